@@ -1,0 +1,61 @@
+// Package cpu holds the values that everything else speaks in: bandwidth limits, counters and CPU sets.
+//
+// Every amount of CPU time is a time.Duration. The kernel's units (microseconds in cpu.max and cpu.cfs_*_us,
+// nanoseconds in v1's throttled_time) exist in package cgroup only.
+package cpu
+
+import (
+	"math"
+	"time"
+)
+
+// Unlimited is the quota of a group that CFS bandwidth control does not limit ("max" on v2, -1 on v1).
+const Unlimited = time.Duration(math.MaxInt64)
+
+// DefaultPeriod is the kernel's default CFS period (kernel/sched/fair.c, default_cfs_period).
+const DefaultPeriod = 100 * time.Millisecond
+
+// Bandwidth is the CPU limit of one control group: Quota of CPU time in each Period of wall time, and up to Burst
+// of saved quota on top.
+type Bandwidth struct {
+	Quota  time.Duration
+	Period time.Duration
+	Burst  time.Duration
+}
+
+// Limited says whether the group has a finite quota.
+func (b Bandwidth) Limited() bool { return b.Quota != Unlimited }
+
+// CPUs is the limit as a number of CPUs; +Inf when unlimited.
+func (b Bandwidth) CPUs() float64 {
+	if !b.Limited() || b.Period <= 0 {
+		return math.Inf(1)
+	}
+	return float64(b.Quota) / float64(b.Period)
+}
+
+// Percent is p percent of d, exact for every d that a quota may take.
+func Percent(d time.Duration, p int64) time.Duration {
+	if d == Unlimited {
+		return Unlimited
+	}
+	whole, rest := int64(d)/100, int64(d)%100
+	if p > 0 && whole > math.MaxInt64/p-p {
+		return Unlimited
+	}
+	return time.Duration(whole*p + rest*p/100)
+}
+
+// Counters are what the kernel has counted for one group since its creation.
+type Counters struct {
+	Usage     time.Duration // CPU time used
+	Periods   int64         // periods in which the group was runnable
+	Throttled int64         // of these, periods at whose end it stood throttled
+	// ThrottledTime is summed over CPUs, and over ancestors' throttling too: two CPUs that stand still for
+	// 10 ms count 20 ms.
+	ThrottledTime time.Duration
+	Bursts        int64         // periods in which saved quota was used
+	BurstTime     time.Duration // saved quota used
+	HasUsage      bool          // false where the group has no usage counter (v1: not in the cpuacct hierarchy)
+	HasBursts     bool          // false below 5.16: the counters came after the feature
+}

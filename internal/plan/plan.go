@@ -1,0 +1,118 @@
+// Package plan holds what is to be changed on a node, as data: which knob of which group, from what to what, and why.
+package plan
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// Knob is something of a control group that can be set. It is not a file name: the files differ by cgroup version.
+type Knob string
+
+// The knobs.
+const (
+	Quota  Knob = "quota"
+	Burst  Knob = "burst"
+	Weight Knob = "weight"
+	Idle   Knob = "idle"
+	CPUs   Knob = "cpus"
+)
+
+// Value is a knob's value in one canonical spelling: "50ms" or "max" for times, a decimal number for weights and
+// flags, a list such as "0-3" for CPUs. Values that are equal are spelled alike.
+type Value string
+
+// Time spells a quota or burst.
+func Time(d time.Duration) Value {
+	if d == cpu.Unlimited {
+		return "max"
+	}
+	return Value(d.String())
+}
+
+// Number spells a weight or a flag.
+func Number(n int64) Value { return Value(strconv.FormatInt(n, 10)) }
+
+// Time reads a quota or burst back.
+func (v Value) Time() (time.Duration, error) {
+	if v == "max" {
+		return cpu.Unlimited, nil
+	}
+	d, err := time.ParseDuration(string(v))
+	if err != nil {
+		return 0, fmt.Errorf("value %q is not a time", string(v))
+	}
+	return d, nil
+}
+
+// Number reads a weight or a flag back.
+func (v Value) Number() (int64, error) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("value %q is not a number", string(v))
+	}
+	return n, nil
+}
+
+// Change is one thing to do. From is what the decision was based on: if the knob no longer holds it, somebody
+// else wrote and nothing is done.
+type Change struct {
+	Cgroup workload.ID `json:"cgroup"`
+	Knob   Knob        `json:"knob"`
+	From   Value       `json:"from"`
+	To     Value       `json:"to"`
+	Min    Value       `json:"-"` // the range that this owner may ever write here; journalled once
+	Max    Value       `json:"-"`
+	Why    string      `json:"why"`
+	// Restore marks a change back to the baseline: after it, nothing of ours stands in the file.
+	Restore bool `json:"restore,omitempty"`
+}
+
+// raises says whether the change gives more.
+func (c Change) raises() bool {
+	from, err1 := c.From.Time()
+	to, err2 := c.To.Time()
+	return err1 == nil && err2 == nil && to > from
+}
+
+// Order sorts changes so that the kernel refuses none of them for their order: burst <= quota on every kernel, and
+// on v1 child quota <= parent quota (kernel/sched/core.c, tg_set_cfs_bandwidth and tg_cfs_schedulable_down). So:
+// bursts down; quotas up, parents first; quotas down, children first; bursts up; then the other knobs.
+func Order(changes []Change) {
+	sort.SliceStable(changes, func(i, j int) bool {
+		a, b := changes[i], changes[j]
+		if pa, pb := phase(a), phase(b); pa != pb {
+			return pa < pb
+		}
+		da, db := depth(a), depth(b)
+		if da != db {
+			if a.raises() {
+				return da < db
+			}
+			return da > db
+		}
+		return a.Cgroup.Path < b.Cgroup.Path
+	})
+}
+
+func phase(c Change) int {
+	switch {
+	case c.Knob == Burst && !c.raises():
+		return 0
+	case c.Knob == Quota && c.raises():
+		return 1
+	case c.Knob == Quota:
+		return 2
+	case c.Knob == Burst:
+		return 3
+	}
+	return 4
+}
+
+func depth(c Change) int { return strings.Count(c.Cgroup.Path, "/") }

@@ -1,0 +1,145 @@
+// Package report holds what Plimsoll says about itself and the containers, and turns it into text, JSON and
+// Prometheus metrics. It is pure: what it prints was measured elsewhere.
+package report
+
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+)
+
+// StatusSchema names the format of `plimsoll status --json`. Fields are added, never renamed, within a version.
+const StatusSchema = "plimsoll.status/v1"
+
+// Status is a snapshot of one agent: what it changed, what it asked for, what is in force, since when.
+type Status struct {
+	Schema     string      `json:"schema"`
+	Version    string      `json:"version"`
+	Started    time.Time   `json:"started"`
+	Now        time.Time   `json:"now"`
+	Mode       Mode        `json:"mode"`
+	Kernel     string      `json:"kernel"`
+	Cgroup     string      `json:"cgroup"` // "v1" or "v2"
+	ConfigOK   bool        `json:"config_ok"`
+	ConfigMsg  string      `json:"config_error,omitempty"`
+	Node       Node        `json:"node"`
+	Containers []Container `json:"containers"`
+	Writes     Writes      `json:"writes"`
+	Self       Self        `json:"self"`
+	LastTurn   time.Time   `json:"last_turn"`
+	Problems   []string    `json:"problems,omitempty"` // for people: what is wrong now, with a hint
+}
+
+// Mode says whether the agent writes.
+type Mode string
+
+// The modes.
+const (
+	Active  Mode = "active"
+	Held    Mode = "held"    // kill switch: measures, writes nothing
+	DryRun  Mode = "dry-run" // plan only
+	Offline Mode = "offline" // no agent runs; read from the journal
+)
+
+// Node is the guard's view of the machine.
+type Node struct {
+	State     string  `json:"state"`          // idle, cooling, overload, unknown
+	CPUs      int     `json:"cpus"`           // online CPUs
+	Capacity  float64 `json:"capacity_cpus"`  // of the share pool
+	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last second
+	Threshold float64 `json:"threshold_cpus"` // sharePoolThresholdPercent of the capacity
+	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
+}
+
+// Container is one unit that is looked after: a container, or a pod.
+type Container struct {
+	Cgroup     string            `json:"cgroup"`
+	Name       string            `json:"name"`
+	Pod        string            `json:"pod,omitempty"`
+	Runtime    string            `json:"runtime"`
+	Level      string            `json:"level"` // "container" or "pod"
+	Strategy   strategy.Strategy `json:"strategy"`
+	Paused     *time.Time        `json:"paused_until,omitempty"`
+	Limit      time.Duration     `json:"limit_ns"` // the declared quota per period; cpu.Unlimited: none
+	Period     time.Duration     `json:"period_ns"`
+	LimitFrom  string            `json:"limit_from"` // who says so
+	Quota      Knob              `json:"quota"`
+	Burst      Knob              `json:"burst"`
+	Request    float64           `json:"request_cpus,omitempty"`
+	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"` // nil: no bound
+	Why        string            `json:"why"`                      // the last decision and its reason
+	Totals     Totals            `json:"totals"`                   // since the agent knows the container
+	Since      time.Time         `json:"since"`
+}
+
+// Knob is one file: what is asked for and what the kernel has.
+type Knob struct {
+	Original  time.Duration `json:"original_ns"`
+	Requested time.Duration `json:"requested_ns"`
+	InForce   time.Duration `json:"in_force_ns"`
+	Changed   bool          `json:"changed"` // a value of ours stands in the file
+	Since     *time.Time    `json:"since,omitempty"`
+	Clamped   bool          `json:"clamped,omitempty"`
+	Problem   string        `json:"problem,omitempty"` // refused, foreign ... in words
+}
+
+// Totals are counted by the agent, from its first reading of the container.
+type Totals struct {
+	Usage         time.Duration `json:"usage_ns"`
+	Periods       int64         `json:"periods"`
+	Throttled     int64         `json:"throttled_periods"`
+	ThrottledTime time.Duration `json:"throttled_cpu_ns"`  // summed over CPUs, as the kernel counts
+	ThrottledWall time.Duration `json:"throttled_wall_ns"` // wall time lost: at most one period for each throttled one
+	Bursts        int64         `json:"bursts"`
+	BurstTime     time.Duration `json:"burst_ns"`
+	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above quota/period
+	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
+	Raises        int64         `json:"raises"`
+}
+
+// Outcome is what became of an attempted write.
+type Outcome string
+
+// The outcomes.
+const (
+	Applied  Outcome = "applied"
+	Clamped  Outcome = "clamped"  // the kernel took another value
+	Refused  Outcome = "refused"  // EINVAL, EPERM, EROFS ...
+	Trampled Outcome = "trampled" // the file no longer held what the decision was based on
+	Gone     Outcome = "gone"     // the group is gone: a normal outcome
+	Skipped  Outcome = "skipped"  // held by the kill switch
+)
+
+// Outcomes lists all outcomes, in the order of the metrics.
+var Outcomes = []Outcome{Applied, Clamped, Refused, Trampled, Gone, Skipped}
+
+// Result is one change and what became of it.
+type Result struct {
+	Change  plan.Change `json:"change"`
+	Outcome Outcome     `json:"outcome"`
+	InForce plan.Value  `json:"in_force,omitempty"` // read back after the write
+	Err     string      `json:"error,omitempty"`
+	At      time.Time   `json:"at"`
+}
+
+// Writes counts results by knob and outcome, and decisions by kind.
+type Writes struct {
+	Results   map[plan.Knob]map[Outcome]int64 `json:"results"`
+	Decisions map[string]int64                `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
+}
+
+// Self is what the agent costs.
+type Self struct {
+	CPU        time.Duration `json:"cpu_ns"`
+	RSS        int64         `json:"rss_bytes"`
+	Turns      int64         `json:"turns"`
+	Looks      int64         `json:"looks"`       // containers read
+	TurnP99    time.Duration `json:"turn_p99_ns"` // of the recent turns
+	Rescans    int64         `json:"rescans"`
+	EventsLost int64         `json:"events_lost"` // inotify queue overflows
+}
+
+// Limited says whether the container has a limit at all.
+func (c Container) Limited() bool { return c.Limit != cpu.Unlimited }

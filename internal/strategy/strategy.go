@@ -1,0 +1,123 @@
+// Package strategy says what Plimsoll is asked to do for a container: a policy and its parameters, with the names,
+// defaults and meaning of Koordinator and ACK (facts/koordinator.md, sections 1 and 2).
+package strategy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Policy chooses the mechanisms.
+type Policy string
+
+// The four policies.
+const (
+	None              Policy = "none"              // touch nothing; put back what was changed
+	CPUBurstOnly      Policy = "cpuBurstOnly"      // the kernel's burst buffer
+	CFSQuotaBurstOnly Policy = "cfsQuotaBurstOnly" // raise the quota on throttling
+	Auto              Policy = "auto"              // burst first, quota for what burst did not cover
+)
+
+// Policies lists the valid policies.
+var policies = []Policy{None, CPUBurstOnly, CFSQuotaBurstOnly, Auto}
+
+// Burst says whether the policy uses the kernel's burst buffer.
+func (p Policy) Burst() bool { return p == Auto || p == CPUBurstOnly }
+
+// Quota says whether the policy raises quotas.
+func (p Policy) Quota() bool { return p == Auto || p == CFSQuotaBurstOnly }
+
+// Unlimited is the value of CFSQuotaBurstPeriodSeconds that sets no budget.
+const Unlimited = -1
+
+// Strategy is the whole answer for one container.
+type Strategy struct {
+	Policy Policy `json:"policy" yaml:"policy"`
+	// CPUBurstPercent sizes the burst buffer, in percent of the limit.
+	CPUBurstPercent int64 `json:"cpuBurstPercent" yaml:"cpuBurstPercent"`
+	// CFSQuotaBurstPercent caps the CPU used per period, in percent of the limit.
+	CFSQuotaBurstPercent int64 `json:"cfsQuotaBurstPercent" yaml:"cfsQuotaBurstPercent"`
+	// CFSQuotaBurstPeriodSeconds is how long a container may run at the cap; -1: no bound.
+	CFSQuotaBurstPeriodSeconds int64 `json:"cfsQuotaBurstPeriodSeconds" yaml:"cfsQuotaBurstPeriodSeconds"`
+	// SharePoolThresholdPercent is the node's CPU use above which raised quotas are taken back.
+	SharePoolThresholdPercent int64 `json:"sharePoolThresholdPercent" yaml:"sharePoolThresholdPercent"`
+}
+
+// Default is the strategy where nothing is configured.
+func Default() Strategy {
+	return Strategy{Policy: None, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 300,
+		CFSQuotaBurstPeriodSeconds: Unlimited, SharePoolThresholdPercent: 50}
+}
+
+// Patch is a strategy with holes: a nil field inherits.
+type Patch struct {
+	Policy                     *Policy `json:"policy,omitempty" yaml:"policy"`
+	CPUBurstPercent            *int64  `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
+	CFSQuotaBurstPercent       *int64  `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
+	CFSQuotaBurstPeriodSeconds *int64  `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
+	SharePoolThresholdPercent  *int64  `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
+}
+
+// Over lays the patch over s, field by field.
+func (p Patch) Over(s Strategy) Strategy {
+	set(&s.Policy, p.Policy)
+	set(&s.CPUBurstPercent, p.CPUBurstPercent)
+	set(&s.CFSQuotaBurstPercent, p.CFSQuotaBurstPercent)
+	set(&s.CFSQuotaBurstPeriodSeconds, p.CFSQuotaBurstPeriodSeconds)
+	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
+	return s
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// FieldError names the field at fault, so that a reader of configuration can point at its line.
+type FieldError struct {
+	Field string
+	Msg   string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
+
+// Check reports the first field of the patch that is out of range. The upper bounds are the peer's CRD's, and
+// for the fields that it leaves open one that no machine needs.
+func (p Patch) Check() error {
+	if p.Policy != nil && !known(*p.Policy) {
+		return &FieldError{"policy", fmt.Sprintf("%q is not one of %s", *p.Policy, names())}
+	}
+	for _, f := range []struct {
+		name   string
+		value  *int64
+		lo, hi int64
+	}{
+		{"cpuBurstPercent", p.CPUBurstPercent, 0, 10000},
+		{"cfsQuotaBurstPercent", p.CFSQuotaBurstPercent, 100, 10000},
+		{"cfsQuotaBurstPeriodSeconds", p.CFSQuotaBurstPeriodSeconds, -1, 365 * 24 * 3600},
+		{"sharePoolThresholdPercent", p.SharePoolThresholdPercent, 0, 100},
+	} {
+		if f.value != nil && (*f.value < f.lo || *f.value > f.hi) {
+			return &FieldError{f.name, fmt.Sprintf("%d is outside %d..%d", *f.value, f.lo, f.hi)}
+		}
+	}
+	return nil
+}
+
+func known(p Policy) bool {
+	for _, k := range policies {
+		if p == k {
+			return true
+		}
+	}
+	return false
+}
+
+func names() string {
+	list := make([]string, len(policies))
+	for i, p := range policies {
+		list[i] = string(p)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,59 @@
+// Package workload says what runs on the node, whoever started it: containers, and the pods that hold them.
+package workload
+
+import (
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+)
+
+// ID is the identity of one control group. A group that is deleted and made again under the same path is another
+// one: its inode differs.
+type ID struct {
+	Path  string `json:"cgroup"` // below the cpu hierarchy (v1) or the root (v2), begins with "/"
+	Inode uint64 `json:"inode"`
+}
+
+// Class is the priority class of a container, in Koordinator's terms.
+type Class string
+
+// The classes. A container without a class is latency sensitive, as at the peer.
+const (
+	ClassLSE  Class = "LSE" // latency sensitive, exclusive CPUs
+	ClassLSR  Class = "LSR" // latency sensitive, reserved CPUs
+	ClassLS   Class = "LS"  // latency sensitive
+	ClassBE   Class = "BE"  // best effort: offline work
+	ClassNone Class = ""    // not said
+)
+
+// Burstable says whether a container of this class may burst: the peer excludes LSE, LSR and BE
+// (facts/koordinator.md, 1.2).
+func (c Class) Burstable() bool { return c != ClassLSE && c != ClassLSR && c != ClassBE }
+
+// Declared is the limit that the owner of a container has declared outside the cgroup (a systemd property, the
+// runtime's state, the pod's spec). It is the baseline, and what a restore goes to.
+type Declared struct {
+	Bandwidth cpu.Bandwidth
+	Source    string // for people: "systemd CPUQuota= of nginx.service", "runc state"
+}
+
+// Container is one group whose limit hurts or not: a container, a service, a plain folder.
+type Container struct {
+	ID
+	Name     string // for people: "default/web/nginx", "nginx.service", the path where nothing is known
+	Runtime  string // containerd, docker, cri-o, podman, systemd, cgroup
+	Class    Class
+	Request  float64           // reserved CPUs; 0 when not known (never derived from a weight)
+	Declared *Declared         // nil when nobody but the cgroup itself knows
+	Strategy strategy.Strategy // what is to be done for it, all configuration merged
+	Paused   bool              // held at its limit by an operator
+}
+
+// Pod is a group that holds containers and has a limit of its own. A container without a pod stands in a Pod whose
+// ID is zero.
+type Pod struct {
+	ID
+	Name       string
+	Request    float64
+	Declared   *Declared
+	Containers []Container
+}
