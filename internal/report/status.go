@@ -99,35 +99,10 @@ type Totals struct {
 	Raises        int64         `json:"raises"`
 }
 
-// Outcome is what became of an attempted write.
-type Outcome string
-
-// The outcomes.
-const (
-	Applied  Outcome = "applied"
-	Clamped  Outcome = "clamped"  // the kernel took another value
-	Refused  Outcome = "refused"  // EINVAL, EPERM, EROFS ...
-	Trampled Outcome = "trampled" // the file no longer held what the decision was based on
-	Gone     Outcome = "gone"     // the group is gone: a normal outcome
-	Skipped  Outcome = "skipped"  // held by the kill switch
-)
-
-// Outcomes lists all outcomes, in the order of the metrics.
-var Outcomes = []Outcome{Applied, Clamped, Refused, Trampled, Gone, Skipped}
-
-// Result is one change and what became of it.
-type Result struct {
-	Change  plan.Change `json:"change"`
-	Outcome Outcome     `json:"outcome"`
-	InForce plan.Value  `json:"in_force,omitempty"` // read back after the write
-	Err     string      `json:"error,omitempty"`
-	At      time.Time   `json:"at"`
-}
-
 // Writes counts results by knob and outcome, and decisions by kind.
 type Writes struct {
-	Results   map[plan.Knob]map[Outcome]int64 `json:"results"`
-	Decisions map[string]int64                `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
+	Results   map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
+	Decisions map[string]int64                     `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
 }
 
 // Self is what the agent costs.

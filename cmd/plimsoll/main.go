@@ -1,0 +1,63 @@
+// Command plimsoll lets containers use the CPU that they saved up or that nobody needs, up to the line where a
+// neighbour would be hurt.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (-X main.version=...).
+var version = "dev"
+
+// globals are the flags that every command takes.
+type globals struct {
+	cgroupRoot string
+	stateDir   string
+}
+
+// hinted is an error with advice for the person who reads it.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+// withHint attaches advice to an error.
+func withHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, hint}
+}
+
+func main() {
+	if err := newRoot().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "plimsoll: error:", err)
+		var h hinted
+		if errors.As(err, &h) {
+			fmt.Fprintln(os.Stderr, "plimsoll: hint:", h.hint)
+		}
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:           "plimsoll",
+		Short:         "Let containers use the CPU that they saved up or that nobody needs, up to the line where a neighbour would be hurt",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
+	root.AddCommand()
+	return root
+}

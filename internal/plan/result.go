@@ -1,0 +1,28 @@
+package plan
+
+import "time"
+
+// Outcome is what became of an attempted write.
+type Outcome string
+
+// The outcomes.
+const (
+	Applied  Outcome = "applied"
+	Clamped  Outcome = "clamped"  // the kernel took another value
+	Refused  Outcome = "refused"  // EINVAL, EPERM, EROFS ...
+	Trampled Outcome = "trampled" // the file no longer held what the decision was based on
+	Gone     Outcome = "gone"     // the group is gone, or another one stands in its place: a normal outcome
+	Skipped  Outcome = "skipped"  // held by the kill switch, or nothing to do
+)
+
+// Outcomes lists all outcomes, in the order in which they are reported.
+func Outcomes() []Outcome { return []Outcome{Applied, Clamped, Refused, Trampled, Gone, Skipped} }
+
+// Result is one change and what became of it.
+type Result struct {
+	Change  Change    `json:"change"`
+	Outcome Outcome   `json:"outcome"`
+	InForce Value     `json:"in_force,omitempty"` // read back after the write
+	Err     string    `json:"error,omitempty"`
+	At      time.Time `json:"at"`
+}
