@@ -53,6 +53,9 @@ type Node struct {
 	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
 }
 
+// NodeStates lists the states of the guard.
+func NodeStates() []string { return []string{"idle", "cooling", "overload", "unknown"} }
+
 // Container is one unit that is looked after: a container, or a pod.
 type Container struct {
 	Cgroup     string            `json:"cgroup"`
@@ -74,7 +77,7 @@ type Container struct {
 	Since      time.Time         `json:"since"`
 }
 
-// Knob is one file: what is asked for and what the kernel has.
+// Knob is one file: what is asked for and what the kernel has. Where nothing is asked for, Requested is Original.
 type Knob struct {
 	Original  time.Duration `json:"original_ns"`
 	Requested time.Duration `json:"requested_ns"`

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"io"
+
+	"plimsoll/internal/plan"
+)
+
+// The formats of `plimsoll plan --json` and of the results of release, hold and restore.
+const (
+	PlanSchema    = "plimsoll.plan/v1"
+	ResultsSchema = "plimsoll.results/v1"
+)
+
+// Plan is a dry run: what would be changed, and what of that the kernel would refuse.
+type Plan struct {
+	Schema  string        `json:"schema"`
+	Changes []plan.Change `json:"changes"`
+	Refused []plan.Result `json:"refused"`
+}
+
+// NewPlan sorts out a dry run: results that are refused or clamped stand apart.
+func NewPlan(changes []plan.Change, refused []plan.Result) Plan {
+	p := Plan{Schema: PlanSchema, Changes: changes, Refused: refused}
+	if p.Changes == nil {
+		p.Changes = []plan.Change{}
+	}
+	if p.Refused == nil {
+		p.Refused = []plan.Result{}
+	}
+	return p
+}
+
+// Text writes the plan for people, in the order in which it would be done.
+func (p Plan) Text(w io.Writer) error {
+	var out page
+	if len(p.Changes) == 0 {
+		out.printf("nothing to change\n")
+	} else {
+		rows := [][]string{{"CGROUP", "KNOB", "FROM", "TO", "WHY"}}
+		for _, c := range p.Changes {
+			rows = append(rows, []string{printable(c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
+		}
+		out.table(rows)
+	}
+	if len(p.Refused) > 0 {
+		out.printf("\nwould not be in force as planned:\n")
+		for _, r := range p.Refused {
+			out.printf("  %s\n", resultLine(r))
+		}
+	}
+	return out.writeTo(w)
+}
+
+// Results are changes that were tried.
+type Results struct {
+	Schema  string        `json:"schema"`
+	Results []plan.Result `json:"results"`
+}
+
+// NewResults wraps results for output.
+func NewResults(results []plan.Result) Results {
+	if results == nil {
+		results = []plan.Result{}
+	}
+	return Results{ResultsSchema, results}
+}
+
+// Text writes one line for each result.
+func (r Results) Text(w io.Writer) error {
+	var out page
+	if len(r.Results) == 0 {
+		out.printf("nothing to change\n")
+	}
+	for _, res := range r.Results {
+		out.printf("%s\n", resultLine(res))
+	}
+	return out.writeTo(w)
+}
+
+// resultLine is "/lab/a burst 50ms -> 0s: applied (why)".
+func resultLine(r plan.Result) string {
+	c := r.Change
+	line := c.Cgroup.Path + " " + string(c.Knob) + " " + string(c.From) + " -> " + string(c.To) + ": " + string(r.Outcome)
+	if r.InForce != "" && r.InForce != c.To {
+		line += ", in force " + string(r.InForce)
+	}
+	if r.Err != "" {
+		line += ": " + r.Err
+	}
+	if c.Why != "" {
+		line += " (" + c.Why + ")"
+	}
+	return printable(line)
+}

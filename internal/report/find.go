@@ -1,0 +1,82 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// UnknownError says that no unit answers to an argument.
+type UnknownError struct{ Arg string }
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("no container is called %q", e.Arg) }
+
+// Hint tells where the names are.
+func (e *UnknownError) Hint() string { return "`plimsoll status` lists what is looked after" }
+
+// AmbiguousError says that several units answer to an argument.
+type AmbiguousError struct {
+	Arg        string
+	Candidates []Container
+}
+
+func (e *AmbiguousError) Error() string {
+	list := make([]string, len(e.Candidates))
+	for i, c := range e.Candidates {
+		list[i] = printable(c.Name) + " (" + printable(c.Cgroup) + ")"
+	}
+	return fmt.Sprintf("%q may be any of: %s", e.Arg, strings.Join(list, ", "))
+}
+
+// Hint tells how to be exact.
+func (e *AmbiguousError) Hint() string { return "give the cgroup path" }
+
+// minIDPrefix keeps a short word such as "ad" from being read as the beginning of a container ID.
+const minIDPrefix = 4
+
+// Find picks the unit that a person means: by its cgroup path, its name, the last part of its name or path, or the
+// beginning of its container ID. An exact match goes before a looser one; within a kind of match it must be the
+// only one.
+func Find(containers []Container, arg string) (Container, error) {
+	for _, match := range []func(Container, string) bool{byCgroup, byName, byLastPart, byID} {
+		var found []Container
+		for _, c := range containers {
+			if match(c, arg) {
+				found = append(found, c)
+			}
+		}
+		switch {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return Container{}, &AmbiguousError{Arg: arg, Candidates: byPath(found)}
+		}
+	}
+	return Container{}, &UnknownError{Arg: arg}
+}
+
+func byCgroup(c Container, arg string) bool {
+	return c.Cgroup == path.Clean("/"+arg) && arg != ""
+}
+
+func byName(c Container, arg string) bool { return c.Name == arg }
+
+// byLastPart takes "nginx" for default/web/nginx, nginx.service and /lab/nginx.
+func byLastPart(c Container, arg string) bool {
+	for _, last := range []string{path.Base(c.Name), path.Base(c.Cgroup)} {
+		if last == arg || strings.TrimSuffix(strings.TrimSuffix(last, ".service"), ".scope") == arg {
+			return true
+		}
+	}
+	return false
+}
+
+// byID takes the beginning of the ID that a runtime writes into the path: 64 hexadecimal digits, alone
+// (cgroupfs driver) or within "docker-ID.scope" (systemd driver).
+func byID(c Container, arg string) bool {
+	id := containerID.FindString(path.Base(c.Cgroup))
+	return len(arg) >= minIDPrefix && id != "" && strings.HasPrefix(id, arg)
+}
+
+var containerID = regexp.MustCompile("[0-9a-f]{64}")

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFind(t *testing.T) {
+	id := func(pair string) string { return strings.Repeat(pair, 32) }
+	containers := []Container{
+		{Cgroup: "/kubepods/pod1", Name: "default/web"},
+		{Cgroup: "/kubepods/pod1/" + id("ab"), Name: "default/web/nginx"},
+		{Cgroup: "/kubepods/pod1/" + id("cd"), Name: "default/web/envoy"},
+		{Cgroup: "/kubepods/pod2/" + id("ce"), Name: "default/api/envoy"},
+		{Cgroup: "/system.slice/docker-" + id("ef") + ".scope", Name: "db"},
+		{Cgroup: "/system.slice/ssh.service", Name: "ssh.service"},
+		{Cgroup: "/lab/x", Name: "/lab/x"},
+		{Cgroup: "/x", Name: "/x"},
+		{Cgroup: "/lab/cdcd", Name: "/lab/cdcd"},
+	}
+	for _, tc := range []struct {
+		arg  string
+		want string   // the cgroup found
+		amb  []string // or the candidates
+	}{
+		{arg: "/lab/x", want: "/lab/x"},
+		{arg: "lab/x/", want: "/lab/x"},
+		{arg: "/x", want: "/x"},
+		{arg: "x", want: "/x"}, // the exact path goes before the last part of /lab/x
+		{arg: "default/web", want: "/kubepods/pod1"},
+		{arg: "nginx", want: "/kubepods/pod1/" + id("ab")},
+		{arg: "web", want: "/kubepods/pod1"},
+		{arg: "ssh", want: "/system.slice/ssh.service"},
+		{arg: "ssh.service", want: "/system.slice/ssh.service"},
+		{arg: "db", want: "/system.slice/docker-" + id("ef") + ".scope"},
+		{arg: "efef", want: "/system.slice/docker-" + id("ef") + ".scope"},
+		{arg: id("ab"), want: "/kubepods/pod1/" + id("ab")},
+		{arg: "envoy", amb: []string{"/kubepods/pod1/" + id("cd"), "/kubepods/pod2/" + id("ce")}},
+		{arg: "cdcd", want: "/lab/cdcd"}, // a name goes before an ID
+		{arg: "efe"},                     // too short for an ID
+		{arg: "fefe"},                    // not the beginning of the ID
+		{arg: ""},
+		{arg: "/"},
+		{arg: "nobody"},
+	} {
+		got, err := Find(containers, tc.arg)
+		var amb *AmbiguousError
+		var unknown *UnknownError
+		switch {
+		case tc.want != "":
+			if err != nil || got.Cgroup != tc.want {
+				t.Errorf("%q: got %q, %v; want %q", tc.arg, got.Cgroup, err, tc.want)
+			}
+		case tc.amb != nil:
+			if !errors.As(err, &amb) {
+				t.Errorf("%q: got %q, %v; want it ambiguous", tc.arg, got.Cgroup, err)
+				continue
+			}
+			var list []string
+			for _, c := range amb.Candidates {
+				list = append(list, c.Cgroup)
+				if !strings.Contains(err.Error(), c.Cgroup) {
+					t.Errorf("%q: the error does not name %s: %v", tc.arg, c.Cgroup, err)
+				}
+			}
+			if diff := cmp.Diff(tc.amb, list); diff != "" {
+				t.Errorf("%q: candidates (-want +got):\n%s", tc.arg, diff)
+			}
+		case !errors.As(err, &unknown):
+			t.Errorf("%q: got %q, %v; want it unknown", tc.arg, got.Cgroup, err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"plimsoll/internal/cpu"
+)
+
+// WriteJSON writes a value of this package for programs: indented, one document, a newline at the end.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+type plainStatus Status
+
+// MarshalJSON writes no containers as an empty list.
+func (s Status) MarshalJSON() ([]byte, error) {
+	if s.Containers == nil {
+		s.Containers = []Container{}
+	}
+	return json.Marshal(plainStatus(s))
+}
+
+// In JSON an unlimited quota is null: the number that stands for it inside is beyond what a float64 holds exactly,
+// and many readers of JSON know no other number.
+
+func finite(d time.Duration) *time.Duration {
+	if d == cpu.Unlimited {
+		return nil
+	}
+	return &d
+}
+
+func unlimited(d *time.Duration) time.Duration {
+	if d == nil {
+		return cpu.Unlimited
+	}
+	return *d
+}
+
+type plainContainer Container
+
+type containerJSON struct {
+	plainContainer
+	Limit *time.Duration `json:"limit_ns"`
+}
+
+// MarshalJSON writes an unlimited limit as null.
+func (c Container) MarshalJSON() ([]byte, error) {
+	return json.Marshal(containerJSON{plainContainer(c), finite(c.Limit)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Container) UnmarshalJSON(data []byte) error {
+	var j containerJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*c = Container(j.plainContainer)
+	c.Limit = unlimited(j.Limit)
+	return nil
+}
+
+type plainKnob Knob
+
+type knobJSON struct {
+	plainKnob
+	Original  *time.Duration `json:"original_ns"`
+	Requested *time.Duration `json:"requested_ns"`
+	InForce   *time.Duration `json:"in_force_ns"`
+}
+
+// MarshalJSON writes an unlimited quota as null.
+func (k Knob) MarshalJSON() ([]byte, error) {
+	return json.Marshal(knobJSON{plainKnob(k), finite(k.Original), finite(k.Requested), finite(k.InForce)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (k *Knob) UnmarshalJSON(data []byte) error {
+	var j knobJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*k = Knob(j.plainKnob)
+	k.Original, k.Requested, k.InForce = unlimited(j.Original), unlimited(j.Requested), unlimited(j.InForce)
+	return nil
+}

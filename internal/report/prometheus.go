@@ -1,0 +1,217 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+)
+
+// Collector turns a snapshot into metrics at each scrape. It keeps nothing between scrapes, so the series of a
+// container end with the container.
+type Collector struct {
+	snapshot   func() (Status, error)
+	containers []metric[Container]
+	agent      []metric[Status]
+	writes     *prometheus.Desc
+	decisions  *prometheus.Desc
+	nodeState  *prometheus.Desc
+	mode       *prometheus.Desc
+	build      *prometheus.Desc
+}
+
+// metric is one number of a T.
+type metric[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(T) float64
+}
+
+func counter[T any](name, help string, labels []string, value func(T) float64) metric[T] {
+	return metric[T]{describe(name, help, labels...), prometheus.CounterValue, value}
+}
+
+func gauge[T any](name, help string, labels []string, value func(T) float64) metric[T] {
+	return metric[T]{describe(name, help, labels...), prometheus.GaugeValue, value}
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("plimsoll_"+name, help, labels, nil)
+}
+
+// NewCollector makes a collector that asks for a snapshot at each scrape.
+func NewCollector(snapshot func() (Status, error)) *Collector {
+	return &Collector{
+		snapshot:   snapshot,
+		containers: containerMetrics(),
+		agent:      append(nodeMetrics(), selfMetrics()...),
+		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
+		decisions:  describe("decisions_total", "Decisions.", "kind"),
+		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
+		mode:       describe("mode", "1 for the mode of the agent.", "mode"),
+		build:      describe("build_info", "Always 1; what runs, and on what.", "version", "kernel", "cgroup"),
+	}
+}
+
+func containerMetrics() []metric[Container] {
+	labels := []string{"cgroup", "name", "pod", "level", "runtime"}
+	c := func(name, help string, value func(Totals) float64) metric[Container] {
+		return counter("container_"+name, help, labels, func(c Container) float64 { return value(c.Totals) })
+	}
+	g := func(name, help string, value func(Container) float64) metric[Container] {
+		return gauge("container_"+name, help, labels, value)
+	}
+	return []metric[Container]{
+		c("usage_seconds_total", "CPU time used.", func(t Totals) float64 { return t.Usage.Seconds() }),
+		c("periods_total", "Periods in which the group was runnable.", func(t Totals) float64 { return float64(t.Periods) }),
+		c("throttled_periods_total", "Periods that ended throttled.", func(t Totals) float64 { return float64(t.Throttled) }),
+		c("throttled_cpu_seconds_total", "Time throttled, summed over CPUs.", func(t Totals) float64 { return t.ThrottledTime.Seconds() }),
+		c("throttled_wall_seconds_total", "Wall time lost to throttling.", func(t Totals) float64 { return t.ThrottledWall.Seconds() }),
+		c("bursts_total", "Periods in which saved quota was used.", func(t Totals) float64 { return float64(t.Bursts) }),
+		c("burst_seconds_total", "Saved quota used, in CPU time.", func(t Totals) float64 { return t.BurstTime.Seconds() }),
+		c("above_limit_seconds_total", "CPU time used above the limit.", func(t Totals) float64 { return t.AboveLimit.Seconds() }),
+		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
+		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
+		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
+		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
+		g("quota_requested_seconds", "Quota asked for, per period.", func(c Container) float64 { return seconds(c.Quota.Requested) }),
+		g("quota_in_force_seconds", "Quota that the kernel has, per period.", func(c Container) float64 { return seconds(c.Quota.InForce) }),
+		g("burst_requested_seconds", "Burst buffer asked for.", func(c Container) float64 { return seconds(c.Burst.Requested) }),
+		g("burst_in_force_seconds", "Burst buffer that the kernel has.", func(c Container) float64 { return seconds(c.Burst.InForce) }),
+		g("paused", "1 while an operator holds the container at its limit.", func(c Container) float64 { return bit(c.Paused != nil) }),
+	}
+}
+
+func nodeMetrics() []metric[Status] {
+	g := func(name, help string, value func(Node) float64) metric[Status] {
+		return gauge("node_"+name, help, nil, func(s Status) float64 { return value(s.Node) })
+	}
+	return []metric[Status]{
+		g("used_cpus", "CPUs of the share pool in use, mean of the last second.", func(n Node) float64 { return n.Used }),
+		g("capacity_cpus", "CPUs of the share pool.", func(n Node) float64 { return n.Capacity }),
+		g("threshold_cpus", "Use above which raised quotas are taken back.", func(n Node) float64 { return n.Threshold }),
+		g("granted_cpus", "What raised quotas may use above their limits.", func(n Node) float64 { return n.Granted }),
+	}
+}
+
+func selfMetrics() []metric[Status] {
+	c := func(name, help string, value func(Self) float64) metric[Status] {
+		return counter(name, help, nil, func(s Status) float64 { return value(s.Self) })
+	}
+	g := func(name, help string, value func(Status) float64) metric[Status] {
+		return gauge(name, help, nil, value)
+	}
+	return []metric[Status]{
+		g("config_ok", "1 while the configuration on disk is the one in force.", func(s Status) float64 { return bit(s.ConfigOK) }),
+		g("start_time_seconds", "When the agent started, in Unix time.", func(s Status) float64 { return unix(s.Started) }),
+		g("last_turn_timestamp_seconds", "When the last turn ended, in Unix time; 0 before the first.", func(s Status) float64 { return unix(s.LastTurn) }),
+		g("turn_p99_seconds", "99th percentile of the time that recent turns took.", func(s Status) float64 { return s.Self.TurnP99.Seconds() }),
+		g("self_resident_memory_bytes", "Resident memory of the agent.", func(s Status) float64 { return float64(s.Self.RSS) }),
+		c("self_cpu_seconds_total", "CPU time of the agent.", func(x Self) float64 { return x.CPU.Seconds() }),
+		c("turns_total", "Turns of the loop.", func(x Self) float64 { return float64(x.Turns) }),
+		c("looks_total", "Containers read.", func(x Self) float64 { return float64(x.Looks) }),
+		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
+		c("events_lost_total", "Overflows of the inotify queue.", func(x Self) float64 { return float64(x.EventsLost) }),
+	}
+}
+
+func seconds(d time.Duration) float64 {
+	if d == cpu.Unlimited {
+		return math.Inf(1)
+	}
+	return d.Seconds()
+}
+
+func bit(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range c.containers {
+		ch <- m.desc
+	}
+	for _, m := range c.agent {
+		ch <- m.desc
+	}
+	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.nodeState, c.mode, c.build} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	s, err := c.snapshot()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.build, err)
+		return
+	}
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	for _, m := range c.agent {
+		send(m.desc, m.kind, m.value(s))
+	}
+	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
+	for _, mode := range []Mode{Active, Held, DryRun} {
+		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))
+	}
+	for _, state := range NodeStates() {
+		send(c.nodeState, prometheus.GaugeValue, bit(s.Node.State == state), state)
+	}
+	for kind, n := range s.Writes.Decisions {
+		send(c.decisions, prometheus.CounterValue, float64(n), label(kind))
+	}
+	c.collectWrites(s, send)
+	c.collectContainers(s, send)
+}
+
+// sender sends one metric.
+type sender func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)
+
+// collectWrites sends a zero for what did not happen yet: a rate over a series that begins with its first event
+// does not see that event.
+func (c *Collector) collectWrites(s Status, send sender) {
+	knobs := map[plan.Knob]bool{plan.Quota: true, plan.Burst: true}
+	for knob := range s.Writes.Results {
+		knobs[knob] = true
+	}
+	for knob := range knobs {
+		for _, outcome := range plan.Outcomes() {
+			send(c.writes, prometheus.CounterValue, float64(s.Writes.Results[knob][outcome]), string(knob), string(outcome))
+		}
+	}
+}
+
+// collectContainers sends each path once: two series with the same labels would spoil the whole scrape.
+func (c *Collector) collectContainers(s Status, send sender) {
+	seen := map[string]bool{}
+	for _, unit := range s.Containers {
+		path := label(unit.Cgroup)
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		labels := []string{path, label(unit.Name), label(unit.Pod), label(unit.Level), label(unit.Runtime)}
+		for _, m := range c.containers {
+			send(m.desc, m.kind, m.value(unit), labels...)
+		}
+	}
+}
+
+// label makes any cgroup name a valid label: names may hold any byte, labels are UTF-8.
+func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

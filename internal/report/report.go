@@ -1,0 +1,74 @@
+package report
+
+import (
+	"io"
+	"strconv"
+	"time"
+)
+
+// ReportSchema names the format of `plimsoll report --json`. Fields are added, never renamed, within a version.
+const ReportSchema = "plimsoll.report/v1"
+
+// Report says what became of the containers since the agent knows them.
+type Report struct {
+	Schema     string    `json:"schema"`
+	Version    string    `json:"version"`
+	Started    time.Time `json:"started"`
+	Now        time.Time `json:"now"`
+	Containers []Row     `json:"containers"`
+}
+
+// Row is one unit's part of a report.
+type Row struct {
+	Cgroup         string    `json:"cgroup"`
+	Name           string    `json:"name"`
+	Pod            string    `json:"pod,omitempty"`
+	Runtime        string    `json:"runtime"`
+	Level          string    `json:"level"`
+	Since          time.Time `json:"since"`           // the first reading: all totals count from here
+	ThrottledRatio float64   `json:"throttled_ratio"` // throttled periods / periods, in [0,1]
+	CPUs           float64   `json:"mean_cpus"`       // CPU time used / wall time
+	Totals
+}
+
+// Of makes the report of a snapshot.
+func Of(s Status) Report {
+	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{}}
+	for _, c := range byPath(s.Containers) {
+		row := Row{Cgroup: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Since: c.Since,
+			CPUs: ratio(c.Totals.Usage, s.Now.Sub(c.Since)), Totals: c.Totals}
+		if c.Totals.Periods > 0 {
+			row.ThrottledRatio = float64(c.Totals.Throttled) / float64(c.Totals.Periods)
+		}
+		r.Containers = append(r.Containers, row)
+	}
+	return r
+}
+
+func ratio(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// Text writes the report for people.
+func (r Report) Text(w io.Writer) error {
+	var p page
+	if len(r.Containers) == 0 {
+		p.printf("no containers\n")
+		return p.writeTo(w)
+	}
+	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
+		"ABOVE LIMIT", "RAISES", "RAISED"}}
+	for _, c := range r.Containers {
+		rows = append(rows, []string{printable(c.Name), c.Level, span(r.Now.Sub(c.Since)),
+			strconv.FormatFloat(c.CPUs, 'f', 2, 64), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
+			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised)})
+	}
+	p.table(rows)
+	p.printf("\nLOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n")
+	return p.writeTo(w)
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,179 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const ms = time.Millisecond
+
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) *time.Time {
+	t := t0.Add(d)
+	return &t
+}
+
+// sample is a node with a pod, a raised container, a paused service, an unlimited folder and a refused write.
+func sample() Status {
+	auto := strategy.Default()
+	auto.Policy = strategy.Auto
+	now := 2*time.Hour + 3*time.Minute
+	return Status{
+		Schema: StatusSchema, Version: "0.1.0", Started: t0, Now: t0.Add(now), Mode: Active, Kernel: "6.18.44",
+		Cgroup: "v2", ConfigOK: true, LastTurn: t0.Add(now - 50*ms),
+		Node: Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
+		Containers: []Container{
+			{
+				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",
+				Level: "container", Strategy: auto, Limit: 50 * ms, Period: 100 * ms, Since: t0,
+				Quota: Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: at(now - 3*time.Second)},
+				Burst: Knob{Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true, Since: at(time.Minute)},
+				Why:   "raised: throttled in 4 of 10 periods",
+				Totals: Totals{Usage: 1800 * time.Second, Periods: 1000, Throttled: 125, ThrottledTime: 9 * time.Second,
+					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
+					Raised: 62 * time.Second, Raises: 7},
+			},
+			{
+				Cgroup: "/kubepods/pod1", Name: "default/web", Runtime: "containerd", Level: "pod", Strategy: auto, Limit: 100 * ms,
+				Period: 100 * ms, Since: t0.Add(time.Hour), Quota: Knob{Original: 100 * ms, Requested: 200 * ms, InForce: 200 * ms, Changed: true},
+				Burst: Knob{Requested: 100 * ms, Problem: "refused: invalid argument"},
+			},
+			{
+				Cgroup: "/system.slice/nginx.service", Name: "nginx.service", Runtime: "systemd", Level: "container", Strategy: auto,
+				Limit: 20 * ms, Period: 100 * ms, Since: t0, Paused: at(3 * time.Hour),
+				Quota: Knob{Original: 20 * ms, Requested: 20 * ms, InForce: 20 * ms}, Why: "paused by an operator",
+			},
+			{
+				Cgroup: "/lab/\x1b[31mred", Name: "/lab/\x1b[31mred", Runtime: "cgroup", Level: "container", Strategy: auto,
+				Limit: cpu.Unlimited, Period: 100 * ms, Since: t0,
+				Quota: Knob{Original: cpu.Unlimited, Requested: cpu.Unlimited, InForce: cpu.Unlimited},
+			},
+		},
+		Writes: Writes{
+			Results: map[plan.Knob]map[plan.Outcome]int64{
+				plan.Quota: {plan.Applied: 14, plan.Trampled: 1}, plan.Burst: {plan.Applied: 1, plan.Clamped: 1, plan.Refused: 1}},
+			Decisions: map[string]int64{"raise": 7, "give-back": 6},
+		},
+		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+	}
+}
+
+func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	file := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestGoldens(t *testing.T) {
+	held := sample()
+	held.Mode, held.ConfigOK, held.ConfigMsg = Held, false, "plimsoll.yaml:3: policy: \"on\" is not one of none, auto"
+	held.Problems = []string{"another agent holds the lock (hint: stop it)"}
+	offline := Status{Version: "0.1.0", Mode: Offline, Kernel: "6.18.44", Cgroup: "v1"}
+	id := func(path string) workload.ID { return workload.ID{Path: path, Inode: 7} }
+	changes := []plan.Change{
+		{Cgroup: id("/a"), Knob: plan.Quota, From: "50ms", To: "150ms", Why: "throttled"},
+		{Cgroup: id("/a/b"), Knob: plan.Burst, From: "0s", To: "500ms", Why: "1000 % of the limit"},
+	}
+	results := []plan.Result{
+		{Change: changes[0], Outcome: plan.Applied, InForce: "150ms"},
+		{Change: changes[1], Outcome: plan.Clamped, InForce: "50ms", Err: "invalid argument"},
+	}
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"status.txt":         func(b *bytes.Buffer) error { return sample().Text(b) },
+		"status-held.txt":    func(b *bytes.Buffer) error { return held.Text(b) },
+		"status-offline.txt": func(b *bytes.Buffer) error { return offline.Text(b) },
+		"status.json":        func(b *bytes.Buffer) error { return WriteJSON(b, sample()) },
+		"status-empty.json":  func(b *bytes.Buffer) error { return WriteJSON(b, offline) },
+		"report.txt":         func(b *bytes.Buffer) error { return Of(sample()).Text(b) },
+		"report-empty.txt":   func(b *bytes.Buffer) error { return Of(offline).Text(b) },
+		"report.json":        func(b *bytes.Buffer) error { return WriteJSON(b, Of(sample())) },
+		"plan.txt":           func(b *bytes.Buffer) error { return NewPlan(changes, results[1:]).Text(b) },
+		"plan-empty.txt":     func(b *bytes.Buffer) error { return NewPlan(nil, nil).Text(b) },
+		"plan-empty.json":    func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(nil, nil)) },
+		"plan.json":          func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(changes, results[1:])) },
+		"results.txt":        func(b *bytes.Buffer) error { return NewResults(results).Text(b) },
+		"results-empty.json": func(b *bytes.Buffer) error { return WriteJSON(b, NewResults(nil)) },
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, write) })
+	}
+}
+
+func TestStatusJSONRoundTrip(t *testing.T) {
+	want := sample()
+	data, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Status
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestWriteErrorsAreReturned(t *testing.T) {
+	for name, err := range map[string]error{
+		"status": sample().Text(brokenPipe{}), "report": Of(sample()).Text(brokenPipe{}), "json": WriteJSON(brokenPipe{}, 1),
+		"plan": NewPlan(nil, nil).Text(brokenPipe{}), "results": NewResults(nil).Text(brokenPipe{}),
+	} {
+		if !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: got %v, want the writer's error", name, err)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                            "0s",
+		50 * ms:                      "50ms",
+		1234567:                      "1.23ms",
+		12345678:                     "12.3ms",
+		1234567 * time.Microsecond:   "1.23s",
+		999 * time.Nanosecond:        "999ns",
+		-1500 * time.Millisecond:     "-1.5s",
+		2*time.Hour + 34567890123:    "2h0m35s",
+		59*time.Second + 987654321:   "1m0s",
+		100*time.Second + 499999*1e3: "1m40s",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%d) = %s, want %s", d, got, want)
+		}
+	}
+}

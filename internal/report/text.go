@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	"plimsoll/internal/plan"
+)
+
+// Text writes the snapshot for people.
+func (s Status) Text(w io.Writer) error {
+	var p page
+	s.head(&p)
+	s.table(&p)
+	s.problems(&p)
+	return p.writeTo(w)
+}
+
+func (s Status) head(p *page) {
+	p.printf("plimsoll %s, %s; cgroup %s, kernel %s\n", s.Version, s.Mode, s.Cgroup, s.Kernel)
+	switch s.Mode {
+	case Held:
+		p.printf("held: it measures and writes nothing; `plimsoll resume` ends that\n")
+	case DryRun:
+		p.printf("dry run: it decides and writes nothing\n")
+	case Offline:
+		p.printf("no agent runs: this is what the journal and the kernel's files say\n")
+		return
+	}
+	p.printf("running for %s, since %s\n", span(s.Now.Sub(s.Started)), clock(s.Started))
+	n := s.Node
+	p.printf("node %s: %.2f of %.2f CPUs used, threshold %.2f, %.2f granted above limits (%d CPUs online)\n",
+		n.State, n.Used, n.Capacity, n.Threshold, n.Granted, n.CPUs)
+	if line := s.Writes.line(); line != "" {
+		p.printf("writes: %s\n", line)
+	}
+	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
+		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
+}
+
+// line is "quota 12 applied, 1 refused; burst 4 applied".
+func (w Writes) line() string {
+	knobs := make([]string, 0, len(w.Results))
+	for knob := range w.Results {
+		knobs = append(knobs, string(knob))
+	}
+	sort.Strings(knobs)
+	var parts []string
+	for _, knob := range knobs {
+		var counts []string
+		for _, o := range plan.Outcomes() {
+			if n := w.Results[plan.Knob(knob)][o]; n > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", n, o))
+			}
+		}
+		if len(counts) > 0 {
+			parts = append(parts, knob+" "+strings.Join(counts, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s Status) table(p *page) {
+	if len(s.Containers) == 0 {
+		p.printf("\nno containers: nothing is changed\n")
+		return
+	}
+	rows := [][]string{{"NAME", "LEVEL", "POLICY", "LIMIT", "QUOTA", "BURST", "SINCE", "PAUSED UNTIL", "WHY"}}
+	for _, c := range byPath(s.Containers) {
+		rows = append(rows, []string{printable(c.Name), c.Level, dash(string(c.Strategy.Policy)),
+			amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(), c.since(s.Now), paused(c.Paused),
+			dash(printable(c.Why))})
+	}
+	p.printf("\n")
+	p.table(rows)
+	p.printf("\nQUOTA and BURST are in force now; * = set by Plimsoll; (asked X) = the kernel has another value than asked for\n")
+}
+
+// byPath is a copy in the order of the paths, so that a pod stands before its containers.
+func byPath(containers []Container) []Container {
+	sorted := append([]Container(nil), containers...)
+	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].Cgroup < sorted[j].Cgroup })
+	return sorted
+}
+
+// cell is "150ms* (asked 500ms)": in force, ours, and what was asked for where that differs.
+func (k Knob) cell() string {
+	text := amount(k.InForce)
+	if k.Changed {
+		text += "*"
+	}
+	if k.Requested != k.InForce {
+		text += " (asked " + amount(k.Requested) + ")"
+	}
+	return text
+}
+
+// since is how long the latest of our values has been standing.
+func (c Container) since(now time.Time) string {
+	var last *time.Time
+	for _, k := range []Knob{c.Quota, c.Burst} {
+		if k.Changed && k.Since != nil && (last == nil || k.Since.After(*last)) {
+			last = k.Since
+		}
+	}
+	if last == nil {
+		return "-"
+	}
+	return span(now.Sub(*last)) + " ago"
+}
+
+func paused(until *time.Time) string {
+	if until == nil {
+		return "-"
+	}
+	return clock(*until)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (s Status) problems(p *page) {
+	var lines []string
+	if !s.ConfigOK && s.Mode != Offline {
+		lines = append(lines, "configuration: "+s.ConfigMsg+" (the last good one is in force)")
+	}
+	lines = append(lines, s.Problems...)
+	for _, c := range byPath(s.Containers) {
+		for _, k := range []struct {
+			name plan.Knob
+			Knob
+		}{{plan.Quota, c.Quota}, {plan.Burst, c.Burst}} {
+			if k.Problem != "" {
+				lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Cgroup, k.name, k.Problem))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	p.printf("\nproblems:\n")
+	for _, line := range lines {
+		p.printf("  %s\n", printable(line))
+	}
+}
