@@ -1,0 +1,27 @@
+#!/bin/bash
+# boot.sh VMLINUX INITRD [APPEND]: boots a guest without KVM, prints its console and exits with the code that the guest
+# reports as "VM-RESULT:n". A guest that ends without a report (the emulator crashed or hung) is started again;
+# 125: no report after TRIES. Environment: SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3.
+#
+# thread=single: with multi-threaded TCG the kernel's live code patching crashes about one boot in six.
+# la57=off: 5-level page tables double the cost of an emulated page walk and some of these kernels fail with them.
+set -u
+kernel=$1 initrd=$2 append=${3:-}
+smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tries=${TRIES:-3}
+console=$(mktemp)
+trap 'kill "$qemu" 2>/dev/null; rm -f "$console"' EXIT
+trap 'exit 130' INT TERM
+for try in $(seq "$tries"); do
+  : >"$console"
+  nice timeout -k 5 $((seconds + 30)) qemu-system-x86_64 -machine q35 -accel tcg,thread=single -cpu max,la57=off \
+    -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
+    -kernel "$kernel" -initrd "$initrd" \
+    -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off nokaslr plimsoll.seconds=$seconds $append" </dev/null &
+  qemu=$!
+  wait "$qemu"
+  result=$(grep -ao '^VM-RESULT:[0-9]*' "$console" | tail -1 | cut -d: -f2)
+  tr -d '\r' <"$console"
+  [ -n "$result" ] && exit "$result"
+  echo "boot.sh: try $try of $tries ended without a result" >&2
+done
+exit 125

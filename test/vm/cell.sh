@@ -1,0 +1,24 @@
+#!/bin/sh
+# cell.sh: in the guest, runs every test binary NAME.test with the tests of NAME.run, then the end-to-end script.
+# A skip is allowed by PLIMSOLL_REQUIRE_KERNEL only where this kernel lacks the thing.
+export PLIMSOLL_REQUIRE_KERNEL=1
+failed=0
+for binary in ./*.test; do
+  [ -e "$binary" ] || break
+  name=$(basename "$binary" .test)
+  begin=$(cut -d. -f1 /proc/uptime)
+  "$binary" -test.v -test.timeout 60s -test.run "$(cat "$name.run")" >/tmp/out 2>&1
+  code=$?
+  seconds=$(($(cut -d. -f1 /proc/uptime) - begin))
+  ran=$(grep -c '^--- PASS' /tmp/out)
+  skipped=$(grep -c '^ *--- SKIP' /tmp/out)
+  if [ $code -eq 0 ] && [ $((ran + skipped)) -gt 0 ]; then
+    echo "ok $name ${seconds}s ($ran tests, $skipped skipped)"
+  else
+    echo "FAIL $name ${seconds}s"
+    cat /tmp/out
+    failed=1
+  fi
+done
+if [ -x ./plimsoll ]; then sh ./e2e.sh || failed=1; fi
+exit $failed

@@ -1,0 +1,23 @@
+# Shared by the scripts here, sourced: where things are kept.
+vm=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+repo=$(readlink -f "$vm/../..")
+cache=${PLIMSOLL_CACHE:-$repo/.cache}/vm
+mkdir -p "$cache"
+
+# private_apt SUITE...: fills the array apt_opts so that apt works on these suites with lists of its own. The host's
+# lists and sources stay as they are. The mirrors are the ones that the host uses.
+private_apt() {
+  local dir=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg suite uri mirrors
+  mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+  mirrors=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' | sort -u)
+  for suite in "$@"; do
+    case $suite in
+      *-security) uri=$(awk '$2 ~ /^bookworm-security$/ {print $1; exit}' <<<"$mirrors"); uri=${uri:-http://deb.debian.org/debian-security} ;;
+      *) uri=$(awk '$2 ~ /^bookworm$/ {print $1; exit}' <<<"$mirrors"); uri=${uri:-http://deb.debian.org/debian} ;;
+    esac
+    echo "deb [signed-by=$key] $uri $suite main"
+  done >"$dir/sources.list"
+  apt_opts=(-qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
+  apt-get "${apt_opts[@]}" update
+}

@@ -1,0 +1,42 @@
+#!/bin/bash
+# matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell.
+# Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
+# SKIP="./internal/x ..." (packages to leave out), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line).
+set -eu
+. "$(dirname "$0")/env.sh"
+cd "$repo"
+cells=${CELLS:-5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2}
+binary=${PLIMSOLL_BIN:-bin/plimsoll}
+[ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'kill "$run" 2>/dev/null; exit 130' INT TERM
+run=
+
+# A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
+packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
+mkdir "$work/p"
+for package in $packages; do
+  case " ${SKIP:-} " in *" $package "*) continue ;; esac
+  name=$(tr / - <<<"${package#./}")
+  CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/p/$name.test" "$package"
+  grep -ho '^func Test[A-Za-z0-9_]*' "$package"/*_kernel_test.go | cut -c6- | paste -sd'|' | sed 's/.*/^(&)$/' >"$work/p/$name.run"
+done
+cp "$vm/cell.sh" "$vm/e2e.sh" "$work/p/"
+cp "$binary" "$work/p/plimsoll"
+
+series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
+"$vm/kernels.sh" $series >/dev/null
+failed=0
+printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
+for cell in $cells; do
+  begin=$SECONDS result=0
+  "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
+  run=$!
+  wait "$run" || result=$?
+  passed=$(grep -c '^ok ' "$work/out" || true)
+  case $result in 0) word=ok ;; 125) word=NOBOOT failed=1 ;; *) word=FAIL failed=1 ;; esac
+  printf '%-6s %-8s %-6s %8d  %d passed\n' "${cell%:*}" "${cell#*:}" "$word" $((SECONDS - begin)) "$passed"
+  if [ "$result" -ne 0 ]; then sed 's/^/    /' "$work/out"; elif [ -n "${VERBOSE:-}" ]; then grep '^ok ' "$work/out" | sed 's/^/    /'; fi
+done
+exit $failed

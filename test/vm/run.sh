@@ -1,0 +1,38 @@
+#!/bin/bash
+# run.sh KERNEL v1|v2 SCRIPT [FILE...]: runs SCRIPT (busybox sh, as root, in /p beside the FILEs) in a virtual machine and
+# exits with its exit code; 125: the machine gave no result. KERNEL is a series of kernels.sh (6.12) or a vmlinux file.
+# The cpu controller is mounted as cgroup v1 or v2. Environment: see boot.sh. The console of a failed run is kept.
+set -eu
+. "$(dirname "$0")/env.sh"
+[ $# -ge 3 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+series=$1 version=$2 script=$3
+shift 3
+case $version in v1 | v2) ;; *) echo "run.sh: $version is neither v1 nor v2" >&2; exit 2 ;; esac
+kernel=$series
+if [ ! -f "$kernel" ]; then
+  "$vm/kernels.sh" "$series" >/dev/null
+  kernel=$cache/kernels/$series/vmlinux
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'kill "$boot" 2>/dev/null; exit 130' INT TERM
+mkdir -p "$work/root/bin" "$work/root/p"
+cp /bin/busybox "$work/root/bin/"
+cp "$vm/init" "$work/root/init"
+[ $# -eq 0 ] || cp -a "$@" "$work/root/p/"
+cp "$script" "$work/root/p/main.sh"
+(cd "$work/root" && find . | cpio -o -H newc --quiet) >"$work/initrd" # not compressed: the emulated CPU is slower than the copy
+
+"$vm/boot.sh" "$kernel" "$work/initrd" "plimsoll.cgroup=$version" >"$work/log" 2>&1 &
+boot=$!
+result=0
+wait "$boot" || result=$?
+cat "$work/log"
+if [ "$result" -ne 0 ]; then
+  mkdir -p "$cache/logs"
+  log=$cache/logs/$(basename "$series")-$version-$(basename "$script").log
+  cp "$work/log" "$log"
+  echo "run.sh: exit code $result, console kept in $log" >&2
+fi
+exit "$result"
