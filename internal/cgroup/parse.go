@@ -23,96 +23,115 @@ func line(data []byte) (string, error) {
 	return string(text), nil
 }
 
-func parseInt(data []byte) (int64, error) {
-	text, err := line(data)
-	if err != nil {
-		return 0, err
-	}
-	return decimal(text)
-}
-
+// decimal reads a count or an amount: the kernel prints no negative ones but the v1 quota's -1.
 func decimal(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number", text)
 	}
+	if n < 0 {
+		return 0, fmt.Errorf("%q is negative", text)
+	}
 	return n, nil
 }
 
-// micros is a time of the kernel's microsecond files; negative is unlimited.
-func micros(n int64) (time.Duration, error) {
-	if n < 0 {
-		return cpu.Unlimited, nil
-	}
-	if n > math.MaxInt64/int64(time.Microsecond)-1 {
-		return 0, fmt.Errorf("%d us is out of range", n)
-	}
-	return time.Duration(n) * time.Microsecond, nil
-}
-
-// parseMax reads cpu.max: "max 100000" or "50000 100000".
-func parseMax(data []byte) (cpu.Bandwidth, error) {
-	text, err := line(data)
-	if err != nil {
-		return cpu.Bandwidth{}, err
-	}
-	first, second, ok := strings.Cut(text, " ")
-	if !ok {
-		return cpu.Bandwidth{}, fmt.Errorf("%q is not \"QUOTA PERIOD\"", text)
-	}
-	b := cpu.Bandwidth{Quota: cpu.Unlimited}
-	if first != "max" {
-		if b.Quota, err = parseMicros(first); err != nil {
-			return cpu.Bandwidth{}, err
-		}
-	}
-	b.Period, err = parseMicros(second)
-	if err != nil {
-		return cpu.Bandwidth{}, err
-	}
-	return b, nil
-}
-
+// parseMicros reads a time of the kernel's microsecond files.
 func parseMicros(text string) (time.Duration, error) {
 	n, err := decimal(text)
 	if err != nil {
 		return 0, err
 	}
-	if n < 0 {
-		return 0, fmt.Errorf("%q is negative", text)
+	if n > math.MaxInt64/int64(time.Microsecond) {
+		return 0, fmt.Errorf("%d us is out of range", n)
 	}
-	return micros(n)
+	return time.Duration(n) * time.Microsecond, nil
+}
+
+// parseNanos reads a time of the kernel's nanosecond files.
+func parseNanos(text string) (time.Duration, error) {
+	n, err := decimal(text)
+	return time.Duration(n), err
+}
+
+// parseQuotaV1 reads cpu.cfs_quota_us: microseconds, or -1 for no limit (kernel/sched/core.c, tg_get_cfs_quota).
+func parseQuotaV1(text string) (time.Duration, error) {
+	if text == "-1" {
+		return cpu.Unlimited, nil
+	}
+	return parseMicros(text)
+}
+
+func parsePeriod(text string) (time.Duration, error) {
+	d, err := parseMicros(text)
+	if err == nil && d == 0 {
+		return 0, errors.New("a period of 0")
+	}
+	return d, err
+}
+
+// parseFlag reads cpu.idle.
+func parseFlag(text string) (bool, error) {
+	if text != "0" && text != "1" {
+		return false, fmt.Errorf("%q is not 0 or 1", text)
+	}
+	return text == "1", nil
+}
+
+// parseMax reads cpu.max: "max 100000" or "50000 100000" (kernel/sched/core.c, cpu_period_quota_print).
+func parseMax(text string) (cpu.Bandwidth, error) {
+	quota, period, ok := strings.Cut(text, " ")
+	if !ok {
+		return cpu.Bandwidth{}, fmt.Errorf("%q is not \"QUOTA PERIOD\"", text)
+	}
+	b := cpu.Bandwidth{Quota: cpu.Unlimited}
+	var err error
+	if quota != "max" {
+		if b.Quota, err = parseMicros(quota); err != nil {
+			return cpu.Bandwidth{}, err
+		}
+	}
+	if b.Period, err = parsePeriod(period); err != nil {
+		return cpu.Bandwidth{}, err
+	}
+	return b, nil
 }
 
 // parseStat reads cpu.stat of either version. v1 has throttled_time and burst_time in nanoseconds, v2 has
-// throttled_usec, burst_usec and usage_usec. Keys that are not known are skipped: kernels add some.
+// throttled_usec, burst_usec and usage_usec (kernel/sched/core.c, cpu_cfs_stat_show and cpu_extra_stat_show). Keys
+// that are not known are skipped, whatever their value: kernels and vendors add some.
 func parseStat(data []byte) (cpu.Counters, error) {
 	var c cpu.Counters
-	err := eachKey(data, func(key string, n int64) {
+	err := eachKey(data, func(key, value string) (err error) {
 		switch key {
 		case "usage_usec":
-			c.Usage, c.HasUsage = time.Duration(n)*time.Microsecond, true
+			c.Usage, err = parseMicros(value)
+			c.HasUsage = true
 		case "nr_periods":
-			c.Periods = n
+			c.Periods, err = decimal(value)
 		case "nr_throttled":
-			c.Throttled = n
+			c.Throttled, err = decimal(value)
 		case "throttled_usec":
-			c.ThrottledTime = time.Duration(n) * time.Microsecond
+			c.ThrottledTime, err = parseMicros(value)
 		case "throttled_time":
-			c.ThrottledTime = time.Duration(n)
+			c.ThrottledTime, err = parseNanos(value)
 		case "nr_bursts":
-			c.Bursts, c.HasBursts = n, true
+			c.Bursts, err = decimal(value)
+			c.HasBursts = true
 		case "burst_usec":
-			c.BurstTime = time.Duration(n) * time.Microsecond
+			c.BurstTime, err = parseMicros(value)
 		case "burst_time":
-			c.BurstTime = time.Duration(n)
+			c.BurstTime, err = parseNanos(value)
 		}
+		return err
 	})
-	return c, err
+	if err != nil {
+		return cpu.Counters{}, err
+	}
+	return c, nil
 }
 
-// eachKey walks a flat keyed file ("KEY NUMBER\n" a line).
-func eachKey(data []byte, visit func(key string, n int64)) error {
+// eachKey walks a flat keyed file ("KEY VALUE\n" a line).
+func eachKey(data []byte, visit func(key, value string) error) error {
 	for len(data) > 0 {
 		text, rest, ok := bytes.Cut(data, []byte("\n"))
 		if !ok {
@@ -120,34 +139,41 @@ func eachKey(data []byte, visit func(key string, n int64)) error {
 		}
 		key, value, ok := strings.Cut(string(text), " ")
 		if !ok {
-			return fmt.Errorf("line %q is not \"KEY NUMBER\"", text)
+			return fmt.Errorf("line %q is not \"KEY VALUE\"", text)
 		}
-		n, err := decimal(value)
-		if err != nil {
+		if err := visit(key, value); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		if n < 0 {
-			return fmt.Errorf("%s: %d is negative", key, n)
-		}
-		visit(key, n)
 		data = rest
 	}
 	return nil
 }
 
-func parseKey(data []byte, want string) (int64, error) {
-	found, value := false, int64(0)
-	err := eachKey(data, func(key string, n int64) {
+// parseKey reads one key of a flat keyed file.
+func parseKey[T any](data []byte, want string, parse func(string) (T, error)) (T, error) {
+	var value T
+	found := false
+	err := eachKey(data, func(key, text string) (err error) {
 		if key == want {
-			found, value = true, n
+			found = true
+			value, err = parse(text)
 		}
+		return err
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("no key %q", want)
 	}
-	return value, err
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return value, nil
 }
 
+// maxPID bounds a process or thread number (include/linux/threads.h, PID_MAX_LIMIT).
+const maxPID = 4 << 20
+
+// parsePIDs reads a list of tasks. 0 stands for a task that this PID namespace cannot see.
 func parsePIDs(data []byte) ([]int, error) {
 	var pids []int
 	for len(data) > 0 {
@@ -158,6 +184,9 @@ func parsePIDs(data []byte) ([]int, error) {
 		n, err := decimal(string(text))
 		if err != nil {
 			return nil, err
+		}
+		if n > maxPID {
+			return nil, fmt.Errorf("%d is not a process or thread number", n)
 		}
 		pids = append(pids, int(n))
 		data = rest

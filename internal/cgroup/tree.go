@@ -111,31 +111,38 @@ func (t *Tree) Tasks(group string) ([]int, error) {
 	return parsePIDs(data)
 }
 
-// Populated says whether a process is in the group or below it. On v1 only the group itself is looked at, and its
-// direct children.
+// Populated says whether a process is in the group or below it.
 func (t *Tree) Populated(group string) (bool, error) {
-	if t.version == V2 {
-		data, err := t.read(group, "cgroup.events")
-		if err == nil {
-			n, err := parseKey(data, "populated")
-			return n == 1, err
-		}
-		if !errors.Is(err, fs.ErrNotExist) { // the root has no cgroup.events, and is never empty
-			return false, err
-		}
-		return true, nil
+	if t.version == V1 {
+		return t.populatedV1(group)
 	}
+	data, err := t.read(group, "cgroup.events")
+	if errors.Is(err, fs.ErrNotExist) && path.Clean(group) == "/" {
+		return true, nil // the root has no such file, and is never empty
+	}
+	if err != nil {
+		return false, err
+	}
+	populated, err := parseKey(data, "populated", parseFlag)
+	return populated, t.wrap(group, "cgroup.events", err)
+}
+
+func (t *Tree) populatedV1(group string) (bool, error) {
 	data, err := t.read(group, "cgroup.procs")
 	if err != nil || len(data) > 0 {
 		return err == nil, err
 	}
 	children, err := t.Children(group)
+	if err != nil {
+		return false, err
+	}
 	for _, c := range children {
-		if data, err := t.read(c, "cgroup.procs"); err == nil && len(data) > 0 {
-			return true, nil
+		populated, err := t.populatedV1(c)
+		if populated || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return populated, err
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // Bandwidth reads quota, period and burst. A kernel without burst reads as burst 0.
@@ -158,25 +165,22 @@ func (t *Tree) Bandwidth(group string) (cpu.Bandwidth, error) {
 }
 
 func (t *Tree) bandwidthV2(group string) (cpu.Bandwidth, error) {
-	data, err := t.read(group, "cpu.max")
-	if err != nil {
-		return cpu.Bandwidth{}, err
-	}
-	b, err := parseMax(data)
-	return b, t.wrap(group, "cpu.max", err)
+	return readValue(t, group, "cpu.max", parseMax)
 }
 
 func (t *Tree) bandwidthV1(group string) (cpu.Bandwidth, error) {
-	quota, err := t.readMicros(group, "cpu.cfs_quota_us")
+	quota, err := readValue(t, group, "cpu.cfs_quota_us", parseQuotaV1)
 	if err != nil {
 		return cpu.Bandwidth{}, err
 	}
-	period, err := t.readMicros(group, "cpu.cfs_period_us")
+	period, err := readValue(t, group, "cpu.cfs_period_us", parsePeriod)
 	return cpu.Bandwidth{Quota: quota, Period: period}, err
 }
 
 // Burst reads the burst buffer's size. The error is fs.ErrNotExist on a kernel without (below 5.14).
-func (t *Tree) Burst(group string) (time.Duration, error) { return t.readMicros(group, t.burstFile()) }
+func (t *Tree) Burst(group string) (time.Duration, error) {
+	return readValue(t, group, t.burstFile(), parseMicros)
+}
 
 func (t *Tree) burstFile() string {
 	if t.version == V2 {
@@ -185,17 +189,30 @@ func (t *Tree) burstFile() string {
 	return "cpu.cfs_burst_us"
 }
 
-// SetQuota writes the quota and leaves the period as it is. Every such write refills the group's runtime
+// SetQuota writes the quota and leaves period and burst as they are. Every such write refills the group's runtime
 // (kernel/sched/core.c, tg_set_cfs_bandwidth): the caller accounts for it.
 func (t *Tree) SetQuota(group string, quota time.Duration) error {
 	if t.version == V1 {
 		return t.write(group, "cpu.cfs_quota_us", formatQuotaV1(quota))
 	}
-	b, err := t.bandwidthV2(group)
+	before, err := t.Bandwidth(group)
 	if err != nil {
 		return err
 	}
-	return t.write(group, "cpu.max", formatMax(quota, b.Period))
+	if err := t.write(group, "cpu.max", formatMax(quota, before.Period)); err != nil || before.Burst == 0 {
+		return err
+	}
+	return t.mendBurst(group, before.Burst)
+}
+
+// mendBurst writes the burst again where the write of cpu.max has divided it by 1000: cpu_max_write took microseconds
+// for nanoseconds from 5.14 until commit 49217ea147df (6.10, and stable kernels since 6.1.93, 6.6.33).
+func (t *Tree) mendBurst(group string, before time.Duration) error {
+	after, err := t.Burst(group)
+	if err != nil || after == before || after != (before/1000).Truncate(time.Microsecond) {
+		return err
+	}
+	return t.SetBurst(group, before)
 }
 
 // SetBurst writes the size of the burst buffer. It refills like SetQuota.
@@ -204,7 +221,9 @@ func (t *Tree) SetBurst(group string, burst time.Duration) error {
 }
 
 // Weight reads cpu.weight (v2) or cpu.shares (v1), in the file's own unit.
-func (t *Tree) Weight(group string) (int64, error) { return t.readInt(group, t.weightFile()) }
+func (t *Tree) Weight(group string) (int64, error) {
+	return readValue(t, group, t.weightFile(), decimal)
+}
 
 // SetWeight writes cpu.weight or cpu.shares. Refused with EINVAL while the group is idle.
 func (t *Tree) SetWeight(group string, weight int64) error {
@@ -220,8 +239,7 @@ func (t *Tree) weightFile() string {
 
 // Idle reads cpu.idle (5.15+): whether the group only gets time that nobody else wants.
 func (t *Tree) Idle(group string) (bool, error) {
-	n, err := t.readInt(group, "cpu.idle")
-	return n != 0, err
+	return readValue(t, group, "cpu.idle", parseFlag)
 }
 
 // SetIdle writes cpu.idle. Setting it forces the weight to the minimum and clearing it to the default: the former
@@ -240,13 +258,20 @@ func (t *Tree) CPUs(group string) (cpu.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := cpu.ParseSet(string(data))
-	return set, t.wrap(group, "cpuset.cpus", err)
+	text, err := line(data)
+	if err == nil {
+		var set cpu.Set
+		if set, err = cpu.ParseSet(text); err == nil {
+			return set, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", t.cpusFile(group), err)
 }
 
 // SetCPUs binds the group to a set of CPUs.
 func (t *Tree) SetCPUs(group string, set cpu.Set) error {
-	return t.fs.WriteFile(t.cpusFile(group), []byte(set.String()))
+	// With the newline, for the kernel never hears of a write of nothing, which is the empty set on v2.
+	return t.fs.WriteFile(t.cpusFile(group), []byte(set.String()+"\n"))
 }
 
 func (t *Tree) cpusFile(group string) string { return path.Join(".", t.cpuset, group, "cpuset.cpus") }
@@ -261,30 +286,75 @@ func (t *Tree) Counters(group string) (cpu.Counters, error) {
 	if err != nil || t.version == V2 || t.acct == "" {
 		return c, t.wrap(group, "cpu.stat", err)
 	}
-	usage, err := t.fs.ReadFile(path.Join(t.acct, group, "cpuacct.usage"))
+	c.Usage, err = t.acctUsage(group)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil // a group made in the cpu hierarchy alone
 	}
-	if err != nil {
-		return cpu.Counters{}, err
-	}
-	n, err := parseInt(usage)
-	c.Usage, c.HasUsage = time.Duration(n), err == nil
-	return c, t.wrap(group, "cpuacct.usage", err)
+	c.HasUsage = err == nil
+	return c, err
 }
 
-// ThrottledLocal is the time throttled by the group's own quota, without its ancestors' (cpu.stat.local, 6.6+).
+// acctUsage reads cpuacct.usage (v1), which counts in nanoseconds.
+func (t *Tree) acctUsage(group string) (time.Duration, error) {
+	name := path.Join(t.acct, group, "cpuacct.usage")
+	data, err := t.fs.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	text, err := line(data)
+	if err == nil {
+		var usage time.Duration
+		if usage, err = parseNanos(text); err == nil {
+			return usage, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: %w", name, err)
+}
+
+// NodeUsage is the CPU time that the whole machine has used: the root's own count, which is finer than /proc/stat.
+// The error is fs.ErrNotExist where nothing counts (v1 without cpuacct).
+func (t *Tree) NodeUsage() (time.Duration, error) {
+	if t.version == V1 {
+		if t.acct == "" {
+			return 0, fmt.Errorf("cpuacct: %w", fs.ErrNotExist)
+		}
+		return t.acctUsage("/")
+	}
+	data, err := t.read("/", "cpu.stat")
+	if err != nil {
+		return 0, err
+	}
+	usage, err := parseKey(data, "usage_usec", parseMicros)
+	return usage, t.wrap("/", "cpu.stat", err)
+}
+
+// ThrottledLocal is the time that the group's own tasks stood throttled, by its own quota or an ancestor's
+// (cpu.stat.local, 6.6+).
 func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
 	data, err := t.read(group, "cpu.stat.local")
 	if err != nil {
 		return 0, err
 	}
+	key, parse := "throttled_time", parseNanos
 	if t.version == V2 {
-		n, err := parseKey(data, "throttled_usec")
-		return time.Duration(n) * time.Microsecond, t.wrap(group, "cpu.stat.local", err)
+		key, parse = "throttled_usec", parseMicros
 	}
-	n, err := parseKey(data, "throttled_time")
-	return time.Duration(n), t.wrap(group, "cpu.stat.local", err)
+	d, err := parseKey(data, key, parse)
+	return d, t.wrap(group, "cpu.stat.local", err)
+}
+
+// Forget lets go of what the FS keeps open for a group, if it keeps anything: the group is gone, or of no interest.
+func (t *Tree) Forget(group string) {
+	cache, ok := t.fs.(interface{ Forget(dir string) })
+	if !ok {
+		return
+	}
+	cache.Forget(t.Dir(group))
+	for _, hierarchy := range []string{t.acct, t.cpuset} {
+		if t.version == V1 && hierarchy != "" {
+			cache.Forget(path.Join(hierarchy, group))
+		}
+	}
 }
 
 func (t *Tree) read(group, file string) ([]byte, error) {
@@ -295,22 +365,22 @@ func (t *Tree) write(group, file, text string) error {
 	return t.fs.WriteFile(path.Join(t.Dir(group), file), []byte(text))
 }
 
-func (t *Tree) readInt(group, file string) (int64, error) {
+// readValue reads a file of one value.
+func readValue[T any](t *Tree, group, file string, parse func(string) (T, error)) (T, error) {
+	var none T
 	data, err := t.read(group, file)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	n, err := parseInt(data)
-	return n, t.wrap(group, file, err)
-}
-
-func (t *Tree) readMicros(group, file string) (time.Duration, error) {
-	n, err := t.readInt(group, file)
+	text, err := line(data)
 	if err != nil {
-		return 0, err
+		return none, t.wrap(group, file, err)
 	}
-	d, err := micros(n)
-	return d, t.wrap(group, file, err)
+	v, err := parse(text)
+	if err != nil {
+		return none, t.wrap(group, file, err)
+	}
+	return v, nil
 }
 
 func (t *Tree) wrap(group, file string, err error) error {

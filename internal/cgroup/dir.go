@@ -1,0 +1,294 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOpen caps the files that a Dir keeps open: 250 containers and their pods have about 2000 files that are read
+// again and again.
+const maxOpen = 4096
+
+// Dir is the FS of the real files below a directory. A file of a control group that was read once is kept open and
+// read again with one pread(2); the kernel renders it anew for each read from offset 0 (fs/seq_file.c,
+// seq_read_iter). It may be used from several goroutines.
+type Dir struct {
+	root  string
+	limit int
+
+	mu   sync.RWMutex // held for reading while an open file is in use, so that nobody closes it meanwhile
+	at   map[string]int
+	open []openFile // dense, so that a victim can be drawn
+	rnd  *rand.Rand // draws the victims; seeded with a constant
+}
+
+type openFile struct {
+	name string
+	fd   int
+}
+
+// NewDir makes an FS of the files below root, such as /sys/fs/cgroup. At most half of the descriptors that the
+// process may have are kept open.
+func NewDir(root string) *Dir {
+	limit := maxOpen
+	var rl unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &rl) == nil && rl.Cur/2 < uint64(limit) {
+		limit = int(rl.Cur / 2)
+	}
+	return newDir(root, limit)
+}
+
+func newDir(root string, limit int) *Dir {
+	return &Dir{root: root, limit: limit, at: map[string]int{}, rnd: rand.New(rand.NewPCG(1, 1))}
+}
+
+// Root is the directory that the names are below.
+func (d *Dir) Root() string { return d.root }
+
+// ReadFile reads a whole file. The error of a file that is not there, or no longer, is fs.ErrNotExist.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	full, err := d.resolve("read", name)
+	if err != nil {
+		return nil, err
+	}
+	data, fd, err := d.readOpen(name)
+	if err == nil {
+		return data, nil
+	}
+	if fd >= 0 {
+		// ENODEV: the group was removed. One of the same name may stand there now, so the name is tried once more.
+		d.drop(name, fd)
+	}
+	return d.readNew(name, full)
+}
+
+// errNotOpen says that a name is not among the open files.
+var errNotOpen = errors.New("not open")
+
+// readOpen reads through the open file of that name; fd is -1 where there is none.
+func (d *Dir) readOpen(name string) (data []byte, fd int, err error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	i, ok := d.at[name]
+	if !ok {
+		return nil, -1, errNotOpen
+	}
+	fd = d.open[i].fd
+	data, err = pread(fd)
+	return data, fd, err
+}
+
+func (d *Dir) readNew(name, full string) ([]byte, error) {
+	fd, err := retry(func() (int, error) { return unix.Open(full, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, pathError("open", full, err)
+	}
+	data, err := pread(fd)
+	if err != nil || !reusable(name, fd) || !d.keep(name, fd) {
+		unix.Close(fd)
+	}
+	return data, pathError("read", full, err)
+}
+
+// reusable says whether an open file stays good: only in a cgroup file system does a read tell that the file was
+// removed. The lists of tasks are read seldom and are long; on v1 an open one holds on to its snapshot.
+func reusable(name string, fd int) bool {
+	switch path.Base(name) {
+	case "tasks", "cgroup.procs", "cgroup.threads":
+		return false
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		return false
+	}
+	return int64(st.Type) == unix.CGROUP_SUPER_MAGIC || int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
+}
+
+// keep adds an open file, in the place of a random one if the Dir is full: the files are read in turn, and then the
+// oldest is the very one that is wanted next.
+func (d *Dir) keep(name string, fd int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, taken := d.at[name]; taken || d.limit <= 0 {
+		return false
+	}
+	if len(d.open) >= d.limit {
+		d.closeAt(d.rnd.IntN(len(d.open)))
+	}
+	d.at[name] = len(d.open)
+	d.open = append(d.open, openFile{name, fd})
+	return true
+}
+
+// drop closes an open file, unless another goroutine has put a newer one in its place.
+func (d *Dir) drop(name string, fd int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i, ok := d.at[name]; ok && d.open[i].fd == fd {
+		d.closeAt(i)
+	}
+}
+
+func (d *Dir) closeAt(i int) {
+	unix.Close(d.open[i].fd)
+	delete(d.at, d.open[i].name)
+	last := len(d.open) - 1
+	if i != last {
+		d.open[i] = d.open[last]
+		d.at[d.open[i].name] = i
+	}
+	d.open = d.open[:last]
+}
+
+// Forget closes the open files of a directory and of all below it. The next read opens them again.
+func (d *Dir) Forget(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	prefix := path.Clean(dir) + "/"
+	for i := len(d.open) - 1; i >= 0; i-- {
+		if prefix == "./" || strings.HasPrefix(d.open[i].name, prefix) {
+			d.closeAt(i)
+		}
+	}
+}
+
+// Close closes all open files. The Dir stays usable.
+func (d *Dir) Close() error {
+	d.Forget(".")
+	return nil
+}
+
+// WriteFile writes data in one write(2) to a file that exists.
+func (d *Dir) WriteFile(name string, data []byte) error {
+	full, err := d.resolve("write", name)
+	if err != nil {
+		return err
+	}
+	fd, err := retry(func() (int, error) { return unix.Open(full, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return pathError("open", full, err)
+	}
+	defer unix.Close(fd)
+	n, err := retry(func() (int, error) { return unix.Write(fd, data) })
+	if err == nil && n != len(data) {
+		err = io.ErrShortWrite
+	}
+	return pathError("write", full, err)
+}
+
+// Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them.
+func (d *Dir) Dirs(name string) ([]string, error) {
+	full, err := d.resolve("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(full)
+	if err != nil {
+		return nil, pathError("readdir", full, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Inode is the inode number of a file or directory.
+func (d *Dir) Inode(name string) (uint64, error) {
+	full, err := d.resolve("stat", name)
+	if err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	_, err = retry(func() (int, error) { return 0, unix.Stat(full, &st) })
+	return st.Ino, pathError("stat", full, err)
+}
+
+// Mkdir makes a group.
+func (d *Dir) Mkdir(name string) error {
+	full, err := d.resolve("mkdir", name)
+	if err != nil {
+		return err
+	}
+	return pathError("mkdir", full, unix.Mkdir(full, 0o755))
+}
+
+// Rmdir removes an empty group.
+func (d *Dir) Rmdir(name string) error {
+	full, err := d.resolve("rmdir", name)
+	if err != nil {
+		return err
+	}
+	d.Forget(name)
+	return pathError("rmdir", full, unix.Rmdir(full))
+}
+
+// resolve refuses names that leave the root. Where the root itself is a v1 cpu hierarchy, cpuacct is beside it.
+func (d *Dir) resolve(op, name string) (string, error) {
+	inside, beside := strings.CutPrefix(name, "../cpuacct")
+	if beside && (inside == "" || inside[0] == '/') {
+		inside = "." + inside
+	} else {
+		inside = name
+	}
+	if !filepath.IsLocal(inside) {
+		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	return filepath.Join(d.root, name), nil
+}
+
+// pread reads a file from its start. All of the kernel's single-value and keyed files fit the first read.
+func pread(fd int) ([]byte, error) {
+	var buf [4096]byte
+	n, err := retry(func() (int, error) { return unix.Pread(fd, buf[:], 0) })
+	if err != nil {
+		return nil, err
+	}
+	data := bytes.Clone(buf[:n])
+	// A list of tasks comes in pieces of a page at most: a short read is not yet its end.
+	for n > len(buf)/2 {
+		n, err = retry(func() (int, error) { return unix.Pread(fd, buf[:], int64(len(data))) })
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, buf[:n]...)
+	}
+	return data, nil
+}
+
+// retry repeats a system call that a signal has interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// pathError names the file. ENODEV, which a file of a removed group gives, becomes ENOENT: gone is gone.
+func pathError(op, full string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	if err == unix.ENODEV {
+		err = unix.ENOENT
+	}
+	return &fs.PathError{Op: op, Path: full, Err: err}
+}
