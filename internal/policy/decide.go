@@ -1,0 +1,238 @@
+// Package policy decides what each group's bandwidth shall be. It does no I/O and knows no clock: a turn's
+// observations go in, changes as data come out.
+//
+// Problem: a container is throttled whenever it uses one period's quota up, even when it is far below its limit on
+// average. What it may have beyond its limit depends on its strategy, on what it has wanted of late, on its
+// neighbours and on the node.
+//
+// Approach: one straight line for all groups that were looked at. observe books what happened and whose values
+// stand in the files; wish says what each group needs (burst first, quota for what burst did not cover); guard cuts
+// the wishes to what the node can spare, and takes raises back; settle turns what is left into changes, each
+// charged with the runtime that its write grants, and lets pods follow their containers.
+//
+// Terminology: limit is the declared quota, a raise is a quota above it, the cap is the most that may be used in
+// one period, a grant is what a raise or a write allows beyond the limit.
+//
+// Known limits: what a group would have used while it was throttled is bounded by the time that its CPUs stood
+// still, not known. Looking every 100 ms sees a throttle after its period's end.
+package policy
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"plimsoll/internal/bandwidth"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/workload"
+)
+
+const (
+	// demandSpan is the last while: a raise is given back when nothing in it needed more than the limit.
+	demandSpan = 3 * time.Second
+	// marginDivisor adds a tenth to what was wanted: the kernel hands out runtime in slices, and what CPUs hold
+	// of theirs when they go idle is lost to the others.
+	marginDivisor = 10
+	// keepDivisor: a raise is lowered in part only when at least a quarter of it is not needed.
+	keepDivisor = 4
+	// raiseDivisor: a raise by less than a twentieth is not worth a write.
+	raiseDivisor = 20
+	// patience is how long a lowering waits for a moment in which it grants nothing beyond the cap.
+	patience = 2 * time.Second
+)
+
+// Decide takes a turn.
+func (s *State) Decide(in Input) Output {
+	out := &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}, Node: in.Node.State()}
+	pods := s.observe(in, out)
+	raisable := wish(in.Now, pods)
+	s.guard(in, raisable, out)
+	settle(in, pods, out)
+	s.forget()
+	return *out
+}
+
+// observe books the readings and finds out whose values stand in the files.
+func (s *State) observe(in Input, out *Output) []podUnits {
+	s.turn++
+	pods := make([]podUnits, 0, len(in.Pods))
+	for _, p := range in.Pods {
+		pu := podUnits{pod: s.unit(in, p.Group, p.Ceiling, out)}
+		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
+		for _, c := range p.Containers {
+			pu.containers = append(pu.containers, s.unit(in, c, ceiling, out))
+		}
+		pu.assess()
+		pods = append(pods, pu)
+	}
+	return pods
+}
+
+// podCeiling is what a pod's own quota allows its containers where it cannot follow them.
+func podCeiling(in Input, pod *unit) float64 {
+	if pod == nil || !pod.limit.Limited() || !pod.m.quota.foreign && pod.m.quota.retry.ready(in.Now) {
+		return math.Inf(1)
+	}
+	return pod.Disk.CPUs()
+}
+
+// unit makes the unit of a group, nil for the pod that is none.
+func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
+	if g.Path == "" {
+		return nil
+	}
+	m := s.groups[g.ID]
+	if m == nil {
+		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
+		s.groups[g.ID] = m
+	}
+	m.turn = s.turn
+	u := &unit{Group: g, m: m, ceiling: ceiling, cpus: max(1, in.Node.CPUs)}
+	u.settleHolds(in.Now, out)
+	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
+	u.decision = decision{quota: g.Disk.Quota, why: m.why}
+	u.book()
+	return u
+}
+
+// settleHolds compares what stands in the files with what is known, and notes what is to be said.
+func (u *unit) settleHolds(now time.Time, out *Output) {
+	var declared *time.Duration
+	if u.Declared != nil {
+		d := declaredQuota(u.Declared.Bandwidth, u.Disk.Period)
+		declared = &d
+	}
+	if e := u.m.quota.observe(now, u.Disk.Quota, declared); e != noEvent {
+		out.Notes = append(out.Notes, Note{u.ID, plan.Quota, e, u.m.quota.base, u.Disk.Quota})
+		if e == Resized || e == Rebased {
+			u.m.history.Reset()
+			u.m.budget = budget{}
+		}
+	}
+	if e := u.m.burst.observe(now, u.Disk.Burst, nil); e != noEvent {
+		out.Notes = append(out.Notes, Note{u.ID, plan.Burst, e, u.m.burst.base, u.Disk.Burst})
+	}
+}
+
+// declaredQuota is a declared limit over the period that stands in the file, as its writer rounds it.
+func declaredQuota(d cpu.Bandwidth, period time.Duration) time.Duration {
+	if !d.Limited() || d.Period <= 0 {
+		return cpu.Unlimited
+	}
+	if d.Period == period {
+		return d.Quota
+	}
+	return time.Duration(float64(d.Quota) / float64(d.Period) * float64(period)).Truncate(time.Microsecond)
+}
+
+// book adds the window since the last look to what is remembered.
+func (u *unit) book() {
+	if !u.Looked {
+		return
+	}
+	u.window = sample.Between(u.m.last, u.Reading)
+	u.m.last = u.Reading
+	if u.window.Elapsed() <= 0 {
+		return
+	}
+	u.stood = u.window.Throttled > 0
+	u.m.history.Add(u.window, demandSpan)
+	if u.window.Periods > 0 && (u.stood || u.window.Used > 0) {
+		u.m.phase.Observe(u.window, u.period())
+	}
+	u.m.observeSaved(u.window, u.Disk)
+	u.m.budget.advance(u.window, u.limit, u.Strategy)
+	if u.stood {
+		u.m.throttledAt, u.m.everStood = u.Reading.At, true
+	}
+}
+
+// forget drops groups that are gone.
+func (s *State) forget() {
+	for id, m := range s.groups {
+		if m.turn != s.turn {
+			delete(s.groups, id)
+		}
+	}
+}
+
+// wish says what each raisable unit needs, and lists those units.
+func wish(now time.Time, pods []podUnits) []*unit {
+	var all []*unit
+	for _, p := range pods {
+		for _, u := range p.raisable() {
+			u.wish(now)
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// wish decides the quota that one unit needs, were it alone on the node.
+func (u *unit) wish(now time.Time) {
+	switch {
+	case u.m.quota.foreign:
+		u.decision = decision{u.Disk.Quota, "", "quota left alone: another program wrote it"}
+	case !u.limit.Limited():
+		u.decision = decision{u.Disk.Quota, "", "no limit"}
+	case u.Paused:
+		u.decision = decision{u.limit.Quota, KindRestore, "paused: held at the limit"}
+	case !u.Strategy.Policy.Quota():
+		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("policy %s raises no quota", u.Strategy.Policy)}
+	case !u.m.quota.retry.ready(now):
+		u.decision = decision{u.Disk.Quota, "", "waiting after a refused or overwritten quota"}
+	case !u.m.wait.ready(now):
+		u.decision = decision{u.limit.Quota, KindGuard, "taken back because of the node's load, waiting"}
+	case u.m.budget.left() == 0:
+		u.decision = decision{u.limit.Quota, KindBudget, fmt.Sprintf("budget of %d s above the limit is used up",
+			u.Strategy.CFSQuotaBurstPeriodSeconds)}
+	case !u.Ready || !u.m.everStood && !u.raised():
+		u.decision = decision{u.limit.Quota, "", "not throttled"}
+	case u.Looked:
+		u.decision = u.demand(now)
+	}
+}
+
+// demand sizes a raise from what the unit has wanted of late.
+//
+// A throttle proves that the limit (and its burst) did not do; after it, the raise stays for demandSpan, and then
+// until the demand of that span would have fitted. So a raise outlives the gaps between bursts, and ends soon after
+// the last one.
+func (u *unit) demand(now time.Time) decision {
+	period, limit := u.period(), u.limit.Quota
+	recent := u.m.everStood && now.Sub(u.m.throttledAt) < demandSpan
+	plain := cpu.Bandwidth{Quota: limit, Period: period, Burst: u.Disk.Burst}
+	if !recent && bandwidth.Covers(u.m.history.Demands(period, demandSpan), plain) {
+		u.m.everStood = false
+		return decision{limit, KindGiveBack, "the limit covers the demand of the last 3 s"}
+	}
+	peak := u.m.history.Peak(period, demandSpan)
+	need := peak + peak/marginDivisor
+	if u.stood {
+		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
+	}
+	need = min(max(need, limit), u.cap())
+	if left := u.m.budget.left(); left != cpu.Unlimited {
+		need = min(need, limit+left)
+	}
+	need = need.Truncate(time.Microsecond)
+	if !worth(u.Disk.Quota, need) {
+		return decision{u.Disk.Quota, "", u.m.why}
+	}
+	kind := KindRaise
+	if need < u.Disk.Quota {
+		kind = KindGiveBack
+	}
+	return decision{need, kind, fmt.Sprintf("demand up to %v a period, limit %v, throttled %d of %d periods",
+		peak.Round(time.Millisecond), limit, u.window.Throttled, u.window.Periods)}
+}
+
+// worth says whether a new quota differs enough from the old one for a write.
+func worth(old, quota time.Duration) bool {
+	if quota > old {
+		return quota-old >= old/raiseDivisor
+	}
+	return old-quota >= old/keepDivisor
+}

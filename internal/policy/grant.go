@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sample"
+)
+
+// Charging a write with the runtime that it grants.
+//
+// Problem: the cap is on the CPU that a group uses in one period, not on the number in a file. Every write of a
+// quota or burst refills the group (kernel/sched/core.c, tg_set_cfs_bandwidth: runtime = min(runtime + quota,
+// quota + burst)). A group that has used its quota Q and is then raised to 3Q can use 4Q in that period, and
+// lowering it in the same period gives a fifth (measured: 5.1).
+//
+// Approach: before a write, bound from above what the group has used in the standing period and what is left in
+// its pool, and write no more than keeps the sum at the cap. There are three bounds, each sufficient:
+//   - by hand: used and left together are what the period was handed: quota, saved burst, earlier writes;
+//   - by use: what the counters say was used in the last whole period, and what of the pool survives a write;
+//   - at the edge: near the period's expiry (sample.Phase) the group cannot use more before, or have used more
+//     after, than all CPUs in the time by which the expiry is uncertain.
+//
+// A write that no bound allows waits for a quiet moment or for the edge.
+//
+// Terminology: room is the largest quota that may be written now.
+//
+// Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and what a CPU
+// has left of its slice crosses the period's end. On many CPUs the edge must be known more exactly than looking
+// from outside can tell, and a sustained demand is then raised to cap - quota only.
+
+// writeDelay is the time that may pass between a reading and the write that it led to.
+const writeDelay = time.Millisecond
+
+// period is what is known of the period that stands.
+type period struct {
+	handed time.Duration // upper bound of what it was handed, spent or not
+	used   time.Duration // upper bound of what was used in it
+	// edge is how far from now its expiry, or its begin, is at most; negative: not known.
+	edge time.Duration
+}
+
+// room is the largest quota that may be written now so that the CPU used in the standing period stays within limit,
+// when the burst is to be burst. A burst that is to be written too refills the pool once more before the quota's
+// write, which leaves quota and burst in it.
+func (p period) room(limit, burst time.Duration, rewritten bool, cpus int) time.Duration {
+	kept := min(max(0, p.handed-p.used), burst)
+	byHand := limit - p.handed
+	if rewritten {
+		kept, byHand = burst, byHand-burst
+	}
+	room := max(byHand, limit-p.used-kept)
+	if p.edge >= 0 {
+		slack := time.Duration(cpus) * (p.edge + writeDelay)
+		if p.handed+slack <= limit {
+			room = max(room, limit-burst-slack)
+		}
+	}
+	return room
+}
+
+// standing bounds what the unit's period may have seen by now.
+func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
+	p := period{handed: b.Quota + m.saved, edge: -1}
+	if now.Sub(m.lastWrite) < b.Period {
+		p.handed = max(p.handed, m.handed)
+	}
+	p.used = p.handed
+	if used, ok := m.history.UsedWithin(b.Period); ok {
+		p.used = min(p.used, used)
+	}
+	if width, ok := m.phase.Known(); ok {
+		p.edge = m.phase.Distance(now) + width/2
+	}
+	return p
+}
+
+// charge books a write of ours.
+func (m *memory) charge(now time.Time, before, after cpu.Bandwidth) {
+	m.handed = m.standing(now, before).handed + after.Quota
+	m.lastWrite = now
+}
+
+// observeSaved bounds the burst saved at the begin of the standing period: none when every period of the window
+// ended throttled, for then the pool was empty.
+func (m *memory) observeSaved(u sample.Usage, b cpu.Bandwidth) {
+	switch {
+	case u.Periods > 0 && u.Throttled == u.Periods:
+		m.saved = 0
+	case u.Periods > 0 || u.Elapsed() >= b.Period:
+		m.saved = b.Burst
+	}
+}

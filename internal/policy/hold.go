@@ -1,0 +1,115 @@
+package policy
+
+import "time"
+
+// hold is what is known of one knob of one group: whose value stands in its file.
+//
+// Problem: kubelet, runtimes, systemd and people write the same files. A value that differs from ours may be the
+// owner putting its declared limit back (systemd on daemon-reload, runc on update), a resize, or another agent at
+// work, and each asks for another answer.
+//
+// Approach: the baseline is the declared limit where it is known, else what stood in the file before us.
+//   - nothing of ours stands and the value changed: a resize, the new baseline;
+//   - a value of ours stood and the baseline is back: a reset by the owner, to be applied again after a back-off;
+//   - the value is the newly declared limit, be it equal to ours: a resize, never to be undone;
+//   - any other value is foreign: reported once and left alone, until the owner's limit is back.
+type hold struct {
+	known   bool
+	base    time.Duration
+	wrote   time.Duration // the last value of ours that the kernel took
+	ours    bool          // it stands, and is not the baseline
+	foreign bool
+	retry   backoff
+}
+
+// Event is what became of a knob between two turns.
+type Event string
+
+// The events.
+const (
+	noEvent   Event = ""
+	Resized   Event = "resized"   // the limit is another one now; what we knew of the old is void
+	Rebased   Event = "rebased"   // the declared limit changed while a value of ours stands
+	Reset     Event = "reset"     // the owner put its limit back over ours
+	Foreign   Event = "foreign"   // another program's value: left alone
+	Deviation Event = "deviation" // at the first sight the file does not hold the declared limit
+)
+
+// observe compares what stands in the file with what is known. declared is nil where nobody but the file says.
+func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duration) Event {
+	isDeclared := declared != nil && *declared == disk
+	switch {
+	case !h.known:
+		return h.first(disk, declared)
+	case h.foreign:
+		if isDeclared || declared == nil && disk == h.base {
+			*h = hold{known: true, base: disk}
+			return Resized
+		}
+	case h.ours && disk == h.wrote:
+		return h.redeclared(disk, declared)
+	case h.ours && disk == h.base:
+		h.ours = false
+		h.retry.hit(now)
+		return Reset
+	case isDeclared || !h.ours && declared == nil:
+		if disk != h.base {
+			*h = hold{known: true, base: disk, retry: h.retry}
+			return Resized
+		}
+	case h.ours || disk != h.base:
+		h.ours, h.foreign = false, true
+		return Foreign
+	}
+	return noEvent
+}
+
+func (h *hold) first(disk time.Duration, declared *time.Duration) Event {
+	h.known, h.base = true, disk
+	if declared != nil && *declared != disk {
+		h.base, h.foreign = *declared, true
+		return Deviation
+	}
+	return noEvent
+}
+
+// redeclared follows a declared limit that changed while our value stands.
+func (h *hold) redeclared(disk time.Duration, declared *time.Duration) Event {
+	if declared == nil || *declared == h.base {
+		return noEvent
+	}
+	h.base = *declared
+	if *declared == disk {
+		h.ours = false
+		return Resized
+	}
+	return Rebased
+}
+
+// learn books a value of ours that the kernel took.
+func (h *hold) learn(value time.Duration) {
+	h.wrote = value
+	h.ours = value != h.base
+}
+
+// backoff spaces attempts with doubling gaps.
+type backoff struct {
+	gap   time.Duration
+	until time.Time
+}
+
+const (
+	firstGap = time.Second
+	maxGap   = time.Minute
+	calm     = 2 * time.Minute // without a further hit, the next gap is the first one again
+)
+
+func (b *backoff) hit(now time.Time) {
+	if now.Sub(b.until) > calm {
+		b.gap = 0
+	}
+	b.gap = min(maxGap, max(firstGap, 2*b.gap))
+	b.until = now.Add(b.gap)
+}
+
+func (b *backoff) ready(now time.Time) bool { return !now.Before(b.until) }

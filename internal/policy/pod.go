@@ -1,0 +1,143 @@
+package policy
+
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+)
+
+// podUnits is a pod and its containers during a turn.
+type podUnits struct {
+	pod        *unit // nil: the containers stand alone
+	containers []*unit
+	itself     bool // the pod's own limit binds before its containers' do: it is the unit that is raised
+}
+
+// assess finds out at which level the pod's limit stands, and books the pod's throttling for a container where the
+// container is what is raised.
+func (p *podUnits) assess() {
+	if p.pod == nil {
+		return
+	}
+	p.pod.isPod = true
+	sum := 0.0
+	for _, c := range p.containers {
+		sum += c.limit.CPUs()
+	}
+	const rounding = 1e-3
+	p.itself = p.pod.limit.Limited() && p.pod.limit.CPUs() < sum-rounding
+	if len(p.containers) > 0 {
+		p.pod.Strategy = p.strategy()
+	}
+	if p.pod.stood && !p.itself {
+		p.blame()
+	}
+}
+
+// strategy of a pod is that of the first container that asks for anything.
+func (p *podUnits) strategy() strategy.Strategy {
+	for _, c := range p.containers {
+		if !c.Paused && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
+			return c.Strategy
+		}
+	}
+	return p.containers[0].Strategy
+}
+
+// blame books a throttling by the pod's quota for the container that used most for its limit: when periods of pod
+// and container are not in phase, a container may use two of its quotas in one of the pod's periods.
+func (p *podUnits) blame() {
+	var most *unit
+	var share float64
+	for _, c := range p.containers {
+		if s := c.window.CPUs() / c.limit.CPUs(); c.limit.Limited() && s > share {
+			most, share = c, s
+		}
+	}
+	if most == nil || most.stood {
+		return
+	}
+	most.stood = true
+	most.m.throttledAt, most.m.everStood = most.Reading.At, true
+}
+
+// raisable lists the units of the pod whose quota may be raised by their own demand.
+func (p *podUnits) raisable() []*unit {
+	var units []*unit
+	for _, u := range append(p.containers[:len(p.containers):len(p.containers)], p.pod) {
+		if u != nil && p.raises(u) {
+			units = append(units, u)
+		}
+	}
+	return units
+}
+
+func (p *podUnits) raises(u *unit) bool { return (!u.isPod || p.itself) && u.Class.Burstable() }
+
+// follow sets the quota of a pod whose containers are raised: its declared quota and what they have above their
+// limits. It is absolute, so that it cannot drift; -1 stays -1. A pod that is raised itself is kept from standing
+// below a container (v1 refuses that).
+func (p *podUnits) follow(in Input) {
+	u := p.pod
+	if !u.limit.Limited() || u.m.quota.foreign {
+		u.quota = u.Disk.Quota
+		return
+	}
+	var most, above time.Duration
+	ours := u.m.quota.ours
+	for _, c := range p.containers {
+		if !c.limit.Limited() || c.quota == cpu.Unlimited {
+			continue
+		}
+		above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
+		most = max(most, scale(c.quota, c.period(), u.period()))
+	}
+	if p.itself {
+		if in.Rules.Nested {
+			u.quota = max(u.quota, min(most, u.cap()))
+		}
+		return
+	}
+	u.quota, u.kind = u.limit.Quota+above, KindPod
+	u.why = "follows its containers"
+	if above == 0 && !ours {
+		u.quota = u.Disk.Quota
+	}
+	if above == 0 && p.quiet() {
+		u.kind = KindRestore
+	}
+}
+
+// quiet says whether no container's policy raises quotas.
+func (p *podUnits) quiet() bool {
+	for _, c := range p.containers {
+		if c.Strategy.Policy.Quota() && !c.Paused {
+			return false
+		}
+	}
+	return true
+}
+
+// Learn books what became of the changes of the last turn.
+func (s *State) Learn(now time.Time, results []plan.Result) {
+	for _, r := range results {
+		m := s.groups[r.Change.Cgroup]
+		if m == nil {
+			continue
+		}
+		h := &m.quota
+		if r.Change.Knob == plan.Burst {
+			h = &m.burst
+		}
+		switch r.Outcome {
+		case plan.Applied, plan.Clamped:
+			if d, err := r.InForce.Time(); err == nil {
+				h.learn(d)
+			}
+		case plan.Refused:
+			h.retry.hit(now)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+)
+
+// guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
+func (s *State) guard(in Input, units []*unit, out *Output) {
+	s.expire(in.Now)
+	state := in.Node.State()
+	if state != NodeOverload {
+		s.overload = time.Time{}
+	}
+	switch state {
+	case NodeOverload:
+		s.takeBack(in, units)
+	case NodeIdle:
+		grant(in.Node, units)
+	default:
+		for _, u := range units {
+			u.deny(fmt.Sprintf("node is %s: no raise", state))
+		}
+	}
+	for _, u := range units {
+		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
+	}
+}
+
+// deny keeps a unit from being raised further.
+func (u *unit) deny(why string) {
+	if u.quota > u.Disk.Quota {
+		u.decision = decision{u.Disk.Quota, "", why}
+	}
+}
+
+// takeBack brings raised units back to their limits, the largest excess first until the predicted use is below the
+// threshold, and all of them when a second of that did not do.
+func (s *State) takeBack(in Input, units []*unit) {
+	if s.overload.IsZero() {
+		s.overload = in.Now
+	}
+	var raised []*unit
+	var above []float64
+	for _, u := range units {
+		u.deny("node is overloaded: no raise")
+		if u.raised() && !u.m.quota.foreign {
+			raised, above = append(raised, u), append(above, u.above())
+		}
+	}
+	picked := shed(in.Node, above, s.relieved())
+	if in.Now.Sub(s.overload) >= time.Second {
+		picked = all(len(raised))
+	}
+	for _, i := range picked {
+		u := raised[i]
+		if u.m.wait.ready(in.Now) {
+			u.m.wait.hit(in.Now)
+			s.relief = append(s.relief, relief{in.Now.Add(nodeSpan), above[i]})
+		}
+		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
+			in.Node.Used, in.Node.Threshold())}
+	}
+}
+
+func all(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+func (s *State) expire(now time.Time) {
+	kept := s.relief[:0]
+	for _, r := range s.relief {
+		if now.Before(r.until) {
+			kept = append(kept, r)
+		}
+	}
+	s.relief = kept
+}
+
+func (s *State) relieved() float64 {
+	sum := 0.0
+	for _, r := range s.relief {
+		sum += r.cpus
+	}
+	return sum
+}
+
+// grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
+// taken off first.
+func grant(n Node, units []*unit) {
+	var above, held float64
+	var raising []*unit
+	var claims []claim
+	for _, u := range units {
+		above += u.above()
+		if u.quota > u.Disk.Quota {
+			raising = append(raising, u)
+			claims = append(claims, claim{weight: u.weight(), want: u.excess(u.quota)})
+			continue
+		}
+		held += u.excess(u.Disk.Quota)
+	}
+	got := split(claims, max(0, n.headroom(above)-held))
+	for i, u := range raising {
+		quota := u.limit.Quota + time.Duration(got[i]*float64(u.period())).Truncate(time.Microsecond)
+		if quota >= u.quota {
+			continue
+		}
+		if quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota) {
+			u.deny("node has no headroom below 90 % of the threshold")
+			continue
+		}
+		u.quota = quota
+		u.why += fmt.Sprintf("; the node can spare %.2f CPUs", got[i])
+	}
+}
+
+// settle turns decisions into changes.
+func settle(in Input, pods []podUnits, out *Output) {
+	for _, p := range pods {
+		for _, u := range p.containers {
+			if !p.raises(u) {
+				u.release()
+			}
+			u.pace(in, out)
+			u.emit(in, out, nil)
+		}
+		if p.pod != nil {
+			p.follow(in)
+			u := p.pod
+			if p.raises(u) {
+				u.pace(in, out)
+			}
+			u.emit(in, out, p.containers)
+		}
+	}
+}
+
+// release takes back what stands of ours in the quota of a group that is not to be raised.
+func (u *unit) release() {
+	u.decision = decision{u.Disk.Quota, "", u.why}
+	if u.m.quota.ours {
+		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("class %s is not raised", u.Class)}
+	}
+}
+
+// pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
+// be written now, and asks for a look when it can be made whole.
+func (u *unit) pace(in Input, out *Output) {
+	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.m.quota.foreign {
+		u.m.overdue = time.Time{}
+		return
+	}
+	_, burst := burstFor(u.limit, u.Strategy, u.quota, in.Rules)
+	room := u.m.standing(in.Now, u.Disk).room(u.cap(), burst, burst != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	if u.quota <= room {
+		u.m.overdue = time.Time{}
+		return
+	}
+	if _, known := u.m.phase.Known(); known {
+		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
+	}
+	if u.quota < u.Disk.Quota {
+		u.wait(in.Now)
+		return
+	}
+	if room > u.Disk.Quota && worth(u.Disk.Quota, room) {
+		u.quota = room
+		return
+	}
+	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
+}
+
+// wait postpones a lowering, but not for ever.
+func (u *unit) wait(now time.Time) {
+	if u.m.overdue.IsZero() {
+		u.m.overdue = now
+	}
+	if now.Sub(u.m.overdue) < patience {
+		u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
+	}
+}
+
+// emit appends the changes of one unit. containers are those of a pod.
+func (u *unit) emit(in Input, out *Output, containers []*unit) {
+	requested, burst := u.burst(in, containers)
+	if u.quota != u.Disk.Quota && u.mayWrite(in.Now, &u.m.quota) {
+		out.add(u, plan.Quota, u.Disk.Quota, u.quota, u.kind, u.why)
+		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
+	}
+	if burst != u.Disk.Burst && u.mayWrite(in.Now, &u.m.burst) {
+		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", requested, burst)
+		if burst == u.limit.Burst {
+			kind, why = KindRestore, "no burst is asked for"
+		}
+		out.add(u, plan.Burst, u.Disk.Burst, burst, kind, why)
+		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
+	}
+	u.m.why = u.why
+	out.Views = append(out.Views, u.view(requested))
+}
+
+// burst is what is asked for and what is to stand in the file.
+func (u *unit) burst(in Input, containers []*unit) (requested, target time.Duration) {
+	if u.Paused || !u.Strategy.Policy.Burst() || !u.limit.Limited() || !u.Class.Burstable() {
+		if u.m.burst.ours {
+			return 0, u.m.burst.base
+		}
+		return 0, u.Disk.Burst
+	}
+	if !u.isPod {
+		requested, target = burstFor(u.limit, u.Strategy, u.quota, in.Rules)
+	} else {
+		requested, target = podBurst(in, u, containers)
+	}
+	if !in.Rules.Burst {
+		target = u.Disk.Burst
+	}
+	return requested, target
+}
+
+// podBurst is the sum over a pod's containers: the pod's own quota throttles them all.
+func podBurst(in Input, pod *unit, containers []*unit) (requested, target time.Duration) {
+	for _, c := range containers {
+		r, t := c.burst(in, nil)
+		requested += scale(r, c.period(), pod.period())
+		target += scale(t, c.period(), pod.period())
+	}
+	if !in.Rules.BurstAboveQuota {
+		target = min(target, pod.limit.Quota)
+	}
+	return requested, target
+}
+
+// mayWrite says whether a knob is ours to write now: nobody else claims it, the last write was not refused a moment
+// ago, and the owner has set the group up, unless it is to be put back.
+func (u *unit) mayWrite(now time.Time, h *hold) bool {
+	return !h.foreign && h.retry.ready(now) && (u.Ready || h.ours)
+}
+
+func (u *unit) view(requestedBurst time.Duration) View {
+	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: requestedBurst,
+		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
+	if u.m.quota.foreign {
+		v.Foreign = append(v.Foreign, plan.Quota)
+	}
+	if u.m.burst.foreign {
+		v.Foreign = append(v.Foreign, plan.Burst)
+	}
+	v.AboveLimit = u.window.AboveLimit(u.limit)
+	return v
+}
+
+// add appends one change, counted by its kind.
+func (o *Output) add(u *unit, knob plan.Knob, from, to time.Duration, kind Kind, why string) {
+	c := plan.Change{Cgroup: u.ID, Knob: knob, From: plan.Time(from), To: plan.Time(to), Why: why, Restore: kind == KindRestore}
+	if knob == plan.Quota {
+		c.Min, c.Max = plan.Time(u.limit.Quota), plan.Time(capFor(u.limit, u.Strategy))
+	} else {
+		c.Min, c.Max = plan.Time(0), plan.Time(max(u.limit.Quota, from, to))
+	}
+	o.Changes = append(o.Changes, c)
+	o.Kinds[kind]++
+}
+
+func scale(d, from, to time.Duration) time.Duration {
+	if from == to || from <= 0 || d == cpu.Unlimited {
+		return d
+	}
+	return time.Duration(float64(d) * float64(to) / float64(from)).Truncate(time.Microsecond)
+}

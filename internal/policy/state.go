@@ -1,0 +1,187 @@
+package policy
+
+import (
+	"math"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Group is what is known of one control group at one turn.
+type Group struct {
+	workload.ID
+	Strategy strategy.Strategy
+	Request  float64 // CPUs; 0: not known
+	Class    workload.Class
+	Paused   bool
+	Declared *workload.Declared
+	Disk     cpu.Bandwidth  // what the files hold
+	Ready    bool           // a task is in it: the owner has set it up
+	Reading  sample.Reading // of this turn, when Looked
+	Looked   bool
+}
+
+// Pod is a group with containers in it, or just containers, when its ID is zero.
+type Pod struct {
+	Group
+	Ceiling    float64 // CPUs that the nearest finite ancestor outside allows; +Inf when there is none
+	Containers []Group
+}
+
+// Input is everything that a turn decides on.
+type Input struct {
+	Now   time.Time
+	Node  Node
+	Rules Rules
+	Pods  []Pod
+}
+
+// Kind names a decision for the metrics.
+type Kind string
+
+// The kinds of decisions.
+const (
+	KindBurst    Kind = "burst"     // a burst buffer is sized
+	KindRaise    Kind = "raise"     // a quota is raised
+	KindGiveBack Kind = "give-back" // a raise is no longer needed
+	KindGuard    Kind = "guard"     // the node's load takes a raise back
+	KindBudget   Kind = "budget"    // the time above the limit is used up
+	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
+	KindPod      Kind = "pod"       // a pod follows its containers
+)
+
+// Note is something that happened to a group's knob and is to be said once.
+type Note struct {
+	Cgroup workload.ID
+	Knob   plan.Knob
+	Event  Event
+	Base   time.Duration // the baseline from now on
+	Found  time.Duration
+}
+
+// View is what was decided for one group, for the status.
+type View struct {
+	Cgroup         workload.ID
+	IsPod          bool
+	Limit          cpu.Bandwidth // the baseline
+	RequestedQuota time.Duration
+	RequestedBurst time.Duration
+	QuotaOurs      bool
+	BurstOurs      bool
+	Foreign        []plan.Knob
+	BudgetLeft     time.Duration // cpu.Unlimited: no bound
+	Why            string
+	Window         sample.Usage // what happened since the last look; zero when not looked at
+	AboveLimit     time.Duration
+}
+
+// Output is what a turn decided.
+type Output struct {
+	Changes []plan.Change
+	Kinds   map[Kind]int64
+	Notes   []Note
+	Views   []View
+	Looks   map[workload.ID]time.Time // groups that are to be looked at at a certain time, earlier than usual
+	Granted float64                   // CPUs above limits, in all
+	Node    NodeState
+}
+
+// State is what the policy remembers from turn to turn. It depends on its inputs only: same inputs, same outputs.
+type State struct {
+	groups   map[workload.ID]*memory
+	turn     int64
+	overload time.Time // since when; zero when not
+	relief   []relief
+}
+
+type relief struct {
+	until time.Time
+	cpus  float64
+}
+
+// memory is what is remembered of one group.
+type memory struct {
+	turn        int64 // last turn in which the group was there
+	last        sample.Reading
+	history     sample.History
+	phase       sample.Phase
+	budget      budget
+	quota       hold
+	burst       hold
+	wait        backoff // after the guard took a raise back
+	throttledAt time.Time
+	everStood   bool
+	overdue     time.Time // since when a lowering has waited for room
+	saved       time.Duration
+	handed      time.Duration
+	lastWrite   time.Time
+	why         string
+}
+
+// NewState remembers nothing.
+func NewState() *State { return &State{groups: map[workload.ID]*memory{}} }
+
+// unit is one group during a turn.
+type unit struct {
+	Group
+	m       *memory
+	isPod   bool
+	limit   cpu.Bandwidth // the baseline quota over the real period, the baseline burst
+	ceiling float64
+	cpus    int
+	window  sample.Usage
+	stood   bool // throttled in the window
+	decision
+}
+
+// decision is what a unit shall hold.
+type decision struct {
+	quota time.Duration
+	kind  Kind
+	why   string
+}
+
+func (u *unit) period() time.Duration { return u.Disk.Period }
+
+func (u *unit) raised() bool { return u.limit.Limited() && u.Disk.Quota > u.limit.Quota }
+
+func (u *unit) cap() time.Duration {
+	c := capFor(u.limit, u.Strategy)
+	if !math.IsInf(u.ceiling, 1) {
+		c = min(c, max(u.limit.Quota, time.Duration(u.ceiling*float64(u.period()))))
+	}
+	return c
+}
+
+// excess is how many CPUs a quota grants above the limit.
+func (u *unit) excess(quota time.Duration) float64 {
+	if !u.limit.Limited() || quota == cpu.Unlimited {
+		return 0
+	}
+	return max(0, float64(quota-u.limit.Quota)/float64(u.period()))
+}
+
+// above is how many CPUs a raised group has used above its limit of late.
+func (u *unit) above() float64 {
+	if !u.raised() {
+		return 0
+	}
+	return max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs())
+}
+
+// nodeSpan is how far the node's mean use looks back, and the groups' beside it.
+const nodeSpan = 500 * time.Millisecond
+
+// NodeSpan is how far back Node.Used is to look.
+func NodeSpan() time.Duration { return nodeSpan }
+
+func (u *unit) weight() float64 {
+	if u.Request > 0 {
+		return u.Request
+	}
+	return u.limit.CPUs()
+}

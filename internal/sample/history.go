@@ -1,0 +1,86 @@
+package sample
+
+import "time"
+
+// History is what a group did of late, oldest first. The zero value is empty and ready.
+type History struct {
+	windows []Usage
+}
+
+// Add appends a window and forgets those that ended more than keep before it.
+func (h *History) Add(u Usage, keep time.Duration) {
+	drop := 0
+	for drop < len(h.windows) && u.To.Sub(h.windows[drop].To) > keep {
+		drop++
+	}
+	h.windows = append(h.windows[:0], h.windows[drop:]...)
+	h.windows = append(h.windows, u)
+}
+
+// Reset forgets all.
+func (h *History) Reset() { h.windows = nil }
+
+// Empty says whether nothing is known.
+func (h *History) Empty() bool { return len(h.windows) == 0 }
+
+// UsedWithin bounds what was used in the last d from above: the windows that reach into it count whole. Where less
+// is known than d, ok is false.
+func (h *History) UsedWithin(d time.Duration) (used time.Duration, ok bool) {
+	if len(h.windows) == 0 {
+		return 0, false
+	}
+	from := h.windows[len(h.windows)-1].To.Add(-d)
+	for i := len(h.windows) - 1; i >= 0; i-- {
+		used += h.windows[i].Used
+		if !h.windows[i].From.After(from) {
+			return used, true
+		}
+	}
+	return used, false
+}
+
+// Demands lists the demand per period of the windows that ended in the last d.
+func (h *History) Demands(period, d time.Duration) []time.Duration {
+	var demands []time.Duration
+	for _, u := range h.last(d) {
+		n := max(1, int(u.Elapsed()/period))
+		for range n {
+			demands = append(demands, u.Demand(period))
+		}
+	}
+	return demands
+}
+
+// Peak is the largest demand per period among the windows that ended in the last d.
+func (h *History) Peak(period, d time.Duration) time.Duration {
+	var peak time.Duration
+	for _, u := range h.last(d) {
+		peak = max(peak, u.Demand(period))
+	}
+	return peak
+}
+
+// Mean is the mean number of CPUs used in the windows that ended in the last d.
+func (h *History) Mean(d time.Duration) float64 {
+	windows := h.last(d)
+	if len(windows) == 0 {
+		return 0
+	}
+	whole := Usage{From: windows[0].From, To: windows[len(windows)-1].To}
+	for _, u := range windows {
+		whole.Used += u.Used
+	}
+	return whole.CPUs()
+}
+
+func (h *History) last(d time.Duration) []Usage {
+	if len(h.windows) == 0 {
+		return nil
+	}
+	end := h.windows[len(h.windows)-1].To
+	i := len(h.windows) - 1
+	for i > 0 && end.Sub(h.windows[i-1].To) < d {
+		i--
+	}
+	return h.windows[i:]
+}
