@@ -1,0 +1,34 @@
+package journal
+
+import (
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Entry is one knob of one group in which a value of ours may stand.
+type Entry struct {
+	workload.ID
+	Knob     plan.Knob
+	Original plan.Value // what stood there before our first write
+	Baseline plan.Value // the declared limit; empty when not known
+	Min, Max plan.Value // the range that may be written without another claim
+	Last     plan.Value // the newest intent; Original before the first
+	Prev     plan.Value // the intent before: a crash may lie between an intent and its write
+	Since    time.Time  // of the claim
+	intents  int
+}
+
+// Ours says whether a value that stands in the file was written by us.
+func (e Entry) Ours(held plan.Value) bool {
+	return e.intents > 0 && held == e.Last || e.intents > 1 && held == e.Prev
+}
+
+// Target is what a restore goes to: the declared limit where it is known, else the original.
+func (e Entry) Target() plan.Value {
+	if e.Baseline != "" {
+		return e.Baseline
+	}
+	return e.Original
+}

@@ -1,0 +1,345 @@
+// Package journal remembers what Plimsoll overwrote, so that it can be put back whatever happens to the process.
+//
+// # Problem
+//
+// A quota that was raised and never lowered outlives the agent that raised it. After a kill -9 somebody must know
+// which files hold a value of ours, what stood there before, and, because others write these files too, whether
+// the value that stands there now is ours at all.
+//
+// # Approach
+//
+// An append-only file of JSON lines. A claim (the original value) is on disk before the first write to a knob of a
+// group. An intent (the next value) is appended before each write; it is not synced, for what write(2) took
+// outlives the process, and a crash of the machine takes the control groups with it. So at every instant the file
+// in the kernel holds the newest intent, or the one before it, or something foreign. A done ends the entry.
+//
+// # Known limits
+//
+// A foreign value that equals one of the last two intents cannot be told from ours, unless the declared limit is
+// known and equals it (SetBaseline). A value that the kernel clamped is known as ours only after it was read back.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Names in the state directory.
+const (
+	fileName     = "journal"
+	newName      = "journal.new"           // a compaction that has not come to its end
+	previousName = "journal.previous-boot" // set aside: its groups are gone
+	damagedName  = "journal.damaged"       // set aside: some of its lines could not be read
+)
+
+// compactAbove is how many records a journal may hold before it is written anew, if most of them are history.
+const compactAbove = 4096
+
+// ErrClosed is returned by a journal after Close.
+var ErrClosed = errors.New("the journal is closed")
+
+// Journal is an open journal. Its methods may be called from several goroutines. One process at a time may hold
+// a journal open (apply.Lock); any may Load it.
+type Journal struct {
+	mu        sync.Mutex
+	disk      Disk
+	now       func() time.Time
+	boot      string
+	file      File
+	table     table
+	records   int   // lines in the file, without the header
+	size      int64 // of the lines that are whole
+	torn      bool  // bytes of a failed append may follow size
+	unsynced  bool  // the directory does not yet hold the file's name for good
+	compactAt int
+	notes     []string
+}
+
+// Open opens the journal in a directory and makes both if need be. A journal of another boot is set aside.
+func Open(dir, bootID string, now func() time.Time) (*Journal, error) {
+	if err := Dir(dir).make(); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	j, err := OpenDisk(Dir(dir), bootID, now)
+	if err != nil {
+		return nil, fmt.Errorf("state directory %s: %w", dir, err)
+	}
+	return j, nil
+}
+
+// OpenDisk is Open for any disk.
+func OpenDisk(disk Disk, bootID string, now func() time.Time) (*Journal, error) {
+	return openWith(disk, bootID, now, readers())
+}
+
+func openWith(disk Disk, bootID string, now func() time.Time, known map[int]reader) (*Journal, error) {
+	j := &Journal{disk: disk, now: now, boot: bootID, table: table{}, compactAt: compactAbove}
+	if err := j.open(known); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+func (j *Journal) open(known map[int]reader) error {
+	data, err := j.disk.ReadFile(fileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j.rewrite()
+	}
+	if err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	c, err := parse(data, known)
+	switch {
+	case errors.Is(err, errTornHeader):
+		return j.startAfter(damagedName, "the journal had no whole first line")
+	case err != nil:
+		return fmt.Errorf("read the journal: %w", err)
+	case c.BootID != j.boot:
+		return j.startAfter(previousName, "the journal was of another boot, and so were its groups")
+	}
+	j.table, j.records, j.size, j.notes = c.table, c.records, c.size, c.notes
+	if c.damaged {
+		if err := j.setAside(data); err != nil {
+			return err
+		}
+	}
+	if c.damaged || c.Version != version {
+		return j.rewrite()
+	}
+	if j.file, err = j.disk.Append(fileName); err != nil {
+		return fmt.Errorf("open the journal: %w", err)
+	}
+	// The name may be younger than the last sync of the directory, and the end may be torn.
+	j.unsynced, j.torn = true, c.size < int64(len(data))
+	return nil
+}
+
+// startAfter renames the file that is there and begins a new one.
+func (j *Journal) startAfter(name, why string) error {
+	if err := j.disk.Rename(fileName, name); err != nil {
+		return fmt.Errorf("set the journal aside: %w", err)
+	}
+	j.notes = append(j.notes, why+"; kept as "+name)
+	return j.rewrite()
+}
+
+// setAside keeps a copy of a journal with unreadable lines before it is written anew without them.
+func (j *Journal) setAside(data []byte) error {
+	f, err := j.disk.Create(damagedName)
+	if err == nil {
+		err = writeAndClose(f, data)
+	}
+	if err != nil {
+		return fmt.Errorf("set a copy of the damaged journal aside: %w", err)
+	}
+	j.notes = append(j.notes, "the journal was damaged; a copy is kept as "+damagedName)
+	return nil
+}
+
+func writeAndClose(f File, data []byte) error {
+	_, err := f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// rewrite puts the fewest lines that amount to the table into a new file, which takes the old one's place in one
+// step: a crash leaves one or the other.
+func (j *Journal) rewrite() error {
+	data, records, err := j.encodeAll()
+	if err != nil {
+		return err
+	}
+	f, err := j.disk.Create(newName)
+	if err != nil {
+		return fmt.Errorf("make a journal: %w", err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = j.disk.Rename(newName, fileName)
+	}
+	if err != nil {
+		return fmt.Errorf("write a journal: %w", errors.Join(err, f.Close()))
+	}
+	if j.file != nil {
+		err = j.file.Close() // what it held is in the new file
+	}
+	j.file, j.size, j.records, j.torn, j.unsynced = f, int64(len(data)), records, false, true
+	return errors.Join(err, j.syncDir())
+}
+
+func (j *Journal) encodeAll() (data []byte, records int, err error) {
+	data, err = encode(header{Format: format, Version: version, BootID: j.boot})
+	for _, e := range j.table.sorted() {
+		for _, r := range e.records() {
+			line, lineErr := encode(r)
+			err = errors.Join(err, lineErr)
+			data = append(data, line...)
+			records++
+		}
+	}
+	return data, records, err
+}
+
+func (j *Journal) syncDir() error {
+	if !j.unsynced {
+		return nil
+	}
+	if err := j.disk.Sync(); err != nil {
+		return fmt.Errorf("sync the journal's directory: %w", err)
+	}
+	j.unsynced = false
+	return nil
+}
+
+// Claim puts on disk, for good, what stands in a file that is to be written for the first time, and the range of
+// what will be written. Of the entry, Last, Prev and Since are not looked at. Claiming again widens the range.
+// When it fails, the file must not be written.
+func (j *Journal) Claim(e Entry) error {
+	if !utf8.ValidString(e.Path) {
+		return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.append(record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original, Baseline: e.Baseline,
+		Min: e.Min, Max: e.Max, Time: j.now().Round(0)})
+}
+
+// Intend notes the value that is about to be written to a claimed knob. When it fails, the file must not be written.
+func (j *Journal) Intend(id workload.ID, knob plan.Knob, value plan.Value) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.append(record{Op: opIntent, ID: id, Knob: knob, Value: value})
+}
+
+// SetBaseline notes the declared limit of a claimed knob. For a knob that is not claimed there is nothing to note.
+func (j *Journal) SetBaseline(id workload.ID, knob plan.Knob, value plan.Value) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e, ok := j.table[key{id, knob}]; !ok || e.Baseline == value {
+		return nil
+	}
+	return j.append(record{Op: opBaseline, ID: id, Knob: knob, Value: value})
+}
+
+// Done ends an entry: nothing of ours stands in the file any more. Ending what is not there is no error.
+func (j *Journal) Done(id workload.ID, knob plan.Knob) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, ok := j.table[key{id, knob}]; !ok {
+		return nil
+	}
+	return j.append(record{Op: opDone, ID: id, Knob: knob})
+}
+
+// append writes one record, and then takes it in. A failed append leaves nothing behind, in the file or in memory.
+func (j *Journal) append(r record) error {
+	if j.file == nil {
+		return ErrClosed
+	}
+	if _, ok := j.table[key{r.ID, r.Knob}]; !ok && r.Op != opClaim {
+		return fmt.Errorf("journal: %s of %s in %s, which was not claimed", r.Op, r.Knob, r.Path)
+	}
+	line, err := encode(r)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := j.heal(); err != nil {
+		return err
+	}
+	_, err = j.file.Write(line)
+	if err == nil && r.Op == opClaim {
+		err = j.sync()
+	}
+	if err != nil {
+		j.torn = true
+		return fmt.Errorf("journal %s of %s in %s: %w", r.Op, r.Knob, r.Path, errors.Join(err, j.heal()))
+	}
+	j.size += int64(len(line))
+	j.records++
+	if err := j.table.play(r); err != nil {
+		return err
+	}
+	j.compact()
+	return nil
+}
+
+func (j *Journal) sync() error {
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	return j.syncDir()
+}
+
+// heal cuts off what a failed append, or a crash, left behind the last whole line.
+func (j *Journal) heal() error {
+	if !j.torn {
+		return nil
+	}
+	if err := j.file.Truncate(j.size); err != nil {
+		return fmt.Errorf("journal: cut off a torn line: %w", err)
+	}
+	j.torn = false
+	return nil
+}
+
+// compact writes the journal anew when most of it is history. If that fails the old file goes on, and the next
+// try is made when it has doubled.
+func (j *Journal) compact() {
+	if j.records <= j.compactAt || j.records <= 4*len(j.table) {
+		return
+	}
+	j.compactAt = compactAbove
+	if err := j.rewrite(); err != nil {
+		j.compactAt = max(compactAbove, 2*j.records)
+		j.notes = append(j.notes, "not compacted: "+err.Error())
+	}
+}
+
+// Entries lists all entries by path, inode and knob.
+func (j *Journal) Entries() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.table.sorted()
+}
+
+// Entry finds one entry.
+func (j *Journal) Entry(id workload.ID, knob plan.Knob) (Entry, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.table[key{id, knob}]
+	if !ok {
+		return Entry{}, false
+	}
+	return *e, true
+}
+
+// Notes are for people: what was dropped, set aside or could not be compacted.
+func (j *Journal) Notes() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.notes...)
+}
+
+// Close closes the file. Entries can still be read.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	return err
+}

@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// VersionError is met when a journal was written by a newer plimsoll. The journal is left as it is.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the format has version %d, this plimsoll knows up to %d", e.Version, version)
+}
+
+// Hint says what a person can do.
+func (e *VersionError) Hint() string {
+	return "run `plimsoll restore` of the version that wrote it; then this one can start"
+}
+
+// State is a journal that was read and not opened.
+type State struct {
+	BootID  string
+	Entries []Entry
+	Notes   []string
+}
+
+// Load reads a journal without changing anything, also beside a process that has it open. No journal is an empty
+// state.
+func Load(dir string) (State, error) {
+	data, err := Dir(dir).ReadFile(fileName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("read the journal: %w", err)
+	}
+	c, err := parse(data, readers())
+	if errors.Is(err, errTornHeader) {
+		return State{Notes: []string{err.Error()}}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("read the journal in %s: %w", dir, err)
+	}
+	return State{BootID: c.BootID, Entries: c.table.sorted(), Notes: c.notes}, nil
+}
+
+// BootID identifies this boot of the machine (Documentation/admin-guide/sysctl/kernel.rst, random).
+func BootID() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data)), err
+}

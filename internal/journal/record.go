@@ -1,0 +1,190 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+const (
+	format  = "plimsoll-journal"
+	version = 1
+)
+
+// header is the first line of the file.
+type header struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	BootID  string `json:"boot_id"`
+}
+
+type op string
+
+const (
+	opClaim    op = "claim"    // Original stands in the file; values from Min to Max may follow
+	opIntent   op = "intent"   // Value is about to be written
+	opBaseline op = "baseline" // Value is the declared limit
+	opDone     op = "done"     // nothing of ours stands in the file any more
+)
+
+// record is every later line. All records of version 1 have the fields of this struct.
+type record struct {
+	Op op `json:"op"`
+	workload.ID
+	Knob     plan.Knob  `json:"knob"`
+	Value    plan.Value `json:"value,omitempty"`
+	Original plan.Value `json:"original,omitempty"`
+	Baseline plan.Value `json:"baseline,omitempty"`
+	Min      plan.Value `json:"min,omitempty"`
+	Max      plan.Value `json:"max,omitempty"`
+	Time     time.Time  `json:"time,omitzero"`
+}
+
+// reader turns one line of an older format into a record of today's.
+type reader func(line []byte) (record, error)
+
+// readers has one reader for each version of the format that was ever in use. A journal of an older version is
+// written anew, in today's, when it is opened.
+func readers() map[int]reader { return map[int]reader{1: readV1} }
+
+func readV1(line []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return record{}, err
+	}
+	switch r.Op {
+	case opClaim, opIntent, opBaseline, opDone:
+		return r, nil
+	}
+	return record{}, fmt.Errorf("unknown record %q", r.Op)
+}
+
+// encode spells a header or a record as a line.
+func encode(v any) ([]byte, error) {
+	line, err := json.Marshal(v)
+	return append(line, '\n'), err
+}
+
+type key struct {
+	id   workload.ID
+	knob plan.Knob
+}
+
+// table is what a sequence of records amounts to.
+type table map[key]*Entry
+
+// play takes in one record.
+func (t table) play(r record) error {
+	k := key{r.ID, r.Knob}
+	e, ok := t[k]
+	if !ok && r.Op != opClaim {
+		return fmt.Errorf("%s of %s in %s, which was not claimed", r.Op, r.Knob, r.Path)
+	}
+	switch r.Op {
+	case opClaim:
+		if !ok { // a second claim only widens the range
+			e = &Entry{ID: r.ID, Knob: r.Knob, Original: r.Original, Baseline: r.Baseline,
+				Last: r.Original, Prev: r.Original, Since: r.Time}
+			t[k] = e
+		}
+		e.Min, e.Max = r.Min, r.Max
+	case opIntent:
+		e.Prev, e.Last = e.Last, r.Value
+		e.intents++
+	case opBaseline:
+		e.Baseline = r.Value
+	case opDone:
+		delete(t, k)
+	}
+	return nil
+}
+
+// sorted lists the entries by path, inode and knob.
+func (t table) sorted() []Entry {
+	entries := make([]Entry, 0, len(t))
+	for _, e := range t {
+		entries = append(entries, *e)
+	}
+	sort.Slice(entries, func(i, j int) bool {
+		a, b := entries[i], entries[j]
+		switch {
+		case a.ID.Path != b.ID.Path:
+			return a.ID.Path < b.ID.Path
+		case a.ID.Inode != b.ID.Inode:
+			return a.ID.Inode < b.ID.Inode
+		}
+		return a.Knob < b.Knob
+	})
+	return entries
+}
+
+// records are the fewest that amount to an entry.
+func (e Entry) records() []record {
+	base := record{ID: e.ID, Knob: e.Knob}
+	claim := base
+	claim.Op, claim.Original, claim.Baseline = opClaim, e.Original, e.Baseline
+	claim.Min, claim.Max, claim.Time = e.Min, e.Max, e.Since
+	records := []record{claim}
+	values := []plan.Value{e.Prev, e.Last}
+	for _, v := range values[2-min(e.intents, 2):] {
+		intent := base
+		intent.Op, intent.Value = opIntent, v
+		records = append(records, intent)
+	}
+	return records
+}
+
+// content is a journal file, read.
+type content struct {
+	header
+	table   table
+	records int
+	size    int64    // of the lines that are whole
+	damaged bool     // a line that is not the last could not be read
+	notes   []string // for people: what was dropped
+}
+
+// errTornHeader says that not even the first line is whole: no claim can have been made.
+var errTornHeader = errors.New("the first line is not whole")
+
+// parse reads a journal file. A last line without its newline was being appended when the process died: whoever
+// wrote it never heard that it was written, and it is dropped.
+func parse(data []byte, known map[int]reader) (content, error) {
+	c := content{table: table{}}
+	first, rest, ok := bytes.Cut(data, []byte("\n"))
+	if !ok {
+		return c, errTornHeader
+	}
+	if err := json.Unmarshal(first, &c.header); err != nil || c.Format != format {
+		return c, errors.New("this is not a journal of plimsoll")
+	}
+	read, ok := known[c.Version]
+	if !ok {
+		return c, &VersionError{Version: c.Version}
+	}
+	for n := 2; len(rest) > 0; n++ {
+		line, next, ok := bytes.Cut(rest, []byte("\n"))
+		if !ok {
+			c.notes = append(c.notes, fmt.Sprintf("line %d is torn; dropped", n))
+			break
+		}
+		rest = next
+		c.records++
+		r, err := read(line)
+		if err == nil {
+			err = c.table.play(r)
+		}
+		if err != nil {
+			c.damaged = true
+			c.notes = append(c.notes, fmt.Sprintf("line %d: %v; dropped", n, err))
+		}
+	}
+	c.size = int64(len(data) - len(rest))
+	return c, nil
+}
