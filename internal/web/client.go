@@ -1,0 +1,133 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+)
+
+// ErrNoAgent says that nobody answers on the control socket.
+var ErrNoAgent = errors.New("no agent is running")
+
+// maxAnswer bounds an answer; a status of 10,000 containers is about 10 MiB.
+const maxAnswer = 64 << 20
+
+// Client speaks to an agent through its control socket. Its calls end with their context.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// Dial makes a client. Whether somebody answers shows at the first call: ErrNoAgent.
+func Dial(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Status asks for a snapshot.
+func (c *Client) Status(ctx context.Context) (report.Status, error) {
+	var s report.Status
+	err := c.call(ctx, http.MethodGet, "status", nil, &s)
+	return s, err
+}
+
+// Report asks for a report.
+func (c *Client) Report(ctx context.Context) (report.Report, error) {
+	var r report.Report
+	err := c.call(ctx, http.MethodGet, "report", nil, &r)
+	return r, err
+}
+
+// Hold stops all writing, and with restore puts everything back first.
+func (c *Client) Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error) {
+	var r report.Results
+	err := c.call(ctx, http.MethodPost, "hold", holdRequest{restore, reason}, &r)
+	return r.Results, err
+}
+
+// Resume ends a hold.
+func (c *Client) Resume(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "resume", struct{}{}, &struct{}{})
+}
+
+// Pause keeps a container at its limit for d; 0 ends that. The container is named as report.Find takes it.
+func (c *Client) Pause(ctx context.Context, container string, d time.Duration) (Target, error) {
+	var t Target
+	err := c.call(ctx, http.MethodPost, "pause", pauseRequest{container, duration(d)}, &t)
+	return t, err
+}
+
+// Release puts back what would make another writer of the group's limit fail. The group is named as report.Find
+// takes it.
+func (c *Client) Release(ctx context.Context, cgroup string, d time.Duration) (Released, error) {
+	var r Released
+	err := c.call(ctx, http.MethodPost, "release", releaseRequest{cgroup, duration(d)}, &r)
+	return r, err
+}
+
+func (c *Client) call(ctx context.Context, method, name string, body, answer any) error {
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://plimsoll/api/v1/"+name, payload)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return c.explain(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return remoteError(res.StatusCode, data)
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("%s: answer of the agent: %w", name, err)
+	}
+	return nil
+}
+
+func remoteError(code int, data []byte) error {
+	e := &Error{Code: code}
+	if err := json.Unmarshal(data, e); err != nil || e.Msg == "" {
+		e.Msg = fmt.Sprintf("the agent answered %d: %.200s", code, bytes.TrimSpace(data))
+	}
+	return e
+}
+
+// explain says what a failed call means for the person who made it.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return &Error{Msg: fmt.Sprintf("%v (%s)", ErrNoAgent, c.socket), wrapped: ErrNoAgent,
+			Advice: "is --state-dir the one that the agent was started with?"}
+	case errors.Is(err, fs.ErrPermission):
+		return &Error{Msg: err.Error(), wrapped: err, Advice: "only the owner of the socket may use it: run this as root"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Msg: "the agent does not answer", wrapped: err,
+			Advice: "see its log; a file named hold in the state directory stops its writes at its next turn"}
+	}
+	return fmt.Errorf("ask the agent: %w", err)
+}

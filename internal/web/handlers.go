@@ -1,0 +1,197 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+)
+
+// public is what anybody who reaches the TCP address may see.
+func (s *Server) public() http.Handler {
+	mux := s.readOnly()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			s.fail(w, &Error{Msg: r.Method + " is not allowed here", Code: http.StatusMethodNotAllowed,
+				Advice: "control goes through " + SocketName + " in the state directory, or the plimsoll command"})
+			return
+		}
+		s.notFound(w, r)
+	})
+	return mux
+}
+
+// control is what the owner of the socket may do.
+func (s *Server) control() http.Handler {
+	mux := s.readOnly()
+	mux.HandleFunc("POST /api/v1/hold", post(s, s.hold))
+	mux.HandleFunc("POST /api/v1/resume", post(s, s.resume))
+	mux.HandleFunc("POST /api/v1/pause", post(s, s.pause))
+	mux.HandleFunc("POST /api/v1/release", post(s, s.release))
+	mux.HandleFunc("/", s.notFound)
+	return mux
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound, Advice: "/ lists what there is"})
+}
+
+func (s *Server) readOnly() *http.ServeMux {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(report.NewCollector(func() (report.Status, error) { return s.ask(context.Background()) }))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	mux.HandleFunc("GET /healthz", s.check(alive))
+	mux.HandleFunc("GET /readyz", s.check(ready))
+	mux.HandleFunc("GET /api/v1/status", s.show(func(st report.Status) any { return st }))
+	mux.HandleFunc("GET /api/v1/report", s.show(func(st report.Status) any { return report.Of(st) }))
+	mux.HandleFunc("GET /{$}", index)
+	return mux
+}
+
+// show answers with something made of a snapshot.
+func (s *Server) show(of func(report.Status) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		st, err := s.ask(r.Context())
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		s.answer(w, http.StatusOK, of(st))
+	}
+}
+
+// ask takes a snapshot, one at a time: an agent that stands still costs one goroutine, not one for each question.
+func (s *Server) ask(ctx context.Context) (report.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	silent := &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
+		Advice: "its loop stands still; see its log, and restart it if that lasts"}
+	select {
+	case s.asking <- struct{}{}:
+	case <-ctx.Done():
+		return report.Status{}, silent
+	}
+	answer := make(chan report.Status, 1)
+	go func() {
+		defer func() { <-s.asking }()
+		answer <- s.agent.Status()
+	}()
+	select {
+	case st := <-answer:
+		return st, nil
+	case <-ctx.Done():
+		return report.Status{}, silent
+	}
+}
+
+// post decodes a request, does it, and answers with its result or error.
+func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q Q
+		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&q); err != nil && !errors.Is(err, io.EOF) { // no body: no arguments
+			s.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/OPERATIONS.md names the fields"})
+			return
+		}
+		result, err := do(r.Context(), q)
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		s.answer(w, http.StatusOK, result)
+	}
+}
+
+func (s *Server) hold(ctx context.Context, q holdRequest) (any, error) {
+	results, err := s.agent.Hold(ctx, q.Restore, q.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return report.NewResults(results), nil
+}
+
+func (s *Server) resume(ctx context.Context, _ struct{}) (any, error) {
+	return struct{}{}, s.agent.Resume(ctx)
+}
+
+func (s *Server) pause(ctx context.Context, q pauseRequest) (any, error) {
+	t, err := s.target(ctx, q.Container, q.For)
+	if err != nil {
+		return nil, err
+	}
+	return t, s.agent.Pause(ctx, t.Cgroup, time.Duration(q.For))
+}
+
+func (s *Server) release(ctx context.Context, q releaseRequest) (any, error) {
+	t, err := s.target(ctx, q.Cgroup, q.For)
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.agent.Release(ctx, t.Cgroup, time.Duration(q.For))
+	if results == nil {
+		results = []plan.Result{}
+	}
+	return Released{Target: t, Results: results}, err
+}
+
+// target finds the unit that an argument means.
+func (s *Server) target(ctx context.Context, arg string, d duration) (Target, error) {
+	if d < 0 {
+		return Target{}, &Error{Msg: fmt.Sprintf("a time of %s is negative", time.Duration(d)), Code: http.StatusBadRequest}
+	}
+	st, err := s.ask(ctx)
+	if err != nil {
+		return Target{}, err
+	}
+	c, err := report.Find(st.Containers, arg)
+	return Target{Cgroup: c.Cgroup, Name: c.Name}, err
+}
+
+func (s *Server) answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	if err := report.WriteJSON(w, v); err != nil {
+		s.log.Debug("answer", "err", err) // the client is gone
+	}
+}
+
+func (s *Server) fail(w http.ResponseWriter, err error) {
+	e := &Error{Msg: err.Error(), Code: codeOf(err)}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		e.Advice = hinted.Hint()
+	}
+	s.answer(w, e.Code, e)
+}
+
+// codeOf is the HTTP status of an error.
+func codeOf(err error) int {
+	var web *Error
+	var ambiguous *report.AmbiguousError
+	var unknown *report.UnknownError
+	switch {
+	case errors.As(err, &web):
+		return web.Code
+	case errors.As(err, &ambiguous):
+		return http.StatusConflict
+	case errors.As(err, &unknown), errors.Is(err, fs.ErrNotExist):
+		return http.StatusNotFound
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

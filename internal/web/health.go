@@ -1,0 +1,71 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"plimsoll/internal/report"
+)
+
+// staleTurn is how old the last turn of a live loop may be. The loop turns at least once a second.
+const staleTurn = 5 * time.Second
+
+// alive says what is wrong with the loop. A loop that has not turned yet has as long as one that stopped turning.
+func alive(s report.Status, now time.Time) error {
+	last := s.LastTurn
+	if last.IsZero() {
+		last = s.Started
+	}
+	if age := now.Sub(last); age > staleTurn {
+		return fmt.Errorf("the last turn of the loop was %s ago, more than %s", age.Round(time.Millisecond), staleTurn)
+	}
+	return nil
+}
+
+// ready says why the agent does not do its work yet, or not as configured.
+func ready(s report.Status, now time.Time) error {
+	if s.LastTurn.IsZero() {
+		return fmt.Errorf("the first scan is not done")
+	}
+	if !s.ConfigOK {
+		return fmt.Errorf("configuration: %s (the last good one is in force)", s.ConfigMsg)
+	}
+	return alive(s, now)
+}
+
+// check answers 200 "ok" or 503 with the reason, in plain text.
+func (s *Server) check(wrong func(report.Status, time.Time) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		st, err := s.ask(r.Context())
+		if err == nil {
+			err = wrong(st, s.now())
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, err)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+const indexPage = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>plimsoll</title>
+<h1>plimsoll</h1>
+<ul>
+<li><a href="metrics">metrics</a>
+<li><a href="healthz">healthz</a>
+<li><a href="readyz">readyz</a>
+<li><a href="api/v1/status">status</a>
+<li><a href="api/v1/report">report</a>
+</ul>
+</html>
+`
+
+func index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, indexPage)
+}

@@ -1,0 +1,86 @@
+// Package web lets people and programs look at the agent and steer it: read-only over TCP (metrics, health, status),
+// and with control over a unix socket that only its owner may open.
+package web
+
+import (
+	"context"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+)
+
+// DefaultListen is the TCP address where nothing is configured: this machine only, and a port outside the range
+// 9100-9999, in which the Prometheus project has given every number to an exporter.
+const DefaultListen = "127.0.0.1:12779"
+
+// SocketName is the control socket's name in the state directory.
+const SocketName = "control.sock"
+
+// Agent is what the server asks and steers. All methods may be called at any time from any goroutine. An error with
+// a method `Hint() string` carries advice for the person who asked.
+type Agent interface {
+	Status() report.Status
+	// Hold stops all writing; with restore, everything that was written is put back first.
+	Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error)
+	// Resume ends a hold.
+	Resume(ctx context.Context) error
+	// Pause keeps a container, named by its cgroup path, at its limit for d; 0 ends that.
+	Pause(ctx context.Context, container string, d time.Duration) error
+	// Release puts back what would make another writer of the group's limit fail, and leaves it so for d.
+	Release(ctx context.Context, cgroup string, d time.Duration) ([]plan.Result, error)
+}
+
+// Target is the unit that an argument was found to mean.
+type Target struct {
+	Cgroup string `json:"cgroup"`
+	Name   string `json:"name"`
+}
+
+// Released is the answer to a release.
+type Released struct {
+	Target
+	Results []plan.Result `json:"results"`
+}
+
+// Error is an error as it travels: {"error": "...", "hint": "..."}.
+type Error struct {
+	Msg     string `json:"error"`
+	Advice  string `json:"hint,omitempty"`
+	Code    int    `json:"-"` // HTTP status
+	wrapped error
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Hint is advice for the person who asked; it may be empty.
+func (e *Error) Hint() string { return e.Advice }
+
+func (e *Error) Unwrap() error { return e.wrapped }
+
+// The bodies of control requests. Times are in Go's spelling: "30m", "1h30m".
+type (
+	holdRequest struct {
+		Restore bool   `json:"restore"`
+		Reason  string `json:"reason"`
+	}
+	pauseRequest struct {
+		Container string   `json:"container"`
+		For       duration `json:"for"`
+	}
+	releaseRequest struct {
+		Cgroup string   `json:"cgroup"`
+		For    duration `json:"for"`
+	}
+)
+
+// duration travels as text.
+type duration time.Duration
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = duration(parsed)
+	return err
+}

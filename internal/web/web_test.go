@@ -1,0 +1,307 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
+)
+
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// fake is an agent that notes what it is asked to do.
+type fake struct {
+	mu     sync.Mutex
+	status report.Status
+	calls  []string
+	asked  int
+	err    error
+	block  chan struct{} // Status waits until it is closed; nil: does not wait
+}
+
+func (f *fake) Status() report.Status {
+	f.mu.Lock()
+	f.asked++
+	f.mu.Unlock()
+	if f.block != nil {
+		<-f.block
+	}
+	return f.status
+}
+
+func (f *fake) note(call ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, strings.Join(call, " "))
+	return f.err
+}
+
+func (f *fake) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
+	if restore {
+		return results(), f.note("hold+restore", reason)
+	}
+	return nil, f.note("hold", reason)
+}
+
+func (f *fake) Resume(context.Context) error { return f.note("resume") }
+
+func (f *fake) Pause(_ context.Context, container string, d time.Duration) error {
+	return f.note("pause", container, d.String())
+}
+
+func (f *fake) Release(_ context.Context, cgroup string, d time.Duration) ([]plan.Result, error) {
+	return results(), f.note("release", cgroup, d.String())
+}
+
+func results() []plan.Result {
+	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/lab/a", Inode: 7}, Knob: plan.Burst, From: "50ms", To: "0s",
+		Why: "released"}, Outcome: plan.Applied, InForce: "0s", At: t0}}
+}
+
+func healthy() report.Status {
+	return report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0, LastTurn: t0, ConfigOK: true, Mode: report.Active,
+		Containers: []report.Container{
+			{Cgroup: "/lab/a", Name: "default/web/nginx", Totals: report.Totals{Periods: 10, Throttled: 1}},
+			{Cgroup: "/lab/b", Name: "default/api/nginx"},
+		}}
+}
+
+// serve runs a server on a free port and a socket until the test ends.
+func serve(t *testing.T, a Agent, change func(*Server)) (url string, c *Client) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), SocketName)
+	s, err := Listen(a, Options{Listen: "127.0.0.1:0", Socket: socket, Now: func() time.Time { return t0.Add(time.Second) },
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(s)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return "http://" + s.Addr(), Dial(socket)
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func TestPublicPages(t *testing.T) {
+	url, _ := serve(t, &fake{status: healthy()}, nil)
+	for path, want := range map[string]string{
+		"/":              "<h1>plimsoll</h1>",
+		"/metrics":       `plimsoll_container_throttled_periods_total{cgroup="/lab/a"`,
+		"/healthz":       "ok\n",
+		"/readyz":        "ok\n",
+		"/api/v1/status": `"schema": "plimsoll.status/v1"`,
+		"/api/v1/report": `"throttled_ratio": 0.1`,
+	} {
+		if code, body := get(t, url+path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %.300s; want 200 with %q", path, code, body, want)
+		}
+	}
+	if code, body := get(t, url+"/nowhere"); code != http.StatusNotFound || !strings.Contains(body, `"error"`) {
+		t.Errorf("/nowhere: got %d %s; want 404 in JSON", code, body)
+	}
+}
+
+func TestNobodySteersOverTCP(t *testing.T) {
+	a := &fake{status: healthy()}
+	url, _ := serve(t, a, nil)
+	for _, call := range []string{"hold", "resume", "pause", "release", "status"} {
+		res, err := http.Post(url+"/api/v1/"+call, "application/json", strings.NewReader(`{"container":"/lab/a","cgroup":"/lab/a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e Error
+		if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Advice == "" {
+			t.Errorf("%s: got %+v, %v; want an error with a hint", call, e, err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s: got %d, want 405", call, res.StatusCode)
+		}
+	}
+	if len(a.calls) > 0 {
+		t.Errorf("the agent was steered: %v", a.calls)
+	}
+}
+
+func TestClientCalls(t *testing.T) {
+	a := &fake{status: healthy()}
+	_, c := serve(t, a, nil)
+	ctx := t.Context()
+	check := func(what string, got, want any, err error) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: error %v (-want +got):\n%s", what, err, diff)
+		}
+	}
+	s, err := c.Status(ctx)
+	check("status", s, healthy(), err)
+	r, err := c.Report(ctx)
+	check("report", r, report.Of(healthy()), err)
+	held, err := c.Hold(ctx, false, "looking")
+	check("hold", held, []plan.Result{}, err)
+	held, err = c.Hold(ctx, true, "restoring")
+	check("hold+restore", held, results(), err)
+	check("resume", nil, nil, c.Resume(ctx))
+	target, err := c.Pause(ctx, "default/web/nginx", 30*time.Minute)
+	check("pause", target, Target{"/lab/a", "default/web/nginx"}, err)
+	target, err = c.Pause(ctx, "b", 0)
+	check("end of pause", target, Target{"/lab/b", "default/api/nginx"}, err)
+	released, err := c.Release(ctx, "/lab/a", time.Minute)
+	check("release", released, Released{Target{"/lab/a", "default/web/nginx"}, results()}, err)
+	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "resume", "pause /lab/a 30m0s", "pause /lab/b 0s",
+		"release /lab/a 1m0s"}, nil)
+}
+
+type advised struct{ error }
+
+func (advised) Hint() string { return "try later" }
+
+func TestClientErrors(t *testing.T) {
+	a := &fake{status: healthy(), err: advised{errors.New("the journal is full")}}
+	_, c := serve(t, a, nil)
+	for what, tc := range map[string]struct {
+		call       func() error
+		code       int
+		text, hint string
+	}{
+		"agent": {func() error { return c.Resume(t.Context()) }, 500, "the journal is full", "try later"},
+		"unknown": {func() error { _, err := c.Pause(t.Context(), "nobody", time.Second); return err }, 404,
+			`no container is called "nobody"`, "status"},
+		"ambiguous": {func() error { _, err := c.Release(t.Context(), "nginx", time.Second); return err }, 409,
+			"default/api/nginx (/lab/b)", "cgroup path"},
+		"negative": {func() error { _, err := c.Pause(t.Context(), "/lab/a", -time.Second); return err }, 400, "negative", ""},
+	} {
+		err := tc.call()
+		var e *Error
+		if !errors.As(err, &e) || e.Code != tc.code || !strings.Contains(e.Msg, tc.text) || !strings.Contains(e.Hint(), tc.hint) {
+			t.Errorf("%s: got %#v; want %d, %q, hint %q", what, err, tc.code, tc.text, tc.hint)
+		}
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	a := &fake{status: healthy()}
+	_, c := serve(t, a, nil)
+	for what, body := range map[string]string{
+		"no JSON":       "container=/lab/a",
+		"unknown field": `{"container":"/lab/a","until":"30m"}`,
+		"bad time":      `{"container":"/lab/a","for":"soon"}`,
+		"number":        `{"container":"/lab/a","for":30}`,
+		"huge":          `{"container":"` + strings.Repeat("a", maxBody) + `"}`,
+	} {
+		res, err := c.http.Post("http://plimsoll/api/v1/pause", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400", what, res.StatusCode)
+		}
+	}
+	if len(a.calls) > 0 {
+		t.Errorf("the agent was steered: %v", a.calls)
+	}
+}
+
+func TestNoAgent(t *testing.T) {
+	_, err := Dial(filepath.Join(t.TempDir(), SocketName)).Status(t.Context())
+	if !errors.Is(err, ErrNoAgent) {
+		t.Errorf("got %v, want ErrNoAgent", err)
+	}
+}
+
+func TestSilentAgent(t *testing.T) {
+	a := &fake{status: healthy(), block: make(chan struct{})}
+	url, c := serve(t, a, func(s *Server) { s.patience = 20 * time.Millisecond })
+	t.Cleanup(func() { close(a.block) })
+	for _, path := range []string{"/healthz", "/readyz", "/api/v1/status"} {
+		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, "no answer") {
+			t.Errorf("%s: got %d %s; want 503", path, code, body)
+		}
+	}
+	if code, body := get(t, url+"/metrics"); code != http.StatusInternalServerError || !strings.Contains(body, "no answer") {
+		t.Errorf("/metrics: got %d %s; want 500", code, body)
+	}
+	a.mu.Lock()
+	if a.asked != 1 {
+		t.Errorf("%d goroutines wait for the agent, want 1", a.asked)
+	}
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	var e *Error
+	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a deadline with a hint", err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	change := func(f func(*report.Status)) report.Status { s := healthy(); f(&s); return s }
+	for name, tc := range map[string]struct {
+		s            report.Status
+		after        time.Duration
+		alive, ready string // "" for good, else part of the reason
+	}{
+		"turning":      {healthy(), staleTurn, "", ""},
+		"stopped":      {healthy(), staleTurn + 1, "last turn", "last turn"},
+		"starting":     {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Second, "", "first scan"},
+		"never turned": {change(func(s *report.Status) { s.LastTurn = time.Time{} }), time.Minute, "last turn", "first scan"},
+		"bad config":   {change(func(s *report.Status) { s.ConfigOK, s.ConfigMsg = false, "line 3" }), 0, "", "line 3"},
+		"held":         {change(func(s *report.Status) { s.Mode = report.Held }), 0, "", ""},
+	} {
+		for what, c := range map[string]struct {
+			err  error
+			want string
+		}{"alive": {alive(tc.s, t0.Add(tc.after)), tc.alive}, "ready": {ready(tc.s, t0.Add(tc.after)), tc.ready}} {
+			if (c.err == nil) != (c.want == "") || c.err != nil && !strings.Contains(c.err.Error(), c.want) {
+				t.Errorf("%s, %s: got %v, want %q", name, what, c.err, c.want)
+			}
+		}
+	}
+}
+
+func TestUnhealthyIs503(t *testing.T) {
+	s := healthy()
+	s.LastTurn, s.ConfigOK = t0.Add(-time.Minute), false
+	url, _ := serve(t, &fake{status: s}, nil)
+	for path, want := range map[string]string{"/healthz": "1m1s ago", "/readyz": "configuration"} {
+		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %s; want 503 with %q", path, code, body, want)
+		}
+	}
+}
