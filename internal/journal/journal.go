@@ -175,8 +175,9 @@ func (j *Journal) rewrite() error {
 	if j.file != nil {
 		err = j.file.Close() // what it held is in the new file
 	}
+	// After a power loss the old file may be back under the name, and is as good: the next claim syncs the name.
 	j.file, j.size, j.records, j.torn, j.unsynced = f, int64(len(data)), records, false, true
-	return errors.Join(err, j.syncDir())
+	return err
 }
 
 func (j *Journal) encodeAll() (data []byte, records int, err error) {
@@ -190,17 +191,6 @@ func (j *Journal) encodeAll() (data []byte, records int, err error) {
 		}
 	}
 	return data, records, err
-}
-
-func (j *Journal) syncDir() error {
-	if !j.unsynced {
-		return nil
-	}
-	if err := j.disk.Sync(); err != nil {
-		return fmt.Errorf("sync the journal's directory: %w", err)
-	}
-	j.unsynced = false
-	return nil
 }
 
 // Claim puts on disk, for good, what stands in a file that is to be written for the first time, and the range of
@@ -275,11 +265,16 @@ func (j *Journal) append(r record) error {
 	return nil
 }
 
+// sync makes the file and its name last a crash of the machine.
 func (j *Journal) sync() error {
-	if err := j.file.Sync(); err != nil {
+	if err := j.file.Sync(); err != nil || !j.unsynced {
 		return err
 	}
-	return j.syncDir()
+	if err := j.disk.Sync(); err != nil {
+		return err
+	}
+	j.unsynced = false
+	return nil
 }
 
 // heal cuts off what a failed append, or a crash, left behind the last whole line.
