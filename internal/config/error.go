@@ -1,0 +1,97 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"plimsoll/internal/strategy"
+)
+
+// Error is a fault in the configuration and the place where it stands.
+type Error struct {
+	File  string // "" for a flag
+	Line  int    // counted from 1; 0 for a flag
+	Field string // "overrides[2].cgroup"; "" when the text as a whole is at fault
+	Msg   string
+	Hint  string // what to do about it; may be empty
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Msg)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+// fault is an Error that does not yet know where it stands.
+type fault struct{ msg, hint string }
+
+func faultf(hint, format string, args ...any) *fault {
+	return &fault{fmt.Sprintf(format, args...), hint}
+}
+
+func (f *fault) at(file string, line int, field string) *Error {
+	return &Error{File: file, Line: line, Field: field, Msg: f.msg, Hint: f.hint}
+}
+
+// checkStrategy finds the field that is out of range; text is what was written there.
+func checkStrategy(p strategy.Patch, text string) *fault {
+	err := p.Check()
+	if err == nil {
+		return nil
+	}
+	msg, hint := err.Error(), ""
+	var fe *strategy.FieldError
+	if errors.As(err, &fe) {
+		msg = fe.Msg
+		if fe.Field == "policy" {
+			hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly),
+				string(strategy.CFSQuotaBurstOnly), string(strategy.Auto)})
+		}
+	}
+	return &fault{msg, hint}
+}
+
+// didYouMean names the word that is nearest to what was written, or nothing when none is near.
+func didYouMean(written string, words []string) string {
+	best, nearest := "", len(written)/3+1
+	for _, w := range words {
+		if d := distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest && (best == "" || d < nearest) {
+			best, nearest = w, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// distance is the number of letters to insert, delete or replace to turn a into b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Every bad input is refused with the line, the field, what is wrong and, where a person can act, what to do.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		// the text as a whole
+		{"strategy:\n\tpolicy: auto\n", `c.yaml:2: not YAML: found character '\t' that cannot start any token (indent with spaces, not with tabs)`},
+		{"strategy: {policy: auto\n", "c.yaml:1: not YAML: could not find flow mapping end token '}'"},
+		{"strategy:\n  policy: auto\n cpuBurstPercent: 5\n", "c.yaml:3: not YAML: value is not allowed in this context"},
+		{"- a\n", "c.yaml:1: must be a mapping (name: value), not a list"},
+		{"policy\n", `c.yaml:1: must be a mapping (name: value), not "policy"`},
+		{"strategy:\n---\nstrategy:\n", "c.yaml:3: a second document (remove the line ---)"},
+		{"# a\n# \xff\n", "c.yaml:2: not UTF-8 text"},
+		{"# " + strings.Repeat("a", 1000) + "\n", "c.yaml:1: a line longer than 1000 bytes"},
+		{"a: 1\n" + strings.Repeat("[", 101), "c.yaml:2: more than 100 open brackets"},
+		{strings.Repeat("#\n", 128<<10) + "#", "c.yaml:1: longer than 262144 bytes"},
+
+		// fields
+		{"strategie:\n  policy: auto\n", "c.yaml:1: strategie: unknown field (did you mean strategy?)"},
+		{"policy: auto\n", "c.yaml:1: policy: unknown field"},
+		{"strategy:\n  policy: auto\n  cpuBurstPercnt: 5\n", "c.yaml:3: strategy.cpuBurstPercnt: unknown field (did you mean cpuBurstPercent?)"},
+		{"strategy: {CPUBURSTPERCENT: 5}\n", "c.yaml:1: strategy.CPUBURSTPERCENT: unknown field (did you mean cpuBurstPercent?)"},
+		{"strategy: {request: 5}\n", "c.yaml:1: strategy.request: unknown field"},
+		{"strategy:\n  policy: auto\n  policy: none\n", "c.yaml:3: strategy.policy: given twice, first in line 2"},
+		{"include: [/a]\nstrategy:\ninclude: [/b]\n", "c.yaml:3: include: given twice, first in line 1"},
+		{"1: 2\n", "c.yaml:1: 1: not a field name"},
+		{"strategy:\n  <<: {policy: auto}\n", "c.yaml:2: strategy.<<: not a field name"},
+
+		// values
+		{"strategy: auto\n", `c.yaml:1: strategy: must be a mapping (name: value), not "auto"`},
+		{"strategy:\n  policy: Auto\n", `c.yaml:2: strategy.policy: "Auto" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto (did you mean auto?)`},
+		{"strategy:\n  policy: burst\n", `c.yaml:2: strategy.policy: "burst" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`},
+		{"strategy:\n  policy: cpuBurst\n", `c.yaml:2: strategy.policy: "cpuBurst" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`},
+		{"strategy:\n  policy: true\n", "c.yaml:2: strategy.policy: must be text, not true"},
+		{"strategy:\n  policy: 1\n", "c.yaml:2: strategy.policy: must be text, not 1"},
+		{"strategy:\n  policy: [auto]\n", "c.yaml:2: strategy.policy: must be text, not a list"},
+		{"strategy:\n  policy: |\n    auto\n", "c.yaml:2: strategy.policy: must be text, not a block of text"},
+		{"strategy:\n  policy:\n", "c.yaml:2: strategy.policy: has no value (leave the field out to inherit it)"},
+		{"strategy:\n  policy: ~\n", "c.yaml:2: strategy.policy: has no value (leave the field out to inherit it)"},
+		{"strategy:\n  policy: !!str auto\n", "c.yaml:2: strategy.policy: must be text, not a tag (remove the !!str)"},
+		{"strategy:\n  policy: &p auto\n", "c.yaml:2: strategy.policy: must be text, not an anchor or alias (write the value out; a glob that begins with * needs a / before it)"},
+		{"strategy:\n  cpuBurstPercent: \"1000\"\n", `c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not "1000" (remove the quotes)`},
+		{"strategy:\n  cpuBurstPercent: 50%\n", `c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not "50%"`},
+		{"strategy:\n  cpuBurstPercent: 99.5\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not 99.5"},
+		{"strategy:\n  cpuBurstPercent: 1e3\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not \"1e3\""},
+		{"strategy:\n  cpuBurstPercent: .inf\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not .inf"},
+		{"strategy:\n  cpuBurstPercent: .nan\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not .nan"},
+		{"strategy:\n  cpuBurstPercent: {a: 1}\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not a mapping"},
+		{"strategy:\n  cpuBurstPercent: 010\n", "c.yaml:2: strategy.cpuBurstPercent: 010 is not a whole number (decimal digits only)"},
+		{"strategy:\n  cpuBurstPercent: 0x10\n", "c.yaml:2: strategy.cpuBurstPercent: 0x10 is not a whole number (decimal digits only)"},
+		{"strategy:\n  cpuBurstPercent: 1_000\n", "c.yaml:2: strategy.cpuBurstPercent: 1_000 is not a whole number (decimal digits only)"},
+		{"strategy:\n  cpuBurstPercent: -5\n", "c.yaml:2: strategy.cpuBurstPercent: -5 is outside 0..10000"},
+		{"strategy:\n  policy: auto\n\n  # up\n  cfsQuotaBurstPercent: 99\n", "c.yaml:5: strategy.cfsQuotaBurstPercent: 99 is outside 100..10000"},
+		{"strategy:\n  cfsQuotaBurstPeriodSeconds: -2\n", "c.yaml:2: strategy.cfsQuotaBurstPeriodSeconds: -2 is outside -1..31536000"},
+		{"strategy:\n  sharePoolThresholdPercent: 101\n", "c.yaml:2: strategy.sharePoolThresholdPercent: 101 is outside 0..100"},
+
+		// overrides and include
+		{"overrides: {cgroup: /a}\n", "c.yaml:1: overrides: must be a list (- value), not a mapping"},
+		{"overrides:\n  - /lab/*\n", `c.yaml:2: overrides[0]: must be a mapping (name: value), not "/lab/*"`},
+		{"overrides:\n  - cgroup: /a\n  - policy: auto\n", `c.yaml:3: overrides[1].cgroup: missing (such as cgroup: "/lab/*")`},
+		{"overrides:\n  - cgroup: /a\n    sharePoolThresholdPercent: 40\n", "c.yaml:3: overrides[0].sharePoolThresholdPercent: holds for the whole node (move it to the section strategy)"},
+		{"overrides:\n  - cgroup: /a\n    policy: none\n  - cgroup: /b\n    cpuBurstPercent: -1\n", "c.yaml:5: overrides[1].cpuBurstPercent: -1 is outside 0..10000"},
+		{"overrides:\n  - cgroup: 5\n", "c.yaml:2: overrides[0].cgroup: must be text, not 5"},
+		{"overrides:\n  - cgroup: lab/*\n", `c.yaml:2: overrides[0].cgroup: "lab/*" does not begin with / (write "/lab/*")`},
+		{"overrides:\n  - cgroup: \"\"\n", "c.yaml:2: overrides[0].cgroup: is empty (such as /lab/*)"},
+		{"overrides:\n  - cgroup: *lab\n", "c.yaml:2: overrides[0].cgroup: must be text, not an anchor or alias (write the value out; a glob that begins with * needs a / before it)"},
+		{"overrides:\n  - cgroup: /\n", "c.yaml:2: overrides[0].cgroup: the root has no limit (/* names the groups below it)"},
+		{"overrides:\n  - cgroup: /lab/\n", `c.yaml:2: overrides[0].cgroup: "/lab/" is not a plain path (write "/lab")`},
+		{"overrides:\n  - cgroup: /a/../b\n", `c.yaml:2: overrides[0].cgroup: "/a/../b" is not a plain path (write "/b")`},
+		{"overrides:\n  - cgroup: /lab/**\n", `c.yaml:2: overrides[0].cgroup: "/lab/**": ** has no meaning, and * does not cross / (write one entry a level, such as /lab/* and /lab/*/*)`},
+		{"overrides:\n  - cgroup: /lab/[a\n", `c.yaml:2: overrides[0].cgroup: "/lab/[a" is not a glob (close each [ with ], and write a plain [ as \[)`},
+		{"include:\n  - /sys/fs/cgroup/cpu/lab/*\n", `c.yaml:2: include[0]: "/sys/fs/cgroup/cpu/lab/*": the path begins below the mount of the cpu controller (write "/lab/*")`},
+		{"include:\n  - /sys/fs/cgroup/lab\n", `c.yaml:2: include[0]: "/sys/fs/cgroup/lab": the path begins below the mount of the cpu controller (write "/lab")`},
+		{"include: /a\n", `c.yaml:1: include: must be a list (- value), not "/a"`},
+		{"include: [/a, b]\n", `c.yaml:1: include[1]: "b" does not begin with / (write "/b")`},
+		{"overrides:\n  - cgroup: /a\n    class: LSX\n", `c.yaml:3: overrides[0].class: "LSX" is not one of LSE, LSR, LS, BE (did you mean LSE?)`},
+		{"overrides:\n  - cgroup: /a\n    class: \"\"\n", `c.yaml:3: overrides[0].class: "" is not one of LSE, LSR, LS, BE`},
+		{"overrides:\n  - cgroup: /a\n    request: -1\n", `c.yaml:3: overrides[0].request: "-1" is not an amount of CPU (such as 0.5 or "500m")`},
+		{"overrides:\n  - cgroup: /a\n    request: 1k\n", `c.yaml:3: overrides[0].request: "1k" is not an amount of CPU (such as 0.5 or "500m")`},
+		{"overrides:\n  - cgroup: /a\n    request: 1.2.3\n", `c.yaml:3: overrides[0].request: "1.2.3" is not an amount of CPU (such as 0.5 or "500m")`},
+		{"overrides:\n  - cgroup: /a\n    request: m\n", `c.yaml:3: overrides[0].request: "m" is not an amount of CPU (such as 0.5 or "500m")`},
+		{"overrides:\n  - cgroup: /a\n    request: 8193\n", "c.yaml:3: overrides[0].request: 8193 is outside 0..8192"},
+		{"overrides:\n  - cgroup: /a\n    request: [1]\n", "c.yaml:3: overrides[0].request: must be an amount of CPU, not a list"},
+		{"overrides:\n  - cgroup: /a\n    request: true\n", "c.yaml:3: overrides[0].request: must be an amount of CPU, not true"},
+	} {
+		f, err := Parse("c.yaml", []byte(c.text))
+		switch {
+		case err == nil:
+			t.Errorf("%.80q: accepted, want %s", c.text, c.want)
+		case err.Error() != c.want:
+			t.Errorf("%.80q:\n got %s\nwant %s", c.text, err, c.want)
+		case f != nil:
+			t.Errorf("%.80q: a File beside an error", c.text)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// maxRequest bounds a request in CPUs: NR_CPUS is at most 8192 on every architecture.
+const maxRequest = 8192
+
+// Parse reads a configuration file; name is what errors call it. Every error is an *Error.
+func Parse(name string, data []byte) (*File, error) {
+	r := reader{name}
+	body, err := r.document(data)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{}
+	if body == nil {
+		return f, nil
+	}
+	var include []override
+	err = r.mapping("", body, fields{
+		{"strategy", r.optional(func(field string, n ast.Node) error {
+			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy)))
+		})},
+		{"overrides", r.optional(func(field string, n ast.Node) error {
+			return r.sequence(field, n, func(field string, n ast.Node) error {
+				o, err := r.override(field, n)
+				f.overrides = append(f.overrides, o)
+				return err
+			})
+		})},
+		{"include", r.optional(func(field string, n ast.Node) error {
+			return r.sequence(field, n, r.text(func(glob string) *fault {
+				include = append(include, override{cgroup: glob})
+				return checkGlob(glob)
+			}))
+		})},
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.overrides = append(f.overrides, include...)
+	return f, nil
+}
+
+// strategy lists the fields that both the section strategy and an override have.
+func (r reader) strategy(p *strategy.Patch) fields {
+	return fields{
+		{"policy", r.text(func(text string) *fault {
+			policy := strategy.Policy(text)
+			p.Policy = &policy
+			return checkStrategy(*p, text)
+		})},
+		{"cpuBurstPercent", r.whole(p, &p.CPUBurstPercent)},
+		{"cfsQuotaBurstPercent", r.whole(p, &p.CFSQuotaBurstPercent)},
+		{"cfsQuotaBurstPeriodSeconds", r.whole(p, &p.CFSQuotaBurstPeriodSeconds)},
+	}
+}
+
+func (r reader) threshold(p *strategy.Patch) entry {
+	return entry{"sharePoolThresholdPercent", r.whole(p, &p.SharePoolThresholdPercent)}
+}
+
+// whole reads a whole number into one field of the patch. The fields read before it were good, so that a
+// complaint of the patch is about this one.
+func (r reader) whole(p *strategy.Patch, to **int64) read {
+	return r.integer(func(value int64) *fault {
+		*to = &value
+		return checkStrategy(*p, "")
+	})
+}
+
+func (r reader) override(field string, n ast.Node) (override, error) {
+	var o override
+	list := append(fields{{"cgroup", r.text(func(glob string) *fault {
+		o.cgroup = glob
+		return checkGlob(glob)
+	})}}, r.strategy(&o.strategy)...)
+	list = append(list,
+		entry{"request", r.quantity(func(cpus float64) { o.request = &cpus })},
+		entry{"class", r.text(func(text string) *fault {
+			class := workload.Class(text)
+			o.class = &class
+			return checkClass(text)
+		})},
+		entry{"sharePoolThresholdPercent", func(field string, n ast.Node) error {
+			return faultf("move it to the section strategy", "holds for the whole node").at(r.name, line(n), field)
+		}})
+	if err := r.mapping(field, n, list); err != nil {
+		return o, err
+	}
+	if o.cgroup == "" {
+		return o, faultf(`such as cgroup: "/lab/*"`, "missing").at(r.name, line(n), field+".cgroup")
+	}
+	return o, nil
+}
+
+func checkClass(text string) *fault {
+	classes := []string{string(workload.ClassLSE), string(workload.ClassLSR), string(workload.ClassLS), string(workload.ClassBE)}
+	for _, c := range classes {
+		if text == c {
+			return nil
+		}
+	}
+	return faultf(didYouMean(text, classes), "%q is not one of %s", text, strings.Join(classes, ", "))
+}
+
+// checkGlob accepts what can match the path of a group other than the root.
+func checkGlob(glob string) *fault {
+	for _, mount := range []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"} {
+		if rest, ok := strings.CutPrefix(glob, mount+"/"); ok {
+			return faultf(fmt.Sprintf("write %q", "/"+rest), "%q: the path begins below the mount of the cpu controller", glob)
+		}
+	}
+	switch {
+	case glob == "":
+		return faultf("such as /lab/*", "is empty")
+	case !strings.HasPrefix(glob, "/"):
+		return faultf(fmt.Sprintf("write %q", "/"+glob), "%q does not begin with /", glob)
+	case glob == "/":
+		return faultf("/* names the groups below it", "the root has no limit")
+	case strings.Contains(glob, "**"):
+		return faultf("write one entry a level, such as /lab/* and /lab/*/*", "%q: ** has no meaning, and * does not cross /", glob)
+	case path.Clean(glob) != glob:
+		return faultf(fmt.Sprintf("write %q", path.Clean(glob)), "%q is not a plain path", glob)
+	}
+	if _, err := path.Match(glob, ""); err != nil {
+		return faultf(`close each [ with ], and write a plain [ as \[`, "%q is not a glob", glob)
+	}
+	return nil
+}
+
+// parseCPUs reads an amount of CPU as Kubernetes spells it: "500m" or "0.5".
+func parseCPUs(text string) (float64, *fault) {
+	number, milli := strings.CutSuffix(text, "m")
+	if strings.Trim(number, "0123456789.") != "" {
+		return 0, faultf(`such as 0.5 or "500m"`, "%q is not an amount of CPU", text)
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0, faultf(`such as 0.5 or "500m"`, "%q is not an amount of CPU", text)
+	}
+	if milli {
+		v /= 1000
+	}
+	if v > maxRequest {
+		return 0, faultf("", "%s is outside 0..%d", text, maxRequest)
+	}
+	return v, nil
+}
