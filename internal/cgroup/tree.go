@@ -101,14 +101,16 @@ func (t *Tree) Tasks(group string) ([]int, error) {
 		name = "cgroup.threads"
 	}
 	data, err := t.read(group, name)
-	if errors.Is(err, fs.ErrNotExist) || err != nil && t.version == V2 {
+	if err != nil {
 		// A domain group with threaded children refuses cgroup.threads with EOPNOTSUPP.
-		data, err = t.read(group, "cgroup.procs")
+		name = "cgroup.procs"
+		data, err = t.read(group, name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return parsePIDs(data)
+	tasks, err := parsePIDs(data)
+	return tasks, t.wrap(group, name, err)
 }
 
 // Populated says whether a process is in the group or below it.
@@ -278,15 +280,11 @@ func (t *Tree) cpusFile(group string) string { return path.Join(".", t.cpuset, g
 
 // Counters reads what the kernel counted for a group.
 func (t *Tree) Counters(group string) (cpu.Counters, error) {
-	data, err := t.read(group, "cpu.stat")
-	if err != nil {
-		return cpu.Counters{}, err
+	c, err := t.Stat(group)
+	if err != nil || c.HasUsage {
+		return c, err
 	}
-	c, err := parseStat(data)
-	if err != nil || t.version == V2 || t.acct == "" {
-		return c, t.wrap(group, "cpu.stat", err)
-	}
-	c.Usage, err = t.acctUsage(group)
+	c.Usage, err = t.Usage(group)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil // a group made in the cpu hierarchy alone
 	}
@@ -294,8 +292,30 @@ func (t *Tree) Counters(group string) (cpu.Counters, error) {
 	return c, err
 }
 
-// acctUsage reads cpuacct.usage (v1), which counts in nanoseconds.
-func (t *Tree) acctUsage(group string) (time.Duration, error) {
+// Stat reads cpu.stat. On v1 it does not have the CPU time used: that is in another file, Usage.
+func (t *Tree) Stat(group string) (cpu.Counters, error) {
+	data, err := t.read(group, "cpu.stat")
+	if err != nil {
+		return cpu.Counters{}, err
+	}
+	c, err := parseStat(data)
+	return c, t.wrap(group, "cpu.stat", err)
+}
+
+// Usage reads the CPU time that a group has used; that of the root "/" is the whole machine's, finer than
+// /proc/stat. The error is fs.ErrNotExist where nothing counts: a v1 group in the cpu hierarchy alone.
+func (t *Tree) Usage(group string) (time.Duration, error) {
+	if t.version == V2 {
+		data, err := t.read(group, "cpu.stat")
+		if err != nil {
+			return 0, err
+		}
+		usage, err := parseKey(data, "usage_usec", parseMicros)
+		return usage, t.wrap(group, "cpu.stat", err)
+	}
+	if t.acct == "" {
+		return 0, fmt.Errorf("cpuacct: %w", fs.ErrNotExist)
+	}
 	name := path.Join(t.acct, group, "cpuacct.usage")
 	data, err := t.fs.ReadFile(name)
 	if err != nil {
@@ -309,23 +329,6 @@ func (t *Tree) acctUsage(group string) (time.Duration, error) {
 		}
 	}
 	return 0, fmt.Errorf("%s: %w", name, err)
-}
-
-// NodeUsage is the CPU time that the whole machine has used: the root's own count, which is finer than /proc/stat.
-// The error is fs.ErrNotExist where nothing counts (v1 without cpuacct).
-func (t *Tree) NodeUsage() (time.Duration, error) {
-	if t.version == V1 {
-		if t.acct == "" {
-			return 0, fmt.Errorf("cpuacct: %w", fs.ErrNotExist)
-		}
-		return t.acctUsage("/")
-	}
-	data, err := t.read("/", "cpu.stat")
-	if err != nil {
-		return 0, err
-	}
-	usage, err := parseKey(data, "usage_usec", parseMicros)
-	return usage, t.wrap("/", "cpu.stat", err)
 }
 
 // ThrottledLocal is the time that the group's own tasks stood throttled, by its own quota or an ancestor's
