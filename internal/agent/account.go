@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
+)
+
+// account is the agent's books: what it did, and what it costs.
+type account struct {
+	writes   report.Writes
+	self     report.Self
+	node     report.Node
+	problems map[string]string // by cgroup and knob
+	lastTurn time.Time
+	turns    []time.Duration // of the recent turns, a ring
+}
+
+func newAccount() account {
+	return account{
+		writes:   report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{}},
+		problems: map[string]string{},
+	}
+}
+
+// turnsKept is how many turns the 99th percentile of the turn time is taken over.
+const turnsKept = 1024
+
+func (b *account) turn(took time.Duration) {
+	if len(b.turns) < turnsKept {
+		b.turns = append(b.turns, took)
+	} else {
+		b.turns[b.self.Turns%turnsKept] = took
+	}
+	b.self.Turns++
+}
+
+func (b *account) p99() time.Duration {
+	if len(b.turns) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(b.turns)
+	slices.Sort(sorted)
+	return sorted[len(sorted)*99/100]
+}
+
+// book counts results.
+func (b *account) book(results []plan.Result) {
+	for _, r := range results {
+		if b.writes.Results[r.Change.Knob] == nil {
+			b.writes.Results[r.Change.Knob] = map[plan.Outcome]int64{}
+		}
+		b.writes.Results[r.Change.Knob][r.Outcome]++
+	}
+}
+
+func (b *account) problem(g *group, err error) {
+	b.problems[g.Path] = fmt.Sprintf("%s: %v", g.Path, err)
+}
+
+// left forgets the problems of a group that is gone.
+func (b *account) left(g *group) {
+	for key := range b.problems {
+		if key == g.Path || strings.HasPrefix(key, g.Path+" ") {
+			delete(b.problems, key)
+		}
+	}
+}
+
+func (b *account) listProblems() []string {
+	list := make([]string, 0, len(b.problems))
+	for _, p := range b.problems {
+		list = append(list, p)
+	}
+	sort.Strings(list)
+	return list
+}
+
+// settle books a turn: results, notes and views.
+func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) {
+	b := &a.account
+	b.book(results)
+	for kind, n := range out.Kinds {
+		b.writes.Decisions[string(kind)] += n
+	}
+	for _, v := range out.Views {
+		a.view(now, v)
+	}
+	for _, n := range out.Notes {
+		a.note(now, n)
+	}
+	for _, r := range results {
+		a.result(now, r)
+	}
+	in := a.node.last
+	b.node = report.Node{State: string(out.Node), CPUs: in.CPUs, Capacity: in.Capacity, Used: in.Used,
+		Threshold: in.Threshold(), Granted: out.Granted}
+	b.lastTurn = now
+	b.turn(a.Clock().Sub(now))
+}
+
+// view books what was decided for one group and what it did since the last look.
+func (a *Agent) view(now time.Time, v policy.View) {
+	g := a.groups[v.Cgroup]
+	if g == nil {
+		return
+	}
+	s := &g.status
+	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
+	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
+	s.Burst.Original, s.Burst.Requested, s.Burst.InForce = v.Limit.Burst, v.RequestedBurst, g.disk.Burst
+	s.Burst.Clamped = v.BurstOurs && g.disk.Burst < v.RequestedBurst
+	change(&s.Quota, v.QuotaOurs, now)
+	change(&s.Burst, v.BurstOurs, now)
+	s.BudgetLeft = nil
+	if left := v.BudgetLeft; left != cpu.Unlimited {
+		s.BudgetLeft = &left
+	}
+	if v.Window.Elapsed() > 0 && g.looked {
+		addTotals(&s.Totals, v, g.status.Quota.Changed)
+	}
+}
+
+func change(k *report.Knob, ours bool, now time.Time) {
+	switch {
+	case ours && !k.Changed:
+		k.Since = &now
+	case !ours:
+		k.Since = nil
+	}
+	k.Changed = ours
+}
+
+func addTotals(t *report.Totals, v policy.View, raised bool) {
+	w := v.Window
+	t.Usage += w.Used
+	t.Periods += w.Periods
+	t.Throttled += w.Throttled
+	t.ThrottledTime += w.ThrottledTime
+	if w.ThrottledTime > 0 {
+		t.ThrottledWall += w.ThrottledWall(v.Limit.Period)
+	}
+	t.Bursts += w.Bursts
+	t.BurstTime += w.BurstTime
+	t.AboveLimit += v.AboveLimit
+	if raised {
+		t.Raised += w.Elapsed()
+	}
+}
+
+// note says what happened to a knob, once, and keeps the journal true to it.
+func (a *Agent) note(now time.Time, n policy.Note) {
+	log := a.Log.With("cgroup", n.Cgroup.Path, "knob", n.Knob, "found", string(plan.Time(n.Found)), "limit", string(plan.Time(n.Base)))
+	key := n.Cgroup.Path + " " + string(n.Knob)
+	delete(a.account.problems, key)
+	switch n.Event {
+	case policy.Resized:
+		log.Info("resized by its owner: this is the limit now")
+		a.forget(n.Cgroup, n.Knob)
+	case policy.Rebased:
+		log.Info("the declared limit changed")
+		if err := a.Writer.Rebase(n.Cgroup, n.Knob, plan.Time(n.Base)); err != nil {
+			log.Error("journal", "error", err)
+		}
+	case policy.Reset:
+		log.Info("put back by its owner: applied again after a while")
+	case policy.Foreign:
+		log.Warn("another program wrote it: left alone")
+		a.account.problems[key] = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)",
+			n.Cgroup.Path, n.Knob, plan.Time(n.Found), plan.Time(n.Base))
+		a.forget(n.Cgroup, n.Knob)
+	case policy.Deviation:
+		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
+		a.account.problems[key] = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec",
+			n.Cgroup.Path, n.Knob, plan.Time(n.Found), plan.Time(n.Base))
+	}
+	if g := a.groups[n.Cgroup]; g != nil {
+		knobOf(g, n.Knob).Problem = a.account.problems[key]
+	}
+}
+
+func (a *Agent) forget(id workload.ID, knob plan.Knob) {
+	if err := a.Writer.Forget(id, knob); err != nil {
+		a.Log.Error("journal", "cgroup", id.Path, "error", err)
+	}
+}
+
+func knobOf(g *group, knob plan.Knob) *report.Knob {
+	if knob == plan.Burst {
+		return &g.status.Burst
+	}
+	return &g.status.Quota
+}
+
+// stands books what was read back, and has the files read again before the next decision.
+func (a *Agent) stands(g *group, r plan.Result) {
+	g.diskAt = time.Time{}
+	if d, err := r.InForce.Time(); err == nil {
+		if r.Change.Knob == plan.Burst {
+			g.disk.Burst = d
+		} else {
+			g.disk.Quota = d
+		}
+	}
+}
+
+// result says what became of a change: one line for an outcome, not one for each time it is the same.
+func (a *Agent) result(now time.Time, r plan.Result) {
+	c := r.Change
+	g := a.groups[c.Cgroup]
+	if g == nil {
+		return
+	}
+	a.stands(g, r)
+	k := knobOf(g, c.Knob)
+	if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
+		a.applied(g, k, r, now)
+	}
+	key := c.Cgroup.Path + " " + string(c.Knob)
+	problem := ""
+	if r.Outcome == plan.Refused || r.Outcome == plan.Trampled {
+		problem = fmt.Sprintf("%s: %s %s to %s: %s", c.Cgroup.Path, r.Outcome, c.Knob, c.To, r.Err)
+	}
+	if problem != "" && problem != a.account.problems[key] {
+		a.Log.Warn("write", "cgroup", c.Cgroup.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", r.Outcome, "error", r.Err)
+	}
+	delete(a.account.problems, key)
+	if problem != "" {
+		a.account.problems[key] = problem
+	}
+	k.Problem = problem
+}
+
+func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) {
+	from, _ := r.Change.From.Time()
+	in, err := r.InForce.Time()
+	if err != nil {
+		return
+	}
+	k.InForce = in
+	if r.Change.Knob == plan.Quota && in > from {
+		g.status.Totals.Raises++
+	}
+	change(k, in != k.Original, now)
+	a.Log.Debug("write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
+		"in_force", r.InForce, "why", r.Change.Why)
+	if outcome := string(r.Change.Knob) + " " + string(r.Outcome); g.said != outcome {
+		g.said = outcome
+		a.Log.Info("write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
+			"in_force", r.InForce, "why", r.Change.Why)
+	}
+}
+
+// sayRestored sums up a restore.
+func (a *Agent) sayRestored(results []plan.Result) error {
+	counts := map[plan.Outcome]int{}
+	var first error
+	for _, r := range results {
+		counts[r.Outcome]++
+		if r.Outcome == plan.Refused && first == nil {
+			first = fmt.Errorf("restore %s of %s to %s: %s", r.Change.Knob, r.Change.Cgroup.Path, r.Change.To, r.Err)
+		}
+	}
+	a.Log.Info("restored", "files", counts[plan.Applied], "gone", counts[plan.Gone], "left_alone", counts[plan.Trampled],
+		"refused", counts[plan.Refused])
+	return first
+}

@@ -1,0 +1,270 @@
+// Package agent is the loop: it looks at the containers that are due, decides, writes, and says what it did.
+//
+// Time and order are the loop's. Whatever happens elsewhere (a container appears, a limit is written, a person asks
+// for a pause) only asks for an earlier turn; nothing else writes to the kernel.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Discoverer knows the containers.
+type Discoverer interface {
+	// Pods is a snapshot, cheap to take. Path and limit events since the last call are folded in.
+	Pods() ([]workload.Pod, error)
+	// Touched lists the groups whose limit files or tasks were written since the last call.
+	Touched() []string
+	// Wake has a value when something changed.
+	Wake() <-chan struct{}
+	// Counts tells rescans and lost events, since the start.
+	Counts() (rescans, lost int64)
+}
+
+// Host measures the machine.
+type Host interface {
+	Online() (int, error)
+	// Busy is the CPU time that all of the machine has used.
+	Busy() (time.Duration, error)
+	// Threads tells the CPU time of each of these threads that still lives.
+	Threads(tids []int) map[int]time.Duration
+	// Self is what this process has used, and its resident memory.
+	Self() (used time.Duration, rss int64)
+}
+
+// Writer carries changes out.
+type Writer interface {
+	Do([]plan.Change) []plan.Result
+	Restore(func(journal.Entry) bool) []plan.Result
+	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
+	Forget(id workload.ID, knob plan.Knob) error
+	SetHold(bool)
+}
+
+// Switch is the kill switch, kept where it outlives the agent.
+type Switch interface {
+	Held() bool
+	Set(held bool) error
+}
+
+// Options are what an agent is made of.
+type Options struct {
+	Tree     *cgroup.Tree
+	Discover Discoverer
+	Host     Host
+	Writer   Writer
+	Switch   Switch
+	Pauses   *Pauses
+	Rules    policy.Rules
+	Strategy strategy.Strategy // the node's: sharePoolThresholdPercent
+	Clock    func() time.Time
+	Log      *slog.Logger
+	Version  string
+	Kernel   string
+	DryRun   bool
+}
+
+// Agent looks after the containers of one machine.
+type Agent struct {
+	Options
+	mu         sync.Mutex // of everything below; a turn holds it
+	state      *policy.State
+	node       nodeMeter
+	groups     map[workload.ID]*group
+	paths      map[string]workload.ID
+	ceilings   map[string]float64
+	ceilingsAt time.Time
+	started    time.Time
+	account    account
+	config     error
+	failed     error // of the last discovery
+	poke       chan struct{}
+}
+
+// New makes an agent; Run starts it.
+func New(o Options) *Agent {
+	now := o.Clock()
+	return &Agent{
+		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
+		ceilings: map[string]float64{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
+	}
+}
+
+// lookEvery is how often a group is looked at whose limit may be near. It is not the usual period of 100 ms, so that
+// looks sweep over the period and find out when it begins (sample.Phase).
+const lookEvery = 90 * time.Millisecond
+
+// restEvery is how often a group is looked at that nothing is to be decided for.
+const restEvery = time.Second
+
+// Run takes turns until the context ends, and then puts everything back.
+func (a *Agent) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		turn := a.Tick(a.Clock())
+		timer.Reset(max(0, turn.Next.Sub(a.Clock())))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-a.Discover.Wake():
+		case <-a.poke:
+		}
+	}
+	return a.stop()
+}
+
+// Turn is what one tick did.
+type Turn struct {
+	Results []plan.Result
+	Notes   []policy.Note
+	Next    time.Time // when the next group is due
+}
+
+// Tick takes one turn: who is there, what happened to them, what is to be done, what became of it.
+func (a *Agent) Tick(now time.Time) Turn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tick(now)
+}
+
+func (a *Agent) tick(now time.Time) Turn {
+	pods := a.discover(now)
+	in := a.look(now, pods)
+	out := a.state.Decide(in)
+	results := a.Writer.Do(out.Changes)
+	a.state.Learn(now, results)
+	a.settle(now, out, results)
+	return Turn{Results: results, Notes: out.Notes, Next: a.schedule(now, out)}
+}
+
+// discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
+func (a *Agent) discover(now time.Time) []workload.Pod {
+	pods, err := a.Discover.Pods()
+	if (err == nil) != (a.failed == nil) {
+		a.Log.Warn("discovery", "error", err)
+	}
+	a.failed = err
+	for _, path := range a.Discover.Touched() {
+		if g := a.groups[a.paths[path]]; g != nil {
+			g.stale(now)
+		}
+	}
+	a.Writer.SetHold(a.Switch.Held())
+	return pods
+}
+
+// look reads the groups that are due, and makes of all groups what the policy decides on.
+func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
+	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+	seen := make(map[workload.ID]bool, len(a.groups))
+	for _, p := range pods {
+		if pod, ok := a.lookPod(now, p, seen); ok {
+			in.Pods = append(in.Pods, pod)
+		}
+	}
+	a.drop(seen)
+	return in
+}
+
+func (a *Agent) lookPod(now time.Time, p workload.Pod, seen map[workload.ID]bool) (policy.Pod, bool) {
+	var pod policy.Pod
+	outermost := p.Path
+	if p.Path != "" {
+		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
+		if len(p.Containers) > 0 {
+			first.Strategy = p.Containers[0].Strategy
+		}
+		g, ok := a.lookGroup(now, first, levelPod, p.Name, seen)
+		if !ok {
+			return pod, false
+		}
+		pod.Group = g
+	}
+	for _, c := range p.Containers {
+		if g, ok := a.lookGroup(now, c, levelContainer, p.Name, seen); ok {
+			pod.Containers = append(pod.Containers, g)
+		}
+		if outermost == "" {
+			outermost = c.Path
+		}
+	}
+	pod.Ceiling = a.ceiling(now, outermost)
+	return pod, len(pod.Containers) > 0
+}
+
+// drop forgets groups that are gone.
+func (a *Agent) drop(seen map[workload.ID]bool) {
+	for id, g := range a.groups {
+		if !seen[id] {
+			delete(a.groups, id)
+			if a.paths[id.Path] == id {
+				delete(a.paths, id.Path)
+			}
+			a.account.left(g)
+		}
+	}
+}
+
+// schedule sets when each group that was looked at is due again, and returns the earliest time.
+func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
+	next := now.Add(restEvery)
+	for id, g := range a.groups {
+		if g.looked {
+			g.due = now.Add(g.interval())
+		}
+		if at, ok := out.Looks[id]; ok && at.Before(g.due) {
+			g.due = at
+		}
+		if g.due.Before(next) {
+			next = g.due
+		}
+	}
+	return next
+}
+
+// stop puts everything back at the end of Run.
+func (a *Agent) stop() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.DryRun {
+		return nil
+	}
+	results := a.Writer.Restore(nil)
+	a.account.book(results)
+	return a.sayRestored(results)
+}
+
+// Configure takes a new configuration of the node, or the reason why there is none.
+func (a *Agent) Configure(s strategy.Strategy, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.config = err
+	if err == nil {
+		a.Strategy = s
+		for _, g := range a.groups {
+			g.due = time.Time{}
+		}
+	}
+	a.wake()
+}
+
+// wake asks for a turn now.
+func (a *Agent) wake() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+var _ interface{ Status() report.Status } = (*Agent)(nil)

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"path"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/workload"
+)
+
+const (
+	levelPod       = "pod"
+	levelContainer = "container"
+)
+
+// bandwidthEvery is how often limit files are read although nothing tells that they were written.
+const bandwidthEvery = 2 * time.Second
+
+// group is what the agent keeps of one group that it looks after.
+type group struct {
+	workload.Container
+	level   string
+	pod     string
+	disk    cpu.Bandwidth
+	diskAt  time.Time // zero: to be read again
+	ready   bool
+	reading sample.Reading
+	threads threadMeter
+	due     time.Time
+	looked  bool // in this turn
+	since   time.Time
+	status  report.Container
+	said    string // the last outcome that was logged
+}
+
+// stale has everything of the group read at the next turn.
+func (g *group) stale(now time.Time) {
+	g.diskAt, g.due = time.Time{}, now
+}
+
+// interval is how long the group may go without a look.
+func (g *group) interval() time.Duration {
+	if g.disk.Limited() && (g.Strategy.Policy.Quota() || g.status.Quota.Changed) {
+		return lookEvery
+	}
+	return restEvery
+}
+
+// lookGroup reads one group, when it is due, and makes of it what the policy wants; false when it is gone.
+func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string, seen map[workload.ID]bool) (policy.Group, bool) {
+	g := a.groups[c.ID]
+	if g == nil {
+		g = &group{since: now}
+		a.groups[c.ID], a.paths[c.Path] = g, c.ID
+	}
+	c.Paused = c.Paused || a.Pauses.paused(c.Path, now)
+	if c.Strategy != g.Strategy || c.Paused != g.Paused {
+		g.stale(now)
+	}
+	g.Container, g.level, g.pod = c, level, pod
+	if err := a.read(now, g); err != nil {
+		if !gone(err) {
+			g.status.Why = err.Error()
+			a.account.problem(g, err)
+		}
+		return policy.Group{}, false
+	}
+	seen[c.ID] = true
+	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Paused: c.Paused,
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Reading: g.reading, Looked: g.looked}, true
+}
+
+// gone says whether an error means that the group was removed.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+
+// read brings what is known of a group up to date, as far as it is due.
+func (a *Agent) read(now time.Time, g *group) error {
+	g.looked = false
+	if now.Sub(g.diskAt) >= bandwidthEvery {
+		disk, err := a.Tree.Bandwidth(g.Path)
+		if err != nil {
+			return err
+		}
+		if g.ready, err = a.Tree.Populated(g.Path); err != nil {
+			return err
+		}
+		g.disk, g.diskAt = disk, now
+	}
+	if now.Before(g.due) {
+		return nil
+	}
+	counters, err := a.Tree.Stat(g.Path)
+	if err != nil {
+		return err
+	}
+	at := a.Clock()
+	if err := a.readUsage(g, &counters, at); err != nil {
+		return err
+	}
+	g.looked, g.reading = true, sample.Reading{At: at, Counters: counters}
+	a.account.self.Looks++
+	return nil
+}
+
+// readUsage completes a reading with the CPU time used, where cpu.stat does not have it. A group whose period timer
+// has not ticked has used none.
+func (a *Agent) readUsage(g *group, c *cpu.Counters, at time.Time) error {
+	last := g.reading.Counters
+	switch {
+	case c.HasUsage:
+	case g.disk.Limited() && !g.reading.At.IsZero() && c.Periods == last.Periods:
+		c.Usage, c.HasUsage = last.Usage, last.HasUsage
+	default:
+		usage, err := a.Tree.Usage(g.Path)
+		if errors.Is(err, fs.ErrNotExist) { // a group of the cpu hierarchy alone
+			c.Usage = g.threads.usage(a.Tree, a.Host, g.Path, at)
+			return nil
+		}
+		c.Usage, c.HasUsage = usage, err == nil
+		return err
+	}
+	return nil
+}
+
+// ceiling is the number of CPUs that the nearest ancestor with a finite quota allows.
+func (a *Agent) ceiling(now time.Time, group string) float64 {
+	if now.Sub(a.ceilingsAt) >= bandwidthEvery {
+		a.ceilings, a.ceilingsAt = map[string]float64{}, now
+	}
+	return a.ceilingAt(path.Dir(group))
+}
+
+func (a *Agent) ceilingAt(dir string) float64 {
+	if dir == "/" || dir == "." {
+		return math.Inf(1)
+	}
+	cpus, known := a.ceilings[dir]
+	if !known {
+		if b, err := a.Tree.Bandwidth(dir); err == nil && b.Limited() {
+			cpus = b.CPUs()
+		} else {
+			cpus = a.ceilingAt(path.Dir(dir))
+		}
+		a.ceilings[dir] = cpus
+	}
+	return cpus
+}

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/policy"
+)
+
+// nodeMeter measures how many CPUs the machine uses.
+type nodeMeter struct {
+	samples []busySample
+	cpus    int
+	cpusAt  time.Time
+	last    policy.Node
+}
+
+type busySample struct {
+	at   time.Time
+	busy time.Duration
+}
+
+// leastSpan is the shortest time over which a mean means anything.
+const leastSpan = 150 * time.Millisecond
+
+// measure takes a sample and returns the mean since about NodeSpan ago.
+func (m *nodeMeter) measure(now time.Time, h Host, thresholdPercent int64) policy.Node {
+	m.last = m.sample(now, h, thresholdPercent)
+	return m.last
+}
+
+func (m *nodeMeter) sample(now time.Time, h Host, thresholdPercent int64) policy.Node {
+	if now.Sub(m.cpusAt) >= bandwidthEvery {
+		if n, err := h.Online(); err == nil {
+			m.cpus, m.cpusAt = n, now
+		}
+	}
+	n := policy.Node{CPUs: m.cpus, Capacity: float64(m.cpus), ThresholdPercent: thresholdPercent}
+	busy, err := h.Busy()
+	if err != nil {
+		m.samples = nil
+		return n
+	}
+	m.samples = append(m.samples, busySample{now, busy})
+	for len(m.samples) > 2 && now.Sub(m.samples[1].at) >= policy.NodeSpan() {
+		m.samples = m.samples[1:]
+	}
+	first := m.samples[0]
+	if elapsed := now.Sub(first.at); elapsed >= leastSpan {
+		n.Known, n.Used = m.cpus > 0, float64(busy-first.busy)/float64(elapsed)
+	}
+	return n
+}
+
+// threadMeter measures the CPU time of a group that has no usage counter (a v1 group that stands in the cpu
+// hierarchy alone) through its threads. Threads that end between two looks lose what they used since the last one.
+type threadMeter struct {
+	used  time.Duration
+	seen  map[int]time.Duration
+	since time.Time
+}
+
+func (m *threadMeter) usage(tree *cgroup.Tree, host Host, group string, now time.Time) time.Duration {
+	current := host.Threads(tasksBelow(tree, group))
+	for tid, runtime := range current {
+		before, known := m.seen[tid]
+		switch {
+		case known:
+			m.used += max(0, runtime-before)
+		case m.seen != nil: // new since the last look: it cannot have run longer than that
+			m.used += min(runtime, now.Sub(m.since))
+		}
+	}
+	m.seen, m.since = current, now
+	return m.used
+}
+
+// tasksBelow lists the threads of a group and of the groups in it.
+func tasksBelow(tree *cgroup.Tree, group string) []int {
+	tids, err := tree.Tasks(group)
+	if err != nil {
+		return nil
+	}
+	children, err := tree.Children(group)
+	if err != nil {
+		return tids
+	}
+	for _, c := range children {
+		tids = append(tids, tasksBelow(tree, c)...)
+	}
+	return tids
+}

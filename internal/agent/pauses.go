@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Pauses are the groups that an operator holds at their limits, and until when. They are kept in a file, so that a
+// restart of the agent does not end a pause in the middle of a load test.
+type Pauses struct {
+	file  string
+	until map[string]time.Time // by cgroup path
+}
+
+// LoadPauses reads the pauses of a state directory.
+func LoadPauses(stateDir string) (*Pauses, error) {
+	p := &Pauses{file: filepath.Join(stateDir, "pauses.json"), until: map[string]time.Time{}}
+	data, err := os.ReadFile(p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &p.until)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read pauses: %w", err)
+	}
+	return p, nil
+}
+
+func (p *Pauses) paused(path string, now time.Time) bool {
+	until, ok := p.until[path]
+	return ok && now.Before(until)
+}
+
+// set begins a pause, or ends it where until is not after now.
+func (p *Pauses) set(path string, until, now time.Time) error {
+	for old, end := range p.until {
+		if !end.After(now) {
+			delete(p.until, old)
+		}
+	}
+	delete(p.until, path)
+	if until.After(now) {
+		p.until[path] = until
+	}
+	return p.save()
+}
+
+// save replaces the file at once, so that a crash leaves the old or the new one.
+func (p *Pauses) save() error {
+	data, err := json.Marshal(p.until)
+	if err != nil {
+		return err
+	}
+	temp := p.file + ".new"
+	if err := os.WriteFile(temp, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("save pauses: %w", err)
+	}
+	if err := os.Rename(temp, p.file); err != nil {
+		return fmt.Errorf("save pauses: %w", err)
+	}
+	return nil
+}

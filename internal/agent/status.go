@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sort"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+)
+
+// Status is a snapshot for people and metrics.
+func (a *Agent) Status() report.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status(a.Clock())
+}
+
+func (a *Agent) status(now time.Time) report.Status {
+	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now, Mode: a.mode(),
+		Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil, Node: a.account.node,
+		Writes: a.copyWrites(), Self: a.self(), LastTurn: a.account.lastTurn, Problems: a.account.listProblems()}
+	if a.config != nil {
+		s.ConfigMsg = a.config.Error()
+	}
+	if a.failed != nil {
+		s.Problems = append(s.Problems, a.failed.Error())
+	}
+	for _, g := range a.groups {
+		s.Containers = append(s.Containers, a.container(g, now))
+	}
+	sort.Slice(s.Containers, func(i, j int) bool { return s.Containers[i].Cgroup < s.Containers[j].Cgroup })
+	return s
+}
+
+func (a *Agent) mode() report.Mode {
+	switch {
+	case a.DryRun:
+		return report.DryRun
+	case a.Switch.Held():
+		return report.Held
+	}
+	return report.Active
+}
+
+func (a *Agent) copyWrites() report.Writes {
+	w := report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(a.account.writes.Decisions)}
+	for knob, outcomes := range a.account.writes.Results {
+		w.Results[knob] = maps.Clone(outcomes)
+	}
+	return w
+}
+
+func (a *Agent) self() report.Self {
+	self := a.account.self
+	self.CPU, self.RSS = a.Host.Self()
+	self.TurnP99 = a.account.p99()
+	self.Rescans, self.EventsLost = a.Discover.Counts()
+	return self
+}
+
+func (a *Agent) container(g *group, now time.Time) report.Container {
+	c := g.status
+	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
+	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
+	if g.Declared != nil {
+		c.LimitFrom = g.Declared.Source
+	}
+	if until, ok := a.Pauses.until[g.Path]; ok && until.After(now) {
+		c.Paused = &until
+	}
+	return c
+}
+
+// LastTurn is when the loop last turned: the sign of life.
+func (a *Agent) LastTurn() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.account.lastTurn
+}
+
+// Hold stops writing, and first puts everything back if restore is set.
+func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.Switch.Set(true); err != nil {
+		return nil, err
+	}
+	a.Writer.SetHold(true)
+	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore)
+	if !restore {
+		return nil, nil
+	}
+	results := a.Writer.Restore(nil)
+	a.account.book(results)
+	a.restored(results)
+	return results, a.sayRestored(results)
+}
+
+// restored takes what was put back as it stands now.
+func (a *Agent) restored(results []plan.Result) {
+	a.state.Learn(a.Clock(), results)
+	for _, r := range results {
+		if g := a.groups[r.Change.Cgroup]; g != nil {
+			a.stands(g, r)
+		}
+	}
+}
+
+// Resume writes again.
+func (a *Agent) Resume(context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.Switch.Set(false); err != nil {
+		return err
+	}
+	a.Log.Info("resumed")
+	a.wake()
+	return nil
+}
+
+// Pause holds a container at its limit for a while; 0 ends it.
+func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err := a.pause(container, d)
+	return err
+}
+
+func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) {
+	now := a.Clock()
+	found, err := report.Find(a.status(now).Containers, container)
+	if err != nil {
+		return nil, err
+	}
+	if d < 0 {
+		return nil, fmt.Errorf("pause for %v: not a time", d)
+	}
+	for _, path := range a.family(found) {
+		if err := a.Pauses.set(path, now.Add(d), now); err != nil {
+			return nil, err
+		}
+	}
+	return a.tick(now).Results, nil
+}
+
+// family is the container, or a pod's containers and the pod.
+func (a *Agent) family(c report.Container) []string {
+	paths := []string{c.Cgroup}
+	if c.Level != levelPod {
+		return paths
+	}
+	for _, g := range a.groups {
+		if g.level == levelContainer && g.pod == c.Pod && under(g.Path, c.Cgroup) {
+			paths = append(paths, g.Path)
+		}
+	}
+	sort.Strings(paths)
+	return paths
+}
+
+func under(path, dir string) bool { return len(path) > len(dir) && path[:len(dir)+1] == dir+"/" }
+
+// errNotReleased says that something of ours still stands.
+var errNotReleased = errors.New("not everything could be put back")
+
+// Release puts a container's files back for a while, so that its owner can set a lower limit: a burst above the new
+// quota would make the kernel refuse it.
+func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	results, err := a.pause(container, d)
+	for _, r := range results {
+		if r.Outcome == plan.Refused && err == nil {
+			err = fmt.Errorf("%w: %s %s: %s", errNotReleased, r.Change.Cgroup.Path, r.Change.Knob, r.Err)
+		}
+	}
+	return results, err
+}

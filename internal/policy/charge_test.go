@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
+)
+
+func TestRoom(t *testing.T) {
+	const q, limit = 100 * ms, 300 * ms
+	for _, c := range []struct {
+		name      string
+		p         period
+		burst     time.Duration
+		rewritten bool
+		want      time.Duration
+	}{
+		{"handed its quota, all of it may be used", period{handed: q, used: q, edge: -1}, 0, false, 200 * ms},
+		{"a quiet period: what is used counts", period{handed: 300 * ms, used: 20 * ms, edge: -1}, 0, false, 280 * ms},
+		{"what is left survives up to the burst", period{handed: 200 * ms, used: 50 * ms, edge: -1}, q, false, 150 * ms},
+		{"the burst is written too: it is full after", period{handed: 100 * ms, used: 100 * ms, edge: -1}, q, true, 100 * ms},
+		{"three quotas handed: no room", period{handed: 300 * ms, used: 300 * ms, edge: -1}, 0, false, 0},
+		{"at the edge: all but what two CPUs use meanwhile", period{handed: 200 * ms, used: 200 * ms, edge: 4 * ms}, 0, false, 290 * ms},
+		{"at the edge with a burst", period{handed: 200 * ms, used: 200 * ms, edge: 4 * ms}, 50 * ms, false, 240 * ms},
+		{"too far from the edge", period{handed: 200 * ms, used: 200 * ms, edge: 60 * ms}, 0, false, 100 * ms},
+	} {
+		if got := c.p.room(limit, c.burst, c.rewritten, 2); got != c.want {
+			t.Errorf("%s: room %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestChargeAddsUpWithinAPeriod(t *testing.T) {
+	b := cpu.Bandwidth{Quota: 100 * ms, Period: time.Second}
+	m := &memory{lastWrite: t0.Add(-time.Hour)}
+	m.charge(t0, b, cpu.Bandwidth{Quota: 200 * ms})
+	if got := m.standing(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}).handed; got != 300*ms {
+		t.Errorf("handed %v after a raise to 200ms, want 300ms", got)
+	}
+	m.charge(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}, b)
+	if got := m.standing(t0.Add(200*ms), b).handed; got != 400*ms {
+		t.Errorf("handed %v after lowering it again, want 400ms", got)
+	}
+	if got := m.standing(t0.Add(1200*ms), b).handed; got != 100*ms {
+		t.Errorf("handed %v a period later, want 100ms", got)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+	s := strategy.Default()
+	s.CFSQuotaBurstPeriodSeconds = 2
+	use := func(cpus float64, elapsed time.Duration) sample.Usage {
+		return sample.Usage{From: t0, To: t0.Add(elapsed), Used: time.Duration(cpus * float64(elapsed))}
+	}
+	var b budget
+	b.advance(use(0.5, time.Millisecond), limit, s)
+	if got, want := b.left(), 2*time.Second; got != want {
+		t.Fatalf("full bucket holds %v, want %v: two seconds at one CPU above the limit", got, want)
+	}
+	for range 30 { // fractions of a second count in full
+		b.advance(use(1.5, 67*ms), limit, s)
+	}
+	if b.left() != 0 || !b.spent {
+		t.Errorf("left %v after two seconds at the cap, want none", b.left())
+	}
+	b.advance(use(0.5, time.Minute), limit, s)
+	if b.left() != 0 {
+		t.Error("running at the limit earns nothing")
+	}
+	b.advance(use(0, time.Second), limit, s)
+	if b.left() == 0 {
+		t.Error("a second of idling earns half a CPU second")
+	}
+	b.advance(use(0, time.Hour), limit, s)
+	if got := b.left(); got != 2*time.Second {
+		t.Errorf("left %v after an hour of idling, want the capacity", got)
+	}
+	s.CFSQuotaBurstPeriodSeconds = 0
+	b.advance(use(0, time.Second), limit, s)
+	if b.left() != 0 {
+		t.Error("0 seconds allow nothing")
+	}
+	s.CFSQuotaBurstPeriodSeconds = strategy.Unlimited
+	b.advance(use(3, time.Hour), limit, s)
+	if b.left() != cpu.Unlimited {
+		t.Error("-1 sets no bound")
+	}
+}
+
+func TestBurstFor(t *testing.T) {
+	limit := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+	mainline, alinux := Rules{Burst: true}, Rules{Burst: true, BurstAboveQuota: true}
+	auto := strategy.Default()
+	auto.Policy = strategy.Auto
+	half := auto
+	half.CPUBurstPercent = 50
+	none := strategy.Default()
+	for _, c := range []struct {
+		name              string
+		limit             cpu.Bandwidth
+		s                 strategy.Strategy
+		quota             time.Duration
+		r                 Rules
+		requested, target time.Duration
+	}{
+		{"mainline clamps to the quota", limit, auto, 50 * ms, mainline, 500 * ms, 50 * ms},
+		{"Alibaba Cloud Linux takes it all", limit, auto, 50 * ms, alinux, 500 * ms, 500 * ms},
+		{"half", limit, half, 50 * ms, mainline, 25 * ms, 25 * ms},
+		{"raised to the cap: nothing on top", limit, auto, 150 * ms, mainline, 500 * ms, 0},
+		{"raised below the cap: the rest", limit, auto, 120 * ms, mainline, 500 * ms, 30 * ms},
+		{"no burst in this kernel", limit, auto, 50 * ms, Rules{}, 500 * ms, 0},
+		{"policy none", limit, none, 50 * ms, mainline, 0, 0},
+		{"no limit", cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, auto, cpu.Unlimited, mainline, 0, 0},
+	} {
+		requested, target := burstFor(c.limit, c.s, c.quota, c.r)
+		if requested != c.requested || target != c.target {
+			t.Errorf("%s: %v, %v, want %v, %v", c.name, requested, target, c.requested, c.target)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var near = cmpopts.EquateApprox(0, 1e-9)
+
+func TestNodeState(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		node Node
+		want NodeState
+	}{
+		{"not measured", Node{Capacity: 2, ThresholdPercent: 50}, NodeUnknown},
+		{"idle", Node{Known: true, Used: 0.89, Capacity: 2, ThresholdPercent: 50}, NodeIdle},
+		{"cooling from 90 %", Node{Known: true, Used: 0.9, Capacity: 2, ThresholdPercent: 50}, NodeCooling},
+		{"overload from the threshold", Node{Known: true, Used: 1, Capacity: 2, ThresholdPercent: 50}, NodeOverload},
+		{"no share pool", Node{Known: true, ThresholdPercent: 50}, NodeOverload},
+		{"threshold 0", Node{Known: true, Capacity: 2}, NodeOverload},
+	} {
+		if got := c.node.State(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestHeadroomDoesNotCountRaisesTwice(t *testing.T) {
+	n := Node{Known: true, Used: 1.0, Capacity: 4, ThresholdPercent: 50}
+	if got := n.headroom(0); math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("headroom = %v, want 0.8", got)
+	}
+	if got := n.headroom(0.5); math.Abs(got-1.3) > 1e-9 {
+		t.Errorf("headroom with half a CPU used by raises = %v, want 1.3", got)
+	}
+	n.Used = 3
+	if got := n.headroom(0); got != 0 {
+		t.Errorf("headroom of a full node = %v, want 0", got)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		claims []claim
+		free   float64
+		want   []float64
+	}{
+		{"enough for all", []claim{{1, 0.2}, {2, 0.3}}, 1, []float64{0.2, 0.3}},
+		{"short: by weight", []claim{{1, 9}, {2, 9}}, 3, []float64{1, 2}},
+		{"a modest one leaves its rest", []claim{{1, 0.1}, {1, 9}, {2, 9}}, 3.1, []float64{0.1, 1, 2}},
+		{"nothing free", []claim{{1, 1}}, 0, []float64{0}},
+		{"no weight, nothing", []claim{{0, 1}, {1, 1}}, 1, []float64{0, 1}},
+	} {
+		if diff := cmp.Diff(c.want, split(c.claims, c.free), near); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+// TestSplitOfFifty: fifty containers that are throttled at once share what is free.
+func TestSplitOfFifty(t *testing.T) {
+	claims := make([]claim, 50)
+	for i := range claims {
+		claims[i] = claim{weight: float64(1 + i%3), want: 1}
+	}
+	sum := 0.0
+	for _, got := range split(claims, 4) {
+		sum += got
+	}
+	if math.Abs(sum-4) > 1e-9 {
+		t.Errorf("granted %v in all of 4 free", sum)
+	}
+}
+
+func TestShed(t *testing.T) {
+	n := Node{Known: true, Used: 3, Capacity: 4, ThresholdPercent: 50}
+	for _, c := range []struct {
+		name   string
+		above  []float64
+		relief float64
+		want   []int
+	}{
+		{"the largest is enough", []float64{0.1, 1.5, 0.3}, 0, []int{1}},
+		{"the largest two", []float64{0.2, 0.8, 0.4}, 0, []int{1, 2}},
+		{"not enough: all", []float64{0.1, 0.1}, 0, []int{0, 1}},
+		{"what was taken back a moment ago counts", []float64{0.1, 1.5}, 1.1, nil},
+	} {
+		if diff := cmp.Diff(c.want, shed(n, c.above, c.relief)); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+var t0 = time.Unix(1000, 0)
+
+func ptr(d time.Duration) *time.Duration { return &d }
+
+// TestHoldTellsWhoWrote walks one knob through what other writers do to it.
+func TestHoldTellsWhoWrote(t *testing.T) {
+	const limit, ours = 50 * ms, 150 * ms
+	for _, c := range []struct {
+		name     string
+		start    hold
+		disk     time.Duration
+		declared *time.Duration
+		want     Event
+		base     time.Duration
+		foreign  bool
+	}{
+		{"first sight", hold{}, limit, nil, noEvent, limit, false},
+		{"first sight of what is declared", hold{}, limit, ptr(limit), noEvent, limit, false},
+		{"first sight of a raise that a dead agent left", hold{}, ours, ptr(limit), Deviation, limit, true},
+		{"a plain resize", hold{known: true, base: limit}, 80 * ms, nil, Resized, 80 * ms, false},
+		{"ours stands", hold{known: true, base: limit, ours: true, wrote: ours}, ours, nil, noEvent, limit, false},
+		{"the owner puts its limit back", hold{known: true, base: limit, ours: true, wrote: ours}, limit, nil, Reset, limit, false},
+		{"a foreign value over ours", hold{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, nil, Foreign, limit, true},
+		{"a declared resize over ours", hold{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
+		{"a resize to exactly our value", hold{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(ours), Resized, ours, false},
+		{"declared anew, not yet written", hold{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(80 * ms), Rebased, 80 * ms, false},
+		{"not what is declared, nothing of ours", hold{known: true, base: limit}, 80 * ms, ptr(limit), Foreign, limit, true},
+		{"foreign stays", hold{known: true, base: limit, foreign: true}, 80 * ms, nil, noEvent, limit, true},
+		{"foreign goes back to the limit", hold{known: true, base: limit, foreign: true}, limit, nil, Resized, limit, false},
+		{"foreign becomes the declared limit", hold{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
+	} {
+		h := c.start
+		if got := h.observe(t0, c.disk, c.declared); got != c.want || h.base != c.base || h.foreign != c.foreign {
+			t.Errorf("%s: %q base %v foreign %v, want %q %v %v", c.name, got, h.base, h.foreign, c.want, c.base, c.foreign)
+		}
+		if again := h.observe(t0, c.disk, c.declared); again != noEvent {
+			t.Errorf("%s: said %q a second time", c.name, again)
+		}
+	}
+}
+
+func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
+	h := hold{known: true, base: 50 * ms}
+	now := t0
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		h.learn(150 * ms)
+		h.observe(now, 50*ms, nil)
+		if got := h.retry.until.Sub(now); got != want {
+			t.Errorf("waits %v, want %v", got, want)
+		}
+		now = h.retry.until
+	}
+	h.learn(150 * ms)
+	now = now.Add(calm + time.Second)
+	h.observe(now, 50*ms, nil)
+	if got := h.retry.until.Sub(now); got != firstGap {
+		t.Errorf("after a calm time it waits %v, want %v", got, firstGap)
+	}
+}
+
+func TestBackoffIsBounded(t *testing.T) {
+	var b backoff
+	now := t0
+	for range 20 {
+		b.hit(now)
+		now = b.until
+	}
+	if b.gap != maxGap {
+		t.Errorf("gap is %v, want %v", b.gap, maxGap)
+	}
+}
