@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/load"
+	"plimsoll/lab/experiment"
+)
+
+// demoWork is the CPU time of a request of the demo.
+const demoWork = 40 * time.Millisecond
+
+// demoFlags are what a person may choose about the demo.
+type demoFlags struct {
+	seconds, utilization, limit float64
+	rounds, requests            int
+	modes                       []string
+	seed                        uint64
+	json, figures               bool
+	svg                         string
+}
+
+func demoCommand(g *globals) *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show on this machine what each policy does to the latency of a service",
+		Long: `Starts an HTTP service in a control group with a CPU limit, puts a load on it that uses about half of that limit,
+and measures response times without a limit, with the limit alone, and with each policy of a real agent.
+Everything is made for the demo and removed in the end; nothing else on the machine is changed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return demo(ctx, g, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&f.seconds, "seconds", 30, "seconds of load for each mode")
+	flags.IntVar(&f.rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
+	flags.IntVar(&f.requests, "requests", 0, "go on until each mode has had so many requests")
+	flags.Float64Var(&f.limit, "limit", 0.5, "CPU limit of the service")
+	flags.Float64Var(&f.utilization, "utilization", 45, "mean CPU use of the service, in percent of its limit")
+	flags.StringSliceVar(&f.modes, "modes", modeNames(), "modes to measure")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
+	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
+	flags.BoolVar(&f.figures, "figures", false, "hold the result against the project's figures")
+	flags.StringVar(&f.svg, "svg", "", "write a chart to this file")
+	return cmd
+}
+
+func modeNames() []string {
+	var names []string
+	for _, m := range experiment.Modes() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+// config is what the flags ask for.
+func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
+	modes, err := experiment.ParseModes(f.modes)
+	if err != nil {
+		return experiment.Config{}, err
+	}
+	c := experiment.Config{
+		Name: "demo", CgroupRoot: g.cgroupRoot, Agent: self, Version: version,
+		Limit: f.limit, Utilization: f.utilization / 100, Modes: modes, Work: demoWork,
+		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed,
+	}
+	return c.Complete(), nil
+}
+
+func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the plimsoll binary: %w", err)
+	}
+	c, err := f.config(g, self)
+	if err != nil {
+		return err
+	}
+	result, err := experiment.Run(ctx, c, &experiment.Service{Binary: self}, func(format string, args ...any) {
+		fmt.Fprintf(progress, format+"\n", args...)
+	})
+	if err != nil {
+		return fmt.Errorf("demo: %w", experiment.Advise(err))
+	}
+	if f.svg != "" {
+		if err := os.WriteFile(f.svg, result.Chart(), 0o644); err != nil {
+			return fmt.Errorf("demo: write the chart: %w", err)
+		}
+	}
+	if f.json {
+		return result.WriteJSON(out)
+	}
+	if err := result.WriteText(out); err != nil || !f.figures {
+		return err
+	}
+	fmt.Fprintln(out)
+	return experiment.WriteFigures(out, result.Figures())
+}
+
+// demoServiceCommand is the process that the demo puts under load.
+func demoServiceCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "demo-service",
+		Short:  "The service of the demo: waits for a line on standard input, prints its address, serves until the input ends",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return load.Serve(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}

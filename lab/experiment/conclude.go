@@ -1,0 +1,106 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	"plimsoll/internal/strategy"
+)
+
+// What counts as a difference. The p99 of a run of half a minute moves by a tenth by itself.
+const (
+	clearly    = 0.15
+	sameCPU    = 0.05
+	rare       = 0.02 // of the periods throttled: hardly any
+	worthTrust = 1000 // requests for which a p99 is worth quoting
+)
+
+// Conclude says in words what the figures show, also where they do not show what was hoped for.
+func (r *Result) Conclude() []string {
+	var say []string
+	none, unlimited := r.Mode(Mode(strategy.None)), r.Mode(Unlimited)
+	if answered(none) && answered(unlimited) {
+		say = append(say, r.costOfLimit(none, unlimited))
+	}
+	for i := range r.Modes {
+		m := &r.Modes[i]
+		if answered(none) && answered(m) && m != none && m != unlimited {
+			say = append(say, r.effect(m, none))
+		}
+	}
+	if auto := r.Mode(Mode(strategy.Auto)); answered(auto) && answered(unlimited) {
+		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited.", auto.P99/unlimited.P99))
+	}
+	return append(say, r.caveats()...)
+}
+
+func answered(m *ModeResult) bool { return m != nil && m.P99 > 0 }
+
+// costOfLimit says what throttling does to the service before anything is done about it.
+func (r *Result) costOfLimit(none, unlimited *ModeResult) string {
+	use := 100 * none.CPUs / r.Conditions.Limit
+	if none.ThrottledRatio < rare {
+		return fmt.Sprintf("The limit hardly throttles this load (%.1f %% of the periods at a mean use of %.0f %%): there is nothing to gain here.",
+			100*none.ThrottledRatio, use)
+	}
+	text := fmt.Sprintf("The limit: mean use is only %.0f %% of it, yet %.1f %% of the periods are throttled, and p99 is %.1f times that without a limit",
+		use, 100*none.ThrottledRatio, none.P99/unlimited.P99)
+	if none.P99 < unlimited.P99*(1+clearly) {
+		return text + ". Throttling does not show in the latency of this run."
+	}
+	return text + fmt.Sprintf(" (%s against %s).", spell(none.P99), spell(unlimited.P99))
+}
+
+// effect compares a policy with none.
+func (r *Result) effect(m, none *ModeResult) string {
+	text := fmt.Sprintf("%s: p99 %s", m.Name, change(m.P99, none.P99))
+	switch d := m.P99/none.P99 - 1; {
+	case d <= -clearly:
+		text += fmt.Sprintf(" (%s to %s)", spell(none.P99), spell(m.P99))
+	case d >= clearly:
+		text += ": it made the latency WORSE in this run"
+	default:
+		text += ": no clear difference in this run"
+	}
+	text += fmt.Sprintf(", throttled %.1f %% to %.1f %%, ", 100*none.ThrottledRatio, 100*m.ThrottledRatio)
+	if math.Abs(m.CPUs/none.CPUs-1) <= sameCPU {
+		return text + "for the same CPU time: the work is done sooner, not more of it."
+	}
+	return text + fmt.Sprintf("average CPU %s.", change(m.CPUs, none.CPUs))
+}
+
+func change(to, from float64) string { return fmt.Sprintf("%+.0f %%", 100*(to/from-1)) }
+
+// caveats say what stands against taking the figures at their word.
+func (r *Result) caveats() []string {
+	var say []string
+	fewest := math.MaxInt
+	for _, m := range r.Modes {
+		fewest = min(fewest, m.Requests)
+		if m.Errors > 0 {
+			say = append(say, fmt.Sprintf("Careful: %d of %d requests failed in mode %s and are in no percentile; the first: %s.", m.Errors, m.Requests, m.Name, m.Cause))
+		}
+		if threshold := r.threshold(); Mode(m.Name).Policy().Quota() && m.NodeUse > threshold {
+			say = append(say, fmt.Sprintf("Careful: in mode %s the machine used %.2f CPUs, above the guard's threshold of %.2f: raises are taken back there. Try again on a quiet machine.",
+				m.Name, m.NodeUse, threshold))
+		}
+		if m.Late > r.Conditions.Work {
+			say = append(say, fmt.Sprintf("Careful: in mode %s the load generator itself was late by up to %s; that is part of the latencies.", m.Name, spell(m.Late)))
+		}
+		if m.GaveBack > giveBack.Seconds() {
+			say = append(say, fmt.Sprintf("In mode %s a raised quota outlived the demand by %.1f s: more than the %v that are promised.", m.Name, m.GaveBack, giveBack))
+		}
+	}
+	if !r.Conditions.CanBurst {
+		say = append(say, "This kernel has no CPU burst (5.14 or later has): cpuBurstOnly can do nothing here.")
+	}
+	if len(r.Modes) > 0 && fewest < worthTrust {
+		say = append(say, fmt.Sprintf("A p99 of %d requests rests on the slowest %d of them. For figures to quote: make bench-demo.", fewest, int(math.Ceil(float64(fewest)/100))))
+	}
+	return say
+}
+
+// threshold is the use of the machine above which the guard takes raises back, as the agent of the experiment has it.
+func (r *Result) threshold() float64 {
+	return float64(strategy.Default().SharePoolThresholdPercent) / 100 * float64(r.Conditions.CPUs)
+}

@@ -1,0 +1,158 @@
+// Package experiment measures what Plimsoll does to a service: a real server in a real control group with a limit,
+// an open-loop load, and the real agent, which is told another policy in each slot of time.
+//
+// Approach: the modes are interleaved in rounds, in an order that is rotated, so that what else happens on the
+// machine hits all alike; all modes of a round get the same arrivals; the work of a request is held at a known CPU
+// time, counted by the kernel for the server's group. Between slots the load drains and the policy settles.
+//
+// Known limits: the load generator and the agent run on the same machine, and their CPU time is part of what the
+// guard sees. A slot begins with whatever burst the kernel lets a group save while it is idle.
+package experiment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/load"
+	"plimsoll/internal/strategy"
+)
+
+// Mode is a state of the world that is measured: no limit at all, or the limit and a policy.
+type Mode string
+
+// Unlimited is the mode without a limit. It shows what latency the machine itself can give.
+const Unlimited Mode = "unlimited"
+
+// Modes are all modes, in the order in which they are shown.
+func Modes() []Mode {
+	return []Mode{Unlimited, Mode(strategy.None), Mode(strategy.CPUBurstOnly), Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
+}
+
+// Policy is what the agent is told in this mode.
+func (m Mode) Policy() strategy.Policy {
+	if m == Unlimited {
+		return strategy.None
+	}
+	return strategy.Policy(m)
+}
+
+// needsAgent says whether some mode cannot be had by writing the limit alone.
+func needsAgent(modes []Mode) bool {
+	return slices.ContainsFunc(modes, func(m Mode) bool { return m.Policy() != strategy.None })
+}
+
+// ParseModes reads a list of modes, in any order and once each.
+func ParseModes(names []string) ([]Mode, error) {
+	var modes []Mode
+	for _, name := range names {
+		m := Mode(strings.TrimSpace(name))
+		if !slices.Contains(Modes(), m) {
+			return nil, fmt.Errorf("mode %q is not one of %s", name, join(Modes()))
+		}
+		if slices.Contains(modes, m) {
+			return nil, fmt.Errorf("mode %q is given twice", name)
+		}
+		modes = append(modes, m)
+	}
+	if len(modes) == 0 {
+		return nil, fmt.Errorf("no mode is given: choose from %s", join(Modes()))
+	}
+	return modes, nil
+}
+
+func join(modes []Mode) string {
+	var names []string
+	for _, m := range modes {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Order is the order of the modes in a round: shuffled once, rotated by one from round to round, so that each mode
+// comes at each place, and turned round in every other one, so that it has not always the same one before it.
+func Order(modes []Mode, seed uint64, round int) []Mode {
+	order := slices.Clone(modes)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	first := round % len(order)
+	order = slices.Concat(order[first:], order[:first])
+	if round%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// Arrivals are the times of the requests in each round, the same for all modes. Where a number of requests is asked
+// for, the slots are made longer until they hold it.
+func Arrivals(seed uint64, rate float64, slot time.Duration, rounds, atLeast int) ([][]time.Duration, time.Duration) {
+	for {
+		due := make([][]time.Duration, rounds)
+		total := 0
+		for round := range due {
+			due[round] = load.Poisson(seed, uint64(round)+1, rate, slot)
+			total += len(due[round])
+		}
+		if total >= max(atLeast, 1) {
+			return due, slot
+		}
+		slot += slot/50 + time.Millisecond
+	}
+}
+
+// Server is what is put under load.
+type Server interface {
+	// Start starts the server. It gives the first process to enter before that does anything.
+	Start(enter func(pid int) error) error
+	// URL is what a request of a size asks for. A server with one size only ignores it.
+	URL(size int) string
+	Stop() error
+}
+
+// Config says what is measured and how long.
+type Config struct {
+	Name        string  // of the experiment: part of the groups' names
+	CgroupRoot  string  // where the control groups are mounted
+	Agent       string  // the plimsoll binary
+	Limit       float64 // CPUs
+	Utilization float64 // mean use that the load aims at, as a share of the limit
+	Modes       []Mode
+	PerMode     time.Duration // of load for each mode, all rounds together
+	Rounds      int
+	Requests    int // at least so many for each mode; 0: as many as come
+	Seed        uint64
+	Work        time.Duration // CPU time of a request; 0: take it as the server has it
+	Version     string        // of Plimsoll, for the record
+}
+
+// Check reports the first setting that makes no sense on a machine with so many CPUs.
+func (c Config) Check(cpus int) error {
+	switch {
+	case c.Limit < 0.01 || c.Limit > float64(cpus):
+		return fmt.Errorf("limit %g CPUs: must be from 0.01 to the %d CPUs of this machine", c.Limit, cpus)
+	case c.Utilization <= 0 || c.Utilization >= 1:
+		return fmt.Errorf("utilization %.0f %%: must be above 0 and below 100 %% of the limit, or requests pile up without end", 100*c.Utilization)
+	case c.PerMode < time.Second:
+		return fmt.Errorf("%v of load for each mode: must be 1 s or more", c.PerMode)
+	case c.Rounds < 1 || c.PerMode/time.Duration(c.Rounds) < time.Second:
+		return fmt.Errorf("%d rounds in %v: must be 1 or more, of 1 s or more each", c.Rounds, c.PerMode)
+	case c.Requests < 0:
+		return fmt.Errorf("%d requests: must be 0 or more", c.Requests)
+	}
+	return nil
+}
+
+// Complete works out what was left open: enough time for the requests asked for, as far as that can be told before
+// the work is measured, and rounds of about 10 s.
+func (c Config) Complete() Config {
+	if c.Requests > 0 && c.Work > 0 && c.Limit > 0 && c.Utilization > 0 {
+		rate := c.Limit * c.Utilization / c.Work.Seconds()
+		c.PerMode = time.Duration(float64(c.Requests) / rate * float64(time.Second))
+	}
+	if c.Rounds == 0 {
+		c.Rounds = max(1, int(c.PerMode.Seconds()/10+0.5))
+	}
+	return c
+}

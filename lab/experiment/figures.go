@@ -1,0 +1,118 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"plimsoll/internal/strategy"
+)
+
+// BenchRequests is how many requests a mode needs for its p99 to be a figure.
+const BenchRequests = 3000
+
+// Figure is one property that the project promises, as measured.
+type Figure struct {
+	Name     string  `json:"name"`
+	Value    float64 `json:"value"`
+	AtLeast  float64 `json:"at_least"`
+	AtMost   float64 `json:"at_most"` // 0: no upper bound
+	Measured bool    `json:"measured"`
+}
+
+// Met says whether the promise is kept.
+func (f Figure) Met() bool {
+	return f.Measured && f.Value >= f.AtLeast && (f.AtMost == 0 || f.Value <= f.AtMost)
+}
+
+// Figures holds the result against what is promised. Throttled ratios and CPU are medians over rounds, latencies are
+// those of all rounds' requests together.
+func (r *Result) Figures() []Figure {
+	none, auto := r.Mode(Mode(strategy.None)), r.Mode(Mode(strategy.Auto))
+	burst, unlimited := r.Mode(Mode(strategy.CPUBurstOnly)), r.Mode(Unlimited)
+	throttled := func(r Round) float64 { return r.ThrottledRatio }
+	cpus := func(r Round) float64 { return r.CPUs }
+	p99 := func(m *ModeResult) float64 { return m.P99 }
+	requests := Figure{Name: "requests in each mode", AtLeast: BenchRequests, Measured: len(r.Modes) > 0}
+	for i, m := range r.Modes {
+		if i == 0 || float64(m.Requests) < requests.Value {
+			requests.Value = float64(m.Requests)
+		}
+	}
+	figures := []Figure{requests}
+	if none != nil {
+		figures = append(figures, Figure{Name: "throttled, none", Value: median(none, throttled), AtLeast: 0.15, Measured: true})
+	}
+	figures = append(figures,
+		compare("throttled, cpuBurstOnly / none", burst, none, medianOf(throttled), 0, 1.0/3),
+		compare("throttled, auto / none", auto, none, medianOf(throttled), 0, 1.0/5),
+		compare("p99, auto / none", auto, none, p99, 0, 0.5),
+		compare("p99, auto / unlimited", auto, unlimited, p99, 0, 2),
+		compare("average CPU, auto / none", auto, none, medianOf(cpus), 0.95, 1.05))
+	for i := range r.Modes {
+		if m := &r.Modes[i]; Mode(m.Name).Policy().Quota() {
+			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack, AtMost: giveBack.Seconds(), Measured: true})
+		}
+	}
+	return figures
+}
+
+func compare(name string, a, b *ModeResult, of func(*ModeResult) float64, atLeast, atMost float64) Figure {
+	f := Figure{Name: name, AtLeast: atLeast, AtMost: atMost}
+	if a != nil && b != nil && of(b) > 0 {
+		f.Value, f.Measured = of(a)/of(b), true
+	}
+	return f
+}
+
+func medianOf(of func(Round) float64) func(*ModeResult) float64 {
+	return func(m *ModeResult) float64 { return median(m, of) }
+}
+
+func median(m *ModeResult, of func(Round) float64) float64 {
+	var values []float64
+	for _, r := range m.Rounds {
+		values = append(values, of(r))
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// WriteFigures writes each figure beside its target.
+func WriteFigures(w io.Writer, figures []Figure) error {
+	var page bytes.Buffer
+	tw := tabwriter.NewWriter(&page, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "figure\tmeasured\ttarget\t")
+	for _, f := range figures {
+		value, verdict := fmt.Sprintf("%.3g", f.Value), "missed"
+		switch {
+		case !f.Measured:
+			value, verdict = "-", "not measured"
+		case f.Met():
+			verdict = "met"
+		}
+		if f.Value >= 1000 {
+			value = fmt.Sprintf("%.0f", f.Value)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, value, f.target(), verdict)
+	}
+	tw.Flush() // into memory: cannot fail
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+func (f Figure) target() string {
+	switch {
+	case f.AtMost == 0:
+		return fmt.Sprintf(">= %.4g", f.AtLeast)
+	case f.AtLeast == 0:
+		return fmt.Sprintf("<= %.3g", f.AtMost)
+	}
+	return fmt.Sprintf("%.3g to %.3g", f.AtLeast, f.AtMost)
+}

@@ -1,0 +1,205 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+)
+
+// emptyPatience is how long a group may take to become empty after its processes were ended: a zombie that nobody
+// has waited for yet still counts.
+const emptyPatience = 5 * time.Second
+
+// Groups are the control groups that one experiment makes: /plimsoll-<name>-<pid>, which has no limit, and limited
+// groups below it.
+type Groups struct {
+	dir    *cgroup.Dir
+	tree   *cgroup.Tree
+	base   string
+	made   []string // directories below the root, parents first
+	enable []string // v2: subtree_control files of others that the cpu controller was enabled in
+}
+
+// NewGroups finds the cpu controller below root and makes the upper group.
+func NewGroups(root, name string) (*Groups, error) {
+	dir := cgroup.NewDir(root)
+	tree, err := cgroup.Detect(dir)
+	if err != nil {
+		return nil, err
+	}
+	prefix := "/plimsoll-" + name + "-"
+	g := &Groups{dir: dir, tree: tree, base: prefix + strconv.Itoa(os.Getpid())}
+	if err := g.sweep(prefix); err != nil {
+		return nil, err
+	}
+	if err := g.delegate("/"); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	if err := g.make(g.base); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	if err := g.delegate(g.base); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// Base is the path of the upper group.
+func (g *Groups) Base() string { return g.base }
+
+// Tree is the hierarchy that the groups are in.
+func (g *Groups) Tree() *cgroup.Tree { return g.tree }
+
+// Add makes a group below the upper one. It is not limited yet.
+func (g *Groups) Add(name string) (group string, err error) {
+	group = path.Join(g.base, name)
+	return group, g.make(group)
+}
+
+func (g *Groups) make(group string) error {
+	for _, name := range g.dirs(group) {
+		if err := g.dir.Mkdir(name); err != nil {
+			return err
+		}
+		g.made = append(g.made, name)
+	}
+	return nil
+}
+
+// dirs are the directories of a group: on v1 the same path in the cpuacct hierarchy too, where it is mounted apart
+// from cpu, for the CPU time used is counted there.
+func (g *Groups) dirs(group string) []string {
+	dirs := []string{g.tree.Dir(group)}
+	if g.tree.Version() == cgroup.V2 || g.exists(path.Join(g.tree.Dir("/"), "cpuacct.usage")) {
+		return dirs
+	}
+	for _, acct := range []string{"cpuacct", "../cpuacct"} {
+		if g.exists(path.Join(acct, "cpuacct.usage")) {
+			return append(dirs, path.Join(acct, group))
+		}
+	}
+	return dirs
+}
+
+func (g *Groups) exists(name string) bool {
+	_, err := g.dir.Inode(name)
+	return err == nil
+}
+
+// delegate enables the cpu controller for the groups below a group (v2). What was not enabled in a group of somebody
+// else is disabled again in the end.
+func (g *Groups) delegate(group string) error {
+	if g.tree.Version() == cgroup.V1 {
+		return nil
+	}
+	name := path.Join(g.tree.Dir(group), "cgroup.subtree_control")
+	have, err := g.dir.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(strings.Fields(string(have)), "cpu") {
+		return nil
+	}
+	if err := g.dir.WriteFile(name, []byte("+cpu")); err != nil {
+		return fmt.Errorf("enable the cpu controller: %w", err)
+	}
+	if group != g.base {
+		g.enable = append(g.enable, name)
+	}
+	return nil
+}
+
+// Enter puts a process into a group.
+func (g *Groups) Enter(group string, pid int) error {
+	for _, name := range g.dirs(group) {
+		if err := g.dir.WriteFile(path.Join(name, "cgroup.procs"), []byte(strconv.Itoa(pid))); err != nil {
+			return fmt.Errorf("put process %d into %s: %w", pid, group, err)
+		}
+	}
+	return nil
+}
+
+// Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.
+func (g *Groups) Limit(group string, b cpu.Bandwidth) error { return g.tree.SetQuota(group, b.Quota) }
+
+// CanBurst says whether the kernel has the burst buffer (5.14).
+func (g *Groups) CanBurst(group string) bool {
+	_, err := g.tree.Burst(group)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Used is the CPU time that a group has used so far.
+func (g *Groups) Used(group string) (time.Duration, error) {
+	c, err := g.tree.Counters(group)
+	if err == nil && !c.HasUsage {
+		err = fmt.Errorf("%s: no count of the CPU time used: %w (is cpuacct mounted?)", group, cgroup.ErrNoCPU)
+	}
+	return c.Usage, err
+}
+
+// Close removes the groups. Their processes must have been ended.
+func (g *Groups) Close() error {
+	var errs []error
+	for _, name := range slices.Backward(g.made) {
+		errs = append(errs, g.remove(name))
+	}
+	g.made = nil
+	for _, name := range g.enable {
+		// EBUSY and the like: somebody has begun to use it meanwhile, and may keep it.
+		_ = g.dir.WriteFile(name, []byte("-cpu"))
+	}
+	g.enable = nil
+	return errors.Join(append(errs, g.dir.Close())...)
+}
+
+func (g *Groups) remove(name string) error {
+	for deadline := time.Now().Add(emptyPatience); ; time.Sleep(20 * time.Millisecond) {
+		err := g.dir.Rmdir(name)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// sweep removes what an experiment that was killed has left behind: empty groups whose maker is gone.
+func (g *Groups) sweep(prefix string) error {
+	groups, err := g.tree.Children("/")
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		maker, ok := strings.CutPrefix(group, prefix)
+		pid, err := strconv.Atoi(maker)
+		if !ok || err != nil || alive(pid) {
+			continue
+		}
+		below, _ := g.tree.Children(group)
+		for _, old := range append(below, group) {
+			for _, name := range g.dirs(old) {
+				_ = g.dir.Rmdir(name) // not empty: somebody is in there, and it stays
+			}
+		}
+	}
+	return nil
+}
+
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// Limited is the limit of so many CPUs at the kernel's default period.
+func Limited(cpus float64) cpu.Bandwidth {
+	quota := time.Duration(cpus * float64(cpu.DefaultPeriod)).Round(time.Microsecond)
+	return cpu.Bandwidth{Quota: quota, Period: cpu.DefaultPeriod}
+}

@@ -1,0 +1,46 @@
+package experiment
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"plimsoll/internal/cgroup"
+)
+
+// advised is an error with what a person can do about it.
+type advised struct {
+	error
+	hint string
+}
+
+func (a advised) Unwrap() error { return a.error }
+
+// Hint is the advice.
+func (a advised) Hint() string { return a.hint }
+
+// Advise adds what a person can do about an error, where that is known.
+func Advise(err error) error {
+	if hint := advice(err); hint != "" {
+		return advised{err, hint}
+	}
+	return err
+}
+
+func advice(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, cgroup.ErrNoCPU), errors.Is(err, fs.ErrNotExist):
+		return "mount the cgroup hierarchy with the cpu controller, or name it with --cgroup-root; `plimsoll doctor` says what is there"
+	case errors.Is(err, syscall.EROFS):
+		return "the cgroup hierarchy is mounted read-only, as in an ordinary container: run this on the host"
+	case errors.Is(err, fs.ErrPermission):
+		return "run this as root: it makes control groups of its own, and removes them in the end"
+	case errors.Is(err, errAgent):
+		return "is another Plimsoll agent at work on this machine? Stop it for the time of this run (systemctl stop plimsoll)"
+	case errors.Is(err, syscall.EBUSY):
+		return "the cpu controller cannot be handed to groups below one that has processes of its own, as in a container: run this on the host"
+	}
+	return ""
+}

@@ -1,0 +1,164 @@
+package experiment
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/load"
+	"plimsoll/internal/sample"
+)
+
+// Schema names the format of the JSON. Fields are added, never renamed, within a version.
+const Schema = "plimsoll.demo/v1"
+
+// Result is what an experiment found.
+type Result struct {
+	Schema     string       `json:"schema"`
+	Conditions Conditions   `json:"conditions"`
+	Modes      []ModeResult `json:"modes"`
+}
+
+// Conditions say under which the result was found.
+type Conditions struct {
+	Version     string  `json:"version"`
+	Kernel      string  `json:"kernel"`
+	Cgroup      string  `json:"cgroup"`
+	CPUs        int     `json:"cpus"`
+	Limit       float64 `json:"limit_cpus"`
+	Utilization float64 `json:"utilization"` // aimed at, of the limit
+	Rate        float64 `json:"requests_per_second"`
+	Work        float64 `json:"work_ms"` // CPU time of a request, calibrated
+	Seconds     float64 `json:"seconds_per_mode"`
+	Rounds      int     `json:"rounds"`
+	Seed        uint64  `json:"seed"`
+	CanBurst    bool    `json:"kernel_burst"` // the kernel has the burst buffer
+}
+
+// ModeResult is one mode, all rounds pooled.
+type ModeResult struct {
+	Name           string       `json:"name"`
+	P50            float64      `json:"p50_ms"`
+	P90            float64      `json:"p90_ms"`
+	P99            float64      `json:"p99_ms"`
+	Mean           float64      `json:"mean_ms"`
+	ThrottledRatio float64      `json:"throttled_ratio"` // throttled periods of all periods in which it wanted to run
+	CPUs           float64      `json:"cpu_cores"`       // mean
+	Requests       int          `json:"requests"`
+	Errors         int          `json:"errors"`
+	Cause          string       `json:"first_error,omitempty"`
+	Max            float64      `json:"max_ms"`
+	Lost           float64      `json:"throttled_wall_seconds"`
+	Burst          float64      `json:"burst_cpu_seconds"`
+	Work           float64      `json:"cpu_ms_per_request"`
+	NodeUse        float64      `json:"node_use_cpus"`
+	GaveBack       float64      `json:"gave_back_seconds"` // the longest that a raised quota outlived the last answer of a round
+	Late           float64      `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
+	Percentiles    []Percentile `json:"percentiles"`
+	Rounds         []Round      `json:"rounds"`
+}
+
+// Percentile is one point of the distribution of latencies.
+type Percentile struct {
+	Percent float64 `json:"p"`
+	Latency float64 `json:"ms"`
+}
+
+// Round is one mode in one round.
+type Round struct {
+	P99            float64 `json:"p99_ms"`
+	ThrottledRatio float64 `json:"throttled_ratio"`
+	CPUs           float64 `json:"cpu_cores"`
+	Requests       int     `json:"requests"`
+	Errors         int     `json:"errors"`
+}
+
+// Mode finds a mode by name; nil where it was not measured.
+func (r *Result) Mode(m Mode) *ModeResult {
+	for i := range r.Modes {
+		if r.Modes[i].Name == string(m) {
+			return &r.Modes[i]
+		}
+	}
+	return nil
+}
+
+// Summarize pools the slots of each mode.
+func Summarize(slots []Slot, modes []Mode) *Result {
+	r := &Result{Schema: Schema}
+	for _, m := range Modes() {
+		if slices.Contains(modes, m) {
+			r.Modes = append(r.Modes, summarizeMode(m, slots))
+		}
+	}
+	return r
+}
+
+func summarizeMode(mode Mode, slots []Slot) ModeResult {
+	m := ModeResult{Name: string(mode)}
+	all := load.NewLatencies()
+	var sum sample.Usage
+	var wall, node time.Duration
+	for _, s := range slots {
+		if s.Mode != mode {
+			continue
+		}
+		all.Merge(s.Load.Latency)
+		sum = plus(sum, s.Usage)
+		wall += s.Usage.Elapsed()
+		node += s.NodeUse
+		m.Requests += s.Load.Requests()
+		m.Errors += s.Load.Errors
+		if s.Load.Cause != nil && m.Cause == "" {
+			m.Cause = s.Load.Cause.Error()
+		}
+		m.Lost += s.Lost.Seconds()
+		m.GaveBack = max(m.GaveBack, s.GaveBack.Seconds())
+		m.Late = max(m.Late, milliseconds(s.Load.Late))
+		m.Rounds = append(m.Rounds, Round{
+			P99:            milliseconds(s.Load.Latency.Quantile(0.99)),
+			ThrottledRatio: ratio(s.Usage.Throttled, s.Usage.Periods),
+			CPUs:           s.Usage.CPUs(), Requests: s.Load.Requests(), Errors: s.Load.Errors,
+		})
+	}
+	m.ThrottledRatio = ratio(sum.Throttled, sum.Periods)
+	m.Burst = sum.BurstTime.Seconds()
+	m.CPUs = perSecond(sum.Used, wall)
+	m.NodeUse = perSecond(node, wall)
+	if m.Requests > 0 {
+		m.Work = milliseconds(sum.Used) / float64(m.Requests)
+	}
+	m.Mean, m.Max = milliseconds(all.Mean()), milliseconds(all.Max())
+	m.P50, m.P90, m.P99 = milliseconds(all.Quantile(0.5)), milliseconds(all.Quantile(0.9)), milliseconds(all.Quantile(0.99))
+	m.Percentiles = percentiles(all)
+	return m
+}
+
+// percentiles are taken closer and closer towards the slowest requests, and not beyond what so many requests can
+// tell apart.
+func percentiles(l *load.Latencies) []Percentile {
+	var points []Percentile
+	for _, p := range []float64{0, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
+		if float64(l.Count())*(100-p) >= 100 {
+			points = append(points, Percentile{p, milliseconds(l.Quantile(p / 100))})
+		}
+	}
+	return points
+}
+
+func plus(a, b sample.Usage) sample.Usage {
+	a.Used += b.Used
+	a.Periods += b.Periods
+	a.Throttled += b.Throttled
+	a.Bursts += b.Bursts
+	a.BurstTime += b.BurstTime
+	return a
+}
+
+func perSecond(used, wall time.Duration) float64 {
+	if wall <= 0 {
+		return 0
+	}
+	return float64(used) / float64(wall)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

@@ -1,0 +1,194 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/load"
+)
+
+const (
+	costRequests  = 10 // that the cost of one is the mean of
+	costGap       = 20 * time.Millisecond
+	workTolerance = 20 // the work of a request is held within a twentieth: 40 ms +- 2
+	firstSize     = 1 << 20
+)
+
+// run is an experiment under way.
+type run struct {
+	Config
+	groups *Groups
+	group  string // the server's
+	limit  cpu.Bandwidth
+	server Server
+	client *load.Client
+	agent  *Agent // nil where no mode needs one
+	say    func(format string, args ...any)
+	size   int           // of a request
+	cost   time.Duration // CPU time of a request
+}
+
+// Run measures all modes and cleans up, however it ends. Progress goes to say.
+func Run(ctx context.Context, c Config, server Server, say func(format string, args ...any)) (result *Result, err error) {
+	if err := c.Check(runtime.NumCPU()); err != nil {
+		return nil, err
+	}
+	groups, err := NewGroups(c.CgroupRoot, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce), say: say}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if r.group, err = groups.Add("web"); err != nil {
+		return nil, err
+	}
+	if err := server.Start(func(pid int) error { return groups.Enter(r.group, pid) }); err != nil {
+		return nil, err
+	}
+	if err := r.calibrate(ctx); err != nil {
+		return nil, err
+	}
+	if err := groups.Limit(r.group, r.limit); err != nil {
+		return nil, err
+	}
+	if needsAgent(c.Modes) {
+		if r.agent, err = StartAgent(c.Agent, c.CgroupRoot, groups); err != nil {
+			return nil, err
+		}
+	}
+	return r.measure(ctx)
+}
+
+// close ends what was started, last first: the agent restores while the groups are still there.
+func (r *run) close() error {
+	r.client.Close()
+	var errs []error
+	if r.agent != nil {
+		errs = append(errs, r.agent.Stop())
+	}
+	return errors.Join(append(errs, r.server.Stop(), r.groups.Close())...)
+}
+
+// calibrate finds the size of a request that costs the wanted CPU time, or the cost of the only size.
+func (r *run) calibrate(ctx context.Context) (err error) {
+	measure := func(size int) (time.Duration, error) {
+		return r.groups.Cost(ctx, r.group, func() error { return r.client.Get(ctx, r.server.URL(size)) })
+	}
+	if _, err := measure(firstSize); err != nil { // warm up
+		return err
+	}
+	if r.Work == 0 {
+		r.cost, err = measure(firstSize)
+	} else {
+		r.size, r.cost, err = load.Calibrate(r.Work, r.Work/workTolerance, firstSize, measure)
+	}
+	return err
+}
+
+// Cost is the CPU time that a group needs for one request: the kernel's count for all its threads, network included.
+func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time.Duration, error) {
+	before, err := g.Used(group)
+	if err != nil {
+		return 0, err
+	}
+	for range costRequests {
+		if err := get(); err != nil {
+			return 0, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(costGap):
+		}
+	}
+	after, err := g.Used(group)
+	return (after - before) / costRequests, err
+}
+
+func (r *run) measure(ctx context.Context) (*Result, error) {
+	rate := r.limit.CPUs() * r.Utilization / r.cost.Seconds()
+	due, slot := Arrivals(r.Seed, rate, r.PerMode/time.Duration(r.Rounds), r.Rounds, r.Requests)
+	total := r.Rounds * len(r.Modes)
+	r.say("a request costs %.1f ms of CPU time; %.2f requests a second use %.0f %% of %g CPUs",
+		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
+	r.say("%d modes in %d rounds of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
+		(time.Duration(total) * (slot + settle + time.Second)).Round(time.Second))
+	var slots []Slot
+	for round := range r.Rounds {
+		for _, mode := range Order(r.Modes, r.Seed, round) {
+			s, err := r.slot(ctx, mode, due[round])
+			if err != nil {
+				return nil, fmt.Errorf("mode %s, round %d: %w", mode, round+1, err)
+			}
+			s.Round = round
+			slots = append(slots, s)
+			r.say("[%*d/%d] %-17s  p99 %4.0f ms  throttled %4.1f %%", len(fmt.Sprint(total)), len(slots), total, mode,
+				1e3*s.Load.Latency.Quantile(0.99).Seconds(), 100*ratio(s.Usage.Throttled, s.Usage.Periods))
+		}
+	}
+	result := Summarize(slots, r.Modes)
+	result.Conditions = Conditions{
+		Version: r.Version, Kernel: kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
+		Limit: r.limit.CPUs(), Utilization: r.Utilization, Rate: rate, Work: 1e3 * r.cost.Seconds(),
+		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.CanBurst(r.group),
+	}
+	return result, nil
+}
+
+// slot measures one mode once.
+func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, error) {
+	if err := r.enter(mode); err != nil {
+		return Slot{}, err
+	}
+	send := func(ctx context.Context) error { return r.client.Get(ctx, r.server.URL(r.size)) }
+	s, err := r.groups.Observe(r.group, r.limit.Period, func() *load.Outcome {
+		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, send)
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && mode.Policy().Quota() {
+		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
+	}
+	s.Mode = mode
+	if mode == Unlimited {
+		err = errors.Join(err, r.groups.Limit(r.group, r.limit))
+	}
+	return s, err
+}
+
+// enter brings a mode about. The limit is lifted only while the agent is passive.
+func (r *run) enter(mode Mode) error {
+	if r.agent != nil {
+		if err := r.agent.Apply(mode.Policy(), []string{r.group}, r.limit); err != nil {
+			return err
+		}
+	} else {
+		time.Sleep(settle)
+	}
+	if mode == Unlimited {
+		return r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited})
+	}
+	return nil
+}
+
+func ratio(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func kernel() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}

@@ -1,0 +1,46 @@
+package experiment
+
+import (
+	"bufio"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Service is the demo's HTTP service, in a process of its own.
+type Service struct {
+	Binary string // plimsoll
+	child  *Child
+	base   string
+}
+
+// Start runs `plimsoll demo-service` and waits for its address.
+func (s *Service) Start(enter func(pid int) error) error {
+	cmd := exec.Command(s.Binary, "demo-service")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start the demo's service: %w", err)
+	}
+	if s.child, err = Launch(cmd, enter); err != nil {
+		return err
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		<-s.child.done
+		return fmt.Errorf("the demo's service tells no address: %w", s.child.Ended())
+	}
+	s.base = "http://" + strings.TrimSpace(address)
+	return nil
+}
+
+// URL is the request for the compression of size bytes.
+func (s *Service) URL(size int) string { return fmt.Sprintf("%s/gzip?bytes=%d", s.base, size) }
+
+// Stop ends the service.
+func (s *Service) Stop() error {
+	if s.child == nil {
+		return nil
+	}
+	return s.child.Stop(5 * time.Second)
+}
