@@ -27,6 +27,9 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
+// Hint is advice for the person who reads the error.
+func (h hinted) Hint() string { return h.hint }
+
 // withHint attaches advice to an error.
 func withHint(err error, hint string) error {
 	if err == nil {
@@ -38,9 +41,9 @@ func withHint(err error, hint string) error {
 func main() {
 	if err := newRoot().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "plimsoll: error:", err)
-		var h hinted
-		if errors.As(err, &h) {
-			fmt.Fprintln(os.Stderr, "plimsoll: hint:", h.hint)
+		var h interface{ Hint() string }
+		if errors.As(err, &h) && h.Hint() != "" {
+			fmt.Fprintln(os.Stderr, "plimsoll: hint:", h.Hint())
 		}
 		os.Exit(1)
 	}
@@ -58,6 +61,6 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
-	root.AddCommand()
+	root.AddCommand(statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), demoCommand(g), demoServiceCommand())
 	return root
 }

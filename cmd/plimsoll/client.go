@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/report"
+	"plimsoll/internal/web"
+)
+
+// askTimeout bounds a call that only asks, steerTimeout one that may write to every container.
+const (
+	askTimeout   = 5 * time.Second
+	steerTimeout = time.Minute
+)
+
+// client speaks to the agent of this state directory.
+func (g *globals) client() *web.Client { return web.Dial(filepath.Join(g.stateDir, web.SocketName)) }
+
+func within(cmd *cobra.Command, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(cmd.Context(), d)
+}
+
+// jsonFlag adds --json to a command.
+func jsonFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+}
+
+// texter can be written for people.
+type texter interface{ Text(w io.Writer) error }
+
+func show(w io.Writer, v texter, asJSON bool) error {
+	if asJSON {
+		return report.WriteJSON(w, v)
+	}
+	return v.Text(w)
+}
+
+// container is the argument as the agent takes it: where it is a path copied from the file system, the path below
+// the cpu hierarchy.
+func (g *globals) container(arg string) string {
+	tree, err := cgroup.Detect(cgroup.NewDir(g.cgroupRoot))
+	if err != nil {
+		return arg // the agent knows whether it is a name
+	}
+	return belowHierarchy(path.Join(g.cgroupRoot, tree.Dir("/")), arg)
+}
+
+func belowHierarchy(hierarchy, arg string) string {
+	if rest, ok := strings.CutPrefix(path.Clean(arg), path.Clean(hierarchy)+"/"); ok {
+		return "/" + rest
+	}
+	return arg
+}

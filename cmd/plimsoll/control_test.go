@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+	"plimsoll/internal/web"
+	"plimsoll/internal/workload"
+)
+
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// fakeAgent notes what it is asked to do.
+type fakeAgent struct {
+	calls   []string
+	outcome plan.Outcome
+	err     error
+}
+
+func (f *fakeAgent) note(call ...string) error {
+	f.calls = append(f.calls, strings.Join(call, " "))
+	return f.err
+}
+
+func (f *fakeAgent) Status() report.Status {
+	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0, ConfigOK: true,
+		Mode: report.Active, Kernel: "6.18.44", Cgroup: "v1", Node: report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1}}
+	for _, name := range []string{"default/web/nginx", "default/api/nginx"} {
+		const ms = time.Millisecond
+		s.Containers = append(s.Containers, report.Container{Cgroup: "/pods/" + strings.Split(name, "/")[1], Name: name, Level: "container",
+			Limit: 50 * ms, Period: 100 * ms, Since: t0, Quota: report.Knob{Original: 50 * ms, Requested: 50 * ms, InForce: 50 * ms},
+			Totals: report.Totals{Periods: 10, Throttled: 1}})
+	}
+	return s
+}
+
+func (f *fakeAgent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
+	if restore {
+		return nil, f.note("hold+restore", reason)
+	}
+	return nil, f.note("hold", reason)
+}
+
+func (f *fakeAgent) Resume(context.Context) error { return f.note("resume") }
+
+func (f *fakeAgent) Pause(_ context.Context, container string, d time.Duration) error {
+	return f.note("pause", container, d.String())
+}
+
+func (f *fakeAgent) Release(_ context.Context, cgroup string, d time.Duration) ([]plan.Result, error) {
+	return []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: cgroup}, Knob: plan.Burst, From: "50ms", To: "0s"}, Outcome: f.outcome}},
+		f.note("release", cgroup, d.String())
+}
+
+// node is a state directory, a cgroup root, and perhaps an agent.
+type node struct {
+	state, cgroups string
+}
+
+// newNode makes the files of a cgroup v1 tree with one group, /pods/web.
+func newNode(t *testing.T) node {
+	t.Helper()
+	n := node{t.TempDir(), t.TempDir()}
+	for name, text := range map[string]string{"cpu.shares": "1024\n", "pods/web/cpu.cfs_quota_us": "150000\n",
+		"pods/web/cpu.cfs_period_us": "100000\n", "pods/web/cpu.cfs_burst_us": "50000\n"} {
+		n.write(t, name, text)
+	}
+	return n
+}
+
+func (n node) write(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(n.cgroups, "cpu", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n node) withAgent(t *testing.T, a web.Agent) node {
+	t.Helper()
+	s, err := web.Listen(a, web.Options{Socket: filepath.Join(n.state, web.SocketName), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// run runs a command and adds what main prints for an error.
+func (n node) run(args ...string) (stdout, stderr string, err error) {
+	var out, problems bytes.Buffer
+	root := newRoot()
+	root.SetOut(&out)
+	root.SetErr(&problems)
+	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups}, args...))
+	err = root.Execute()
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		problems.WriteString("hint: " + h.Hint())
+	}
+	return out.String(), problems.String(), err
+}
+
+func TestSteering(t *testing.T) {
+	for args, want := range map[string]struct {
+		call, stdout, stderr, err string
+	}{
+		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s", stdout: "default/web/nginx (/pods/web) is held at its limit for 10m0s\n",
+			stderr: "`plimsoll resume /pods/web` ends that"},
+		"pause web":                {call: "pause /pods/web 30m0s", stdout: "for 30m0s"},
+		"pause ROOT/cpu/pods/web":  {call: "pause /pods/web 30m0s", stdout: "/pods/web"},
+		"pause web --for 0":        {call: "pause /pods/web 0s", stdout: "no longer paused"},
+		"resume web":               {call: "pause /pods/web 0s", stdout: "default/web/nginx (/pods/web) is no longer paused\n"},
+		"resume":                   {call: "resume", stdout: "resumed: changes are written again\n"},
+		"hold --reason incident-7": {call: "hold incident-7", stdout: "held: nothing is written from now on; what was written stays\n", stderr: "plimsoll restore"},
+		"release web": {call: "release /pods/web 1m0s",
+			stdout: "default/web/nginx (/pods/web) is released for 1m0s\n/pods/web burst 50ms -> 0s: applied\n"},
+		"release web --for 5s --json": {call: "release /pods/web 5s", stdout: `"schema": "plimsoll.results/v1"`},
+		"pause nginx":                 {err: "default/api/nginx (/pods/api), default/web/nginx (/pods/web)", stderr: "cgroup path"},
+		"pause nobody":                {err: `no container is called "nobody"`, stderr: "plimsoll status"},
+		"pause web --for -1s":         {err: "negative"},
+		"release web --for 0":         {err: "above 0"},
+		"pause":                       {err: "accepts 1 arg"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			a := &fakeAgent{outcome: plan.Applied}
+			n := newNode(t).withAgent(t, a)
+			stdout, stderr, err := n.run(strings.Fields(strings.ReplaceAll(args, "ROOT", n.cgroups))...)
+			if !strings.Contains(stdout, want.stdout) || !strings.Contains(stderr, want.stderr) {
+				t.Errorf("got stdout %q, stderr %q; want %q, %q", stdout, stderr, want.stdout, want.stderr)
+			}
+			if (err == nil) != (want.err == "") || err != nil && !strings.Contains(err.Error(), want.err) {
+				t.Errorf("got error %v, want %q", err, want.err)
+			}
+			if got := strings.Join(a.calls, ";"); got != want.call {
+				t.Errorf("the agent was asked for %q, want %q", got, want.call)
+			}
+		})
+	}
+}
+
+func TestReleaseThatFailedIsAnError(t *testing.T) {
+	n := newNode(t).withAgent(t, &fakeAgent{outcome: plan.Trampled})
+	stdout, _, err := n.run("release", "web")
+	if err == nil || !strings.Contains(stdout, "trampled") {
+		t.Errorf("got %q, %v; want what was done, and an error", stdout, err)
+	}
+}
+
+func TestWithoutAnAgent(t *testing.T) {
+	n := newNode(t)
+	for args, hint := range map[string]string{
+		"pause web":   "--state-dir",
+		"release web": "plimsoll restore",
+		"report":      "plimsoll run",
+		"hold":        "touch " + n.state + "/hold",
+		"resume":      "rm -f " + n.state + "/hold",
+		"resume web":  "--state-dir",
+	} {
+		if _, stderr, err := n.run(strings.Fields(args)...); !errors.Is(err, web.ErrNoAgent) || !strings.Contains(stderr, hint) {
+			t.Errorf("%s: got %v, %q; want ErrNoAgent and the hint %q", args, err, stderr, hint)
+		}
+	}
+}
+
+func TestStatusAndReportOfALiveAgent(t *testing.T) {
+	a := &fakeAgent{}
+	n := newNode(t).withAgent(t, a)
+	var status, rep bytes.Buffer
+	if err := errors.Join(a.Status().Text(&status), report.Of(a.Status()).Text(&rep)); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{"status": status.String(), "report": rep.String()} {
+		stdout, _, err := n.run(args)
+		if diff := cmp.Diff(want, stdout); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", args, err, diff)
+		}
+	}
+	stdout, _, err := n.run("status", "--json")
+	var got report.Status
+	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &got)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(a.Status(), got); diff != "" {
+		t.Errorf("status --json (-want +got):\n%s", diff)
+	}
+	if stdout, _, err = n.run("report", "--json"); err != nil || !strings.Contains(stdout, `"throttled_ratio": 0.1`) {
+		t.Errorf("report --json: got %s, %v", stdout, err)
+	}
+}
+
+// leave writes a journal as a killed agent leaves it: the group's quota raised, its burst set.
+func (n node) leave(t *testing.T, boot string) {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(n.cgroups, "cpu/pods/web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := workload.ID{Path: "/pods/web", Inode: info.Sys().(*syscall.Stat_t).Ino}
+	j, err := journal.Open(n.state, boot, func() time.Time { return t0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []journal.Entry{
+		{ID: id, Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "150ms"},
+		{ID: id, Knob: plan.Burst, Original: "0s", Min: "0s", Max: "50ms"},
+	} {
+		if err := errors.Join(j.Claim(e), j.Intend(id, e.Knob, e.Max)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n node) offline(t *testing.T) report.Status {
+	t.Helper()
+	stdout, _, err := n.run("status", "--json")
+	var s report.Status
+	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &s)); err != nil {
+		t.Fatal(err)
+	}
+	if s.Mode != report.Offline {
+		t.Errorf("mode %q, want offline", s.Mode)
+	}
+	return s
+}
+
+func TestOfflineStatus(t *testing.T) {
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = time.Millisecond
+	ours := report.Container{Cgroup: "/pods/web", Name: "/pods/web", Limit: 50 * ms, LimitFrom: "journal", Period: 100 * ms,
+		Quota: report.Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: &t0},
+		Burst: report.Knob{Original: 0, Requested: 50 * ms, InForce: 50 * ms, Changed: true, Since: &t0},
+		Why:   "left by an agent that no longer runs"}
+	put := func(quota time.Duration, changed bool, problem string) report.Container {
+		c := ours
+		c.Quota.InForce, c.Quota.Changed, c.Quota.Problem = quota, changed, problem
+		return c
+	}
+	for name, tc := range map[string]struct {
+		after   func(n node)
+		boot    string
+		want    []report.Container
+		problem string
+	}{
+		"left":     {func(node) {}, boot, []report.Container{ours}, "plimsoll restore"},
+		"put back": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
+		"foreign": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
+			[]report.Container{put(70*ms, false, "holds a value that is not ours: a restore leaves it alone")}, ""},
+		"earlier boot": {func(node) {}, "another", []report.Container{}, "earlier boot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.leave(t, tc.boot)
+			tc.after(n)
+			s := n.offline(t)
+			if diff := cmp.Diff(tc.want, s.Containers); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if !strings.Contains(strings.Join(s.Problems, "\n"), tc.problem) {
+				t.Errorf("problems %q, want %q", s.Problems, tc.problem)
+			}
+		})
+	}
+}
+
+func TestOfflineStatusOfARecreatedGroup(t *testing.T) {
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	n.leave(t, boot)
+	web := filepath.Join(n.cgroups, "cpu/pods/web")
+	if err := os.Rename(web, web+".old"); err != nil { // kept, so that the inode is not used again
+		t.Fatal(err)
+	}
+	n.write(t, "pods/web/cpu.cfs_quota_us", "150000\n")
+	s := n.offline(t)
+	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed || s.Containers[0].Quota.Problem != errGone.Error() {
+		t.Errorf("got %+v, want the group gone", s.Containers)
+	}
+}
+
+func TestOfflineStatusWithoutAJournal(t *testing.T) {
+	n := newNode(t)
+	stdout, _, err := n.run("status")
+	if err != nil || !strings.Contains(stdout, "offline") || !strings.Contains(stdout, "nothing is changed") {
+		t.Errorf("got %q, %v", stdout, err)
+	}
+}
+
+func TestBelowHierarchy(t *testing.T) {
+	for _, tc := range [][3]string{
+		{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu/lab/a/", "/lab/a"},
+		{"/sys/fs/cgroup/", "/sys/fs/cgroup/lab/a", "/lab/a"},
+		{"/sys/fs/cgroup", "/lab/a", "/lab/a"},
+		{"/sys/fs/cgroup", "nginx", "nginx"},
+		{"/sys/fs/cgroup", "/sys/fs/cgroups/a", "/sys/fs/cgroups/a"},
+	} {
+		if got := belowHierarchy(tc[0], tc[1]); got != tc[2] {
+			t.Errorf("belowHierarchy(%q, %q) = %q, want %q", tc[0], tc[1], got, tc[2])
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/web"
+)
+
+// holdFile in the state directory is the kill switch that needs no agent to answer.
+const holdFile = "hold"
+
+func holdCommand(g *globals) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "hold",
+		Short: "Kill switch: stop writing, keep measuring",
+		Long: `Stop writing to the kernel and keep measuring. What was written stays as it is: ` + "`plimsoll restore`" + ` puts it
+back and holds. ` + "`plimsoll resume`" + ` ends the hold. A file named hold in the state directory does the same, also when the
+agent does not answer: touch /run/plimsoll/hold`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := within(cmd, steerTimeout)
+			defer cancel()
+			if _, err := g.client().Hold(ctx, false, reason); err != nil {
+				return g.holdHint(err, "to start it held: touch ")
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")
+			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll restore` puts it back, `plimsoll resume` ends the hold")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "by command", "why, for the log and the status")
+	return cmd
+}
+
+// holdHint tells how to reach the kill switch where no agent runs.
+func (g *globals) holdHint(err error, advice string) error {
+	if errors.Is(err, web.ErrNoAgent) {
+		return withHint(err, advice+filepath.Join(g.stateDir, holdFile))
+	}
+	return err
+}

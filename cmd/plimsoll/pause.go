@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func pauseCommand(g *globals) *cobra.Command {
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:   "pause CONTAINER",
+		Short: "Hold a container at its limit for a while, for a load test",
+		Long: `Hold a container at its limit for a while: a load test then measures what the limit alone gives.
+CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a cgroup path, or the beginning (4 characters or
+more) of a container ID.`,
+		Example: "  plimsoll pause default/web/nginx --for 30m\n  plimsoll resume default/web/nginx",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return pause(cmd, g, args[0], length)
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 30*time.Minute, "how long; 0 ends a pause")
+	return cmd
+}
+
+func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) error {
+	ctx, cancel := within(cmd, steerTimeout)
+	defer cancel()
+	t, err := g.client().Pause(ctx, g.container(arg), length)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if length == 0 {
+		fmt.Fprintf(out, "%s (%s) is no longer paused\n", t.Name, t.Cgroup)
+		return nil
+	}
+	fmt.Fprintf(out, "%s (%s) is held at its limit for %s\n", t.Name, t.Cgroup, length)
+	fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll resume %s` ends that\n", t.Cgroup)
+	return nil
+}
