@@ -57,10 +57,6 @@ func (d *Dir) Root() string { return d.root }
 
 // ReadFile reads a whole file. The error of a file that is not there, or no longer, is fs.ErrNotExist.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
-	full, err := d.resolve("read", name)
-	if err != nil {
-		return nil, err
-	}
 	data, fd, err := d.readOpen(name)
 	if err == nil {
 		return data, nil
@@ -68,6 +64,10 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	if fd >= 0 {
 		// ENODEV: the group was removed. One of the same name may stand there now, so the name is tried once more.
 		d.drop(name, fd)
+	}
+	full, err := d.resolve("open", name)
+	if err != nil {
+		return nil, err
 	}
 	return d.readNew(name, full)
 }

@@ -51,8 +51,8 @@ type Counters struct {
 	Usage     time.Duration // CPU time used
 	Periods   int64         // periods in which the group was runnable
 	Throttled int64         // of these, periods at whose end it stood throttled
-	// ThrottledTime is summed over CPUs, and over ancestors' throttling too: two CPUs that stand still for
-	// 10 ms count 20 ms.
+	// ThrottledTime is summed over CPUs: two that stand still for 10 ms count 20 ms. It is the time that the group's
+	// own quota took: what an ancestor's took is not in it.
 	ThrottledTime time.Duration
 	Bursts        int64         // periods in which saved quota was used
 	BurstTime     time.Duration // saved quota used

@@ -1,0 +1,199 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cpu"
+)
+
+// Host is what Probe asks beside the control groups. The zero value answers nothing: all of it is unknown.
+type Host struct {
+	Files     fs.FS                   // the root directory
+	PID       int                     // names the scratch group
+	CoreSched func() error            // asks for the core scheduling cookie of this process
+	Spin      func() (Spinner, error) // makes a process that burns CPU
+}
+
+// Spinner is a process that burns CPU from Go to Stop.
+type Spinner interface {
+	PID() int
+	Go()
+	Runtime() (time.Duration, error)
+	Stop()
+}
+
+// ThisHost is the machine that we run on.
+func ThisHost() Host {
+	return Host{Files: os.DirFS("/"), PID: os.Getpid(), CoreSched: coreSched, Spin: spinShell}
+}
+
+// coreSched asks for our own cookie (kernel/sched/core_sched.c, sched_core_share_pid): EINVAL where core scheduling is
+// not built in, ENODEV where the machine has no SMT.
+func coreSched() error {
+	var cookie uint64
+	_, _, errno := unix.Syscall6(unix.SYS_PRCTL, unix.PR_SCHED_CORE, unix.PR_SCHED_CORE_GET, 0, 0,
+		uintptr(unsafe.Pointer(&cookie)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// hostFeatures are those that have nothing to do with the mount.
+func hostFeatures(host Host) Features {
+	var found Features
+	for _, q := range []struct {
+		name string
+		ask  func(Host) (State, string)
+	}{
+		{FeatureSchedExt, schedExt},
+		{FeatureEnforced, enforced},
+		{FeaturePSI, psi},
+		{FeatureCoreSched, coreScheduling},
+	} {
+		state, detail := q.ask(host)
+		found = append(found, feature(q.name, state, detail))
+	}
+	return found
+}
+
+func schedExt(host Host) (State, string) {
+	state, err := readHost(host, "sys/kernel/sched_ext/state")
+	if errors.Is(err, fs.ErrNotExist) {
+		return No, "not built into this kernel"
+	}
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	state = strings.TrimSpace(state)
+	if ops, err := readHost(host, "sys/kernel/sched_ext/root/ops"); err == nil {
+		state += ": " + strings.TrimSpace(ops)
+	}
+	return Yes, state
+}
+
+// enforced says whether the fair class, which alone knows bandwidth limits, schedules the tasks. A sched_ext scheduler
+// takes all of them over, or, when switch_all is 0, those that asked for it.
+func enforced(host Host) (State, string) {
+	state, err := readHost(host, "sys/kernel/sched_ext/state")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(state) == "disabled" {
+		return Yes, "no sched_ext scheduler is loaded"
+	}
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	all, err := readHost(host, "sys/kernel/sched_ext/switch_all")
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	if strings.TrimSpace(all) == "0" {
+		return Yes, "but not for the tasks that a sched_ext scheduler has taken over"
+	}
+	return No, "a sched_ext scheduler runs all tasks: the kernel enforces neither limit nor burst"
+}
+
+func psi(host Host) (State, string) {
+	_, err := readHost(host, "proc/pressure/cpu")
+	switch {
+	case err == nil:
+		return Yes, "/proc/pressure/cpu"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EOPNOTSUPP):
+		return No, "not built in, or off (boot with psi=1)"
+	}
+	return Unknown, err.Error()
+}
+
+func coreScheduling(host Host) (State, string) {
+	if host.CoreSched == nil {
+		return Unknown, "not asked"
+	}
+	err := host.CoreSched()
+	switch {
+	case err == nil:
+		return Yes, "prctl(PR_SCHED_CORE)"
+	case errors.Is(err, syscall.EINVAL):
+		return No, "not built into this kernel"
+	case errors.Is(err, syscall.ENODEV):
+		return No, "this machine has no SMT"
+	}
+	return Unknown, err.Error()
+}
+
+func readHost(host Host, name string) (string, error) {
+	if host.Files == nil {
+		return "", fmt.Errorf("%s: not asked", name)
+	}
+	data, err := fs.ReadFile(host.Files, name)
+	return string(data), err
+}
+
+func hostNumber(host Host, name string) (int64, error) {
+	text, err := readHost(host, name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := decimal(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return n, nil
+}
+
+func onlineCPUs(host Host) (int, error) {
+	text, err := readHost(host, "sys/devices/system/cpu/online")
+	if err != nil {
+		return 0, err
+	}
+	set, err := cpu.ParseSet(text)
+	return len(set), err
+}
+
+// shell is a Spinner: a shell that waits for a line and then loops. It ends after a second of CPU by itself, and with
+// the thread that made it.
+type shell struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+func spinShell() (Spinner, error) {
+	cmd := exec.Command("/bin/sh", "-c", "ulimit -t 1; read go && while :; do :; done")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &shell{cmd, stdin}, nil
+}
+
+func (s *shell) PID() int { return s.cmd.Process.Pid }
+
+func (s *shell) Go() { _, _ = io.WriteString(s.stdin, "go\n") }
+
+// Runtime reads the time on CPU (fs/proc/base.c, proc_pid_schedstat).
+func (s *shell) Runtime() (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", s.PID()))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(data), " ")
+	return parseNanos(first)
+}
+
+func (s *shell) Stop() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // killed: its error says so
+}

@@ -1,0 +1,398 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+)
+
+// memFS is a tree of files in memory, by name. A name that ends in "/" is an empty directory.
+type memFS map[string]string
+
+func (m memFS) ReadFile(name string) ([]byte, error) {
+	text, ok := m[path.Clean(name)]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
+	}
+	return []byte(text), nil
+}
+
+func (m memFS) WriteFile(name string, data []byte) error {
+	if _, err := m.ReadFile(name); err != nil {
+		return err
+	}
+	m[path.Clean(name)] = strings.TrimSuffix(string(data), "\n") + "\n"
+	return nil
+}
+
+func (m memFS) Dirs(name string) ([]string, error) {
+	seen := map[string]bool{}
+	prefix := path.Clean(name) + "/"
+	if prefix == "./" {
+		prefix = ""
+	}
+	for file := range m {
+		if rest, ok := strings.CutPrefix(file, prefix); ok {
+			if dir, _, deeper := strings.Cut(rest, "/"); deeper {
+				seen[dir] = true
+			}
+		}
+	}
+	var names []string
+	for dir := range seen {
+		names = append(names, dir)
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+func (m memFS) Inode(name string) (uint64, error) {
+	name = path.Clean(name)
+	for file := range m {
+		if file == name || strings.HasPrefix(file, name+"/") {
+			return uint64(len(name)), nil
+		}
+	}
+	return 0, &fs.PathError{Op: "stat", Path: name, Err: syscall.ENOENT}
+}
+
+func v1FS() memFS {
+	return memFS{
+		"cpu/cpu.shares":               "1024\n",
+		"cpu/lab/cpu.shares":           "1024\n",
+		"cpu/lab/cpu.cfs_quota_us":     "-1\n",
+		"cpu/lab/cpu.cfs_period_us":    "100000\n",
+		"cpu/lab/cgroup.procs":         "",
+		"cpu/lab/a/cpu.cfs_quota_us":   "50000\n",
+		"cpu/lab/a/cpu.cfs_period_us":  "100000\n",
+		"cpu/lab/a/cpu.cfs_burst_us":   "20000\n",
+		"cpu/lab/a/cpu.shares":         "512\n",
+		"cpu/lab/a/cpu.idle":           "0\n",
+		"cpu/lab/a/cpu.stat":           "nr_periods 7\nnr_throttled 3\nthrottled_time 91000001\n",
+		"cpu/lab/a/cpu.stat.local":     "throttled_time 17\n",
+		"cpu/lab/a/tasks":              "12\n13\n",
+		"cpu/lab/a/cgroup.procs":       "12\n",
+		"cpuacct/cpuacct.usage":        "9000000001\n",
+		"cpuacct/lab/a/cpuacct.usage":  "1000000001\n",
+		"cpuset/cpuset.cpus":           "0-3\n",
+		"cpuset/lab/a/cpuset.cpus":     "0-1\n",
+		"unified/cgroup.controllers":   "hugetlb\n",
+		"memory/memory.limit_in_bytes": "1\n",
+	}
+}
+
+func v2FS() memFS {
+	return memFS{
+		"cgroup.controllers": "cpuset cpu io memory pids\n", "cgroup.subtree_control": "cpu io memory\n",
+		"cpu.stat":             "usage_usec 9000000\nuser_usec 1\nsystem_usec 1\n",
+		"lab/cpu.max":          "max 100000\n",
+		"lab/cpu.max.burst":    "0\n",
+		"lab/cgroup.events":    "populated 1\nfrozen 0\n",
+		"lab/a/cpu.max":        "50000 100000\n",
+		"lab/a/cpu.max.burst":  "20000\n",
+		"lab/a/cpu.weight":     "50\n",
+		"lab/a/cpu.idle":       "0\n",
+		"lab/a/cpu.stat":       "usage_usec 1000000\nnr_periods 7\nnr_throttled 3\nthrottled_usec 91000\n",
+		"lab/a/cpu.stat.local": "throttled_usec 17\n",
+		"lab/a/cgroup.threads": "12\n13\n",
+		"lab/a/cgroup.procs":   "12\n",
+		"lab/a/cgroup.events":  "populated 0\nfrozen 0\n",
+		"lab/a/cpuset.cpus":    "0-1\n",
+	}
+}
+
+func detect(t *testing.T, fsys FS) *Tree {
+	t.Helper()
+	tree, err := Detect(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func TestDetect(t *testing.T) {
+	joined := memFS{"cpu,cpuacct/cpu.shares": "2\n", "cpu,cpuacct/cpuacct.usage": "3\n"}
+	alone := memFS{"cpu.shares": "2\n", "../cpuacct/cpuacct.usage": "3\n"}
+	for _, tt := range []struct {
+		name      string
+		fsys      memFS
+		version   Version
+		cpu, acct string
+	}{
+		{"v1, separate", v1FS(), V1, "cpu", "cpuacct"},
+		{"v1, joined", joined, V1, "cpu,cpuacct", "cpu,cpuacct"},
+		{"v1, the hierarchy itself", alone, V1, ".", "../cpuacct"},
+		{"v1 without cpuacct", memFS{"cpu/cpu.shares": "2\n"}, V1, "cpu", ""},
+		{"v2", v2FS(), V2, "", ""},
+	} {
+		tree, err := Detect(tt.fsys)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if tree.version != tt.version || tree.cpu != tt.cpu || tree.acct != tt.acct {
+			t.Errorf("%s: %v %q %q", tt.name, tree.version, tree.cpu, tree.acct)
+		}
+	}
+	for name, fsys := range map[string]memFS{
+		"empty":          {},
+		"v2 without cpu": {"cgroup.controllers": "cpuset memory\n"},
+	} {
+		if _, err := Detect(fsys); !errors.Is(err, ErrNoCPU) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// reading is all that a Tree says of one group.
+type reading struct {
+	Bandwidth cpu.Bandwidth
+	Counters  cpu.Counters
+	Local     time.Duration
+	Weight    int64
+	Idle      bool
+	CPUs      cpu.Set
+	Tasks     []int
+	Populated bool
+	Node      time.Duration
+	Children  []string
+}
+
+func readAll(t *testing.T, tree *Tree, group string) reading {
+	t.Helper()
+	var r reading
+	var errs [10]error
+	r.Bandwidth, errs[0] = tree.Bandwidth(group)
+	r.Counters, errs[1] = tree.Counters(group)
+	r.Local, errs[2] = tree.ThrottledLocal(group)
+	r.Weight, errs[3] = tree.Weight(group)
+	r.Idle, errs[4] = tree.Idle(group)
+	r.CPUs, errs[5] = tree.CPUs(group)
+	r.Tasks, errs[6] = tree.Tasks(group)
+	r.Populated, errs[7] = tree.Populated(group)
+	r.Node, errs[8] = tree.Usage("/")
+	r.Children, errs[9] = tree.Children("/lab")
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTreeReads(t *testing.T) {
+	v1 := reading{
+		Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 20 * ms},
+		Counters:  cpu.Counters{Usage: 1000000001, HasUsage: true, Periods: 7, Throttled: 3, ThrottledTime: 91000001},
+		Local:     17, Weight: 512, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Populated: true, Node: 9000000001,
+		Children: []string{"/lab/a"},
+	}
+	if diff := cmp.Diff(v1, readAll(t, detect(t, v1FS()), "/lab/a")); diff != "" {
+		t.Errorf("v1: %s", diff)
+	}
+	v2 := reading{
+		Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 20 * ms},
+		Counters:  cpu.Counters{Usage: time.Second, HasUsage: true, Periods: 7, Throttled: 3, ThrottledTime: 91 * ms},
+		Local:     17 * us, Weight: 50, CPUs: cpu.Set{0, 1}, Tasks: []int{12, 13}, Node: 9 * time.Second,
+		Children: []string{"/lab/a"},
+	}
+	if diff := cmp.Diff(v2, readAll(t, detect(t, v2FS()), "/lab/a")); diff != "" {
+		t.Errorf("v2: %s", diff)
+	}
+}
+
+func TestTreeWrites(t *testing.T) {
+	for _, tt := range []struct {
+		fsys memFS
+		want map[string]string
+	}{
+		{v1FS(), map[string]string{"cpu/lab/a/cpu.cfs_quota_us": "75000\n", "cpu/lab/a/cpu.cfs_burst_us": "30000\n",
+			"cpu/lab/a/cpu.shares": "2\n", "cpu/lab/a/cpu.idle": "1\n", "cpuset/lab/a/cpuset.cpus": "1,3\n",
+			"cpu/lab/cpu.cfs_quota_us": "-1\n"}},
+		{v2FS(), map[string]string{"lab/a/cpu.max": "75000 100000\n", "lab/a/cpu.max.burst": "30000\n",
+			"lab/a/cpu.weight": "2\n", "lab/a/cpu.idle": "1\n", "lab/a/cpuset.cpus": "1,3\n",
+			"lab/cpu.max": "max 100000\n"}},
+	} {
+		tree := detect(t, tt.fsys)
+		err := errors.Join(
+			tree.SetQuota("/lab/a", 75*ms), tree.SetBurst("/lab/a", 30*ms), tree.SetWeight("/lab/a", 2),
+			tree.SetIdle("/lab/a", true), tree.SetCPUs("/lab/a", cpu.Set{1, 3}), tree.SetQuota("/lab", cpu.Unlimited))
+		if err != nil {
+			t.Errorf("%v: %v", tree.Version(), err)
+		}
+		for name, want := range tt.want {
+			if got := tt.fsys[name]; got != want {
+				t.Errorf("%v: %s = %q, want %q", tree.Version(), name, got, want)
+			}
+		}
+	}
+}
+
+func TestTreeKernelWithoutBurst(t *testing.T) {
+	fsys := v2FS()
+	delete(fsys, "lab/a/cpu.max.burst")
+	tree := detect(t, fsys)
+	b, err := tree.Bandwidth("/lab/a")
+	if err != nil || b.Burst != 0 || b.Quota != 50*ms {
+		t.Errorf("bandwidth = %v, %v", b, err)
+	}
+	if _, err := tree.Burst("/lab/a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("burst: %v", err)
+	}
+	if err := tree.SetQuota("/lab/a", 60*ms); err != nil || fsys["lab/a/cpu.max"] != "60000 100000\n" {
+		t.Errorf("quota: %v, %q", err, fsys["lab/a/cpu.max"])
+	}
+}
+
+// burstBug is cpu_max_write as it was before commit 49217ea147df.
+type burstBug struct{ memFS }
+
+func (b burstBug) WriteFile(name string, data []byte) error {
+	if strings.HasSuffix(name, "/cpu.max") {
+		file := path.Join(path.Dir(name), "cpu.max.burst")
+		was, err := parseMicros(strings.TrimSpace(b.memFS[file]))
+		if err != nil {
+			return err
+		}
+		b.memFS[file] = formatMicros(was/1000) + "\n"
+	}
+	return b.memFS.WriteFile(name, data)
+}
+
+func TestSetQuotaKeepsBurst(t *testing.T) {
+	fsys := burstBug{v2FS()}
+	if err := detect(t, fsys).SetQuota("/lab/a", 80*ms); err != nil {
+		t.Fatal(err)
+	}
+	if got := fsys.memFS["lab/a/cpu.max.burst"]; got != "20000\n" {
+		t.Errorf("burst after a write of the quota: %q", got)
+	}
+}
+
+func TestTreeBadText(t *testing.T) {
+	for file, read := range map[string]func(*Tree) error{
+		"cpu/lab/a/cpu.cfs_quota_us":  func(t *Tree) error { _, err := t.Bandwidth("/lab/a"); return err },
+		"cpu/lab/a/cpu.cfs_period_us": func(t *Tree) error { _, err := t.Bandwidth("/lab/a"); return err },
+		"cpu/lab/a/cpu.cfs_burst_us":  func(t *Tree) error { _, err := t.Bandwidth("/lab/a"); return err },
+		"cpu/lab/a/cpu.shares":        func(t *Tree) error { _, err := t.Weight("/lab/a"); return err },
+		"cpu/lab/a/cpu.idle":          func(t *Tree) error { _, err := t.Idle("/lab/a"); return err },
+		"cpu/lab/a/cpu.stat":          func(t *Tree) error { _, err := t.Counters("/lab/a"); return err },
+		"cpuacct/lab/a/cpuacct.usage": func(t *Tree) error { _, err := t.Counters("/lab/a"); return err },
+		"cpu/lab/a/cpu.stat.local":    func(t *Tree) error { _, err := t.ThrottledLocal("/lab/a"); return err },
+		"cpu/lab/a/tasks":             func(t *Tree) error { _, err := t.Tasks("/lab/a"); return err },
+		"cpuset/lab/a/cpuset.cpus":    func(t *Tree) error { _, err := t.CPUs("/lab/a"); return err },
+		"cpuacct/cpuacct.usage":       func(t *Tree) error { _, err := t.Usage("/"); return err },
+	} {
+		for _, text := range []string{"12", "x y\n", "-7\n"} {
+			fsys := v1FS()
+			fsys[file] = text
+			err := read(detect(t, fsys))
+			if text == "x y\n" && strings.HasPrefix(path.Base(file), "cpu.stat") && err == nil {
+				continue // an unknown key
+			}
+			if err == nil || !strings.Contains(err.Error(), path.Base(file)) {
+				t.Errorf("%s = %q: error %v does not name the file", file, text, err)
+			}
+		}
+	}
+}
+
+func TestPopulated(t *testing.T) {
+	fsys := v1FS()
+	tree := detect(t, fsys)
+	if got, err := tree.Populated("/lab"); err != nil || !got {
+		t.Errorf("v1, a task below: %v, %v", got, err)
+	}
+	fsys["cpu/lab/a/cgroup.procs"] = ""
+	if got, err := tree.Populated("/lab"); err != nil || got {
+		t.Errorf("v1, no task: %v, %v", got, err)
+	}
+	v2 := detect(t, v2FS())
+	for group, want := range map[string]bool{"/": true, "/lab": true, "/lab/a": false} {
+		if got, err := v2.Populated(group); err != nil || got != want {
+			t.Errorf("v2 %s: %v, %v", group, got, err)
+		}
+	}
+	for _, tree := range []*Tree{tree, v2} {
+		if _, err := tree.Populated("/gone"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v: a group that is gone: %v", tree.Version(), err)
+		}
+	}
+}
+
+func TestDirNames(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"cpu/cpu.shares", "cpuacct/cpuacct.usage", "cpuacct2/secret"} {
+		file := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("7\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := NewDir(filepath.Join(root, "cpu"))
+	defer d.Close()
+	for name, want := range map[string]error{
+		"cpu.shares":                    nil,
+		"./cpu.shares":                  nil,
+		"../cpuacct/cpuacct.usage":      nil,
+		"../cpuacct2/secret":            fs.ErrInvalid,
+		"../cpuacct/../cpuacct2/secret": fs.ErrInvalid,
+		"/etc/hostname":                 fs.ErrInvalid,
+		"a/../../cpu/cpu.shares":        fs.ErrInvalid,
+		"none":                          fs.ErrNotExist,
+	} {
+		data, err := d.ReadFile(name)
+		if !errors.Is(err, want) || err == nil && string(data) != "7\n" {
+			t.Errorf("ReadFile(%q) = %q, %v", name, data, err)
+		}
+		if err := d.WriteFile(name, []byte("7\n")); !errors.Is(err, want) {
+			t.Errorf("WriteFile(%q) = %v", name, err)
+		}
+		if _, err := d.Inode(name); !errors.Is(err, want) {
+			t.Errorf("Inode(%q) = %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "cpu/none")); err == nil {
+		t.Error("WriteFile has made a file")
+	}
+	if _, err := d.Dirs("../.."); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("Dirs leaves the root: %v", err)
+	}
+}
+
+func TestDirPlainFiles(t *testing.T) {
+	root := t.TempDir()
+	d := NewDir(root)
+	defer d.Close()
+	for i, text := range []string{"1\n", "22\n", strings.Repeat("4194304\n", 4000)} {
+		file := filepath.Join(root, "f")
+		os.Remove(file)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// Outside of a cgroup file system a removed file reads on as if nothing had happened: nothing may be kept open.
+		if got, err := d.ReadFile("f"); err != nil || string(got) != text {
+			t.Errorf("reading %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	if err := errors.Join(d.Mkdir("b"), d.Mkdir("a"), os.Symlink("a", filepath.Join(root, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Dirs("."); err != nil || !cmp.Equal(got, []string{"a", "b"}) {
+		t.Errorf("Dirs = %v, %v", got, err)
+	}
+	if err := d.WriteFile("f", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := d.ReadFile("f"); len(got) != 32000 || got[0] != 'x' {
+		t.Errorf("a write has cut the file to %d bytes", len(got))
+	}
+}

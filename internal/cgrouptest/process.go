@@ -1,0 +1,84 @@
+package cgrouptest
+
+import (
+	"io"
+	"os/exec"
+	"path"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"plimsoll/internal/cgroup"
+)
+
+// Process is a process in a test's group.
+type Process struct {
+	cmd  *exec.Cmd
+	once sync.Once
+}
+
+// Start runs a shell script in the group. The shell is moved before it begins, is killed when the test ends, and by
+// the kernel when the thread that started it dies or when a minute of CPU is used up.
+func (g *Group) Start(script string) *Process {
+	g.t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "ulimit -t 60; read go && { "+script+"\n}")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	p := &Process{cmd: cmd}
+	g.t.Cleanup(p.Stop)
+	g.Move(p.PID())
+	if _, err := io.WriteString(stdin, "go\n"); err != nil {
+		g.t.Fatal(err)
+	}
+	return p
+}
+
+// Spin burns CPU in as many processes.
+func (g *Group) Spin(processes int) []*Process {
+	g.t.Helper()
+	var list []*Process
+	for range processes {
+		list = append(list, g.Start("while :; do :; done"))
+	}
+	return list
+}
+
+// Idle is a process that does nothing, for groups that must not be empty.
+func (g *Group) Idle() *Process {
+	g.t.Helper()
+	return g.Start("exec sleep 600")
+}
+
+// Move puts a process into the group.
+func (g *Group) Move(pid int) {
+	g.t.Helper()
+	dirs := []string{g.tree.Dir(g.Path)}
+	if g.acct != "" {
+		dirs = append(dirs, g.acct)
+	}
+	for _, dir := range dirs {
+		if err := g.dir.WriteFile(path.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid))); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stop kills the process and waits for its end.
+func (p *Process) Stop() {
+	p.once.Do(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // killed: its error says so
+	})
+}
+
+// Features probes the machine that the group is on.
+func (g *Group) Features() cgroup.Features { return cgroup.Probe(g.dir, cgroup.ThisHost()) }
