@@ -133,44 +133,62 @@ func TestDirectoryIsPrivate(t *testing.T) {
 
 // TestCutAtEveryByte cuts the file at each byte, as a crash of a half-written page might.
 func TestCutAtEveryByte(t *testing.T) {
-	dir := t.TempDir()
-	j, err := Open(dir, boot, clock)
-	must(t, err)
-	name := filepath.Join(dir, fileName)
-	claimed := map[int64]workload.ID{} // file size when Claim returned -> whose
+	disk := NewMemory()
+	j := openDisk(t, disk)
+	claimed := map[int]workload.ID{} // file size when Claim returned -> whose
 	for i := range 6 {
 		path := fmt.Sprintf("/g%0*d", i+1, i)
 		must(t, j.Claim(claimOf(path, plan.Quota, "50ms")))
-		info, err := os.Stat(name)
-		must(t, err)
-		claimed[info.Size()] = id(path)
+		claimed[len(disk.files[fileName].data)] = id(path)
 		must(t, j.Intend(id(path), plan.Quota, "80ms"))
 	}
-	must(t, j.Close())
-	whole, err := os.ReadFile(name)
-	must(t, err)
-	for cut := int64(0); cut <= int64(len(whole)); cut++ {
-		must(t, os.WriteFile(name, whole[:cut], fileMode))
-		s, err := Load(dir)
+	whole := disk.files[fileName].data
+	for cut := range len(whole) + 1 {
+		disk := NewMemory()
+		disk.files[fileName] = &memoryFile{disk: disk, data: append([]byte(nil), whole[:cut]...)}
+		before, err := LoadDisk(disk)
 		must(t, err)
-		j, err := Open(dir, boot, clock)
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		wantEntries(t, j.Entries(), s.Entries...)
+		j := openDisk(t, disk)
+		wantEntries(t, j.Entries(), before.Entries...)
 		must(t, j.Claim(claimOf("/later", plan.Burst, "0s"))) // must not be glued to a torn line
-		must(t, j.Close())
-		s, err = Load(dir)
+		after, err := LoadDisk(disk)
 		must(t, err)
-		if len(s.Notes) > 0 {
-			t.Errorf("cut at %d: after the next claim: %v", cut, s.Notes)
+		if len(after.Notes) > 0 || !has(after.Entries, id("/later")) {
+			t.Errorf("cut at %d: after the next claim: %v", cut, after.Notes)
 		}
-		claimed[0] = id("/later")
 		for size, owner := range claimed {
-			if size <= cut && !has(s.Entries, owner) {
+			if size <= cut && !has(after.Entries, owner) {
 				t.Errorf("cut at %d: the claim of %s, whole at %d, is lost", cut, owner.Path, size)
 			}
 		}
+	}
+}
+
+// TestDirLosesNothing does the same round on real files.
+func TestDirLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	j, err := Open(dir, boot, clock)
+	must(t, err)
+	must(t, j.Claim(claimOf("/a", plan.Quota, "50ms")))
+	beside, err := Load(dir)
+	must(t, err)
+	wantEntries(t, beside.Entries, j.Entries()...)
+	must(t, j.rewrite())
+	must(t, j.Intend(id("/a"), plan.Quota, "80ms"))
+	must(t, j.Close())
+	f, err := os.OpenFile(filepath.Join(dir, fileName), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = f.WriteString(`{"op":"done","cgr`)
+	must(t, errors.Join(err, f.Close()))
+	again, err := Open(dir, boot, clock)
+	must(t, err)
+	wantEntries(t, again.Entries(), j.Entries()...)
+	must(t, again.Done(id("/a"), plan.Quota))
+	must(t, again.Close())
+	last, err := Load(dir)
+	must(t, err)
+	if len(last.Entries)+len(last.Notes) > 0 || last.BootID != boot {
+		t.Errorf("in the end: %+v", last)
 	}
 }
 

@@ -30,7 +30,16 @@ type State struct {
 // Load reads a journal without changing anything, also beside a process that has it open. No journal is an empty
 // state.
 func Load(dir string) (State, error) {
-	data, err := Dir(dir).ReadFile(fileName)
+	s, err := LoadDisk(Dir(dir))
+	if err != nil {
+		return State{}, fmt.Errorf("state directory %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// LoadDisk is Load for any disk.
+func LoadDisk(disk Disk) (State, error) {
+	data, err := disk.ReadFile(fileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}
@@ -42,7 +51,7 @@ func Load(dir string) (State, error) {
 		return State{Notes: []string{err.Error()}}, nil
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("read the journal in %s: %w", dir, err)
+		return State{}, fmt.Errorf("read the journal: %w", err)
 	}
 	return State{BootID: c.BootID, Entries: c.table.sorted(), Notes: c.notes}, nil
 }
