@@ -236,6 +236,23 @@ func (n node) leave(t *testing.T, boot string) {
 	}
 }
 
+// intend notes one more intent, as an agent does that dies right after.
+func (n node) intend(t *testing.T, boot string, knob plan.Knob, value plan.Value) {
+	t.Helper()
+	j, err := journal.Open(n.state, boot, func() time.Time { return t0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range j.Entries() {
+		if e.Knob == knob {
+			err = errors.Join(err, j.Intend(e.ID, knob, value))
+		}
+	}
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (n node) offline(t *testing.T) report.Status {
 	t.Helper()
 	stdout, _, err := n.run("status", "--json")
@@ -274,6 +291,10 @@ func TestOfflineStatus(t *testing.T) {
 		"put back": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
 		"foreign": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
 			[]report.Container{put(70*ms, false, "holds a value that is not ours: a restore leaves it alone")}, ""},
+		"died between putting back and noting it": {func(n node) {
+			n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n")
+			n.intend(t, boot, plan.Quota, "50ms")
+		}, boot, []report.Container{func() report.Container { c := put(50*ms, false, ""); c.Quota.Requested = 50 * ms; return c }()}, ""},
 		"earlier boot": {func(node) {}, "another", []report.Container{}, "earlier boot"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,9 @@ func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {
 func TestGoldens(t *testing.T) {
 	held := sample()
 	held.Mode, held.ConfigOK, held.ConfigMsg = Held, false, "plimsoll.yaml:3: policy: \"on\" is not one of none, auto"
-	held.Problems = []string{"another agent holds the lock (hint: stop it)"}
+	const refused = "/kubepods/pod1: refused burst to 100ms: invalid argument"
+	held.Problems = []string{refused, "another agent holds the lock (hint: stop it)"}
+	held.Containers[1].Burst.Problem = refused // is said once
 	offline := Status{Version: "0.1.0", Mode: Offline, Kernel: "6.18.44", Cgroup: "v1"}
 	id := func(path string) workload.ID { return workload.ID{Path: path, Inode: 7} }
 	changes := []plan.Change{

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func (s Status) problems(p *page) {
 			name plan.Knob
 			Knob
 		}{{plan.Quota, c.Quota}, {plan.Burst, c.Burst}} {
-			if k.Problem != "" {
+			if k.Problem != "" && !slices.Contains(s.Problems, k.Problem) {
 				lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Cgroup, k.name, k.Problem))
 			}
 		}

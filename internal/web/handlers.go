@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,10 +142,20 @@ func (s *Server) release(ctx context.Context, q releaseRequest) (any, error) {
 		return nil, err
 	}
 	results, err := s.agent.Release(ctx, t.Cgroup, time.Duration(q.For))
-	if results == nil {
-		results = []plan.Result{}
+	return Released{Target: t, Results: ofFamily(results, t.Cgroup)}, err
+}
+
+// ofFamily keeps what was done to a group, its ancestors and its descendants: the turn that releases it may also do
+// what was due elsewhere.
+func ofFamily(results []plan.Result, cgroup string) []plan.Result {
+	under := func(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+	kept := []plan.Result{}
+	for _, r := range results {
+		if path := r.Change.Cgroup.Path; under(path, cgroup) || under(cgroup, path) {
+			kept = append(kept, r)
+		}
 	}
-	return Released{Target: t, Results: results}, err
+	return kept
 }
 
 // target finds the unit that an argument means.

@@ -305,3 +305,17 @@ func TestUnhealthyIs503(t *testing.T) {
 		}
 	}
 }
+
+func TestReleaseTellsOfTheFamilyOnly(t *testing.T) {
+	at := func(paths ...string) []plan.Result {
+		list := []plan.Result{}
+		for _, p := range paths {
+			list = append(list, plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: p}}})
+		}
+		return list
+	}
+	got := ofFamily(at("/pods", "/pods/a", "/pods/a/x", "/pods/ab", "/pods/b"), "/pods/a")
+	if diff := cmp.Diff(at("/pods", "/pods/a", "/pods/a/x"), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
