@@ -1,0 +1,105 @@
+package sysfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of /proc/stat: USER_HZ is 100 on every architecture that Go knows (include/asm-generic/param.h).
+const tick = 10 * time.Millisecond
+
+var errNewline = errors.New("no newline at the end: a torn read")
+
+func firstLine(data []byte) (string, error) {
+	text, _, ok := bytes.Cut(data, []byte("\n"))
+	if !ok {
+		return "", errNewline
+	}
+	return string(text), nil
+}
+
+func count(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is not a count", text)
+	}
+	return n, nil
+}
+
+// parseBusy sums the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, guest,
+// guest_nice (fs/proc/stat.c, show_stat). Old kernels end earlier.
+func parseBusy(data []byte) (time.Duration, error) {
+	text, err := firstLine(data)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(text)
+	if len(fields) < 5 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("%q is not the line of all CPUs", text)
+	}
+	const idle, iowait, guest = 4, 5, 9
+	var ticks int64
+	for i, field := range fields[1:] {
+		n, err := count(field)
+		if err != nil {
+			return 0, err
+		}
+		if column := i + 1; column == idle || column == iowait || column >= guest {
+			continue
+		}
+		if ticks += n; ticks < 0 || ticks > math.MaxInt64/int64(tick) {
+			return 0, fmt.Errorf("%q is out of range", text)
+		}
+	}
+	return time.Duration(ticks) * tick, nil
+}
+
+// parseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds, nanoseconds, a count (fs/proc/base.c,
+// proc_pid_schedstat).
+func parseSchedstat(data []byte) (time.Duration, error) {
+	text, err := firstLine(data)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return 0, fmt.Errorf("%q is not \"RUNTIME WAITED SLICES\"", text)
+	}
+	n, err := count(fields[0])
+	return time.Duration(n), err
+}
+
+// parseState finds the state letter, the third field of /proc/PID/stat. The second is the name in parentheses, which
+// may hold anything, parentheses and spaces and newlines too (fs/proc/array.c, do_task_stat).
+func parseState(data []byte) (byte, error) {
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		return 0, errNewline
+	}
+	end := bytes.LastIndexByte(data, ')')
+	if end < 0 || len(data) < end+4 || data[end+1] != ' ' || data[end+3] != ' ' {
+		return 0, fmt.Errorf("%q has no state after the name", data)
+	}
+	state := data[end+2]
+	if (state < 'A' || state > 'Z') && (state < 'a' || state > 'z') {
+		return 0, fmt.Errorf("%q is not a state", state)
+	}
+	return state, nil
+}
+
+// parseStatm finds the resident pages, the second field of /proc/PID/statm (fs/proc/array.c, proc_pid_statm).
+func parseStatm(data []byte) (int64, error) {
+	text, err := firstLine(data)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("%q has no second field", text)
+	}
+	return count(fields[1])
+}

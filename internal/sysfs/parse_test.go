@@ -1,0 +1,112 @@
+package sysfs
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseBusy(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want time.Duration
+		ok   bool
+	}{
+		{"cpu  3457 1 2734 279587 540 7 57 15 100 1\ncpu0 1 1 1 1\n", (3457 + 1 + 2734 + 7 + 57 + 15) * tick, true},
+		{"cpu 1 2 3 4\n", 6 * tick, true},
+		{"cpu 1 2 3\n", 0, false},
+		{"cpu0 1 2 3 4\n", 0, false},
+		{"cpu 1 2 3 4", 0, false},
+		{"cpu 1 -2 3 4\n", 0, false},
+		{"cpu 1 x 3 4\n", 0, false},
+		{"cpu 922337203685477580 1 1 1 1\n", 0, false},
+		{"cpu 9223372036854775807 9223372036854775807 1 1 1\n", 0, false},
+		{"", 0, false},
+	} {
+		got, err := parseBusy([]byte(tt.text))
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("parseBusy(%q) = %v, %v", tt.text, got, err)
+		}
+	}
+}
+
+func TestParseSchedstat(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want time.Duration
+		ok   bool
+	}{
+		{"1234567 73620 1\n", 1234567, true},
+		{"0 0 0\n", 0, true},
+		{"1234567 73620 1", 0, false},
+		{"1234567\n", 0, false},
+		{"-1 0 0\n", 0, false},
+		{"18446744073709551615 0 0\n", 0, false},
+	} {
+		got, err := parseSchedstat([]byte(tt.text))
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("parseSchedstat(%q) = %v, %v", tt.text, got, err)
+		}
+	}
+}
+
+func TestParseState(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want byte
+		ok   bool
+	}{
+		{"7737 (head) R 7731 7731\n", 'R', true},
+		{"7737 (a) S (b) D 7731 7731\n", 'D', true},
+		{"7737 (two\nlines) t 1 1\n", 't', true},
+		{"7737 (head) R 7731", 0, false},
+		{"7737 (head)\n", 0, false},
+		{"7737 (head) 5 1\n", 0, false},
+		{"7737 head R 1\n", 0, false},
+		{"\n", 0, false},
+	} {
+		got, err := parseState([]byte(tt.text))
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("parseState(%q) = %q, %v", tt.text, got, err)
+		}
+	}
+}
+
+func TestParseStatm(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want int64
+		ok   bool
+	}{
+		{"732 438 400 5 0 100 0\n", 438, true},
+		{"732\n", 0, false},
+		{"732 438", 0, false},
+		{"732 -1\n", 0, false},
+	} {
+		got, err := parseStatm([]byte(tt.text))
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("parseStatm(%q) = %v, %v", tt.text, got, err)
+		}
+	}
+}
+
+func FuzzParsers(f *testing.F) {
+	f.Add([]byte("cpu  3457 1 2734 279587 540 7 57 15 100 1\ncpu0 1 1 1 1\n"))
+	f.Add([]byte("cpu 9223372036854775807 1 1 1 1\n"))
+	f.Add([]byte("1234567 73620 1\n"))
+	f.Add([]byte("7737 (a) S (b) D 7731 7731\n"))
+	f.Add([]byte("732 438 400 5 0 100 0\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if d, err := parseBusy(data); d < 0 || err != nil && d != 0 {
+			t.Errorf("parseBusy(%q) = %v, %v", data, d, err)
+		}
+		if d, err := parseSchedstat(data); d < 0 || err != nil && d != 0 {
+			t.Errorf("parseSchedstat(%q) = %v, %v", data, d, err)
+		}
+		if s, err := parseState(data); (err == nil) == (s == 0) {
+			t.Errorf("parseState(%q) = %q, %v", data, s, err)
+		}
+		if n, err := parseStatm(data); n < 0 || err != nil && n != 0 {
+			t.Errorf("parseStatm(%q) = %v, %v", data, n, err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+// Package sysfs reads what the kernel says about the machine and its threads outside of the control groups: /sys and
+// /proc.
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cpu"
+)
+
+// Host is a machine whose root directory is at Root.
+type Host struct{ root string }
+
+// NewHost is the machine below a root directory: "/", or "/host" in a container that has the node's root there.
+func NewHost(root string) *Host { return &Host{root: root} }
+
+// Thread is one task at one instant.
+type Thread struct {
+	TID      int
+	Runtime  time.Duration // time on a CPU since it began
+	Runnable bool          // it runs, or would if it were let: a throttled thread is runnable
+}
+
+// Self is what this process has used.
+type Self struct {
+	CPU time.Duration
+	RSS int64 // bytes
+}
+
+// Online is the set of CPUs that the scheduler uses.
+func (h *Host) Online() (cpu.Set, error) {
+	const name = "sys/devices/system/cpu/online"
+	data, err := h.read(name)
+	if err != nil {
+		return nil, err
+	}
+	set, err := cpu.ParseSet(string(data))
+	if err == nil && len(set) == 0 {
+		err = errors.New("no CPU is online")
+	}
+	if err != nil {
+		return nil, h.wrap(name, err)
+	}
+	return set, nil
+}
+
+// Busy is the time that the CPUs have not been idle since boot, in steps of 10 ms: all but idle and iowait. The time
+// of guests is part of user and nice (kernel/sched/cputime.c, account_guest_time) and is not counted again.
+func (h *Host) Busy() (time.Duration, error) {
+	data, err := h.read("proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	busy, err := parseBusy(data)
+	return busy, h.wrap("proc/stat", err)
+}
+
+// Threads looks at threads by number. Those that have ended are left out. A number is looked up in the PID namespace
+// that proc shows.
+func (h *Host) Threads(tids []int) ([]Thread, error) {
+	threads := make([]Thread, 0, len(tids))
+	for _, tid := range tids {
+		th, err := h.thread(tid)
+		if gone(err) {
+			if err = h.stillThere(tid, err); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		threads = append(threads, th)
+	}
+	return threads, nil
+}
+
+// thread reads the files of the thread itself: those of /proc/TID sum over its whole process.
+func (h *Host) thread(tid int) (Thread, error) {
+	dir := fmt.Sprintf("proc/%d/task/%d/", tid, tid)
+	data, err := h.read(dir + "schedstat")
+	if err != nil {
+		return Thread{}, err
+	}
+	runtime, err := parseSchedstat(data)
+	if err != nil {
+		return Thread{}, h.wrap(dir+"schedstat", err)
+	}
+	if data, err = h.read(dir + "stat"); err != nil {
+		return Thread{}, err
+	}
+	state, err := parseState(data)
+	return Thread{TID: tid, Runtime: runtime, Runnable: state == 'R'}, h.wrap(dir+"stat", err)
+}
+
+// gone says whether a thread has ended: before its file was opened, or before it was read.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+
+// stillThere returns the error if the thread lives, and only the file is missing: a kernel without schedstat.
+func (h *Host) stillThere(tid int, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, statErr := os.Stat(filepath.Join(h.root, "proc", strconv.Itoa(tid), "stat")); statErr != nil {
+		return nil
+	}
+	if _, again := os.Stat(filepath.Join(h.root, fmt.Sprintf("proc/%d/task/%d/schedstat", tid, tid))); again == nil {
+		return nil // the number is in use again
+	}
+	return fmt.Errorf("the kernel does not tell the threads' time (CONFIG_SCHED_INFO): %w", err)
+}
+
+// Self is what this process, not the one of the Host's root, has used.
+func (h *Host) Self() (Self, error) {
+	var ru unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &ru); err != nil {
+		return Self{}, fmt.Errorf("getrusage: %w", err)
+	}
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return Self{}, err
+	}
+	pages, err := parseStatm(data)
+	if err != nil {
+		return Self{}, fmt.Errorf("/proc/self/statm: %w", err)
+	}
+	used := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	return Self{CPU: used, RSS: pages * int64(os.Getpagesize())}, nil
+}
+
+func (h *Host) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(h.root, name)) }
+
+func (h *Host) wrap(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", filepath.Join(h.root, name), err)
+}
