@@ -9,7 +9,7 @@ set -u
 kernel=$1 initrd=$2 append=${3:-}
 smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tries=${TRIES:-3}
 console=$(mktemp)
-trap 'kill "$qemu" 2>/dev/null; rm -f "$console"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -f "$console"' EXIT
 trap 'exit 130' INT TERM
 for try in $(seq "$tries"); do
   : >"$console"
@@ -17,8 +17,7 @@ for try in $(seq "$tries"); do
     -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
     -kernel "$kernel" -initrd "$initrd" \
     -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off nokaslr plimsoll.seconds=$seconds $append" </dev/null &
-  qemu=$!
-  wait "$qemu"
+  wait $! # not a plain run: a signal is handled while bash waits, but not while it runs a command
   result=$(grep -ao '^VM-RESULT:[0-9]*' "$console" | tail -1 | cut -d: -f2)
   tr -d '\r' <"$console"
   [ -n "$result" ] && exit "$result"

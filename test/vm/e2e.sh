@@ -13,21 +13,20 @@ has_burst() { [ -e "$group/cpu.max.burst" ] || [ -e "$group/cpu.cfs_burst_us" ];
 quota() { if [ "$CGROUP_VERSION" = v1 ]; then cat "$group/cpu.cfs_quota_us"; else cut -d' ' -f1 "$group/cpu.max"; fi; }
 burst() { if [ "$CGROUP_VERSION" = v1 ]; then cat "$group/cpu.cfs_burst_us"; else cat "$group/cpu.max.burst"; fi; }
 set_quota() { if [ "$CGROUP_VERSION" = v1 ]; then echo "$1" >"$group/cpu.cfs_quota_us"; else echo "$1 $period" >"$group/cpu.max"; fi; }
-plimsoll() { command=$1; shift; ./plimsoll "$command" --state-dir /run/plimsoll "$@"; }
+plimsoll() { ./plimsoll --state-dir /run/plimsoll "$@"; }
+now() { cut -d. -f1 /proc/uptime; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 raised() { [ "$(quota)" -gt $limit ]; }
 burst_set() { ! has_burst || [ "$(burst)" -gt 0 ]; }
 
 # within SECONDS COMMAND...: whether the command comes true in time.
 within() {
-  tries=$(($1 * 10))
+  deadline=$(($(now) + $1))
   shift
-  while [ $tries -gt 0 ]; do
-    "$@" && return 0
+  until "$@"; do
+    [ "$(now)" -lt $deadline ] || return 1
     sleep 0.1
-    tries=$((tries - 1))
   done
-  return 1
 }
 
 # make_group QUOTA: /lab/a with a limit and a process that wants a whole CPU.
@@ -58,15 +57,16 @@ files() {
 
 # same WHEN: whether the group's files are as they were when the scenario began.
 same() {
-  files >/tmp/now
-  cmp -s /tmp/before /tmp/now && return 0
+  files >/tmp/after
+  cmp -s /tmp/before /tmp/after && return 0
   echo "  files differ $1:"
-  diff /tmp/before /tmp/now | sed 's/^/  /'
+  diff /tmp/before /tmp/after | sed 's/^/  /'
   return 1
 }
 
+# start FLAG...: an agent in the background. Not by the function above, for $! would be a shell around it.
 start() {
-  plimsoll run --include '/lab/*' --listen 127.0.0.1:0 "$@" >>/tmp/agent.log 2>&1 &
+  ./plimsoll --state-dir /run/plimsoll run --include '/lab/*' --listen 127.0.0.1:0 "$@" >>/tmp/agent.log 2>&1 &
   agent=$!
 }
 
@@ -147,9 +147,9 @@ for scenario in doctor plan_writes_nothing kill_then_restore kill_then_start sig
   : >/tmp/agent.log
   make_group $limit
   files >/tmp/before
-  begin=$(cut -d. -f1 /proc/uptime)
+  begin=$(now)
   if $scenario; then result=ok; else result=FAIL failed=1; fi
-  echo "$result e2e/$scenario $(($(cut -d. -f1 /proc/uptime) - begin))s"
+  echo "$result e2e/$scenario $(($(now) - begin))s"
   [ $result = ok ] || sed 's/^/  agent: /' /tmp/agent.log
   [ -z "$agent" ] || { kill -9 "$agent" 2>/dev/null; agent=; }
   remove_group

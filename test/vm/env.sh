@@ -21,3 +21,24 @@ private_apt() {
     -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
   apt-get "${apt_opts[@]}" update
 }
+
+# kernel_file SERIES|FILE: the vmlinux of a series of kernels.sh, fetched if need be.
+kernel_file() {
+  [ -f "$1" ] && { echo "$1"; return; }
+  "$vm/kernels.sh" "$1" >/dev/null
+  echo "$cache/kernels/$1/vmlinux"
+}
+
+# boot NAME KERNEL INITRD APPEND: boot.sh, with the console on stdout at the end and kept as a log file if the run failed.
+boot() {
+  local log=$cache/logs/$1.log result=0
+  mkdir -p "$cache/logs"
+  shift
+  trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
+  "$vm/boot.sh" "$@" >"$log" 2>&1 &
+  wait $! || result=$?
+  trap - INT TERM
+  cat "$log"
+  if [ "$result" -eq 0 ]; then rm "$log"; else echo "exit code $result, console kept in $log" >&2; fi
+  return "$result"
+}

@@ -10,8 +10,7 @@ binary=${PLIMSOLL_BIN:-bin/plimsoll}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trap 'kill "$run" 2>/dev/null; exit 130' INT TERM
-run=
+trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
@@ -32,8 +31,7 @@ printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
 for cell in $cells; do
   begin=$SECONDS result=0
   "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
-  run=$!
-  wait "$run" || result=$?
+  wait $! || result=$?
   passed=$(grep -c '^ok ' "$work/out" || true)
   case $result in 0) word=ok ;; 125) word=NOBOOT failed=1 ;; *) word=FAIL failed=1 ;; esac
   printf '%-6s %-8s %-6s %8d  %d passed\n' "${cell%:*}" "${cell#*:}" "$word" $((SECONDS - begin)) "$passed"

@@ -8,15 +8,10 @@ set -eu
 series=$1 version=$2 script=$3
 shift 3
 case $version in v1 | v2) ;; *) echo "run.sh: $version is neither v1 nor v2" >&2; exit 2 ;; esac
-kernel=$series
-if [ ! -f "$kernel" ]; then
-  "$vm/kernels.sh" "$series" >/dev/null
-  kernel=$cache/kernels/$series/vmlinux
-fi
+kernel=$(kernel_file "$series")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trap 'kill "$boot" 2>/dev/null; exit 130' INT TERM
 mkdir -p "$work/root/bin" "$work/root/p"
 cp /bin/busybox "$work/root/bin/"
 cp "$vm/init" "$work/root/init"
@@ -24,15 +19,4 @@ cp "$vm/init" "$work/root/init"
 cp "$script" "$work/root/p/main.sh"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >"$work/initrd" # not compressed: the emulated CPU is slower than the copy
 
-"$vm/boot.sh" "$kernel" "$work/initrd" "plimsoll.cgroup=$version" >"$work/log" 2>&1 &
-boot=$!
-result=0
-wait "$boot" || result=$?
-cat "$work/log"
-if [ "$result" -ne 0 ]; then
-  mkdir -p "$cache/logs"
-  log=$cache/logs/$(basename "$series")-$version-$(basename "$script").log
-  cp "$work/log" "$log"
-  echo "run.sh: exit code $result, console kept in $log" >&2
-fi
-exit "$result"
+boot "$(basename "$series")-$version-$(basename "$script")" "$kernel" "$work/initrd" "plimsoll.cgroup=$version"
