@@ -1,0 +1,37 @@
+package report
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMetricsAreDocumented keeps the table of docs/OPERATIONS.md complete and true: every metric with its type, and
+// none that is not there.
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge) \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = row[2]
+	}
+	families, err := registry(t, func() (Status, error) { return sample(), nil }).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exposed := map[string]string{}
+	for _, f := range families {
+		kind := "gauge"
+		if f.GetMetric()[0].GetCounter() != nil {
+			kind = "counter"
+		}
+		exposed[f.GetName()] = kind
+	}
+	if diff := cmp.Diff(exposed, documented); diff != "" {
+		t.Errorf("docs/OPERATIONS.md (-exposed +documented):\n%s", diff)
+	}
+}
