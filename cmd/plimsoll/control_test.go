@@ -38,7 +38,8 @@ func (f *fakeAgent) note(call ...string) error {
 
 func (f *fakeAgent) Status() report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0.Add(time.Minute), LastTurn: t0, ConfigOK: true,
-		Mode: report.Active, Kernel: "6.18.44", Cgroup: "v1", Node: report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1}}
+		Mode: report.Active, Kernel: "6.18.44", Cgroup: "v1", Node: report.Node{State: "idle", CPUs: 2, Capacity: 2, Threshold: 1},
+		Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}}}
 	for _, name := range []string{"default/web/nginx", "default/api/nginx"} {
 		const ms = time.Millisecond
 		s.Containers = append(s.Containers, report.Container{Cgroup: "/pods/" + strings.Split(name, "/")[1], Name: name, Level: "container",

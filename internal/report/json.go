@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 )
 
 // WriteJSON writes a value of this package for programs: indented, one document, a newline at the end.
@@ -22,10 +23,16 @@ func WriteJSON(w io.Writer, v any) error {
 
 type plainStatus Status
 
-// MarshalJSON writes no containers as an empty list.
+// MarshalJSON writes what is empty as an empty list or object, never as null.
 func (s Status) MarshalJSON() ([]byte, error) {
 	if s.Containers == nil {
 		s.Containers = []Container{}
+	}
+	if s.Writes.Results == nil {
+		s.Writes.Results = map[plan.Knob]map[plan.Outcome]int64{}
+	}
+	if s.Writes.Decisions == nil {
+		s.Writes.Decisions = map[string]int64{}
 	}
 	return json.Marshal(plainStatus(s))
 }

@@ -73,6 +73,7 @@ func results() []plan.Result {
 
 func healthy() report.Status {
 	return report.Status{Schema: report.StatusSchema, Version: "1", Started: t0, Now: t0, LastTurn: t0, ConfigOK: true, Mode: report.Active,
+		Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{"raise": 1}},
 		Containers: []report.Container{
 			{Cgroup: "/lab/a", Name: "default/web/nginx", Totals: report.Totals{Periods: 10, Throttled: 1}},
 			{Cgroup: "/lab/b", Name: "default/api/nginx"},
