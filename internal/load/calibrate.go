@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -8,28 +9,40 @@ import (
 // calibrationTries bounds the search; each try that misses gets about ten times nearer.
 const calibrationTries = 12
 
+// ErrUnsettled says that a calibration came near, but not within its tolerance: on a machine whose neighbours come
+// and go, the CPU time of the same work does too.
+var ErrUnsettled = errors.New("calibrate: the CPU time of a request does not settle")
+
 // Calibrate finds the size of a request that costs target of CPU time, within the tolerance, and looks twice: the
 // first look at a size may have been lucky. Measure tells the CPU time of a request of a size; it is never wall time,
-// which would count what neighbours take.
+// which would count what neighbours take. With ErrUnsettled the best size and its cost are given all the same.
 func Calibrate(target, tolerance time.Duration, size int, measure func(size int) (time.Duration, error)) (int, time.Duration, error) {
-	var last time.Duration
+	bestSize, best := 0, time.Duration(0)
 	for range calibrationTries {
-		cost, err := measure(size)
+		cost, again, err := twice(size, measure)
 		if err != nil {
 			return 0, 0, fmt.Errorf("calibrate: %w", err)
 		}
-		if last = cost; off(cost, target) <= tolerance/2 {
-			again, err := measure(size)
-			if err != nil {
-				return 0, 0, fmt.Errorf("calibrate: %w", err)
-			}
-			if last = (cost + again) / 2; off(again, target) <= tolerance {
-				return size, last, nil
-			}
+		mean := (cost + again) / 2
+		if off(cost, target) <= tolerance && off(again, target) <= tolerance && off(mean, target) <= tolerance/2 {
+			return size, mean, nil
 		}
-		size = scale(size, target, last)
+		if bestSize == 0 || off(mean, target) < off(best, target) {
+			bestSize, best = size, mean
+		}
+		size = scale(size, target, mean)
 	}
-	return 0, 0, fmt.Errorf("calibrate: a request cannot be held at %v +- %v of CPU time, the last one took %v", target, tolerance, last)
+	if best <= 0 {
+		return 0, 0, errors.New("calibrate: no CPU time is counted for a request")
+	}
+	return bestSize, best, fmt.Errorf("%w at %v +- %v: the mean of the best try is %v", ErrUnsettled, target, tolerance, best)
+}
+
+func twice(size int, measure func(size int) (time.Duration, error)) (a, b time.Duration, err error) {
+	if a, err = measure(size); err == nil {
+		b, err = measure(size)
+	}
+	return a, b, err
 }
 
 func off(cost, target time.Duration) time.Duration { return (cost - target).Abs() }

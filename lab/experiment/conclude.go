@@ -12,6 +12,7 @@ const (
 	clearly    = 0.15
 	sameCPU    = 0.05
 	rare       = 0.02 // of the periods throttled: hardly any
+	busy       = 0.15 // of the machine used by others than the service
 	worthTrust = 1000 // requests for which a p99 is worth quoting
 )
 
@@ -80,8 +81,12 @@ func (r *Result) caveats() []string {
 		if m.Errors > 0 {
 			say = append(say, fmt.Sprintf("Careful: %d of %d requests failed in mode %s and are in no percentile; the first: %s.", m.Errors, m.Requests, m.Name, m.Cause))
 		}
+		if others := m.NodeUse - m.CPUs; others > busy*float64(r.Conditions.CPUs) {
+			say = append(say, fmt.Sprintf("Careful: in mode %s others used %.2f of the %d CPUs, and took time from the service. Try again on a quiet machine.",
+				m.Name, others, r.Conditions.CPUs))
+		}
 		if threshold := r.threshold(); Mode(m.Name).Policy().Quota() && m.NodeUse > threshold {
-			say = append(say, fmt.Sprintf("Careful: in mode %s the machine used %.2f CPUs, above the guard's threshold of %.2f: raises are taken back there. Try again on a quiet machine.",
+			say = append(say, fmt.Sprintf("Careful: in mode %s the machine used %.2f CPUs, above the guard's threshold of %.2f: raises are taken back there.",
 				m.Name, m.NodeUse, threshold))
 		}
 		if m.Late > r.Conditions.Work {

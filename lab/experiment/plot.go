@@ -66,7 +66,7 @@ func (a axis) line(m ModeResult) string {
 func (a axis) scale() string {
 	var text string
 	for decade := math.Pow(10, math.Floor(math.Log10(a.lo))); decade <= a.hi; decade *= 10 {
-		for _, step := range []float64{1, 2, 3, 5} {
+		for _, step := range []float64{1, 1.5, 2, 3, 4, 5, 6, 8} {
 			ms := decade * step
 			column := a.column(ms)
 			if ms < a.lo || ms > a.hi || column < utf8.RuneCountInString(text)+1 && text != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	costRequests  = 10 // that the cost of one is the mean of
+	costRequests  = 9 // that the cost of one is the median of
 	costGap       = 20 * time.Millisecond
 	workTolerance = 20 // the work of a request is held within a twentieth: 40 ms +- 2
 	firstSize     = 1 << 20
@@ -88,27 +89,46 @@ func (r *run) calibrate(ctx context.Context) (err error) {
 	} else {
 		r.size, r.cost, err = load.Calibrate(r.Work, r.Work/workTolerance, firstSize, measure)
 	}
+	if errors.Is(err, load.ErrUnsettled) {
+		r.say("careful: %v; going on with that", err)
+		return nil
+	}
 	return err
 }
 
-// Cost is the CPU time that a group needs for one request: the kernel's count for all its threads, network included.
+// Cost is the CPU time that a group needs for one request, the median of several: the kernel's count for all its
+// threads, network included.
 func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time.Duration, error) {
-	before, err := g.Used(group)
-	if err != nil {
-		return 0, err
-	}
+	var costs []time.Duration
 	for range costRequests {
+		before, err := g.Used(group)
+		if err != nil {
+			return 0, err
+		}
 		if err := get(); err != nil {
 			return 0, err
 		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(costGap):
+		if err := pause(ctx, costGap); err != nil {
+			return 0, err
 		}
+		after, err := g.Used(group)
+		if err != nil {
+			return 0, err
+		}
+		costs = append(costs, after-before)
 	}
-	after, err := g.Used(group)
-	return (after - before) / costRequests, err
+	slices.Sort(costs)
+	return costs[costRequests/2], nil
+}
+
+// pause sleeps; the error is why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }
 
 func (r *run) measure(ctx context.Context) (*Result, error) {
@@ -117,7 +137,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	total := r.Rounds * len(r.Modes)
 	r.say("a request costs %.1f ms of CPU time; %.2f requests a second use %.0f %% of %g CPUs",
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
-	r.say("%d modes in %d rounds of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
+	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
 		(time.Duration(total) * (slot + settle + time.Second)).Round(time.Second))
 	var slots []Slot
 	for round := range r.Rounds {
@@ -151,7 +171,7 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, send)
 	})
 	if err == nil {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	if err == nil && mode.Policy().Quota() {
 		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)

@@ -22,7 +22,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	c := r.Conditions
 	fmt.Fprintf(&page, "A service with a limit of %g CPUs, %.1f ms of CPU time a request, %.2f requests a second: %.0f %% of the limit on average.\n",
 		c.Limit, c.Work, c.Rate, 100*c.Utilization)
-	fmt.Fprintf(&page, "%.0f s for each mode in %d rounds (seed %d). Kernel %s, cgroup %s, %d CPUs, plimsoll %s.\n\n",
+	fmt.Fprintf(&page, "%.0f s for each mode, rounds: %d, seed: %d. Kernel %s, cgroup %s, %d CPUs, plimsoll %s.\n\n",
 		c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs, c.Version)
 	r.table(&page)
 	page.WriteByte('\n')

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// most finds the largest number up to limit for which fits is true, given that it is true up to some number and false
+// from there on: by doubling, then by halving. 0 when not even one fits.
+func most(limit int, fits func(n int) (bool, error)) (int, error) {
+	good, bad := 0, limit+1
+	for good+1 < bad {
+		n := (good + bad) / 2
+		if bad == limit+1 { // no upper end is known yet
+			n = min(max(1, 2*good), limit)
+		}
+		ok, err := fits(n)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			good = n
+		} else {
+			bad = n
+		}
+	}
+	return good, nil
+}
+
+// step is what was measured with so many replicas.
+type step struct {
+	replicas  int
+	limit     float64 // CPUs, of each
+	p99       time.Duration
+	requests  int
+	errors    int
+	throttled float64 // ratio, of all replicas together
+}
+
+// fits says whether the bound is kept. A request without an answer did not keep it.
+func (s step) fits(bound time.Duration) bool {
+	return s.requests > 0 && s.p99 <= bound && 100*s.errors <= s.requests
+}
+
+// side is one policy's part of the result.
+type side struct {
+	policy strategy.Policy
+	most   int
+	steps  []step
+}
+
+// result is what the search found.
+type result struct {
+	settings
+	rate          float64 // requests a second, of a replica
+	without, with side
+}
+
+func (r *result) writeText(w io.Writer) error {
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
+		r.cpus, r.use, r.work, r.rate, r.bound)
+	fmt.Fprintf(&page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n", r.cpus, r.step)
+	tw := tabwriter.NewWriter(&page, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "policy\treplicas\tlimit of each\tp99\tthrottled\trequests\terrors\tbound kept\t")
+	for _, side := range []side{r.without, r.with} {
+		for _, s := range side.steps {
+			kept := "no"
+			if s.fits(r.bound) {
+				kept = "yes"
+			}
+			fmt.Fprintf(tw, "%s\t%d\t%.3f\t%.0f ms\t%.1f %%\t%d\t%d\t%s\t\n", side.policy, s.replicas, s.limit,
+				1e3*s.p99.Seconds(), 100*s.throttled, s.requests, s.errors, kept)
+		}
+	}
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintf(&page, "\n%s\n", r.conclusion())
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+// conclusion says what the search means in cores, also when it means nothing.
+func (r *result) conclusion() string {
+	text := fmt.Sprintf("Most replicas within the bound: %d with policy %s, %d with %s.", r.without.most, r.without.policy, r.with.most, r.with.policy)
+	switch {
+	case r.with.most == 0 && r.without.most == 0:
+		return text + " The bound is too tight for this machine and this work."
+	case r.with.most <= r.without.most:
+		return text + " Plimsoll did not raise the density in this run."
+	case r.without.most == 0:
+		return text + " Without Plimsoll, no number of replicas kept the bound."
+	}
+	need := float64(r.with.most) * float64(r.cpus) / float64(r.without.most)
+	text += fmt.Sprintf(" Without Plimsoll %d replicas, with the limit that each needs, would take %.2f CPUs instead of %d: %.2f CPUs saved.",
+		r.with.most, need, r.cpus, need-float64(r.cpus))
+	if r.with.most == r.settings.most() {
+		text += " No larger number was tried: it would fill the machine."
+	}
+	return text
+}
+
+// limitOf is the limit of each of so many replicas.
+func (s settings) limitOf(replicas int) float64 {
+	return experiment.Limited(float64(s.cpus) / float64(replicas)).CPUs()
+}

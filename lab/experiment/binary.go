@@ -1,0 +1,42 @@
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// FindBinary finds the plimsoll binary: the one that was named, the one that `make build` leaves, or the one that is
+// installed.
+func FindBinary(named string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
+	}
+	if built := filepath.Join("bin", "plimsoll"); executable(built) {
+		return filepath.Abs(built)
+	}
+	installed, err := exec.LookPath("plimsoll")
+	if err != nil {
+		return "", advised{fmt.Errorf("find the plimsoll binary: %w", err), "run `make build` in the project's folder, or name it with -plimsoll"}
+	}
+	return installed, nil
+}
+
+func executable(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// Fail tells an error and what can be done about it, as all commands do, and gives the exit status.
+func Fail(name string, err error) int {
+	if err == nil {
+		return 0
+	}
+	err = Advise(err)
+	fmt.Fprintf(os.Stderr, "%s: error: %v\n", name, err)
+	if h, ok := err.(interface{ Hint() string }); ok {
+		fmt.Fprintf(os.Stderr, "%s: hint: %s\n", name, h.Hint())
+	}
+	return 1
+}
