@@ -208,7 +208,7 @@ func (t *Tree) SetQuota(group string, quota time.Duration) error {
 }
 
 // mendBurst writes the burst again where the write of cpu.max has divided it by 1000: cpu_max_write took microseconds
-// for nanoseconds from 5.14 until commit 49217ea147df (6.10, and stable kernels since 6.1.93, 6.6.33).
+// for nanoseconds from 5.14 until commit 49217ea147df (6.10, and stable kernels such as 6.1.93).
 func (t *Tree) mendBurst(group string, before time.Duration) error {
 	after, err := t.Burst(group)
 	if err != nil || after == before || after != (before/1000).Truncate(time.Microsecond) {

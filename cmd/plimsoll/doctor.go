@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgroup"
+)
+
+func doctorCommand(g *globals) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Show what this kernel and mount can do, what that means for each policy, and what to do about it",
+		Long: `Show what this kernel and mount can do, what that means for each policy, and what to do about it.
+What only a write can tell is tried in a cgroup of our own, /plimsoll-probe-PID, which is removed again; no other
+cgroup is written.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kernel, err := release()
+			if err != nil {
+				return err
+			}
+			dir := cgroup.NewDir(g.cgroupRoot)
+			defer dir.Close()
+			e := examine(version, kernel, g.cgroupRoot, cgroup.Probe(dir, cgroup.ThisHost()))
+			return show(cmd.OutOrStdout(), e, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
+	return cmd
+}
+
+// release is what uname -r prints.
+func release() (string, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", fmt.Errorf("uname: %w", err)
+	}
+	return unix.ByteSliceToString(u.Release[:]), nil
+}

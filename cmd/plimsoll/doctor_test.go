@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/strategy"
+)
+
+// TestExaminationGolden holds the text against testdata/doctor. UPDATE_GOLDEN=1 writes it anew.
+func TestExaminationGolden(t *testing.T) {
+	for name, found := range map[string]cgroup.Features{
+		"mainline-v1":  mainlineV1(),
+		"old-v2":       with(mainlineV1(), oldV2()...),
+		"alinux":       with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes, Detail: "taken"}),
+		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller below the cgroup root"}},
+		"broken-burst": with(mainlineV1(), brokenBurst()...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found).Text(&got); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
+		})
+	}
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: %s", file, diff)
+	}
+}
+
+func mainlineV1() cgroup.Features {
+	return cgroup.Features{
+		{Name: cgroup.FeatureVersion, State: cgroup.Yes, Detail: "v1"},
+		{Name: cgroup.FeatureController, State: cgroup.Yes, Detail: "/cpu"},
+		{Name: cgroup.FeatureWritable, State: cgroup.Yes},
+		{Name: cgroup.FeatureBandwidth, State: cgroup.Yes, Since: "3.2"},
+		{Name: cgroup.FeatureBurst, State: cgroup.Yes, Since: "5.14"},
+		{Name: cgroup.FeatureAboveQuota, State: cgroup.No, Detail: "EINVAL"},
+		{Name: cgroup.FeatureCounters, State: cgroup.Yes, Since: "5.16"},
+		{Name: cgroup.FeatureKeepsBurst, State: cgroup.Yes},
+		{Name: cgroup.FeatureRefill, State: cgroup.Yes},
+		{Name: cgroup.FeatureUsage, State: cgroup.Yes},
+		{Name: cgroup.FeatureEnforced, State: cgroup.Yes},
+		{Name: cgroup.FeatureInotify, State: cgroup.Yes},
+		{Name: cgroup.FeatureWithinNode, State: cgroup.Yes},
+	}
+}
+
+func oldV2() []cgroup.Feature {
+	return []cgroup.Feature{
+		{Name: cgroup.FeatureVersion, State: cgroup.Yes, Detail: "v2"},
+		{Name: cgroup.FeatureBurst, State: cgroup.No, Detail: "no cpu.max.burst", Since: "5.14"},
+		{Name: cgroup.FeatureAboveQuota, State: cgroup.No, Detail: "no burst"},
+		{Name: cgroup.FeatureCounters, State: cgroup.No, Since: "5.16"},
+		{Name: cgroup.FeatureKeepsBurst, State: cgroup.No, Detail: "no burst"},
+		{Name: cgroup.FeatureInotify, State: cgroup.No},
+		{Name: cgroup.FeatureWithinNode, State: cgroup.No},
+	}
+}
+
+func brokenBurst() []cgroup.Feature {
+	return []cgroup.Feature{
+		{Name: cgroup.FeatureVersion, State: cgroup.Yes, Detail: "v2"},
+		{Name: cgroup.FeatureKeepsBurst, State: cgroup.No, Detail: "20ms became 20us"},
+		{Name: cgroup.FeatureCounters, State: cgroup.No, Since: "5.16"},
+		{Name: cgroup.FeatureAboveQuota, State: cgroup.Unknown},
+	}
+}
+
+func with(found cgroup.Features, changed ...cgroup.Feature) cgroup.Features {
+	list := append(cgroup.Features(nil), found...)
+	for i, f := range list {
+		for _, c := range changed {
+			if c.Name == f.Name {
+				list[i] = c
+			}
+		}
+	}
+	return list
+}
+
+func TestPrognosis(t *testing.T) {
+	no := func(name string) cgroup.Features {
+		return with(mainlineV1(), cgroup.Feature{Name: name, State: cgroup.No, Detail: "no " + name})
+	}
+	for _, tt := range []struct {
+		name               string
+		found              cgroup.Features
+		burst, quota, auto bool
+	}{
+		{"all", mainlineV1(), true, true, true},
+		{"no burst", no(cgroup.FeatureBurst), false, true, true},
+		{"read-only", no(cgroup.FeatureWritable), false, false, false},
+		{"sched_ext", no(cgroup.FeatureEnforced), false, false, false},
+		{"no limits", no(cgroup.FeatureBandwidth), false, false, false},
+	} {
+		got := map[strategy.Policy]bool{}
+		for _, p := range examine("", "", "", tt.found).Policies {
+			got[p.Policy] = p.Works
+		}
+		want := map[strategy.Policy]bool{strategy.None: true, strategy.CPUBurstOnly: tt.burst,
+			strategy.CFSQuotaBurstOnly: tt.quota, strategy.Auto: tt.auto}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// The command on the running kernel.
+func TestDoctorKernel(t *testing.T) {
+	cgrouptest.New(t) // skips, or fails, where there is no cgroup to probe
+	run := func(args ...string) string {
+		root := newRoot()
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs(append(args, "--cgroup-root", cgrouptest.Root()))
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	text := run("doctor")
+	for _, want := range []string{cgrouptest.Release(t), "cpu-controller", "What the policies come to here", "cfsQuotaBurstOnly"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	var e examination
+	if err := json.Unmarshal([]byte(run("doctor", "--json")), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Schema != "plimsoll.doctor/v1" || len(e.Policies) != 4 || !e.Features.Has(cgroup.FeatureWritable) {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/strategy"
+)
+
+// examinationSchema names the format of `plimsoll doctor --json`. Fields are added, never renamed, within a version.
+const examinationSchema = "plimsoll.doctor/v1"
+
+// examination is what the doctor says.
+type examination struct {
+	Schema   string          `json:"schema"`
+	Version  string          `json:"version"`
+	Kernel   string          `json:"kernel"`
+	Root     string          `json:"cgroup_root"`
+	Features cgroup.Features `json:"features"`
+	Policies []prognosis     `json:"policies"`
+	Advice   []string        `json:"advice"`
+}
+
+// prognosis is what a policy comes to on this machine.
+type prognosis struct {
+	Policy  strategy.Policy `json:"policy"`
+	Works   bool            `json:"works"` // it can change something
+	Meaning []string        `json:"meaning"`
+}
+
+// examine draws the conclusions.
+func examine(version, kernel, root string, found cgroup.Features) examination {
+	return examination{Schema: examinationSchema, Version: version, Kernel: kernel, Root: root, Features: found,
+		Policies: []prognosis{nonePrognosis(found), burstPrognosis(found), quotaPrognosis(found), autoPrognosis(found)},
+		Advice:   advise(root, found)}
+}
+
+func nonePrognosis(found cgroup.Features) prognosis {
+	p := prognosis{strategy.None, true, []string{"nothing is written; throttling is measured and reported"}}
+	if f := found.Get(cgroup.FeatureController); f.State == cgroup.No {
+		p.Meaning = []string{"nothing is written, and nothing can be measured: " + f.Detail}
+	}
+	return p
+}
+
+// obstacle is what keeps every policy from working, or "".
+func obstacle(found cgroup.Features) string {
+	for _, name := range []string{cgroup.FeatureController, cgroup.FeatureWritable, cgroup.FeatureBandwidth,
+		cgroup.FeatureEnforced} {
+		if f := found.Get(name); f.State == cgroup.No {
+			return f.Detail
+		}
+	}
+	return ""
+}
+
+func burstPrognosis(found cgroup.Features) prognosis {
+	p := prognosis{Policy: strategy.CPUBurstOnly}
+	why := obstacle(found)
+	if f := found.Get(cgroup.FeatureBurst); why == "" && f.State == cgroup.No {
+		why = f.Detail + " (mainline has it since " + f.Since + ")"
+	}
+	if why != "" {
+		p.Meaning = []string{"changes nothing: " + why}
+		return p
+	}
+	p.Works = true
+	p.Meaning = []string{aboveQuotaMeaning(found.Get(cgroup.FeatureAboveQuota))}
+	if f := found.Get(cgroup.FeatureCounters); f.State == cgroup.No {
+		p.Meaning = append(p.Meaning, "the kernel does not count bursts (mainline does since "+f.Since+"): reports show none")
+	}
+	return p
+}
+
+func aboveQuotaMeaning(f cgroup.Feature) string {
+	switch f.State {
+	case cgroup.Yes:
+		return "cpuBurstPercent is in force as asked: this kernel takes a burst above the quota"
+	case cgroup.No:
+		return "burst is capped at the quota on this kernel: cpuBurstPercent 1000 means 100 in force"
+	}
+	return "whether a burst above the quota is taken could not be found out: mainline caps it at the quota"
+}
+
+func quotaPrognosis(found cgroup.Features) prognosis {
+	p := prognosis{Policy: strategy.CFSQuotaBurstOnly}
+	if why := obstacle(found); why != "" {
+		p.Meaning = []string{"changes nothing: " + why}
+		return p
+	}
+	p.Works = true
+	p.Meaning = []string{"quotas are raised on throttling, up to cfsQuotaBurstPercent of the limit"}
+	if found.Get(cgroup.FeatureRefill).State != cgroup.No {
+		p.Meaning = append(p.Meaning, "every write of a quota grants runtime at once: it is charged to the container")
+	}
+	if strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
+		p.Meaning = append(p.Meaning, "on v1 a raise ends at the nearest limited ancestor's quota: a higher one is EINVAL")
+	}
+	return p
+}
+
+func autoPrognosis(found cgroup.Features) prognosis {
+	burst, quota := burstPrognosis(found), quotaPrognosis(found)
+	p := prognosis{Policy: strategy.Auto, Works: quota.Works}
+	switch {
+	case burst.Works:
+		p.Meaning = []string{"burst first, as cpuBurstOnly; the quota is raised for what burst did not cover"}
+	case quota.Works:
+		p.Meaning = []string{"the same as cfsQuotaBurstOnly: there is no burst here"}
+	default:
+		p.Meaning = quota.Meaning
+	}
+	return p
+}
+
+// advise lists what to know and to do, what bites first.
+func advise(root string, found cgroup.Features) []string {
+	if found.Get(cgroup.FeatureController).State == cgroup.No {
+		return []string{"Nothing works without the cpu controller. Give the mount that has it with --cgroup-root, or mount " +
+			"it. On v2 it must not be taken by a v1 mount, nor switched off by cgroup_disable=cpu."}
+	}
+	advice := []string{}
+	if found.Get(cgroup.FeatureBurst).State != cgroup.No && !found.Has(cgroup.FeatureAboveQuota) {
+		advice = append(advice, "A burst above a new, lower quota makes `docker update --cpus` and "+
+			"`systemctl set-property CPUQuota=` fail with EINVAL (invalid argument). "+
+			"Run `plimsoll release CGROUP` first.")
+	}
+	for _, remedy := range []struct {
+		feature string
+		state   cgroup.State
+		text    string
+	}{
+		{cgroup.FeatureWritable, cgroup.No, "The cgroups below " + root + " cannot be written. Run as root; in a container, " +
+			"mount the node's " + root + " writable."},
+		{cgroup.FeatureBandwidth, cgroup.Unknown, "No cgroup hands the cpu controller on, so there are no limits to look " +
+			"after. To allow them: echo +cpu > " + root + "/cgroup.subtree_control"},
+		{cgroup.FeatureBandwidth, cgroup.No, "This kernel has no CPU limits: it needs CONFIG_CFS_BANDWIDTH."},
+		{cgroup.FeatureEnforced, cgroup.No, "Stop the sched_ext scheduler, or accept that no limit holds while it runs."},
+		{cgroup.FeatureBurst, cgroup.No, burstRemedy(found.Get(cgroup.FeatureBurst))},
+		{cgroup.FeatureUsage, cgroup.No, "The use of CPU is measured through the threads of each cgroup, which costs more. " +
+			"To avoid that, mount the cpuacct controller."},
+		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to hear of new cgroups at once. " +
+			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
+		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: when all burst together, they " +
+			"take from each other. Lower some, or keep sharePoolThresholdPercent low."},
+	} {
+		if found.Get(remedy.feature).State == remedy.state {
+			advice = append(advice, remedy.text)
+		}
+	}
+	if found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureKeepsBurst).State == cgroup.No {
+		advice = append(advice, "On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
+			"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' the burst "+
+			"stays low. Update the kernel.")
+	}
+	return advice
+}
+
+func burstRemedy(f cgroup.Feature) string {
+	if strings.Contains(f.Detail, "sysctl") {
+		return "Kernel burst is switched off. Switch it on: sysctl -w kernel.sched_cfs_bw_burst_enabled=1"
+	}
+	return "Kernel burst needs Linux " + f.Since + ". Until then `auto` works by raising quotas."
+}
+
+// Text writes the examination for people.
+func (e examination) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plimsoll %s on Linux %s, cgroups at %s\n\n", e.Version, e.Kernel, e.Root)
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FEATURE\tHERE\tSINCE\tDETAIL")
+	for _, f := range e.Features {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.State, orDash(f.Since), f.Detail)
+	}
+	tw.Flush() // into memory: cannot fail
+	b.WriteString("\nWhat the policies come to here:\n")
+	for _, p := range e.Policies {
+		fmt.Fprintf(&b, "  %s\n", p.Policy)
+		for _, m := range p.Meaning {
+			fmt.Fprintf(&b, "    - %s\n", m)
+		}
+	}
+	if len(e.Advice) > 0 {
+		b.WriteString("\nWhat to know and to do:\n")
+	}
+	for i, a := range e.Advice {
+		fmt.Fprintf(&b, "  %d. %s\n", i+1, a)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write text: %w", err)
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
