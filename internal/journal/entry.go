@@ -25,6 +25,9 @@ func (e Entry) Ours(held plan.Value) bool {
 	return e.intents > 0 && held == e.Last || e.intents > 1 && held == e.Prev
 }
 
+// Written says whether a value was ever about to be written: before that the entry is a mere claim.
+func (e Entry) Written() bool { return e.intents > 0 }
+
 // Target is what a restore goes to: the declared limit where it is known, else the original.
 func (e Entry) Target() plan.Value {
 	if e.Baseline != "" {

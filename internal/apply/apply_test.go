@@ -1,0 +1,312 @@
+package apply
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sim"
+)
+
+func TestApplied(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		before := n.files()
+		r := n.w.Do([]plan.Change{ // in the worst order
+			n.change("/pod/a", plan.Burst, "150ms"),
+			n.change("/pod/a", plan.Quota, "150ms"),
+			n.change("/pod/b", plan.Quota, "30ms"),
+			n.change("/pod", plan.Quota, "180ms"),
+			n.change("/free", plan.Weight, "200"),
+		})
+		n.wantOutcomes(r, "/pod quota applied 180ms", "/pod/a quota applied 150ms", "/pod/b quota applied 30ms",
+			"/pod/a burst applied 150ms", "/free weight applied 200")
+		if r[0].At != n.k.Now() {
+			t.Errorf("at %v", r[0].At)
+		}
+		n.w.Restore(nil, false)
+		n.wantFiles("restored", before)
+		n.wantIdempotent()
+	})
+}
+
+func TestUnchangedIsNotWritten(t *testing.T) {
+	n := newNode(t, v2)
+	before := n.ours()
+	n.do(n.change("/pod/a", plan.Quota, "50ms"), plan.Skipped)
+	n.do(n.change("/pod/a", plan.Quota, "50000us"), plan.Skipped)
+	n.do(n.change("/pod/a", plan.Quota, "50.0004ms"), plan.Skipped) // the kernel's files have no nanoseconds
+	if n.ours() != before || len(n.j.Entries()) != 0 {
+		t.Errorf("%d writes, entries %+v", n.ours()-before, n.j.Entries())
+	}
+}
+
+func TestTrampledIsNotWritten(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		n.do(n.change("/pod/a", plan.Quota, "60ms"), plan.Applied)
+		stale := n.change("/pod/a", plan.Quota, "70ms")
+		n.foreign("/pod/a", plan.Quota, "55ms")
+		before := n.ours()
+		if r := n.do(stale, plan.Trampled); r.InForce != "55ms" || !strings.Contains(r.Err, "another program") {
+			t.Errorf("%+v", r)
+		}
+		if n.ours() != before || len(n.j.Entries()) != 0 {
+			t.Errorf("%d writes, entries %+v", n.ours()-before, n.j.Entries())
+		}
+		// The decision is taken again, knowing. What stands there now is the original.
+		n.do(n.change("/pod/a", plan.Quota, "70ms"), plan.Applied)
+		n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 55ms")
+	})
+}
+
+func TestOwnValueIsNotForeign(t *testing.T) {
+	n := newNode(t, v2)
+	stale := n.change("/pod/a", plan.Quota, "70ms")
+	n.do(n.change("/pod/a", plan.Quota, "60ms"), plan.Applied)
+	if r := n.do(stale, plan.Trampled); !strings.Contains(r.Err, "our own") {
+		t.Errorf("%+v", r)
+	}
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 50ms")
+}
+
+// TestResetByOwner: the owner puts the limit back, and we raise it again.
+func TestResetByOwner(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.foreign("/pod/a", plan.Quota, "50ms")
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.foreign("/pod/a", plan.Quota, "40ms")
+	n.do(n.change("/pod/a", plan.Quota, "90ms"), plan.Applied)
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 40ms")
+}
+
+func TestRangeIsClaimedAgainWhenLeft(t *testing.T) {
+	n := newNode(t, v2)
+	c := n.change("/pod/a", plan.Quota, "60ms")
+	c.Min, c.Max = "50ms", "60ms"
+	n.do(c, plan.Applied)
+	c = n.change("/pod/a", plan.Quota, "90ms")
+	c.Min, c.Max = "", ""
+	n.do(c, plan.Applied)
+	e, _ := n.j.Entry(n.id("/pod/a"), plan.Quota)
+	if e.Original != "50ms" || e.Min != "60ms" || e.Max != "90ms" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestGone(t *testing.T) {
+	for name, ruin := range map[string]func(n *node){
+		"vanished":  func(n *node) { n.k.RemoveGroup("/pod/a") },
+		"recreated": func(n *node) { n.k.RemoveGroup("/pod/a"); n.k.AddGroup("/pod/a") },
+	} {
+		each(t, func(t *testing.T, n *node) {
+			n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+			stale := n.change("/pod/a", plan.Quota, "90ms")
+			unclaimed := n.change("/pod/a", plan.Burst, "10ms")
+			ruin(n)
+			before := n.files()
+			n.do(stale, plan.Gone)
+			n.do(unclaimed, plan.Gone)
+			n.wantFiles(name, before)
+			n.wantIdempotent()
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, group string
+		knob        plan.Knob
+		to          plan.Value
+		config      sim.Config
+		want        string
+	}{
+		{"quota under burst", "/pod/b", plan.Quota, "10ms", v2, "burst 20ms above quota 10ms"},
+		{"burst over quota", "/pod/a", plan.Burst, "50.001ms", v1, "burst 50.001ms above quota 50ms"},
+		{"quota over parent's", "/pod/a", plan.Quota, "150ms", v1, "above the quota of the parent /pod, 100ms each 100ms"},
+		{"quota under child's", "/pod", plan.Quota, "30ms", v1, "below the quota of the child /pod/a, 50ms each 100ms"},
+		{"quota under the least", "/pod/a", plan.Quota, "999us", v1, "quota 999\u00b5s below the least, 1ms"},
+		{"no burst", "/pod/a", plan.Burst, "1ms", sim.Config{Version: 2}, "5.14"},
+		{"not a time", "/pod/a", plan.Quota, "much", v2, `value "much" is not a time`},
+		{"negative", "/pod/a", plan.Quota, "-1ms", v2, "negative"},
+		{"burst without bound", "/pod/a", plan.Burst, "max", v2, "cannot be max"},
+		{"not a flag", "/pod/a", plan.Idle, "2", v2, "0 or 1"},
+		{"not a knob", "/pod/a", "nice", "2", v2, "unknown knob"},
+		{"weight out of range", "/pod/a", plan.Weight, "10001", v2, "numerical result out of range"},
+		{"no cpuset", "/pod/a", plan.CPUs, "0", v2, "cpuset controller is not enabled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNode(t, c.config)
+			before := n.files()
+			change := plan.Change{Cgroup: n.id(c.group), Knob: c.knob, To: c.to}
+			if v, err := Read(n.tree, c.group, c.knob); err == nil {
+				change.From = v
+			} else {
+				change.From = "0s"
+			}
+			if c.knob == plan.CPUs {
+				change.From = ""
+			}
+			r := n.do(change, plan.Refused)
+			if !strings.Contains(r.Err, c.want) {
+				t.Errorf("error %q does not say %q", r.Err, c.want)
+			}
+			n.wantFiles("refused", before)
+			n.wantIdempotent() // nothing of ours stands there
+		})
+	}
+}
+
+func TestRefusedForWantOfRights(t *testing.T) {
+	n := newNode(t, v2)
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS} {
+		n.k.Fault = func(op, _ string, _ []byte) error {
+			if op == "write" {
+				return errno
+			}
+			return nil
+		}
+		if r := n.do(n.change("/pod/a", plan.Quota, "60ms"), plan.Refused); !strings.Contains(r.Err, "run as root") {
+			t.Errorf("%v: %q", errno, r.Err)
+		}
+	}
+}
+
+// TestRefusedTwice: what was refused is not what stands in the file, however often.
+func TestRefusedTwice(t *testing.T) {
+	n := newNode(t, v1)
+	before := n.files()
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	for _, to := range []plan.Value{"110ms", "120ms", "130ms"} {
+		if r := n.do(n.change("/pod/a", plan.Quota, to), plan.Refused); r.InForce != "80ms" {
+			t.Errorf("in force %s", r.InForce)
+		}
+	}
+	n.start()
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 50ms")
+	n.wantFiles("restored", before)
+}
+
+func TestClamped(t *testing.T) {
+	n := newNode(t, v1)
+	if r := n.do(n.change("/pod/a", plan.Weight, "1"), plan.Clamped); r.InForce != "2" {
+		t.Errorf("in force %s", r.InForce)
+	}
+	n.start()
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a weight applied 1024")
+}
+
+func TestTrampledAfterTheWrite(t *testing.T) {
+	n := newNode(t, v2)
+	c := n.change("/pod/a", plan.Quota, "80ms")
+	written := false
+	n.k.Fault = func(op, _ string, _ []byte) error {
+		if op == "read" && written {
+			n.k.Fault = nil
+			n.foreign("/pod/a", plan.Quota, "30ms")
+		}
+		written = written || op == "write"
+		return nil
+	}
+	if r := n.do(c, plan.Trampled); r.InForce != "30ms" {
+		t.Errorf("in force %s", r.InForce)
+	}
+	n.wantIdempotent()
+	if n.held("/pod/a", plan.Quota) != "30ms" {
+		t.Error("the other's value is gone")
+	}
+}
+
+func TestReadBackFails(t *testing.T) {
+	n := newNode(t, v2)
+	before := n.files()
+	c := n.change("/pod/a", plan.Quota, "80ms")
+	written := false
+	n.k.Fault = func(op, _ string, _ []byte) error {
+		if op == "read" && written {
+			return syscall.EIO
+		}
+		written = written || op == "write"
+		return nil
+	}
+	if r := n.do(c, plan.Applied); r.InForce != "" || !strings.Contains(r.Err, "cannot be read back") {
+		t.Errorf("%+v", r)
+	}
+	n.k.Fault = nil
+	n.w.Restore(nil, false)
+	n.wantFiles("restored", before)
+}
+
+func TestHold(t *testing.T) {
+	n := newNode(t, v2)
+	before := n.files()
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.w.SetHold(true)
+	n.do(n.change("/pod/a", plan.Quota, "90ms"), plan.Skipped)
+	if !n.w.Held() || n.held("/pod/a", plan.Quota) != "80ms" {
+		t.Error("written while held")
+	}
+	back := n.change("/pod/a", plan.Quota, "50ms")
+	back.Restore = true
+	n.do(back, plan.Applied)
+	n.wantFiles("restored", before)
+	n.wantIdempotent()
+	n.w.SetHold(false)
+	n.do(n.change("/pod/a", plan.Quota, "90ms"), plan.Applied)
+}
+
+func TestRestoreOfWhatIsNotOursIsNotWritten(t *testing.T) {
+	n := newNode(t, v2)
+	before := n.ours()
+	c := n.change("/pod/a", plan.Quota, "40ms")
+	c.Restore = true
+	n.do(c, plan.Skipped)
+	if n.ours() != before {
+		t.Error("it was written")
+	}
+}
+
+// TestNoJournalNoWrite: what cannot be journalled is not written.
+func TestNoJournalNoWrite(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/b", plan.Quota, "80ms"), plan.Applied)
+	before := n.ours()
+	n.must(n.j.Close())
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Refused) // a claim
+	n.do(n.change("/pod/b", plan.Quota, "90ms"), plan.Refused) // an intent
+	n.do(n.change("/free", plan.Idle, "1"), plan.Refused)      // two claims
+	if n.ours() != before {
+		t.Error("written without a journal")
+	}
+	back := n.change("/pod/b", plan.Quota, "50ms")
+	back.Restore = true
+	if r := n.do(back, plan.Applied); r.Err == "" { // but restoring goes on, and says so
+		t.Error("not a word of the journal")
+	}
+}
+
+// TestJournalBeforeKernel: at the instant of each write the journal on disk knows the value and the original.
+func TestJournalBeforeKernel(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		writes := 0
+		n.k.Fault = func(op, name string, data []byte) error {
+			if op == "read" {
+				return nil
+			}
+			writes++
+			s, err := loadDisk(n)
+			n.must(err)
+			for _, e := range s {
+				if e.Path == "/pod/a" && e.Knob == plan.Quota && e.Original == "50ms" && e.Ours("80ms") {
+					return nil
+				}
+			}
+			t.Errorf("write of %q to %s: the journal holds %+v", data, name, s)
+			return nil
+		}
+		n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+		if writes != 1 {
+			t.Errorf("%d writes", writes)
+		}
+	})
+}

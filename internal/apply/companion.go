@@ -1,0 +1,109 @@
+package apply
+
+import (
+	"errors"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Some writes change another file as well, and the journal must know what stood there, too.
+//
+// Setting cpu.idle forces the weight to its minimum and locks it, and clearing it sets the weight to the default:
+// what it was is lost (kernel/sched/fair.c, sched_group_set_idle). So who sets idle claims the weight, and who clears
+// it puts the weight back.
+//
+// Writing cpu.max divides the burst by 1000 on kernels without commit 49217ea147df. cgroup.Tree mends that at once,
+// but a crash may come between. So who writes the quota on v2 claims the burst, if there is one.
+
+// companion is the knob that a change may change as well.
+func (w *Writer) companion(c plan.Change) (knob plan.Knob, ok bool) {
+	switch {
+	case c.Knob == plan.Idle:
+		return plan.Weight, true
+	case c.Knob == plan.Quota && w.tree.Version() == cgroup.V2:
+		return plan.Burst, true
+	}
+	return "", false
+}
+
+// claimCompanion claims what a change may change as well.
+func (w *Writer) claimCompanion(c plan.Change) error {
+	knob, ok := w.companion(c)
+	if !ok {
+		return nil
+	}
+	if _, claimed := w.journal.Entry(c.Cgroup, knob); claimed {
+		return nil
+	}
+	held, err := w.look(c.Cgroup, knob)
+	switch {
+	case isGone(err), errors.Is(err, errNoFile), knob == plan.Burst && held == plan.Time(0):
+		return nil // what is not there cannot be changed
+	case err != nil:
+		return err
+	}
+	return w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: knob, Original: held, Min: held, Max: held})
+}
+
+// unclaimCompanion ends such a claim when the change has ended, unless the knob was written for its own sake.
+func (w *Writer) unclaimCompanion(c plan.Change) error {
+	knob, ok := w.companion(c)
+	if !ok {
+		return nil
+	}
+	e, claimed := w.journal.Entry(c.Cgroup, knob)
+	if !claimed || e.Written() {
+		return nil
+	}
+	if held, err := w.look(c.Cgroup, knob); err == nil && held != e.Original {
+		return nil
+	}
+	return w.journal.Done(c.Cgroup, knob)
+}
+
+// defaultWeight is what a group has after cpu.idle was cleared.
+func defaultWeight(v cgroup.Version) plan.Value {
+	if v == cgroup.V2 {
+		return "100" // CGROUP_WEIGHT_DFL
+	}
+	return "1024" // NICE_0_LOAD
+}
+
+// clearIdle clears cpu.idle and gives the group the weight that it had before.
+func (w *Writer) clearIdle(id workload.ID) error {
+	weight, claimed := w.journal.Entry(id, plan.Weight)
+	if !claimed {
+		return w.tree.SetIdle(id.Path, false)
+	}
+	// The default is an intent too, for a crash may come before the weight is put back. That a full disk cannot take
+	// it is no reason to leave the group idle.
+	after := defaultWeight(w.tree.Version())
+	_ = w.journal.Intend(id, plan.Weight, after)
+	if err := w.tree.SetIdle(id.Path, false); err != nil {
+		return err
+	}
+	if weight.Target() != after {
+		if err := set(w.tree, id.Path, plan.Weight, weight.Target()); err != nil {
+			return err
+		}
+	}
+	return w.journal.Done(id, plan.Weight)
+}
+
+// divided says whether a burst is one of those that the journal knows, divided by a write of cpu.max. Below a
+// microsecond it would be 0, which anybody may have written.
+func (w *Writer) divided(e journal.Entry, held plan.Value) bool {
+	if e.Knob != plan.Burst || w.tree.Version() != cgroup.V2 || held == plan.Time(0) {
+		return false
+	}
+	for _, v := range []plan.Value{e.Original, e.Prev, e.Last} {
+		if d, err := v.Time(); err == nil && held == plan.Time((d/1000).Truncate(time.Microsecond)) {
+			return true
+		}
+	}
+	return false
+}

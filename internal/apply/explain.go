@@ -1,0 +1,113 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+)
+
+// minQuota is the least quota and period of the kernel (kernel/sched/core.c, min_cfs_quota_period).
+const minQuota = time.Millisecond
+
+// explain adds to what the kernel said why it probably said so, from what stands in the files now.
+func (w *Writer) explain(c plan.Change, err error) error {
+	if why := w.why(c, err); why != "" {
+		return fmt.Errorf("%w: %s", err, why)
+	}
+	return err
+}
+
+func (w *Writer) why(c plan.Change, err error) string {
+	switch {
+	case errors.Is(err, errNoFile):
+		return noFile(c.Knob)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
+		return "control groups cannot be written here: run as root, and in a container mount them writable"
+	case !errors.Is(err, syscall.EINVAL):
+		return ""
+	}
+	switch c.Knob {
+	case plan.Quota:
+		return w.whyQuota(c)
+	case plan.Burst:
+		return w.whyBurst(c)
+	case plan.Weight:
+		if idle, err := w.tree.Idle(c.Cgroup.Path); err == nil && idle {
+			return "cpu.idle is set, which locks the weight"
+		}
+	}
+	return ""
+}
+
+func noFile(knob plan.Knob) string {
+	switch knob {
+	case plan.Burst:
+		return "this kernel cannot burst (Linux 5.14 can)"
+	case plan.Idle:
+		return "this kernel has no cpu.idle (Linux 5.15 has)"
+	case plan.CPUs:
+		return "the cpuset controller is not enabled for it"
+	}
+	return "the cpu controller is not enabled for it"
+}
+
+func (w *Writer) whyBurst(c plan.Change) string {
+	b, err := w.tree.Bandwidth(c.Cgroup.Path)
+	burst, _ := c.To.Time()
+	if err == nil && burst > b.Quota {
+		return fmt.Sprintf("burst %s above quota %s", c.To, plan.Time(b.Quota))
+	}
+	return ""
+}
+
+func (w *Writer) whyQuota(c plan.Change) string {
+	b, err := w.tree.Bandwidth(c.Cgroup.Path)
+	if err != nil {
+		return ""
+	}
+	b.Quota, _ = c.To.Time()
+	switch {
+	case b.Quota < minQuota:
+		return fmt.Sprintf("quota %s below the least, %s", c.To, plan.Time(minQuota))
+	case b.Limited() && b.Burst > b.Quota:
+		return fmt.Sprintf("burst %s above quota %s", plan.Time(b.Burst), c.To)
+	case w.tree.Version() == cgroup.V1:
+		return w.whyHierarchy(c.Cgroup.Path, b)
+	}
+	return ""
+}
+
+// whyHierarchy finds the relative that a quota is in conflict with. On v1 a group's quota may not be above its
+// nearest limited ancestor's, as a share of the period (kernel/sched/core.c, tg_cfs_schedulable_down).
+func (w *Writer) whyHierarchy(group string, want cpu.Bandwidth) string {
+	if !want.Limited() {
+		return ""
+	}
+	for parent := path.Dir(group); parent != "/" && parent != "."; parent = path.Dir(parent) {
+		b, err := w.tree.Bandwidth(parent)
+		if err != nil || !b.Limited() {
+			continue
+		}
+		if want.CPUs() > b.CPUs() {
+			return fmt.Sprintf("above the quota of the parent %s, %s each %s", parent, b.Quota, b.Period)
+		}
+		break
+	}
+	children, err := w.tree.Children(group)
+	if err != nil {
+		return ""
+	}
+	for _, child := range children {
+		b, err := w.tree.Bandwidth(child)
+		if err == nil && b.Limited() && b.CPUs() > want.CPUs() {
+			return fmt.Sprintf("below the quota of the child %s, %s each %s", child, b.Quota, b.Period)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package apply
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+)
+
+// Read spells what stands in a knob of a group.
+func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
+	switch knob {
+	case plan.Quota:
+		b, err := tree.Bandwidth(group)
+		return plan.Time(b.Quota), err
+	case plan.Burst:
+		burst, err := tree.Burst(group)
+		return plan.Time(burst), err
+	case plan.Weight:
+		weight, err := tree.Weight(group)
+		return plan.Number(weight), err
+	case plan.Idle:
+		idle, err := tree.Idle(group)
+		return flag(idle), err
+	case plan.CPUs:
+		set, err := tree.CPUs(group)
+		return plan.Value(set.String()), err
+	}
+	return "", fmt.Errorf("unknown knob %q", knob)
+}
+
+func flag(set bool) plan.Value {
+	if set {
+		return "1"
+	}
+	return "0"
+}
+
+// set writes a value, in its canonical spelling, to a knob of a group.
+func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
+	switch knob {
+	case plan.Quota, plan.Burst:
+		d, err := v.Time()
+		if err != nil {
+			return err
+		}
+		if knob == plan.Quota {
+			return tree.SetQuota(group, d)
+		}
+		return tree.SetBurst(group, d)
+	case plan.Weight:
+		n, err := v.Number()
+		if err != nil {
+			return err
+		}
+		return tree.SetWeight(group, n)
+	case plan.Idle:
+		return tree.SetIdle(group, v == "1")
+	case plan.CPUs:
+		cpus, err := cpu.ParseSet(string(v))
+		if err != nil {
+			return err
+		}
+		return tree.SetCPUs(group, cpus)
+	}
+	return fmt.Errorf("unknown knob %q", knob)
+}
+
+// canonical is the one spelling of a value that a kernel can hold: times in whole microseconds. Values can be
+// compared only so.
+func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
+	switch knob {
+	case plan.Quota, plan.Burst:
+		d, err := v.Time()
+		switch {
+		case err != nil:
+			return "", err
+		case d < 0:
+			return "", fmt.Errorf("%s %s is negative", knob, v)
+		case d == cpu.Unlimited && knob == plan.Burst:
+			return "", fmt.Errorf("a burst cannot be %s", v)
+		case d == cpu.Unlimited:
+			return plan.Time(d), nil
+		}
+		return plan.Time(d.Truncate(time.Microsecond)), nil
+	case plan.Idle:
+		if v != "0" && v != "1" {
+			return "", fmt.Errorf("idle is 0 or 1, not %q", string(v))
+		}
+		return v, nil
+	case plan.Weight:
+		n, err := v.Number()
+		return plan.Number(n), err
+	case plan.CPUs:
+		cpus, err := cpu.ParseSet(string(v))
+		return plan.Value(cpus.String()), err
+	}
+	return "", fmt.Errorf("unknown knob %q", knob)
+}
+
+// order compares two values of a knob; ok is false for knobs whose values have no order.
+func order(knob plan.Knob, a, b plan.Value) (sign int, ok bool) {
+	var x, y int64
+	var errX, errY error
+	switch knob {
+	case plan.Quota, plan.Burst:
+		var dx, dy time.Duration
+		dx, errX = a.Time()
+		dy, errY = b.Time()
+		x, y = int64(dx), int64(dy)
+	case plan.Weight, plan.Idle:
+		x, errX = a.Number()
+		y, errY = b.Number()
+	default:
+		return 0, false
+	}
+	switch {
+	case errX != nil || errY != nil:
+		return 0, false
+	case x < y:
+		return -1, true
+	case x > y:
+		return 1, true
+	}
+	return 0, true
+}
+
+// within says whether v lies in [lo, hi]. A knob without order has no range, and everything is within.
+func within(knob plan.Knob, v, lo, hi plan.Value) bool {
+	below, ok1 := order(knob, v, lo)
+	above, ok2 := order(knob, v, hi)
+	return !ok1 && !ok2 || ok1 && ok2 && below >= 0 && above <= 0
+}
+
+// onTheWay says whether held lies behind from and not beyond to: there stops a kernel that clamps.
+func onTheWay(knob plan.Knob, from, held, to plan.Value) bool {
+	dir, ok := order(knob, to, from)
+	moved, _ := order(knob, held, from)
+	left, _ := order(knob, to, held)
+	return ok && dir != 0 && moved == dir && left == dir
+}

@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
+type Lock struct{ dir *os.File }
+
+// LockedError says who holds the lock.
+type LockedError struct {
+	Root string
+	PID  int // 0 when not known: the holder may be in another PID namespace
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("another plimsoll already runs on %s", e.Root)
+	}
+	return fmt.Sprintf("another plimsoll already runs on %s: process %d", e.Root, e.PID)
+}
+
+// Hint says what a person can do.
+func (e *LockedError) Hint() string {
+	if e.PID == 0 {
+		return "stop it first; `grep FLOCK /proc/locks` on the host names its process"
+	}
+	return fmt.Sprintf("ask it with `plimsoll status`, or stop it first: kill -TERM %d", e.PID)
+}
+
+// TakeLock locks the root directory of the hierarchy that carries the cpu controller itself: the state directory can
+// differ between two agents, the inode of the hierarchy cannot.
+func TakeLock(cgroupRoot string) (*Lock, error) {
+	dir, err := os.Open(cgroupRoot)
+	if err != nil {
+		return nil, fmt.Errorf("lock the cgroup root: %w", err)
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return &Lock{dir}, nil
+	}
+	defer dir.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &LockedError{Root: cgroupRoot, PID: holder(dir)}
+	}
+	return nil, fmt.Errorf("lock the cgroup root %s: %w", cgroupRoot, err)
+}
+
+// Release lets another process take the lock.
+func (l *Lock) Release() error { return l.dir.Close() }
+
+// holder looks up who has locked a file; 0 when it cannot be told.
+func holder(f *os.File) int {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0
+	}
+	data, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	return parseLocks(data, fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino))
+}
+
+// parseLocks finds the process that has a flock on a file in /proc/locks (fs/locks.c, lock_get_status):
+// "1: FLOCK  ADVISORY  WRITE 1234 00:1b:42 0 EOF". A waiting one has "->" for its second word.
+func parseLocks(data []byte, file string) int {
+	for line := range bytes.Lines(data) {
+		f := strings.Fields(string(line))
+		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}

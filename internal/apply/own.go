@@ -1,0 +1,14 @@
+package apply
+
+import (
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Rebase books the limit that an owner declared while a value of ours stands: a restore goes there.
+func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) error {
+	return w.journal.SetBaseline(id, knob, declared)
+}
+
+// Forget books that what stands in a file is not ours: its owner resized it, or another program wrote it.
+func (w *Writer) Forget(id workload.ID, knob plan.Knob) error { return w.journal.Done(id, knob) }

@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Restore puts back what we overwrote, for the entries of the journal that the filter lets pass (nil: all). A value
+// of ours gives way to the declared limit where that is known, else to the original; what somebody else has written
+// since stays. With toSpec a foreign value gives way too, where the declared limit is known. After it the journal
+// knows only what was refused: to restore again changes nothing.
+func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var weights, others []journal.Entry
+	for _, e := range w.journal.Entries() {
+		switch {
+		case filter != nil && !filter(e):
+		case e.Knob == plan.Weight: // after idle, which locks it
+			weights = append(weights, e)
+		default:
+			others = append(others, e)
+		}
+	}
+	results := w.restore(others, toSpec)
+	return append(results, w.restore(weights, toSpec)...)
+}
+
+func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
+	var results []plan.Result
+	var changes []plan.Change
+	for _, e := range entries {
+		c, r, write := w.examine(e, toSpec)
+		switch {
+		case write:
+			changes = append(changes, c)
+		case !e.Written() && (r.Outcome == plan.Skipped && r.Err == "" || r.Outcome == plan.Gone):
+			// A mere claim: nothing ever happened that there would be a word to say of.
+		default:
+			results = append(results, r)
+		}
+	}
+	plan.Order(changes)
+	return append(results, w.persist(changes)...)
+}
+
+// persist carries out changes, and tries again those that were refused as long as others were not: one foreign
+// value in a hierarchy can make any order wrong.
+func (w *Writer) persist(changes []plan.Change) []plan.Result {
+	var results []plan.Result
+	for {
+		var refused []plan.Result
+		var again []plan.Change
+		for _, c := range changes {
+			r := w.one(c)
+			if r.Outcome == plan.Refused {
+				refused, again = append(refused, r), append(again, c)
+				continue
+			}
+			results = append(results, r)
+		}
+		if len(again) == 0 || len(again) == len(changes) {
+			return append(results, refused...)
+		}
+		changes = again
+	}
+}
+
+// examine finds out what an entry needs: a write, or only a word.
+func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Result, write bool) {
+	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: e.Target(), Restore: true, Why: "restore the original value"}
+	if e.Baseline != "" {
+		c.Why = "restore the declared limit"
+	}
+	if _, idle := w.journal.Entry(e.ID, plan.Idle); idle && e.Knob == plan.Weight {
+		return c, w.result(c, plan.Refused, "", errors.New("the group is still idle, which locks the weight")), false
+	}
+	held, err := w.look(e.ID, e.Knob)
+	c.From = held
+	switch {
+	case isGone(err), errors.Is(err, errNoFile):
+		return c, w.ended(c, plan.Gone, "", err), false
+	case err != nil:
+		return c, w.result(c, plan.Refused, "", w.explain(c, err)), false
+	case held == c.To:
+		return c, w.ended(c, plan.Skipped, held, nil), false
+	case e.Ours(held), w.divided(e, held), toSpec && e.Baseline != "":
+		return c, plan.Result{}, true
+	case held == e.Original:
+		return c, w.ended(c, plan.Skipped, held, nil), false
+	}
+	err = fmt.Errorf("another program changed it to %s; left alone", held)
+	return c, w.ended(c, plan.Trampled, held, err), false
+}
+
+// RestoreTo repairs a knob that deviates from its declared limit though the journal may not know it: an agent that
+// is not ours may have died with its value in the file. Where several are repaired, the caller keeps plan.Order.
+func (w *Writer) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := plan.Change{Cgroup: id, Knob: knob, From: value, To: value, Why: why, Restore: true}
+	held, err := w.look(id, knob)
+	if err == nil {
+		c.From = held
+		c, err = normal(c)
+	}
+	_, claimed := w.journal.Entry(id, knob)
+	if err != nil || claimed || c.From == c.To {
+		return w.one(c) // which finds the same, and has the words for it
+	}
+	err = w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: c.From, Baseline: c.To, Min: c.Min, Max: c.Max})
+	if err != nil {
+		return w.result(c, plan.Refused, held, err)
+	}
+	return w.one(c)
+}

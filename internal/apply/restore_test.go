@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+)
+
+func loadDisk(n *node) ([]journal.Entry, error) {
+	s, err := journal.LoadDisk(n.disk)
+	return s.Entries, err
+}
+
+func TestForeignIsLeftAlone(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		n.do(n.change("/pod", plan.Quota, "200ms"), plan.Applied)
+		n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+		n.do(n.change("/pod/b", plan.Quota, "90ms"), plan.Applied)
+		n.foreign("/pod/a", plan.Quota, "77ms")
+		r := n.w.Restore(nil, false)
+		n.wantOutcomes(r, "/pod/a quota trampled 77ms", "/pod/b quota applied 50ms", "/pod quota applied 100ms")
+		if want := "another program changed it to 77ms; left alone"; r[0].Err != want {
+			t.Errorf("error %q", r[0].Err)
+		}
+		n.wantIdempotent()
+	})
+}
+
+func TestRestoreGone(t *testing.T) {
+	n := newNode(t, v2)
+	for _, g := range []string{"/pod/a", "/pod/b"} {
+		n.do(n.change(g, plan.Quota, "80ms"), plan.Applied)
+	}
+	n.k.RemoveGroup("/pod/a")
+	n.k.RemoveGroup("/pod/b")
+	n.k.AddGroup("/pod/b")
+	n.foreign("/pod/b", plan.Quota, "80ms") // the same value in another group
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota gone ", "/pod/b quota gone ")
+	if n.held("/pod/b", plan.Quota) != "80ms" {
+		t.Error("the new group was written")
+	}
+	n.wantIdempotent()
+}
+
+func TestBaselineIsTheTarget(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.must(n.j.SetBaseline(n.id("/pod/a"), plan.Quota, "60ms"))
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 60ms")
+	n.wantIdempotent()
+}
+
+// TestResizeToOurValueStays is ABA: the owner declares the very value that we had written.
+func TestResizeToOurValueStays(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.foreign("/pod/a", plan.Quota, "80ms")
+	n.must(n.j.SetBaseline(n.id("/pod/a"), plan.Quota, "80ms"))
+	before := n.ours()
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota skipped 80ms")
+	if n.ours() != before {
+		t.Error("it was written")
+	}
+	n.wantIdempotent()
+}
+
+// TestOnlyOursGoesToBaseline: a deviation that we found and did not make is repaired on demand only.
+func TestOnlyOursGoesToBaseline(t *testing.T) {
+	for _, toSpec := range []bool{false, true} {
+		n := newNode(t, v2)
+		n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+		n.must(n.j.SetBaseline(n.id("/pod/a"), plan.Quota, "60ms"))
+		n.foreign("/pod/a", plan.Quota, "150ms")
+		want := "/pod/a quota trampled 150ms"
+		if toSpec {
+			want = "/pod/a quota applied 60ms"
+		}
+		n.wantOutcomes(n.w.Restore(nil, toSpec), want)
+		n.wantIdempotent()
+	}
+}
+
+// TestClaimWithoutWrite: a crash came after the claim, or after the intent.
+func TestClaimWithoutWrite(t *testing.T) {
+	for _, intend := range []bool{false, true} {
+		n := newNode(t, v2)
+		before := n.files()
+		n.must(n.j.Claim(journal.Entry{ID: n.id("/pod/a"), Knob: plan.Quota, Original: "50ms", Baseline: "60ms"}))
+		if intend {
+			n.must(n.j.Intend(n.id("/pod/a"), plan.Quota, "90ms"))
+		}
+		var want []string // of a mere claim there is nothing to say
+		if intend {
+			want = []string{"/pod/a quota skipped 50ms"}
+		}
+		n.wantOutcomes(n.w.Restore(nil, false), want...)
+		n.wantFiles("nothing of ours stood there", before)
+		n.wantIdempotent()
+	}
+}
+
+func TestFilter(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.do(n.change("/free", plan.Quota, "80ms"), plan.Applied)
+	onlyA := func(e journal.Entry) bool { return e.Path == "/pod/a" }
+	n.wantOutcomes(n.w.Restore(onlyA, false), "/pod/a quota applied 50ms")
+	n.wantOutcomes(n.w.Restore(nil, false), "/free quota applied max")
+}
+
+// TestRefusedIsTriedAgain: once after the others, and then by the next restore.
+func TestRefusedIsTriedAgain(t *testing.T) {
+	n := newNode(t, v2)
+	before := n.files()
+	for _, g := range []string{"/pod", "/pod/a", "/pod/b"} {
+		n.do(n.change(g, plan.Quota, "150ms"), plan.Applied)
+	}
+	fail := 1
+	n.k.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && strings.HasPrefix(name, "pod/a/") && fail > 0 {
+			fail--
+			return syscall.EBUSY
+		}
+		return nil
+	}
+	n.wantOutcomes(n.w.Restore(nil, false),
+		"/pod/b quota applied 50ms", "/pod quota applied 100ms", "/pod/a quota applied 50ms")
+	n.wantFiles("tried again", before)
+
+	n.do(n.change("/pod/a", plan.Quota, "150ms"), plan.Applied)
+	fail = 2
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota refused 150ms")
+	fail = 0
+	n.start()
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 50ms")
+	n.wantFiles("the next restore", before)
+	n.wantIdempotent()
+}
+
+func TestRestoreTo(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		id := n.id("/pod/a")
+		if r := n.w.RestoreTo(id, plan.Quota, "30000us", "declared"); r.Outcome != plan.Applied || r.InForce != "30ms" ||
+			r.Change.Why != "declared" {
+			t.Errorf("%+v", r)
+		}
+		if r := n.w.RestoreTo(id, plan.Quota, "30ms", "declared"); r.Outcome != plan.Skipped {
+			t.Errorf("again: %+v", r)
+		}
+		if r := n.w.RestoreTo(id, plan.Burst, "31ms", "declared"); r.Outcome != plan.Refused {
+			t.Errorf("burst above quota: %+v", r)
+		}
+		if r := n.w.RestoreTo(id, plan.Quota, "lots", "declared"); r.Outcome != plan.Refused {
+			t.Errorf("no time: %+v", r)
+		}
+		n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+		if r := n.w.RestoreTo(id, plan.Quota, "40ms", "declared"); r.Outcome != plan.Applied {
+			t.Errorf("of our own value: %+v", r)
+		}
+		n.w.Restore(nil, false) // the burst that was refused
+		n.wantIdempotent()
+		n.k.RemoveGroup("/pod/a")
+		if r := n.w.RestoreTo(id, plan.Quota, "30ms", "declared"); r.Outcome != plan.Gone {
+			t.Errorf("gone: %+v", r)
+		}
+	})
+}
