@@ -57,7 +57,7 @@ TimeoutStartSec=infinity
 U
 cat >vm-main <<'M'
 #!/bin/sh
-# Runs /p/main.sh, says its exit code on the console and powers off, as test/vm/init does.
+# Runs /p/main.sh, says its exit code on the console and powers off, as the busybox guest does.
 ip link set lo up 2>/dev/null
 seconds=$(sed -n 's/.*plimsoll.seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 echo "up after $(cut -d' ' -f1 /proc/uptime) s: $(uname -r), $(systemctl --version | head -1)"

@@ -21,7 +21,7 @@ for package in $packages; do
   CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/p/$name.test" "$package"
   grep -ho '^func Test[A-Za-z0-9_]*' "$package"/*_kernel_test.go | cut -c6- | paste -sd'|' | sed 's/.*/^(&)$/' >"$work/p/$name.run"
 done
-cp "$vm/cell.sh" "$vm/e2e.sh" "$work/p/"
+cp "$vm/guest/e2e.sh" "$vm/guest/lib.sh" "$work/p/"
 cp "$binary" "$work/p/plimsoll"
 
 series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
@@ -30,7 +30,7 @@ failed=0
 printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
 for cell in $cells; do
   begin=$SECONDS result=0
-  "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
+  "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/guest/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
   wait $! || result=$?
   passed=$(grep -c '^ok ' "$work/out" || true)
   case $result in 0) word=ok ;; 125) word=NOBOOT failed=1 ;; *) word=FAIL failed=1 ;; esac

@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/bin" "$work/root/p"
 cp /bin/busybox "$work/root/bin/"
-cp "$vm/init" "$work/root/init"
+cp "$vm/guest/init" "$work/root/init"
 [ $# -eq 0 ] || cp -a "$@" "$work/root/p/"
 cp "$script" "$work/root/p/main.sh"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >"$work/initrd" # not compressed: the emulated CPU is slower than the copy

@@ -1,16 +1,18 @@
 #!/bin/bash
-# run-systemd.sh [KERNEL [SCRIPT [FILE...]]]: runs SCRIPT (default systemd.sh with bin/plimsoll and the unit file) as root in a
+# systemd.sh [KERNEL [SCRIPT [FILE...]]]: runs SCRIPT (default guest/systemd.sh with bin/plimsoll and the unit file) as root in a
 # virtual machine whose PID 1 is systemd, on cgroup v2, and exits with its exit code. KERNEL is a series of kernels.sh
 # (default 6.12) or a vmlinux file. Environment: see boot.sh; PLIMSOLL_BIN. The console of a failed run is kept.
 set -eu
 . "$(dirname "$0")/env.sh"
-series=${1:-6.12} script=${2:-$vm/systemd.sh}
+series=${1:-6.12} script=${2:-$vm/guest/systemd.sh}
 if [ $# -gt 2 ]; then
   shift 2
 else
   binary=${PLIMSOLL_BIN:-$repo/bin/plimsoll}
-  [ -x "$binary" ] || { echo "run-systemd.sh: $binary is not there; hint: make build" >&2; exit 2; }
-  set -- "$binary" "$repo/deploy/systemd/plimsoll.service"
+  [ -x "$binary" ] || { echo "systemd.sh: $binary is not there; hint: make build" >&2; exit 2; }
+  set -- "$binary" "$vm/guest/lib.sh"
+  unit=$repo/deploy/systemd/plimsoll.service
+  [ ! -e "$unit" ] || set -- "$@" "$unit"
 fi
 kernel=$(kernel_file "$series")
 "$vm/image.sh"
@@ -24,4 +26,4 @@ cp "$cache/systemd/root.cpio" "$work/initrd"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >>"$work/initrd" # the kernel unpacks one archive after the other
 
 export MEM=${MEM:-1536}
-boot "$(basename "$series")-$(basename "$script")" "$kernel" "$work/initrd" systemd.show_status=0
+boot "$(basename "$series")-systemd-$(basename "$script")" "$kernel" "$work/initrd" systemd.show_status=0

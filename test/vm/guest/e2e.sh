@@ -1,0 +1,100 @@
+#!/bin/sh
+# e2e.sh: the shipped binary against this kernel, in a guest of run.sh. Needs ./plimsoll beside it and CGROUP_VERSION.
+# It checks what is written and what is restored, not how fast: the emulated CPU is no measure of time.
+cd "$(dirname "$0")" || exit 1
+limit=20000 period=100000 # microseconds
+root=/sys/fs/cgroup
+[ "$CGROUP_VERSION" = v1 ] && hierarchies="$root/cpu $root/cpuacct" || hierarchies=$root
+top=${hierarchies%% *}/lab
+group=$top/a
+. ./lib.sh
+
+set_quota() { if [ "$CGROUP_VERSION" = v1 ]; then echo "$1" >"$group/cpu.cfs_quota_us"; else echo "$1 $period" >"$group/cpu.max"; fi; }
+
+# make_group QUOTA: /lab/a with a limit and a process that wants a whole CPU.
+make_group() {
+  for h in $hierarchies; do
+    mkdir -p "$h/lab"
+    [ "$CGROUP_VERSION" = v1 ] || echo '+cpu +cpuset' >"$h/lab/cgroup.subtree_control"
+    mkdir "$h/lab/a"
+  done
+  set_quota "$1"
+  sh -c 'while :; do :; done' &
+  spinner=$!
+  for h in $hierarchies; do echo $spinner >"$h/lab/a/cgroup.procs"; done
+}
+
+remove_group() {
+  kill -9 $spinner
+  wait $spinner 2>/dev/null
+  for h in $hierarchies; do within 5 rmdir "$h/lab/a" 2>/dev/null; done
+}
+
+# raise: an agent with policy auto has set what this kernel has.
+raise() {
+  start --policy auto --include '/lab/*'
+  raised 30 $limit
+}
+
+doctor() {
+  ./plimsoll doctor >/tmp/out 2>&1 || fail "$(cat /tmp/out)" || return 1
+  grep -qi "cgroup.*$CGROUP_VERSION" /tmp/out || fail "doctor does not name cgroup $CGROUP_VERSION: $(cat /tmp/out)" || return 1
+  ./plimsoll doctor --json >/tmp/out 2>&1 || fail "$(cat /tmp/out)"
+}
+
+plan_writes_nothing() {
+  ./plimsoll plan --policy auto --include '/lab/*' >/tmp/out 2>&1 || fail "$(cat /tmp/out)" || return 1
+  grep -q /lab/a /tmp/out || fail "plan does not name /lab/a: $(cat /tmp/out)" || return 1
+  same "after plan"
+}
+
+kill_then_restore() {
+  raise && stop KILL || return 1
+  ! same "" >/dev/null || fail "nothing was left behind: the scenario proves nothing" || return 1
+  ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
+  same "after restore" || return 1
+  ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "a second restore failed" || return 1
+  same "after a second restore"
+}
+
+kill_then_start() {
+  raise && stop KILL || return 1
+  start --policy none --include '/lab/*'
+  within 20 same "" >/dev/null || { same "after a new start"; return 1; }
+  stop TERM && same "at the end"
+}
+
+sigterm_restores() { raise && stop TERM && same "after SIGTERM"; }
+
+none_is_passive() {
+  start --policy none --include '/lab/*'
+  sleep 3
+  same "under policy none" && stop TERM && same "after policy none"
+}
+
+foreign_write_stays() {
+  raise || return 1
+  set_quota 35000
+  sleep 3
+  quota_is 35000 || fail "a foreign 35000 became $(quota)" || return 1
+  stop TERM || return 1
+  quota_is 35000 || fail "at stop a foreign 35000 became $(quota)" || return 1
+  burst_clear || fail "at stop the burst stays $(burst)"
+}
+
+recreated_group_is_another() {
+  raise && stop KILL || return 1
+  remove_group
+  make_group 30000
+  files >/tmp/before
+  ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
+  same "after restore beside a recreated group"
+}
+
+setup() { make_group $limit; }
+teardown() { remove_group; }
+for name in doctor plan_writes_nothing kill_then_restore kill_then_start sigterm_restores none_is_passive foreign_write_stays \
+  recreated_group_is_another; do
+  scenario $name
+done
+exit $failed

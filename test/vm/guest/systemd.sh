@@ -1,0 +1,120 @@
+#!/bin/sh
+# systemd.sh: the shipped binary beside a real systemd, in a guest of ../systemd.sh. A service with CPUQuota=20% is
+# watched by an agent while systemd writes the same files: daemon-reload, set-property, and the shipped unit file.
+cd "$(dirname "$0")" || exit 1
+slice=/system.slice/burner.service
+group=/sys/fs/cgroup$slice
+CGROUP_VERSION=v2
+. ./lib.sh
+
+# raise: an agent with policy auto has set burst and quota.
+raise() {
+  start --policy auto --include $slice
+  raised 60 20000
+}
+
+# set_property VALUE: systemd's answer and what it did, for the record: its exit code is 0 when the kernel refused.
+set_property() {
+  systemctl set-property burner.service "CPUQuota=$1" || return 1
+  echo "  set-property CPUQuota=$1: cpu.max '$(cat $group/cpu.max)', burst $(burst); $(journalctl -b -u burner.service -o cat --no-pager -g 'Failed to set' -n 1 2>/dev/null | tail -1)"
+}
+
+# A daemon-reload writes the declared value over ours. That is the owner's reset, not a stranger's write: the agent raises it
+# again. First with the agent stopped, so that the reset is sure to be seen; then as it comes.
+reload_is_met() {
+  raise || return 1
+  kill -STOP $agent
+  systemctl daemon-reload
+  quota_is 20000 || fail "systemd did not reset the quota: $(quota)" || return 1
+  kill -CONT $agent
+  within 90 quota_above 20000 || fail "the quota stays at $(quota) after a daemon-reload" || return 1
+  systemctl daemon-reload
+  sleep 1
+  systemctl daemon-reload
+  within 90 quota_above 20000 || fail "the quota stays at $(quota) after three daemon-reloads" || return 1
+  ./plimsoll status >/tmp/out 2>&1
+  ! grep -i -e foreign -e trampled /tmp/out || fail "the reset is taken for a foreign write" || return 1
+  stop TERM && same "after the end"
+}
+
+# A larger limit is accepted by the kernel while our burst stands: it is the new limit, and what is restored.
+larger_limit_is_adopted() {
+  raise || return 1
+  set_property 40% || return 1
+  within 90 quota_above 40000 || fail "the quota is not raised above the new limit: $(quota)" || return 1
+  stop TERM || return 1
+  quota_is 40000 || fail "at the end the quota is $(quota), not the new limit 40000" || return 1
+  burst_clear || fail "at the end the burst is $(burst)"
+}
+
+# A limit below our burst is refused by the kernel (EINVAL), and systemd only logs that. After a release it works.
+smaller_limit_after_release() {
+  raise || return 1
+  set_property 10% || return 1
+  quota_is 10000 && echo "  the kernel took the smaller limit beside our burst"
+  ./plimsoll release $slice --for 30s || fail "release failed" || return 1
+  set_property 10% || return 1
+  within 10 quota_is 10000 || fail "after a release the quota is $(quota), not 10000" || return 1
+  sleep 3
+  quota_is 10000 || fail "released for 30 s, but the quota is $(quota) after 3 s" || return 1
+  stop TERM || return 1
+  quota_is 10000 || fail "at the end the quota is $(quota), not the new limit 10000" || return 1
+  burst_clear || fail "at the end the burst is $(burst)"
+}
+
+# A restart of the service makes another cgroup of the same name, with a limit of its own: nothing of ours is in it at the end.
+restarted_service() {
+  raise || return 1
+  systemctl restart burner.service
+  raised 60 20000 || fail "the restarted service is not looked after" || return 1
+  stop TERM && quota_is 20000 || fail "at the end the quota is $(quota)" || return 1
+  burst_clear || fail "at the end the burst is $(burst)"
+}
+
+# The shipped unit file: it is correct, starts, and puts everything back on stop and after kill -9 (ExecStopPost).
+unit_file() {
+  systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
+  raised 60 20000 || return 1
+  systemctl stop plimsoll.service
+  same "after systemctl stop" || return 1
+  systemctl start plimsoll.service || fail "plimsoll.service does not start again" || return 1
+  raised 60 20000 || return 1
+  systemctl kill -s KILL plimsoll.service
+  within 30 same "" >/dev/null || same "after kill -9 and ExecStopPost"
+}
+
+install_unit() {
+  program=$(sed -n 's/^ExecStart=[-+!@:]*\([^ ]*\).*/\1/p' plimsoll.service)
+  install -D plimsoll "$program"
+  install -D -m 644 plimsoll.service /etc/systemd/system/plimsoll.service
+  mkdir -p /etc/plimsoll
+  printf 'strategy: {policy: none}\noverrides:\n- {cgroup: "%s", policy: auto}\n' $slice >/etc/plimsoll/config.yaml
+  mkdir -p /run/systemd/system/plimsoll.service.d # no restart: the state after ExecStopPost is looked at
+  printf '[Service]\nRestart=no\n' >/run/systemd/system/plimsoll.service.d/test.conf
+  systemctl daemon-reload
+  systemd-analyze verify /etc/systemd/system/plimsoll.service >/tmp/out 2>&1 && [ ! -s /tmp/out ] || fail "systemd-analyze verify: $(cat /tmp/out)"
+}
+
+setup() {
+  systemctl revert burner.service 2>/dev/null
+  systemctl daemon-reload
+  systemctl restart burner.service
+  within 10 quota_is 20000 || fail "burner.service has no limit of 20000: $(quota)"
+}
+
+teardown() {
+  [ $result = ok ] || [ ! -e /etc/systemd/system/plimsoll.service ] ||
+    journalctl -b -u plimsoll.service -o cat --no-pager -n 30 | sed 's/^/  unit: /'
+  systemctl stop plimsoll.service 2>/dev/null
+}
+
+cat >/etc/systemd/system/burner.service <<'U'
+[Service]
+ExecStart=/bin/sh -c 'while :; do :; done'
+CPUQuota=20%
+U
+systemctl daemon-reload
+names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service"
+[ ! -e plimsoll.service ] || names="$names install_unit unit_file"
+for name in $names; do scenario "$name"; done
+exit $failed
