@@ -1,0 +1,152 @@
+package cgroupfs
+
+import (
+	"path"
+	"sort"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/workload"
+)
+
+// Resolver answers what the configuration says about a group.
+type Resolver interface {
+	Resolve(path string) config.Effective
+}
+
+// node is a group of the tree.
+type node struct {
+	workload.ID
+	place     Place
+	effective config.Effective
+	children  map[string]*node // by path; nil below a container
+	watched   bool
+	facts     facts
+	look      look
+}
+
+// wanted says whether the group is looked after: what an engine made always, anything else where the configuration
+// names it.
+func (n *node) wanted() bool {
+	switch n.place.Kind {
+	case Container, Pod:
+		return true
+	case Unit, Plain:
+		return n.effective.Matched && n.Path != "/"
+	}
+	return false
+}
+
+func (n *node) sorted() []*node {
+	list := make([]*node, 0, len(n.children))
+	for _, c := range n.children {
+		list = append(list, c)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
+	return list
+}
+
+// group is a pod as nodes. Without a pod of its own, a container stands in a group whose pod is nil.
+type group struct {
+	pod        *node
+	containers []*node
+}
+
+func (g group) path() string {
+	if g.pod != nil {
+		return g.pod.Path
+	}
+	return g.containers[0].Path
+}
+
+// choose finds what is looked after below a node, sorted by path. A wanted group that holds wanted groups is the pod
+// of those that have none nearer to them; the one that holds only pods is no pod.
+func choose(root *node) []group {
+	groups, free := gather(root)
+	for _, c := range free {
+		groups = append(groups, group{containers: []*node{c}})
+	}
+	sort.Slice(groups, func(i, j int) bool { return groups[i].path() < groups[j].path() })
+	return groups
+}
+
+// gather returns the pods at and below a node, and the containers there that have none yet.
+func gather(n *node) (pods []group, free []*node) {
+	for _, c := range n.sorted() {
+		p, f := gather(c)
+		pods, free = append(pods, p...), append(free, f...)
+	}
+	switch {
+	case !n.wanted():
+	case n.place.Kind == Container || n.place.Kind != Pod && len(pods)+len(free) == 0:
+		free = append(free, n)
+	case len(free) > 0:
+		pods, free = append(pods, group{n, free}), nil
+	}
+	return pods, free
+}
+
+// workloads makes the values of the chosen nodes.
+func workloads(groups []group) []workload.Pod {
+	pods := make([]workload.Pod, 0, len(groups))
+	for _, g := range groups {
+		var p workload.Pod
+		if g.pod != nil {
+			p = workload.Pod{ID: g.pod.ID, Name: g.podName(), Request: g.pod.effective.Request, Declared: g.pod.facts.declared}
+		}
+		for _, c := range g.containers {
+			p.Containers = append(p.Containers, c.container())
+		}
+		pods = append(pods, p)
+	}
+	return pods
+}
+
+func (g group) podName() string {
+	for _, c := range g.containers {
+		if c.facts.pod != "" {
+			return c.facts.pod
+		}
+	}
+	if g.pod.place.Kind == Pod {
+		return "pod " + short(g.pod.place.ID)
+	}
+	return g.pod.ownName()
+}
+
+func (n *node) container() workload.Container {
+	c := workload.Container{ID: n.ID, Name: n.facts.name, Runtime: n.place.Runtime, Class: n.effective.Class,
+		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy}
+	if n.facts.runtime != "" {
+		c.Runtime = n.facts.runtime
+	}
+	if c.Name == "" {
+		c.Name = n.ownName()
+	}
+	return c
+}
+
+// ownName is what a group is called where no engine has a name for it.
+func (n *node) ownName() string {
+	switch n.place.Kind {
+	case Container:
+		return short(n.place.ID)
+	case Unit:
+		return path.Base(n.Path)
+	}
+	return n.Path
+}
+
+// short is the id as the engines print it. A UID (36 characters) is kept.
+func short(id string) string {
+	if isID(id) {
+		return id[:12]
+	}
+	return id
+}
+
+func (g group) nodes() []*node {
+	if g.pod == nil {
+		return g.containers
+	}
+	return append([]*node{g.pod}, g.containers...)
+}

@@ -1,0 +1,393 @@
+package cgroupfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/workload"
+)
+
+const (
+	// defaultEvery is how often the whole tree is walked although inotify keeps up with it.
+	defaultEvery = 10 * time.Second
+	// blindEvery is how often it is walked where inotify cannot.
+	blindEvery = time.Second
+)
+
+// Options are what a Scanner is given besides the tree.
+type Options struct {
+	Resolver Resolver
+	Sources  Sources
+	Every    time.Duration // between two walks of the whole tree; 0: 10 s
+	Log      *slog.Logger  // nil: silent
+	Now      func() time.Time
+}
+
+// Stats count what a Scanner does.
+type Stats struct {
+	Groups    int  // in the tree, without those below containers
+	Watches   int  // directories that inotify watches
+	Blind     bool // not all are watched: the tree is walked each second instead
+	Events    int64
+	Overflows int64 // times that the kernel dropped events
+	Rescans   int64
+	Lookups   int64 // questions to the Sources
+}
+
+// Scanner knows the containers of a tree. Its methods may be called from several goroutines.
+type Scanner struct {
+	tree    *cgroup.Tree
+	base    string // where the root of the hierarchy is mounted
+	opt     Options
+	queue   *queue
+	latest  atomic.Pointer[snapshot]
+	watcher watcher // nil: no inotify
+	changes chan fsnotify.Event
+	faults  chan error
+
+	mu      sync.Mutex
+	root    *node
+	nodes   map[string]*node
+	chosen  map[workload.ID]*node
+	pending map[*node]bool // to be looked up again
+	full    bool           // the kernel refused a further watch
+	said    bool           // and that was logged
+	walked  time.Time      // when the whole tree was, last
+	err     error          // of that walk
+	stats   Stats
+}
+
+type snapshot struct {
+	pods []workload.Pod
+	err  error
+}
+
+// New walks the tree once. The directory root is what the tree's FS was made for, such as /sys/fs/cgroup; an empty
+// one is of no real file system, and nothing is watched.
+func New(tree *cgroup.Tree, root string, opt Options) (*Scanner, error) {
+	if opt.Every <= 0 {
+		opt.Every = defaultEvery
+	}
+	if opt.Resolver == nil {
+		opt.Resolver = &config.File{}
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	s := &Scanner{tree: tree, base: filepath.Join(root, tree.Dir("/")), opt: opt, queue: newQueue(),
+		nodes: map[string]*node{}, chosen: map[workload.ID]*node{}, pending: map[*node]bool{}}
+	if root != "" {
+		s.openWatcher()
+	}
+	if err := s.start(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Scanner) start() error {
+	inode, err := s.tree.Inode("/")
+	if err != nil {
+		return fmt.Errorf("scan control groups: %w", err)
+	}
+	s.root = s.add(nil, "/", inode)
+	return s.Rescan()
+}
+
+// Run keeps up with the tree until the context ends, and then stops watching.
+func (s *Scanner) Run(ctx context.Context) error {
+	defer s.Close()
+	changes, faults := s.changes, s.faults
+	tick := time.NewTicker(min(lookEvery, s.opt.Every))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-changes:
+			if !ok {
+				changes = nil
+			}
+			s.notice(e)
+		case err, ok := <-faults:
+			if !ok {
+				faults = nil
+				continue
+			}
+			s.lost(err)
+		case <-tick.C:
+			s.tick()
+		}
+	}
+}
+
+func (s *Scanner) tick() {
+	s.lookAgain()
+	if s.walkDue() {
+		s.walk()
+	}
+}
+
+func (s *Scanner) walkDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	every := s.opt.Every
+	if s.blind() {
+		every = min(every, blindEvery)
+	}
+	return s.opt.Now().Sub(s.walked) >= every
+}
+
+// walk is a Rescan of the Scanner's own accord. Pods gives its error, too.
+func (s *Scanner) walk() {
+	if err := s.Rescan(); err != nil {
+		s.opt.Log.Warn("rescan", "err", err)
+	}
+}
+
+// Close stops watching. The last snapshot stays.
+func (s *Scanner) Close() {
+	if s.watcher != nil {
+		s.watcher.Close()
+	}
+}
+
+// Pods are the containers that are looked after, in their pods, sorted by path. The same slice is given again until
+// something changes or the tree is walked; it must not be written to. The error is that of the last walk, and the pods are
+// then those known before.
+func (s *Scanner) Pods() ([]workload.Pod, error) {
+	l := s.latest.Load()
+	return l.pods, l.err
+}
+
+// Wake has a value when there are events to take.
+func (s *Scanner) Wake() <-chan struct{} { return s.queue.wake }
+
+// Events takes what has happened since it was last called.
+func (s *Scanner) Events() []Event { return s.queue.take() }
+
+// Stats tells what the Scanner has done so far.
+func (s *Scanner) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Groups, stats.Blind = len(s.nodes), s.blind()
+	return stats
+}
+
+// Counts tells how often the tree was walked and how often events were lost.
+func (s *Scanner) Counts() (rescans, lost int64) {
+	stats := s.Stats()
+	return stats.Rescans, stats.Overflows
+}
+
+// Configure replaces the configuration.
+func (s *Scanner) Configure(r Resolver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opt.Resolver = r
+	for _, n := range s.nodes {
+		n.effective = r.Resolve(n.Path)
+	}
+	s.renew()
+}
+
+// Rescan walks the whole tree, for what events did not tell.
+func (s *Scanner) Rescan() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Rescans++
+	s.walked = s.opt.Now()
+	s.full = false // there may be room for watches again
+	s.err = s.list(s.root, true)
+	if s.err != nil {
+		s.err = fmt.Errorf("scan control groups: %w", s.err)
+	}
+	for _, n := range s.chosen {
+		if n.facts.declared == nil || n.facts.file != "" {
+			s.ask(n)
+		}
+	}
+	s.renew()
+	return s.err
+}
+
+// notice takes an event of inotify. What changed in a directory is found by listing it: the event is only the hint,
+// since the name may by now be another group's.
+func (s *Scanner) notice(e fsnotify.Event) {
+	dir, name := filepath.Split(e.Name)
+	below, ok := strings.CutPrefix(filepath.Clean(dir), s.base)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Events++
+	n := s.nodes[path.Join("/", below)]
+	if n == nil {
+		return
+	}
+	switch {
+	case e.Op.Has(fsnotify.Write):
+		s.written(n, name)
+	case e.Op.Has(fsnotify.Create), e.Op.Has(fsnotify.Remove), e.Op.Has(fsnotify.Rename):
+		if err := s.list(n, false); err != nil {
+			s.opt.Log.Warn("scan control groups", "err", err)
+		}
+		s.renew()
+	}
+}
+
+func (s *Scanner) written(n *node, file string) {
+	if s.chosen[n.ID] == nil {
+		return
+	}
+	now := s.opt.Now()
+	switch {
+	case limitFile(file):
+		s.queue.put(Written, n.Path, file, now)
+		s.doubt(n)
+		if now.Sub(n.look.asked) >= lookEvery && s.ask(n) {
+			s.renew()
+		}
+	case taskFile(file):
+		s.queue.put(Attached, n.Path, file, now)
+	}
+}
+
+// lost takes an error of inotify.
+func (s *Scanner) lost(err error) {
+	if errors.Is(err, fsnotify.ErrEventOverflow) {
+		s.mu.Lock()
+		s.stats.Overflows++
+		s.mu.Unlock()
+	}
+	s.opt.Log.Warn("inotify lost events: the tree is walked again", "err", err)
+	s.walk()
+	s.queue.put(Lost, "", "", s.opt.Now())
+}
+
+// list brings a group's children up to date: watch first, then list, so that nothing is born in between unseen.
+// New children are listed in turn, and known ones too if deep.
+func (s *Scanner) list(n *node, deep bool) error {
+	s.watch(n)
+	if n.place.Closed() {
+		return nil
+	}
+	paths, err := s.tree.Children(n.Path)
+	if errors.Is(err, fs.ErrNotExist) && n != s.root {
+		return nil // gone; its parent's list tells
+	}
+	if err != nil {
+		return err
+	}
+	found := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		inode, err := s.tree.Inode(p)
+		if err != nil {
+			continue
+		}
+		found[p] = true
+		c := n.children[p]
+		if c != nil && c.Inode != inode {
+			s.drop(n, c)
+			c = nil
+		}
+		known := c != nil
+		if !known {
+			c = s.add(n, p, inode)
+		}
+		if !known || deep {
+			err = errors.Join(err, s.list(c, deep))
+		}
+	}
+	for p, c := range n.children {
+		if !found[p] {
+			s.drop(n, c)
+		}
+	}
+	return err
+}
+
+func (s *Scanner) add(parent *node, p string, inode uint64) *node {
+	n := &node{ID: workload.ID{Path: p, Inode: inode}, children: map[string]*node{}}
+	if parent == nil {
+		n.place = Classify(p)
+	} else {
+		n.place = below(parent.place, path.Base(p), strings.Count(p, "/")-1)
+		parent.children[p] = n
+	}
+	n.effective = s.opt.Resolver.Resolve(p)
+	s.nodes[p] = n
+	return n
+}
+
+func (s *Scanner) drop(parent, n *node) {
+	for _, c := range n.children {
+		s.drop(n, c)
+	}
+	s.unwatch(n)
+	delete(parent.children, n.Path)
+	delete(s.nodes, n.Path)
+	delete(s.pending, n)
+}
+
+// renew makes the snapshot anew and tells what came and went.
+func (s *Scanner) renew() {
+	groups := choose(s.root)
+	chosen := map[workload.ID]*node{}
+	var came []*node
+	for _, g := range groups {
+		for _, n := range g.nodes() {
+			chosen[n.ID] = n
+			if s.chosen[n.ID] == nil {
+				came = append(came, n)
+			}
+		}
+	}
+	now := s.opt.Now()
+	for _, id := range sortedIDs(s.chosen) {
+		if chosen[id] == nil {
+			delete(s.pending, s.chosen[id])
+			s.queue.put(Vanished, id.Path, "", now)
+		}
+	}
+	s.chosen = chosen
+	for _, n := range came {
+		s.ask(n)
+		s.doubt(n) // the engine may write its files after the group's
+	}
+	s.latest.Store(&snapshot{workloads(groups), s.err})
+	for _, n := range came {
+		s.queue.put(Appeared, n.Path, "", now)
+	}
+}
+
+func sortedIDs(set map[workload.ID]*node) []workload.ID {
+	ids := make([]workload.ID, 0, len(set))
+	for id := range set {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool {
+		return ids[i].Path < ids[j].Path || ids[i].Path == ids[j].Path && ids[i].Inode < ids[j].Inode
+	})
+	return ids
+}

@@ -1,0 +1,276 @@
+package cgroupfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/config"
+	"plimsoll/internal/workload"
+)
+
+// soon is the bound of the issue: a container is noticed within 200 ms of its limit being written.
+const soon = 200 * time.Millisecond
+
+// lab is a group of the real kernel with groups below it, by their path in it.
+type lab struct {
+	t      *testing.T
+	tree   *cgroup.Tree
+	path   string
+	groups map[string]*cgrouptest.Group
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	g := cgrouptest.New(t)
+	return &lab{t: t, tree: g.Tree(), path: g.Path, groups: map[string]*cgrouptest.Group{".": g}}
+}
+
+func (l *lab) mkdir(name string) {
+	l.t.Helper()
+	l.groups[name] = l.groups[path.Dir(name)].Child(path.Base(name))
+}
+
+func (l *lab) rmdir(name string) {
+	l.t.Helper()
+	l.groups[name].Remove()
+}
+
+// write writes as any other program would: past the files that a cgroup.Dir keeps open.
+func (l *lab) write(name, file, text string) {
+	l.t.Helper()
+	f, err := os.OpenFile(l.groups[name].File(file), os.O_WRONLY, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// quota writes a quota of the default period, as an engine would.
+func (l *lab) quota(name string, quota time.Duration) (file string) {
+	l.t.Helper()
+	us := strconv.FormatInt(quota.Microseconds(), 10)
+	if l.tree.Version() == cgroup.V2 {
+		l.write(name, "cpu.max", us+" 100000")
+		return "cpu.max"
+	}
+	l.write(name, "cpu.cfs_quota_us", us)
+	return "cpu.cfs_quota_us"
+}
+
+// run starts a Scanner that looks after the lab's groups of two levels.
+func (l *lab) run() *Scanner {
+	l.t.Helper()
+	f, err := config.FromFlags("auto", []string{l.path + "/*", l.path + "/*/*"})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s, err := New(l.tree, cgrouptest.Root(), Options{Resolver: f, Every: time.Hour})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(l.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	l.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Error(err)
+		}
+	})
+	s.Events()
+	return s
+}
+
+// expect waits for an event and fails if it comes late.
+func (l *lab) expect(s *Scanner, kind EventKind, name, file string) Event {
+	l.t.Helper()
+	start := time.Now()
+	limit := time.After(5 * time.Second)
+	for {
+		for _, e := range s.Events() {
+			if e.Kind == kind && e.Path == l.path+name && e.File == file {
+				if late := time.Since(start); late > soon {
+					l.t.Errorf("%s %s%s came after %v", kind, name, file, late)
+				}
+				return e
+			}
+		}
+		select {
+		case <-s.Wake():
+		case <-limit:
+			l.t.Fatalf("no %s of %s %s", kind, name, file)
+		}
+	}
+}
+
+func (l *lab) pods(s *Scanner) []workload.Pod {
+	l.t.Helper()
+	pods, err := s.Pods()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return pods
+}
+
+func TestNoticesWhatIsWritten(t *testing.T) {
+	l := newLab(t)
+	s := l.run()
+	l.mkdir("pod")
+	l.expect(s, Appeared, "/pod", "")
+	l.mkdir("pod/c1")
+	l.expect(s, Appeared, "/pod/c1", "")
+	pods := l.pods(s)
+	if len(pods) != 1 || pods[0].Path != l.path+"/pod" || len(pods[0].Containers) != 1 {
+		t.Fatalf("pods: %+v", pods)
+	}
+	c := pods[0].Containers[0]
+	if inode, err := l.tree.Inode(c.Path); err != nil || inode != c.Inode || c.Path != l.path+"/pod/c1" {
+		t.Errorf("container %+v: inode %d, %v", c, inode, err)
+	}
+
+	file := l.quota("pod/c1", 50*time.Millisecond)
+	if e := l.expect(s, Written, "/pod/c1", file); e.Count != 1 {
+		t.Errorf("%+v: counted more than the one write", e)
+	}
+	l.quota("pod/c1", 50*time.Millisecond) // the same value
+	l.expect(s, Written, "/pod/c1", file)
+	l.quota("pod", 90*time.Millisecond)
+	l.expect(s, Written, "/pod", file)
+	if l.tree.Version() == cgroup.V1 {
+		l.write("pod/c1", "cpu.cfs_burst_us", "1000")
+		l.expect(s, Written, "/pod/c1", "cpu.cfs_burst_us")
+		l.write("pod/c1", "cpu.cfs_period_us", "200000")
+		l.expect(s, Written, "/pod/c1", "cpu.cfs_period_us")
+	} else {
+		l.write("pod/c1", "cpu.max.burst", "1000")
+		l.expect(s, Written, "/pod/c1", "cpu.max.burst")
+	}
+}
+
+func TestNoticesTheFirstTask(t *testing.T) {
+	l := newLab(t)
+	l.mkdir("c")
+	s := l.run()
+	l.groups["c"].Idle()
+	l.expect(s, Attached, "/c", "cgroup.procs")
+}
+
+// TestTellsRecreatedGroupsApart makes a group of the same name anew, with and without a pause: the Scanner may
+// see the two as one change.
+func TestTellsRecreatedGroupsApart(t *testing.T) {
+	l := newLab(t)
+	l.mkdir("pod")
+	l.mkdir("pod/c1")
+	s := l.run()
+	for i, pause := range []time.Duration{0, 0, 20 * time.Millisecond, 0} {
+		was := l.pods(s)[0].Containers[0].ID
+		l.rmdir("pod/c1")
+		time.Sleep(pause)
+		l.mkdir("pod/c1")
+		l.expect(s, Appeared, "/pod/c1", "")
+		var now workload.ID
+		for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			// with a pause, the snapshot without the container comes first
+			if p := l.pods(s); len(p) == 1 && p[0].Path == l.path+"/pod" {
+				now = p[0].Containers[0].ID
+				break
+			}
+		}
+		if now.Path != was.Path || now.Inode == was.Inode {
+			t.Fatalf("round %d: %v, then %v", i, was, now)
+		}
+		// The watch is that of the new group, not of the old one.
+		l.expect(s, Written, "/pod/c1", l.quota("pod/c1", 30*time.Millisecond))
+	}
+	if stats := s.Stats(); stats.Watches != stats.Groups {
+		t.Errorf("%d watches of %d groups", stats.Watches, stats.Groups)
+	}
+}
+
+func TestNoticesTheEnd(t *testing.T) {
+	l := newLab(t)
+	l.mkdir("pod")
+	l.mkdir("pod/c1")
+	s := l.run()
+	watches := s.Stats().Watches
+	l.rmdir("pod/c1")
+	l.rmdir("pod")
+	l.expect(s, Vanished, "/pod/c1", "")
+	for _, p := range l.pods(s) {
+		t.Errorf("still there: %+v", p)
+	}
+	if now := s.Stats().Watches; now != watches-2 {
+		t.Errorf("%d watches, then %d", watches, now)
+	}
+}
+
+// TestStaysOutsideContainers: what an engine's container holds is neither watched nor looked after.
+func TestStaysOutsideContainers(t *testing.T) {
+	l := newLab(t)
+	s := l.run()
+	id := fmt.Sprintf("%064x", 7)
+	l.mkdir("docker")
+	l.mkdir("docker/" + id)
+	l.expect(s, Appeared, "/docker/"+id, "")
+	watches := s.Stats().Watches
+	l.mkdir("docker/" + id + "/docker")
+	l.mkdir("docker/" + id + "/docker/" + id)
+	l.quota("docker/"+id, 50*time.Millisecond)
+	l.expect(s, Written, "/docker/"+id, l.quota("docker/"+id, 40*time.Millisecond))
+	if now := s.Stats().Watches; now != watches {
+		t.Errorf("%d watches, then %d", watches, now)
+	}
+	var names []string
+	for _, p := range l.pods(s) {
+		for _, c := range p.Containers {
+			names = append(names, c.Path)
+		}
+	}
+	if len(names) != 1 || names[0] != l.path+"/docker/"+id {
+		t.Errorf("containers: %v", names)
+	}
+}
+
+// TestNoEventIsLostAtBirth makes groups, their children and the limits as fast as it can: whatever the Scanner
+// was told of, in the end it knows all, without a rescan.
+func TestNoEventIsLostAtBirth(t *testing.T) {
+	l := newLab(t)
+	s := l.run()
+	rescans := s.Stats().Rescans
+	const pods, containers = 20, 3
+	for i := range pods {
+		pod := fmt.Sprintf("p%02d", i)
+		l.mkdir(pod)
+		for j := range containers {
+			l.mkdir(fmt.Sprintf("%s/c%d", pod, j))
+		}
+	}
+	count := func() (p, c int) {
+		for _, pod := range l.pods(s) {
+			p++
+			c += len(pod.Containers)
+		}
+		return p, c
+	}
+	deadline := time.Now().Add(soon)
+	p, c := count()
+	for ; time.Now().Before(deadline) && (p != pods || c != pods*containers); p, c = count() {
+		time.Sleep(time.Millisecond)
+	}
+	if p != pods || c != pods*containers {
+		t.Errorf("%d pods with %d containers, want %d with %d", p, c, pods, pods*containers)
+	}
+	if now := s.Stats(); now.Rescans != rescans || now.Overflows != 0 {
+		t.Errorf("helped by a rescan: %+v", now)
+	}
+}

@@ -1,0 +1,193 @@
+package cgroupfs
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// Sources are the places where systemd and the container engines keep what they were told about a container: its
+// name and its declared limit. A pattern has ID in the place of the container's id, and * where namespaces stand.
+type Sources struct {
+	Docker  []string // directories with ID/hostconfig.json and ID/config.v2.json
+	Runc    []string // patterns of runc's state.json
+	Bundles []string // patterns of the OCI config.json
+	Storage []string // containers.json of containers/storage (Podman, CRI-O)
+	Systemd *Systemd // nil where systemd does not run
+}
+
+// HostSources are the places of an ordinary installation below root: "/", or where the host's root is mounted.
+func HostSources(root string) Sources {
+	at := func(names ...string) []string {
+		for i, name := range names {
+			names[i] = filepath.Join(root, name)
+		}
+		return names
+	}
+	s := Sources{
+		Docker: at("var/lib/docker/containers"),
+		Runc: at("run/docker/runtime-runc/*/ID/state.json", // dockerd's shim
+			"run/containerd/runc/*/ID/state.json", // containerd's shim, also k3s's
+			"run/runc/ID/state.json"),             // CRI-O and Podman with runc, runc itself
+		Bundles: at("run/containerd/io.containerd.runtime.v2.task/*/ID/config.json",
+			"run/k3s/containerd/io.containerd.runtime.v2.task/*/ID/config.json",
+			"run/docker/containerd/daemon/io.containerd.runtime.v2.task/*/ID/config.json",
+			"run/containers/storage/overlay-containers/ID/userdata/config.json",
+			"var/lib/containers/storage/overlay-containers/ID/userdata/config.json"),
+		Storage: at("var/lib/containers/storage/overlay-containers/containers.json"),
+	}
+	if _, err := os.Stat("/run/systemd/system"); err == nil && root == "/" {
+		s.Systemd = NewSystemd()
+	}
+	return s
+}
+
+// facts are what the sources say about one group.
+type facts struct {
+	name     string // of the container; "" when not known
+	pod      string // name of its pod
+	runtime  string // "" when the path's guess stands
+	declared *workload.Declared
+
+	file  string // that the limit was read from, if its owner keeps it up to date
+	stamp stamp
+	spec  bool // the limit is from the OCI configuration, and was once seen in force
+}
+
+// look asks the sources about a group that has the limit now; old is what they said before.
+func (s Sources) look(at Place, group string, now cpu.Bandwidth, old facts) facts {
+	switch at.Kind {
+	case Container:
+		if old.file != "" && stampOf(old.file) == old.stamp {
+			return old
+		}
+		return s.container(at, group, now, old)
+	case Unit, Pod:
+		old.declared = s.unit(at, group, now, old.declared)
+	}
+	return old
+}
+
+// container asks the engine first: it is told of a change before systemd and the kernel are, and systemd rounds.
+func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts) facts {
+	if strings.ContainsAny(at.ID, `*?[\`) {
+		return old // not an id: it would be read as a pattern
+	}
+	var f facts
+	s.docker(&f, at.ID)
+	s.runc(&f, at.ID)
+	s.bundle(&f, at.ID, now, old)
+	if f.name == "" {
+		f.name = s.storageName(at.ID)
+	}
+	if f.name == "" {
+		f.name, f.pod = old.name, old.pod
+	}
+	if f.declared == nil {
+		f.declared = s.unit(at, group, now, old.declared)
+	}
+	return f
+}
+
+func (s Sources) docker(f *facts, id string) {
+	for _, dir := range s.Docker {
+		file := filepath.Join(dir, id, "hostconfig.json")
+		stamp := stampOf(file)
+		limit, err := readFile(file, parseHostConfig)
+		if err != nil {
+			continue
+		}
+		f.runtime, f.file, f.stamp = docker, file, stamp
+		f.declared = &workload.Declared{Bandwidth: limit, Source: "docker hostconfig.json"}
+		f.name, _ = readFile(filepath.Join(dir, id, "config.v2.json"), parseDockerName)
+		return
+	}
+}
+
+func (s Sources) runc(f *facts, id string) {
+	for _, file := range find(s.Runc, id) {
+		if f.declared != nil {
+			return
+		}
+		stamp := stampOf(file)
+		if limit, err := readFile(file, parseRuncState); err == nil {
+			f.file, f.stamp = file, stamp
+			f.declared = &workload.Declared{Bandwidth: limit, Source: "runc state"}
+		}
+	}
+}
+
+// bundle reads the OCI configuration. It is what the container was made with, and nobody brings it up to date when
+// the limit is changed later, so its limit counts only once it was seen in force.
+func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth, old facts) {
+	for _, file := range find(s.Bundles, id) {
+		spec, err := readFile(file, parseSpec)
+		if err != nil {
+			continue
+		}
+		if name, pod := spec.names(); f.name == "" {
+			f.name, f.pod = name, pod
+		}
+		limit, known := spec.limit()
+		if f.declared == nil && known && (old.spec || limit.Quota == now.Quota && limit.Period == now.Period) {
+			f.declared, f.spec = &workload.Declared{Bandwidth: limit, Source: "OCI configuration"}, true
+		}
+		return
+	}
+}
+
+func (s Sources) storageName(id string) string {
+	for _, file := range s.Storage {
+		names, err := readFile(file, parseStorage)
+		if err == nil && names[id] != "" {
+			return names[id]
+		}
+	}
+	return ""
+}
+
+// unit asks systemd. While it does not answer, what it said last stands.
+func (s Sources) unit(at Place, group string, now cpu.Bandwidth, old *workload.Declared) *workload.Declared {
+	name := path.Base(group)
+	if s.Systemd == nil || !isUnit(name) {
+		return old
+	}
+	limit, known, err := s.Systemd.Limit(group)
+	switch {
+	case err != nil:
+		return old
+	case !known:
+		return nil
+	}
+	if at.Kind != Unit {
+		limit = unrounded(limit, now)
+	}
+	return &workload.Declared{Bandwidth: limit, Source: "systemd CPUQuota= of " + name}
+}
+
+// find lists the files that match the patterns for an id.
+func find(patterns []string, id string) []string {
+	var files []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(strings.Replace(pattern, "ID", id, 1))
+		files = append(files, found...)
+	}
+	return files
+}
+
+// stamp tells one version of a file from another: the engines write a new file and rename it.
+type stamp struct {
+	size, time int64
+}
+
+func stampOf(file string) stamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.Size(), info.ModTime().UnixNano()}
+}

@@ -1,0 +1,184 @@
+package cgroupfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	godbus "github.com/godbus/dbus/v5"
+
+	"plimsoll/internal/cpu"
+)
+
+const (
+	// busTimeout bounds one question. Discovery waits for it.
+	busTimeout = 500 * time.Millisecond
+	// busRest is how long systemd is left alone after it did not answer.
+	busRest = 30 * time.Second
+)
+
+// Systemd asks the system manager for the limits of units over D-Bus. It may be used from several goroutines.
+type Systemd struct {
+	dial func(context.Context) (*dbus.Conn, error)
+	now  func() time.Time
+
+	mu    sync.Mutex
+	conn  *dbus.Conn
+	end   func()    // of the connection's life
+	until time.Time // no question before
+}
+
+// NewSystemd connects at the first question, to the system bus or, as root, to the manager itself.
+func NewSystemd() *Systemd { return &Systemd{dial: dbus.NewWithContext, now: time.Now} }
+
+var errResting = errors.New("systemd did not answer lately")
+
+// Limit is the CPUQuota= and CPUQuotaPeriodSec= of the unit whose group this is. It is not known where the system
+// manager has no such unit there: those of a user's manager have the same names.
+func (s *Systemd) Limit(group string) (limit cpu.Bandwidth, known bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now().Before(s.until) {
+		return cpu.Bandwidth{}, false, errResting
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), busTimeout)
+	defer cancel()
+	limit, known, err = s.ask(ctx, group)
+	var reply godbus.Error
+	if errors.As(err, &reply) {
+		return cpu.Bandwidth{}, false, nil // an answer: no such unit, or nothing of the kind
+	}
+	if err != nil {
+		s.close()
+		s.until = s.now().Add(busRest)
+		return cpu.Bandwidth{}, false, fmt.Errorf("ask systemd about %s: %w", group, err)
+	}
+	return limit, known, nil
+}
+
+// Close ends the connection. The next question makes a new one.
+func (s *Systemd) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+}
+
+func (s *Systemd) close() {
+	if s.conn != nil {
+		s.conn.Close()
+		s.end()
+		s.conn = nil
+	}
+}
+
+func (s *Systemd) ask(ctx context.Context, group string) (cpu.Bandwidth, bool, error) {
+	if s.conn == nil {
+		if err := s.connect(ctx); err != nil {
+			return cpu.Bandwidth{}, false, err
+		}
+	}
+	unit, kind := path.Base(group), unitType(group)
+	where, err := property[string](ctx, s.conn, unit, kind, "ControlGroup")
+	if err != nil || where != group {
+		return cpu.Bandwidth{}, false, err
+	}
+	quota, err := property[uint64](ctx, s.conn, unit, kind, "CPUQuotaPerSecUSec")
+	if err != nil {
+		return cpu.Bandwidth{}, false, err
+	}
+	period, err := property[uint64](ctx, s.conn, unit, kind, "CPUQuotaPeriodUSec")
+	if err != nil {
+		return cpu.Bandwidth{}, false, err
+	}
+	return systemdLimit(quota, period), true, nil
+}
+
+// connect waits no longer than ctx lasts. The context of the dial itself bounds the life of the connection.
+func (s *Systemd) connect(ctx context.Context) error {
+	life, end := context.WithCancel(context.Background())
+	type dialled struct {
+		conn *dbus.Conn
+		err  error
+	}
+	done := make(chan dialled, 1)
+	go func() {
+		conn, err := s.dial(life)
+		done <- dialled{conn, err}
+	}()
+	select {
+	case d := <-done:
+		if d.err != nil {
+			end()
+		}
+		s.conn, s.end = d.conn, end
+		return d.err
+	case <-ctx.Done():
+		end() // closes what comes late
+		return ctx.Err()
+	}
+}
+
+func property[T any](ctx context.Context, conn *dbus.Conn, unit, kind, name string) (T, error) {
+	var zero T
+	p, err := conn.GetUnitTypePropertyContext(ctx, unit, kind, name)
+	if err != nil {
+		return zero, err
+	}
+	v, ok := p.Value.Value().(T)
+	if !ok {
+		return zero, godbus.MakeFailedError(fmt.Errorf("%s of %s is a %T", name, unit, p.Value.Value()))
+	}
+	return v, nil
+}
+
+// unitType is the last part of the unit's interface name: Service for a .service.
+func unitType(group string) string {
+	suffix := strings.TrimPrefix(path.Ext(group), ".")
+	if suffix == "" {
+		return ""
+	}
+	return strings.ToUpper(suffix[:1]) + suffix[1:]
+}
+
+// systemdLimit is what systemd writes for its two properties (src/core/cgroup.c, cgroup_cpu_adjust_period: the quota
+// is at least 1 ms, and the period at most 1 s).
+func systemdLimit(quotaPerSec, period uint64) cpu.Bandwidth {
+	const second, milli = uint64(1_000_000), uint64(1_000)
+	b := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
+	if period == math.MaxUint64 {
+		period = second / 10
+	}
+	if quotaPerSec == math.MaxUint64 || quotaPerSec == 0 || quotaPerSec > uint64(maxMicros)/second {
+		return b
+	}
+	period = min(max(period, milli, milli*second/quotaPerSec), second)
+	b.Period = time.Duration(period) * time.Microsecond
+	b.Quota = time.Duration(max(quotaPerSec*period/second, milli)) * time.Microsecond
+	return b
+}
+
+// unrounded undoes what runc and crun do to the limit of a container or pod before they hand it to systemd: they
+// round it up to 10 ms per second, and then write the exact one themselves (opencontainers/cgroups, systemd,
+// addCPUQuota). Where the limit in force rounds to systemd's, it is the declared one.
+func unrounded(declared, now cpu.Bandwidth) cpu.Bandwidth {
+	const step = 10_000 // microseconds
+	if !declared.Limited() || !now.Limited() || now.Period != declared.Period {
+		return declared
+	}
+	up := (microsPerSecond(now) + step - 1) / step * step
+	if up == microsPerSecond(declared) {
+		now.Burst = declared.Burst
+		return now
+	}
+	return declared
+}
+
+func microsPerSecond(b cpu.Bandwidth) int64 {
+	return int64(b.CPUs()*1e6 + 0.5)
+}

@@ -1,0 +1,71 @@
+package cgroupfs
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// watcher is what a Scanner asks of fsnotify.
+type watcher interface {
+	Add(dir string) error
+	Remove(dir string) error
+	Close() error
+}
+
+func (s *Scanner) openWatcher() {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.say("no inotify: changes are seen up to a second late", err, "raise fs.inotify.max_user_instances")
+		return
+	}
+	s.watcher, s.changes, s.faults = w, w.Events, w.Errors
+}
+
+// watch asks inotify for a group's directory. Writes to its files, by anyone, come as events of the directory.
+func (s *Scanner) watch(n *node) {
+	if n.watched || s.watcher == nil || s.full {
+		return
+	}
+	err := s.watcher.Add(s.dir(n))
+	switch {
+	case err == nil:
+		n.watched = true
+		s.stats.Watches++
+	case errors.Is(err, fs.ErrNotExist): // gone already
+	case errors.Is(err, unix.ENOSPC):
+		s.full = true
+		s.say("no inotify watches left: changes are seen up to a second late", err, "raise fs.inotify.max_user_watches")
+	default:
+		s.full = true
+		s.say("inotify refuses a watch: changes are seen up to a second late", err, "")
+	}
+}
+
+// unwatch is needed though the kernel drops the watch with the directory: fsnotify names watches by path, and would
+// take those of two groups of one name, one after the other, for the same.
+func (s *Scanner) unwatch(n *node) {
+	if !n.watched {
+		return
+	}
+	n.watched = false
+	s.stats.Watches--
+	s.watcher.Remove(s.dir(n)) // the error says that it was gone
+}
+
+func (s *Scanner) dir(n *node) string { return filepath.Join(s.base, n.Path) }
+
+// say logs the first loss of sight.
+func (s *Scanner) say(msg string, err error, hint string) {
+	if s.said {
+		return
+	}
+	s.said = true
+	s.opt.Log.Warn(msg, "err", err, "hint", hint)
+}
+
+// blind says whether some groups are not watched.
+func (s *Scanner) blind() bool { return s.watcher == nil || s.full }
