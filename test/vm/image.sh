@@ -62,7 +62,7 @@ ip link set lo up 2>/dev/null
 seconds=$(sed -n 's/.*plimsoll.seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 echo "up after $(cut -d' ' -f1 /proc/uptime) s: $(uname -r), $(systemctl --version | head -1)"
 timeout -s KILL "$seconds" sh ./main.sh
-echo "VM-RESULT:$?"
+printf '\nVM-RESULT:%d\n' $?
 echo o >/proc/sysrq-trigger
 sleep 60
 M
