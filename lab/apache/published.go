@@ -50,7 +50,7 @@ func studies() map[string]study {
 				{"RT p99, CentOS", "111.69 ms", "71.30 ms", "-36.2 %", p99, ms},
 				{"throttled", "33 %", "0 %", "", throttled, percent},
 			},
-			note: "Published at 32 % of 4 CPUs; at a limit of less than one CPU a single request fills a good part of a period, so the tail without burst is longer here.",
+			note: "Published at 32 % of 4 CPUs; at a limit of less than one CPU a single request fills a good part of a period, so the tail without burst is longer.",
 		},
 		"kernel": {
 			source:      "the authors of CPU Burst, at 62.5 % of a limit of 4 CPUs",

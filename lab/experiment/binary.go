@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 // installed.
 func FindBinary(named string) (string, error) {
 	if named != "" {
+		if !executable(named) {
+			return "", advised{fmt.Errorf("%s is not a program", named), "run `make build` in the project's folder: it leaves bin/plimsoll"}
+		}
 		return filepath.Abs(named)
 	}
 	if built := filepath.Join("bin", "plimsoll"); executable(built) {
@@ -33,9 +37,9 @@ func Fail(name string, err error) int {
 	if err == nil {
 		return 0
 	}
-	err = Advise(err)
 	fmt.Fprintf(os.Stderr, "%s: error: %v\n", name, err)
-	if h, ok := err.(interface{ Hint() string }); ok {
+	var h interface{ Hint() string }
+	if errors.As(Advise(err), &h) {
 		fmt.Fprintf(os.Stderr, "%s: hint: %s\n", name, h.Hint())
 	}
 	return 1

@@ -30,7 +30,8 @@ func (r *Result) Conclude() []string {
 		}
 	}
 	if auto := r.Mode(Mode(strategy.Auto)); answered(auto) && answered(unlimited) {
-		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited.", auto.P99/unlimited.P99))
+		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited (%s against %s).",
+			auto.P99/unlimited.P99, spell(auto.P99), spell(unlimited.P99)))
 	}
 	return append(say, r.caveats()...)
 }
@@ -65,7 +66,7 @@ func (r *Result) effect(m, none *ModeResult) string {
 	}
 	text += fmt.Sprintf(", throttled %.1f %% to %.1f %%, ", 100*none.ThrottledRatio, 100*m.ThrottledRatio)
 	if math.Abs(m.CPUs/none.CPUs-1) <= sameCPU {
-		return text + "for the same CPU time: the work is done sooner, not more of it."
+		return text + "average CPU the same."
 	}
 	return text + fmt.Sprintf("average CPU %s.", change(m.CPUs, none.CPUs))
 }

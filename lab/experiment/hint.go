@@ -19,8 +19,12 @@ func (a advised) Unwrap() error { return a.error }
 // Hint is the advice.
 func (a advised) Hint() string { return a.hint }
 
-// Advise adds what a person can do about an error, where that is known.
+// Advise adds what a person can do about an error, where that is known and not said yet.
 func Advise(err error) error {
+	var said interface{ Hint() string }
+	if errors.As(err, &said) {
+		return err
+	}
 	if hint := advice(err); hint != "" {
 		return advised{err, hint}
 	}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/lab/experiment"
+)
+
+func TestDemoConfig(t *testing.T) {
+	g := &globals{cgroupRoot: "/cg"}
+	f := demoFlags{seconds: 30, utilization: 45, limit: 0.5, modes: modeNames(), seed: 7}
+	c, err := f.config(g, "/bin/plimsoll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.CgroupRoot != "/cg" || c.Agent != "/bin/plimsoll" || c.PerMode != 30*time.Second || c.Rounds != 3 || c.Seed != 7 ||
+		c.Utilization != 0.45 || c.Work != 40*time.Millisecond || len(c.Modes) != len(experiment.Modes()) {
+		t.Errorf("config %+v", c)
+	}
+	f.requests = experiment.BenchRequests
+	if c, err = f.config(g, ""); err != nil || c.PerMode < 500*time.Second {
+		t.Errorf("3000 requests in %v, %v", c.PerMode, err)
+	}
+	f.modes = []string{"fast"}
+	if _, err := f.config(g, ""); err == nil {
+		t.Error("mode fast is taken")
+	}
+}
+
+// TestDemoFailsBeforeItStarts has a root without control groups: nothing can be made there, and the error says what
+// to do.
+func TestDemoFailsBeforeItStarts(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		err  string
+		hint string
+	}{
+		{[]string{"demo", "--cgroup-root", t.TempDir()}, "no cpu controller", "--cgroup-root"},
+		{[]string{"demo", "--utilization", "100"}, "utilization 100 %", ""},
+		{[]string{"demo", "--modes", "fast"}, `mode "fast"`, ""},
+		{[]string{"demo", "now"}, "unknown command", ""},
+	} {
+		var out bytes.Buffer
+		root := newRoot()
+		root.SetArgs(c.args)
+		root.SetOut(&out)
+		root.SetErr(&out)
+		err := root.Execute()
+		if err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%v: error %v, want %q", c.args, err, c.err)
+			continue
+		}
+		var h interface{ Hint() string }
+		if c.hint != "" && (!errors.As(err, &h) || !strings.Contains(h.Hint(), c.hint)) {
+			t.Errorf("%v: no hint with %q", c.args, c.hint)
+		}
+		if out.Len() > 0 {
+			t.Errorf("%v: says %q", c.args, out.String())
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/lab/experiment"
+)
+
+// golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	golden(t, "apache.conf", configuration("/tmp/x", "127.0.0.1:8010"))
+}
+
+func TestBeside(t *testing.T) {
+	r := &experiment.Result{Modes: []experiment.ModeResult{
+		{Name: "none", P99: 261.1, Mean: 87.8, ThrottledRatio: 0.287},
+		{Name: "cpuBurstOnly", P99: 125.2, Mean: 55.3, ThrottledRatio: 0.035},
+		{Name: "auto", P99: 65.6, Mean: 51.5, ThrottledRatio: 0.006},
+	}}
+	var b bytes.Buffer
+	for _, name := range []string{"koordinator", "kernel"} {
+		if err := writeBeside(&b, studies()[name], r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "beside.txt", b.String())
+	b.Reset()
+	r.Modes = r.Modes[:1]
+	if err := writeBeside(&b, studies()["kernel"], r); err != nil || !strings.Contains(b.String(), "not compared") {
+		t.Errorf("without cpuBurstOnly: %v\n%s", err, b.String())
+	}
+}
+
+func TestParse(t *testing.T) {
+	f, err := parse(nil)
+	if err != nil || f.Utilization != 0.45 || len(f.Modes) != 5 || f.PerMode != 30*time.Second || f.Rounds != 3 {
+		t.Errorf("defaults: %+v, %v", f, err)
+	}
+	f, err = parse([]string{"-against", "kernel", "-seconds", "5"})
+	if err != nil || f.Utilization != 0.625 || !slices.Equal(f.Modes, []experiment.Mode{none, burst}) || f.Rounds != 1 {
+		t.Errorf("kernel: %+v, %v", f, err)
+	}
+	f, err = parse([]string{"-against", "kernel", "-utilization", "50", "-modes", "auto,none"})
+	if err != nil || f.Utilization != 0.5 || !slices.Equal(f.Modes, []experiment.Mode{auto, none}) {
+		t.Errorf("given: %+v, %v", f, err)
+	}
+	for _, args := range [][]string{{"-against", "x"}, {"-modes", "x"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%v is taken", args)
+		}
+	}
+}

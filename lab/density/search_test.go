@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/strategy"
+)
+
+func TestMost(t *testing.T) {
+	for limit := 0; limit <= 20; limit++ {
+		for truth := 0; truth <= limit; truth++ {
+			asked := map[int]bool{}
+			got, err := most(limit, func(n int) (bool, error) {
+				if n < 1 || n > limit || asked[n] {
+					t.Fatalf("limit %d: asks for %d, after %v", limit, n, asked)
+				}
+				asked[n] = true
+				return n <= truth, nil
+			})
+			if err != nil || got != truth {
+				t.Errorf("limit %d: %d, %v, want %d", limit, got, err, truth)
+			}
+			if len(asked) > 9 {
+				t.Errorf("limit %d, truth %d: asked %d times", limit, truth, len(asked))
+			}
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := most(5, func(int) (bool, error) { return true, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, c := range []struct {
+		s    step
+		want bool
+	}{
+		{step{p99: 100 * time.Millisecond, requests: 10}, true},
+		{step{p99: 101 * time.Millisecond, requests: 10}, false},
+		{step{p99: 10 * time.Millisecond, requests: 100, errors: 1}, true},
+		{step{p99: 10 * time.Millisecond, requests: 100, errors: 2}, false},
+		{step{}, false},
+	} {
+		if got := c.s.fits(100 * time.Millisecond); got != c.want {
+			t.Errorf("%+v fits: %v", c.s, got)
+		}
+	}
+}
+
+func TestConclusion(t *testing.T) {
+	s := settings{cpus: 2, use: 0.1, bound: 100 * time.Millisecond, work: 20 * time.Millisecond, step: 8 * time.Second}
+	for _, c := range []struct {
+		without, with int
+		want, not     string
+	}{
+		{4, 10, "would take 5.00 CPUs instead of 2: 3.00 CPUs saved", "fill the machine"},
+		{9, 18, "it would fill the machine", ""},
+		{5, 5, "did not raise the density", "saved"},
+		{6, 5, "did not raise the density", "saved"},
+		{0, 0, "too tight", "saved"},
+		{0, 3, "no number of replicas kept the bound", "saved"},
+	} {
+		r := result{settings: s, rate: 5,
+			without: side{policy: strategy.None, most: c.without, steps: []step{{replicas: 5, limit: 0.4, p99: 200 * time.Millisecond, requests: 200, throttled: 0.2}}},
+			with:    side{policy: strategy.Auto, most: c.with, steps: []step{{replicas: 5, limit: 0.4, p99: 50 * time.Millisecond, requests: 200}}}}
+		var b bytes.Buffer
+		if err := r.writeText(&b); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		if !strings.Contains(text, c.want) || c.not != "" && strings.Contains(text, c.not) {
+			t.Errorf("%d, %d: want %q, not %q:\n%s", c.without, c.with, c.want, c.not, text)
+		}
+		if !strings.Contains(text, "200 ms     20.0 %       200       0          no") {
+			t.Errorf("the step is not shown:\n%s", text)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	s, err := parse([]string{"-seconds", "2", "-policy", "cpuBurstOnly", "-p99", "80ms"})
+	if err != nil || s.step != 2*time.Second || s.policy != strategy.CPUBurstOnly || s.bound != 80*time.Millisecond {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, args := range [][]string{{"-policy", "none"}, {"-policy", "fast"}, {"-seconds", "0"}, {"-work", "0s"}, {"-p99", "20ms"}, {"-use", "0"}, {"-use", "1000000"}} {
+		if s, err := parse(args); err == nil {
+			t.Errorf("%v: taken as %+v", args, s)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const plenty = 30 * time.Second // nothing waits so long unless it hangs
+
+func shell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script) }
+
+// TestLaunchEntersFirst lets the child tell whether its group was ready when it was let go.
+func TestLaunchEntersFirst(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "entered")
+	cmd := shell(fmt.Sprintf("read -r go; cat %s >&2; exit 3", mark))
+	pid := 0
+	c, err := Launch(cmd, func(p int) error {
+		pid = p
+		return os.WriteFile(mark, []byte("in the group"), 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	if pid != cmd.Process.Pid {
+		t.Errorf("entered process %d, started %d", pid, cmd.Process.Pid)
+	}
+	if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "in the group") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("Ended = %v", err)
+	}
+	if err := c.Stop(plenty); err != nil {
+		t.Errorf("Stop of an ended process: %v", err)
+	}
+}
+
+func TestLaunchFails(t *testing.T) {
+	refused := errors.New("refused")
+	cmd := shell("read -r go && exec sleep 1000")
+	if _, err := Launch(cmd, func(int) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("error %v", err)
+	}
+	if cmd.ProcessState == nil {
+		t.Error("the child is left")
+	}
+	if _, err := Launch(exec.Command("/no/such/program"), func(int) error { return nil }); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestStop(t *testing.T) {
+	enter := func(int) error { return nil }
+	willing, err := Launch(shell("read -r go; exec sleep 1000"), enter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := willing.Ended(); err != nil {
+		t.Errorf("Ended while it runs: %v", err)
+	}
+	if err := willing.Stop(plenty); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	// The shell's child keeps stderr open: it must be ended too, or the wait for it never ends.
+	stubborn, err := Launch(shell("trap '' TERM; read -r go; echo ready >&2; while :; do sleep 1000; done"), enter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stubborn.said.String() != "ready" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := stubborn.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "was killed") {
+		t.Errorf("Stop of one that does not want to: %v", err)
+	}
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	var said tail
+	for i := range 2000 {
+		fmt.Fprintf(&said, "line %d\n", i)
+	}
+	if s := said.String(); len(s) > tailSize || !strings.HasSuffix(s, "line 1999") {
+		t.Errorf("%d bytes, ends with %q", len(s), s[max(0, len(s)-20):])
+	}
+}

@@ -1,0 +1,271 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/load"
+	"plimsoll/internal/sample"
+)
+
+const ms = time.Millisecond
+
+// slotOf makes a slot of ten seconds whose latencies lie between fast and slow.
+func slotOf(mode Mode, round int, fast, slow time.Duration, throttled int64, used time.Duration) Slot {
+	rng := rand.New(rand.NewPCG(uint64(round), 9))
+	o := &load.Outcome{Latency: load.NewLatencies(), Late: ms}
+	for range 60 {
+		r := rng.Float64()
+		o.Latency.Record(fast + time.Duration(r*r*r*r*float64(slow-fast)))
+	}
+	start := time.Unix(int64(100*round), 0)
+	return Slot{Mode: mode, Round: round, Load: o, NodeUse: used + time.Second/2, Lost: time.Duration(throttled) * 20 * ms,
+		Usage: sample.Usage{From: start, To: start.Add(10 * time.Second), Used: used, Periods: 100, Throttled: throttled}}
+}
+
+// measured is a result as the demo has it.
+func measured() *Result {
+	var slots []Slot
+	for round := range 3 {
+		more := int64(round)
+		slots = append(slots,
+			slotOf("auto", round, 40*ms, 75*ms, 1, 2260*ms),
+			slotOf("none", round, 40*ms, 330*ms, 20+more, 2230*ms),
+			slotOf(Unlimited, round, 40*ms, 70*ms, 0, 2240*ms),
+			slotOf("cpuBurstOnly", round, 40*ms, 140*ms, 3+more, 2250*ms),
+			slotOf("cfsQuotaBurstOnly", round, 40*ms, 110*ms, 4, 2300*ms))
+	}
+	r := Summarize(slots, Modes())
+	r.Conditions = Conditions{Version: "test", Kernel: "6.18.0", Cgroup: "v1", CPUs: 2, Limit: 0.5, Utilization: 0.45,
+		Rate: 5.625, Work: 40, Seconds: 30, Rounds: 3, Seed: 1, CanBurst: true}
+	return r
+}
+
+// golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestText(t *testing.T) {
+	var b bytes.Buffer
+	if err := measured().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "demo.txt", b.Bytes())
+}
+
+func TestChart(t *testing.T) {
+	svg := measured().Chart()
+	golden(t, "demo.svg", svg)
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("not XML: %v", err)
+		}
+	}
+}
+
+func TestFiguresText(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteFigures(&b, measured().Figures()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "figures.txt", b.Bytes())
+}
+
+// TestJSON holds the names that programs rely on.
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := measured().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Modes []map[string]any `json:"modes"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Modes) != 5 {
+		t.Fatalf("%d modes", len(got.Modes))
+	}
+	for i, m := range got.Modes {
+		if m["name"] != string(Modes()[i]) {
+			t.Errorf("mode %d is %v, want %s", i, m["name"], Modes()[i])
+		}
+		for _, name := range []string{"p50_ms", "p90_ms", "p99_ms", "mean_ms", "throttled_ratio", "cpu_cores", "requests", "errors"} {
+			if _, ok := m[name].(float64); !ok {
+				t.Errorf("mode %v: %s is %v, want a number", m["name"], name, m[name])
+			}
+		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	a := slotOf("none", 0, 40*ms, 41*ms, 10, 2*time.Second)
+	b := slotOf("none", 1, 40*ms, 41*ms, 40, 3*time.Second)
+	b.Usage.Periods = 50
+	b.Load.Errors, b.Load.Cause = 2, errors.New("refused")
+	b.GaveBack = 7 * time.Second
+	r := Summarize([]Slot{a, slotOf("auto", 0, ms, ms, 0, 0), b}, []Mode{"none"})
+	if len(r.Modes) != 1 {
+		t.Fatalf("%d modes", len(r.Modes))
+	}
+	m := r.Modes[0]
+	for _, c := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"throttled ratio, pooled", m.ThrottledRatio, 50.0 / 150},
+		{"CPUs", m.CPUs, 0.25},
+		{"requests", float64(m.Requests), 122},
+		{"errors", float64(m.Errors), 2},
+		{"lost", m.Lost, 1},
+		{"work", m.Work, 5000.0 / 122},
+		{"node use", m.NodeUse, 0.3},
+		{"gave back", m.GaveBack, 7},
+		{"rounds", float64(len(m.Rounds)), 2},
+		{"throttled ratio of the second round", m.Rounds[1].ThrottledRatio, 0.8},
+	} {
+		if diff := c.got - c.want; diff > 1e-9 || diff < -1e-9 {
+			t.Errorf("%s = %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	if m.P50 < 40 || m.P99 > 41.1 || m.Cause != "refused" {
+		t.Errorf("p50 %v, p99 %v, cause %q", m.P50, m.P99, m.Cause)
+	}
+}
+
+// TestConclude changes one thing of a good run at a time: the words must follow.
+func TestConclude(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Result)
+		want   string
+		not    string
+	}{
+		{"good", func(*Result) {}, "auto: p99 -", "WORSE"},
+		{"worse", func(r *Result) { r.Mode("auto").P99 = 2 * r.Mode("none").P99 }, "auto: p99 +100 %: it made the latency WORSE", ""},
+		{"same", func(r *Result) { r.Mode("auto").P99 = 1.05 * r.Mode("none").P99 }, "auto: p99 +5 %: no clear difference", ""},
+		{"more CPU", func(r *Result) { r.Mode("auto").CPUs = 0.446 }, "average CPU +100 %", ""},
+		{"not throttled", func(r *Result) { r.Mode("none").ThrottledRatio = 0.01 }, "there is nothing to gain here", "yet"},
+		{"throttled, not slow", func(r *Result) { r.Mode(Unlimited).P99 = r.Mode("none").P99 }, "Throttling does not show in the latency", ""},
+		{"errors", func(r *Result) { r.Mode("auto").Errors, r.Mode("auto").Cause = 3, "refused" }, "3 of 180 requests failed in mode auto", ""},
+		{"busy", func(r *Result) { r.Mode("auto").NodeUse = 1.2 }, "raises are taken back there", ""},
+		{"others", func(r *Result) { r.Mode("none").NodeUse = 0.6 }, "in mode none others used 0.38 of the 2 CPUs", "raises are taken back"},
+		{"late", func(r *Result) { r.Mode("none").Late = 50 }, "late by up to 50.0 ms", ""},
+		{"kept", func(r *Result) { r.Mode("auto").GaveBack = 6 }, "outlived the demand by 6.0 s", ""},
+		{"no burst", func(r *Result) { r.Conditions.CanBurst = false }, "has no CPU burst", ""},
+		{"few", func(*Result) {}, "rests on the slowest 2", ""},
+		{"many", func(r *Result) {
+			for i := range r.Modes {
+				r.Modes[i].Requests = 3000
+			}
+		}, "auto", "rests on"},
+		{"no answer", func(r *Result) { *r.Mode("auto") = ModeResult{Name: "auto", Requests: 10, Errors: 10} }, "10 of 10 requests failed", "auto: p99"},
+		{"one mode", func(r *Result) { r.Modes = r.Modes[:1] }, "A p99 of", "The limit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := measured()
+			for i := range r.Modes {
+				r.Modes[i].NodeUse = r.Modes[i].CPUs + 0.05
+			}
+			c.change(r)
+			text := strings.Join(r.Conclude(), "\n")
+			if !strings.Contains(text, c.want) {
+				t.Errorf("%q is missing in:\n%s", c.want, text)
+			}
+			if c.not != "" && strings.Contains(text, c.not) {
+				t.Errorf("%q must not be said:\n%s", c.not, text)
+			}
+			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+				t.Errorf("not a number:\n%s", text)
+			}
+			if len(Plot(r.Modes, 60)) == 0 || len(r.Chart()) == 0 {
+				t.Error("nothing is drawn")
+			}
+		})
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for _, f := range measured().Figures() {
+		want := f.Name != "requests in each mode"
+		if f.Met() != want {
+			t.Errorf("%s: %v, met %v, want %v", f.Name, f.Value, f.Met(), want)
+		}
+	}
+	for _, f := range Summarize(nil, nil).Figures() {
+		if f.Met() {
+			t.Errorf("%s: met, and nothing was measured", f.Name)
+		}
+	}
+	for _, c := range []struct {
+		f    Figure
+		want bool
+	}{
+		{Figure{Value: 0.2, AtMost: 0.2, Measured: true}, true},
+		{Figure{Value: 0.21, AtMost: 0.2, Measured: true}, false},
+		{Figure{Value: 0.15, AtLeast: 0.15, Measured: true}, true},
+		{Figure{Value: 0.14, AtLeast: 0.15, Measured: true}, false},
+		{Figure{Value: 0.9, AtLeast: 0.95, AtMost: 1.05, Measured: true}, false},
+		{Figure{Value: 1, AtLeast: 0.95, AtMost: 1.05}, false},
+	} {
+		if c.f.Met() != c.want {
+			t.Errorf("%+v: met %v", c.f, c.f.Met())
+		}
+	}
+}
+
+func TestMedianIsOfRounds(t *testing.T) {
+	m := &ModeResult{Rounds: []Round{{CPUs: 5}, {CPUs: 1}, {CPUs: 2}}}
+	cpus := func(r Round) float64 { return r.CPUs }
+	if got := median(m, cpus); got != 2 {
+		t.Errorf("median of 5, 1, 2 = %v", got)
+	}
+	m.Rounds = append(m.Rounds, Round{CPUs: 3})
+	if got := median(m, cpus); got != 2.5 {
+		t.Errorf("median of 5, 1, 2, 3 = %v", got)
+	}
+}
+
+func TestPlotLineMarks(t *testing.T) {
+	a := axis{lo: 10, hi: 1000, width: 21}
+	for _, c := range []struct {
+		m    ModeResult
+		want string
+	}{
+		{ModeResult{P50: 10, P90: 100, P99: 1000}, "●━━━━━━━━━┿─────────┤"},
+		{ModeResult{P50: 100, P90: 100, P99: 100}, "          ●"},
+		{ModeResult{P50: 10, P90: 100, P99: 100}, "●━━━━━━━━━┥"},
+		{ModeResult{}, " no answer"},
+	} {
+		if got := a.line(c.m); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.m, got, c.want)
+		}
+	}
+}
