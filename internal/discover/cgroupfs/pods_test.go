@@ -1,0 +1,147 @@
+package cgroupfs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// The groups of the table. One letter stands for an engine's id.
+func expand(text string) string {
+	for _, c := range "abcdef" {
+		text = strings.ReplaceAll(text, "<"+string(c)+">", strings.Repeat(string(c), 64))
+	}
+	return text
+}
+
+func TestChoose(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		groups  string
+		include string
+		want    string
+	}{
+		{"engines need no configuration",
+			"/docker/<a> /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c> /machine.slice/libpod-<d>.scope/container", "",
+			"/kubepods/burstable/pod1: /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c>\n" +
+				": /docker/<a>\n: /machine.slice/libpod-<d>.scope\n"},
+		{"units and folders do", "/lab/a /system.slice/web.service /user.slice", "", ""},
+		{"a folder", "/lab/a /lab/b /other/a", "/lab/*", ": /lab/a\n: /lab/b\n"},
+		{"a folder of folders is their pod", "/lab/a /lab/b", "/lab /lab/*", "/lab: /lab/a /lab/b\n"},
+		{"one that holds only others is not", "/lab/a/x", "/lab", ": /lab\n"},
+		{"a pod is the nearest", "/lab/p/c /lab/p/d /lab/e", "/lab /lab/* /lab/*/*", "/lab: /lab/e\n/lab/p: /lab/p/c /lab/p/d\n"},
+		{"what holds only pods is none", "/lab/p/c", "/lab /lab/* /lab/*/*", "/lab/p: /lab/p/c\n"},
+		{"a gap between pod and container", "/lab/p/x/c", "/lab/p /lab/p/x/c", "/lab/p: /lab/p/x/c\n"},
+		{"services and their slice", "/shop.slice/web.service /shop.slice/db.service /shop.slice/log.service",
+			"/shop.slice /shop.slice/web.service /shop.slice/db.service", "/shop.slice: /shop.slice/db.service /shop.slice/web.service\n"},
+		{"a service alone", "/system.slice/web.service /system.slice/db.service", "/system.slice/web.service", ": /system.slice/web.service\n"},
+		{"a slice with an engine's container", "/batch.slice/docker-<a>.scope", "/batch.slice", "/batch.slice: /batch.slice/docker-<a>.scope\n"},
+		{"no glob reaches into a container", "/docker/<a>/docker/<b> /docker/<a>/x/y", "/docker/*/* /docker/*/*/*", ": /docker/<a>\n"},
+		{"nor into a machine", "/machine.slice/machine-vm.scope/payload", "/machine.slice/* /machine.slice/*/*", ": /machine.slice/machine-vm.scope\n"},
+		{"a pod without containers", "/kubepods/pod1", "/kubepods/*", ""},
+		{"conmon is no container",
+			"/kubepods/pod1/crio-<a> /kubepods/pod1/crio-conmon-<a>", "", "/kubepods/pod1: /kubepods/pod1/crio-<a>\n"},
+		{"the root has no limit", "/lab", "/*", ": /lab\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scanner(t, newMemory(strings.Fields(expand(tt.groups))...),
+				Options{Resolver: include(t, strings.Fields(tt.include)...)})
+			got := strings.Split(outline(t, s), "\n")
+			want := strings.Split(expand(tt.want), "\n")
+			if diff := cmp.Diff(sortedLines(want), sortedLines(got)); diff != "" {
+				t.Error(diff)
+			}
+			if !isSorted(t, s) {
+				t.Errorf("not sorted by path:\n%s", outline(t, s))
+			}
+		})
+	}
+}
+
+func sortedLines(lines []string) map[string]bool {
+	set := map[string]bool{}
+	for _, l := range lines {
+		set[l] = true
+	}
+	return set
+}
+
+func isSorted(t *testing.T, s *Scanner) bool {
+	t.Helper()
+	pods, err := s.Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for _, p := range pods {
+		at := p.Path
+		if at == "" {
+			at = p.Containers[0].Path
+		}
+		if at <= last {
+			return false
+		}
+		last = at
+		for i := range p.Containers[1:] {
+			if p.Containers[i].Path >= p.Containers[i+1].Path {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestPodsCarryTheConfiguration(t *testing.T) {
+	f, err := config.Parse("test", []byte(`
+strategy: {policy: auto}
+overrides:
+- {cgroup: /lab/a, policy: cpuBurstOnly, request: 0.5, class: LSR}
+- {cgroup: /lab, request: 2}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory("/lab/a")
+	s := scanner(t, m, Options{Resolver: f})
+	want := strategy.Default()
+	want.Policy = strategy.CPUBurstOnly
+	got, err := s.Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]workload.Pod{{
+		ID: workload.ID{Path: "/lab", Inode: m.groups["lab"]}, Name: "/lab", Request: 2,
+		Containers: []workload.Container{{
+			ID: workload.ID{Path: "/lab/a", Inode: m.groups["lab/a"]}, Name: "/lab/a", Runtime: "cgroup",
+			Class: workload.ClassLSR, Request: 0.5, Strategy: want,
+		}},
+	}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNamesWithoutAnEngine(t *testing.T) {
+	uid := "0a1b2c3d-0000-4000-8000-000000000000"
+	s := scanner(t, newMemory(expand("/docker/<a>"), "/system.slice/web.service", "/default/shop", "/lab/x",
+		expand("/kubepods/pod"+uid+"/<b>")), Options{Resolver: include(t, "/system.slice/*", "/lab/*")})
+	pods, err := s.Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			got = append(got, p.Name+"|"+c.Name+"|"+c.Runtime)
+		}
+	}
+	want := []string{"|shop|containerd", "|aaaaaaaaaaaa|docker", "pod " + uid + "|bbbbbbbbbbbb|containerd",
+		"|/lab/x|cgroup", "|web.service|systemd"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
