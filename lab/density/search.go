@@ -55,6 +55,20 @@ type side struct {
 	steps  []step
 }
 
+// otherCause says so when it was not throttling that broke the bound.
+func (s side) otherCause(bound time.Duration) string {
+	for _, step := range s.steps {
+		if step.replicas == s.most+1 && !step.fits(bound) && step.throttled < hardly {
+			return fmt.Sprintf(" It was not throttling that ended it (%.1f %% of the periods with %d replicas): the CPUs themselves were busy.",
+				100*step.throttled, step.replicas)
+		}
+	}
+	return ""
+}
+
+// hardly any of the periods are throttled below this ratio.
+const hardly = 0.01
+
 // result is what the search found.
 type result struct {
 	settings
@@ -92,7 +106,7 @@ func (r *result) conclusion() string {
 	case r.with.most == 0 && r.without.most == 0:
 		return text + " The bound is too tight for this machine and this work."
 	case r.with.most <= r.without.most:
-		return text + " Plimsoll did not raise the density in this run."
+		return text + " Plimsoll did not raise the density in this run." + r.without.otherCause(r.bound)
 	case r.without.most == 0:
 		return text + " Without Plimsoll, no number of replicas kept the bound."
 	}

@@ -82,6 +82,23 @@ func TestConclusion(t *testing.T) {
 	}
 }
 
+func TestOtherCause(t *testing.T) {
+	slow := 300 * time.Millisecond
+	for _, c := range []struct {
+		s    side
+		want bool
+	}{
+		{side{most: 2, steps: []step{{replicas: 3, p99: slow, requests: 9}}}, true},
+		{side{most: 2, steps: []step{{replicas: 3, p99: slow, requests: 9, throttled: 0.2}}}, false},
+		{side{most: 2, steps: []step{{replicas: 4, p99: slow, requests: 9}, {replicas: 3, p99: slow, requests: 9, throttled: 0.2}}}, false},
+		{side{most: 2}, false},
+	} {
+		if got := c.s.otherCause(100 * time.Millisecond); (got != "") != c.want {
+			t.Errorf("%+v: %q", c.s, got)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	s, err := parse([]string{"-seconds", "2", "-policy", "cpuBurstOnly", "-p99", "80ms"})
 	if err != nil || s.step != 2*time.Second || s.policy != strategy.CPUBurstOnly || s.bound != 80*time.Millisecond {
