@@ -1,0 +1,58 @@
+# Plimsoll. `make` is the loop of every day; `make test` is what CI runs. `make help` lists the rest.
+
+SHELL   := /bin/bash
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# Where the programs of `make build` go. The binary is static: it runs on any Linux of its architecture.
+BIN     := bin/plimsoll
+
+.DEFAULT_GOAL := all
+.PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
+        test-long bench bench-demo lint lint-unit fmt fuzz clean
+
+all: lint build test-unit ## lint, build and unit tests (the default)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what the tests need (Debian, root); nothing happens when it is there
+	@bash test/setup.sh
+
+build: ## one static binary, bin/plimsoll
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/plimsoll
+
+demo: build ## a real service at half a CPU, without and with Plimsoll (root); options: DEMO_ARGS='--seconds 10'
+	$(BIN) demo $(DEMO_ARGS)
+
+test: setup build ## all that CI runs, tier by tier, with a table at the end
+	@bash test/tiers.sh lint unit sim kernel vm systemd labs
+
+test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit needs nothing but Go; kernel and labs need root)
+	@bash test/tiers.sh $*
+
+test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12, 6.18
+	@bash test/tiers.sh vm
+
+test-vm-systemd: build ## daemon-reload and set-property against a raised quota, in a VM with systemd
+	@bash test/tiers.sh systemd
+
+test-long: build ## the experiments at full length, the cost of the agent, and fuzzing; an hour and more
+	@bash test/tiers.sh labs-long bench bench-demo fuzz
+
+bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
+	@bash test/tiers.sh bench
+
+bench-demo: build ## the demo with 3,000 requests a mode (root, 45 minutes)
+	@bash test/tiers.sh bench-demo
+
+fuzz: ## every fuzz test for a while; FUZZTIME=30s
+	@bash test/tiers.sh fuzz
+
+lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build
+	@bash test/lint.sh
+
+fmt: ## gofmt what needs it
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+clean: ## remove what was built and downloaded here
+	rm -rf bin .cache

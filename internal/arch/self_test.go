@@ -1,0 +1,88 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func parse(t *testing.T, path, text string) source {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, path, text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source{path: path, test: strings.HasSuffix(path, "_test.go"), file: file, fset: fset, text: text}
+}
+
+// The rules themselves complain of what they forbid, and of nothing else.
+func TestRules(t *testing.T) {
+	pure := rule{pure: true, imports: []string{"cpu"}}
+	for _, c := range []struct {
+		name, text string
+		check      func(source) []string
+		want       []string
+	}{
+		{"allowed import", `import "plimsoll/internal/cpu"`, func(s source) []string { return checkImports(s, pure) }, nil},
+		{"own import", `import "plimsoll/internal/agent"`, func(s source) []string { return checkImports(s, pure) },
+			[]string{"may not import plimsoll/internal/agent"}},
+		{"os", `import "os"`, func(s source) []string { return checkImports(s, pure) }, []string{"is pure and may not import os"}},
+		{"os where it is allowed", `import "os"`, func(s source) []string { return checkImports(s, rule{}) }, nil},
+		{"exception", `import "syscall"`, func(s source) []string { return checkImports(s, rule{pure: true, except: []string{"syscall"}}) }, nil},
+		{"no exception", `import "syscall"`, func(s source) []string { return checkImports(s, pure) }, []string{"is pure and may not import syscall"}},
+		{"free", `import "plimsoll/internal/agent"`, func(s source) []string { return checkImports(s, rule{free: true}) }, nil},
+		{"kubernetes", `import "k8s.io/client-go/rest"`, func(s source) []string { return checkImports(s, rule{free: true}) },
+			[]string{"may not import k8s.io/client-go/rest: Kubernetes is an adapter"}},
+		{"clock", "import \"time\"\nvar _ = time.Now", func(s source) []string { return checkImports(s, pure) },
+			[]string{"line 3: is pure and may not use time.Now: make it an argument"}},
+		{"renamed clock", "import t \"time\"\nfunc f() { t.Sleep(1) }", func(s source) []string { return checkImports(s, pure) },
+			[]string{"line 3: is pure and may not use t.Sleep: make it an argument"}},
+		{"dice", "import \"math/rand/v2\"\nfunc f() int { return rand.IntN(2) }", func(s source) []string { return checkImports(s, pure) },
+			[]string{"line 3: is pure and may not use rand.IntN: make it an argument"}},
+		{"seeded dice", "import \"math/rand/v2\"\nfunc f(rand *rand.Rand) int { return rand.IntN(2) }", func(s source) []string { return checkImports(s, pure) }, nil},
+		{"init", "func init() {}", checkInit, []string{"line 2: func init"}},
+		{"method init", "type T int\nfunc (T) init() {}", checkInit, nil},
+		{"long function", "func f() {\n" + strings.Repeat("\n", 69) + "}", checkLength, []string{"f has 71 lines, at most 70"}},
+		{"function that fits", "func f() {\n" + strings.Repeat("\n", 68) + "}", checkLength, nil},
+		{"long file", strings.Repeat("\n", 400), checkLength, []string{"401 lines, at most 400"}},
+	} {
+		if diff := cmp.Diff(c.want, c.check(parse(t, "x.go", "package x\n"+c.text))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.name, diff)
+		}
+	}
+	table := "package x\nfunc f() {\n_ = []int{\n" + strings.Repeat("1,\n", 100) + "}\n}\n"
+	if got := checkLength(parse(t, "x_test.go", table)); got != nil {
+		t.Errorf("a table in a test: %v", got)
+	}
+	if got := checkLength(parse(t, "x.go", table)); got == nil {
+		t.Error("a table outside of tests must count")
+	}
+}
+
+func TestStateRule(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{`var ErrX = errors.New("x")`, nil},
+		{`var re = regexp.MustCompile("x")`, nil},
+		{`var table = []int{1, 2}`, nil},
+		{`var _ fmt.Stringer = T(0)`, nil},
+		{"//go:embed x\nvar page string", nil},
+		{`var count int`, []string{"x.go:2: package variable count is neither an error, a regular expression nor a table"}},
+		{`var now = time.Now`, []string{"x.go:2: package variable now is neither an error, a regular expression nor a table"}},
+		{`var m = sync.OnceValue(f)`, []string{"x.go:2: package variable m is neither an error, a regular expression nor a table"}},
+		{"var table = []int{1}\nfunc f() { table[0] = 2 }", []string{"x.go: assigns to the package variable table"}},
+		{"var table = []int{1}\nfunc f() { g(&table) }", []string{"x.go: assigns to the package variable table"}},
+		{"var table = map[int]int{}\nfunc f() { delete(table, 1) }", []string{"x.go: assigns to the package variable table"}},
+		{"var table = []int{1}\nfunc f() { table := 5; table++ }", nil},
+	} {
+		if diff := cmp.Diff(c.want, checkState([]source{parse(t, "x.go", "package x\n"+c.text)})); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.text, diff)
+		}
+	}
+}

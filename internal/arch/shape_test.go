@@ -1,0 +1,203 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The ratchet: these only ever go down.
+const (
+	maxFunction = 70
+	maxFile     = 400
+)
+
+func TestLength(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, s := range p.files {
+			for _, complaint := range checkLength(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+// checkLength counts lines. In tests the lines of a composite literal are not counted: a table is data.
+func checkLength(s source) []string {
+	var bad []string
+	n := strings.Count(s.text, "\n")
+	if s.test {
+		n -= s.tables(s.file)
+	}
+	if n > maxFile {
+		bad = append(bad, fmt.Sprintf("%d lines, at most %d", n, maxFile))
+	}
+	for _, d := range s.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		n := s.span(f)
+		if s.test {
+			n -= s.tables(f)
+		}
+		if n > maxFunction {
+			bad = append(bad, fmt.Sprintf("%s has %d lines, at most %d", f.Name.Name, n, maxFunction))
+		}
+	}
+	return bad
+}
+
+// span is the number of lines of a node.
+func (s source) span(n ast.Node) int {
+	return s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1
+}
+
+// tables is the number of lines inside the outermost composite literals.
+func (s source) tables(f ast.Node) int {
+	total := 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CompositeLit); ok {
+			total += s.span(c) - 1
+			return false
+		}
+		return true
+	})
+	return total
+}
+
+func TestNoInit(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, s := range p.code() {
+			for _, complaint := range checkInit(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+func checkInit(s source) []string {
+	var bad []string
+	for _, d := range s.file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			bad = append(bad, fmt.Sprintf("line %d: func init", s.line(f)))
+		}
+	}
+	return bad
+}
+
+// A variable of a package is an error, a regular expression or a table, and nobody assigns to it.
+func TestNoPackageState(t *testing.T) {
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.dir, "internal/") {
+			continue
+		}
+		for _, complaint := range checkState(p.code()) {
+			t.Error(complaint)
+		}
+	}
+}
+
+func checkState(files []source) []string {
+	var bad []string
+	vars := map[string]*ast.ValueSpec{}
+	for _, s := range files {
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				v := spec.(*ast.ValueSpec)
+				for _, name := range v.Names {
+					vars[name.Name] = v
+				}
+				if !constant(g, v) {
+					bad = append(bad, fmt.Sprintf("%s:%d: package variable %s is neither an error, a regular expression nor a table", s.path, s.line(v), v.Names[0]))
+				}
+			}
+		}
+	}
+	for _, s := range files {
+		for _, name := range s.assigned(vars) {
+			bad = append(bad, fmt.Sprintf("%s: assigns to the package variable %s", s.path, name))
+		}
+	}
+	return bad
+}
+
+// constant says whether a variable can be meant as a constant that Go cannot spell.
+func constant(g *ast.GenDecl, v *ast.ValueSpec) bool {
+	if v.Names[0].Name == "_" {
+		return true // var _ Interface = Type{}
+	}
+	if len(v.Values) == 0 { // filled in by the compiler
+		return g.Doc != nil && slices.ContainsFunc(g.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+	}
+	for _, value := range v.Values {
+		switch x := value.(type) {
+		case *ast.CompositeLit, *ast.BasicLit:
+		case *ast.CallExpr:
+			sel, ok := x.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"errors.New", "fmt.Errorf", "regexp.MustCompile"}, fmt.Sprint(sel.X)+"."+sel.Sel.Name) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// assigned lists the package variables that a file writes to, or takes the address of.
+func (s source) assigned(vars map[string]*ast.ValueSpec) []string {
+	var names []string
+	note := func(e ast.Expr) {
+		if id := stem(e); id != nil && vars[id.Name] != nil && (id.Obj == nil || id.Obj.Decl == vars[id.Name]) {
+			names = append(names, id.Name)
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.AssignStmt:
+			for _, e := range x.Lhs {
+				note(e)
+			}
+		case *ast.IncDecStmt:
+			note(x.X)
+		case *ast.UnaryExpr:
+			if x.Op == token.AND {
+				note(x.X)
+			}
+		case *ast.CallExpr:
+			if f, ok := x.Fun.(*ast.Ident); ok && (f.Name == "delete" || f.Name == "clear") && len(x.Args) > 0 {
+				note(x.Args[0])
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// stem is the variable that an expression such as v.f[i] reaches into.
+func stem(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package arch
+
+// rule is what one package may do.
+type rule struct {
+	imports []string // packages of ours, below internal/
+	pure    bool     // no I/O, no clock, no chance, no log: see impure
+	except  []string // pure, but for these
+	free    bool     // may import anything of ours (cmd, lab, tests)
+}
+
+// rules is the import table, keyed by the path below the module's root. docs/ARCHITECTURE.md explains it.
+func rules() map[string]rule {
+	values := []string{"cpu", "workload", "strategy", "plan"}
+	and := func(list []string, more ...string) []string { return append(append([]string{}, list...), more...) }
+	return map[string]rule{
+		// values: no I/O
+		"internal/cpu":      {pure: true},
+		"internal/workload": {pure: true, imports: values},
+		"internal/strategy": {pure: true, imports: values},
+		"internal/plan":     {pure: true, imports: values},
+
+		// pure: same input, same output
+		"internal/bandwidth": {pure: true, imports: values},
+		"internal/sample":    {pure: true, imports: values},
+		"internal/config":    {pure: true, imports: values},
+		"internal/report":    {pure: true, imports: values},
+		"internal/policy":    {pure: true, imports: and(values, "bandwidth", "sample")},
+
+		// the kernel's spelling
+		"internal/cgroup": {imports: []string{"cpu"}},
+		"internal/sysfs":  {imports: []string{"cpu"}},
+
+		// state
+		"internal/journal": {imports: values},
+
+		// load
+		"internal/load": {},
+
+		// doing
+		"internal/apply":             {imports: and(values, "cgroup", "journal")},
+		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "policy", "report", "sample")},
+		"internal/web":               {imports: and(values, "report")},
+
+		// simulated: satisfies cgroup.FS without importing it
+		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
+		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "policy", "report", "sim")},
+
+		// tests
+		"internal/arch":       {},
+		"internal/cgrouptest": {free: true},
+
+		// programs
+		"cmd/plimsoll":   {free: true},
+		"lab/apache":     {free: true},
+		"lab/density":    {free: true},
+		"lab/experiment": {free: true},
+	}
+}
+
+// impure lists what the pure packages may not import.
+func impure() []string {
+	return []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "log", "log/slog", "context",
+		"golang.org/x/sys/unix", "crypto/rand", "unsafe"}
+}
+
+// clock lists what the pure packages may not call: time and chance are arguments.
+func clock() map[string][]string {
+	dice := []string{"Int", "IntN", "Intn", "Int31", "Int31n", "Int32", "Int32N", "Int63", "Int63n", "Int64", "Int64N", "N",
+		"Uint", "Uint32", "Uint32N", "Uint64", "Uint64N", "UintN", "Float32", "Float64", "NormFloat64", "ExpFloat64",
+		"Perm", "Shuffle", "Read", "Seed"}
+	return map[string][]string{
+		"time":         {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+		"math/rand":    dice,
+		"math/rand/v2": dice,
+	}
+}
+
+// rooms lists folder names that say nothing of what is inside.
+func rooms() []string {
+	return []string{"util", "utils", "common", "helper", "helpers", "types", "manager", "pkg", "misc", "base", "shared"}
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# setup.sh: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
+# does, and does nothing when all of it is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A why=(
+  [gcc]="go test -race" [libc6-dev]="go test -race"
+  [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
+  [debootstrap]="the VM with systemd" [docker.io]="test/docker"
+  [apache2-bin]="lab/apache"
+  [systemd]="systemd-analyze verify"
+)
+
+missing=()
+for package in "${!why[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  for package in "${missing[@]}"; do echo "setup: install $package, for ${why[$package]}"; done
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "setup: not root; hint: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+go mod download
+echo "setup: all there"

@@ -1,0 +1,64 @@
+#!/bin/bash
+# tiers.sh TIER...: runs tiers of the tests, whatever becomes of the others, and prints what came of each and how long
+# it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
+# Kernel tests are those of the *_kernel_test.go files. They run in the tier kernel, where a skip is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+kernel_files() { git ls-files --cached --others --exclude-standard '*_kernel_test.go'; }
+kernel_packages() { kernel_files | xargs -r -n1 dirname | sort -u | sed 's|^|./|'; }
+kernel_tests() { kernel_files | xargs -r grep -ho '^func Test[A-Za-z0-9_]*' | cut -c6- | sort -u | paste -sd'|' | sed 's/.*/^(&)$/'; }
+simulated() { go list ./internal/sim/... ./internal/trial/...; }
+
+cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
+need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }
+need_groups() {
+  need_root || return
+  [ -e /sys/fs/cgroup/cpu/cpu.shares ] || grep -qw cpu /sys/fs/cgroup/cgroup.controllers 2>/dev/null ||
+    cannot "no cpu controller below /sys/fs/cgroup" "plimsoll doctor"
+}
+
+tier_lint() { bash test/lint.sh; }
+tier_unit() { go test -race -timeout 5m -skip "$(kernel_tests)" $(go list ./... | grep -vxF "$(simulated)"); }
+tier_sim() { go test -timeout 8m -skip "$(kernel_tests)" $(simulated); }
+tier_kernel() {
+  need_groups || return
+  PLIMSOLL_REQUIRE_KERNEL=1 go test -count=1 -p 1 -run "$(kernel_tests)" $(kernel_packages)
+}
+tier_vm() { bash test/vm/matrix.sh; }
+tier_systemd() { bash test/vm/systemd.sh; }
+tier_labs() {
+  need_groups || return
+  bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4
+}
+tier_labs_long() {
+  need_groups || return
+  bin/plimsoll demo && go run ./lab/apache && go run ./lab/density
+}
+tier_bench() { need_groups && go run ./lab/bench; }
+tier_bench_demo() { need_groups && bin/plimsoll demo --seconds 540; } # 5.6 requests a second
+tier_fuzz() {
+  local package name
+  while IFS=: read -r package name; do
+    go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 10x -parallel 2 "./$package" || return
+  done < <(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -o '^func Fuzz[A-Za-z0-9_]*' |
+    sed 's|/[^/]*:func |:|')
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+for tier in "$@"; do
+  echo "== $tier"
+  begin=$SECONDS word=ok
+  "tier_${tier//-/_}" 2>&1 | tee "$work/$tier"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || word=FAIL failed=1
+  printf '%-12s %-6s %7d\n' "$tier" "$word" $((SECONDS - begin)) >>"$work/table"
+done
+
+grep -hE '^(ok|FAIL|---) |^FAIL$|^panic:' "$work"/* | grep -v '^ok .*\[no tests to run\]' >"$work/closing"
+printf '\n%-12s %-6s %7s\n' tier result seconds
+cat "$work/table"
+echo
+cat "$work/closing"
+exit $failed
