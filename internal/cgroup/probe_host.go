@@ -123,7 +123,7 @@ func coreScheduling(host Host) (State, string) {
 	case err == nil:
 		return Yes, "prctl(PR_SCHED_CORE)"
 	case errors.Is(err, syscall.EINVAL):
-		return No, "not built into this kernel"
+		return No, "this kernel does not know prctl(PR_SCHED_CORE)"
 	case errors.Is(err, syscall.ENODEV):
 		return No, "this machine has no SMT"
 	}

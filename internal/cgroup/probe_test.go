@@ -90,6 +90,8 @@ func states(found Features) map[string]State {
 
 func TestProbeV1(t *testing.T) {
 	fsys := v1Probe()
+	fsys.memFS["cpu/lab/a/inner/cpu.cfs_quota_us"] = "40000\n" // part of what a may use
+	fsys.memFS["cpu/lab/a/inner/cpu.cfs_period_us"] = "100000\n"
 	fsys.memFS["cpu/plimsoll-probe-5/cpu.shares"] = "1024\n" // of a probe that was killed
 	fsys.memFS["cpu/plimsoll-probe-1/cpu.shares"] = "1024\n" // of one that runs
 	want := map[string]State{

@@ -32,6 +32,9 @@ func (m memFS) WriteFile(name string, data []byte) error {
 	if _, err := m.ReadFile(name); err != nil {
 		return err
 	}
+	if len(data) == 0 {
+		return nil // the kernel never hears of it
+	}
 	m[path.Clean(name)] = strings.TrimSuffix(string(data), "\n") + "\n"
 	return nil
 }
@@ -250,6 +253,23 @@ func TestTreeKernelWithoutBurst(t *testing.T) {
 	}
 	if err := tree.SetQuota("/lab/a", 60*ms); err != nil || fsys["lab/a/cpu.max"] != "60000 100000\n" {
 		t.Errorf("quota: %v, %q", err, fsys["lab/a/cpu.max"])
+	}
+}
+
+func TestSetCPUsEmpty(t *testing.T) {
+	fsys := v2FS()
+	if err := detect(t, fsys).SetCPUs("/lab/a", nil); err != nil || fsys["lab/a/cpuset.cpus"] != "\n" {
+		t.Errorf("%v, %q", err, fsys["lab/a/cpuset.cpus"])
+	}
+}
+
+// A group may be removed between its file's opening and the write: the caller is to see that it is gone.
+func TestPathErrorGone(t *testing.T) {
+	if err := pathError("write", "f", syscall.ENODEV); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := pathError("write", "f", syscall.EINVAL); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
 	}
 }
 
