@@ -67,7 +67,7 @@ func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	plan.Order(ordered)
 	results := make([]plan.Result, 0, len(ordered))
 	for _, c := range ordered {
-		results = append(results, w.one(c))
+		results = append(results, w.one(c, false))
 	}
 	return results
 }
@@ -80,14 +80,11 @@ var (
 
 // look reads a knob of exactly this group.
 func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
-	if err := w.identify(id); err != nil {
-		return "", err
-	}
 	held, err := Read(w.tree, id.Path, knob)
+	if other := w.identify(id); other != nil { // asked last, so that it is true of what was read
+		return "", other
+	}
 	if missing(err) {
-		if gone := w.identify(id); gone != nil {
-			return "", gone
-		}
 		return "", errNoFile
 	}
 	return held, err
@@ -128,8 +125,8 @@ func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err er
 	return w.result(c, o, inForce, errors.Join(err, w.journal.Done(c.Cgroup, c.Knob), w.unclaimCompanion(c)))
 }
 
-// one carries out one change.
-func (w *Writer) one(c plan.Change) plan.Result {
+// one carries out one change. With force, a restore overwrites a foreign value as well.
+func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if w.Held() && !c.Restore {
 		return w.result(c, plan.Skipped, "", errors.New("writing is held"))
 	}
@@ -137,7 +134,7 @@ func (w *Writer) one(c plan.Change) plan.Result {
 	if err != nil {
 		return w.result(c, plan.Refused, "", err)
 	}
-	if r, stop := w.compare(c); stop {
+	if r, stop := w.compare(c, force); stop {
 		return r
 	}
 	if c.Restore {
@@ -150,18 +147,18 @@ func (w *Writer) one(c plan.Change) plan.Result {
 		return w.result(c, plan.Refused, c.From, err)
 	}
 	if synced { // which can take long: look again
-		if r, stop := w.compare(c); stop {
+		if r, stop := w.compare(c, force); stop {
 			return r
 		}
 	}
 	if err := w.intend(c); err != nil {
 		return w.result(c, plan.Refused, c.From, err)
 	}
-	return w.write(c, !e.Ours(c.From))
+	return w.write(c, !w.ours(e, c.From))
 }
 
 // compare reads the file before it is written. stop says that it must not or need not be.
-func (w *Writer) compare(c plan.Change) (r plan.Result, stop bool) {
+func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	held, err := w.look(c.Cgroup, c.Knob)
 	switch {
@@ -169,7 +166,9 @@ func (w *Writer) compare(c plan.Change) (r plan.Result, stop bool) {
 		return w.ended(c, plan.Gone, "", err), true
 	case err != nil:
 		return w.result(c, plan.Refused, "", w.explain(c, err)), true
-	case held != c.From && e.Ours(held):
+	case c.Knob == plan.Weight && w.idle(c.Cgroup):
+		return w.result(c, plan.Refused, held, errIdle), true
+	case held != c.From && w.ours(e, held):
 		return w.result(c, plan.Trampled, held, fmt.Errorf("expected %s, found our own %s", c.From, held)), true
 	case held != c.From:
 		return w.ended(c, plan.Trampled, held, fmt.Errorf("expected %s, another program has set %s", c.From, held)), true
@@ -179,8 +178,14 @@ func (w *Writer) compare(c plan.Change) (r plan.Result, stop bool) {
 		return w.result(c, plan.Skipped, held, nil), true
 	case c.Restore && !claimed:
 		return w.result(c, plan.Skipped, held, errors.New("nothing of ours stands here")), true
+	case c.Restore && !force && !w.ours(e, held):
+		return w.ended(c, plan.Trampled, held, leftAlone(held)), true
 	}
 	return plan.Result{}, false
+}
+
+func leftAlone(held plan.Value) error {
+	return fmt.Errorf("another program changed it to %s; left alone", held)
 }
 
 // normal spells the values of a change canonically and gives it a range if it has none.
@@ -210,7 +215,7 @@ func normal(c plan.Change) (plan.Change, error) {
 // that was claimed. synced says that it had to wait for the disk.
 func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	e, ok := w.journal.Entry(c.Cgroup, c.Knob)
-	if ok && !e.Ours(c.From) && c.From != e.Original {
+	if ok && !w.ours(e, c.From) && c.From != e.Original {
 		// What we had written was overwritten, and the decision knows: what stands there now is the original.
 		if err := w.journal.Done(c.Cgroup, c.Knob); err != nil {
 			return false, err
@@ -231,7 +236,7 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 // intend notes the value that is about to be written.
 func (w *Writer) intend(c plan.Change) error {
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
-	if e.Ours(c.From) && c.From != e.Last {
+	if w.ours(e, c.From) && c.From != e.Last {
 		// The last intent was refused, or a crash came before its write. The journal keeps track of two intents, so
 		// what stands in the file must be one of them once more.
 		if err := w.journal.Intend(c.Cgroup, c.Knob, c.From); err != nil {
@@ -255,6 +260,8 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 		return w.ended(c, plan.Gone, "", lookErr)
 	case err != nil && fresh && held == c.From:
 		return w.ended(c, plan.Refused, held, w.explain(c, err))
+	case err != nil && held == c.To: // it was taken, and what belongs to it was not
+		return w.result(c, plan.Applied, held, err)
 	case err != nil:
 		return w.result(c, plan.Refused, held, w.explain(c, err))
 	case lookErr != nil:
@@ -263,7 +270,7 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 		return w.ended(c, plan.Applied, held, nil)
 	case held == c.To:
 		return w.result(c, plan.Applied, held, nil)
-	case onTheWay(c.Knob, c.From, held, c.To):
+	case clamps(c, held):
 		return w.result(c, plan.Clamped, held, w.journal.Intend(c.Cgroup, c.Knob, held))
 	}
 	return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))

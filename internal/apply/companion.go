@@ -65,6 +65,14 @@ func (w *Writer) unclaimCompanion(c plan.Change) error {
 	return w.journal.Done(c.Cgroup, knob)
 }
 
+// errIdle says why a weight cannot be written.
+var errIdle = errors.New("cpu.idle is set, which locks the weight")
+
+func (w *Writer) idle(id workload.ID) bool {
+	idle, err := w.tree.Idle(id.Path)
+	return err == nil && idle
+}
+
 // defaultWeight is what a group has after cpu.idle was cleared.
 func defaultWeight(v cgroup.Version) plan.Value {
 	if v == cgroup.V2 {
@@ -92,6 +100,20 @@ func (w *Writer) clearIdle(id workload.ID) error {
 		}
 	}
 	return w.journal.Done(id, plan.Weight)
+}
+
+// ours says whether a value that stands in the file is there because of us.
+func (w *Writer) ours(e journal.Entry, held plan.Value) bool {
+	return e.Ours(held) || w.divided(e, held)
+}
+
+// isDivided says whether a burst stands divided in the file.
+func (w *Writer) isDivided(e journal.Entry) bool {
+	if e.Knob != plan.Burst {
+		return false
+	}
+	held, err := w.look(e.ID, e.Knob)
+	return err == nil && w.divided(e, held)
 }
 
 // divided says whether a burst is one of those that the journal knows, divided by a write of cpu.max. Below a

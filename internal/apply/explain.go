@@ -37,10 +37,6 @@ func (w *Writer) why(c plan.Change, err error) string {
 		return w.whyQuota(c)
 	case plan.Burst:
 		return w.whyBurst(c)
-	case plan.Weight:
-		if idle, err := w.tree.Idle(c.Cgroup.Path); err == nil && idle {
-			return "cpu.idle is set, which locks the weight"
-		}
 	}
 	return ""
 }

@@ -134,10 +134,15 @@ func within(knob plan.Knob, v, lo, hi plan.Value) bool {
 	return !ok1 && !ok2 || ok1 && ok2 && below >= 0 && above <= 0
 }
 
-// onTheWay says whether held lies behind from and not beyond to: there stops a kernel that clamps.
-func onTheWay(knob plan.Knob, from, held, to plan.Value) bool {
-	dir, ok := order(knob, to, from)
-	moved, _ := order(knob, held, from)
-	left, _ := order(knob, to, held)
-	return ok && dir != 0 && moved == dir && left == dir
+// clamps says whether a kernel that was given a change may hold this value for it. Only of weights (cpu.shares) it
+// takes the nearest that it can (kernel/sched/fair.c, __sched_group_set_shares); another quota or burst than the one
+// that was written is another program's.
+func clamps(c plan.Change, held plan.Value) bool {
+	if c.Knob != plan.Weight {
+		return false
+	}
+	wanted, _ := order(c.Knob, c.To, c.From)
+	moved, _ := order(c.Knob, held, c.From)
+	left, _ := order(c.Knob, c.To, held)
+	return wanted != 0 && moved == wanted && left == wanted
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,12 +28,13 @@ var (
 
 // node is a simulated machine with a pod of two containers, a writer, and a disk that outlives it.
 type node struct {
-	t    *testing.T
-	k    *sim.Kernel
-	disk *journal.Memory
-	tree *cgroup.Tree
-	j    *journal.Journal
-	w    *Writer
+	t      *testing.T
+	config sim.Config
+	k      *sim.Kernel
+	disk   *journal.Memory
+	tree   *cgroup.Tree
+	j      *journal.Journal
+	w      *Writer
 }
 
 // limits are what the groups have before we come. The burst of /pod/b is somebody's.
@@ -45,7 +47,7 @@ var limits = []struct {
 
 func newNode(t *testing.T, c sim.Config) *node {
 	t.Helper()
-	n := &node{t: t, k: sim.New(c), disk: journal.NewMemory()}
+	n := &node{t: t, config: c, k: sim.New(c), disk: journal.NewMemory()}
 	tree, err := cgroup.Detect(n.k)
 	if err != nil {
 		t.Fatal(err)
@@ -114,9 +116,14 @@ func (n *node) foreign(group string, knob plan.Knob, v plan.Value) {
 	n.must(n.tryForeign(group, knob, v))
 }
 
-// tryForeign writes as another program.
+// tryForeign writes as another program, which knows nothing of the kernel's bugs.
 func (n *node) tryForeign(group string, knob plan.Knob, v plan.Value) error {
 	n.t.Helper()
+	if knob == plan.Quota && n.tree.Version() == cgroup.V2 {
+		quota, err := v.Time()
+		n.must(err)
+		return n.k.ForeignWrite(path.Join(n.tree.Dir(group), "cpu.max"), strconv.FormatInt(quota.Microseconds(), 10))
+	}
 	tree, err := cgroup.Detect(foreigner{n.k})
 	n.must(err)
 	return set(tree, group, knob, v)

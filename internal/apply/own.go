@@ -7,7 +7,11 @@ import (
 
 // Rebase books the limit that an owner declared while a value of ours stands: a restore goes there.
 func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) error {
-	return w.journal.SetBaseline(id, knob, declared)
+	v, err := canonical(knob, declared)
+	if err != nil {
+		return err
+	}
+	return w.journal.SetBaseline(id, knob, v)
 }
 
 // Forget books that what stands in a file is not ours: its owner resized it, or another program wrote it.

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"fmt"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -16,18 +15,24 @@ import (
 func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var weights, others []journal.Entry
-	for _, e := range w.journal.Entries() {
-		switch {
-		case filter != nil && !filter(e):
-		case e.Knob == plan.Weight: // after idle, which locks it
-			weights = append(weights, e)
-		default:
-			others = append(others, e)
-		}
+	if filter == nil {
+		filter = func(journal.Entry) bool { return true }
 	}
-	results := w.restore(others, toSpec)
-	return append(results, w.restore(weights, toSpec)...)
+	var results []plan.Result
+	for _, wave := range []func(journal.Entry) bool{
+		w.isDivided, // before a write of cpu.max divides it once more, beyond recognition
+		func(e journal.Entry) bool { return e.Knob != plan.Weight },
+		func(e journal.Entry) bool { return e.Knob == plan.Weight }, // after idle, which locks it
+	} {
+		var entries []journal.Entry
+		for _, e := range w.journal.Entries() {
+			if filter(e) && wave(e) {
+				entries = append(entries, e)
+			}
+		}
+		results = append(results, w.restore(entries, toSpec)...)
+	}
+	return results
 }
 
 func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
@@ -45,18 +50,18 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
 		}
 	}
 	plan.Order(changes)
-	return append(results, w.persist(changes)...)
+	return append(results, w.persist(changes, toSpec)...)
 }
 
 // persist carries out changes, and tries again those that were refused as long as others were not: one foreign
 // value in a hierarchy can make any order wrong.
-func (w *Writer) persist(changes []plan.Change) []plan.Result {
+func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 	var results []plan.Result
 	for {
 		var refused []plan.Result
 		var again []plan.Change
 		for _, c := range changes {
-			r := w.one(c)
+			r := w.one(c, toSpec)
 			if r.Outcome == plan.Refused {
 				refused, again = append(refused, r), append(again, c)
 				continue
@@ -77,7 +82,7 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 		c.Why = "restore the declared limit"
 	}
 	if _, idle := w.journal.Entry(e.ID, plan.Idle); idle && e.Knob == plan.Weight {
-		return c, w.result(c, plan.Refused, "", errors.New("the group is still idle, which locks the weight")), false
+		return c, w.result(c, plan.Refused, "", errIdle), false
 	}
 	held, err := w.look(e.ID, e.Knob)
 	c.From = held
@@ -88,13 +93,12 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 		return c, w.result(c, plan.Refused, "", w.explain(c, err)), false
 	case held == c.To:
 		return c, w.ended(c, plan.Skipped, held, nil), false
-	case e.Ours(held), w.divided(e, held), toSpec && e.Baseline != "":
+	case w.ours(e, held), toSpec && e.Baseline != "":
 		return c, plan.Result{}, true
 	case held == e.Original:
 		return c, w.ended(c, plan.Skipped, held, nil), false
 	}
-	err = fmt.Errorf("another program changed it to %s; left alone", held)
-	return c, w.ended(c, plan.Trampled, held, err), false
+	return c, w.ended(c, plan.Trampled, held, leftAlone(held)), false
 }
 
 // RestoreTo repairs a knob that deviates from its declared limit though the journal may not know it: an agent that
@@ -110,11 +114,11 @@ func (w *Writer) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why
 	}
 	_, claimed := w.journal.Entry(id, knob)
 	if err != nil || claimed || c.From == c.To {
-		return w.one(c) // which finds the same, and has the words for it
+		return w.one(c, true) // which finds the same, and has the words for it
 	}
 	err = w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: c.From, Baseline: c.To, Min: c.Min, Max: c.Max})
 	if err != nil {
 		return w.result(c, plan.Refused, held, err)
 	}
-	return w.one(c)
+	return w.one(c, true)
 }

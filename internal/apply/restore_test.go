@@ -48,9 +48,36 @@ func TestRestoreGone(t *testing.T) {
 func TestBaselineIsTheTarget(t *testing.T) {
 	n := newNode(t, v2)
 	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
-	n.must(n.j.SetBaseline(n.id("/pod/a"), plan.Quota, "60ms"))
+	n.must(n.w.Rebase(n.id("/pod/a"), plan.Quota, "60000us"))
 	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 60ms")
 	n.wantIdempotent()
+	if err := n.w.Rebase(n.id("/pod/a"), plan.Quota, "some"); err == nil {
+		t.Error("a limit that is no time was booked")
+	}
+}
+
+func TestForgottenIsNotRestored(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.must(n.w.Forget(n.id("/pod/a"), plan.Quota))
+	n.wantIdempotent()
+	if n.held("/pod/a", plan.Quota) != "80ms" {
+		t.Error("it was written")
+	}
+}
+
+// TestChangeBackStopsAtForeign: a restoring change is no excuse to write over somebody else's value.
+func TestChangeBackStopsAtForeign(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.foreign("/pod/a", plan.Quota, "70ms")
+	back := n.change("/pod/a", plan.Quota, "50ms")
+	back.Restore = true
+	n.do(back, plan.Trampled)
+	n.wantIdempotent()
+	if n.held("/pod/a", plan.Quota) != "70ms" {
+		t.Error("it was written")
+	}
 }
 
 // TestResizeToOurValueStays is ABA: the owner declares the very value that we had written.

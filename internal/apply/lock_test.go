@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestLockKeepsOthersOut(t *testing.T) {
+	dir := t.TempDir()
+	first, err := TakeLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = TakeLock(dir)
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || locked.Root != dir {
+		t.Fatalf("second lock: %v", err)
+	}
+	if pid := strconv.Itoa(os.Getpid()); !strings.Contains(err.Error(), pid) || !strings.Contains(locked.Hint(), pid) {
+		t.Errorf("error %q, hint %q", err, locked.Hint())
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := TakeLock(dir)
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockOfNothing(t *testing.T) {
+	if _, err := TakeLock(t.TempDir() + "/none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestUnknownHolderHasAHint(t *testing.T) {
+	e := &LockedError{Root: "/sys/fs/cgroup"}
+	if strings.Contains(e.Error(), "0") || !strings.Contains(e.Hint(), "/proc/locks") {
+		t.Errorf("error %q, hint %q", e.Error(), e.Hint())
+	}
+}
+
+func TestParseLocks(t *testing.T) {
+	const text = "1: POSIX  ADVISORY  WRITE 7 00:1b:42 0 EOF\n" +
+		"2: FLOCK  ADVISORY  WRITE 8 00:1b:43 0 EOF\n" +
+		"3: FLOCK  ADVISORY  WRITE 9 00:1b:42 0 EOF\n" +
+		"3: -> FLOCK  ADVISORY  WRITE 10 00:1b:42 0 EOF\n" +
+		"4: FLOCK  ADVISORY  WRITE 0 00:1b:44 0 EOF\n" + // of another PID namespace
+		"5: FLOCK\n"
+	for file, want := range map[string]int{"00:1b:42": 9, "00:1b:43": 8, "00:1b:44": 0, "00:1b:4": 0} {
+		if got := parseLocks([]byte(text), file); got != want {
+			t.Errorf("%s is held by %d, want %d", file, got, want)
+		}
+	}
+	if parseLocks(nil, "00:1b:42") != 0 {
+		t.Error("nobody holds nothing")
+	}
+}
