@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"path"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// Write is one attempt to write a file.
+type Write struct {
+	At      time.Time
+	Name    string      // as given
+	Group   workload.ID // zero when the file was not there
+	Data    string
+	Foreign bool
+	Err     error         // nil when it was done
+	Granted time.Duration // the runtime that the write put into the pool
+}
+
+// Writes are all attempts to write so far, in order.
+func (k *Kernel) Writes() []Write { return append([]Write(nil), k.writes...) }
+
+// Period is what a limited group used in one bandwidth period, between two expiries of its timer.
+type Period struct {
+	Group     workload.ID
+	From, To  time.Time
+	Used      time.Duration
+	Bandwidth cpu.Bandwidth // as it stood at the end
+}
+
+// Periods are the bandwidth periods of all groups that ever had this path, oldest first. In the time between two of
+// them that do not touch, nothing was used, or there was no limit.
+func (k *Kernel) Periods(name string) []Period {
+	return append([]Period(nil), k.periods[path.Clean("/"+name)]...)
+}
+
+// note ends a period.
+func (k *Kernel) note(g *group) {
+	b := g.pool.Bandwidth()
+	if !b.Limited() {
+		g.spent = 0
+		return
+	}
+	to := k.config.Start.Add(g.expiry)
+	k.periods[g.id.Path] = append(k.periods[g.id.Path], Period{g.id, to.Add(-b.Period), to, g.spent, b})
+	g.spent = 0
+}
+
+// Responses are the jobs of a group that are done, since it was made.
+func (k *Kernel) Responses(name string) []Response {
+	g := k.must(name)
+	list := make([]Response, len(g.responses))
+	for i, r := range g.responses {
+		list[i] = Response{k.config.Start.Add(r.arrived), k.config.Start.Add(r.done), r.cost}
+	}
+	return list
+}
+
+// Waiting is the number of jobs of a group that have arrived and are not done.
+func (k *Kernel) Waiting(name string) int {
+	g := k.must(name)
+	return len(g.serving) + len(g.waiting)
+}
+
+// Used is the CPU time that a group and all below it have used. It is what a usage file says, also where a group
+// has none.
+func (k *Kernel) Used(name string) time.Duration { return k.must(name).usage }
+
+// Runtime is what stands in a group's pool: what it could use at once.
+func (k *Kernel) Runtime(name string) time.Duration {
+	g := k.must(name)
+	return g.pool.Runtime()
+}
+
+// Bandwidth is what stands in a group's files.
+func (k *Kernel) Bandwidth(name string) cpu.Bandwidth {
+	g := k.must(name)
+	return g.pool.Bandwidth()
+}
+
+// Throttled is the time that a group's CPUs have stood still with work to do for want of its own runtime, the one
+// not ended yet included.
+func (k *Kernel) Throttled(name string) time.Duration {
+	g := k.must(name)
+	return g.stood.booked + g.stood.pending
+}
+
+// NextExpiry is when a group's period timer fires next, were the group to want to run all the time.
+func (k *Kernel) NextExpiry(name string) time.Time {
+	g := k.must(name)
+	at, period := g.expiry, g.pool.Bandwidth().Period
+	if at <= k.now {
+		at += period * ((k.now-at)/period + 1)
+	}
+	return k.config.Start.Add(at)
+}
+
+// Groups lists the groups, parents before their children, oldest first.
+func (k *Kernel) Groups() []string {
+	var names []string
+	for _, g := range k.order {
+		names = append(names, g.id.Path)
+	}
+	return names
+}
