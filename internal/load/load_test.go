@@ -190,6 +190,13 @@ func TestCalibrateGivesTheBest(t *testing.T) {
 	if !errors.Is(err, ErrUnsettled) || cost != 37*ms || size != sizes[4] {
 		t.Errorf("size %d of %v, cost %v, error %v; want the third size", size, sizes, cost, err)
 	}
+	turn := 0
+	if _, cost, err = Calibrate(40*ms, 2*ms, 1000, func(int) (time.Duration, error) {
+		turn++
+		return []time.Duration{43 * ms, 38 * ms}[turn%2], nil
+	}); !errors.Is(err, ErrUnsettled) {
+		t.Errorf("settled at %v, though every other look is too far off", cost)
+	}
 	_, _, err = Calibrate(40*ms, 2*ms, 1000, func(int) (time.Duration, error) { return 0, nil })
 	if err == nil || errors.Is(err, ErrUnsettled) {
 		t.Errorf("a request that costs nothing: %v", err)

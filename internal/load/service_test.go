@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -50,6 +51,26 @@ func TestClientReportsAWrongAnswer(t *testing.T) {
 		if err := client.Get(t.Context(), server.URL+"/gzip?"+query); err == nil || !strings.Contains(err.Error(), "400") {
 			t.Errorf("%q: error %v", query, err)
 		}
+	}
+}
+
+// TestClientWantsWork has answers that cost nothing: a load of them would measure nothing.
+func TestClientWantsWork(t *testing.T) {
+	for _, c := range []struct {
+		code     int
+		encoding string
+		ok       bool
+	}{{200, "gzip", true}, {503, "gzip", false}, {200, "", false}} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", c.encoding)
+			w.WriteHeader(c.code)
+		}))
+		client := NewClient(1)
+		if err := client.Get(t.Context(), server.URL); (err == nil) != c.ok {
+			t.Errorf("%d %q: error %v", c.code, c.encoding, err)
+		}
+		client.Close()
+		server.Close()
 	}
 }
 

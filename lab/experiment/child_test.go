@@ -65,17 +65,30 @@ func TestStop(t *testing.T) {
 	if err := willing.Stop(plenty); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
-	// The shell's child keeps stderr open: it must be ended too, or the wait for it never ends.
-	stubborn, err := Launch(shell("trap '' TERM; read -r go; echo ready >&2; while :; do sleep 1000; done"), enter)
+	stubborn, err := Launch(shell("trap '' TERM; read -r go; sleep 1000 & echo $! >&2; wait"), enter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for stubborn.said.String() != "ready" {
+	for stubborn.said.String() == "" {
 		time.Sleep(time.Millisecond)
 	}
 	if err := stubborn.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "was killed") {
 		t.Errorf("Stop of one that does not want to: %v", err)
 	}
+	awaitEnd(t, stubborn.said.String())
+}
+
+// awaitEnd waits until a process that is not our child is gone, or is a zombie of whoever adopted it.
+func awaitEnd(t *testing.T, pid string) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+	}
+	t.Errorf("grandchild %s is left", pid)
+	exec.Command("kill", "-9", pid).Run()
 }
 
 func TestTailKeepsTheEnd(t *testing.T) {

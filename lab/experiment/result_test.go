@@ -130,7 +130,7 @@ func TestSummarize(t *testing.T) {
 	b := slotOf("none", 1, 40*ms, 41*ms, 40, 3*time.Second)
 	b.Usage.Periods = 50
 	b.Load.Errors, b.Load.Cause = 2, errors.New("refused")
-	b.GaveBack = 7 * time.Second
+	a.GaveBack, b.GaveBack = 7*time.Second, time.Second
 	r := Summarize([]Slot{a, slotOf("auto", 0, ms, ms, 0, 0), b}, []Mode{"none"})
 	if len(r.Modes) != 1 {
 		t.Fatalf("%d modes", len(r.Modes))
