@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
@@ -99,7 +103,7 @@ func (l *lab) expect(s *Scanner, kind EventKind, name, file string) Event {
 	for {
 		for _, e := range s.Events() {
 			if e.Kind == kind && e.Path == l.path+name && e.File == file {
-				if late := time.Since(start); late > soon {
+				if late := time.Since(start); late > soon && os.Getenv("PLIMSOLL_EMULATED") == "" { // no time is kept in a VM
 					l.t.Errorf("%s %s%s came after %v", kind, name, file, late)
 				}
 				return e
@@ -113,13 +117,27 @@ func (l *lab) expect(s *Scanner, kind EventKind, name, file string) Event {
 	}
 }
 
+// pods are those of the lab: the machine may have others.
 func (l *lab) pods(s *Scanner) []workload.Pod {
 	l.t.Helper()
 	pods, err := s.Pods()
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return pods
+	return slices.DeleteFunc(slices.Clone(pods), func(p workload.Pod) bool {
+		return !strings.HasPrefix(p.Path+p.Containers[0].Path, l.path+"/")
+	})
+}
+
+// watches counts what inotify really watches of the lab.
+func (l *lab) watches(s *Scanner) int {
+	n := 0
+	for _, dir := range s.watcher.(*fsnotify.Watcher).WatchList() {
+		if strings.HasPrefix(dir, l.groups["."].File("")) {
+			n++
+		}
+	}
+	return n
 }
 
 func TestNoticesWhatIsWritten(t *testing.T) {
@@ -146,14 +164,15 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 	l.expect(s, Written, "/pod/c1", file)
 	l.quota("pod", 90*time.Millisecond)
 	l.expect(s, Written, "/pod", file)
+	burst := "cpu.max.burst"
 	if l.tree.Version() == cgroup.V1 {
-		l.write("pod/c1", "cpu.cfs_burst_us", "1000")
-		l.expect(s, Written, "/pod/c1", "cpu.cfs_burst_us")
+		burst = "cpu.cfs_burst_us"
 		l.write("pod/c1", "cpu.cfs_period_us", "200000")
 		l.expect(s, Written, "/pod/c1", "cpu.cfs_period_us")
-	} else {
-		l.write("pod/c1", "cpu.max.burst", "1000")
-		l.expect(s, Written, "/pod/c1", "cpu.max.burst")
+	}
+	if _, err := os.Stat(l.groups["pod/c1"].File(burst)); err == nil || cgrouptest.AtLeast(cgrouptest.Release(t), "5.14") {
+		l.write("pod/c1", burst, "1000")
+		l.expect(s, Written, "/pod/c1", burst)
 	}
 }
 
@@ -192,8 +211,8 @@ func TestTellsRecreatedGroupsApart(t *testing.T) {
 		// The watch is that of the new group, not of the old one.
 		l.expect(s, Written, "/pod/c1", l.quota("pod/c1", 30*time.Millisecond))
 	}
-	if stats := s.Stats(); stats.Watches != stats.Groups {
-		t.Errorf("%d watches of %d groups", stats.Watches, stats.Groups)
+	if n := l.watches(s); n != 3 {
+		t.Errorf("%d watches of 3 groups", n)
 	}
 }
 
@@ -202,15 +221,17 @@ func TestNoticesTheEnd(t *testing.T) {
 	l.mkdir("pod")
 	l.mkdir("pod/c1")
 	s := l.run()
-	watches := s.Stats().Watches
+	if n := l.watches(s); n != 3 {
+		t.Errorf("%d watches of 3 groups", n)
+	}
 	l.rmdir("pod/c1")
 	l.rmdir("pod")
 	l.expect(s, Vanished, "/pod/c1", "")
 	for _, p := range l.pods(s) {
 		t.Errorf("still there: %+v", p)
 	}
-	if now := s.Stats().Watches; now != watches-2 {
-		t.Errorf("%d watches, then %d", watches, now)
+	if n := l.watches(s); n != 1 {
+		t.Errorf("%d watches of the one group that is left", n)
 	}
 }
 
@@ -222,13 +243,12 @@ func TestStaysOutsideContainers(t *testing.T) {
 	l.mkdir("docker")
 	l.mkdir("docker/" + id)
 	l.expect(s, Appeared, "/docker/"+id, "")
-	watches := s.Stats().Watches
 	l.mkdir("docker/" + id + "/docker")
 	l.mkdir("docker/" + id + "/docker/" + id)
 	l.quota("docker/"+id, 50*time.Millisecond)
 	l.expect(s, Written, "/docker/"+id, l.quota("docker/"+id, 40*time.Millisecond))
-	if now := s.Stats().Watches; now != watches {
-		t.Errorf("%d watches, then %d", watches, now)
+	if n := l.watches(s); n != 3 {
+		t.Errorf("%d watches of the lab, its folder and the container", n)
 	}
 	var names []string
 	for _, p := range l.pods(s) {
@@ -262,7 +282,7 @@ func TestNoEventIsLostAtBirth(t *testing.T) {
 		}
 		return p, c
 	}
-	deadline := time.Now().Add(soon)
+	deadline := time.Now().Add(10 * time.Second)
 	p, c := count()
 	for ; time.Now().Before(deadline) && (p != pods || c != pods*containers); p, c = count() {
 		time.Sleep(time.Millisecond)
