@@ -288,6 +288,7 @@ func (p *prober) usage() {
 	case t.acct == t.cpu:
 		p.say(FeatureUsage, Yes, "cpuacct is mounted together with cpu")
 	default:
-		p.say(FeatureUsage, Yes, "cpuacct is a hierarchy of its own: a group that is in cpu alone is measured through its threads")
+		p.say(FeatureUsage, Yes,
+			"cpuacct is a hierarchy of its own: a group that is in cpu alone is measured through its threads")
 	}
 }

@@ -56,7 +56,7 @@ func TestKernelBandwidth(t *testing.T) {
 	}
 }
 
-func TestKernelBurst(t *testing.T) {
+func TestKernelTreeBurst(t *testing.T) {
 	g := cgrouptest.New(t)
 	found := g.Features()
 	cgrouptest.Need(t, found.Get(cgroup.FeatureBurst))
@@ -136,7 +136,7 @@ func TestKernelThrottledByParent(t *testing.T) {
 	})
 }
 
-func TestKernelIdle(t *testing.T) {
+func TestKernelTreeIdle(t *testing.T) {
 	g := cgrouptest.New(t)
 	cgrouptest.Need(t, g.Features().Get(cgroup.FeatureIdle))
 	tree := g.Tree()
