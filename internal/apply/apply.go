@@ -43,13 +43,14 @@ type Writer struct {
 	tree    *cgroup.Tree
 	journal *journal.Journal
 	now     func() time.Time
+	sleep   func(time.Duration)
 	hold    atomic.Bool
 	mu      sync.Mutex // a plan and a restore do not mix
 }
 
 // New makes a writer.
 func New(tree *cgroup.Tree, j *journal.Journal, now func() time.Time) *Writer {
-	return &Writer{tree: tree, journal: j, now: now}
+	return &Writer{tree: tree, journal: j, now: now, sleep: time.Sleep}
 }
 
 // SetHold turns the kill switch: while it is held, only restoring writes.

@@ -223,6 +223,19 @@ func TestKernelGone(t *testing.T) {
 	}
 }
 
+// TestKernelDyingChild: a pod is restored at the very moment that its larger container has gone.
+func TestKernelDyingChild(t *testing.T) {
+	p := newRealPod(t)
+	w, _ := p.writer(t.TempDir())
+	for range 5 {
+		p.wantOutcomes(w.Do([]plan.Change{p.change(p.pod, plan.Quota, "200ms"), p.change(p.b, plan.Quota, "150ms")}),
+			plan.Applied, plan.Applied)
+		p.b.Remove()
+		p.wantOutcomes(w.Restore(nil, false), plan.Gone, plan.Applied)
+		p.b = p.pod.Child("b")
+	}
+}
+
 func TestKernelLock(t *testing.T) {
 	dir := cgrouptest.New(t).File("")
 	lock, err := TakeLock(dir)

@@ -2,6 +2,8 @@ package apply
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -54,9 +56,10 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
 }
 
 // persist carries out changes, and tries again those that were refused as long as others were not: one foreign
-// value in a hierarchy can make any order wrong.
+// value in a hierarchy can make any order wrong. For a dying group it waits.
 func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 	var results []plan.Result
+	wait := firstWait
 	for {
 		var refused []plan.Result
 		var again []plan.Change
@@ -68,11 +71,29 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 			}
 			results = append(results, r)
 		}
-		if len(again) == 0 || len(again) == len(changes) {
-			return append(results, refused...)
+		if len(again) == 0 {
+			return results
+		}
+		if len(again) == len(changes) {
+			if wait > lastWait || !slices.ContainsFunc(again, w.waits) {
+				return append(results, refused...)
+			}
+			w.sleep(wait)
+			wait *= 2
 		}
 		changes = again
 	}
+}
+
+// How long a restore waits for dying groups: 10, 20, 40 ... 320 ms.
+const (
+	firstWait = 10 * time.Millisecond
+	lastWait  = 320 * time.Millisecond
+)
+
+// waits says whether a change was refused, as far as can be seen, because of a group that is dying.
+func (w *Writer) waits(c plan.Change) bool {
+	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild
 }
 
 // examine finds out what an entry needs: a write, or only a word.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -165,6 +166,44 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota applied 50ms")
 	n.wantFiles("the next restore", before)
 	n.wantIdempotent()
+}
+
+// TestDyingChild: on v1 a removed group is in the way for a while. A restore waits for it, but not for ever.
+func TestDyingChild(t *testing.T) {
+	for _, dead := range []time.Duration{15 * ms, time.Hour} {
+		n := newNode(t, v1)
+		n.do(n.change("/pod", plan.Quota, "160ms"), plan.Applied)
+		var slept time.Duration
+		n.w.sleep = func(d time.Duration) { slept += d }
+		n.k.Fault = func(op, _ string, _ []byte) error {
+			if op == "write" && slept < dead {
+				return syscall.EINVAL
+			}
+			return nil
+		}
+		r := n.w.Restore(nil, false)
+		if dead < time.Second {
+			n.wantOutcomes(r, "/pod quota applied 100ms")
+			continue
+		}
+		n.wantOutcomes(r, "/pod quota refused 160ms")
+		if slept < 500*ms || slept > time.Second || !strings.Contains(r[0].Err, "removed a moment ago") {
+			t.Errorf("slept %v, error %q", slept, r[0].Err)
+		}
+	}
+}
+
+func TestOtherRefusalsAreNotWaitedFor(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod", plan.Quota, "160ms"), plan.Applied)
+	n.w.sleep = func(d time.Duration) { t.Errorf("slept %v", d) }
+	n.k.Fault = func(op, _ string, _ []byte) error {
+		if op == "write" {
+			return syscall.EINVAL
+		}
+		return nil
+	}
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod quota refused 160ms")
 }
 
 func TestRestoreTo(t *testing.T) {
