@@ -45,7 +45,7 @@ type Host interface {
 // Writer carries changes out.
 type Writer interface {
 	Do([]plan.Change) []plan.Result
-	Restore(func(journal.Entry) bool) []plan.Result
+	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
 	SetHold(bool)
@@ -240,7 +240,7 @@ func (a *Agent) stop() error {
 	if a.DryRun {
 		return nil
 	}
-	results := a.Writer.Restore(nil)
+	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
 	return a.sayRestored(results)
 }

@@ -109,13 +109,14 @@ func (a *Agent) read(now time.Time, g *group) error {
 	return nil
 }
 
-// readUsage completes a reading with the CPU time used, where cpu.stat does not have it. A group whose period timer
-// has not ticked has used none.
+// readUsage completes a reading with the CPU time used, where cpu.stat does not have it. Nothing depends on that of a
+// group at its limit whose period timer has not ticked: it has not been throttled, and what it has begun to use is
+// read at the tick.
 func (a *Agent) readUsage(g *group, c *cpu.Counters, at time.Time) error {
 	last := g.reading.Counters
 	switch {
 	case c.HasUsage:
-	case g.disk.Limited() && !g.reading.At.IsZero() && c.Periods == last.Periods:
+	case g.disk.Limited() && !g.status.Quota.Changed && !g.reading.At.IsZero() && c.Periods == last.Periods:
 		c.Usage, c.HasUsage = last.Usage, last.HasUsage
 	default:
 		usage, err := a.Tree.Usage(g.Path)

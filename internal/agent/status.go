@@ -94,7 +94,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	if !restore {
 		return nil, nil
 	}
-	results := a.Writer.Restore(nil)
+	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
 	a.restored(results)
 	return results, a.sayRestored(results)

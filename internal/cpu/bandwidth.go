@@ -34,6 +34,17 @@ func (b Bandwidth) CPUs() float64 {
 	return float64(b.Quota) / float64(b.Period)
 }
 
+// Over is the quota of the same number of CPUs over another period, rounded down to the kernel's microsecond.
+func (b Bandwidth) Over(period time.Duration) time.Duration {
+	switch {
+	case !b.Limited() || b.Period <= 0:
+		return Unlimited
+	case b.Period == period:
+		return b.Quota
+	}
+	return time.Duration(float64(b.Quota) / float64(b.Period) * float64(period)).Truncate(time.Microsecond)
+}
+
 // Percent is p percent of d, exact for every d that a quota may take.
 func Percent(d time.Duration, p int64) time.Duration {
 	if d == Unlimited {

@@ -101,7 +101,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 func (u *unit) settleHolds(now time.Time, out *Output) {
 	var declared *time.Duration
 	if u.Declared != nil {
-		d := declaredQuota(u.Declared.Bandwidth, u.Disk.Period)
+		d := u.Declared.Bandwidth.Over(u.Disk.Period)
 		declared = &d
 	}
 	if e := u.m.quota.observe(now, u.Disk.Quota, declared); e != noEvent {
@@ -116,17 +116,6 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 	}
 }
 
-// declaredQuota is a declared limit over the period that stands in the file, as its writer rounds it.
-func declaredQuota(d cpu.Bandwidth, period time.Duration) time.Duration {
-	if !d.Limited() || d.Period <= 0 {
-		return cpu.Unlimited
-	}
-	if d.Period == period {
-		return d.Quota
-	}
-	return time.Duration(float64(d.Quota) / float64(d.Period) * float64(period)).Truncate(time.Microsecond)
-}
-
 // book adds the window since the last look to what is remembered.
 func (u *unit) book() {
 	if !u.Looked {
@@ -139,14 +128,22 @@ func (u *unit) book() {
 	}
 	u.stood = u.window.Throttled > 0
 	u.m.history.Add(u.window, demandSpan)
-	if u.window.Periods > 0 && (u.stood || u.window.Used > 0) {
+	if u.active() {
 		u.m.phase.Observe(u.window, u.period())
 	}
+	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period()
 	u.m.observeSaved(u.window, u.Disk)
 	u.m.budget.advance(u.window, u.limit, u.Strategy)
 	if u.stood {
 		u.m.throttledAt, u.m.everStood = u.Reading.At, true
 	}
+}
+
+// active says whether the period timer cannot have missed an expiry in the window. It rests only after a whole period
+// without use, so not in one that follows use within a period, nor where each period ended throttled.
+func (u *unit) active() bool {
+	w := u.window
+	return u.m.ran && w.Elapsed() <= u.period() || w.Periods > 0 && w.Throttled == w.Periods
 }
 
 // forget drops groups that are gone.

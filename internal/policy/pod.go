@@ -110,6 +110,22 @@ func (p *podUnits) follow(in Input) {
 	}
 }
 
+// burst of a pod is the sum over its containers: the pod's own quota throttles them all.
+func (p *podUnits) burst(r Rules) (requested, buffer time.Duration) {
+	u := p.pod
+	if !u.bursts() {
+		return 0, u.unburst()
+	}
+	for _, c := range p.containers {
+		requested += scale(c.requested, c.period(), u.period())
+		buffer += scale(c.buffer, c.period(), u.period())
+	}
+	if !r.BurstAboveQuota {
+		buffer = min(buffer, u.limit.Quota)
+	}
+	return requested, u.fit(buffer, r)
+}
+
 // quiet says whether no container's policy raises quotas.
 func (p *podUnits) quiet() bool {
 	for _, c := range p.containers {

@@ -129,16 +129,17 @@ func settle(in Input, pods []podUnits, out *Output) {
 			if !p.raises(u) {
 				u.release()
 			}
+			u.requested, u.buffer = u.burst(in.Rules)
 			u.pace(in, out)
-			u.emit(in, out, nil)
+			u.emit(in, out)
 		}
-		if p.pod != nil {
+		if u := p.pod; u != nil {
 			p.follow(in)
-			u := p.pod
+			u.requested, u.buffer = p.burst(in.Rules)
 			if p.raises(u) {
 				u.pace(in, out)
 			}
-			u.emit(in, out, p.containers)
+			u.emit(in, out)
 		}
 	}
 }
@@ -158,8 +159,7 @@ func (u *unit) pace(in Input, out *Output) {
 		u.m.overdue = time.Time{}
 		return
 	}
-	_, burst := burstFor(u.limit, u.Strategy, u.quota, in.Rules)
-	room := u.m.standing(in.Now, u.Disk).room(u.cap(), burst, burst != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	room := u.m.standing(in.Now, u.Disk).room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	if u.quota <= room {
 		u.m.overdue = time.Time{}
 		return
@@ -175,7 +175,15 @@ func (u *unit) pace(in Input, out *Output) {
 		u.quota = room
 		return
 	}
+	u.stay()
+}
+
+// stay leaves everything as it is for this turn.
+func (u *unit) stay() {
 	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
+	if u.raised() {
+		u.buffer = u.Disk.Burst
+	}
 }
 
 // wait postpones a lowering, but not for ever.
@@ -184,59 +192,59 @@ func (u *unit) wait(now time.Time) {
 		u.m.overdue = now
 	}
 	if now.Sub(u.m.overdue) < patience {
-		u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
+		u.stay()
 	}
 }
 
-// emit appends the changes of one unit. containers are those of a pod.
-func (u *unit) emit(in Input, out *Output, containers []*unit) {
-	requested, burst := u.burst(in, containers)
+// emit appends the changes of one unit.
+func (u *unit) emit(in Input, out *Output) {
 	if u.quota != u.Disk.Quota && u.mayWrite(in.Now, &u.m.quota) {
 		out.add(u, plan.Quota, u.Disk.Quota, u.quota, u.kind, u.why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
-	if burst != u.Disk.Burst && u.mayWrite(in.Now, &u.m.burst) {
-		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", requested, burst)
-		if burst == u.limit.Burst {
+	if u.buffer != u.Disk.Burst && u.mayWrite(in.Now, &u.m.burst) {
+		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", u.requested, u.buffer)
+		if u.buffer == u.limit.Burst {
 			kind, why = KindRestore, "no burst is asked for"
 		}
-		out.add(u, plan.Burst, u.Disk.Burst, burst, kind, why)
+		out.add(u, plan.Burst, u.Disk.Burst, u.buffer, kind, why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	u.m.why = u.why
-	out.Views = append(out.Views, u.view(requested))
+	out.Views = append(out.Views, u.view())
 }
 
-// burst is what is asked for and what is to stand in the file.
-func (u *unit) burst(in Input, containers []*unit) (requested, target time.Duration) {
-	if u.Paused || !u.Strategy.Policy.Burst() || !u.limit.Limited() || !u.Class.Burstable() {
-		if u.m.burst.ours {
-			return 0, u.m.burst.base
-		}
-		return 0, u.Disk.Burst
+// burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
+// write that enlarges it would grant one more quota, and it fills again when the raise is given back.
+func (u *unit) burst(r Rules) (requested, buffer time.Duration) {
+	if !u.bursts() {
+		return 0, u.unburst()
 	}
-	if !u.isPod {
-		requested, target = burstFor(u.limit, u.Strategy, u.quota, in.Rules)
-	} else {
-		requested, target = podBurst(in, u, containers)
-	}
-	if !in.Rules.Burst {
-		target = u.Disk.Burst
-	}
-	return requested, target
+	requested, buffer = burstFor(u.limit, u.Strategy, u.quota, r)
+	return requested, u.fit(buffer, r)
 }
 
-// podBurst is the sum over a pod's containers: the pod's own quota throttles them all.
-func podBurst(in Input, pod *unit, containers []*unit) (requested, target time.Duration) {
-	for _, c := range containers {
-		r, t := c.burst(in, nil)
-		requested += scale(r, c.period(), pod.period())
-		target += scale(t, c.period(), pod.period())
+// bursts says whether the unit is to have a burst buffer of ours.
+func (u *unit) bursts() bool {
+	return !u.Paused && u.Strategy.Policy.Burst() && u.limit.Limited() && u.Class.Burstable()
+}
+
+// unburst is the burst of a unit that is to have none of ours.
+func (u *unit) unburst() time.Duration {
+	if u.m.burst.ours {
+		return u.m.burst.base
 	}
-	if !in.Rules.BurstAboveQuota {
-		target = min(target, pod.limit.Quota)
+	return u.Disk.Burst
+}
+
+func (u *unit) fit(buffer time.Duration, r Rules) time.Duration {
+	switch {
+	case !r.Burst:
+		return u.Disk.Burst
+	case u.quota > u.limit.Quota:
+		return min(buffer, u.Disk.Burst)
 	}
-	return requested, target
+	return buffer
 }
 
 // mayWrite says whether a knob is ours to write now: nobody else claims it, the last write was not refused a moment
@@ -245,8 +253,8 @@ func (u *unit) mayWrite(now time.Time, h *hold) bool {
 	return !h.foreign && h.retry.ready(now) && (u.Ready || h.ours)
 }
 
-func (u *unit) view(requestedBurst time.Duration) View {
-	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: requestedBurst,
+func (u *unit) view() View {
+	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
 	if u.m.quota.foreign {
 		v.Foreign = append(v.Foreign, plan.Quota)

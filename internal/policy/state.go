@@ -109,6 +109,7 @@ type memory struct {
 	last        sample.Reading
 	history     sample.History
 	phase       sample.Phase
+	ran         bool // used CPU in the window before, within a period
 	budget      budget
 	quota       hold
 	burst       hold
@@ -136,6 +137,8 @@ type unit struct {
 	window  sample.Usage
 	stood   bool // throttled in the window
 	decision
+	requested time.Duration // burst asked for
+	buffer    time.Duration // burst that is to stand in the file
 }
 
 // decision is what a unit shall hold.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sysfs"
+)
+
+// machine is what a writing command needs of this node, held by this process alone.
+type machine struct {
+	dir     *cgroup.Dir
+	tree    *cgroup.Tree
+	lock    *apply.Lock
+	journal *journal.Journal
+	writer  *apply.Writer
+}
+
+// openTree finds the control groups.
+func (g *globals) openTree() (*cgroup.Dir, *cgroup.Tree, error) {
+	dir := cgroup.NewDir(g.cgroupRoot)
+	tree, err := cgroup.Detect(dir)
+	if err != nil {
+		dir.Close()
+		return nil, nil, withHint(fmt.Errorf("%s: %w", g.cgroupRoot, err), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` tells")
+	}
+	return dir, tree, nil
+}
+
+// openMachine takes the lock and opens the journal, which puts nothing back yet.
+func (g *globals) openMachine() (*machine, error) {
+	if os.Geteuid() != 0 {
+		return nil, withHint(errors.New("control groups can be written by root only"), "run it with sudo")
+	}
+	dir, tree, err := g.openTree()
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{dir: dir, tree: tree}
+	if err := m.open(g); err != nil {
+		m.close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *machine) open(g *globals) error {
+	var err error
+	if m.lock, err = apply.TakeLock(filepath.Join(g.cgroupRoot, m.tree.Dir("/"))); err != nil {
+		return err
+	}
+	boot, err := journal.BootID()
+	if err != nil {
+		return err
+	}
+	if m.journal, err = journal.Open(g.stateDir, boot, time.Now); err != nil {
+		return err
+	}
+	m.writer = apply.New(m.tree, m.journal, time.Now)
+	return nil
+}
+
+func (m *machine) close() {
+	if m.journal != nil {
+		m.journal.Close()
+	}
+	if m.lock != nil {
+		_ = m.lock.Release() // the kernel lets go of it anyway
+	}
+	m.dir.Close()
+}
+
+// scanner discovers the containers of the tree. root is where it is mounted; "" watches nothing.
+func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger) (*cgroupfs.Scanner, error) {
+	return cgroupfs.New(tree, root, cgroupfs.Options{Resolver: file, Sources: cgroupfs.HostSources("/"), Log: log, Now: time.Now})
+}
+
+// rules are what the policy must know of this kernel.
+func rules(dir *cgroup.Dir, tree *cgroup.Tree) policy.Rules {
+	host := cgroup.ThisHost()
+	host.Spin = nil // whether a rewrite refills makes no difference here, and takes time to find out
+	found := cgroup.Probe(dir, host)
+	return policy.Rules{
+		Burst:           found.Has(cgroup.FeatureBurst),
+		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),
+		Nested:          tree.Version() == cgroup.V1,
+	}
+}
+
+// host measures this machine. The root group's own count is finer than /proc/stat; where there is none, that does.
+type host struct {
+	*sysfs.Host
+	tree *cgroup.Tree
+}
+
+func (h host) Online() (int, error) {
+	set, err := h.Host.Online()
+	return len(set), err
+}
+
+func (h host) Busy() (time.Duration, error) {
+	if used, err := h.tree.Usage("/"); err == nil {
+		return used, nil
+	}
+	return h.Host.Busy()
+}
+
+func (h host) Threads(tids []int) map[int]time.Duration {
+	threads, err := h.Host.Threads(tids)
+	if err != nil {
+		return nil
+	}
+	used := make(map[int]time.Duration, len(threads))
+	for _, t := range threads {
+		used[t.TID] = t.Runtime
+	}
+	return used
+}
+
+func (h host) Self() (time.Duration, int64) {
+	self, err := h.Host.Self()
+	if err != nil {
+		return 0, 0
+	}
+	return self.CPU, self.RSS
+}
+
+// killSwitch is a file, so that it works also when the agent does not answer.
+type killSwitch string
+
+func (k killSwitch) Held() bool {
+	_, err := os.Stat(string(k))
+	return err == nil
+}
+
+func (k killSwitch) Set(held bool) error {
+	if held {
+		f, err := os.OpenFile(string(k), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("hold: %w", err)
+		}
+		return f.Close()
+	}
+	if err := os.Remove(string(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return nil
+}
+
+var _ agent.Host = host{}

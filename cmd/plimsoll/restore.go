@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/config"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+	"plimsoll/internal/web"
+	"plimsoll/internal/workload"
+)
+
+func restoreCommand(g *globals) *cobra.Command {
+	var asJSON, toSpec bool
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Put back everything that Plimsoll wrote",
+		Long: `Put back everything that Plimsoll wrote: what it did not write, or what others have changed since, is left alone.
+Beside a running agent it asks that one to put everything back and to hold: ` + "`plimsoll resume`" + ` ends that.
+
+With --to-spec also what others left behind is repaired: a container whose limit is not the one that its owner has
+declared (systemd property, runtime state).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := within(cmd, steerTimeout)
+			defer cancel()
+			results, err := restore(ctx, g, toSpec)
+			if err != nil {
+				return err
+			}
+			if err := show(cmd.OutOrStdout(), report.NewResults(results), asJSON); err != nil {
+				return err
+			}
+			return refused(results)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	cmd.Flags().BoolVar(&toSpec, "to-spec", false, "also repair limits that deviate from what their owners declared")
+	return cmd
+}
+
+// restore asks the agent, or does it itself where none runs.
+func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error) {
+	results, err := g.client().Hold(ctx, true, "plimsoll restore")
+	if err == nil && toSpec {
+		return nil, withHint(errors.New("an agent runs and now holds; --to-spec needs it stopped"), "stop it and call this again")
+	}
+	if err == nil || !errors.Is(err, web.ErrNoAgent) {
+		return results, err
+	}
+	m, err := g.openMachine()
+	var locked *apply.LockedError
+	if errors.As(err, &locked) {
+		return nil, withHint(err, "it does not listen in --state-dir "+g.stateDir+"; give the state directory that it was started with")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	results = m.writer.Restore(nil, toSpec)
+	if toSpec {
+		repaired, err := repair(m)
+		return append(results, repaired...), err
+	}
+	return results, nil
+}
+
+// repair writes the declared limit wherever another one stands.
+func repair(m *machine) ([]plan.Result, error) {
+	found, err := scanner(m.tree, "", &config.File{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	pods, err := found.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var changes []plan.Change
+	for _, p := range pods {
+		changes = append(changes, deviation(m, p.ID, p.Declared)...)
+		for _, c := range p.Containers {
+			changes = append(changes, deviation(m, c.ID, c.Declared)...)
+		}
+	}
+	plan.Order(changes)
+	var results []plan.Result
+	for _, c := range changes {
+		results = append(results, m.writer.RestoreTo(c.Cgroup, c.Knob, c.To, c.Why))
+	}
+	return results, nil
+}
+
+// deviation is the change that brings a group to its declared limit.
+func deviation(m *machine, id workload.ID, declared *workload.Declared) []plan.Change {
+	if declared == nil || id.Path == "" {
+		return nil
+	}
+	disk, err := m.tree.Bandwidth(id.Path)
+	if err != nil {
+		return nil
+	}
+	want := declared.Bandwidth.Over(disk.Period)
+	var changes []plan.Change
+	why := "declared by " + declared.Source
+	if disk.Quota != want {
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Quota, From: plan.Time(disk.Quota), To: plan.Time(want), Why: why})
+	}
+	if disk.Burst > want {
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Burst, From: plan.Time(disk.Burst), To: plan.Time(0), Why: why})
+	}
+	return changes
+}
+
+// refused makes an error of results that the kernel refused.
+func refused(results []plan.Result) error {
+	for _, r := range results {
+		if r.Outcome == plan.Refused {
+			return fmt.Errorf("%s of %s could not be put back to %s: %s", r.Change.Knob, r.Change.Cgroup.Path, r.Change.To, r.Err)
+		}
+	}
+	return nil
+}

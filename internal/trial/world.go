@@ -1,0 +1,193 @@
+// Package trial drives the shipped agent over a simulated machine: many seeds, loads and faults, on virtual time, with
+// checkers that see what no real kernel tells.
+package trial
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Group is one container of a scenario.
+type Group struct {
+	Path     string // "/lab/a", or "/lab/pod/a" in the pod "/lab/pod"
+	Pod      string // path of its pod; "" when it has none
+	Quota    time.Duration
+	Period   time.Duration
+	Request  float64
+	Load     sim.Load
+	Strategy strategy.Strategy
+}
+
+// Scenario is a machine and what runs on it.
+type Scenario struct {
+	Kernel    sim.Config
+	Threshold int64 // sharePoolThresholdPercent
+	Groups    []Group
+	PodQuota  map[string]time.Duration // where it is not the sum over the containers
+}
+
+// World is a scenario in motion.
+type World struct {
+	Kernel  *sim.Kernel
+	Agent   *agent.Agent
+	Turns   int
+	scene   Scenario
+	disk    *journal.Memory
+	place   *place
+	rng     *rand.Rand
+	stopped bool
+}
+
+// New builds the machine, sets its limits and starts its loads and its agent.
+func New(s Scenario) (*World, error) {
+	w := &World{Kernel: sim.New(s.Kernel), scene: s, disk: journal.NewMemory(), rng: rand.New(rand.NewPCG(s.Kernel.Seed, 7))}
+	w.place = &place{wake: make(chan struct{})}
+	for _, g := range s.Groups {
+		w.make(g)
+	}
+	for _, pod := range w.place.pods {
+		if err := w.limitPod(pod); err != nil {
+			return nil, err
+		}
+	}
+	for _, g := range s.Groups {
+		if err := w.limit(g.Path, g.Quota, g.Period); err != nil {
+			return nil, err
+		}
+		w.Kernel.SetTasks(g.Path, max(1, g.Load.Threads))
+		w.Kernel.SetLoad(g.Path, g.Load)
+	}
+	return w, w.Restart()
+}
+
+func (w *World) make(g Group) {
+	w.Kernel.AddGroup(g.Path)
+	c := workload.Container{ID: w.id(g.Path), Name: g.Path, Runtime: "cgroup", Request: g.Request, Strategy: g.Strategy}
+	for i := range w.place.pods {
+		if p := &w.place.pods[i]; g.Pod != "" && p.Path == g.Pod {
+			p.Containers = append(p.Containers, c)
+			return
+		}
+	}
+	pod := workload.Pod{Containers: []workload.Container{c}}
+	if g.Pod != "" {
+		pod.ID, pod.Name = w.id(g.Pod), g.Pod
+	}
+	w.place.pods = append(w.place.pods, pod)
+}
+
+// limitPod gives a pod the sum of its containers' limits, as the kubelet does.
+func (w *World) limitPod(pod workload.Pod) error {
+	if pod.Path == "" {
+		return nil
+	}
+	sum, period := time.Duration(0), cpu.DefaultPeriod
+	for _, g := range w.scene.Groups {
+		if g.Pod == pod.Path {
+			sum, period = sum+g.Quota, g.Period
+		}
+	}
+	if quota, ok := w.scene.PodQuota[pod.Path]; ok {
+		sum = quota
+	}
+	return w.limit(pod.Path, sum, period)
+}
+
+// limit writes a limit as an owner does.
+func (w *World) limit(path string, quota, period time.Duration) error {
+	dir, micros := path[1:], func(d time.Duration) string { return fmt.Sprint(d.Microseconds()) }
+	if w.scene.Kernel.Version == 1 {
+		dir = "cpu/" + dir
+		if err := w.Kernel.ForeignWrite(dir+"/cpu.cfs_period_us", micros(period)); err != nil {
+			return err
+		}
+		return w.Kernel.ForeignWrite(dir+"/cpu.cfs_quota_us", micros(quota))
+	}
+	return w.Kernel.ForeignWrite(dir+"/cpu.max", micros(quota)+" "+micros(period))
+}
+
+func (w *World) id(path string) workload.ID {
+	tree, err := cgroup.Detect(w.Kernel)
+	if err != nil {
+		panic(err) // the simulated machine always has a cpu controller
+	}
+	inode, _ := tree.Inode(path)
+	return workload.ID{Path: path, Inode: inode}
+}
+
+// Restart starts an agent as after a crash: it finds the old one's journal, and first puts everything back.
+func (w *World) Restart() error {
+	tree, err := cgroup.Detect(w.Kernel)
+	if err != nil {
+		return err
+	}
+	j, err := journal.OpenDisk(w.disk, "boot", w.Kernel.Now)
+	if err != nil {
+		return err
+	}
+	writer := apply.New(tree, j, w.Kernel.Now)
+	writer.Restore(nil, false)
+	w.Agent = agent.New(agent.Options{
+		Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
+		Pauses: agent.NewPauses(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
+		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
+			Nested: w.scene.Kernel.Version == 1},
+		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold},
+	})
+	return nil
+}
+
+// Run lets the world run for d, with turns when the agent wants them, each a little late. check is called after
+// every turn.
+func (w *World) Run(d time.Duration, check func(agent.Turn)) {
+	end := w.Kernel.Now().Add(d)
+	for w.Kernel.Now().Before(end) {
+		turn := w.Agent.Tick(w.Kernel.Now())
+		w.Turns++
+		if check != nil {
+			check(turn)
+		}
+		next := turn.Next.Add(time.Duration(w.rng.ExpFloat64() * float64(300*time.Microsecond)))
+		if next.After(end) {
+			next = end
+		}
+		w.Kernel.Advance(max(next.Sub(w.Kernel.Now()), 10*time.Microsecond))
+	}
+}
+
+// place is what runs: it never changes by itself.
+type place struct {
+	pods []workload.Pod
+	wake chan struct{}
+}
+
+func (p *place) Pods() ([]workload.Pod, error)   { return p.pods, nil }
+func (p *place) Touched() []string               { return nil }
+func (p *place) Wake() <-chan struct{}           { return p.wake }
+func (p *place) Counts() (rescans, events int64) { return 0, 0 }
+
+// host is the simulated machine seen from /proc.
+type host struct{ kernel *sim.Kernel }
+
+func (h host) Online() (int, error)                  { return h.kernel.Online(), nil }
+func (h host) Busy() (time.Duration, error)          { return h.kernel.Busy(), nil }
+func (h host) Threads([]int) map[int]time.Duration   { return nil }
+func (h host) Self() (used time.Duration, rss int64) { return 0, 0 }
+
+// never is a kill switch that is never used.
+type never struct{}
+
+func (never) Held() bool     { return false }
+func (never) Set(bool) error { return nil }
