@@ -1,7 +1,7 @@
 #!/bin/bash
 # down.sh DIR: ends what up.sh DIR started, with its containers, mounts and control groups.
 set -uo pipefail
-dir=$(cd "${1:?usage: down.sh DIR}" && pwd) || exit 0
+dir=$(cd "${1:?usage: down.sh DIR}" 2>/dev/null && pwd) || exit 0
 export DOCKER_HOST=unix://$dir/docker.sock
 ids=$(/usr/bin/docker ps -aq 2>/dev/null)
 [ -z "$ids" ] || /usr/bin/docker rm -f $ids >/dev/null

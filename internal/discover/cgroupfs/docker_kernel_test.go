@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,14 +37,24 @@ func newEngine(t *testing.T) *engine {
 			t.Errorf("down.sh: %v\n%s", err, out)
 		}
 	})
-	e.host = e.run("../../../test/docker/up.sh", e.dir)
+	// The engine goes down when this end of the pipe is closed, also because the test was killed.
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	e.host = e.run(in, "../../../test/docker/up.sh", e.dir)
+	in.Close()
 	return e
 }
 
-func (e *engine) run(name string, args ...string) string {
+func (e *engine) run(stdin *os.File, name string, args ...string) string {
 	e.t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "DOCKER_HOST="+e.host)
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -55,7 +66,7 @@ func (e *engine) run(name string, args ...string) string {
 
 func (e *engine) docker(args ...string) string {
 	e.t.Helper()
-	return e.run("/usr/bin/docker", args...)
+	return e.run(nil, "/usr/bin/docker", args...)
 }
 
 func (e *engine) start(name, cpus string) (id string) {
@@ -152,7 +163,7 @@ func TestDockerContainers(t *testing.T) {
 	}
 
 	e.docker("rm", "-f", "before")
-	for deadline := time.Now().Add(5 * time.Second); len(s.paths()) != 1; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); slices.Contains(s.paths(), "/docker/"+first); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still there: %v", s.paths())
 		}

@@ -88,7 +88,7 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 		f.name, f.pod = old.name, old.pod
 	}
 	if f.declared == nil {
-		f.declared = s.unit(at, group, now, old.declared)
+		f.declared = s.unit(at, group, now, old.declared) // what was said stands while nobody says otherwise
 	}
 	return f
 }

@@ -132,7 +132,7 @@ func property[T any](ctx context.Context, conn *dbus.Conn, unit, kind, name stri
 	}
 	v, ok := p.Value.Value().(T)
 	if !ok {
-		return zero, godbus.MakeFailedError(fmt.Errorf("%s of %s is a %T", name, unit, p.Value.Value()))
+		return zero, *godbus.MakeFailedError(fmt.Errorf("%s of %s is a %T", name, unit, p.Value.Value()))
 	}
 	return v, nil
 }

@@ -3,6 +3,7 @@ package cgroupfs
 import (
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path"
 	"sort"
 	"strings"
@@ -143,3 +144,5 @@ func outline(t *testing.T, s *Scanner) string {
 	}
 	return b.String()
 }
+
+func logTo(b *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

@@ -1,0 +1,228 @@
+package cgroupfs
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgroup"
+)
+
+// told takes the events as "KIND PATH FILE" lines.
+func told(s *Scanner) []string {
+	var lines []string
+	for _, e := range s.Events() {
+		lines = append(lines, strings.TrimSpace(string(e.Kind)+" "+e.Path+" "+e.File))
+	}
+	return lines
+}
+
+func expectEvents(t *testing.T, s *Scanner, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, told(s)); diff != "" {
+		t.Errorf("events: %s", diff)
+	}
+}
+
+func TestRescanFindsWhatChanged(t *testing.T) {
+	m := newMemory("/lab/a", "/lab/b")
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})
+	expectEvents(t, s, "appeared /lab/a", "appeared /lab/b")
+	m.mkdir("/lab/c")
+	m.rmdir("/lab/a")
+	m.rmdir("/lab/b")
+	m.mkdir("/lab/b") // another one
+	if err := s.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	expectEvents(t, s, "vanished /lab/a", "vanished /lab/b", "appeared /lab/b", "appeared /lab/c")
+	pods, err := s.Pods()
+	if err != nil || len(pods) != 2 || pods[0].Containers[0].Inode != m.groups["lab/b"] {
+		t.Errorf("pods %+v, %v", pods, err)
+	}
+	if err := s.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	expectEvents(t, s)
+	if stats := s.Stats(); stats.Groups != 4 || stats.Rescans != 3 || !stats.Blind {
+		t.Errorf("%+v", stats)
+	}
+}
+
+func TestPodsStandWhenTheTreeCannotBeRead(t *testing.T) {
+	m := newMemory("/docker/" + strings.Repeat("a", 64))
+	s := scanner(t, m, Options{})
+	m.fault = fs.ErrPermission
+	if err := s.Rescan(); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Rescan: %v", err)
+	}
+	pods, err := s.Pods()
+	if len(pods) != 1 || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%d pods, %v", len(pods), err)
+	}
+	m.fault = nil
+	if err := s.Rescan(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Pods(); err != nil {
+		t.Error(err)
+	}
+	tree, err := cgroup.Detect(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.fault = fs.ErrPermission
+	if _, err := New(tree, "", Options{}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("New: %v", err)
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	s := scanner(t, newMemory("/lab/a", "/other/a"), Options{Resolver: include(t, "/lab/*")})
+	s.Events()
+	s.Configure(include(t, "/other/*"))
+	expectEvents(t, s, "vanished /lab/a", "appeared /other/a")
+	if got := outline(t, s); got != ": /other/a\n" {
+		t.Error(got)
+	}
+}
+
+func TestTouched(t *testing.T) {
+	s := scanner(t, newMemory("/lab/a", "/lab/b", "/lab/c"), Options{Resolver: include(t, "/lab/*")})
+	s.Touched()
+	now := time.Unix(1, 0)
+	s.queue.put(Written, "/lab/b", "cpu.max", now)
+	s.queue.put(Written, "/lab/a", "cpu.max", now)
+	s.queue.put(Attached, "/lab/b", "cgroup.procs", now)
+	if diff := cmp.Diff([]string{"/lab/b", "/lab/a"}, s.Touched()); diff != "" {
+		t.Error(diff)
+	}
+	s.lost(fsnotify.ErrEventOverflow)
+	if diff := cmp.Diff([]string{"/lab/a", "/lab/b", "/lab/c"}, s.Touched()); diff != "" {
+		t.Error(diff)
+	}
+	if rescans, lost := s.Counts(); rescans != 2 || lost != 1 {
+		t.Errorf("%d rescans, %d lost", rescans, lost)
+	}
+}
+
+func TestEventsAreCounted(t *testing.T) {
+	q := newQueue()
+	q.put(Written, "/a", "cpu.max", time.Unix(1, 0))
+	q.put(Attached, "/a", "tasks", time.Unix(2, 0))
+	q.put(Written, "/a", "cpu.max", time.Unix(3, 0))
+	select {
+	case <-q.wake:
+	default:
+		t.Error("nobody was woken")
+	}
+	want := []Event{{Written, "/a", "cpu.max", 2, time.Unix(3, 0)}, {Attached, "/a", "tasks", 1, time.Unix(2, 0)}}
+	if diff := cmp.Diff(want, q.take()); diff != "" {
+		t.Error(diff)
+	}
+	q.put(Written, "/a", "cpu.max", time.Unix(4, 0))
+	if list := q.take(); len(list) != 1 || list[0].Count != 1 {
+		t.Errorf("after they were taken: %+v", list)
+	}
+}
+
+// scarce is a watcher that has room for some watches.
+type scarce struct {
+	room    int
+	watched map[string]bool
+}
+
+func (w *scarce) Add(dir string) error {
+	if w.room == 0 {
+		return unix.ENOSPC
+	}
+	w.room--
+	w.watched[dir] = true
+	return nil
+}
+
+func (w *scarce) Remove(dir string) error {
+	w.room++
+	delete(w.watched, dir)
+	return nil
+}
+
+func (w *scarce) Close() error { return nil }
+
+func TestOutOfWatches(t *testing.T) {
+	clock := newClock()
+	m := newMemory("/lab/a", "/lab/b")
+	var log strings.Builder
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*"), Now: clock.Now, Log: logTo(&log)})
+	w := &scarce{room: 3, watched: map[string]bool{}}
+	s.watcher = w
+	rescan := func() {
+		t.Helper()
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rescan()
+	rescan()
+	if stats := s.Stats(); stats.Watches != 3 || !stats.Blind {
+		t.Errorf("%+v", stats)
+	}
+	if n := strings.Count(log.String(), "max_user_watches"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+	clock.pass(999 * time.Millisecond)
+	if s.walkDue() {
+		t.Error("a walk is due after less than a second")
+	}
+	clock.pass(time.Millisecond)
+	if !s.walkDue() {
+		t.Error("no walk is due after a second without sight")
+	}
+
+	m.rmdir("/lab/b") // unwatched
+	w.room = 1
+	m.mkdir("/lab/c")
+	rescan()
+	if stats := s.Stats(); stats.Watches != 4 || stats.Blind {
+		t.Errorf("with room again: %+v", stats)
+	}
+	clock.pass(9 * time.Second)
+	if s.walkDue() {
+		t.Error("a walk is due after 9 s although all is watched")
+	}
+	m.rmdir("/lab/a")
+	rescan()
+	if stats := s.Stats(); stats.Watches != 3 || len(w.watched) != 3 || w.watched["lab/a"] {
+		t.Errorf("after a group is gone: %+v, %v", stats, w.watched)
+	}
+}
+
+func TestStrayEvents(t *testing.T) {
+	m := newMemory("/lab/a")
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})
+	s.base = "/cg/cpu"
+	s.Events()
+	for _, name := range []string{"", "/", "/cg", "/cg/cpu", "/elsewhere/lab/a/cpu.cfs_quota_us", "/cg/cpu/gone/cpu.cfs_quota_us",
+		"/cg/cpu/lab/cpu.cfs_quota_us", "/cg/cpu/lab/a/cpu.stat"} {
+		s.notice(fsnotify.Event{Name: name, Op: fsnotify.Write})
+	}
+	expectEvents(t, s)
+	s.notice(fsnotify.Event{Name: "/cg/cpu/lab/a/cpu.cfs_quota_us", Op: fsnotify.Write})
+	s.notice(fsnotify.Event{Name: "/cg/cpu/lab/a/tasks", Op: fsnotify.Write})
+	expectEvents(t, s, "written /lab/a cpu.cfs_quota_us", "attached /lab/a tasks")
+	m.mkdir("/lab/b")
+	s.notice(fsnotify.Event{Name: "/cg/cpu/lab/b", Op: fsnotify.Create})
+	expectEvents(t, s, "appeared /lab/b")
+	m.rmdir("/lab/b")
+	s.notice(fsnotify.Event{Name: "/cg/cpu/lab/b", Op: fsnotify.Remove})
+	expectEvents(t, s, "vanished /lab/b")
+	if stats := s.Stats(); stats.Rescans != 1 {
+		t.Errorf("helped by a rescan: %+v", stats)
+	}
+}

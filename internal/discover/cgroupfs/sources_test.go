@@ -1,0 +1,201 @@
+package cgroupfs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// host is a root directory with the files of engines.
+type host struct {
+	t    *testing.T
+	root string
+	time time.Time
+}
+
+func newHost(t *testing.T) *host { return &host{t: t, root: t.TempDir(), time: time.Unix(1000, 0)} }
+
+// put writes a file as the engines do: a new one, with a time of its own.
+func (h *host) put(name, text string) {
+	h.t.Helper()
+	file := filepath.Join(h.root, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(file+".tmp", []byte(text), 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+	h.time = h.time.Add(time.Second)
+	if err := os.Chtimes(file+".tmp", h.time, h.time); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.Rename(file+".tmp", file); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) remove(name string) {
+	h.t.Helper()
+	if err := os.Remove(filepath.Join(h.root, name)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+var anID = strings.Repeat("a", 64)
+
+func (h *host) look(now cpu.Bandwidth, old facts) facts {
+	return HostSources(h.root).look(Classify("/kubepods/pod1/"+anID), "/kubepods/pod1/"+anID, now, old)
+}
+
+func (h *host) expect(f facts, name, runtime, source string, quota time.Duration) {
+	h.t.Helper()
+	var d workload.Declared
+	if f.declared != nil {
+		d = *f.declared
+	}
+	if f.name != name || f.runtime != runtime || d.Source != source || d.Bandwidth.Quota != quota {
+		h.t.Errorf("%q of %q, %+v; want %q of %q, %q %v", f.name, f.runtime, d, name, runtime, source, quota)
+	}
+}
+
+const (
+	hostConfig = "var/lib/docker/containers/"
+	runcState  = "run/containerd/runc/k8s.io/"
+	bundleDir  = "run/containerd/io.containerd.runtime.v2.task/k8s.io/"
+	annotated  = `{"annotations":{"io.kubernetes.cri.container-name":"c","io.kubernetes.cri.sandbox-name":"p","io.kubernetes.cri.sandbox-namespace":"n"},
+		"linux":{"resources":{"cpu":{"quota":50000,"period":100000}}}}`
+)
+
+func TestSourcesBestFirst(t *testing.T) {
+	h := newHost(t)
+	now := limited(50*ms, 100*ms)
+	h.expect(h.look(now, facts{}), "", "", "", 0)
+	h.put(bundleDir+anID+"/config.json", annotated)
+	h.expect(h.look(now, facts{}), "n/p/c", "", "OCI configuration", 50*ms)
+	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
+	h.expect(h.look(now, facts{}), "n/p/c", "", "runc state", 60*ms)
+	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":700000000}`)
+	h.put(hostConfig+anID+"/config.v2.json", `{"Name":"/web"}`)
+	h.expect(h.look(now, facts{}), "web", "docker", "docker hostconfig.json", 70*ms)
+}
+
+func TestSourcesFollowAnUpdate(t *testing.T) {
+	h := newHost(t)
+	now := limited(50*ms, 100*ms)
+	state := runcState + anID + "/state.json"
+	h.put(state, `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
+	f := h.look(now, facts{})
+	h.put(state, `{"config":{"cgroups":{"cpu_quota":70000,"cpu_period":100000}}}`)
+	f = h.look(now, f)
+	h.expect(f, "", "", "runc state", 70*ms)
+	h.remove(state) // the engine is writing it anew: what it said stands
+	h.expect(h.look(now, f), "", "", "runc state", 70*ms)
+}
+
+// A file that did not change is not read again: a marker in the facts shows that they were kept.
+func TestSourcesReadAFileOnce(t *testing.T) {
+	h := newHost(t)
+	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
+	f := h.look(limited(50*ms, 100*ms), facts{})
+	f.name = "marker"
+	h.expect(h.look(limited(50*ms, 100*ms), f), "marker", "", "runc state", 50*ms)
+}
+
+// The OCI configuration is what a container was made with: a limit that was changed since must not be undone for it.
+func TestSourcesDistrustTheSpec(t *testing.T) {
+	h := newHost(t)
+	h.put(bundleDir+anID+"/config.json", annotated)
+	h.expect(h.look(limited(90*ms, 100*ms), facts{}), "n/p/c", "", "", 0)
+	f := h.look(limited(50*ms, 100*ms), facts{})
+	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
+	// Once seen in force it stands, also while the quota is raised.
+	f = h.look(limited(150*ms, 100*ms), f)
+	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
+	// runc's own state is better as soon as it is there.
+	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
+	h.expect(h.look(limited(150*ms, 100*ms), f), "n/p/c", "", "runc state", 60*ms)
+}
+
+func TestSourcesPodmanName(t *testing.T) {
+	h := newHost(t)
+	h.put("var/lib/containers/storage/overlay-containers/containers.json", `[{"id":"`+anID+`","names":["db"]}]`)
+	h.expect(h.look(limited(50*ms, 100*ms), facts{}), "db", "", "", 0)
+}
+
+// An id of ctr is free text. It must not be read as a pattern, nor as a path.
+func TestSourcesOddIDs(t *testing.T) {
+	h := newHost(t)
+	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
+	for _, id := range []string{"*", "a*", "[a-z]", `\a`} {
+		f := HostSources(h.root).look(Classify("/default/"+id), "/default/"+id, limited(50*ms, 100*ms), facts{})
+		if f.declared != nil {
+			t.Errorf("%q has the limit of another: %+v", id, f.declared)
+		}
+	}
+}
+
+func TestRedeclared(t *testing.T) {
+	h, clock := newHost(t), newClock()
+	path := "/docker/" + anID
+	m := newMemory(path)
+	m.limit(path, 50_000, 100_000)
+	put := func(cpus string) { h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":`+cpus+`}`) }
+	put("500000000")
+	s := scanner(t, m, Options{Sources: HostSources(h.root), Now: clock.Now})
+	quota := func() time.Duration {
+		t.Helper()
+		pods, err := s.Pods()
+		if err != nil || pods[0].Containers[0].Declared == nil {
+			t.Fatalf("%+v, %v", pods, err)
+		}
+		return pods[0].Containers[0].Declared.Bandwidth.Quota
+	}
+	write := func() {
+		s.mu.Lock()
+		s.written(s.nodes[path], "cpu.cfs_quota_us")
+		s.mu.Unlock()
+	}
+	if got := quota(); got != 50*ms {
+		t.Errorf("at first %v", got)
+	}
+	s.Events()
+	clock.pass(2 * time.Second)
+	s.lookAgain() // nothing is in doubt any more
+	clock.pass(time.Second)
+	asked := s.Stats().Lookups
+
+	put("600000000")
+	write()
+	if got := quota(); got != 60*ms {
+		t.Errorf("right after a write %v", got)
+	}
+	expectEvents(t, s, "written "+path+" cpu.cfs_quota_us", "redeclared "+path)
+	put("700000000") // the engine's file comes after the kernel's
+	write()
+	if got := s.Stats().Lookups; got != asked+1 {
+		t.Errorf("%d questions in a second", got-asked)
+	}
+	if d := s.Refresh(path); d == nil || d.Bandwidth.Quota != 70*ms || quota() != 70*ms {
+		t.Errorf("refreshed: %+v", d)
+	}
+	put("800000000")
+	clock.pass(time.Second)
+	s.lookAgain()
+	if got := quota(); got != 80*ms {
+		t.Errorf("a second later %v", got)
+	}
+	asked = s.Stats().Lookups
+	clock.pass(time.Second)
+	s.lookAgain()
+	if got := s.Stats().Lookups; got != asked {
+		t.Errorf("%d questions though nothing is in doubt", got-asked)
+	}
+	if d := s.Refresh("/nobody"); d != nil {
+		t.Errorf("%+v", d)
+	}
+}
