@@ -36,7 +36,7 @@ tier_labs_long() {
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density
 }
 tier_bench() { need_groups && go run ./lab/bench; }
-tier_bench_demo() { need_groups && bin/plimsoll demo --seconds 540; } # 5.6 requests a second
+tier_bench_demo() { need_groups && bin/plimsoll demo --requests 3000 --figures; }
 tier_fuzz() {
   local package name
   while IFS=: read -r package name; do
