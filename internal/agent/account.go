@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sort"
 	"strings"
@@ -113,6 +115,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if g == nil {
 		return
 	}
+	g.watched = v.Watched
 	s := &g.status
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
 	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
@@ -250,13 +253,12 @@ func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) 
 		g.status.Totals.Raises++
 	}
 	change(k, in != k.Original, now)
-	a.Log.Debug("write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
-		"in_force", r.InForce, "why", r.Change.Why)
-	if outcome := string(r.Change.Knob) + " " + string(r.Outcome); g.said != outcome {
-		g.said = outcome
-		a.Log.Info("write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
-			"in_force", r.InForce, "why", r.Change.Why)
+	level, outcome := slog.LevelDebug, string(r.Change.Knob)+" "+string(r.Outcome)
+	if !g.said[outcome] { // the first of its kind is news
+		g.said[outcome], level = true, slog.LevelInfo
 	}
+	a.Log.Log(context.Background(), level, "write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From,
+		"to", r.Change.To, "in_force", r.InForce, "why", r.Change.Why)
 }
 
 // sayRestored sums up a restore.

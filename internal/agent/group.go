@@ -31,13 +31,14 @@ type group struct {
 	disk    cpu.Bandwidth
 	diskAt  time.Time // zero: to be read again
 	ready   bool
+	watched bool // policy.View
 	reading sample.Reading
 	threads threadMeter
 	due     time.Time
 	looked  bool // in this turn
 	since   time.Time
 	status  report.Container
-	said    string // the last outcome that was logged
+	said    map[string]bool // outcomes that were logged
 }
 
 // stale has everything of the group read at the next turn.
@@ -57,7 +58,7 @@ func (g *group) interval() time.Duration {
 func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string, seen map[workload.ID]bool) (policy.Group, bool) {
 	g := a.groups[c.ID]
 	if g == nil {
-		g = &group{since: now}
+		g = &group{since: now, said: map[string]bool{}}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
 	c.Paused = c.Paused || a.Pauses.paused(c.Path, now)
@@ -116,7 +117,7 @@ func (a *Agent) readUsage(g *group, c *cpu.Counters, at time.Time) error {
 	last := g.reading.Counters
 	switch {
 	case c.HasUsage:
-	case g.disk.Limited() && !g.status.Quota.Changed && !g.reading.At.IsZero() && c.Periods == last.Periods:
+	case g.disk.Limited() && !g.watched && !g.reading.At.IsZero() && c.Periods == last.Periods:
 		c.Usage, c.HasUsage = last.Usage, last.HasUsage
 	default:
 		usage, err := a.Tree.Usage(g.Path)

@@ -40,6 +40,13 @@ func (b *budget) advance(u sample.Usage, limit cpu.Bandwidth, s strategy.Strateg
 	}
 }
 
+// charge takes a grant that a write could not avoid.
+func (b *budget) charge(grant time.Duration) {
+	if b.bounded {
+		b.tokens = max(-b.capacity, b.tokens-grant)
+	}
+}
+
 // resize follows the configuration: a new capacity starts full.
 func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 	if s.CFSQuotaBurstPeriodSeconds == strategy.Unlimited || !limit.Limited() {

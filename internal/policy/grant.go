@@ -21,13 +21,15 @@ import (
 //   - at the edge: near the period's expiry (sample.Phase) the group cannot use more before, or have used more
 //     after, than all CPUs in the time by which the expiry is uncertain.
 //
-// A write that no bound allows waits for a quiet moment or for the edge.
+// A write that no bound allows waits for a quiet moment or for the edge. Only a lowering is not put off for ever: after
+// a while it is made, and what it grants is charged to the budget.
 //
 // Terminology: room is the largest quota that may be written now.
 //
 // Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and what a CPU
 // has left of its slice crosses the period's end. On many CPUs the edge must be known more exactly than looking
-// from outside can tell, and a sustained demand is then raised to cap - quota only.
+// from outside can tell, and a sustained demand is then raised to cap - quota only. With a cap below two quotas, a
+// lowering that could not wait can make one period exceed the cap by what is left of a quota.
 
 // writeDelay is the time that may pass between a reading and the write that it led to.
 const writeDelay = time.Millisecond
@@ -58,6 +60,13 @@ func (p period) room(limit, burst time.Duration, rewritten bool, cpus int) time.
 	}
 	return room
 }
+
+// nearEdge is how exactly an expiry must be known, as a part of the period, so that a lowering may be made there
+// whatever was used: at the usual period of 100 ms it then grants no more than the slices that CPUs hold.
+const nearEdge = 32
+
+// atEdge says whether a period of this length expires just now.
+func (p period) atEdge(length time.Duration) bool { return p.edge >= 0 && p.edge <= length/nearEdge }
 
 // standing bounds what the unit's period may have seen by now.
 func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {

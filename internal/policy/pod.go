@@ -111,7 +111,7 @@ func (p *podUnits) follow(in Input) {
 }
 
 // burst of a pod is the sum over its containers: the pod's own quota throttles them all.
-func (p *podUnits) burst(r Rules) (requested, buffer time.Duration) {
+func (p *podUnits) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
 	if !u.bursts() {
 		return 0, u.unburst()
@@ -123,7 +123,7 @@ func (p *podUnits) burst(r Rules) (requested, buffer time.Duration) {
 	if !r.BurstAboveQuota {
 		buffer = min(buffer, u.limit.Quota)
 	}
-	return requested, u.fit(buffer, r)
+	return requested, u.fit(now, buffer, r)
 }
 
 // quiet says whether no container's policy raises quotas.

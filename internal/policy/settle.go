@@ -129,13 +129,13 @@ func settle(in Input, pods []podUnits, out *Output) {
 			if !p.raises(u) {
 				u.release()
 			}
-			u.requested, u.buffer = u.burst(in.Rules)
+			u.requested, u.buffer = u.burst(in.Now, in.Rules)
 			u.pace(in, out)
 			u.emit(in, out)
 		}
 		if u := p.pod; u != nil {
 			p.follow(in)
-			u.requested, u.buffer = p.burst(in.Rules)
+			u.requested, u.buffer = p.burst(in.Now, in.Rules)
 			if p.raises(u) {
 				u.pace(in, out)
 			}
@@ -159,41 +159,49 @@ func (u *unit) pace(in Input, out *Output) {
 		u.m.overdue = time.Time{}
 		return
 	}
-	room := u.m.standing(in.Now, u.Disk).room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
-	if u.quota <= room {
+	p := u.m.standing(in.Now, u.Disk)
+	room := p.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	lowering := u.quota < u.Disk.Quota
+	if u.quota <= room || lowering && p.atEdge(u.period()) {
 		u.m.overdue = time.Time{}
 		return
 	}
-	if _, known := u.m.phase.Known(); known {
+	_, known := u.m.phase.Known()
+	if known {
 		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
 	}
-	if u.quota < u.Disk.Quota {
-		u.wait(in.Now)
-		return
-	}
-	if room > u.Disk.Quota && worth(u.Disk.Quota, room) {
+	switch {
+	case lowering:
+		u.wait(in, known)
+	case room > u.Disk.Quota && worth(u.Disk.Quota, room):
 		u.quota = room
+	default:
+		u.stay(in.Now, in.Rules)
+	}
+}
+
+// stay leaves the quota as it is for this turn, and sizes the burst for that.
+func (u *unit) stay(now time.Time, r Rules) {
+	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
+	u.requested, u.buffer = u.burst(now, r)
+}
+
+// wait postpones a lowering, but not for ever: to the next edge where that is known, else until patience ends. Then it
+// is made all the same, and charged.
+func (u *unit) wait(in Input, known bool) {
+	if u.m.overdue.IsZero() {
+		u.m.overdue = in.Now
+	}
+	bound := patience
+	if known {
+		bound += u.period()
+	}
+	if in.Now.Sub(u.m.overdue) < bound {
+		u.stay(in.Now, in.Rules)
 		return
 	}
-	u.stay()
-}
-
-// stay leaves everything as it is for this turn.
-func (u *unit) stay() {
-	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
-	if u.raised() {
-		u.buffer = u.Disk.Burst
-	}
-}
-
-// wait postpones a lowering, but not for ever.
-func (u *unit) wait(now time.Time) {
-	if u.m.overdue.IsZero() {
-		u.m.overdue = now
-	}
-	if now.Sub(u.m.overdue) < patience {
-		u.stay()
-	}
+	u.buffer = min(u.buffer, u.Disk.Burst) // of two writes, the second waits for the next period
+	u.m.budget.charge(u.quota)
 }
 
 // emit appends the changes of one unit.
@@ -216,12 +224,12 @@ func (u *unit) emit(in Input, out *Output) {
 
 // burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
 // write that enlarges it would grant one more quota, and it fills again when the raise is given back.
-func (u *unit) burst(r Rules) (requested, buffer time.Duration) {
+func (u *unit) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	if !u.bursts() {
 		return 0, u.unburst()
 	}
 	requested, buffer = burstFor(u.limit, u.Strategy, u.quota, r)
-	return requested, u.fit(buffer, r)
+	return requested, u.fit(now, buffer, r)
 }
 
 // bursts says whether the unit is to have a burst buffer of ours.
@@ -237,12 +245,14 @@ func (u *unit) unburst() time.Duration {
 	return u.Disk.Burst
 }
 
-func (u *unit) fit(buffer time.Duration, r Rules) time.Duration {
+func (u *unit) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 	switch {
 	case !r.Burst:
 		return u.Disk.Burst
 	case u.quota > u.limit.Quota:
 		return min(buffer, u.Disk.Burst)
+	case u.quota == u.Disk.Quota && now.Sub(u.m.lastWrite) < u.period():
+		return min(buffer, u.Disk.Burst) // two writes in one period grant two quotas
 	}
 	return buffer
 }
@@ -262,6 +272,7 @@ func (u *unit) view() View {
 	if u.m.burst.foreign {
 		v.Foreign = append(v.Foreign, plan.Burst)
 	}
+	v.Watched = u.m.everStood || u.raised()
 	v.AboveLimit = u.window.AboveLimit(u.limit)
 	return v
 }

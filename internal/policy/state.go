@@ -75,6 +75,7 @@ type View struct {
 	Foreign        []plan.Knob
 	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
+	Watched        bool         // a decision may hang on what it uses: every reading is to be complete
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
 }
