@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,11 +49,14 @@ func TestPoissonGaps(t *testing.T) {
 func TestLatencyCountsFromTheDueTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
+		var mu sync.Mutex
 		var sent []time.Duration
 		due := []time.Duration{0, 100 * ms, 200 * ms, 1500 * ms}
 		out := Run(t.Context(), due, Bounds{Timeout: time.Minute, Open: 10}, func(context.Context) error {
 			at := time.Since(start)
+			mu.Lock()
 			sent = append(sent, at)
+			mu.Unlock()
 			if at < time.Second {
 				time.Sleep(time.Second - at)
 			}
