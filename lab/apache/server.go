@@ -46,8 +46,8 @@ func (missing) Hint() string { return "run `make setup`, which installs apache2"
 
 // Start starts Apache behind a gate, so that all its processes are born in the group.
 func (a *apache) Start(enter func(pid int) error) (err error) {
-	if a.dir, err = os.MkdirTemp("", "plimsoll-apache-"); err != nil {
-		return fmt.Errorf("start Apache: %w", err)
+	if a.dir, err = experiment.TempDir("apache"); err != nil {
+		return err
 	}
 	address, err := freeAddress()
 	if err != nil {

@@ -18,9 +18,6 @@ const (
 	stopPatience  = 15 * time.Second       // the agent restores what it changed
 )
 
-// errAgent says that the agent could not be had.
-var errAgent = errors.New("the agent does not run")
-
 // Agent is a real `plimsoll run` with a configuration of its own.
 type Agent struct {
 	child  *Child
@@ -31,9 +28,9 @@ type Agent struct {
 
 // StartAgent starts the agent of a binary on the groups, with the policy none.
 func StartAgent(binary, root string, groups *Groups) (*Agent, error) {
-	dir, err := os.MkdirTemp("", "plimsoll-lab-")
+	dir, err := TempDir("agent")
 	if err != nil {
-		return nil, fmt.Errorf("start the agent: %w", err)
+		return nil, err
 	}
 	a := &Agent{dir: dir, groups: groups}
 	if err := a.write(strategy.None); err != nil {
@@ -77,7 +74,7 @@ func (a *Agent) Apply(policy strategy.Policy, groups []string, limit cpu.Bandwid
 	deadline := time.Now().Add(applyPatience)
 	for {
 		if err := a.child.Ended(); err != nil {
-			return fmt.Errorf("%w: %w", errAgent, err)
+			return fmt.Errorf("the agent does not run: %w", err)
 		}
 		missing, err := a.missing(policy, groups, limit)
 		now := time.Now()

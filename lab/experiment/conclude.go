@@ -18,7 +18,7 @@ const (
 
 // Conclude says in words what the figures show, also where they do not show what was hoped for.
 func (r *Result) Conclude() []string {
-	var say []string
+	say := r.disturbances()
 	none, unlimited := r.Mode(Mode(strategy.None)), r.Mode(Unlimited)
 	if answered(none) && answered(unlimited) {
 		say = append(say, r.costOfLimit(none, unlimited))
@@ -73,6 +73,27 @@ func (r *Result) effect(m, none *ModeResult) string {
 
 func change(to, from float64) string { return fmt.Sprintf("%+.0f %%", 100*(to/from-1)) }
 
+// disturbances say what the machine did besides, before anything is read into the figures.
+func (r *Result) disturbances() []string {
+	var say []string
+	var others, use float64
+	for _, m := range r.Modes {
+		others = max(others, m.NodeUse-m.CPUs)
+		if Mode(m.Name).Policy().Quota() {
+			use = max(use, m.NodeUse)
+		}
+	}
+	if others > busy*float64(r.Conditions.CPUs) {
+		say = append(say, fmt.Sprintf("Careful: others used up to %.2f of the %d CPUs and took time from the service. What follows may be their doing: try again on a quiet machine.",
+			others, r.Conditions.CPUs))
+	}
+	if threshold := r.threshold(); use > threshold {
+		say = append(say, fmt.Sprintf("Careful: the machine used up to %.2f CPUs, above the guard's threshold of %.2f: it was too busy for raised quotas, and they are taken back there.",
+			use, threshold))
+	}
+	return say
+}
+
 // caveats say what stands against taking the figures at their word.
 func (r *Result) caveats() []string {
 	var say []string
@@ -81,14 +102,6 @@ func (r *Result) caveats() []string {
 		fewest = min(fewest, m.Requests)
 		if m.Errors > 0 {
 			say = append(say, fmt.Sprintf("Careful: %d of %d requests failed in mode %s and are in no percentile; the first: %s.", m.Errors, m.Requests, m.Name, m.Cause))
-		}
-		if others := m.NodeUse - m.CPUs; others > busy*float64(r.Conditions.CPUs) {
-			say = append(say, fmt.Sprintf("Careful: in mode %s others used %.2f of the %d CPUs, and took time from the service. Try again on a quiet machine.",
-				m.Name, others, r.Conditions.CPUs))
-		}
-		if threshold := r.threshold(); Mode(m.Name).Policy().Quota() && m.NodeUse > threshold {
-			say = append(say, fmt.Sprintf("Careful: in mode %s the machine used %.2f CPUs, above the guard's threshold of %.2f: raises are taken back there.",
-				m.Name, m.NodeUse, threshold))
 		}
 		if m.Late > r.Conditions.Work {
 			say = append(say, fmt.Sprintf("Careful: in mode %s the load generator itself was late by up to %s; that is part of the latencies.", m.Name, spell(m.Late)))

@@ -132,6 +132,38 @@ func TestGroupsV2(t *testing.T) {
 	}
 }
 
+func TestTempDirSweeps(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	gone := exec.Command("/bin/true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := TempDir("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := map[string]bool{mine: true}
+	for name, kept := range map[string]bool{
+		fmt.Sprintf("plimsoll-x-%d-1", gone.Process.Pid): false,
+		fmt.Sprintf("plimsoll-y-%d-1", gone.Process.Pid): true,
+		"plimsoll-x-old-1": true,
+	} {
+		dir := filepath.Join(os.TempDir(), name)
+		keep[dir] = kept
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := TempDir("x"); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range keep {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", dir, err == nil, want)
+		}
+	}
+}
+
 func TestAdvice(t *testing.T) {
 	wrap := func(err error) error { return fmt.Errorf("demo: %w", &fs.PathError{Op: "mkdir", Path: "/x", Err: err}) }
 	for _, c := range []struct {
@@ -143,7 +175,6 @@ func TestAdvice(t *testing.T) {
 		{wrap(syscall.EROFS), "on the host"},
 		{wrap(syscall.EBUSY), "on the host"},
 		{fmt.Errorf("x: %w", cgroup.ErrNoCPU), "--cgroup-root"},
-		{fmt.Errorf("%w: lock", errAgent), "another Plimsoll agent"},
 	} {
 		got := Advise(c.err)
 		var h interface{ Hint() string }

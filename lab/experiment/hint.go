@@ -41,8 +41,6 @@ func advice(err error) string {
 		return "the cgroup hierarchy is mounted read-only, as in an ordinary container: run this on the host"
 	case errors.Is(err, fs.ErrPermission):
 		return "run this as root: it makes control groups of its own, and removes them in the end"
-	case errors.Is(err, errAgent):
-		return "is another Plimsoll agent at work on this machine? Stop it for the time of this run (systemctl stop plimsoll)"
 	case errors.Is(err, syscall.EBUSY):
 		return "the cpu controller cannot be handed to groups below one that has processes of its own, as in a container: run this on the host"
 	}

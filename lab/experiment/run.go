@@ -45,7 +45,7 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		return nil, err
 	}
 	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce), say: say}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(orInterrupt(ctx, err), r.close()) }()
 	if r.group, err = groups.Add("web"); err != nil {
 		return nil, err
 	}
@@ -64,6 +64,14 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		}
 	}
 	return r.measure(ctx)
+}
+
+// orInterrupt is why ctx ended, where that is what an error comes from.
+func orInterrupt(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // close ends what was started, last first: the agent restores while the groups are still there.
