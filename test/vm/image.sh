@@ -19,6 +19,7 @@ unshare --mount debootstrap --variant=minbase --include=systemd,systemd-sysv,dbu
 cd "$dir/root"
 rm -rf usr/share/{doc,man,locale,i18n,info,zoneinfo,lintian} usr/lib/x86_64-linux-gnu/gconv var/cache/apt var/lib/apt var/log/* boot/*
 rm -rf usr/lib/x86_64-linux-gnu/perl-base usr/bin/perl* # dpkg's scripts; nothing is installed in the guest
+rm -rf usr/lib/systemd/system-generators # twenty programs at each daemon-reload, for disks and consoles that are not there
 for unit in getty.target console-getty.service serial-getty@ttyS0.service systemd-logind.service apt-daily.timer apt-daily-upgrade.timer \
   dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-update-utmp.service systemd-remount-fs.service; do
   ln -sf /dev/null "etc/systemd/system/$unit"

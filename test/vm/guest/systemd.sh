@@ -15,8 +15,10 @@ raise() {
 
 # set_property VALUE: systemd's answer and what it did, for the record: its exit code is 0 when the kernel refused.
 set_property() {
+  asked=$(date +%s)
   systemctl set-property burner.service "CPUQuota=$1" || return 1
-  echo "  set-property CPUQuota=$1: cpu.max '$(cat $group/cpu.max)', burst $(burst); $(journalctl -b -u burner.service -o cat --no-pager -g 'Failed to set' -n 1 2>/dev/null | tail -1)"
+  echo "  set-property CPUQuota=$1: cpu.max '$(cat $group/cpu.max)', burst $(burst)"
+  journalctl -u burner.service --since "@$asked" -o cat --no-pager -q | grep 'Failed to set' | sed 's/^/  systemd: /'
 }
 
 # A daemon-reload writes the declared value over ours. That is the owner's reset, not a stranger's write: the agent raises it
@@ -96,8 +98,7 @@ install_unit() {
 }
 
 setup() {
-  systemctl revert burner.service 2>/dev/null
-  systemctl daemon-reload
+  systemctl revert burner.service
   systemctl restart burner.service
   within 10 quota_is 20000 || fail "burner.service has no limit of 20000: $(quota)"
 }
