@@ -1,0 +1,91 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDirNames(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"cpu/cpu.shares", "cpuacct/cpuacct.usage", "cpuacct2/secret"} {
+		file := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("7\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := NewDir(filepath.Join(root, "cpu"))
+	defer d.Close()
+	for name, want := range map[string]error{
+		"cpu.shares":                    nil,
+		"./cpu.shares":                  nil,
+		"../cpuacct/cpuacct.usage":      nil,
+		"../cpuacct2/secret":            fs.ErrInvalid,
+		"../cpuacct/../cpuacct2/secret": fs.ErrInvalid,
+		"/etc/hostname":                 fs.ErrInvalid,
+		"a/../../cpu/cpu.shares":        fs.ErrInvalid,
+		"none":                          fs.ErrNotExist,
+	} {
+		data, err := d.ReadFile(name)
+		if !errors.Is(err, want) || err == nil && string(data) != "7\n" {
+			t.Errorf("ReadFile(%q) = %q, %v", name, data, err)
+		}
+		if err := d.WriteFile(name, []byte("7\n")); !errors.Is(err, want) {
+			t.Errorf("WriteFile(%q) = %v", name, err)
+		}
+		if _, err := d.Inode(name); !errors.Is(err, want) {
+			t.Errorf("Inode(%q) = %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "cpu/none")); err == nil {
+		t.Error("WriteFile has made a file")
+	}
+	if _, err := d.Dirs("../.."); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("Dirs leaves the root: %v", err)
+	}
+}
+
+func TestDirPlainFiles(t *testing.T) {
+	root := t.TempDir()
+	d := NewDir(root)
+	defer d.Close()
+	for i, text := range []string{"1\n", "22\n", strings.Repeat("4194304\n", 4000)} {
+		file := filepath.Join(root, "f")
+		os.Remove(file)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// Outside of a cgroup file system a removed file reads on as if nothing had happened: nothing may be kept open.
+		if got, err := d.ReadFile("f"); err != nil || string(got) != text {
+			t.Errorf("reading %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	if err := errors.Join(d.Mkdir("b"), d.Mkdir("a"), os.Symlink("a", filepath.Join(root, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Dirs("."); err != nil || !cmp.Equal(got, []string{"a", "b"}) {
+		t.Errorf("Dirs = %v, %v", got, err)
+	}
+	if err := d.WriteFile("f", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := d.ReadFile("f"); len(got) != 32000 || got[0] != 'x' {
+		t.Errorf("a write has cut the file to %d bytes", len(got))
+	}
+}
+
+// A group may be removed between its file's opening and the write: the caller is to see that it is gone.
+func TestPathErrorGone(t *testing.T) {
+	if err := pathError("write", "f", syscall.ENODEV); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := pathError("write", "f", syscall.EINVAL); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
+}
