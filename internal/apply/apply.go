@@ -29,7 +29,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -105,11 +104,7 @@ func (w *Writer) identify(id workload.ID) error {
 	return nil
 }
 
-// missing says whether a file or group was not there: ENOENT, or ENODEV for one that was open when it went
-// (fs/kernfs/file.c, kernfs_get_active).
-func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
-}
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func isGone(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errOther) }
 

@@ -305,7 +305,7 @@ func randomChange(tree *cgroup.Tree, j *journal.Journal, rnd *rand.Rand, group s
 
 // TestKernelKilledAtAnyInstant kills a process that writes in a loop, again and again, and restores.
 func TestKernelKilledAtAnyInstant(t *testing.T) {
-	const kills, seed = 60, 1
+	const kills, seed = 30, 1
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	p := newRealPod(t)
 	state := t.TempDir()

@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
 )
@@ -12,13 +14,18 @@ import (
 func TestApplied(t *testing.T) {
 	each(t, func(t *testing.T, n *node) {
 		before := n.files()
-		r := n.w.Do([]plan.Change{ // in the worst order
+		changes := []plan.Change{ // in the worst order
 			n.change("/pod/a", plan.Burst, "150ms"),
 			n.change("/pod/a", plan.Quota, "150ms"),
 			n.change("/pod/b", plan.Quota, "30ms"),
 			n.change("/pod", plan.Quota, "180ms"),
 			n.change("/free", plan.Weight, "200"),
-		})
+		}
+		given := slices.Clone(changes)
+		r := n.w.Do(changes)
+		if !slices.Equal(changes, given) {
+			t.Error("the caller's changes are in another order now")
+		}
 		n.wantOutcomes(r, "/pod quota applied 180ms", "/pod/a quota applied 150ms", "/pod/b quota applied 30ms",
 			"/pod/a burst applied 150ms", "/free weight applied 200")
 		if r[0].At != n.k.Now() {
@@ -124,6 +131,7 @@ func TestRefused(t *testing.T) {
 		{"quota under burst", "/pod/b", plan.Quota, "10ms", v2, "burst 20ms above quota 10ms"},
 		{"burst over quota", "/pod/a", plan.Burst, "50.001ms", v1, "burst 50.001ms above quota 50ms"},
 		{"quota over parent's", "/pod/a", plan.Quota, "150ms", v1, "above the quota of the parent /pod, 100ms each 100ms"},
+		{"quota over grandparent's", "/pod/open/x", plan.Quota, "150ms", v1, "above the quota of the parent /pod, 100ms each 100ms"},
 		{"quota under child's", "/pod", plan.Quota, "30ms", v1, "below the quota of the child /pod/a, 50ms each 100ms"},
 		{"quota under the least", "/pod/a", plan.Quota, "999us", v1, "quota 999\u00b5s below the least, 1ms"},
 		{"no burst", "/pod/a", plan.Burst, "1ms", sim.Config{Version: 2}, "5.14"},
@@ -137,6 +145,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode(t, c.config)
+			n.k.AddGroup("/pod/open/x")
 			before := n.files()
 			change := plan.Change{Cgroup: n.id(c.group), Knob: c.knob, To: c.to}
 			if v, err := Read(n.tree, c.group, c.knob); err == nil {
@@ -188,12 +197,69 @@ func TestRefusedTwice(t *testing.T) {
 }
 
 func TestClamped(t *testing.T) {
-	n := newNode(t, v1)
-	if r := n.do(n.change("/pod/a", plan.Weight, "1"), plan.Clamped); r.InForce != "2" {
-		t.Errorf("in force %s", r.InForce)
+	for to, want := range map[plan.Value]plan.Value{"1": "2", "1000000": "262144"} {
+		n := newNode(t, v1)
+		if r := n.do(n.change("/pod/a", plan.Weight, to), plan.Clamped); r.InForce != want {
+			t.Errorf("in force %s", r.InForce)
+		}
+		n.start()
+		n.wantOutcomes(n.w.Restore(nil, false), "/pod/a weight applied 1024")
 	}
-	n.start()
-	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a weight applied 1024")
+}
+
+func TestWhatAKernelClamps(t *testing.T) {
+	weight := func(from, to plan.Value) plan.Change { return plan.Change{Knob: plan.Weight, From: from, To: to} }
+	for _, c := range []struct {
+		change plan.Change
+		held   plan.Value
+		want   bool
+	}{
+		{weight("100", "1"), "2", true}, {weight("100", "500"), "400", true}, {weight("100", "500"), "100", false},
+		{weight("100", "500"), "600", false}, {weight("100", "500"), "90", false}, {weight("100", "1"), "200", false},
+		{plan.Change{Knob: plan.Quota, From: "100ms", To: "500ms"}, "400ms", false},
+	} {
+		if got := clamps(c.change, c.held); got != c.want {
+			t.Errorf("%s from %s to %s, held %s: %v", c.change.Knob, c.change.From, c.change.To, c.held, got)
+		}
+	}
+}
+
+// slowDisk is a disk whose syncs take so long that something happens meanwhile.
+type slowDisk struct {
+	*journal.Memory
+	meanwhile func()
+}
+
+type slowFile struct {
+	journal.File
+	disk *slowDisk
+}
+
+func (d *slowDisk) Append(name string) (journal.File, error) {
+	f, err := d.Memory.Append(name)
+	return slowFile{f, d}, err
+}
+
+func (f slowFile) Sync() error { f.disk.meanwhile(); return nil }
+
+func TestWhileTheJournalSyncs(t *testing.T) {
+	for want, meanwhile := range map[plan.Outcome]func(n *node){
+		plan.Trampled: func(n *node) { n.foreign("/pod/a", plan.Quota, "70ms") },
+		plan.Gone:     func(n *node) { n.k.RemoveGroup("/pod/a"); n.k.AddGroup("/pod/a") },
+	} {
+		n := newNode(t, v2)
+		n.must(n.j.Close())
+		disk := &slowDisk{n.disk, func() { meanwhile(n) }}
+		j, err := journal.OpenDisk(disk, "boot", n.k.Now)
+		n.must(err)
+		n.j, n.w = j, New(n.tree, j, n.k.Now)
+		c, before := n.change("/pod/a", plan.Quota, "80ms"), n.ours()
+		n.do(c, want)
+		if n.ours() != before {
+			t.Errorf("%s: written all the same", want)
+		}
+		n.wantIdempotent()
+	}
 }
 
 func TestTrampledAfterTheWrite(t *testing.T) {

@@ -49,14 +49,14 @@ func (w *Writer) claimCompanion(c plan.Change) error {
 	return w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: knob, Original: held, Min: held, Max: held})
 }
 
-// unclaimCompanion ends such a claim when the change has ended, unless the knob was written for its own sake.
+// unclaimCompanion ends such a claim when the change has ended, unless something else than the original stands there.
 func (w *Writer) unclaimCompanion(c plan.Change) error {
 	knob, ok := w.companion(c)
 	if !ok {
 		return nil
 	}
 	e, claimed := w.journal.Entry(c.Cgroup, knob)
-	if !claimed || e.Written() {
+	if !claimed {
 		return nil
 	}
 	if held, err := w.look(c.Cgroup, knob); err == nil && held != e.Original {

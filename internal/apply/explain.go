@@ -71,7 +71,7 @@ func (w *Writer) whyQuota(c plan.Change) string {
 	switch {
 	case b.Quota < minQuota:
 		return fmt.Sprintf("quota %s below the least, %s", c.To, plan.Time(minQuota))
-	case b.Limited() && b.Burst > b.Quota:
+	case b.Burst > b.Quota:
 		return fmt.Sprintf("burst %s above quota %s", plan.Time(b.Burst), c.To)
 	case w.tree.Version() == cgroup.V1 && b.Limited():
 		if why := w.whyHierarchy(c.Cgroup.Path, b); why != "" {

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/sim"
 )
 
 func loadDisk(n *node) ([]journal.Entry, error) {
@@ -93,6 +94,48 @@ func TestResizeToOurValueStays(t *testing.T) {
 		t.Error("it was written")
 	}
 	n.wantIdempotent()
+}
+
+// TestResetToDeclared: the owner has put the declared limit back, which is not what stood there first.
+func TestResetToDeclared(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.must(n.w.Rebase(n.id("/pod/a"), plan.Quota, "60ms"))
+	n.foreign("/pod/a", plan.Quota, "60ms")
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota skipped 60ms")
+	n.wantIdempotent()
+}
+
+// TestToSpecNeedsASpec: without a declared limit a foreign value stays.
+func TestToSpecNeedsASpec(t *testing.T) {
+	n := newNode(t, v2)
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	n.foreign("/pod/a", plan.Quota, "70ms")
+	n.wantOutcomes(n.w.Restore(nil, true), "/pod/a quota trampled 70ms")
+}
+
+// TestFileGone: the controller was taken away from the group, and our value with it.
+func TestFileGone(t *testing.T) {
+	for _, restore := range []bool{false, true} {
+		n := newNode(t, v2)
+		n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+		ours, others := n.change("/pod/a", plan.Quota, "90ms"), n.change("/free", plan.Quota, "90ms")
+		n.k.Fault = func(_, name string, _ []byte) error {
+			if strings.HasSuffix(name, "cpu.max") {
+				return syscall.ENOENT
+			}
+			return nil
+		}
+		if r := n.do(others, plan.Refused); !strings.Contains(r.Err, "not enabled") {
+			t.Errorf("error %q", r.Err)
+		}
+		if restore {
+			n.wantOutcomes(n.w.Restore(nil, false), "/pod/a quota gone ")
+		} else {
+			n.do(ours, plan.Gone)
+		}
+		n.wantIdempotent()
+	}
 }
 
 // TestOnlyOursGoesToBaseline: a deviation that we found and did not make is repaired on demand only.
@@ -194,16 +237,18 @@ func TestDyingChild(t *testing.T) {
 }
 
 func TestOtherRefusalsAreNotWaitedFor(t *testing.T) {
-	n := newNode(t, v2)
-	n.do(n.change("/pod", plan.Quota, "160ms"), plan.Applied)
-	n.w.sleep = func(d time.Duration) { t.Errorf("slept %v", d) }
-	n.k.Fault = func(op, _ string, _ []byte) error {
-		if op == "write" {
-			return syscall.EINVAL
+	for group, c := range map[string]sim.Config{"/pod": v2, "/free": v1} { // on v1 everybody may be unlimited
+		n := newNode(t, c)
+		n.do(n.change(group, plan.Quota, "160ms"), plan.Applied)
+		n.w.sleep = func(d time.Duration) { t.Errorf("%s: slept %v", group, d) }
+		n.k.Fault = func(op, _ string, _ []byte) error {
+			if op == "write" {
+				return syscall.EINVAL
+			}
+			return nil
 		}
-		return nil
+		n.wantOutcomes(n.w.Restore(nil, false), group+" quota refused 160ms")
 	}
-	n.wantOutcomes(n.w.Restore(nil, false), "/pod quota refused 160ms")
 }
 
 func TestRestoreTo(t *testing.T) {
@@ -228,6 +273,13 @@ func TestRestoreTo(t *testing.T) {
 		}
 		n.w.Restore(nil, false) // the burst that was refused
 		n.wantIdempotent()
+		n.must(n.j.Close())
+		if r := n.w.RestoreTo(id, plan.Quota, "40ms", "declared"); r.Outcome != plan.Skipped {
+			t.Errorf("nothing to do, and no journal: %+v", r)
+		}
+		if r := n.w.RestoreTo(id, plan.Quota, "41ms", "declared"); r.Outcome != plan.Refused {
+			t.Errorf("no journal: %+v", r)
+		}
 		n.k.RemoveGroup("/pod/a")
 		if r := n.w.RestoreTo(id, plan.Quota, "30ms", "declared"); r.Outcome != plan.Gone {
 			t.Errorf("gone: %+v", r)
