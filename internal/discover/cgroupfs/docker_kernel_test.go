@@ -84,7 +84,7 @@ func (e *engine) scan() *Scanner {
 	}
 	s, err := New(tree, cgrouptest.Root(), Options{Every: time.Hour, Sources: Sources{
 		Docker: []string{filepath.Join(e.dir, "root/containers")},
-		Runc:   []string{filepath.Join(e.dir, "exec/runtime-runc/*/ID/state.json")},
+		Runc:   []string{filepath.Join(e.dir, "exec/runtime-runc/*/{id}/state.json")},
 	}})
 	if err != nil {
 		e.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Sources are the places where systemd and the container engines keep what they were told about a container: its
-// name and its declared limit. A pattern has ID in the place of the container's id, and * where namespaces stand.
+// name and its declared limit. A pattern has {id} in the place of the container's id, and * where a namespace stands.
 type Sources struct {
 	Docker  []string // directories with ID/hostconfig.json and ID/config.v2.json
 	Runc    []string // patterns of runc's state.json
@@ -30,14 +30,14 @@ func HostSources(root string) Sources {
 	}
 	s := Sources{
 		Docker: at("var/lib/docker/containers"),
-		Runc: at("run/docker/runtime-runc/*/ID/state.json", // dockerd's shim
-			"run/containerd/runc/*/ID/state.json", // containerd's shim, also k3s's
-			"run/runc/ID/state.json"),             // CRI-O and Podman with runc, runc itself
-		Bundles: at("run/containerd/io.containerd.runtime.v2.task/*/ID/config.json",
-			"run/k3s/containerd/io.containerd.runtime.v2.task/*/ID/config.json",
-			"run/docker/containerd/daemon/io.containerd.runtime.v2.task/*/ID/config.json",
-			"run/containers/storage/overlay-containers/ID/userdata/config.json",
-			"var/lib/containers/storage/overlay-containers/ID/userdata/config.json"),
+		Runc: at("run/docker/runtime-runc/*/{id}/state.json", // dockerd's shim
+			"run/containerd/runc/*/{id}/state.json", // containerd's shim, also k3s's
+			"run/runc/{id}/state.json"),             // CRI-O and Podman with runc, runc itself
+		Bundles: at("run/containerd/io.containerd.runtime.v2.task/*/{id}/config.json",
+			"run/k3s/containerd/io.containerd.runtime.v2.task/*/{id}/config.json",
+			"run/docker/containerd/daemon/io.containerd.runtime.v2.task/*/{id}/config.json",
+			"run/containers/storage/overlay-containers/{id}/userdata/config.json",
+			"var/lib/containers/storage/overlay-containers/{id}/userdata/config.json"),
 		Storage: at("var/lib/containers/storage/overlay-containers/containers.json"),
 	}
 	if _, err := os.Stat("/run/systemd/system"); err == nil && root == "/" {
@@ -55,7 +55,6 @@ type facts struct {
 
 	file  string // that the limit was read from, if its owner keeps it up to date
 	stamp stamp
-	spec  bool // the limit is from the OCI configuration, and was once seen in force
 }
 
 // look asks the sources about a group that has the limit now; old is what they said before.
@@ -80,7 +79,7 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 	var f facts
 	s.docker(&f, at.ID)
 	s.runc(&f, at.ID)
-	s.bundle(&f, at.ID, now, old)
+	s.bundle(&f, at.ID, now)
 	if f.name == "" {
 		f.name = s.storageName(at.ID)
 	}
@@ -122,8 +121,8 @@ func (s Sources) runc(f *facts, id string) {
 }
 
 // bundle reads the OCI configuration. It is what the container was made with, and nobody brings it up to date when
-// the limit is changed later, so its limit counts only once it was seen in force.
-func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth, old facts) {
+// the limit is changed later, so its limit counts only where it is in force.
+func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth) {
 	for _, file := range find(s.Bundles, id) {
 		spec, err := readFile(file, parseSpec)
 		if err != nil {
@@ -133,8 +132,8 @@ func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth, old facts) {
 			f.name, f.pod = name, pod
 		}
 		limit, known := spec.limit()
-		if f.declared == nil && known && (old.spec || limit.Quota == now.Quota && limit.Period == now.Period) {
-			f.declared, f.spec = &workload.Declared{Bandwidth: limit, Source: "OCI configuration"}, true
+		if f.declared == nil && known && limit.Quota == now.Quota && limit.Period == now.Period {
+			f.declared = &workload.Declared{Bandwidth: limit, Source: "OCI configuration"}
 		}
 		return
 	}
@@ -173,7 +172,7 @@ func (s Sources) unit(at Place, group string, now cpu.Bandwidth, old *workload.D
 func find(patterns []string, id string) []string {
 	var files []string
 	for _, pattern := range patterns {
-		found, _ := filepath.Glob(strings.Replace(pattern, "ID", id, 1))
+		found, _ := filepath.Glob(strings.ReplaceAll(pattern, "{id}", id))
 		files = append(files, found...)
 	}
 	return files

@@ -102,8 +102,8 @@ func TestSourcesReadAFileOnce(t *testing.T) {
 	h := newHost(t)
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
 	f := h.look(limited(50*ms, 100*ms), facts{})
-	f.name = "marker"
-	h.expect(h.look(limited(50*ms, 100*ms), f), "marker", "", "runc state", 50*ms)
+	f.runtime = "marker"
+	h.expect(h.look(limited(50*ms, 100*ms), f), "", "marker", "runc state", 50*ms)
 }
 
 // The OCI configuration is what a container was made with: a limit that was changed since must not be undone for it.
@@ -198,4 +198,40 @@ func TestRedeclared(t *testing.T) {
 	if d := s.Refresh("/nobody"); d != nil {
 		t.Errorf("%+v", d)
 	}
+}
+
+// An engine may write its files a moment after it made the group.
+func TestLateFiles(t *testing.T) {
+	h, clock := newHost(t), newClock()
+	path := "/docker/" + anID
+	s := scanner(t, newMemory(path), Options{Sources: HostSources(h.root), Now: clock.Now})
+	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":500000000}`)
+	h.put(hostConfig+anID+"/config.v2.json", `{"Name":"/web"}`)
+	asked := s.Stats().Lookups
+	clock.pass(lookEvery - 1)
+	s.lookAgain()
+	if got := s.Stats().Lookups; got != asked {
+		t.Errorf("%d questions within a second", got-asked)
+	}
+	clock.pass(1)
+	s.lookAgain()
+	pods, err := s.Pods()
+	if err != nil || pods[0].Containers[0].Name != "web" || pods[0].Containers[0].Declared == nil {
+		t.Errorf("%+v, %v", pods, err)
+	}
+}
+
+// The same answer again is no news.
+func TestRedeclaredOnlyWhenAnother(t *testing.T) {
+	h := newHost(t)
+	path := "/docker/" + anID
+	m := newMemory(path)
+	m.limit(path, 50_000, 100_000)
+	h.put(bundleDir+anID+"/config.json", annotated)
+	s := scanner(t, m, Options{Sources: HostSources(h.root)})
+	s.Events()
+	if d := s.Refresh(path); d == nil || d.Source != "OCI configuration" {
+		t.Fatalf("%+v", d)
+	}
+	expectEvents(t, s)
 }

@@ -250,3 +250,21 @@ func TestUnitsKeepTheirLimit(t *testing.T) {
 		t.Errorf("without a unit: %+v", f.declared)
 	}
 }
+
+// The limit of a pod's slice is systemd's, but runc rounded it before systemd was told. A service's is exact.
+func TestRoundedLimits(t *testing.T) {
+	const slice = "/kubepods.slice/kubepods-pod1_2.slice"
+	m := newManager()
+	m.units["kubepods_2dpod1_5f2_2eslice"] = map[string]any{"Slice.ControlGroup": slice,
+		"Slice.CPUQuotaPerSecUSec": uint64(130_000), "Slice.CPUQuotaPeriodUSec": uint64(100_000)}
+	m.units[nginx]["Service.CPUQuotaPerSecUSec"] = uint64(130_000)
+	src := Sources{Systemd: &Systemd{dial: m.dial, now: newClock().Now}}
+	defer src.Systemd.Close()
+	exact := limited(12500*time.Microsecond, 100*ms)
+	for group, want := range map[string]cpu.Bandwidth{slice: exact, "/system.slice/nginx.service": limited(13*ms, 100*ms)} {
+		f := src.look(Classify(group), group, exact, facts{})
+		if f.declared == nil || f.declared.Bandwidth != want {
+			t.Errorf("%s: %+v, want %+v", group, f.declared, want)
+		}
+	}
+}
