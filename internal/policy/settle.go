@@ -93,7 +93,8 @@ func (s *State) relieved() float64 {
 }
 
 // grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
-// taken off first.
+// taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
+// what it has used in the standing period.
 func grant(n Node, units []*unit) {
 	var above, held float64
 	var raising []*unit
@@ -103,6 +104,7 @@ func grant(n Node, units []*unit) {
 		if u.quota > u.Disk.Quota {
 			raising = append(raising, u)
 			claims = append(claims, claim{weight: u.weight(), want: u.excess(u.quota)})
+			held += u.Disk.Quota.Seconds()
 			continue
 		}
 		held += u.excess(u.Disk.Quota)

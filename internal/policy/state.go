@@ -169,12 +169,12 @@ func (u *unit) excess(quota time.Duration) float64 {
 	return max(0, float64(quota-u.limit.Quota)/float64(u.period()))
 }
 
-// above is how many CPUs a raised group has used above its limit of late.
+// above is how many CPUs a raised group has used above its limit of late, without what writes handed out once.
 func (u *unit) above() float64 {
 	if !u.raised() {
 		return 0
 	}
-	return max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs())
+	return min(u.excess(u.Disk.Quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
 }
 
 // nodeSpan is how far the node's mean use looks back, and the groups' beside it.

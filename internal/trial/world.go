@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -40,14 +41,13 @@ type Scenario struct {
 
 // World is a scenario in motion.
 type World struct {
-	Kernel  *sim.Kernel
-	Agent   *agent.Agent
-	Turns   int
-	scene   Scenario
-	disk    *journal.Memory
-	place   *place
-	rng     *rand.Rand
-	stopped bool
+	Kernel *sim.Kernel
+	Agent  *agent.Agent
+	Turns  int
+	scene  Scenario
+	disk   *journal.Memory
+	place  *place
+	rng    *rand.Rand
 }
 
 // New builds the machine, sets its limits and starts its loads and its agent.
@@ -108,6 +108,9 @@ func (w *World) limitPod(pod workload.Pod) error {
 // limit writes a limit as an owner does.
 func (w *World) limit(path string, quota, period time.Duration) error {
 	dir, micros := path[1:], func(d time.Duration) string { return fmt.Sprint(d.Microseconds()) }
+	if quota == cpu.Unlimited {
+		return nil // as it was made
+	}
 	if w.scene.Kernel.Version == 1 {
 		dir = "cpu/" + dir
 		if err := w.Kernel.ForeignWrite(dir+"/cpu.cfs_period_us", micros(period)); err != nil {
@@ -165,6 +168,28 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 		}
 		w.Kernel.Advance(max(next.Sub(w.Kernel.Now()), 10*time.Microsecond))
 	}
+}
+
+// Stop ends the agent in order: it puts everything back.
+func (w *World) Stop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := w.Agent.Run(ctx); err != nil {
+		panic(err) // the simulated kernel refuses no restore
+	}
+}
+
+// counters is what the kernel has counted for a group.
+func (w *World) counters(path string) cpu.Counters {
+	tree, err := cgroup.Detect(w.Kernel)
+	if err != nil {
+		panic(err)
+	}
+	c, err := tree.Counters(path)
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // place is what runs: it never changes by itself.
