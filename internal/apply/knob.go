@@ -144,5 +144,5 @@ func clamps(c plan.Change, held plan.Value) bool {
 	wanted, _ := order(c.Knob, c.To, c.From)
 	moved, _ := order(c.Knob, held, c.From)
 	left, _ := order(c.Knob, c.To, held)
-	return wanted != 0 && moved == wanted && left == wanted
+	return moved == wanted && left == wanted
 }
