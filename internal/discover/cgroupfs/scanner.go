@@ -299,6 +299,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 	if err != nil {
 		return err
 	}
+	var faults error
 	found := make(map[string]bool, len(paths))
 	for _, p := range paths {
 		inode, err := s.tree.Inode(p)
@@ -316,7 +317,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 			c = s.add(n, p, inode)
 		}
 		if !known || deep {
-			err = errors.Join(err, s.list(c, deep))
+			faults = errors.Join(faults, s.list(c, deep))
 		}
 	}
 	for p, c := range n.children {
@@ -324,7 +325,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 			s.drop(n, c)
 		}
 	}
-	return err
+	return faults
 }
 
 func (s *Scanner) add(parent *node, p string, inode uint64) *node {

@@ -73,11 +73,14 @@ func TestPodsStandWhenTheTreeCannotBeRead(t *testing.T) {
 	if _, err := s.Pods(); err != nil {
 		t.Error(err)
 	}
+	m.fault, m.place = fs.ErrPermission, "docker" // not the root
+	if err := s.Rescan(); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Rescan: %v", err)
+	}
 	tree, err := cgroup.Detect(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.fault = fs.ErrPermission
 	if _, err := New(tree, "", Options{}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("New: %v", err)
 	}

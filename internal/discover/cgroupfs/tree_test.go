@@ -19,7 +19,8 @@ type memory struct {
 	groups map[string]uint64 // "." is the root
 	files  map[string]string
 	next   uint64
-	fault  error // of every listing
+	fault  error  // of the listings
+	place  string // of the one that fails; "" fails all
 }
 
 func newMemory(groups ...string) *memory {
@@ -69,7 +70,7 @@ func (m *memory) ReadFile(name string) ([]byte, error) {
 func (m *memory) WriteFile(name string, data []byte) error { return fs.ErrPermission }
 
 func (m *memory) Dirs(name string) ([]string, error) {
-	if m.fault != nil {
+	if m.fault != nil && (m.place == "" || m.place == name) {
 		return nil, m.fault
 	}
 	if m.groups[name] == 0 {
