@@ -16,8 +16,8 @@ type Job struct {
 }
 
 // Load is a stream of demands: jobs in the order of their arrival, of which at most Threads run at once; the others
-// wait in line. The zero value wants nothing. The methods' fields are free to combine: Jobs starts a stream, with
-// the group's own source of chance, and its result yields the next job until there is none.
+// wait in line. The zero value wants nothing. Jobs starts the stream, with the group's own source of chance; what it
+// returns yields the next job until there is none.
 type Load struct {
 	Threads int
 	Jobs    func(*rand.Rand) func() (Job, bool)
