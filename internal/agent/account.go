@@ -249,6 +249,9 @@ func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) 
 		return
 	}
 	k.InForce = in
+	if r.Change.Knob == plan.Quota {
+		g.wrote.did(now)
+	}
 	if r.Change.Knob == plan.Quota && in > from {
 		g.status.Totals.Raises++
 	}

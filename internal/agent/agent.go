@@ -24,7 +24,7 @@ type Discoverer interface {
 	// Pods is a snapshot, cheap to take. Path and limit events since the last call are folded in.
 	Pods() ([]workload.Pod, error)
 	// Touched lists the groups whose limit files or tasks were written since the last call.
-	Touched() []string
+	Touched() []workload.Touch
 	// Wake has a value when something changed.
 	Wake() <-chan struct{}
 	// Counts tells rescans and lost events, since the start.
@@ -155,9 +155,10 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 		a.Log.Warn("discovery", "error", err)
 	}
 	a.failed = err
-	for _, path := range a.Discover.Touched() {
-		if g := a.groups[a.paths[path]]; g != nil {
+	for _, touch := range a.Discover.Touched() {
+		if g := a.groups[a.paths[touch.Path]]; g != nil {
 			g.stale(now)
+			g.wrote.seen(now, touch.QuotaWrites)
 		}
 	}
 	a.Writer.SetHold(a.Switch.Held())

@@ -31,6 +31,7 @@ type group struct {
 	disk    cpu.Bandwidth
 	diskAt  time.Time // zero: to be read again
 	ready   bool
+	wrote   writes
 	watched bool // policy.View
 	reading sample.Reading
 	threads threadMeter
@@ -39,6 +40,28 @@ type group struct {
 	since   time.Time
 	status  report.Container
 	said    map[string]bool // outcomes that were logged
+}
+
+// writes tells our writes of a quota from those of others, by their number: an event is read for each, or for several
+// together, never more than there were. So more events than writes of ours prove another writer, though it wrote the
+// value that stood there.
+type writes struct {
+	ours    int // not yet seen as events
+	last    time.Time
+	foreign bool
+}
+
+// mergedFor is how long an event of ours may be out. One that did not come by then was merged with another.
+const mergedFor = 30 * time.Second
+
+func (w *writes) did(now time.Time) { w.ours, w.last = w.ours+1, now }
+
+func (w *writes) seen(now time.Time, events int) {
+	if now.Sub(w.last) > mergedFor {
+		w.ours = 0
+	}
+	w.foreign = w.foreign || events > w.ours
+	w.ours = max(0, w.ours-events)
 }
 
 // stale has everything of the group read at the next turn.
@@ -75,7 +98,14 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	}
 	seen[c.ID] = true
 	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Reading: g.reading, Looked: g.looked}, true
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Reading: g.reading, Looked: g.looked}, true
+}
+
+// rewritten says, once, whether somebody else wrote the quota.
+func (g *group) rewritten() bool {
+	was := g.wrote.foreign
+	g.wrote.foreign = false
+	return was
 }
 
 // gone says whether an error means that the group was removed.

@@ -104,14 +104,14 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 		d := u.Declared.Bandwidth.Over(u.Disk.Period)
 		declared = &d
 	}
-	if e := u.m.quota.observe(now, u.Disk.Quota, declared); e != noEvent {
+	if e := u.m.quota.observe(now, u.Disk.Quota, declared, u.Rewritten); e != noEvent {
 		out.Notes = append(out.Notes, Note{u.ID, plan.Quota, e, u.m.quota.base, u.Disk.Quota})
 		if e == Resized || e == Rebased {
 			u.m.history.Reset()
 			u.m.budget = budget{}
 		}
 	}
-	if e := u.m.burst.observe(now, u.Disk.Burst, nil); e != noEvent {
+	if e := u.m.burst.observe(now, u.Disk.Burst, nil, false); e != noEvent {
 		out.Notes = append(out.Notes, Note{u.ID, plan.Burst, e, u.m.burst.base, u.Disk.Burst})
 	}
 }

@@ -39,12 +39,26 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 		{"foreign becomes the declared limit", hold{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
 	} {
 		h := c.start
-		if got := h.observe(t0, c.disk, c.declared); got != c.want || h.base != c.base || h.foreign != c.foreign {
+		if got := h.observe(t0, c.disk, c.declared, false); got != c.want || h.base != c.base || h.foreign != c.foreign {
 			t.Errorf("%s: %q base %v foreign %v, want %q %v %v", c.name, got, h.base, h.foreign, c.want, c.base, c.foreign)
 		}
-		if again := h.observe(t0, c.disk, c.declared); again != noEvent {
+		if again := h.observe(t0, c.disk, c.declared, false); again != noEvent {
 			t.Errorf("%s: said %q a second time", c.name, again)
 		}
+	}
+}
+
+// TestHoldSeesAResizeToItsOwnValue: the owner's new limit is what we had raised to. It must not be undone.
+func TestHoldSeesAResizeToItsOwnValue(t *testing.T) {
+	const limit, ours = 50 * ms, 150 * ms
+	standing := hold{known: true, base: limit, ours: true, wrote: ours}
+	h := standing
+	if got := h.observe(t0, ours, nil, true); got != Resized || h.base != ours || h.ours {
+		t.Errorf("%q, base %v, ours %v; want a resize to %v", got, h.base, h.ours, ours)
+	}
+	h = standing
+	if got := h.observe(t0, ours, ptr(limit), true); got != noEvent || !h.ours {
+		t.Errorf("%q: the owner still declares %v, so another program wrote our value by chance", got, limit)
 	}
 }
 
@@ -53,7 +67,7 @@ func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
 	now := t0
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		h.learn(150 * ms)
-		h.observe(now, 50*ms, nil)
+		h.observe(now, 50*ms, nil, false)
 		if got := h.retry.until.Sub(now); got != want {
 			t.Errorf("waits %v, want %v", got, want)
 		}
@@ -61,7 +75,7 @@ func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
 	}
 	h.learn(150 * ms)
 	now = now.Add(calm + time.Second)
-	h.observe(now, 50*ms, nil)
+	h.observe(now, 50*ms, nil, false)
 	if got := h.retry.until.Sub(now); got != firstGap {
 		t.Errorf("after a calm time it waits %v, want %v", got, firstGap)
 	}

@@ -19,10 +19,12 @@ type Group struct {
 	Class    workload.Class
 	Paused   bool
 	Declared *workload.Declared
-	Disk     cpu.Bandwidth  // what the files hold
-	Ready    bool           // a task is in it: the owner has set it up
-	Reading  sample.Reading // of this turn, when Looked
-	Looked   bool
+	Disk     cpu.Bandwidth // what the files hold
+	Ready    bool          // a task is in it: the owner has set it up
+	// Rewritten says that somebody else wrote the quota since the last turn, whatever value.
+	Rewritten bool
+	Reading   sample.Reading // of this turn, when Looked
+	Looked    bool
 }
 
 // Pod is a group with containers in it, or just containers, when its ID is zero.
