@@ -204,16 +204,22 @@ func (a *Agent) lookPod(now time.Time, p workload.Pod, seen map[workload.ID]bool
 	return pod, len(pod.Containers) > 0
 }
 
-// drop forgets groups that are gone.
+// drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
 func (a *Agent) drop(seen map[workload.ID]bool) {
+	dropped := map[workload.ID]bool{}
 	for id, g := range a.groups {
-		if !seen[id] {
-			delete(a.groups, id)
-			if a.paths[id.Path] == id {
-				delete(a.paths, id.Path)
-			}
-			a.account.left(g)
+		if seen[id] {
+			continue
 		}
+		dropped[id] = true
+		delete(a.groups, id)
+		if a.paths[id.Path] == id {
+			delete(a.paths, id.Path)
+		}
+		a.account.left(g)
+	}
+	if len(dropped) > 0 {
+		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return dropped[e.ID] }, false))
 	}
 }
 

@@ -332,3 +332,27 @@ func TestForeignWriteStays(t *testing.T) {
 		}
 	}
 }
+
+// TestNoLongerLookedAfter: a group that the configuration no longer names is put back.
+func TestNoLongerLookedAfter(t *testing.T) {
+	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 100, Groups: []Group{
+		service("/lab/a", strategy.Auto), service("/lab/b", strategy.Auto)}})
+	before := w.snapshot()
+	w.Run(5*time.Second, nil)
+	w.place.pods = w.place.pods[:1]
+	w.Run(time.Second, nil)
+	if b := w.Kernel.Bandwidth("/lab/b"); b.Burst != 0 || b.Quota != 50*ms {
+		t.Errorf("still %+v", b)
+	}
+	if b := w.Kernel.Bandwidth("/lab/a"); b.Burst == 0 {
+		t.Error("the other one lost its burst")
+	}
+	w.Kernel.RemoveGroup("/lab/a")
+	w.Run(time.Second, nil)
+	w.Stop()
+	delete(before, "lab/a/cpu.max")
+	delete(before, "lab/a/cpu.max.burst")
+	if diff := cmp.Diff(before, w.snapshot()); diff != "" {
+		t.Error(diff)
+	}
+}
