@@ -61,7 +61,7 @@ func (s *Scanner) lookAgain() {
 	}
 }
 
-// ask brings the facts about a group up to date, and says whether they changed.
+// ask brings the facts about a group up to date, and says whether they changed: then the snapshot is to be renewed.
 func (s *Scanner) ask(n *node) bool {
 	first := n.look.asked.IsZero()
 	n.look.asked = s.opt.Now()
@@ -73,7 +73,7 @@ func (s *Scanner) ask(n *node) bool {
 	old := n.facts
 	n.facts = s.opt.Sources.look(n.place, n.Path, now, old)
 	if !first && !sameLimit(old.declared, n.facts.declared) {
-		s.queue.put(Redeclared, n.Path, "", n.look.asked)
+		s.news = append(s.news, Event{Kind: Redeclared, Path: n.Path})
 	}
 	return !sameLimit(old.declared, n.facts.declared) || old.name != n.facts.name || old.pod != n.facts.pod ||
 		old.runtime != n.facts.runtime

@@ -64,6 +64,7 @@ type Scanner struct {
 	nodes   map[string]*node
 	chosen  map[workload.ID]*node
 	pending map[*node]bool // to be looked up again
+	news    []Event        // to be told with the next snapshot
 	full    bool           // the kernel refused a further watch
 	said    bool           // and that was logged
 	walked  time.Time      // when the whole tree was, last
@@ -351,7 +352,7 @@ func (s *Scanner) drop(parent, n *node) {
 	delete(s.pending, n)
 }
 
-// renew makes the snapshot anew and tells what came and went.
+// renew makes the snapshot anew, and only then tells what came and went: who is woken finds it there.
 func (s *Scanner) renew() {
 	groups := choose(s.root)
 	chosen := map[workload.ID]*node{}
@@ -364,22 +365,24 @@ func (s *Scanner) renew() {
 			}
 		}
 	}
-	now := s.opt.Now()
 	for _, id := range sortedIDs(s.chosen) {
 		if chosen[id] == nil {
 			delete(s.pending, s.chosen[id])
-			s.queue.put(Vanished, id.Path, "", now)
+			s.news = append(s.news, Event{Kind: Vanished, Path: id.Path})
 		}
 	}
 	s.chosen = chosen
 	for _, n := range came {
 		s.ask(n)
 		s.doubt(n) // the engine may write its files after the group's
+		s.news = append(s.news, Event{Kind: Appeared, Path: n.Path})
 	}
 	s.latest.Store(&snapshot{workloads(groups), s.err})
-	for _, n := range came {
-		s.queue.put(Appeared, n.Path, "", now)
+	now := s.opt.Now()
+	for _, e := range s.news {
+		s.queue.put(e.Kind, e.Path, e.File, now)
 	}
+	s.news = nil
 }
 
 func sortedIDs(set map[workload.ID]*node) []workload.ID {

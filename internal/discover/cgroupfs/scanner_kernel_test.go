@@ -226,7 +226,7 @@ func TestNoticesTheEnd(t *testing.T) {
 	}
 	l.rmdir("pod/c1")
 	l.rmdir("pod")
-	l.expect(s, Vanished, "/pod/c1", "")
+	l.expect(s, Vanished, "/pod", "") // the last
 	for _, p := range l.pods(s) {
 		t.Errorf("still there: %+v", p)
 	}

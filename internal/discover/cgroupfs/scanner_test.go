@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/workload"
 )
 
 // told takes the events as "KIND PATH FILE" lines.
@@ -103,11 +104,15 @@ func TestTouched(t *testing.T) {
 	s.queue.put(Written, "/lab/b", "cpu.max", now)
 	s.queue.put(Written, "/lab/a", "cpu.max", now)
 	s.queue.put(Attached, "/lab/b", "cgroup.procs", now)
-	if diff := cmp.Diff([]string{"/lab/b", "/lab/a"}, touchedPaths(s)); diff != "" {
+	s.queue.put(Written, "/lab/a", "cpu.cfs_burst_us", now)
+	s.queue.put(Written, "/lab/a", "cpu.cfs_quota_us", now)
+	want := []workload.Touch{{Path: "/lab/b", QuotaWrites: 1}, {Path: "/lab/a", QuotaWrites: 2}}
+	if diff := cmp.Diff(want, s.Touched()); diff != "" {
 		t.Error(diff)
 	}
 	s.lost(fsnotify.ErrEventOverflow)
-	if diff := cmp.Diff([]string{"/lab/a", "/lab/b", "/lab/c"}, touchedPaths(s)); diff != "" {
+	want = []workload.Touch{{Path: "/lab/a"}, {Path: "/lab/b"}, {Path: "/lab/c"}}
+	if diff := cmp.Diff(want, s.Touched()); diff != "" {
 		t.Error(diff)
 	}
 	if rescans, lost := s.Counts(); rescans != 2 || lost != 1 {
@@ -228,12 +233,4 @@ func TestStrayEvents(t *testing.T) {
 	if stats := s.Stats(); stats.Rescans != 1 {
 		t.Errorf("helped by a rescan: %+v", stats)
 	}
-}
-
-func touchedPaths(s *Scanner) []string {
-	var paths []string
-	for _, touch := range s.Touched() {
-		paths = append(paths, touch.Path)
-	}
-	return paths
 }
