@@ -102,9 +102,9 @@ func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) 
 	for _, r := range results {
 		a.result(now, r)
 	}
-	in := a.node.last
-	b.node = report.Node{State: string(out.Node), CPUs: in.CPUs, Capacity: in.Capacity, Used: in.Used,
-		Threshold: in.Threshold(), Granted: out.Granted}
+	n := out.Node
+	b.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
+		Threshold: n.Threshold(), Granted: out.Granted}
 	b.lastTurn = now
 	b.turn(a.Clock().Sub(now))
 }

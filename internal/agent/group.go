@@ -31,6 +31,7 @@ type group struct {
 	disk    cpu.Bandwidth
 	diskAt  time.Time // zero: to be read again
 	ready   bool
+	behind  bool
 	wrote   writes
 	watched bool // policy.View
 	reading sample.Reading
@@ -97,7 +98,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		return policy.Group{}, false
 	}
 	seen[c.ID] = true
-	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Paused: c.Paused,
+	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.behind, Paused: c.Paused,
 		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Reading: g.reading, Looked: g.looked}, true
 }
 
@@ -123,6 +124,7 @@ func (a *Agent) read(now time.Time, g *group) error {
 			return err
 		}
 		g.disk, g.diskAt = disk, now
+		g.behind = g.Class == workload.ClassBE && a.idle(g.Path)
 	}
 	if now.Before(g.due) {
 		return nil
@@ -138,6 +140,16 @@ func (a *Agent) read(now time.Time, g *group) error {
 	g.looked, g.reading = true, sample.Reading{At: at, Counters: counters}
 	a.account.self.Looks++
 	return nil
+}
+
+// idle says whether the kernel keeps a group, or one above it, behind all others (cpu.idle).
+func (a *Agent) idle(group string) bool {
+	for ; group != "/" && group != "."; group = path.Dir(group) {
+		if idle, err := a.Tree.Idle(group); err == nil && idle {
+			return true
+		}
+	}
+	return false
 }
 
 // readUsage completes a reading with the CPU time used, where cpu.stat does not have it. Nothing depends on that of a

@@ -12,7 +12,6 @@ type nodeMeter struct {
 	samples []busySample
 	cpus    int
 	cpusAt  time.Time
-	last    policy.Node
 }
 
 type busySample struct {
@@ -25,11 +24,6 @@ const leastSpan = 150 * time.Millisecond
 
 // measure takes a sample and returns the mean since about NodeSpan ago.
 func (m *nodeMeter) measure(now time.Time, h Host, thresholdPercent int64) policy.Node {
-	m.last = m.sample(now, h, thresholdPercent)
-	return m.last
-}
-
-func (m *nodeMeter) sample(now time.Time, h Host, thresholdPercent int64) policy.Node {
 	if now.Sub(m.cpusAt) >= bandwidthEvery {
 		if n, err := h.Online(); err == nil {
 			m.cpus, m.cpusAt = n, now

@@ -45,8 +45,10 @@ const (
 
 // Decide takes a turn.
 func (s *State) Decide(in Input) Output {
-	out := &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}, Node: in.Node.State()}
+	out := &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}}
 	pods := s.observe(in, out)
+	in.Node = in.Node.sharePool(pods)
+	out.Node = in.Node
 	raisable := wish(in.Now, pods)
 	s.guard(in, raisable, out)
 	settle(in, pods, out)

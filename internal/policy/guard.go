@@ -3,6 +3,8 @@ package policy
 import (
 	"math"
 	"sort"
+
+	"plimsoll/internal/workload"
 )
 
 // NodeState is the guard's judgement of the machine, in the peer's words.
@@ -19,8 +21,8 @@ const (
 // coolingRatio is where cooling begins, as a part of the threshold (the peer's sharePoolCoolingThresholdRatio).
 const coolingRatio = 0.9
 
-// Node is what is known of the machine's share pool: all CPUs but those that classes LSE and LSR reserve. Used
-// counts everything else that runs, the system too, less offline work that is verifiably kept behind.
+// Node is what is known of the machine, or of its share pool: then its CPUs without those that are reserved, and what
+// runs there, the system too.
 type Node struct {
 	Known            bool
 	CPUs             int     // online
@@ -43,6 +45,28 @@ func (n Node) State() NodeState {
 		return NodeCooling
 	}
 	return NodeIdle
+}
+
+// sharePool takes off the machine what is not the share pool's: the CPUs that classes LSE and LSR reserve and what they
+// use of them (facts/koordinator.md, 1.5). Offline work counts as use unless the kernel verifiably keeps it behind:
+// only then is its time there for the asking.
+func (n Node) sharePool(pods []podUnits) Node {
+	for _, p := range pods {
+		for _, u := range p.containers {
+			used := u.m.history.Mean(nodeSpan)
+			switch u.Class {
+			case workload.ClassLSE, workload.ClassLSR:
+				n.Capacity -= u.Request
+				n.Used -= math.Min(used, u.Request)
+			case workload.ClassBE:
+				if u.Behind {
+					n.Used -= used
+				}
+			}
+		}
+	}
+	n.Used, n.Capacity = math.Max(0, n.Used), math.Max(0, n.Capacity)
+	return n
 }
 
 // headroom is how many CPUs may be granted above limits in all so that the predicted use stays below 90 % of the

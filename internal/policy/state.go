@@ -17,6 +17,7 @@ type Group struct {
 	Strategy strategy.Strategy
 	Request  float64 // CPUs; 0: not known
 	Class    workload.Class
+	Behind   bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
 	Paused   bool
 	Declared *workload.Declared
 	Disk     cpu.Bandwidth // what the files hold
@@ -90,7 +91,7 @@ type Output struct {
 	Views   []View
 	Looks   map[workload.ID]time.Time // groups that are to be looked at at a certain time, earlier than usual
 	Granted float64                   // CPUs above limits, in all
-	Node    NodeState
+	Node    Node                      // the share pool that was judged
 }
 
 // State is what the policy remembers from turn to turn. It depends on its inputs only: same inputs, same outputs.
