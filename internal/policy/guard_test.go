@@ -101,7 +101,7 @@ func TestShed(t *testing.T) {
 }
 
 func TestSharePool(t *testing.T) {
-	unit := func(class workload.Class, behind bool, request, used float64) *unit {
+	of := func(class workload.Class, behind bool, request, used float64) *unit {
 		m := &memory{}
 		m.history.Add(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Duration(used * float64(time.Second))}, time.Minute)
 		return &unit{Group: Group{Class: class, Behind: behind, Request: request}, m: m}
@@ -112,11 +112,11 @@ func TestSharePool(t *testing.T) {
 		u              *unit
 		capacity, used float64
 	}{
-		{"latency sensitive: all counts", unit(workload.ClassLS, false, 2, 1), 16, 10},
-		{"exclusive CPUs and what is used of them", unit(workload.ClassLSE, false, 4, 3), 12, 7},
-		{"beyond its reservation it is in the pool", unit(workload.ClassLSR, false, 2, 3), 14, 8},
-		{"offline work that nothing holds back counts", unit(workload.ClassBE, false, 0, 3), 16, 10},
-		{"offline work that is kept behind does not", unit(workload.ClassBE, true, 0, 3), 16, 7},
+		{"latency sensitive: all counts", of(workload.ClassLS, false, 2, 1), 16, 10},
+		{"exclusive CPUs and what is used of them", of(workload.ClassLSE, false, 4, 3), 12, 7},
+		{"beyond its reservation it is in the pool", of(workload.ClassLSR, false, 2, 3), 14, 8},
+		{"offline work that nothing holds back counts", of(workload.ClassBE, false, 0, 3), 16, 10},
+		{"offline work that is kept behind does not", of(workload.ClassBE, true, 0, 3), 16, 7},
 	} {
 		got := n.sharePool([]podUnits{{containers: []*unit{c.u}}})
 		if math.Abs(got.Capacity-c.capacity) > 1e-9 || math.Abs(got.Used-c.used) > 1e-9 {
