@@ -31,14 +31,20 @@ kernel_file() {
 
 # boot NAME KERNEL INITRD APPEND: boot.sh, with the console on stdout at the end and kept as a log file if the run failed.
 boot() {
-  local log=$cache/logs/$1.log result=0
-  mkdir -p "$cache/logs"
+  local kept=$cache/logs/$1.log log result=0
   shift
-  trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
+  log=$(mktemp)
+  trap 'kill $(jobs -p) 2>/dev/null; wait; rm -f "$log"; exit 130' INT TERM
   "$vm/boot.sh" "$@" >"$log" 2>&1 &
   wait $! || result=$?
   trap - INT TERM
   cat "$log"
-  if [ "$result" -eq 0 ]; then rm "$log"; else echo "exit code $result, console kept in $log" >&2; fi
+  if [ "$result" -eq 0 ]; then
+    rm "$log"
+  else
+    mkdir -p "$cache/logs"
+    mv "$log" "$kept"
+    echo "exit code $result, console kept in $kept" >&2
+  fi
   return "$result"
 }

@@ -53,7 +53,7 @@ same() {
 
 # start FLAG...: an agent in the background. $! is the agent itself, not a shell around it.
 start() {
-  ./plimsoll run --listen 127.0.0.1:0 "$@" >>/tmp/agent.log 2>&1 &
+  ./plimsoll run --verbose --listen 127.0.0.1:0 "$@" >>/tmp/agent.log 2>&1 &
   agent=$!
 }
 
