@@ -166,7 +166,7 @@ func (a *Agent) note(now time.Time, n policy.Note) {
 	delete(a.account.problems, key)
 	switch n.Event {
 	case policy.Resized:
-		log.Info("resized by its owner: this is the limit now")
+		log.Log(context.Background(), a.newsOfResize(n), "resized by its owner: this is the limit now")
 		a.forget(n.Cgroup, n.Knob)
 	case policy.Rebased:
 		log.Info("the declared limit changed")
@@ -188,6 +188,14 @@ func (a *Agent) note(now time.Time, n policy.Note) {
 	if g := a.groups[n.Cgroup]; g != nil {
 		knobOf(g, n.Knob).Problem = a.account.problems[key]
 	}
+}
+
+// newsOfResize: that a new container gets its limit is no news.
+func (a *Agent) newsOfResize(n policy.Note) slog.Level {
+	if g := a.groups[n.Cgroup]; g == nil || !g.status.Limited() || g.status.Limit == 0 {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 func (a *Agent) forget(id workload.ID, knob plan.Knob) {

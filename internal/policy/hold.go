@@ -13,15 +13,21 @@ import "time"
 //   - a value of ours stood and the baseline is back: a reset by the owner, to be applied again after a back-off;
 //   - the value is the newly declared limit, be it equal to ours, or somebody wrote exactly our value: a resize, never
 //     to be undone;
-//   - any other value is foreign: reported once and left alone, until the owner's limit is back.
+//   - any other value is foreign: left alone from the first moment, and reported once when it has stood for a moment,
+//     for an owner may write the file before it declares the limit, or after.
 type hold struct {
 	known   bool
 	base    time.Duration
 	wrote   time.Duration // the last value of ours that the kernel took
 	ours    bool          // it stands, and is not the baseline
 	foreign bool
+	pending Event     // to be said of a foreign value once it has stood
+	stood   time.Time // since when it stands
 	retry   backoff
 }
+
+// settling is how long an owner may take between declaring a limit and writing it.
+const settling = time.Second
 
 // Event is what became of a knob between two turns.
 type Event string
@@ -42,7 +48,7 @@ func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duratio
 	isDeclared := declared != nil && *declared == disk
 	switch {
 	case !h.known:
-		return h.first(disk, declared)
+		return h.first(now, disk, declared)
 	case h.ours && disk == h.wrote && rewritten && (declared == nil || isDeclared):
 		*h = hold{known: true, base: disk}
 		return Resized
@@ -51,6 +57,7 @@ func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duratio
 			*h = hold{known: true, base: disk}
 			return Resized
 		}
+		return h.say(now)
 	case h.ours && disk == h.wrote:
 		return h.redeclared(disk, declared)
 	case h.ours && disk == h.base:
@@ -63,19 +70,33 @@ func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duratio
 			return Resized
 		}
 	case h.ours || disk != h.base:
-		h.ours, h.foreign = false, true
-		return Foreign
+		h.leave(now, Foreign)
 	}
 	return noEvent
 }
 
-func (h *hold) first(disk time.Duration, declared *time.Duration) Event {
+func (h *hold) first(now time.Time, disk time.Duration, declared *time.Duration) Event {
 	h.known, h.base = true, disk
 	if declared != nil && *declared != disk {
-		h.base, h.foreign = *declared, true
-		return Deviation
+		h.base = *declared
+		h.leave(now, Deviation)
 	}
 	return noEvent
+}
+
+// leave gives the knob up to another writer.
+func (h *hold) leave(now time.Time, e Event) {
+	h.ours, h.foreign, h.pending, h.stood = false, true, e, now
+}
+
+// say tells of a foreign value, once.
+func (h *hold) say(now time.Time) Event {
+	if h.pending == noEvent || now.Sub(h.stood) < settling {
+		return noEvent
+	}
+	e := h.pending
+	h.pending = noEvent
+	return e
 }
 
 // redeclared follows a declared limit that changed while our value stands.

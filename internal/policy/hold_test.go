@@ -39,12 +39,30 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 		{"foreign becomes the declared limit", hold{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
 	} {
 		h := c.start
-		if got := h.observe(t0, c.disk, c.declared, false); got != c.want || h.base != c.base || h.foreign != c.foreign {
+		got := h.observe(t0, c.disk, c.declared, false)
+		if c.foreign && got != noEvent {
+			t.Errorf("%s: said %q at once", c.name, got)
+		}
+		if c.foreign {
+			got = h.observe(t0.Add(settling), c.disk, c.declared, false)
+		}
+		if got != c.want || h.base != c.base || h.foreign != c.foreign {
 			t.Errorf("%s: %q base %v foreign %v, want %q %v %v", c.name, got, h.base, h.foreign, c.want, c.base, c.foreign)
 		}
-		if again := h.observe(t0, c.disk, c.declared, false); again != noEvent {
+		if again := h.observe(t0.Add(time.Minute), c.disk, c.declared, false); again != noEvent {
 			t.Errorf("%s: said %q a second time", c.name, again)
 		}
+	}
+}
+
+// TestHoldWaitsForTheOwner: a limit that is written a moment before or after it is declared is no foreign one.
+func TestHoldWaitsForTheOwner(t *testing.T) {
+	h := hold{known: true, base: 50 * ms, ours: true, wrote: 150 * ms}
+	if got := h.observe(t0, 80*ms, ptr(50*ms), false); got != noEvent || !h.foreign {
+		t.Fatalf("%q, foreign %v: it is to be left alone and not yet reported", got, h.foreign)
+	}
+	if got := h.observe(t0.Add(300*ms), 80*ms, ptr(80*ms), false); got != Resized || h.foreign || h.base != 80*ms {
+		t.Errorf("%q, foreign %v, base %v, want a resize to 80ms", got, h.foreign, h.base)
 	}
 }
 
