@@ -35,7 +35,7 @@ tier_labs_long() {
   need_groups || return
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density
 }
-tier_bench() { need_groups && go run ./lab/bench; }
+tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_demo() { need_groups && bin/plimsoll demo --requests 3000 --figures; }
 tier_fuzz() {
   local package name

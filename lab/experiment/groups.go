@@ -66,6 +66,14 @@ func (g *Groups) Add(name string) (group string, err error) {
 	return group, g.make(group)
 }
 
+// AddParent makes a group below the upper one that is to hold groups, with a limit of its own.
+func (g *Groups) AddParent(name string) (group string, err error) {
+	if group, err = g.Add(name); err == nil {
+		err = g.delegate(group)
+	}
+	return group, err
+}
+
 func (g *Groups) make(group string) error {
 	for _, name := range g.dirs(group) {
 		if err := g.dir.Mkdir(name); err != nil {
@@ -113,7 +121,7 @@ func (g *Groups) delegate(group string) error {
 	if err := g.dir.WriteFile(name, []byte("+cpu")); err != nil {
 		return fmt.Errorf("enable the cpu controller: %w", err)
 	}
-	if group != g.base {
+	if group != g.base && path.Dir(group) != g.base {
 		g.enable = append(g.enable, name)
 	}
 	return nil
@@ -186,14 +194,19 @@ func (g *Groups) sweep(prefix string) error {
 		if !ok || err != nil || alive(pid) {
 			continue
 		}
-		below, _ := g.tree.Children(group)
-		for _, old := range append(below, group) {
-			for _, name := range g.dirs(old) {
-				_ = g.dir.Rmdir(name) // not empty: somebody is in there, and it stays
-			}
-		}
+		g.sweepBelow(group)
 	}
 	return nil
+}
+
+func (g *Groups) sweepBelow(group string) {
+	below, _ := g.tree.Children(group)
+	for _, old := range below {
+		g.sweepBelow(old)
+	}
+	for _, name := range g.dirs(group) {
+		_ = g.dir.Rmdir(name) // not empty: somebody is in there, and it stays
+	}
 }
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -85,7 +85,7 @@ func TestGroupsSweep(t *testing.T) {
 	}
 	const prefix = "/plimsoll-sweeptest-"
 	dead, alive := prefix+strconv.Itoa(gone.Process.Pid), prefix+strconv.Itoa(os.Getpid())
-	for _, group := range []string{dead, dead + "/web", alive, prefix + "other"} {
+	for _, group := range []string{dead, dead + "/web", dead + "/web/inner", alive, prefix + "other"} {
 		if err := g.make(group); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/lab/experiment"
+)
+
+// size is how much there is to look after.
+type size struct {
+	Pods       int `json:"pods"`
+	Containers int `json:"containers"`
+}
+
+// throttled is how many containers want more than their limit in the second scenario.
+func (s size) throttled() int { return s.Containers / 10 }
+
+// perPod spreads the containers evenly.
+func (s size) perPod(pod int) int {
+	n := s.Containers / s.Pods
+	if pod < s.Containers%s.Pods {
+		n++
+	}
+	return n
+}
+
+// wanted is the limit of a container that is idle, scarce that of one that is to be throttled: the least that the
+// kernel takes (kernel/sched/core.c, min_cfs_quota_period), so that the machine is far from full though the agent
+// raises it to three times as much.
+const (
+	wanted = 50 * time.Millisecond
+	scarce = time.Millisecond
+)
+
+// unit is one group.
+type unit struct {
+	name  string // below the upper group
+	group string
+	pod   string // the group of a container's pod; "" for a pod
+	busy  bool   // a container that is to be throttled, or its pod
+}
+
+// fleet is the groups, with a process in each container that sleeps.
+type fleet struct {
+	groups   *experiment.Groups
+	units    []unit // pods first
+	sleepers []*experiment.Child
+	spinners []*experiment.Child
+}
+
+// plan lays the fleet out. The throttled containers stand in different pods, as far as there are.
+func (s size) plan(base string) []unit {
+	var pods, containers []unit
+	left := s.throttled()
+	for round := 0; len(containers) < s.Containers; round++ {
+		for p := range s.Pods {
+			if round >= s.perPod(p) {
+				continue
+			}
+			pod := fmt.Sprintf("pod%d", p)
+			at := path.Join(base, pod)
+			if round == 0 {
+				pods = append(pods, unit{pod, at, "", left > 0})
+			}
+			name := fmt.Sprintf("%s/c%d", pod, round)
+			containers = append(containers, unit{name, path.Join(base, name), at, left > 0})
+			left--
+		}
+	}
+	return append(pods, containers...)
+}
+
+// newFleet makes the groups, sets their limits, and puts a process into each container.
+func newFleet(ctx context.Context, groups *experiment.Groups, s size) (*fleet, error) {
+	f := &fleet{groups: groups, units: s.plan(groups.Base())}
+	sum := map[string]time.Duration{}
+	for _, u := range f.units {
+		if ctx.Err() != nil {
+			return f, ctx.Err()
+		}
+		if u.pod == "" {
+			if _, err := groups.AddParent(u.name); err != nil {
+				return f, err
+			}
+			continue
+		}
+		if err := f.addContainer(u); err != nil {
+			return f, err
+		}
+		sum[u.pod] += u.limit()
+	}
+	for pod, limit := range sum {
+		if err := groups.Limit(pod, cpu.Bandwidth{Quota: limit}); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (u unit) limit() time.Duration {
+	if u.busy {
+		return scarce
+	}
+	return wanted
+}
+
+func (f *fleet) addContainer(u unit) error {
+	if _, err := f.groups.Add(u.name); err != nil {
+		return err
+	}
+	if err := f.groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}); err != nil {
+		return err
+	}
+	// cat sleeps in a read until its standard input ends, which it does with this process at the latest.
+	c, err := experiment.Launch(exec.Command("cat"), f.enter(u.group))
+	if err == nil {
+		f.sleepers = append(f.sleepers, c)
+	}
+	return err
+}
+
+func (f *fleet) enter(group string) func(int) error {
+	return func(pid int) error { return f.groups.Enter(group, pid) }
+}
+
+// throttle starts a process in each busy container that wants a whole CPU, for so much CPU time at most.
+func (f *fleet) throttle() error {
+	for _, u := range f.units {
+		if u.pod == "" || !u.busy {
+			continue
+		}
+		const spin = `read -r go; ulimit -t 60; while :; do :; done`
+		c, err := experiment.Launch(exec.Command("/bin/sh", "-c", spin), f.enter(u.group))
+		if err != nil {
+			return err
+		}
+		f.spinners = append(f.spinners, c)
+	}
+	return nil
+}
+
+// stood counts the throttled periods of each container.
+func (f *fleet) stood() (map[string]int64, error) {
+	periods := map[string]int64{}
+	for _, u := range f.units {
+		if u.pod == "" {
+			continue
+		}
+		c, err := f.groups.Tree().Stat(u.group)
+		if err != nil {
+			return nil, err
+		}
+		periods[u.group] = c.Throttled
+	}
+	return periods, nil
+}
+
+// close ends the processes. The groups are their maker's to remove.
+func (f *fleet) close() error {
+	var errs []error
+	for _, c := range append(f.spinners, f.sleepers...) {
+		errs = append(errs, c.Stop(0))
+	}
+	f.spinners, f.sleepers = nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,79 @@
+// Command cost measures what the agent costs: the real binary looks after 110 pods with 250 containers, which are idle
+// in the first scenario, and a tenth of which are throttled all the time in the second. Beside it, in the same
+// seconds, a process runs that does nothing but read the same files as often.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/lab/experiment"
+)
+
+// settings say what is measured.
+type settings struct {
+	size       size
+	span       time.Duration // of each scenario
+	warmUp     time.Duration
+	cgroupRoot string
+	plimsoll   string
+	json       bool
+	bare       string // run as the bare loop on the files that this file lists
+}
+
+func main() {
+	os.Exit(experiment.Fail("cost", run()))
+}
+
+func run() error {
+	s, err := parse(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if s.bare != "" {
+		return readAgainAndAgain(ctx, s.bare)
+	}
+	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
+		return err
+	}
+	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return report.WriteJSON(os.Stdout, result)
+	}
+	return result.writeText(os.Stdout)
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 5 * time.Second}
+	set := flag.NewFlagSet("cost", flag.ExitOnError)
+	seconds := set.Float64("seconds", 20, "seconds of each scenario, after the warm-up")
+	set.IntVar(&s.size.Pods, "pods", s.size.Pods, "pods")
+	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods; a tenth of them is throttled in the second scenario")
+	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	set.BoolVar(&s.json, "json", false, "print the result as JSON")
+	set.StringVar(&s.bare, "bare", "", "be the bare loop: read the files that are listed in this file until standard input ends")
+	if err := set.Parse(args); err != nil {
+		return s, err
+	}
+	s.span = time.Duration(*seconds * float64(time.Second))
+	const most = 10 * time.Minute
+	switch {
+	case s.size.Pods < 1 || s.size.Containers < s.size.Pods:
+		return s, fmt.Errorf("%d containers in %d pods: at least one pod is needed, and a container in each", s.size.Containers, s.size.Pods)
+	case s.span < time.Second || s.span > most:
+		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
+	}
+	return s, nil
+}

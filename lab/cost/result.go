@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// The aims of the project for what the agent costs on such a node.
+const (
+	aimCPU   = 0.01     // CPUs
+	aimRSS   = 30 << 20 // bytes
+	aimRatio = 2.0      // to the bare loop
+)
+
+// result is what was measured.
+type result struct {
+	size
+	Seconds   float64    `json:"seconds"`
+	CPUs      int        `json:"cpus"`
+	Cgroup    string     `json:"cgroup"`
+	Scenarios []scenario `json:"scenarios"`
+}
+
+// scenario is what was measured in one.
+type scenario struct {
+	Name      string        `json:"name"`
+	Throttled int           `json:"throttled_containers"` // in the measured seconds
+	Agent     rate          `json:"agent"`
+	Bare      rate          `json:"bare_loop"`
+	RSS       int64         `json:"rss_bytes"`
+	TurnP99   time.Duration `json:"turn_p99_ns"`
+	Turns     float64       `json:"turns_per_second"`
+	Looks     float64       `json:"looks_per_second"` // readings of a group
+	Writes    int64         `json:"writes"`
+	NodeUsed  float64       `json:"node_used_cpus"`
+}
+
+// rate is what a process uses.
+type rate struct {
+	CPUs  float64 `json:"cpus"`
+	Reads float64 `json:"reads_per_second"`
+}
+
+// since is the mean between two measurements of a process.
+func (s spent) since(first spent) rate {
+	span := s.at.Sub(first.at).Seconds()
+	return rate{(s.cpu - first.cpu).Seconds() / span, float64(s.reads-first.reads) / span}
+}
+
+// ratio is the agent's CPU in units of the bare loop's.
+func (s scenario) ratio() float64 {
+	if s.Bare.CPUs <= 0 {
+		return 0
+	}
+	return s.Agent.CPUs / s.Bare.CPUs
+}
+
+func verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	return "missed"
+}
+
+// writeText is the result for people.
+func (r *result) writeText(w io.Writer) error {
+	text := fmt.Sprintf("%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
+	for _, s := range r.Scenarios {
+		text += s.text()
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func (s scenario) text() string {
+	aim := func(name, value, aim string, met bool) string {
+		return fmt.Sprintf("  %-14s %-14s aim: at most %-12s %s\n", name, value, aim, verdict(met))
+	}
+	plain := func(name, format string, args ...any) string {
+		return fmt.Sprintf("  %-14s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	return fmt.Sprintf("\n%s (%d containers throttled, the machine used %.2f CPUs)\n", s.Name, s.Throttled, s.NodeUsed) +
+		aim("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*aimCPU), s.Agent.CPUs <= aimCPU) +
+		aim("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
+		aim("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
+		plain("bare loop CPU", "%.2f %%", 100*s.Bare.CPUs) +
+		plain("turn, p99", "%v", s.TurnP99.Round(time.Microsecond)) +
+		plain("a second", "%.1f turns, %.0f groups read; reads: agent %.0f, bare loop %.0f", s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads) +
+		plain("writes", "%d", s.Writes)
+}
