@@ -56,7 +56,7 @@ for tier in "$@"; do
   printf '%-12s %-6s %7d\n' "$tier" "$word" $((SECONDS - begin)) >>"$work/table"
 done
 
-(cd "$work" && grep -hE '^(ok|FAIL|--- FAIL:)[[:space:]]|^FAIL$|^panic:' "$@" | grep -v '\[no tests to run\]' >closing)
+(cd "$work" && grep -hE $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$@" | grep -v '\[no tests to run\]' >closing)
 printf '\n%-12s %-6s %7s\n' tier result seconds
 cat "$work/table"
 echo
