@@ -16,7 +16,7 @@ func TestErrors(t *testing.T) {
 		{"policy\n", `c.yaml:1: must be a mapping (name: value), not "policy"`},
 		{"strategy:\n---\nstrategy:\n", "c.yaml:3: a second document (remove the line ---)"},
 		{"# a\n# \xff\n", "c.yaml:2: not UTF-8 text"},
-		{"# " + strings.Repeat("a", 1000) + "\n", "c.yaml:1: a line longer than 1000 bytes"},
+		{"# " + strings.Repeat("a", 999) + "\n", "c.yaml:1: a line longer than 1000 bytes"},
 		{"a: 1\n" + strings.Repeat("[", 101), "c.yaml:2: more than 100 open brackets"},
 		{strings.Repeat("#\n", 128<<10) + "#", "c.yaml:1: longer than 262144 bytes"},
 
@@ -25,6 +25,7 @@ func TestErrors(t *testing.T) {
 		{"policy: auto\n", "c.yaml:1: policy: unknown field"},
 		{"strategy:\n  policy: auto\n  cpuBurstPercnt: 5\n", "c.yaml:3: strategy.cpuBurstPercnt: unknown field (did you mean cpuBurstPercent?)"},
 		{"strategy: {CPUBURSTPERCENT: 5}\n", "c.yaml:1: strategy.CPUBURSTPERCENT: unknown field (did you mean cpuBurstPercent?)"},
+		{"strategy: {polc: auto}\n", "c.yaml:1: strategy.polc: unknown field (did you mean policy?)"},
 		{"strategy: {request: 5}\n", "c.yaml:1: strategy.request: unknown field"},
 		{"strategy:\n  policy: auto\n  policy: none\n", "c.yaml:3: strategy.policy: given twice, first in line 2"},
 		{"include: [/a]\nstrategy:\ninclude: [/b]\n", "c.yaml:3: include: given twice, first in line 1"},
