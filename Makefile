@@ -8,12 +8,12 @@ BIN     := bin/plimsoll
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
-        test-long bench bench-demo lint lint-unit fmt fuzz clean
+        test-long bench bench-demo lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-16s%s %s\n", $$1, length($$1) > 16 ? "\n                  " : "", $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what the tests need (Debian, root); nothing happens when it is there
 	@bash test/setup.sh
