@@ -13,7 +13,7 @@ BIN     := bin/plimsoll
 all: lint build test-unit ## lint, build and unit tests (the default)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-16s%s %s\n", $$1, length($$1) > 16 ? "\n                  " : "", $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / {sub(/: test-%/, "", $$1); if (length($$1) > 16) $$1 = $$1 "\n                  "; printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what the tests need (Debian, root); nothing happens when it is there
 	@bash test/setup.sh
