@@ -27,7 +27,7 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 test: setup build ## all that CI runs, tier by tier, with a table at the end
 	@bash test/tiers.sh lint unit sim kernel vm systemd labs
 
-test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit needs nothing but Go; kernel and labs need root)
+test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit needs Go and gcc; kernel and labs need root)
 	@bash test/tiers.sh $*
 
 test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12, 6.18
