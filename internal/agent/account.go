@@ -115,7 +115,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if g == nil {
 		return
 	}
-	g.watched = v.Watched
+	g.watched, g.settled = v.Watched, v.Settled
 	s := &g.status
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
 	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota

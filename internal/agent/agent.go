@@ -85,6 +85,7 @@ type Agent struct {
 	ceilings   map[string]float64
 	ceilingsAt time.Time
 	started    time.Time
+	turn       int64
 	account    account
 	config     error
 	failed     error // of the last discovery
@@ -168,32 +169,41 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
-	seen := make(map[workload.ID]bool, len(a.groups))
-	for _, p := range pods {
-		if pod, ok := a.lookPod(now, p, seen); ok {
+	a.turn++
+	for i := range pods {
+		if a.doze(now, &pods[i], &in) {
+			continue
+		}
+		if pod, ok := a.lookPod(now, pods[i]); ok {
 			in.Pods = append(in.Pods, pod)
 		}
 	}
-	a.drop(seen)
+	a.drop()
 	return in
 }
 
-func (a *Agent) lookPod(now time.Time, p workload.Pod, seen map[workload.ID]bool) (policy.Pod, bool) {
+// itself is a pod as the group that it is.
+func itself(p *workload.Pod) workload.Container {
+	c := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
+	if len(p.Containers) > 0 {
+		c.Strategy = p.Containers[0].Strategy
+	}
+	return c
+}
+
+func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
 	var pod policy.Pod
 	outermost := p.Path
 	if p.Path != "" {
-		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
-		if len(p.Containers) > 0 {
-			first.Strategy = p.Containers[0].Strategy
-		}
-		g, ok := a.lookGroup(now, first, levelPod, p.Name, seen)
+		g, ok := a.lookGroup(now, itself(&p), levelPod, p.Name)
 		if !ok {
 			return pod, false
 		}
 		pod.Group = g
 	}
+	pod.Containers = make([]policy.Group, 0, len(p.Containers))
 	for _, c := range p.Containers {
-		if g, ok := a.lookGroup(now, c, levelContainer, p.Name, seen); ok {
+		if g, ok := a.lookGroup(now, c, levelContainer, p.Name); ok {
 			pod.Containers = append(pod.Containers, g)
 		}
 		if outermost == "" {
@@ -205,10 +215,10 @@ func (a *Agent) lookPod(now time.Time, p workload.Pod, seen map[workload.ID]bool
 }
 
 // drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
-func (a *Agent) drop(seen map[workload.ID]bool) {
+func (a *Agent) drop() {
 	dropped := map[workload.ID]bool{}
 	for id, g := range a.groups {
-		if seen[id] {
+		if g.seen == a.turn {
 			continue
 		}
 		dropped[id] = true
@@ -228,7 +238,7 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 	next := now.Add(restEvery)
 	for id, g := range a.groups {
 		if g.looked {
-			g.due = now.Add(g.interval())
+			g.due = a.inStep(now, g.interval())
 		}
 		if at, ok := out.Looks[id]; ok && at.Before(g.due) {
 			g.due = at
@@ -238,6 +248,21 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 		}
 	}
 	return next
+}
+
+// leastGap is how soon after a look the next one may be.
+const leastGap = lookEvery / 9
+
+// inStep is when a group is due that was looked at now: after d, or a little earlier, at an instant that all groups
+// have in common. So a group that is looked at at an instant of its own is in step again after it, and groups do not
+// each ask for turns of their own.
+func (a *Agent) inStep(now time.Time, d time.Duration) time.Time {
+	due := now.Add(d)
+	due = due.Add(-(due.Sub(a.started) % lookEvery))
+	if due.Sub(now) < leastGap {
+		due = due.Add(lookEvery)
+	}
+	return due
 }
 
 // stop puts everything back at the end of Run.
@@ -260,7 +285,7 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	if err == nil {
 		a.Strategy = s
 		for _, g := range a.groups {
-			g.due = time.Time{}
+			g.stale(a.Clock())
 		}
 	}
 	a.wake()

@@ -37,7 +37,11 @@ type group struct {
 	reading sample.Reading
 	threads threadMeter
 	due     time.Time
-	looked  bool // in this turn
+	looked  bool      // in this turn
+	seen    int64     // the last turn in which it was there
+	settled bool      // policy.View
+	moved   time.Time // when its counters last were other ones than at the look before
+	quiet   time.Time // it has used nothing since the last look until then
 	since   time.Time
 	status  report.Container
 	said    map[string]bool // outcomes that were logged
@@ -79,7 +83,7 @@ func (g *group) interval() time.Duration {
 }
 
 // lookGroup reads one group, when it is due, and makes of it what the policy wants; false when it is gone.
-func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string, seen map[workload.ID]bool) (policy.Group, bool) {
+func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string) (policy.Group, bool) {
 	g := a.groups[c.ID]
 	if g == nil {
 		g = &group{since: now, said: map[string]bool{}}
@@ -97,9 +101,9 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		}
 		return policy.Group{}, false
 	}
-	seen[c.ID] = true
+	g.seen = a.turn
 	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.behind, Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Reading: g.reading, Looked: g.looked}, true
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, true
 }
 
 // rewritten says, once, whether somebody else wrote the quota.
@@ -136,6 +140,9 @@ func (a *Agent) read(now time.Time, g *group) error {
 	at := a.Clock()
 	if err := a.readUsage(g, &counters, at); err != nil {
 		return err
+	}
+	if counters != g.reading.Counters || g.reading.At.IsZero() {
+		g.moved = at
 	}
 	g.looked, g.reading = true, sample.Reading{At: at, Counters: counters}
 	a.account.self.Looks++

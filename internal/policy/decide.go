@@ -59,10 +59,16 @@ func (s *State) Decide(in Input) Output {
 // observe books the readings and finds out whose values stand in the files.
 func (s *State) observe(in Input, out *Output) []podUnits {
 	s.turn++
+	for _, id := range in.Asleep {
+		if m := s.groups[id]; m != nil {
+			m.turn = s.turn
+		}
+	}
 	pods := make([]podUnits, 0, len(in.Pods))
 	for _, p := range in.Pods {
 		pu := podUnits{pod: s.unit(in, p.Group, p.Ceiling, out)}
 		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
+		pu.containers = make([]*unit, 0, len(p.Containers))
 		for _, c := range p.Containers {
 			pu.containers = append(pu.containers, s.unit(in, c, ceiling, out))
 		}
@@ -118,26 +124,33 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 	}
 }
 
-// book adds the window since the last look to what is remembered.
+// book adds what happened since the last look to what is remembered.
 func (u *unit) book() {
 	if !u.Looked {
 		return
 	}
-	u.window = sample.Between(u.m.last, u.Reading)
-	u.m.last = u.Reading
+	if u.Quiet.After(u.m.last.At) && u.Quiet.Before(u.Reading.At) {
+		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
+	}
+	u.bookUntil(u.Reading)
+}
+
+func (u *unit) bookUntil(r sample.Reading) {
+	u.window = sample.Between(u.m.last, r)
+	u.m.last = r
 	if u.window.Elapsed() <= 0 {
 		return
 	}
 	u.stood = u.window.Throttled > 0
 	u.m.history.Add(u.window, demandSpan)
-	if u.active() {
+	if u.active() && !u.window.From.Equal(u.Quiet) { // an expiry before it may be counted after it
 		u.m.phase.Observe(u.window, u.period())
 	}
 	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period()
 	u.m.observeSaved(u.window, u.Disk)
 	u.m.budget.advance(u.window, u.limit, u.Strategy)
 	if u.stood {
-		u.m.throttledAt, u.m.everStood = u.Reading.At, true
+		u.m.throttledAt, u.m.everStood = r.At, true
 	}
 }
 

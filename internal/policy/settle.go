@@ -168,8 +168,8 @@ func (u *unit) pace(in Input, out *Output) {
 		u.m.overdue = time.Time{}
 		return
 	}
-	_, known := u.m.phase.Known()
-	if known {
+	width, known := u.m.phase.Known()
+	if known && (lowering || u.gains(p, width)) {
 		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
 	}
 	switch {
@@ -180,6 +180,13 @@ func (u *unit) pace(in Input, out *Output) {
 	default:
 		u.stay(in.Now, in.Rules)
 	}
+}
+
+// gains says whether more may be written at an edge that is known as exactly as width than now.
+func (u *unit) gains(now period, width time.Duration) bool {
+	edge := period{handed: u.Disk.Quota + u.m.saved, used: now.used, edge: width / 2}
+	room := edge.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
+	return room > u.Disk.Quota && worth(u.Disk.Quota, min(room, u.quota))
 }
 
 // stay leaves the quota as it is for this turn, and sizes the burst for that.
@@ -221,7 +228,7 @@ func (u *unit) emit(in Input, out *Output) {
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	u.m.why = u.why
-	out.Views = append(out.Views, u.view())
+	out.Views = append(out.Views, u.view(in.Now))
 }
 
 // burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
@@ -265,7 +272,17 @@ func (u *unit) mayWrite(now time.Time, h *hold) bool {
 	return !h.foreign && h.retry.ready(now) && (u.Ready || h.ours)
 }
 
-func (u *unit) view() View {
+// settled says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
+func (u *unit) settled(now time.Time) bool {
+	for _, h := range []*hold{&u.m.quota, &u.m.burst} {
+		if h.foreign || !h.retry.ready(now) {
+			return false
+		}
+	}
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && u.m.overdue.IsZero() && u.m.wait.ready(now)
+}
+
+func (u *unit) view(now time.Time) View {
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
 	if u.m.quota.foreign {
@@ -275,6 +292,7 @@ func (u *unit) view() View {
 		v.Foreign = append(v.Foreign, plan.Burst)
 	}
 	v.Watched = u.m.everStood || u.raised()
+	v.Settled = !v.Watched && u.settled(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
 	return v
 }

@@ -26,6 +26,8 @@ type Group struct {
 	Rewritten bool
 	Reading   sample.Reading // of this turn, when Looked
 	Looked    bool
+	// Quiet is until when, at least, it has used nothing since the reading before. Zero: not known.
+	Quiet time.Time
 }
 
 // Pod is a group with containers in it, or just containers, when its ID is zero.
@@ -41,6 +43,8 @@ type Input struct {
 	Node  Node
 	Rules Rules
 	Pods  []Pod
+	// Asleep are groups that were Settled, and to which nothing has happened since. They need not be in Pods.
+	Asleep []workload.ID
 }
 
 // Kind names a decision for the metrics.
@@ -79,6 +83,7 @@ type View struct {
 	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
 	Watched        bool         // a decision may hang on what it uses: every reading is to be complete
+	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
 }
