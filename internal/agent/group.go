@@ -82,7 +82,8 @@ func (g *group) interval() time.Duration {
 	return restEvery
 }
 
-// lookGroup reads one group, when it is due, and makes of it what the policy wants; false when it is gone.
+// lookGroup reads one group, when it is due, and makes of it what the policy wants; false when it is gone, or
+// could never be read.
 func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string) (policy.Group, bool) {
 	g := a.groups[c.ID]
 	if g == nil {
@@ -94,16 +95,20 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		g.stale(now)
 	}
 	g.Container, g.level, g.pod = c, level, pod
-	if err := a.read(now, g); err != nil {
-		if !gone(err) {
-			g.status.Why = err.Error()
-			a.account.problem(g, err)
-		}
+	switch err := a.read(now, g); {
+	case gone(err):
 		return policy.Group{}, false
+	case err != nil:
+		// What was read last stands: a group that was forgotten with our quota in its file would be known again with
+		// that for its limit.
+		g.looked, g.due = false, now.Add(restEvery)
+		a.account.problem(g, err)
+	case g.looked:
+		delete(a.account.problems, g.Path)
 	}
 	g.seen = a.turn
 	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.behind, Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, true
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, g.disk.Period > 0
 }
 
 // rewritten says, once, whether somebody else wrote the quota.

@@ -97,6 +97,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
 	a.restored(results)
+	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
 	return results, a.sayRestored(results)
 }
 

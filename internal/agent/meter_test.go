@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"plimsoll/internal/sim"
+)
+
+// TestThreadMeter: what threads used is added up over their births and ends, and never runs backwards.
+func TestThreadMeter(t *testing.T) {
+	w := newWorld(t)
+	w.group("/lab/a", 50*ms)
+	w.group("/lab/a/inner", 50*ms)
+	w.kernel.SetTasks("/lab/a", 1)
+	w.kernel.SetTasks("/lab/a/inner", 1)
+	asked := 0
+	var runtimes map[int]time.Duration
+	w.host.threads = func(tids []int) map[int]time.Duration {
+		asked = len(tids)
+		return runtimes
+	}
+	var m threadMeter
+	now := w.kernel.Now()
+	for i, step := range []struct {
+		what string
+		used map[int]time.Duration
+		want time.Duration
+	}{
+		{"what was used before the first look does not count", map[int]time.Duration{1: 500 * ms}, 0},
+		{"one goes on", map[int]time.Duration{1: 530 * ms}, 30 * ms},
+		{"a young one is born", map[int]time.Duration{1: 530 * ms, 2: 20 * ms}, 50 * ms},
+		{"one that moved in cannot have run longer than since the last look", map[int]time.Duration{1: 530 * ms, 2: 20 * ms, 3: time.Hour}, 150 * ms},
+		{"one ends", map[int]time.Duration{2: 25 * ms, 3: time.Hour}, 155 * ms},
+		{"its number is used again", map[int]time.Duration{2: 5 * ms, 3: time.Hour}, 155 * ms},
+		{"all end", nil, 155 * ms},
+		{"and one begins", map[int]time.Duration{9: 10 * ms}, 165 * ms},
+	} {
+		runtimes = step.used
+		if runtimes == nil {
+			runtimes = map[int]time.Duration{}
+		}
+		if got := m.usage(w.tree, w.host, "/lab/a", now.Add(time.Duration(i)*100*ms)); got != step.want {
+			t.Errorf("%s: used %v, want %v", step.what, got, step.want)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked for %d threads, want those of the group and of the one in it", asked)
+	}
+	if got := m.usage(w.tree, w.host, "/lab/gone", now.Add(time.Second)); got != 165*ms {
+		t.Errorf("of a group that is gone: %v, want what is known", got)
+	}
+}
+
+// TestGroupWithoutCpuacct: a group of the cpu hierarchy alone is raised like others, by what its threads use.
+func TestGroupWithoutCpuacct(t *testing.T) {
+	w := newWorld(t)
+	for _, dir := range []string{"cpu/lab", "cpu/lab/a"} { // which makes none in cpuacct
+		if err := w.kernel.Mkdir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.hog("/lab/a")
+	w.host.threads = func(tids []int) map[int]time.Duration {
+		return map[int]time.Duration{tids[0]: w.kernel.Used("/lab/a")}
+	}
+	w.run(5 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+	w.agent.Tick(w.kernel.Now())
+	known, used := w.status("/lab/a").Totals.Usage, w.kernel.Used("/lab/a")
+	if missing := used - known; missing < 0 || missing > 400*ms {
+		t.Errorf("knows of %v, used were %v", known, used)
+	}
+}
+
+// meteredHost answers as it is told.
+type meteredHost struct {
+	host
+	cpus           int
+	busy           time.Duration
+	online, failed error
+}
+
+func (h *meteredHost) Online() (int, error)         { return h.cpus, h.online }
+func (h *meteredHost) Busy() (time.Duration, error) { return h.busy, h.failed }
+
+func TestNodeMeter(t *testing.T) {
+	broken := errors.New("broken")
+	type step struct {
+		at, busy       time.Duration
+		cpus           int
+		online, failed error
+		wantCPUs       int
+		known          bool
+		used           float64
+	}
+	for name, steps := range map[string][]step{
+		"a mean needs a span": {{busy: time.Hour, cpus: 2, wantCPUs: 2}, {at: 149 * ms, busy: time.Hour + 149*ms, cpus: 2, wantCPUs: 2},
+			{at: 150 * ms, busy: time.Hour + 150*ms, cpus: 2, wantCPUs: 2, known: true, used: 1}},
+		"and looks back no further": {{cpus: 4, wantCPUs: 4}, {at: 500 * ms, busy: 2 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 4},
+			{at: time.Second, busy: 2 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 0},
+			{at: 1100 * ms, busy: 2100 * ms, cpus: 4, wantCPUs: 4, known: true, used: 1. / 6}},
+		"after an error it begins anew": {{cpus: 2, wantCPUs: 2}, {at: 200 * ms, failed: broken, cpus: 2, wantCPUs: 2},
+			{at: 400 * ms, busy: time.Second, cpus: 2, wantCPUs: 2}, {at: 600 * ms, busy: 1200 * ms, cpus: 2, wantCPUs: 2, known: true, used: 1}},
+		"without CPUs nothing is known": {{online: broken}, {at: time.Second, busy: time.Second, online: broken, used: 1},
+			{at: 1200 * ms, busy: 1200 * ms, cpus: 2, wantCPUs: 2, known: true, used: 1}},
+		"CPUs are counted again after 2 s": {{cpus: 2, wantCPUs: 2}, {at: 1900 * ms, cpus: 8, wantCPUs: 2, known: true},
+			{at: 2 * time.Second, cpus: 8, wantCPUs: 8, known: true}, {at: 5 * time.Second, cpus: 1, online: broken, wantCPUs: 8, known: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m nodeMeter
+			start := sim.New(sim.Config{}).Now()
+			for _, s := range steps {
+				n := m.measure(start.Add(s.at), &meteredHost{cpus: s.cpus, busy: s.busy, online: s.online, failed: s.failed}, 70)
+				if n.CPUs != s.wantCPUs || n.Capacity != float64(s.wantCPUs) || n.Known != s.known || math.Abs(n.Used-s.used) > 1e-9 || n.ThresholdPercent != 70 {
+					t.Errorf("at %v: %+v, want %d CPUs, known %v, used %v", s.at, n, s.wantCPUs, s.known, s.used)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPausesAreKept(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1000, 0)
+	load := func() *Pauses {
+		t.Helper()
+		p, err := LoadPauses(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := load()
+	for path, d := range map[string]time.Duration{"/a": time.Minute, "/b": time.Hour, "/c": time.Hour} {
+		if err := p.set(path, now.Add(d), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.set("/c", now, now); err != nil { // ends it
+		t.Fatal(err)
+	}
+	p = load()
+	for _, c := range []struct {
+		path  string
+		after time.Duration
+		want  bool
+	}{
+		{"/a", 0, true}, {"/a", time.Minute - 1, true}, {"/a", time.Minute, false},
+		{"/b", time.Minute, true}, {"/c", 0, false}, {"/d", 0, false},
+	} {
+		if got := p.paused(c.path, now.Add(c.after)); got != c.want {
+			t.Errorf("%s after %v: paused %v, want %v", c.path, c.after, got, c.want)
+		}
+	}
+	later := now.Add(10 * time.Minute)
+	if err := p.set("/d", later.Add(time.Hour), later); err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := load().until["/a"]; kept {
+		t.Error("a pause that is over is kept for ever")
+	}
+	if _, kept := load().until["/b"]; !kept {
+		t.Error("a pause was lost over another one")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestPausesThatCannotBeKept(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1000, 0)
+	if err := os.WriteFile(filepath.Join(dir, "pauses.json"), []byte(`{"/a": 5`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadPauses(dir); err == nil || !strings.Contains(err.Error(), "read pauses") {
+		t.Errorf("a broken file: %v", err)
+	}
+	p, err := LoadPauses(filepath.Join(dir, "none"))
+	if err != nil {
+		t.Fatalf("no file is no pause: %v", err)
+	}
+	if err := p.set("/a", now.Add(time.Hour), now); err == nil || !strings.Contains(err.Error(), "save pauses") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
+)
+
+// raised is a world with a hog that was given more than its limit.
+func raised(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.hog("/lab/a")
+	w.run(3 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+	return w
+}
+
+func TestPauseHoldsAtTheLimit(t *testing.T) {
+	w := raised(t)
+	ctx := context.Background()
+	if err := w.agent.Pause(ctx, "a", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/lab/a", 50*ms, 0) // at once
+	until := w.kernel.Now().Add(10 * time.Second)
+	if c := w.status("/lab/a"); c.Paused == nil || !c.Paused.Equal(until) || !strings.Contains(c.Why, "paused") {
+		t.Errorf("status: paused until %v because of %q, want %v", c.Paused, c.Why, until)
+	}
+	w.run(9900 * ms)
+	w.want("/lab/a", 50*ms, 0)
+	w.run(3 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+	if c := w.status("/lab/a"); c.Paused != nil {
+		t.Errorf("paused until %v after its end", c.Paused)
+	}
+
+	if err := w.agent.Pause(ctx, "a", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.run(time.Second)
+	w.want("/lab/a", 50*ms, 0)
+	if err := w.agent.Pause(ctx, "a", 0); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+}
+
+func TestPauseOfWhatIsNot(t *testing.T) {
+	w := raised(t)
+	var unknown *report.UnknownError
+	if err := w.agent.Pause(context.Background(), "b", time.Hour); !errors.As(err, &unknown) {
+		t.Errorf("an unknown container: %v", err)
+	}
+	if err := w.agent.Pause(context.Background(), "a", -time.Hour); err == nil {
+		t.Error("a negative time was taken")
+	}
+	w.wantRaised("/lab/a", 50*ms)
+}
+
+// podOf makes a pod of containers, each with 50 ms per 100 ms, of which the first wants all it can get.
+func (w *world) podOf(path string, names ...string) {
+	w.t.Helper()
+	p := workload.Pod{ID: w.group(path, time.Duration(len(names))*50*ms), Name: path}
+	for i, name := range names {
+		load := sim.Load{}
+		if i == 0 {
+			load = sim.Spin(2)
+		}
+		c := w.container(path+"/"+name, 50*ms, load)
+		w.kernel.SetTasks(c.Path, 2)
+		p.Containers = append(p.Containers, c)
+	}
+	w.place.pods = append(w.place.pods, p)
+}
+
+// TestReleasePutsBack: quota and burst of the container and its pod are put back at once and stay so for the time.
+func TestReleasePutsBack(t *testing.T) {
+	for _, target := range []string{"/kube/pod", "/kube/pod/a"} {
+		w := newWorld(t)
+		w.podOf("/kube/pod", "a")
+		w.run(3 * time.Second)
+		w.wantRaised("/kube/pod", 50*ms)
+		w.wantRaised("/kube/pod/a", 50*ms)
+		results, err := w.agent.Release(context.Background(), target, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(results, func(r plan.Result) bool {
+			return r.Change.Cgroup.Path == "/kube/pod/a" && r.Change.Knob == plan.Quota && r.Outcome == plan.Applied
+		}) {
+			t.Errorf("%s: results %+v do not tell of the quota", target, results)
+		}
+		for range 59 {
+			w.want("/kube/pod", 50*ms, 0)
+			w.want("/kube/pod/a", 50*ms, 0)
+			w.run(time.Second)
+		}
+		w.run(4 * time.Second)
+		w.wantRaised("/kube/pod", 50*ms)
+	}
+}
+
+// TestReleaseMakesWay: what release is for. The kernel refuses a quota below the burst.
+func TestReleaseMakesWay(t *testing.T) {
+	w := newWorld(t)
+	w.alone(w.container("/lab/a", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+	w.run(2 * time.Second)
+	w.want("/lab/a", 50*ms, 50*ms)
+	const file = "cpu/lab/a/cpu.cfs_quota_us"
+	if err := w.kernel.ForeignWrite(file, "20000"); err == nil {
+		t.Fatal("the kernel takes a quota below the burst: the scenario proves nothing")
+	}
+	if _, err := w.agent.Release(context.Background(), "a", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.kernel.ForeignWrite(file, "20000"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(9 * time.Second)
+	w.want("/lab/a", 20*ms, 0)
+	w.run(4 * time.Second)
+	w.want("/lab/a", 20*ms, 20*ms) // the new limit is the base
+}
+
+// TestReleaseThatIsRefused: what could not be put back is an error.
+func TestReleaseThatIsRefused(t *testing.T) {
+	w := raised(t)
+	w.kernel.Fault = func(op, _ string, _ []byte) error {
+		if op == "write" {
+			return errors.New("no")
+		}
+		return nil
+	}
+	if _, err := w.agent.Release(context.Background(), "a", time.Minute); !errors.Is(err, errNotReleased) || !strings.Contains(err.Error(), "/lab/a quota") {
+		t.Errorf("got %v, want errNotReleased and what it is", err)
+	}
+	w.wantProblem("refused quota")
+}
+
+// TestHoldMeasures: while held nothing is written and everything is measured.
+func TestHoldMeasures(t *testing.T) {
+	w := raised(t)
+	ctx := context.Background()
+	before, written := w.status("/lab/a"), w.ours()
+	if _, err := w.agent.Hold(ctx, false, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.kernel.SetLoad("/lab/a", sim.Load{}) // else there would be nothing to give back
+	w.run(5 * time.Second)
+	w.kernel.SetLoad("/lab/a", sim.Spin(2))
+	w.run(5 * time.Second)
+	if n := w.ours() - written; n != 0 {
+		t.Errorf("%d writes while held", n)
+	}
+	w.wantRaised("/lab/a", 50*ms)
+	after := w.status("/lab/a")
+	if w.agent.Status().Mode != report.Held || after.Totals.Usage-before.Totals.Usage < 4*time.Second || !after.Quota.Changed {
+		t.Errorf("mode %s, usage %v -> %v, changed %v", w.agent.Status().Mode, before.Totals.Usage, after.Totals.Usage, after.Quota.Changed)
+	}
+	if err := w.agent.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.kernel.SetLoad("/lab/a", sim.Load{})
+	w.run(6 * time.Second)
+	w.want("/lab/a", 50*ms, 50*ms)
+	if w.agent.Status().Mode != report.Active {
+		t.Error("not active after resume")
+	}
+}
+
+// TestHoldWithRestore: everything is put back and stays so until resume.
+func TestHoldWithRestore(t *testing.T) {
+	w := raised(t)
+	ctx := context.Background()
+	results, err := w.agent.Hold(ctx, true, "test")
+	if err != nil || len(results) == 0 {
+		t.Fatalf("results %v, %v", results, err)
+	}
+	w.want("/lab/a", 50*ms, 0)
+	if c := w.status("/lab/a"); c.Quota.InForce != 50*ms {
+		t.Errorf("status has %v in force", c.Quota.InForce)
+	}
+	w.run(5 * time.Second)
+	w.want("/lab/a", 50*ms, 0)
+	w.wantProblem("")
+	if err := w.agent.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantRaised("/lab/a", 50*ms)
+}
+
+// TestKillSwitchFile: the switch also works without the agent being asked, and one that cannot be set is an error.
+func TestKillSwitchFile(t *testing.T) {
+	w := newWorld(t)
+	w.hog("/lab/a")
+	w.lever.held = true
+	w.run(3 * time.Second)
+	w.want("/lab/a", 50*ms, 0)
+	w.lever.err = errors.New("read-only")
+	if err := w.agent.Resume(context.Background()); !errors.Is(err, w.lever.err) {
+		t.Errorf("resume: %v", err)
+	}
+	if _, err := w.agent.Hold(context.Background(), true, "test"); !errors.Is(err, w.lever.err) {
+		t.Errorf("hold: %v", err)
+	}
+}
