@@ -132,19 +132,20 @@ func parseStat(data []byte) (cpu.Counters, error) {
 
 // eachKey walks a flat keyed file ("KEY VALUE\n" a line).
 func eachKey(data []byte, visit func(key, value string) error) error {
-	for len(data) > 0 {
-		text, rest, ok := bytes.Cut(data, []byte("\n"))
+	rest := string(data) // once: keys and values are parts of it
+	for len(rest) > 0 {
+		text, after, ok := strings.Cut(rest, "\n")
 		if !ok {
 			return errNewline
 		}
-		key, value, ok := strings.Cut(string(text), " ")
+		key, value, ok := strings.Cut(text, " ")
 		if !ok {
 			return fmt.Errorf("line %q is not \"KEY VALUE\"", text)
 		}
 		if err := visit(key, value); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		data = rest
+		rest = after
 	}
 	return nil
 }

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// quietPod makes /lab/pod with two idle containers a and b of half a CPU each, that quota bursts are for.
+func (w *world) quietPod() {
+	w.t.Helper()
+	pod := workload.Pod{ID: w.group("/lab/pod", 100*ms), Name: "pod"}
+	for _, name := range []string{"/lab/pod/a", "/lab/pod/b"} {
+		c := w.container(name, 50*ms, sim.Load{})
+		c.Strategy.Policy = strategy.CFSQuotaBurstOnly
+		w.kernel.SetTasks(name, 1)
+		pod.Containers = append(pod.Containers, c)
+	}
+	w.place.pods = append(w.place.pods, pod)
+}
+
+// readings counts the readings of cpu.stat from now on.
+func (w *world) readings() (pod, containers *int) {
+	pod, containers = new(int), new(int)
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		switch {
+		case op != "read" || !strings.HasSuffix(name, "/cpu.stat"):
+		case strings.HasSuffix(name, "/pod/cpu.stat"):
+			*pod++
+		default:
+			*containers++
+		}
+		return nil
+	}
+	return pod, containers
+}
+
+// TestDoze: while nothing runs in a pod, only the pod's own counters are read, as often as ever.
+func TestDoze(t *testing.T) {
+	w := newWorld(t)
+	w.quietPod()
+	w.run(2 * time.Second)
+	pod, containers := w.readings()
+	w.run(5 * time.Second)
+	if *pod < 50 || *containers != 0 {
+		t.Errorf("%d readings of the pod, %d of containers in 5 s", *pod, *containers)
+	}
+	if n := len(w.agent.Status().Containers); n != 3 {
+		t.Errorf("%d groups are known, want 3", n)
+	}
+	*containers = 0
+	w.run(dozeAtMost)
+	if *containers < 2 || *containers > 20 {
+		t.Errorf("%d readings of containers in %v", *containers, dozeAtMost)
+	}
+}
+
+// TestDozeEnds: what concerns a container has it looked at in the next turn.
+func TestDozeEnds(t *testing.T) {
+	for name, c := range map[string]func(w *world){
+		"it was written to": func(w *world) { w.place.touched = []workload.Touch{{Path: "/lab/pod/a"}} },
+		"configuration":     func(w *world) { w.place.pods[0].Containers[0].Strategy.CFSQuotaBurstPercent = 200 },
+		"its class":         func(w *world) { w.place.pods[0].Containers[0].Class = workload.ClassBE },
+		"paused":            func(w *world) { w.agent.Pauses.until["/lab/pod/b"] = w.kernel.Now().Add(time.Hour) },
+		"configured":        func(w *world) { w.agent.Configure(w.agent.Strategy, nil) },
+		"another container": func(w *world) {
+			w.place.pods[0].Containers = append(w.place.pods[0].Containers, w.container("/lab/pod/c", 50*ms, sim.Load{}))
+		},
+		"the pod has no limit": func(w *world) {
+			if err := w.kernel.ForeignWrite("cpu/lab/pod/cpu.cfs_quota_us", "-1"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.place.touched = []workload.Touch{{Path: "/lab/pod"}}
+		},
+	} {
+		w := newWorld(t)
+		w.quietPod()
+		w.run(2 * time.Second)
+		_, containers := w.readings()
+		c(w)
+		w.run(100 * ms)
+		if *containers == 0 {
+			t.Errorf("%s: no container was looked at", name)
+		}
+	}
+}
+
+// TestThrottleAfterDoze starts a load at many instants and wants the first throttled period answered within 200 ms,
+// by a raise that is sized from what happened since the load began.
+func TestThrottleAfterDoze(t *testing.T) {
+	for offset := range 40 {
+		w := newWorld(t)
+		w.quietPod()
+		w.run(3*time.Second + time.Duration(offset)*7*ms)
+		w.kernel.SetLoad("/lab/pod/a", sim.Spin(1))
+		var throttled time.Time
+		for w.kernel.Bandwidth("/lab/pod/a").Quota == 50*ms {
+			c, err := w.tree.Stat("/lab/pod/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := w.kernel.Now(); c.Throttled > 0 && throttled.IsZero() {
+				throttled = now
+			} else if !throttled.IsZero() && now.Sub(throttled) > 200*ms {
+				t.Fatalf("offset %d: throttled %v ago, not raised", offset, now.Sub(throttled))
+			}
+			w.run(2 * ms)
+		}
+		if got := w.kernel.Bandwidth("/lab/pod/a").Quota; got < 80*ms {
+			t.Errorf("offset %d: first raised to %v, wanted is a whole CPU", offset, got)
+		}
+	}
+}
+
+// TestInStep: whenever a group was looked at, it is due at an instant that all have in common, and not later than
+// wanted.
+func TestInStep(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct{ now, d, want time.Duration }{
+		{0, lookEvery, lookEvery},
+		{ms, lookEvery, lookEvery},
+		{50 * ms, lookEvery, lookEvery},
+		{lookEvery - leastGap + ms, lookEvery, 2 * lookEvery},
+		{lookEvery, lookEvery, 2 * lookEvery},
+		{lookEvery, restEvery, 12 * lookEvery},
+	} {
+		got := w.agent.inStep(w.agent.started.Add(c.now), c.d)
+		if got := got.Sub(w.agent.started); got != c.want {
+			t.Errorf("looked at %v: due at %v, want %v", c.now, got, c.want)
+		}
+	}
+}
