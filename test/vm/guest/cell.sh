@@ -2,7 +2,8 @@
 # cell.sh: in the guest, runs every test binary NAME.test with the tests of NAME.run, then the end-to-end script.
 # A skip is allowed by PLIMSOLL_REQUIRE_KERNEL only where this kernel lacks the thing.
 # PLIMSOLL_EMULATED says that the CPU is emulated: a test's bound on time does not hold here.
-export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1
+# PLIMSOLL_BINARY is the binary that tests run: there is no Go here.
+export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1 PLIMSOLL_BINARY=$PWD/plimsoll
 failed=0
 for binary in ./*.test; do
   [ -e "$binary" ] || break
