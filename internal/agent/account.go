@@ -96,9 +96,6 @@ func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) 
 	for _, v := range out.Views {
 		a.view(now, v)
 	}
-	for _, n := range out.Notes {
-		a.note(now, n)
-	}
 	for _, r := range results {
 		a.result(now, r)
 	}
@@ -116,6 +113,9 @@ func (a *Agent) view(now time.Time, v policy.View) {
 		return
 	}
 	g.watched, g.settled = v.Watched, v.Settled
+	if !g.settled {
+		g.rouse()
+	}
 	s := &g.status
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
 	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
@@ -159,8 +159,14 @@ func addTotals(t *report.Totals, v policy.View, raised bool) {
 	}
 }
 
-// note says what happened to a knob, once, and keeps the journal true to it.
-func (a *Agent) note(now time.Time, n policy.Note) {
+// note says what happened to knobs, once, and keeps the journal true to it.
+func (a *Agent) note(notes []policy.Note) {
+	for _, n := range notes {
+		a.noteOne(n)
+	}
+}
+
+func (a *Agent) noteOne(n policy.Note) {
 	log := a.Log.With("cgroup", n.Cgroup.Path, "knob", n.Knob, "found", string(plan.Time(n.Found)), "limit", string(plan.Time(n.Base)))
 	key := n.Cgroup.Path + " " + string(n.Knob)
 	delete(a.account.problems, key)
@@ -214,6 +220,7 @@ func knobOf(g *group, knob plan.Knob) *report.Knob {
 // stands books what was read back, and has the files read again before the next decision.
 func (a *Agent) stands(g *group, r plan.Result) {
 	g.diskAt = time.Time{}
+	g.rouse()
 	if d, err := r.InForce.Time(); err == nil {
 		if r.Change.Knob == plan.Burst {
 			g.disk.Burst = d
@@ -257,9 +264,6 @@ func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) 
 		return
 	}
 	k.InForce = in
-	if r.Change.Knob == plan.Quota {
-		g.wrote.did(now)
-	}
 	if r.Change.Knob == plan.Quota && in > from {
 		g.status.Totals.Raises++
 	}

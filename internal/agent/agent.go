@@ -21,10 +21,11 @@ import (
 
 // Discoverer knows the containers.
 type Discoverer interface {
-	// Pods is a snapshot, cheap to take. Path and limit events since the last call are folded in.
+	// Pods is a snapshot, cheap to take. Path and limit events since the last call are folded in. A snapshot never
+	// changes: where anything is new, it is another slice.
 	Pods() ([]workload.Pod, error)
 	// Touched lists the groups whose limit files or tasks were written since the last call.
-	Touched() []workload.Touch
+	Touched() []string
 	// Wake has a value when something changed.
 	Wake() <-chan struct{}
 	// Counts tells rescans and lost events, since the start.
@@ -86,6 +87,9 @@ type Agent struct {
 	ceilingsAt time.Time
 	started    time.Time
 	turn       int64
+	present    int            // groups that are there in this turn
+	snapshot   []workload.Pod // of the turn before
+	dozing     []*group       // the pods of the snapshot, where they doze
 	account    account
 	config     error
 	failed     error // of the last discovery
@@ -143,6 +147,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
 	in := a.look(now, pods)
 	out := a.state.Decide(in)
+	a.note(out.Notes) // before any write: what is no longer ours leaves the journal, and a write claims it anew
 	results := a.Writer.Do(out.Changes)
 	a.state.Learn(now, results)
 	a.settle(now, out, results)
@@ -156,10 +161,9 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 		a.Log.Warn("discovery", "error", err)
 	}
 	a.failed = err
-	for _, touch := range a.Discover.Touched() {
-		if g := a.groups[a.paths[touch.Path]]; g != nil {
+	for _, path := range a.Discover.Touched() {
+		if g := a.groups[a.paths[path]]; g != nil {
 			g.stale(now)
-			g.wrote.seen(now, touch.QuotaWrites)
 		}
 	}
 	a.Writer.SetHold(a.Switch.Held())
@@ -170,32 +174,32 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	a.turn++
+	a.present = 0
+	if len(pods) != len(a.snapshot) || len(pods) > 0 && &pods[0] != &a.snapshot[0] {
+		a.snapshot, a.dozing = pods, make([]*group, len(pods))
+	}
 	for i := range pods {
-		if a.doze(now, &pods[i], &in) {
+		if a.rests(now, i, len(pods[i].Containers)) {
 			continue
 		}
 		if pod, ok := a.lookPod(now, pods[i]); ok {
 			in.Pods = append(in.Pods, pod)
 		}
+		a.doze(now, i, &pods[i])
 	}
-	a.drop()
+	in.Gone = a.drop()
 	return in
-}
-
-// itself is a pod as the group that it is.
-func itself(p *workload.Pod) workload.Container {
-	c := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
-	if len(p.Containers) > 0 {
-		c.Strategy = p.Containers[0].Strategy
-	}
-	return c
 }
 
 func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
 	var pod policy.Pod
 	outermost := p.Path
 	if p.Path != "" {
-		g, ok := a.lookGroup(now, itself(&p), levelPod, p.Name)
+		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
+		if len(p.Containers) > 0 {
+			first.Strategy = p.Containers[0].Strategy
+		}
+		g, ok := a.lookGroup(now, first, levelPod, p.Name)
 		if !ok {
 			return pod, false
 		}
@@ -215,13 +219,17 @@ func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
 }
 
 // drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
-func (a *Agent) drop() {
+func (a *Agent) drop() []workload.ID {
+	if a.present == len(a.groups) {
+		return nil
+	}
+	var list []workload.ID
 	dropped := map[workload.ID]bool{}
 	for id, g := range a.groups {
-		if g.seen == a.turn {
+		if g.seen == a.turn || a.rested(g) {
 			continue
 		}
-		dropped[id] = true
+		list, dropped[id] = append(list, id), true
 		delete(a.groups, id)
 		if a.paths[id.Path] == id {
 			delete(a.paths, id.Path)
@@ -231,12 +239,16 @@ func (a *Agent) drop() {
 	if len(dropped) > 0 {
 		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return dropped[e.ID] }, false))
 	}
+	return list
 }
 
 // schedule sets when each group that was looked at is due again, and returns the earliest time.
 func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 	next := now.Add(restEvery)
 	for id, g := range a.groups {
+		if g.top != nil && g.top.rested == a.turn {
+			continue // due with its pod
+		}
 		if g.looked {
 			g.due = a.inStep(now, g.interval())
 		}

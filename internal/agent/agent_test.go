@@ -132,7 +132,7 @@ func TestNothingIsWrittenBeforeATask(t *testing.T) {
 		t.Fatalf("%d writes to an empty group", n)
 	}
 	w.kernel.SetTasks("/lab/a", 1)
-	w.place.touched = []workload.Touch{{Path: "/lab/a"}}
+	w.place.touched = []string{"/lab/a"}
 	w.agent.Tick(w.kernel.Now())
 	w.want("/lab/a", 50*ms, 50*ms)
 }

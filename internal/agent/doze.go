@@ -3,7 +3,6 @@ package agent
 import (
 	"time"
 
-	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
 )
 
@@ -24,44 +23,51 @@ const (
 	dozeAtMost = 10 * time.Second
 )
 
-// doze looks at a pod in which nothing has moved of late, by the counters of the pod alone, when they are due. It is
-// false when there is more to be done; else the policy is told only that the groups are still there.
-func (a *Agent) doze(now time.Time, p *workload.Pod, in *policy.Input) bool {
-	pod := a.groups[p.ID]
-	if p.Path == "" || !a.asleep(now, pod, itself(p)) || !pod.disk.Limited() {
+// rests says whether the pod at this place of the snapshot dozed in the turn before and still does. Its own counters
+// are read when they are due, and nothing else of it is even thought of.
+func (a *Agent) rests(now time.Time, place int, containers int) bool {
+	pod := a.dozing[place]
+	if pod == nil || !now.Before(pod.dozeUntil) {
 		return false
 	}
-	for i := range p.Containers {
-		c := &p.Containers[i]
-		if !a.asleep(now, a.groups[c.ID], *c) {
-			return false
-		}
-	}
-	due := pod.due
-	if !now.Before(due) {
+	if !now.Before(pod.due) {
 		if a.moved(pod) {
 			return false
 		}
-		due, pod.quiet = a.inStep(now, pod.interval()), now
+		pod.due, pod.quiet = a.inStep(now, pod.interval()), now
 	}
-	a.keep(pod, due, in)
-	for i := range p.Containers {
-		g := a.groups[p.Containers[i].ID]
-		if quiet := pod.quiet.Add(-pod.disk.Period); quiet.After(g.quiet) {
-			g.quiet = quiet
-		}
-		a.keep(g, due, in)
-	}
+	pod.seen, pod.rested, pod.looked = a.turn, a.turn, false
+	a.present += 1 + containers
 	return true
 }
 
-// asleep says whether a group has nothing to be done for, and nothing happened to it of late.
-func (a *Agent) asleep(now time.Time, g *group, c workload.Container) bool {
-	if g == nil || !g.settled || !g.ready || g.wrote.foreign || !c.Class.Burstable() {
-		return false
+// doze lets a pod rest from the next turn on, if nothing has moved in it of late and nothing is to be done for it.
+func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
+	pod := a.groups[p.ID]
+	a.dozing[place] = nil
+	if p.Path == "" || !a.asleep(now, pod) || !pod.disk.Limited() {
+		return
 	}
-	c.Paused = c.Paused || a.Pauses.paused(c.Path, now)
-	return c == g.Container && now.Sub(g.diskAt) < dozeAtMost && now.Sub(g.moved) > stillPeriods*g.disk.Period
+	until := pod.diskAt
+	for i := range p.Containers {
+		g := a.groups[p.Containers[i].ID]
+		if !a.asleep(now, g) {
+			return
+		}
+		if g.diskAt.Before(until) {
+			until = g.diskAt
+		}
+	}
+	for i := range p.Containers {
+		a.groups[p.Containers[i].ID].top = pod
+	}
+	pod.dozeUntil, a.dozing[place] = until.Add(dozeAtMost), pod
+}
+
+// asleep says whether a group has nothing to be done for, and nothing happened to it of late.
+func (a *Agent) asleep(now time.Time, g *group) bool {
+	return g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() &&
+		g.seen == a.turn && now.Sub(g.diskAt) < bandwidthEvery && now.Sub(g.moved) > stillPeriods*g.disk.Period
 }
 
 // moved says whether the counters of a group are other ones than at the last look, or cannot be read.
@@ -74,7 +80,26 @@ func (a *Agent) moved(g *group) bool {
 	return err != nil || c != g.reading.Counters
 }
 
-func (a *Agent) keep(g *group, due time.Time, in *policy.Input) {
-	g.seen, g.looked, g.due = a.turn, false, due
-	in.Asleep = append(in.Asleep, g.ID)
+// rouse has all of the pod looked at in the next turn.
+func (g *group) rouse() {
+	g.dozeUntil = time.Time{}
+	if g.top != nil {
+		g.top.dozeUntil = time.Time{}
+	}
+}
+
+// rested says whether the group, or the pod that it is in, was only counted in this turn.
+func (a *Agent) rested(g *group) bool {
+	return g.rested == a.turn || g.top != nil && g.top.rested == a.turn
+}
+
+// wakened tells a container of a pod that dozed until when nothing ran in it.
+func (g *group) wakened() {
+	if g.top == nil {
+		return
+	}
+	if quiet := g.top.quiet.Add(-g.top.disk.Period); quiet.After(g.quiet) {
+		g.quiet = quiet
+	}
+	g.top = nil
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,22 +61,34 @@ func TestDoze(t *testing.T) {
 	}
 }
 
+// replace puts a new snapshot in the place of the old one, and returns the first container in it.
+func (w *world) replace() *workload.Container {
+	w.place.pods = slices.Clone(w.place.pods)
+	w.place.pods[0].Containers = slices.Clone(w.place.pods[0].Containers)
+	return &w.place.pods[0].Containers[0]
+}
+
 // TestDozeEnds: what concerns a container has it looked at in the next turn.
 func TestDozeEnds(t *testing.T) {
 	for name, c := range map[string]func(w *world){
-		"it was written to": func(w *world) { w.place.touched = []workload.Touch{{Path: "/lab/pod/a"}} },
-		"configuration":     func(w *world) { w.place.pods[0].Containers[0].Strategy.CFSQuotaBurstPercent = 200 },
-		"its class":         func(w *world) { w.place.pods[0].Containers[0].Class = workload.ClassBE },
-		"paused":            func(w *world) { w.agent.Pauses.until["/lab/pod/b"] = w.kernel.Now().Add(time.Hour) },
-		"configured":        func(w *world) { w.agent.Configure(w.agent.Strategy, nil) },
+		"it was written to": func(w *world) { w.place.touched = []string{"/lab/pod/a"} },
+		"its configuration": func(w *world) { w.replace().Strategy.CFSQuotaBurstPercent = 200 },
+		"its class":         func(w *world) { w.replace().Class = workload.ClassBE },
+		"paused": func(w *world) {
+			if err := w.agent.Pause(context.Background(), "/lab/pod/b", time.Hour); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"configured": func(w *world) { w.agent.Configure(w.agent.Strategy, nil) },
 		"another container": func(w *world) {
+			w.replace()
 			w.place.pods[0].Containers = append(w.place.pods[0].Containers, w.container("/lab/pod/c", 50*ms, sim.Load{}))
 		},
 		"the pod has no limit": func(w *world) {
 			if err := w.kernel.ForeignWrite("cpu/lab/pod/cpu.cfs_quota_us", "-1"); err != nil {
 				w.t.Fatal(err)
 			}
-			w.place.touched = []workload.Touch{{Path: "/lab/pod"}}
+			w.place.touched = []string{"/lab/pod"}
 		},
 	} {
 		w := newWorld(t)

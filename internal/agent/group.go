@@ -32,7 +32,6 @@ type group struct {
 	diskAt  time.Time // zero: to be read again
 	ready   bool
 	behind  bool
-	wrote   writes
 	watched bool // policy.View
 	reading sample.Reading
 	threads threadMeter
@@ -42,36 +41,19 @@ type group struct {
 	settled bool      // policy.View
 	moved   time.Time // when its counters last were other ones than at the look before
 	quiet   time.Time // it has used nothing since the last look until then
-	since   time.Time
-	status  report.Container
-	said    map[string]bool // outcomes that were logged
-}
-
-// writes tells our writes of a quota from those of others, by their number: an event is read for each, or for several
-// together, never more than there were. So more events than writes of ours prove another writer, though it wrote the
-// value that stood there.
-type writes struct {
-	ours    int // not yet seen as events
-	last    time.Time
-	foreign bool
-}
-
-// mergedFor is how long an event of ours may be out. One that did not come by then was merged with another.
-const mergedFor = 30 * time.Second
-
-func (w *writes) did(now time.Time) { w.ours, w.last = w.ours+1, now }
-
-func (w *writes) seen(now time.Time, events int) {
-	if now.Sub(w.last) > mergedFor {
-		w.ours = 0
-	}
-	w.foreign = w.foreign || events > w.ours
-	w.ours = max(0, w.ours-events)
+	top     *group    // the pod that dozes, or did at the last look
+	// Of a pod: until when it may doze, and the last turn in which it did.
+	dozeUntil time.Time
+	rested    int64
+	since     time.Time
+	status    report.Container
+	said      map[string]bool // outcomes that were logged
 }
 
 // stale has everything of the group read at the next turn.
 func (g *group) stale(now time.Time) {
 	g.diskAt, g.due = time.Time{}, now
+	g.rouse()
 }
 
 // interval is how long the group may go without a look.
@@ -95,6 +77,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		g.stale(now)
 	}
 	g.Container, g.level, g.pod = c, level, pod
+	g.wakened()
 	switch err := a.read(now, g); {
 	case gone(err):
 		return policy.Group{}, false
@@ -107,15 +90,9 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		delete(a.account.problems, g.Path)
 	}
 	g.seen = a.turn
+	a.present++
 	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.behind, Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Rewritten: g.rewritten(), Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, g.disk.Period > 0
-}
-
-// rewritten says, once, whether somebody else wrote the quota.
-func (g *group) rewritten() bool {
-	was := g.wrote.foreign
-	g.wrote.foreign = false
-	return was
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, g.disk.Period > 0
 }
 
 // gone says whether an error means that the group was removed.

@@ -144,6 +144,7 @@ func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) 
 		if err := a.Pauses.set(path, now.Add(d), now); err != nil {
 			return nil, err
 		}
+		a.groups[a.paths[path]].rouse()
 	}
 	return a.tick(now).Results, nil
 }

@@ -156,7 +156,7 @@ func (w *world) wantProblem(text string) {
 // place is what runs, as a test arranges it.
 type place struct {
 	pods    []workload.Pod
-	touched []workload.Touch
+	touched []string
 	wake    chan struct{}
 	err     error
 	asked   func()
@@ -169,7 +169,7 @@ func (p *place) Pods() ([]workload.Pod, error) {
 	return p.pods, p.err
 }
 
-func (p *place) Touched() []workload.Touch {
+func (p *place) Touched() []string {
 	list := p.touched
 	p.touched = nil
 	return list

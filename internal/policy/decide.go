@@ -52,17 +52,13 @@ func (s *State) Decide(in Input) Output {
 	raisable := wish(in.Now, pods)
 	s.guard(in, raisable, out)
 	settle(in, pods, out)
-	s.forget()
 	return *out
 }
 
 // observe books the readings and finds out whose values stand in the files.
 func (s *State) observe(in Input, out *Output) []podUnits {
-	s.turn++
-	for _, id := range in.Asleep {
-		if m := s.groups[id]; m != nil {
-			m.turn = s.turn
-		}
+	for _, id := range in.Gone {
+		delete(s.groups, id)
 	}
 	pods := make([]podUnits, 0, len(in.Pods))
 	for _, p := range in.Pods {
@@ -96,7 +92,6 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
 		s.groups[g.ID] = m
 	}
-	m.turn = s.turn
 	u := &unit{Group: g, m: m, ceiling: ceiling, cpus: max(1, in.Node.CPUs)}
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
@@ -112,14 +107,14 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 		d := u.Declared.Bandwidth.Over(u.Disk.Period)
 		declared = &d
 	}
-	if e := u.m.quota.observe(now, u.Disk.Quota, declared, u.Rewritten); e != noEvent {
+	if e := u.m.quota.observe(now, u.Disk.Quota, declared); e != noEvent {
 		out.Notes = append(out.Notes, Note{u.ID, plan.Quota, e, u.m.quota.base, u.Disk.Quota})
 		if e == Resized || e == Rebased {
 			u.m.history.Reset()
 			u.m.budget = budget{}
 		}
 	}
-	if e := u.m.burst.observe(now, u.Disk.Burst, nil, false); e != noEvent {
+	if e := u.m.burst.observe(now, u.Disk.Burst, nil); e != noEvent {
 		out.Notes = append(out.Notes, Note{u.ID, plan.Burst, e, u.m.burst.base, u.Disk.Burst})
 	}
 }
@@ -159,15 +154,6 @@ func (u *unit) bookUntil(r sample.Reading) {
 func (u *unit) active() bool {
 	w := u.window
 	return u.m.ran && w.Elapsed() <= u.period() || w.Periods > 0 && w.Throttled == w.Periods
-}
-
-// forget drops groups that are gone.
-func (s *State) forget() {
-	for id, m := range s.groups {
-		if m.turn != s.turn {
-			delete(s.groups, id)
-		}
-	}
 }
 
 // wish says what each raisable unit needs, and lists those units.

@@ -11,10 +11,12 @@ import "time"
 // Approach: the baseline is the declared limit where it is known, else what stood in the file before us.
 //   - nothing of ours stands and the value changed: a resize, the new baseline;
 //   - a value of ours stood and the baseline is back: a reset by the owner, to be applied again after a back-off;
-//   - the value is the newly declared limit, be it equal to ours, or somebody wrote exactly our value: a resize, never
-//     to be undone;
+//   - the value is the newly declared limit, be it equal to ours: a resize, never to be undone;
 //   - any other value is foreign: left alone from the first moment, and reported once when it has stood for a moment,
 //     for an owner may write the file before it declares the limit, or after.
+//
+// Known limits: a resize to exactly our value is seen only where the limit is declared. inotify does not help: it
+// tells of a file that was opened to be written (O_TRUNC), also when the kernel then refused the write.
 type hold struct {
 	known   bool
 	base    time.Duration
@@ -42,16 +44,12 @@ const (
 	Deviation Event = "deviation" // at the first sight the file does not hold the declared limit
 )
 
-// observe compares what stands in the file with what is known. declared is nil where nobody but the file says;
-// rewritten says that somebody else has certainly written the file.
-func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duration, rewritten bool) Event {
+// observe compares what stands in the file with what is known. declared is nil where nobody but the file says.
+func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duration) Event {
 	isDeclared := declared != nil && *declared == disk
 	switch {
 	case !h.known:
 		return h.first(now, disk, declared)
-	case h.ours && disk == h.wrote && rewritten && (declared == nil || isDeclared):
-		*h = hold{known: true, base: disk}
-		return Resized
 	case h.foreign:
 		if isDeclared || declared == nil && disk == h.base {
 			*h = hold{known: true, base: disk}

@@ -39,17 +39,17 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 		{"foreign becomes the declared limit", hold{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
 	} {
 		h := c.start
-		got := h.observe(t0, c.disk, c.declared, false)
+		got := h.observe(t0, c.disk, c.declared)
 		if c.foreign && got != noEvent {
 			t.Errorf("%s: said %q at once", c.name, got)
 		}
 		if c.foreign {
-			got = h.observe(t0.Add(settling), c.disk, c.declared, false)
+			got = h.observe(t0.Add(settling), c.disk, c.declared)
 		}
 		if got != c.want || h.base != c.base || h.foreign != c.foreign {
 			t.Errorf("%s: %q base %v foreign %v, want %q %v %v", c.name, got, h.base, h.foreign, c.want, c.base, c.foreign)
 		}
-		if again := h.observe(t0.Add(time.Minute), c.disk, c.declared, false); again != noEvent {
+		if again := h.observe(t0.Add(time.Minute), c.disk, c.declared); again != noEvent {
 			t.Errorf("%s: said %q a second time", c.name, again)
 		}
 	}
@@ -58,25 +58,11 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 // TestHoldWaitsForTheOwner: a limit that is written a moment before or after it is declared is no foreign one.
 func TestHoldWaitsForTheOwner(t *testing.T) {
 	h := hold{known: true, base: 50 * ms, ours: true, wrote: 150 * ms}
-	if got := h.observe(t0, 80*ms, ptr(50*ms), false); got != noEvent || !h.foreign {
+	if got := h.observe(t0, 80*ms, ptr(50*ms)); got != noEvent || !h.foreign {
 		t.Fatalf("%q, foreign %v: it is to be left alone and not yet reported", got, h.foreign)
 	}
-	if got := h.observe(t0.Add(300*ms), 80*ms, ptr(80*ms), false); got != Resized || h.foreign || h.base != 80*ms {
+	if got := h.observe(t0.Add(300*ms), 80*ms, ptr(80*ms)); got != Resized || h.foreign || h.base != 80*ms {
 		t.Errorf("%q, foreign %v, base %v, want a resize to 80ms", got, h.foreign, h.base)
-	}
-}
-
-// TestHoldSeesAResizeToItsOwnValue: the owner's new limit is what we had raised to. It must not be undone.
-func TestHoldSeesAResizeToItsOwnValue(t *testing.T) {
-	const limit, ours = 50 * ms, 150 * ms
-	standing := hold{known: true, base: limit, ours: true, wrote: ours}
-	h := standing
-	if got := h.observe(t0, ours, nil, true); got != Resized || h.base != ours || h.ours {
-		t.Errorf("%q, base %v, ours %v; want a resize to %v", got, h.base, h.ours, ours)
-	}
-	h = standing
-	if got := h.observe(t0, ours, ptr(limit), true); got != noEvent || !h.ours {
-		t.Errorf("%q: the owner still declares %v, so another program wrote our value by chance", got, limit)
 	}
 }
 
@@ -85,7 +71,7 @@ func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
 	now := t0
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		h.learn(150 * ms)
-		h.observe(now, 50*ms, nil, false)
+		h.observe(now, 50*ms, nil)
 		if got := h.retry.until.Sub(now); got != want {
 			t.Errorf("waits %v, want %v", got, want)
 		}
@@ -93,7 +79,7 @@ func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
 	}
 	h.learn(150 * ms)
 	now = now.Add(calm + time.Second)
-	h.observe(now, 50*ms, nil, false)
+	h.observe(now, 50*ms, nil)
 	if got := h.retry.until.Sub(now); got != firstGap {
 		t.Errorf("after a calm time it waits %v, want %v", got, firstGap)
 	}

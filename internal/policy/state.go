@@ -20,12 +20,10 @@ type Group struct {
 	Behind   bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
 	Paused   bool
 	Declared *workload.Declared
-	Disk     cpu.Bandwidth // what the files hold
-	Ready    bool          // a task is in it: the owner has set it up
-	// Rewritten says that somebody else wrote the quota since the last turn, whatever value.
-	Rewritten bool
-	Reading   sample.Reading // of this turn, when Looked
-	Looked    bool
+	Disk     cpu.Bandwidth  // what the files hold
+	Ready    bool           // a task is in it: the owner has set it up
+	Reading  sample.Reading // of this turn, when Looked
+	Looked   bool
 	// Quiet is until when, at least, it has used nothing since the reading before. Zero: not known.
 	Quiet time.Time
 }
@@ -42,9 +40,9 @@ type Input struct {
 	Now   time.Time
 	Node  Node
 	Rules Rules
-	Pods  []Pod
-	// Asleep are groups that were Settled, and to which nothing has happened since. They need not be in Pods.
-	Asleep []workload.ID
+	// Pods need not have groups that were Settled (View), and to which nothing has happened since.
+	Pods []Pod
+	Gone []workload.ID
 }
 
 // Kind names a decision for the metrics.
@@ -102,7 +100,6 @@ type Output struct {
 // State is what the policy remembers from turn to turn. It depends on its inputs only: same inputs, same outputs.
 type State struct {
 	groups   map[workload.ID]*memory
-	turn     int64
 	overload time.Time // since when; zero when not
 	relief   []relief
 }
@@ -114,7 +111,6 @@ type relief struct {
 
 // memory is what is remembered of one group.
 type memory struct {
-	turn        int64 // last turn in which the group was there
 	last        sample.Reading
 	history     sample.History
 	phase       sample.Phase

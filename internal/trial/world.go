@@ -199,7 +199,7 @@ type place struct {
 }
 
 func (p *place) Pods() ([]workload.Pod, error)   { return p.pods, nil }
-func (p *place) Touched() []workload.Touch       { return nil }
+func (p *place) Touched() []string               { return nil }
 func (p *place) Wake() <-chan struct{}           { return p.wake }
 func (p *place) Counts() (rescans, events int64) { return 0, 0 }
 

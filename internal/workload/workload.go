@@ -36,12 +36,6 @@ type Declared struct {
 	Source    string // for people: "systemd CPUQuota= of nginx.service", "runc state"
 }
 
-// Touch says that a group was written to since it was last asked about.
-type Touch struct {
-	Path        string
-	QuotaWrites int // writes of its quota that were seen, by whomever; the kernel may have merged some
-}
-
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
 type Container struct {
 	ID

@@ -3,8 +3,6 @@ package cgroupfs
 import (
 	"sync"
 	"time"
-
-	"plimsoll/internal/workload"
 )
 
 // EventKind says what happened.
@@ -72,32 +70,26 @@ func (q *queue) take() []Event {
 	return list
 }
 
-// Touched takes the events, as the groups that they say something about, each once. After a loss these are all groups.
-func (s *Scanner) Touched() []workload.Touch {
-	var touched []workload.Touch
-	at := map[string]int{}
-	touch := func(path string, writes int) {
-		i, ok := at[path]
-		if !ok {
-			i = len(touched)
-			at[path] = i
-			touched = append(touched, workload.Touch{Path: path})
+// Touched takes the events, as the paths of the groups that they say something about, each once. After a loss these
+// are all groups.
+func (s *Scanner) Touched() []string {
+	var paths []string
+	seen := map[string]bool{"": true}
+	add := func(p string) {
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
 		}
-		touched[i].QuotaWrites += writes
 	}
 	for _, e := range s.Events() {
-		switch {
-		case e.Kind == Lost:
+		add(e.Path)
+		if e.Kind == Lost {
 			for _, p := range s.paths() {
-				touch(p, 0)
+				add(p)
 			}
-		case e.Kind == Written && (e.File == "cpu.max" || e.File == "cpu.cfs_quota_us"):
-			touch(e.Path, e.Count)
-		default:
-			touch(e.Path, 0)
 		}
 	}
-	return touched
+	return paths
 }
 
 // paths lists the groups that are looked after, sorted.
