@@ -357,3 +357,28 @@ func TestNoLongerLookedAfter(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestResizeWhileThrottled: a limit that changes while the container is throttled is the one that is restored, also
+// when the agent dies in the same turn.
+func TestResizeWhileThrottled(t *testing.T) {
+	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
+	for seed := range uint64(10) {
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
+		w.Run(time.Second, nil)
+		w.Stop() // at the limit: a change is a resize
+		if err := w.limit(g.Path, 70*ms, g.Period); err != nil {
+			t.Fatal(err)
+		}
+		raised := false
+		w.Run(5*time.Second, func(agent.Turn) {
+			if raised = w.Kernel.Bandwidth(g.Path).Quota > 70*ms; raised {
+				if err := w.Restart(); err != nil {
+					t.Fatal(err)
+				}
+				if got := w.Kernel.Bandwidth(g.Path).Quota; got != 70*ms {
+					t.Fatalf("seed %d: %v after the crash, want the new limit of 70ms", seed, got)
+				}
+			}
+		})
+	}
+}
