@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
+func (s *State) guard(in Input, units []*unit, out *Output) {
+	s.expire(in.Now)
+	state := in.Node.State()
+	if state != NodeOverload {
+		s.overload = time.Time{}
+	}
+	switch state {
+	case NodeOverload:
+		s.takeBack(in, units)
+	case NodeIdle:
+		grant(in.Node, units)
+	default:
+		for _, u := range units {
+			u.deny(fmt.Sprintf("node is %s: no raise", state))
+		}
+	}
+	for _, u := range units {
+		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
+	}
+}
+
+// deny keeps a unit from being raised further.
+func (u *unit) deny(why string) {
+	if u.quota > u.Disk.Quota {
+		u.decision = decision{u.Disk.Quota, "", why}
+	}
+}
+
+// takeBack brings raised units back to their limits, the largest excess first until the predicted use is below the
+// threshold, and all of them when a second of that did not do.
+func (s *State) takeBack(in Input, units []*unit) {
+	if s.overload.IsZero() {
+		s.overload = in.Now
+	}
+	var raised []*unit
+	var above []float64
+	for _, u := range units {
+		u.deny("node is overloaded: no raise")
+		if u.raised() && !u.m.quota.foreign {
+			raised, above = append(raised, u), append(above, u.above())
+		}
+	}
+	picked := shed(in.Node, above, s.relieved())
+	if in.Now.Sub(s.overload) >= time.Second {
+		picked = all(len(raised))
+	}
+	for _, i := range picked {
+		u := raised[i]
+		if u.m.wait.ready(in.Now) {
+			u.m.wait.hit(in.Now)
+			s.relief = append(s.relief, relief{in.Now.Add(nodeSpan), above[i]})
+		}
+		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
+			in.Node.Used, in.Node.Threshold())}
+	}
+}
+
+func all(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+func (s *State) expire(now time.Time) {
+	kept := s.relief[:0]
+	for _, r := range s.relief {
+		if now.Before(r.until) {
+			kept = append(kept, r)
+		}
+	}
+	s.relief = kept
+}
+
+func (s *State) relieved() float64 {
+	sum := 0.0
+	for _, r := range s.relief {
+		sum += r.cpus
+	}
+	return sum
+}
+
+// grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
+// taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
+// what it has used in the standing period.
+func grant(n Node, units []*unit) {
+	var above, held float64
+	var raising []*unit
+	var claims []claim
+	for _, u := range units {
+		above += u.above()
+		if u.quota > u.Disk.Quota {
+			raising = append(raising, u)
+			claims = append(claims, claim{weight: u.weight(), want: u.excess(u.quota)})
+			held += u.Disk.Quota.Seconds()
+			continue
+		}
+		held += u.excess(u.Disk.Quota)
+	}
+	got := split(claims, max(0, n.headroom(above)-held))
+	for i, u := range raising {
+		quota := u.limit.Quota + time.Duration(got[i]*float64(u.period())).Truncate(time.Microsecond)
+		if quota >= u.quota {
+			continue
+		}
+		if quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota) {
+			u.deny("node has no headroom below 90 % of the threshold")
+			continue
+		}
+		u.quota = quota
+		u.why += fmt.Sprintf("; the node can spare %.2f CPUs", got[i])
+	}
+}
