@@ -20,7 +20,7 @@ const (
 	// last use, and those of pod and containers are not in phase.
 	stillPeriods = 3
 	// dozeAtMost is after how long all of a pod is looked at again although nothing moved.
-	dozeAtMost = 10 * time.Second
+	dozeAtMost = 30 * time.Second
 )
 
 // rests says whether the pod at this place of the snapshot dozed in the turn before and still does. Its own counters

@@ -56,7 +56,7 @@ func TestDoze(t *testing.T) {
 	}
 	*containers = 0
 	w.run(dozeAtMost)
-	if *containers < 2 || *containers > 20 {
+	if *containers < 2 || *containers > 40 {
 		t.Errorf("%d readings of containers in %v", *containers, dozeAtMost)
 	}
 }
@@ -84,12 +84,6 @@ func TestDozeEnds(t *testing.T) {
 			w.replace()
 			w.place.pods[0].Containers = append(w.place.pods[0].Containers, w.container("/lab/pod/c", 50*ms, sim.Load{}))
 		},
-		"the pod has no limit": func(w *world) {
-			if err := w.kernel.ForeignWrite("cpu/lab/pod/cpu.cfs_quota_us", "-1"); err != nil {
-				w.t.Fatal(err)
-			}
-			w.place.touched = []string{"/lab/pod"}
-		},
 	} {
 		w := newWorld(t)
 		w.quietPod()
@@ -101,6 +95,59 @@ func TestDozeEnds(t *testing.T) {
 			t.Errorf("%s: no container was looked at", name)
 		}
 	}
+}
+
+// TestNoDozeWithoutLimit: the counters of a pod without a limit tell nothing.
+func TestNoDozeWithoutLimit(t *testing.T) {
+	w := newWorld(t)
+	w.quietPod()
+	w.run(2 * time.Second)
+	if err := w.kernel.ForeignWrite("cpu/lab/pod/cpu.cfs_quota_us", "-1"); err != nil {
+		t.Fatal(err)
+	}
+	w.place.touched = []string{"/lab/pod"}
+	_, containers := w.readings()
+	w.run(2 * time.Second)
+	if *containers < 40 {
+		t.Errorf("%d readings of two containers in 2 s", *containers)
+	}
+}
+
+// TestDozeBesideOneThatVanishes: groups that were not thought of in a turn are not gone.
+func TestDozeBesideOneThatVanishes(t *testing.T) {
+	w := newWorld(t)
+	w.quietPod()
+	w.hog("/lab/hog")
+	w.run(2 * time.Second)
+	before := w.status("/lab/pod/a").Since
+	w.kernel.RemoveGroup("/lab/hog")
+	w.run(100 * ms)
+	if n := len(w.agent.Status().Containers); n != 3 {
+		t.Errorf("%d groups are known, want 3", n)
+	}
+	if since := w.status("/lab/pod/a").Since; !since.Equal(before) {
+		t.Errorf("a container of the pod is known since %v, want %v", since, before)
+	}
+}
+
+// TestDozeEndsWithHold: what was put back in a pod that dozes comes back with resume.
+func TestDozeEndsWithHold(t *testing.T) {
+	w := newWorld(t)
+	w.quietPod()
+	for i := range w.place.pods[0].Containers {
+		w.place.pods[0].Containers[i].Strategy.Policy = strategy.Auto
+	}
+	w.run(2 * time.Second)
+	w.want("/lab/pod/a", 50*ms, 50*ms)
+	if _, err := w.agent.Hold(context.Background(), true, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/lab/pod/a", 50*ms, 0)
+	if err := w.agent.Resume(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(time.Second)
+	w.want("/lab/pod/a", 50*ms, 50*ms)
 }
 
 // TestThrottleAfterDoze starts a load at many instants and wants the first throttled period answered within 200 ms,

@@ -85,7 +85,7 @@ func (s scenario) text() string {
 		aim("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
 		aim("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
 		plain("bare loop CPU", "%.2f %%", 100*s.Bare.CPUs) +
-		plain("turn, p99", "%v", s.TurnP99.Round(time.Microsecond)) +
+		plain("turn, p99", "%v (of the turns since its start)", s.TurnP99.Round(time.Microsecond)) +
 		plain("a second", "%.1f turns, %.0f groups read; reads: agent %.0f, bare loop %.0f", s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads) +
 		plain("writes", "%d", s.Writes)
 }

@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// turn decides for one container of half a CPU on a machine with nothing else to do.
+func turn(s *State, now time.Time, change func(*Group)) Output {
+	g := Group{ID: workload.ID{Path: "/a", Inode: 1}, Strategy: strategy.Default(), Ready: true, Looked: true,
+		Disk:    cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 50 * ms},
+		Reading: sample.Reading{At: now, Counters: cpu.Counters{HasUsage: true}}}
+	g.Strategy.Policy = strategy.Auto
+	if change != nil {
+		change(&g)
+	}
+	return s.Decide(Input{Now: now, Rules: Rules{Burst: true}, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 100},
+		Pods: []Pod{{Ceiling: 8, Containers: []Group{g}}}})
+}
+
+// TestSettled: a group is settled only when it holds all that it is to hold, and nothing is waited for.
+func TestSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Group)
+		want   bool
+	}{
+		"all is as it shall be": {nil, true},
+		"a burst is missing":    {func(g *Group) { g.Disk.Burst = 0 }, false},
+		"it is not ready":       {func(g *Group) { g.Disk.Burst, g.Ready = 0, false }, false},
+		"throttled":             {func(g *Group) { g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1 }, false},
+	} {
+		s := NewState()
+		turn(s, t0, nil)
+		out := turn(s, t0.Add(90*ms), c.change)
+		if got := out.Views[0].Settled; got != c.want {
+			t.Errorf("%s: settled %v, want %v (%s)", name, got, c.want, out.Views[0].Why)
+		}
+	}
+	s := NewState()
+	deviant := func(g *Group) {
+		g.Declared = &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 70 * ms, Period: 100 * ms}}
+	}
+	turn(s, t0, deviant)
+	if out := turn(s, t0.Add(90*ms), deviant); out.Views[0].Settled {
+		t.Error("settled, though the quota is another program's")
+	}
+	s = NewState()
+	out := turn(s, t0, func(g *Group) { g.Disk.Burst = 0 })
+	s.Learn(t0, []plan.Result{{Change: out.Changes[0], Outcome: plan.Refused, Err: "EINVAL"}})
+	if out := turn(s, t0.Add(90*ms), func(g *Group) { g.Disk.Burst = 0 }); out.Views[0].Settled {
+		t.Error("settled, though a refused write is to be tried again")
+	}
+}
+
+// TestQuiet: what was used after a rest is not spread over the rest.
+func TestQuiet(t *testing.T) {
+	used := func(g *Group) {
+		g.Reading.Counters.Usage, g.Reading.Counters.ThrottledTime = 50*ms, 40*ms
+		g.Reading.Counters.Periods, g.Reading.Counters.Throttled = 1, 1
+	}
+	s := NewState()
+	turn(s, t0, nil)
+	now := t0.Add(20 * time.Second)
+	out := turn(s, now, func(g *Group) { used(g); g.Quiet = now.Add(-100 * ms) })
+	if got, want := out.Views[0].Window.Elapsed(), 100*ms; got != want {
+		t.Errorf("the window is %v long, want %v", got, want)
+	}
+	if got, want := out.Views[0].RequestedQuota, 99*ms; got != want {
+		t.Errorf("quota %v wanted, want the demand and a tenth, %v", got, want)
+	}
+	s = NewState()
+	turn(s, t0, nil)
+	if out := turn(s, now, used); out.Views[0].RequestedQuota >= 99*ms {
+		t.Errorf("without Quiet, too: %v", out.Views[0].RequestedQuota)
+	}
+}
+
+// TestGone: only what is gone is forgotten; a group that is left out for a turn is known as before.
+func TestGone(t *testing.T) {
+	s := NewState()
+	turn(s, t0, nil)
+	s.Decide(Input{Now: t0.Add(90 * ms)})
+	if len(s.groups) != 1 {
+		t.Error("a group that was left out was forgotten")
+	}
+	s.Decide(Input{Now: t0.Add(180 * ms), Gone: []workload.ID{{Path: "/a", Inode: 1}}})
+	if len(s.groups) != 0 {
+		t.Error("a group that is gone was not forgotten")
+	}
+}
+
+// TestGains: for a group raised to twice its limit and no more yet, a look at the period's edge is asked for only where
+// more can be written there.
+func TestGains(t *testing.T) {
+	for _, c := range []struct {
+		limit, width time.Duration
+		want         bool
+	}{
+		{50 * ms, 4 * ms, true},
+		{50 * ms, 99 * ms, false}, // it is not known well enough where the edge is
+		{ms, ms, false},           // what the CPUs use meanwhile is more than may be granted
+	} {
+		limit, twice := cpu.Bandwidth{Quota: c.limit, Period: 100 * ms}, cpu.Bandwidth{Quota: 2 * c.limit, Period: 100 * ms}
+		u := &unit{Group: Group{Disk: twice, Strategy: strategy.Default()}, m: &memory{}, limit: limit, ceiling: 8, cpus: 2}
+		u.decision = decision{quota: u.cap()}
+		if got := u.gains(period{handed: 3 * c.limit, used: 3 * c.limit, edge: -1}, c.width); got != c.want {
+			t.Errorf("limit %v, edge known to %v: gains %v, want %v", c.limit, c.width, got, c.want)
+		}
+	}
+}

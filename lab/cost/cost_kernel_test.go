@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/lab/experiment"
+)
+
+// TestBenchOnRealGroups runs the bench, small and short, with a binary that it builds, and wants to see real readings,
+// real throttling, and nothing left behind.
+func TestBenchOnRealGroups(t *testing.T) {
+	groups, err := experiment.NewGroups(cgrouptest.Root(), "bench")
+	if err != nil {
+		cgrouptest.Skip(t, "control groups cannot be made here: %v", err)
+	}
+	if err := groups.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, cgroupRoot: cgrouptest.Root(),
+		plimsoll: filepath.Join(t.TempDir(), "plimsoll")}
+	if out, err := exec.Command("go", "build", "-o", s.plimsoll, "plimsoll/cmd/plimsoll").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r, err := measure(t.Context(), s, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{0, 1} {
+		sc := r.Scenarios[i]
+		if sc.Throttled != want || sc.Agent.CPUs <= 0 || sc.Looks < 30 || sc.RSS < 1<<20 || sc.Turns < 5 {
+			t.Errorf("%+v, want %d throttled", sc, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := measure(ctx, s, t.Logf); err == nil {
+		t.Error("an interrupted bench gave a result")
+	}
+	tree, err := cgroup.Detect(cgroup.NewDir(s.cgroupRoot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := tree.Children("/")
+	if err != nil || strings.Contains(strings.Join(left, " "), "plimsoll-bench-") {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestMain is the bare loop where the bench starts this program as one.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-bare") {
+		main()
+	}
+	os.Exit(m.Run())
+}

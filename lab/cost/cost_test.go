@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlan(t *testing.T) {
+	s := size{Pods: 110, Containers: 250}
+	units := s.plan("/base")
+	inPod, seen, busy := map[string]int{}, map[string]bool{}, map[string]bool{}
+	pods, throttled := 0, 0
+	for _, u := range units {
+		if seen[u.group] || u.group != "/base/"+u.name {
+			t.Errorf("%+v: twice, or of another name", u)
+		}
+		seen[u.group] = true
+		if u.pod == "" {
+			pods, busy[u.group] = pods+1, u.busy
+			continue
+		}
+		if !seen[u.pod] {
+			t.Errorf("%s comes before its pod %s", u.group, u.pod)
+		}
+		inPod[u.pod]++
+		if u.busy {
+			throttled++
+			if !busy[u.pod] {
+				t.Errorf("%s is busy, its pod is not", u.group)
+			}
+		}
+	}
+	if pods != 110 || len(units) != 360 || throttled != 25 {
+		t.Errorf("%d pods, %d groups, %d throttled", pods, len(units), throttled)
+	}
+	for pod, n := range inPod {
+		if n < 2 || n > 3 {
+			t.Errorf("%d containers in %s", n, pod)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	good := scenario{Name: "idle", Agent: rate{CPUs: 0.01}, Bare: rate{CPUs: 0.005}, RSS: 30 << 20}
+	for name, c := range map[string]struct {
+		change func(*scenario)
+		missed int
+	}{
+		"all met":      {func(*scenario) {}, 0},
+		"CPU":          {func(s *scenario) { s.Agent.CPUs, s.Bare.CPUs = 0.011, 0.006 }, 1},
+		"memory":       {func(s *scenario) { s.RSS++ }, 1},
+		"ratio":        {func(s *scenario) { s.Bare.CPUs = 0.004 }, 1},
+		"no bare loop": {func(s *scenario) { s.Bare.CPUs = 0 }, 1},
+	} {
+		s := good
+		c.change(&s)
+		text := s.text()
+		if missed, met := strings.Count(text, " missed\n"), strings.Count(text, " met\n"); missed != c.missed || met != 3-c.missed {
+			t.Errorf("%s: %d missed, %d met\n%s", name, missed, met, text)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	t0 := time.Unix(1000, 0)
+	got := spent{t0.Add(2 * time.Second), 70 * time.Millisecond, 500}.since(spent{t0, 50 * time.Millisecond, 100})
+	if got != (rate{CPUs: 0.01, Reads: 200}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, args := range [][]string{{"-pods", "0"}, {"-containers", "109"}, {"-seconds", "0.5"}, {"-seconds", "3600"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%v was taken", args)
+		}
+	}
+}
