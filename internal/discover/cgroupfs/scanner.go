@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -377,7 +378,11 @@ func (s *Scanner) renew() {
 		s.doubt(n) // the engine may write its files after the group's
 		s.news = append(s.news, Event{Kind: Appeared, Path: n.Path})
 	}
-	s.latest.Store(&snapshot{workloads(groups), s.err})
+	pods := workloads(groups)
+	if old := s.latest.Load(); old != nil && slices.EqualFunc(old.pods, pods, samePod) {
+		pods = old.pods // whoever sees the same snapshot knows that nothing is new
+	}
+	s.latest.Store(&snapshot{pods, s.err})
 	now := s.opt.Now()
 	for _, e := range s.news {
 		s.queue.put(e.Kind, e.Path, e.File, now)

@@ -49,6 +49,9 @@ func TestRescanFindsWhatChanged(t *testing.T) {
 	if err := s.Rescan(); err != nil {
 		t.Fatal(err)
 	}
+	if again, _ := s.Pods(); &again[0] != &pods[0] {
+		t.Error("another snapshot, though nothing is new")
+	}
 	expectEvents(t, s)
 	if stats := s.Stats(); stats.Groups != 4 || stats.Rescans != 3 || !stats.Blind {
 		t.Errorf("%+v", stats)
