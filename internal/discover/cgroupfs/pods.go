@@ -164,3 +164,14 @@ func (g group) nodes() []*node {
 	}
 	return append([]*node{g.pod}, g.containers...)
 }
+
+func sortedIDs(set map[workload.ID]*node) []workload.ID {
+	ids := make([]workload.ID, 0, len(set))
+	for id := range set {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool {
+		return ids[i].Path < ids[j].Path || ids[i].Path == ids[j].Path && ids[i].Inode < ids[j].Inode
+	})
+	return ids
+}

@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -388,15 +387,4 @@ func (s *Scanner) renew() {
 		s.queue.put(e.Kind, e.Path, e.File, now)
 	}
 	s.news = nil
-}
-
-func sortedIDs(set map[workload.ID]*node) []workload.ID {
-	ids := make([]workload.ID, 0, len(set))
-	for id := range set {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool {
-		return ids[i].Path < ids[j].Path || ids[i].Path == ids[j].Path && ids[i].Inode < ids[j].Inode
-	})
-	return ids
 }
