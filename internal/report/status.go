@@ -48,7 +48,7 @@ type Node struct {
 	State     string  `json:"state"`          // idle, cooling, overload, unknown
 	CPUs      int     `json:"cpus"`           // online CPUs
 	Capacity  float64 `json:"capacity_cpus"`  // of the share pool
-	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last second
+	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last half second
 	Threshold float64 `json:"threshold_cpus"` // sharePoolThresholdPercent of the capacity
 	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
 }
