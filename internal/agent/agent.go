@@ -112,6 +112,10 @@ const lookEvery = 90 * time.Millisecond
 // restEvery is how often a group is looked at that nothing is to be decided for.
 const restEvery = time.Second
 
+// gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and
+// whoever writes limits without end is to cost a bounded number of turns.
+const gather = 5 * time.Millisecond
+
 // Run takes turns until the context ends, and then puts everything back.
 func (a *Agent) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
@@ -123,6 +127,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-a.Discover.Wake():
+			time.Sleep(gather)
 		case <-a.poke:
 		}
 	}

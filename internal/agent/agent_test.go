@@ -257,6 +257,7 @@ func TestRunTurnsWhenAsked(t *testing.T) {
 			func() { w.agent.Configure(strategy.Default(), nil) },
 		} {
 			wake()
+			time.Sleep(gather)
 			synctest.Wait()
 			if n := turns.Load() - before; n != 1 {
 				t.Errorf("%d turns when woken, want 1", n)
