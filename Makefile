@@ -36,8 +36,8 @@ test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12, 6.18
 test-vm-systemd: build ## daemon-reload and set-property against a raised quota, in a VM with systemd
 	@bash test/tiers.sh systemd
 
-test-long: build ## the experiments at full length, the cost of the agent, and fuzzing; an hour and more
-	@bash test/tiers.sh labs-long bench bench-demo fuzz
+test-long: build ## 10,000 simulated machines, the experiments at full length, the cost of the agent, fuzzing; hours
+	@bash test/tiers.sh soak labs-long bench bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench

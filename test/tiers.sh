@@ -37,6 +37,7 @@ tier_labs_long() {
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_demo() { need_groups && bin/plimsoll demo --requests 3000 --figures; }
+tier_soak() { go test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
 tier_fuzz() {
   local package name
   while IFS=: read -r package name; do

@@ -141,7 +141,7 @@ func (u *unit) bookUntil(r sample.Reading) {
 	if u.active() && !u.window.From.Equal(u.Quiet) { // an expiry before it may be counted after it
 		u.m.phase.Observe(u.window, u.period())
 	}
-	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period()
+	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period() || throttledThroughout(u.window)
 	u.m.observeSaved(u.window, u.Disk)
 	u.m.budget.advance(u.window, u.limit, u.Strategy)
 	if u.stood {
@@ -149,11 +149,14 @@ func (u *unit) bookUntil(r sample.Reading) {
 	}
 }
 
+// throttledThroughout says whether every period that ended in the window ended throttled.
+func throttledThroughout(w sample.Usage) bool { return w.Periods > 0 && w.Throttled == w.Periods }
+
 // active says whether the period timer cannot have missed an expiry in the window. It rests only after a whole period
-// without use, so not in one that follows use within a period, nor where each period ended throttled.
+// without use. So it ran at the window's begin when the group ran in the window before, within a period; and it goes
+// on through a window of a period at most, or through one in which each period ended throttled.
 func (u *unit) active() bool {
-	w := u.window
-	return u.m.ran && w.Elapsed() <= u.period() || w.Periods > 0 && w.Throttled == w.Periods
+	return u.m.ran && (u.window.Elapsed() <= u.period() || throttledThroughout(u.window))
 }
 
 // wish says what each raisable unit needs, and lists those units.

@@ -28,8 +28,8 @@ import (
 //
 // Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and what a CPU
 // has left of its slice crosses the period's end. On many CPUs the edge must be known more exactly than looking
-// from outside can tell, and a sustained demand is then raised to cap - quota only. With a cap below two quotas, a
-// lowering that could not wait can make one period exceed the cap by what is left of a quota.
+// from outside can tell, and a sustained demand is then raised to cap - quota only. A lowering that
+// could wait no longer can make one period exceed the cap, by at most a quota.
 
 // writeDelay is the time that may pass between a reading and the write that it led to.
 const writeDelay = time.Millisecond

@@ -79,6 +79,9 @@ func (u *unit) stay(now time.Time, r Rules) {
 	u.requested, u.buffer = u.burst(now, r)
 }
 
+// Overdue ends the why of a lowering that waited in vain for a moment in which it grants nothing beyond the cap.
+const Overdue = "; it could wait no longer"
+
 // wait postpones a lowering, but not for ever: to the next edge where that is known, else until patience ends. Then it
 // is made all the same, and charged.
 func (u *unit) wait(in Input, known bool) {
@@ -95,6 +98,7 @@ func (u *unit) wait(in Input, known bool) {
 	}
 	u.buffer = min(u.buffer, u.Disk.Burst) // of two writes, the second waits for the next period
 	u.m.budget.charge(u.quota)
+	u.why += Overdue
 }
 
 // emit appends the changes of one unit.

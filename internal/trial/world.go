@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"plimsoll/internal/agent"
@@ -14,6 +15,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -41,13 +43,14 @@ type Scenario struct {
 
 // World is a scenario in motion.
 type World struct {
-	Kernel *sim.Kernel
-	Agent  *agent.Agent
-	Turns  int
-	scene  Scenario
-	disk   *journal.Memory
-	place  *place
-	rng    *rand.Rand
+	Kernel  *sim.Kernel
+	Agent   *agent.Agent
+	Turns   int
+	scene   Scenario
+	disk    *journal.Memory
+	place   *place
+	overdue []plan.Result
+	rng     *rand.Rand
 }
 
 // New builds the machine, sets its limits and starts its loads and its agent.
@@ -159,6 +162,7 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 	for w.Kernel.Now().Before(end) {
 		turn := w.Agent.Tick(w.Kernel.Now())
 		w.Turns++
+		w.noteOverdue(turn)
 		if check != nil {
 			check(turn)
 		}
@@ -167,6 +171,15 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 			next = end
 		}
 		w.Kernel.Advance(max(next.Sub(w.Kernel.Now()), 10*time.Microsecond))
+	}
+}
+
+// noteOverdue remembers the lowerings that could wait no longer: policy/grant.go, known limits.
+func (w *World) noteOverdue(turn agent.Turn) {
+	for _, r := range turn.Results {
+		if strings.HasSuffix(r.Change.Why, policy.Overdue) {
+			w.overdue = append(w.overdue, r)
+		}
 	}
 }
 
