@@ -36,12 +36,12 @@ func (s source) load() (*config.File, error) {
 // ConfigMap mounts rename, and a watch on the file would be left with the old one.
 const reloadEvery = 250 * time.Millisecond
 
-// follow hands every new version of the file to take, or the error that keeps the last good one in force.
-func (s source) follow(ctx context.Context, take func(*config.File, error)) error {
+// follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
+// good one in force.
+func (s source) follow(ctx context.Context, last stamp, take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
 	}
-	last := s.stamp()
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {

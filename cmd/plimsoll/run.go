@@ -52,6 +52,7 @@ looked after when the configuration, or --include, names them. The default polic
   plimsoll run --config new.yaml --check-config`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			loaded := f.stamp() // before it is read: a change in between is taken up
 			file, err := f.load()
 			if err != nil {
 				return err
@@ -62,7 +63,7 @@ looked after when the configuration, or --include, names them. The default polic
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return run(ctx, g, f, file)
+			return run(ctx, g, f, file, loaded)
 		},
 	}
 	f.register(cmd)
@@ -81,7 +82,7 @@ func (f *runFlags) logger() *slog.Logger {
 }
 
 // run is the agent's life: what a dead one left behind is put back, then turns are taken until the context ends.
-func run(ctx context.Context, g *globals, f *runFlags, file *config.File) error {
+func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp) error {
 	log := f.logger()
 	m, err := g.openMachine()
 	if err != nil {
@@ -106,7 +107,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File) error 
 	return live(ctx, a, log,
 		service{"discovery", found.Run},
 		service{"web", server.Serve},
-		service{"configuration", func(ctx context.Context) error { return f.follow(ctx, configure(a, found, log)) }})
+		service{"configuration", func(ctx context.Context) error { return f.follow(ctx, loaded, configure(a, found, log)) }})
 }
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
