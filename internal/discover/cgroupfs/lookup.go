@@ -65,6 +65,9 @@ func (s *Scanner) lookAgain() {
 func (s *Scanner) ask(n *node) bool {
 	first := n.look.asked.IsZero()
 	n.look.asked = s.opt.Now()
+	if n.place.Kind == Plain {
+		return false // nobody but its files knows the limit of a plain group
+	}
 	s.stats.Lookups++
 	now, err := s.tree.Bandwidth(n.Path)
 	if err != nil {
