@@ -100,10 +100,18 @@ recreated_group_is_another() {
   same "after restore beside a recreated group"
 }
 
+# the demo's own groups, service and agent, on this kernel's kind of control groups
+demo_leaves_nothing() {
+  busybox ifconfig lo 127.0.0.1 up
+  ./plimsoll demo --seconds 3 --modes none,auto --json >/tmp/out 2>/tmp/err || fail "$(cat /tmp/err)" || return 1
+  grep -q '"name": *"auto"' /tmp/out || fail "no mode auto: $(cat /tmp/out)" || return 1
+  [ -z "$(find $root -name 'plimsoll*')" ] || fail "left behind: $(find $root -name 'plimsoll*')"
+}
+
 setup() { make_group $limit; }
 teardown() { remove_group; }
 for name in doctor plan_writes_nothing kill_then_restore kill_then_start sigterm_restores none_is_passive foreign_write_stays \
-  refused_write_is_no_resize recreated_group_is_another; do
+  refused_write_is_no_resize recreated_group_is_another demo_leaves_nothing; do
   scenario $name
 done
 exit $failed
