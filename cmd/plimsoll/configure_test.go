@@ -41,11 +41,13 @@ func TestFollow(t *testing.T) {
 			})
 		}()
 		time.Sleep(2 * reloadEvery)
+		synctest.Wait()
 		if len(got) != 1 || got[0] != strategy.Auto {
 			t.Errorf("took %v, want the version that was written while the agent started", got)
 		}
 		write("strategy: {policy: sometimes}\n")
 		time.Sleep(2 * reloadEvery)
+		synctest.Wait()
 		if failed == nil {
 			t.Error("a bad file was taken")
 		}
