@@ -51,14 +51,12 @@ type tolerances map[string]struct{ part, least float64 }
 // tolerance is how far the two may be apart: a part of the simulated figure, and a figure below which nothing
 // counts. The real one has ticks of up to 10 ms (a thread overruns its quota until the next and pays back), slices
 // of 5 ms, jobs that need the CPU that something else has, and the costs of the load's own runtime. Its stands are
-// shorter where the CPU is shared, for a quota takes longer to run, and longer where a job wakes on another CPU than
-// before: what the first one holds of its slice is lost to it, so it stands some milliseconds sooner, three times a
-// second.
+// shorter where the CPU is shared: a quota takes longer to run.
 var tolerance = tolerances{
 	"CPUs":      {0.15, 0.01},
 	"Periods":   {0.15, 0.5},
 	"Throttled": {0, 0.2},
-	"Stood":     {0.3, 0.08},
+	"Stood":     {0.3, 0.05},
 	"Bursts":    {0.3, 0.5},
 	"Saved":     {0.3, 0.015},
 }
@@ -150,10 +148,34 @@ func realTwin(t *testing.T) (m *twin, burst cgroup.Feature) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				g.Start(fmt.Sprintf("%s='%v %v' exec '%s'", loadVar, d.every, d.cost, self))
+				onOneCPU(t, func() { g.Start(fmt.Sprintf("%s='%v %v' exec '%s'", loadVar, d.every, d.cost, self)) })
 			}
 		},
 	}, g.Features().Get(cgroup.FeatureBurst)
+}
+
+// onOneCPU starts a process that stays on one CPU: it inherits that from the thread that starts it, to which the caller
+// is locked. The simulation has no CPUs as places, so no slices that one of them holds and another lacks: jobs on two
+// CPUs stood for 0.16 to 0.20 of the time, on one for 0.13, and for 0.14 by the arithmetic.
+func onOneCPU(t *testing.T, start func()) {
+	t.Helper()
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range len(all) * 64 {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	if err := unix.SchedSetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func simTwin(t *testing.T, version cgroup.Version, burst bool) *twin {
