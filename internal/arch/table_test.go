@@ -33,6 +33,7 @@ func rules() map[string]rule {
 
 		// state
 		"internal/journal": {imports: values},
+		"internal/trace":   {imports: values},
 
 		// load
 		"internal/load": {},

@@ -1,0 +1,136 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// metaSuffix is appended to the name of an array's file for that of its metadata.
+const metaSuffix = ".json"
+
+// Load reads and checks a recording.
+func Load(name string) (Trace, error) {
+	t, err := load(name)
+	if err == nil {
+		err = t.Check()
+	}
+	if err != nil {
+		return Trace{}, fmt.Errorf("recording %s: %w", name, err)
+	}
+	return t, nil
+}
+
+func load(name string) (Trace, error) {
+	kind, err := kindOf(name)
+	if err != nil {
+		return Trace{}, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return Trace{}, errors.Unwrap(err) // without the name, which the caller says
+	}
+	defer f.Close()
+	if kind == ".csv" {
+		return readCSV(f)
+	}
+	columns, err := readNPY(f)
+	if err != nil {
+		return Trace{}, err
+	}
+	base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	names := []string{base}
+	for i := 1; i < len(columns); i++ {
+		names = append(names, fmt.Sprintf("%s-%d", base, i))
+	}
+	t := bare(names, columns)
+	return t, beside(name+metaSuffix, &t)
+}
+
+// beside adds the metadata of an array, if there is any.
+func beside(name string, t *Trace) error {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m, err := parseMeta(data)
+	if err == nil {
+		err = m.apply(t)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// kindOf is the lower-case ending of a name.
+func kindOf(name string) (string, error) {
+	kind := strings.ToLower(filepath.Ext(name))
+	if kind != ".npy" && kind != ".csv" {
+		return "", bad("name it .npy or .csv", "the ending %q is not known", kind)
+	}
+	return kind, nil
+}
+
+// Known says whether a name tells a format of recordings.
+func Known(name string) error {
+	_, err := kindOf(name)
+	return err
+}
+
+// Save writes a recording in one piece: a reader finds the file as it was before, or whole.
+func Save(name string, t Trace) error {
+	kind, err := kindOf(name)
+	if err == nil && t.Len() == 0 {
+		err = errors.New("nothing was recorded")
+	}
+	if err != nil {
+		return fmt.Errorf("save %s: %w", name, err)
+	}
+	if kind == ".csv" {
+		return replace(name, func(w io.Writer) error { return writeCSV(w, t) })
+	}
+	m, err := json.Marshal(describe(t, true))
+	if err != nil {
+		return fmt.Errorf("save %s: metadata: %w", name, err)
+	}
+	var columns [][]float64
+	for _, s := range t.Series {
+		columns = append(columns, s.Used)
+	}
+	err = replace(name+metaSuffix, func(w io.Writer) error { _, err := w.Write(append(m, '\n')); return err })
+	if err != nil {
+		return err
+	}
+	return replace(name, func(w io.Writer) error { return writeNPY(w, columns) })
+}
+
+// replace writes a file beside the old one and puts it in its place when it is on disk.
+func replace(name string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("save %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+			err = fmt.Errorf("save %s: %w", name, err)
+		}
+	}()
+	err = write(f)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o644), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

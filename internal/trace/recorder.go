@@ -1,0 +1,121 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Source is a container that can be recorded.
+type Source struct {
+	Name  string
+	Limit float64 // CPUs; +Inf: none
+	// Read tells the CPU time that it has used since it began, and the time for which its CPUs stood throttled.
+	Read func() (used, throttled time.Duration, err error)
+}
+
+// Recorder records several containers on one clock.
+type Recorder struct {
+	Period   time.Duration
+	CPUs     float64 // of the machine
+	Sources  []Source
+	Now      func() time.Time
+	Wait     func(ctx context.Context, until time.Time) error
+	Progress func(done int) // after each reading; nil: nobody asks
+}
+
+// lateAfter is the part of a period after which a reading counts as late.
+const lateAfter = 10
+
+// Run records n periods. It reads at the end of each period of a schedule that is fixed at the start; a period whose
+// end passed unread is shared out by the next reading. When it ends early, by its context or because a container can no
+// longer be read, it returns what was recorded until then beside the error.
+func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
+	t := Trace{Period: r.Period, CPUs: r.CPUs}
+	for _, s := range r.Sources {
+		t.Series = append(t.Series, Series{Name: s.Name, Limit: s.Limit})
+	}
+	start := r.Now()
+	t.Started = start.Round(0).UTC()
+	tracks := make([]track, len(r.Sources))
+	for i, s := range r.Sources {
+		used, throttled, err := s.Read()
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		at := r.Now().Sub(start)
+		tracks[i] = track{newGrid(r.Period, at, used), newGrid(r.Period, at, throttled)}
+	}
+	for next := 1; t.Len() < n; {
+		due := start.Add(time.Duration(next) * r.Period)
+		if err := r.Wait(ctx, due); err != nil {
+			return t.cut(n), err
+		}
+		missed := int(r.Now().Sub(due) / r.Period)
+		t.Late += min(missed, n-next)
+		if r.Now().Sub(due)%r.Period > r.Period/lateAfter {
+			t.Late++
+		}
+		next += missed + 1
+		if err := r.read(&t, tracks, start); err != nil {
+			return t.cut(n), err
+		}
+		if r.Progress != nil {
+			r.Progress(min(t.Len(), n))
+		}
+	}
+	return t.cut(n), nil
+}
+
+// track follows the two counters of a container.
+type track struct{ used, throttled grid }
+
+func (r Recorder) read(t *Trace, tracks []track, start time.Time) error {
+	share := 1 / (r.CPUs * float64(r.Period))
+	for i, s := range r.Sources {
+		used, throttled, err := s.Read()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		at := r.Now().Sub(start)
+		t.Series[i].Used = appendScaled(t.Series[i].Used, tracks[i].used.add(at, used), share)
+		t.Series[i].Throttled = appendScaled(t.Series[i].Throttled, tracks[i].throttled.add(at, throttled), share)
+	}
+	return nil
+}
+
+func appendScaled(to, values []float64, by float64) []float64 {
+	for _, v := range values {
+		to = append(to, v*by)
+	}
+	return to
+}
+
+// cut makes all series equally long, at most n, for a reading may have failed after others were taken. Throttled time
+// that never came is left out.
+func (t Trace) cut(n int) Trace {
+	for _, s := range t.Series {
+		n = min(n, len(s.Used))
+	}
+	for i := range t.Series {
+		s := &t.Series[i]
+		s.Used = s.Used[:n]
+		s.Throttled = s.Throttled[:n]
+		if s.Figures().Throttled == 0 {
+			s.Throttled = nil
+		}
+	}
+	return t
+}
+
+// Sleep waits for an instant on the system's clock.
+func Sleep(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

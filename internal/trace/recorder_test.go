@@ -1,0 +1,174 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const ms = time.Millisecond
+
+// TestGrid holds the growth in each period against what was used, with readings at odd times.
+func TestGrid(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		at, used []time.Duration // of the readings; the first begins
+		want     []float64
+	}{
+		{"in time", []time.Duration{0, 100 * ms, 200 * ms}, []time.Duration{5 * ms, 15 * ms, 45 * ms}, []float64{10e6, 30e6}},
+		{"late by a tenth", []time.Duration{0, 110 * ms, 200 * ms}, []time.Duration{0, 11 * ms, 20 * ms}, []float64{10e6, 10e6}},
+		{"three at once", []time.Duration{0, 300 * ms}, []time.Duration{0, 60 * ms}, []float64{20e6, 20e6, 20e6}},
+		{"late, then early in the next", []time.Duration{0, 150 * ms, 200 * ms}, []time.Duration{0, 30 * ms, 80 * ms}, []float64{20e6, 60e6}},
+		{"begun late", []time.Duration{1 * ms, 100 * ms}, []time.Duration{7 * ms, 17 * ms}, []float64{10e6}},
+		{"backwards", []time.Duration{0, 100 * ms, 200 * ms, 300 * ms}, []time.Duration{0, 50 * ms, 20 * ms, 70 * ms}, []float64{50e6, 0, 20e6}},
+	} {
+		g := newGrid(100*ms, tt.at[0], tt.used[0])
+		var got []float64
+		for i := range tt.at[1:] {
+			got = append(got, g.add(tt.at[i+1], tt.used[i+1])...)
+		}
+		if diff := cmp.Diff(tt.want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1 })); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// TestGridLosesNothing: whenever it is read, all that was used is in some period.
+func TestGridLosesNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	g := newGrid(100*ms, 0, 0)
+	var at, used time.Duration
+	var sum float64
+	periods := 0
+	for range 10_000 {
+		at += time.Duration(random.ExpFloat64() * float64(70*ms))
+		used += time.Duration(random.Int64N(int64(50 * ms)))
+		for _, v := range g.add(at, used) {
+			if v < 0 {
+				t.Fatalf("growth %g", v)
+			}
+			sum += v
+			periods++
+		}
+	}
+	for _, v := range g.add(time.Duration(periods+1)*100*ms, used) {
+		sum += v
+	}
+	if math.Abs(sum-float64(used)) > 1000 || periods != int(at/(100*ms)) {
+		t.Errorf("%g of %d in %d periods of %s", sum, used, periods, at)
+	}
+}
+
+// world is a machine with containers that use a part of it at an even rate, and a clock that oversleeps.
+type world struct {
+	now   time.Time
+	late  func(waits int) time.Duration
+	waits int
+	stop  int // the wait at which the context ends
+	gone  int // the reading from which on a container is gone
+	reads int
+}
+
+func (w *world) recorder(cpus ...float64) Recorder {
+	r := Recorder{Period: 100 * ms, CPUs: 4, Now: func() time.Time { return w.now }, Wait: w.wait}
+	start := w.now
+	for i, rate := range cpus {
+		r.Sources = append(r.Sources, Source{Name: string(rune('a' + i)), Limit: rate, Read: func() (time.Duration, time.Duration, error) {
+			w.reads++
+			w.now = w.now.Add(20 * time.Microsecond)
+			if w.gone > 0 && w.reads >= w.gone {
+				return 0, 0, errors.New("no such group")
+			}
+			used := time.Duration(rate * float64(w.now.Sub(start)))
+			if i == 0 {
+				return used, 0, nil
+			}
+			return used, used / 2, nil
+		}})
+	}
+	return r
+}
+
+func (w *world) wait(ctx context.Context, until time.Time) error {
+	w.waits++
+	if w.stop > 0 && w.waits >= w.stop {
+		return context.Canceled
+	}
+	if w.now.Before(until) {
+		w.now = until
+	}
+	w.now = w.now.Add(w.late(w.waits))
+	return nil
+}
+
+func never(int) time.Duration { return 50 * time.Microsecond }
+
+func TestRecorder(t *testing.T) {
+	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: func(n int) time.Duration {
+		switch n {
+		case 7:
+			return 30 * ms
+		case 20:
+			return 450 * ms
+		}
+		return 50 * time.Microsecond
+	}}
+	progress := 0
+	r := w.recorder(1, 2)
+	r.Progress = func(done int) { progress = done }
+	got, err := r.Run(context.Background(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Late != 1+5 || got.Len() != 100 || got.CPUs != 4 || got.Started != time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) || progress != 100 || got.Check() != nil {
+		t.Errorf("%d late of %d, begun %s, progress %d: %v", got.Late, got.Len(), got.Started, progress, got.Check())
+	}
+	if elapsed := w.now.Sub(got.Started); elapsed > 10*time.Second+5*ms {
+		t.Errorf("drifted to %s", elapsed)
+	}
+	for i, want := range []float64{0.25, 0.5} {
+		for k, v := range got.Series[i].Used {
+			if math.Abs(v-want) > 0.001 {
+				t.Fatalf("period %d of %d is %g, want %g", k, i, v, want)
+			}
+		}
+	}
+	if a, b := got.Series[0], got.Series[1]; a.Throttled != nil || len(b.Throttled) != 100 || math.Abs(b.Throttled[50]-0.25) > 0.001 || b.Limit != 2 {
+		t.Errorf("throttled: %v, %v", a.Throttled, b.Throttled)
+	}
+}
+
+// TestRecorderStops: what was recorded by then is kept, all series equally long.
+func TestRecorderStops(t *testing.T) {
+	w := &world{late: never, stop: 31}
+	got, err := w.recorder(1, 2).Run(context.Background(), 100)
+	if !errors.Is(err, context.Canceled) || got.Len() != 30 || got.Check() != nil {
+		t.Errorf("%d periods, %v", got.Len(), err)
+	}
+	w = &world{late: never, gone: 42} // 2 to begin, 2 a period: the second of the 20th
+	got, err = w.recorder(1, 2).Run(context.Background(), 100)
+	if err == nil || len(got.Series[0].Used) != 19 || len(got.Series[1].Used) != 19 || err.Error() != "b: no such group" {
+		t.Errorf("%d and %d periods, %v", len(got.Series[0].Used), len(got.Series[1].Used), err)
+	}
+	w = &world{late: never, gone: 1}
+	if got, err := w.recorder(1).Run(context.Background(), 100); err == nil || got.Len() != 0 {
+		t.Errorf("%d periods, %v", got.Len(), err)
+	}
+}
+
+func TestSleep(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := Sleep(ctx, time.Now().Add(ms)); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	begin := time.Now()
+	if err := Sleep(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) || time.Since(begin) > time.Minute {
+		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+}
