@@ -23,7 +23,7 @@ func (g *grid) add(at, count time.Duration) []float64 {
 	var grown []float64
 	for end := time.Duration(g.next+1) * g.period; end <= at; end += g.period {
 		value := float64(count)
-		if at > g.at {
+		if at-end > g.period/100 && at > g.at {
 			part := max(0, float64(end-g.at)/float64(at-g.at))
 			value = float64(g.count) + float64(count-g.count)*part
 		}

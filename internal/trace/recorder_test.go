@@ -22,6 +22,7 @@ func TestGrid(t *testing.T) {
 	}{
 		{"in time", []time.Duration{0, 100 * ms, 200 * ms}, []time.Duration{5 * ms, 15 * ms, 45 * ms}, []float64{10e6, 30e6}},
 		{"late by a tenth", []time.Duration{0, 110 * ms, 200 * ms}, []time.Duration{0, 11 * ms, 20 * ms}, []float64{10e6, 10e6}},
+		{"hardly late", []time.Duration{0, 101 * ms, 200 * ms}, []time.Duration{0, 60 * ms, 60 * ms}, []float64{60e6, 0}},
 		{"three at once", []time.Duration{0, 300 * ms}, []time.Duration{0, 60 * ms}, []float64{20e6, 20e6, 20e6}},
 		{"late, then early in the next", []time.Duration{0, 150 * ms, 200 * ms}, []time.Duration{0, 30 * ms, 80 * ms}, []float64{20e6, 60e6}},
 		{"begun late", []time.Duration{1 * ms, 100 * ms}, []time.Duration{7 * ms, 17 * ms}, []float64{10e6}},
