@@ -8,7 +8,7 @@ BIN     := bin/plimsoll
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
-        test-long bench bench-demo lint fmt fuzz clean
+        test-long bench bench-demo generate lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -48,7 +48,10 @@ bench-demo: build ## the demo with 3,000 requests a mode (root, 45 minutes)
 fuzz: ## every fuzz test for a while; FUZZTIME=30s
 	@bash test/tiers.sh fuzz
 
-lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build
+generate: ## the eBPF programs from their C source (clang-19, see make setup)
+	go generate ./internal/probe
+
+lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build, generated files
 	@bash test/lint.sh
 
 fmt: ## gofmt what needs it

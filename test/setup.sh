@@ -10,6 +10,7 @@ declare -A why=(
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"
   [apache2-bin]="lab/apache"
   [systemd]="systemd-analyze verify"
+  [clang-19]="make generate" [llvm-19]="make generate"
 )
 
 missing=()

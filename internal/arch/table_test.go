@@ -30,6 +30,7 @@ func rules() map[string]rule {
 		// the kernel's spelling
 		"internal/cgroup": {imports: []string{"cpu"}},
 		"internal/sysfs":  {imports: []string{"cpu"}},
+		"internal/probe":  {imports: []string{"cpu"}},
 
 		// state
 		"internal/journal": {imports: values},

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+// throttle.bpf.c: begin and end of each throttle of the groups that are watched.
+//
+// kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the group's
+// pool (cfs_bandwidth.runtime) is dry. That happens when a task is put back or picked, so that the sched_switch that
+// follows shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle), so that a wake-up
+// shows it, without any switch. The end shows in the first switch to a task of the group.
+//
+// One throttle is one standing entry, whatever the number of CPUs: the CPU that inserts it reports it, the CPU that
+// deletes it accounts it. Insertion and deletion are atomic on every kernel; compare-and-swap needs 5.12.
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define DEPTH 12 // levels of groups looked at, from the task upwards
+#define BUCKETS 24
+#define UNKNOWN -1
+
+enum kind { BEGIN = 1, END = 2 };
+
+// event is what user space reads (decode in event.go).
+struct event {
+	u64 group;
+	u64 at;
+	u64 since;
+	u32 kind;
+	u32 cpu;
+	u64 quota;
+	u64 period;
+	u64 burst;
+	u64 runtime;
+	s64 snap;
+	u64 expires;
+	s64 periods;
+};
+_Static_assert(sizeof(struct event) == 88, "eventSize");
+
+// group is a group that user space watches, and what has become of it.
+struct group {
+	u64 due; // when the next event may be sent, had they come evenly spaced
+	u64 begins;
+	u64 ends;
+	u64 wall;
+	u64 dropped;
+	u64 lengths[BUCKETS];
+};
+
+// throttle is one that stands. The last four members tell it from the next one of the same group.
+struct throttle {
+	u64 since;
+	u64 sent;
+	u64 origin;  // address of the queue that it was seen on
+	u64 clock;   // the origin's throttled_clock; 0: not known
+	u64 expires; // the end of the period that it began in
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, u64);
+	TYPE(value, struct group);
+} groups SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, u64);
+	TYPE(value, struct throttle);
+} standing SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	NUMBER(max_entries, 1 << 18);
+} events SEC(".maps");
+
+const volatile u64 interval = 5000000;	// between two events of a group in the long run
+const volatile u64 advance = 100000000; // how far a group may be ahead of that
+
+u64 begun, ended;	// throttles inserted and deleted here
+volatile u64 forgotten; // and deleted by user space, which alone writes it
+u64 limited, full;	// events that were not sent: over the rate, and for want of room
+
+static inline void add(u64 *counter, u64 n)
+{
+	__sync_fetch_and_add(counter, n);
+}
+
+static inline u64 group_of(struct task_group *tg)
+{
+	struct cgroup *c = READ(tg, css.cgroup);
+
+	return c ? READ(READ(c, kn), id) : 0; // an autogroup has none
+}
+
+// dry says whether a group's own queue of one CPU stands still. One that has been given runtime is about to be
+// released (distribute_cfs_runtime), by an interrupt of another CPU since 6.3.
+static inline bool dry(struct cfs_rq *q)
+{
+	return READ_BITS(q, throttled) && READ(q, runtime_remaining) <= 0;
+}
+
+// occupied says whether anything waits in a queue.
+static inline bool occupied(struct cfs_rq *q)
+{
+	if (HAS(cfs_rq___queued, nr_queued))
+		return READ((struct cfs_rq___queued *)q, nr_queued) > 0;
+	return READ((struct cfs_rq___running *)q, nr_running) > 0;
+}
+
+// lasts says whether a throttle still stands. The group got runtime when the queue that it was seen on was released,
+// or throttled anew, or when the period is over.
+static inline bool lasts(struct throttle *t, u64 expires)
+{
+	struct cfs_rq *q = (void *)t->origin;
+
+	return dry(q) && (!t->clock || t->clock == READ(q, throttled_clock)) && t->expires == expires;
+}
+
+// allowed is a token bucket in one number (the generic cell rate algorithm, ITU-T I.371).
+static inline bool allowed(struct group *g, u64 now)
+{
+	u64 due = g->due > now ? g->due : now;
+
+	if (due - now > advance)
+		return false;
+	g->due = due + interval;
+	return true;
+}
+
+static inline u64 cpu_of(struct cfs_rq *q)
+{
+	return HAS(rq, cpu) ? READ(READ(q, rq), cpu) : bpf_get_smp_processor_id();
+}
+
+static inline void facts(struct event *e, struct cfs_bandwidth *b)
+{
+	e->quota = READ(b, quota);
+	e->period = READ(b, period);
+	e->runtime = READ(b, runtime);
+	e->burst = HAS(cfs_bandwidth___burst, burst) ? READ((struct cfs_bandwidth___burst *)b, burst) : 0;
+	e->snap = HAS(cfs_bandwidth___snap, runtime_snap) ? READ((struct cfs_bandwidth___snap *)b, runtime_snap) : UNKNOWN;
+	e->expires = READ(b, period_active) ? READ(b, period_timer._softexpires) : 0;
+	e->periods = READ(b, nr_periods);
+}
+
+// report sends the begin of a throttle, and says whether it was sent. The reader is woken each time: it may not have
+// read the ends before, and the kernel wakes by itself only a reader that has read all.
+static inline bool report(struct group *g, u64 id, struct cfs_rq *q, struct cfs_bandwidth *b, u64 now)
+{
+	struct event *e;
+
+	if (!allowed(g, now)) {
+		add(&limited, 1);
+		add(&g->dropped, 1);
+		return false;
+	}
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		add(&full, 1);
+		add(&g->dropped, 1);
+		return false;
+	}
+	e->group = id;
+	e->at = now;
+	e->since = now;
+	e->kind = BEGIN;
+	e->cpu = cpu_of(q);
+	facts(e, b);
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	return true;
+}
+
+// bucket is the power of two of a length in microseconds.
+static inline u32 bucket(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 n = 0;
+
+	unroll for (u32 i = 1; i < BUCKETS; i++)
+		if (us >> i)
+			n = i;
+	return n;
+}
+
+// finish ends the throttle that stands, accounts it, and sends word without waking anybody.
+static noinline int finish(u64 id, u64 at)
+{
+	struct throttle *t = bpf_map_lookup_elem(&standing, &id), was;
+	struct group *g;
+	struct event *e;
+	u64 length;
+
+	if (!t)
+		return 0;
+	was = *t;
+	if (bpf_map_delete_elem(&standing, &id))
+		return 0; // another CPU was first
+	add(&ended, 1);
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (!g)
+		return 0;
+	length = at > was.since ? at - was.since : 0;
+	add(&g->ends, 1);
+	add(&g->wall, length);
+	add(&g->lengths[bucket(length)], 1);
+	if (!was.sent)
+		return 0;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		add(&full, 1);
+		return 0;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	e->group = id;
+	e->at = at;
+	e->since = was.since;
+	e->kind = END;
+	e->cpu = bpf_get_smp_processor_id();
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. A foreseen one has
+// not begun yet, so that the queue does not know its time.
+static noinline int begin(struct cfs_rq *q, bool foreseen)
+{
+	struct task_group *tg = READ(q, tg);
+	struct cfs_bandwidth *b = &tg->cfs_bandwidth;
+	struct throttle fresh = {}, *t;
+	struct group *g;
+	u64 id = group_of(tg);
+
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (!g)
+		return 0;
+	fresh.since = bpf_ktime_get_ns();
+	fresh.origin = (u64)q;
+	fresh.clock = foreseen ? 0 : READ(q, throttled_clock);
+	fresh.expires = READ(b, period_timer._softexpires);
+	t = bpf_map_lookup_elem(&standing, &id);
+	if (t) {
+		if (lasts(t, fresh.expires))
+			return 0;
+		// It ended unseen, with the period or by a write since.
+		finish(id, t->expires < fresh.since ? t->expires : fresh.since);
+	}
+	if (bpf_map_update_elem(&standing, &id, &fresh, BPF_NOEXIST))
+		return 0; // another CPU was first
+	add(&begun, 1);
+	add(&g->begins, 1);
+	if (report(g, id, q, b, fresh.since)) {
+		t = bpf_map_lookup_elem(&standing, &id);
+		if (t)
+			t->sent = 1;
+	}
+	return 0;
+}
+
+// stuck looks for the groups above a task whose own queue stands still, and reports them from the top down: a refill
+// of a lower one is no use before. A queue in which nobody waits harms nobody.
+static inline void stuck(struct task_struct *p, bool waits)
+{
+	struct sched_entity *se = &p->se;
+	struct cfs_rq *found[DEPTH], *q;
+
+	unroll for (int i = 0; i < DEPTH; i++) {
+		found[i] = NULL;
+		if (!se)
+			continue;
+		q = READ(se, cfs_rq);
+		se = READ(se, parent);
+		if (dry(q) && (waits || occupied(q)))
+			found[i] = q;
+	}
+	unroll for (int i = DEPTH - 1; i >= 0; i--)
+		if (found[i])
+			begin(found[i], false);
+}
+
+// relieved ends the throttles above a task that begins to run. Another CPU may still have a part of its slice while
+// the throttle lasts.
+static inline void relieved(struct task_struct *p)
+{
+	struct task_group *tg = p->sched_task_group;
+
+	if (p->se.cfs_rq->throttle_count > 0)
+		return;
+	unroll for (int i = 0; i < DEPTH; i++) {
+		struct throttle *t;
+		u64 id;
+
+		if (!tg || !tg->parent)
+			return;
+		id = tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+		t = bpf_map_lookup_elem(&standing, &id);
+		if (t && !lasts(t, tg->cfs_bandwidth.period_timer._softexpires))
+			finish(id, bpf_ktime_get_ns());
+		tg = tg->parent;
+	}
+}
+
+static inline bool runnable(struct task_struct *p)
+{
+	struct sched_entity___delayed *se = (void *)&p->se;
+
+	return p->on_rq && !(HAS(sched_entity___delayed, sched_delayed) && READ(se, sched_delayed));
+}
+
+// throttle_count counts the throttled queues of a task's own group and of all above it.
+SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+
+	if (prev->se.cfs_rq->throttle_count > 0)
+		stuck(prev, runnable(prev));
+	if (begun - ended != forgotten)
+		relieved(next);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+
+	if (p->se.cfs_rq->throttle_count > 0)
+		stuck(p, true);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+
+	if (p->se.cfs_rq->throttle_count > 0)
+		stuck(p, true);
+	return 0;
+}
+
+// A queued task that is moved to another CPU is enqueued there after this, and nothing shows what became of it: what
+// check_enqueue_throttle is going to do is foretold. A sleeping one is seen when it wakes; since 6.18 the task runs
+// until it is throttled itself, which a switch shows.
+SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	struct task_group *tg = p->sched_task_group;
+	s32 cpu = ctx[1];
+
+	if (HAS(task_struct___throttled, throttled) || !p->on_rq)
+		return 0;
+	unroll for (int i = 0; i < DEPTH; i++) {
+		struct cfs_rq **queues, *q = NULL;
+
+		if (!tg || !tg->parent)
+			return 0;
+		if (!tg->cfs_bandwidth.runtime) {
+			queues = tg->cfs_rq;
+			bpf_probe_read_kernel(&q, sizeof(q), queues + cpu);
+			if (dry(q))
+				begin(q, false);
+			else if (READ(q, runtime_enabled) && READ(q, runtime_remaining) <= 0 && !occupied(q))
+				begin(q, true);
+		}
+		tg = tg->parent;
+	}
+	return 0;
+}

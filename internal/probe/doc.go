@@ -1,0 +1,30 @@
+// Package probe hears from the kernel when a control group is throttled, by eBPF.
+//
+// # Problem
+//
+// A group that has used up its quota stands still until its period ends, up to 100 ms. Who reads cpu.stat learns of it
+// afterwards, and pays for reading the groups that are fine. The kernel knows at once, but has no event for it.
+//
+// # Approach
+//
+// The tracepoints of the scheduler pass by each throttle: a task of a throttled group is switched away from, or woken
+// without being able to run. Programs there (bpf/throttle.bpf.c) look at one number of the task's queue and go on if it
+// is zero. If not, they walk up to the groups whose own quota is used up, and send an event for each that is watched:
+// one for a throttle, whatever the number of CPUs. The first task of the group that runs again is its end. Counts and
+// times are kept in the kernel, so that a lost event loses no figure.
+//
+// fentry would be simpler, but is not allowed everywhere. One object serves cgroup v1 and v2 and kernels from 5.10 on:
+// the fields are found in the running kernel's BTF (CO-RE).
+//
+// # Known limits
+//
+// A queue that is throttled while it is filled up by a release (unthrottle_cfs_rq), by a change of priority or by
+// a move of a task into the group shows only at the next wake-up or switch of the group on that CPU. A throttle that
+// begins before the group is watched may not be reported. Who relies on events still has to look by himself from time
+// to time, and whenever Lost grows.
+//
+// A throttle is taken to end when a task of the group runs. Where others keep it from running, that time counts too.
+// Groups are looked for in the twelve levels above a task.
+package probe
+
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package probe kernel bpf/throttle.bpf.c

@@ -1,0 +1,113 @@
+package probe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"plimsoll/internal/cpu"
+)
+
+// Kind is what an event tells.
+type Kind uint32
+
+const (
+	Begin Kind = 1 // the group stands still
+	End   Kind = 2 // a task of the group runs again
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Begin:
+		return "begin"
+	case End:
+		return "end"
+	}
+	return fmt.Sprintf("kind %d", uint32(k))
+}
+
+// NoSnap is Facts.Snap where the kernel does not keep it.
+const NoSnap time.Duration = -1
+
+// Facts is what the kernel knows of a group's bandwidth at the instant of an event (struct cfs_bandwidth).
+type Facts struct {
+	Quota   time.Duration // cpu.Unlimited where there is none
+	Period  time.Duration
+	Burst   time.Duration // 0 below 5.14, which has none
+	Runtime time.Duration // left in the pool; a part of it may be on CPUs already
+	Snap    time.Duration // Runtime after the last refill; NoSnap below 5.16
+	Expires time.Duration // when the period ends, CLOCK_MONOTONIC; 0 while no timer runs
+	Periods int64         // nr_periods of cpu.stat
+}
+
+// Event is a throttle's begin or end.
+type Event struct {
+	Group uint64 // inode of the control group's directory, in the cpu hierarchy on v1
+	Kind  Kind
+	CPU   int           // Begin: where the group stands still; End: where it runs
+	At    time.Duration // CLOCK_MONOTONIC, see Monotonic
+	Since time.Duration // when this throttle began, on the same clock
+	Facts Facts         // of a Begin only
+}
+
+// eventSize is that of struct event in bpf/throttle.bpf.c.
+const eventSize = 88
+
+// decode reads a record of the ring. The kernel's byte order is the machine's, and only little-endian ones are built
+// for (kernel_bpfel.go).
+func decode(raw []byte) (Event, error) {
+	if len(raw) != eventSize {
+		return Event{}, fmt.Errorf("decode event: %d bytes, want %d", len(raw), eventSize)
+	}
+	w := words{raw: raw}
+	e := Event{Group: w.next(), At: w.time(), Since: w.time()}
+	word := w.next()
+	e.Kind, e.CPU = Kind(uint32(word)), int(word>>32)
+	e.Facts = Facts{
+		Quota: w.quota(), Period: w.time(), Burst: w.time(), Runtime: w.time(),
+		Snap: w.snap(), Expires: w.time(), Periods: int64(w.time()),
+	}
+	if e.Kind != Begin && e.Kind != End {
+		return Event{}, fmt.Errorf("decode event: %v", e.Kind)
+	}
+	if w.bad {
+		return Event{}, fmt.Errorf("decode event: a number is out of range: % x", raw)
+	}
+	return e, nil
+}
+
+// words reads numbers of 64 bits. bad: one was out of range.
+type words struct {
+	raw []byte
+	bad bool
+}
+
+func (w *words) next() uint64 {
+	v := binary.LittleEndian.Uint64(w.raw)
+	w.raw = w.raw[8:]
+	return v
+}
+
+func (w *words) time() time.Duration {
+	v := w.next()
+	w.bad = w.bad || v >= math.MaxInt64
+	return time.Duration(v)
+}
+
+// quota knows the kernel's RUNTIME_INF.
+func (w *words) quota() time.Duration {
+	if binary.LittleEndian.Uint64(w.raw) == math.MaxUint64 {
+		w.next()
+		return cpu.Unlimited
+	}
+	return w.time()
+}
+
+func (w *words) snap() time.Duration {
+	if binary.LittleEndian.Uint64(w.raw) == math.MaxUint64 {
+		w.next()
+		return NoSnap
+	}
+	return w.time()
+}

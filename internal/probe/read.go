@@ -1,0 +1,68 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxBatch is how many events Read returns at most.
+const maxBatch = 256
+
+// Read waits for events and returns all that are there, in order; io.EOF after Close. Ends wake nobody: they come with
+// the next begin. The slice is used again by the next Read. With Options.Realtime it ties the calling goroutine to its
+// thread, so that one goroutine must do all the reading.
+func (p *Probe) Read() ([]Event, error) {
+	p.prioritize()
+	p.batch = p.batch[:0]
+	for len(p.batch) == 0 || p.record.Remaining > 0 && len(p.batch) < maxBatch {
+		err := p.ring.ReadInto(&p.record)
+		switch {
+		case errors.Is(err, os.ErrClosed) && len(p.batch) > 0:
+			return p.batch, nil
+		case errors.Is(err, os.ErrClosed):
+			return nil, io.EOF
+		case err != nil:
+			return nil, fmt.Errorf("probe: read events: %w", err)
+		}
+		e, err := decode(p.record.RawSample)
+		if err != nil {
+			p.broken.Add(1)
+			continue
+		}
+		p.batch = append(p.batch, e)
+	}
+	return p.batch, nil
+}
+
+// prioritize gives the thread of the first Read the highest priority that is allowed. A rescue that waits for the very
+// CPUs that are short of time comes too late.
+func (p *Probe) prioritize() {
+	if p.priority.Load() != nil {
+		return
+	}
+	got := "plain"
+	if p.realtime {
+		runtime.LockOSThread()
+		// Threads that are started from this one are ordinary again.
+		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+		if err := unix.SchedSetAttr(0, &attr, 0); err == nil {
+			got = "fifo"
+		} else if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); err == nil {
+			got = "nice -20"
+		}
+	}
+	p.priority.Store(&got)
+}
+
+// Priority is what the reading thread got: "fifo", "nice -20" or "plain"; "" before the first Read.
+func (p *Probe) Priority() string {
+	if s := p.priority.Load(); s != nil {
+		return *s
+	}
+	return ""
+}

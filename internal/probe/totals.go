@@ -1,0 +1,90 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// Buckets is how many lengths of throttles are told apart. The first counts those below 2 us, each further one twice
+// as long ones, the last all from 8.4 s on.
+const Buckets = 24
+
+// Totals is what has become of a group since it is watched, whether its events were lost or not.
+type Totals struct {
+	Begins  int64
+	Ends    int64
+	Dropped int64          // begins of which no event was sent
+	Wall    time.Duration  // the group stood still, until a task of it ran again; of throttles that ended
+	Since   time.Duration  // when the throttle that stands now began, CLOCK_MONOTONIC; 0: none stands
+	Lengths [Buckets]int64 // throttles that ended, by length
+}
+
+// Totals is false for a group that is not watched.
+func (p *Probe) Totals(group uint64) (Totals, bool) {
+	var g kernelGroup
+	if err := p.objects.Groups.Lookup(group, &g); err != nil {
+		return Totals{}, false
+	}
+	t := Totals{Begins: int64(g.Begins), Ends: int64(g.Ends), Dropped: int64(g.Dropped), Wall: time.Duration(g.Wall)}
+	for i, n := range g.Lengths {
+		t.Lengths[i] = int64(n)
+	}
+	var s kernelThrottle
+	if err := p.objects.Standing.Lookup(group, &s); err == nil {
+		t.Since = time.Duration(s.Since)
+	}
+	return t, true
+}
+
+// Losses are events that did not reach the reader, by reason.
+type Losses struct {
+	Limited int64 // over the group's rate
+	Full    int64 // there was no room in the ring
+	Broken  int64 // could not be decoded
+}
+
+// Losses since Open.
+func (p *Probe) Losses() Losses {
+	return Losses{Limited: count(p.objects.Limited), Full: count(p.objects.Full), Broken: p.broken.Load()}
+}
+
+// Lost is the number of events that did not reach the reader, for any reason. When it grows, a throttle may stand that
+// nobody was told of.
+func (p *Probe) Lost() int64 {
+	l := p.Losses()
+	return l.Limited + l.Full + l.Broken
+}
+
+func count(v *ebpf.Variable) int64 {
+	var n uint64
+	if err := v.Get(&n); err != nil {
+		return 0 // mapped memory, from 5.5 on
+	}
+	return int64(n)
+}
+
+// Cost is what one program has cost since Open.
+type Cost struct {
+	Program string
+	Runs    int64
+	Each    time.Duration // of one run on average, the measurement included
+}
+
+// Cost needs Options.Stats.
+func (p *Probe) Cost() ([]Cost, error) {
+	var list []Cost
+	for _, program := range p.programs() {
+		s, err := program.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("probe: cost of %s: %w", program.name, err)
+		}
+		c := Cost{Program: program.name, Runs: int64(s.RunCount)}
+		if s.RunCount > 0 {
+			c.Each = s.Runtime / time.Duration(s.RunCount)
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
