@@ -24,6 +24,7 @@ func rules() map[string]rule {
 		"internal/sample":    {pure: true, imports: values},
 		"internal/config":    {pure: true, imports: values},
 		"internal/report":    {pure: true, imports: values},
+		"internal/loadline":  {pure: true, imports: values},
 		"internal/policy":    {pure: true, imports: and(values, "bandwidth", "sample")},
 		"internal/figure":    {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 

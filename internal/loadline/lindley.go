@@ -1,0 +1,70 @@
+package loadline
+
+// lindley is one container, apart from all others. With V = burst - tokens + backlog, whatever its neighbours do,
+//
+//	V' = max(0, V + x - quota)
+//
+// (docs/MODEL.md derives it). It is throttled in a period if V' > burst, and admits to the node's CPUs the demand less
+// what it has to hold back: x + max(0, V - burst) - max(0, V' - burst).
+type lindley struct {
+	group
+	v, held   int64   // V and max(0, V - burst)
+	throttled int64   // periods
+	total     float64 // the sum of held over periods
+}
+
+// pass takes the container through len(x) periods and adds to sum what it admits.
+func (q *lindley) pass(x, sum []int64) {
+	v, held, quota, burst, edge := q.v, q.held, q.quota, q.burst, q.burst+q.slack
+	var throttled, backlog int64
+	sum = sum[:len(x)]
+	for i, d := range x {
+		v = max(0, v+d-quota)
+		next := max(0, v-burst)
+		sum[i] += d + held - next
+		held = next
+		throttled += int64(uint64(edge-v) >> 63)
+		backlog += held
+	}
+	q.v, q.held = v, held
+	q.throttled += throttled
+	q.total += float64(backlog)
+}
+
+// account begins the counting anew, after the warm-up.
+func (q *lindley) account() { q.throttled, q.total = 0, 0 }
+
+// machine is the node: what was admitted and not done in a period waits for the next. E' = max(0, E + sum - capacity).
+type machine struct {
+	e, age int64
+	tally
+}
+
+// tally is what a run counts. Its sums are integers: their order does not matter.
+type tally struct {
+	periods    int64
+	missed     int64   // periods that ended with admitted work undone: WCET > 1
+	coincided  int64   // periods that admitted more than the capacity
+	ages       int64   // the sum of the ages of the runs of missed periods: E(WCET) - 1 is its mean
+	missedOnly int64   // missed without coinciding: the work is left over from earlier periods
+	waiting    float64 // the sum of the work undone
+}
+
+const slackOfNode = int64(1 << capacityBits / 1000000)
+
+func (m *machine) pass(sum []int64) {
+	var waiting int64
+	for _, a := range sum {
+		m.e = max(0, m.e+a-whole)
+		waiting += m.e
+		missed := int64(uint64(slackOfNode-m.e) >> 63)
+		coincided := int64(uint64(slackOfNode+whole-a) >> 63)
+		m.age = (m.age + 1) * missed
+		m.missed += missed
+		m.coincided += coincided
+		m.missedOnly += missed &^ coincided
+		m.ages += m.age
+	}
+	m.waiting += float64(waiting)
+	m.periods += int64(len(sum))
+}

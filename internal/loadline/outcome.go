@@ -1,0 +1,73 @@
+package loadline
+
+import "math"
+
+// queueing is what the law of one container can say for every burst.
+type queueing interface {
+	Throttled(burst float64) float64
+	Delay(burst float64) float64
+}
+
+// outcomes are the containers' figures: from the exact law or the recording where there is one for this kind of replay,
+// from the counts elsewhere.
+func (p *plan) outcomes(list []outcome) []Outcome {
+	known := map[Container]queueing{}
+	all := make([]Outcome, len(p.node.Containers))
+	for j, c := range p.node.Containers {
+		o := &all[j]
+		o.Interference = math.NaN()
+		if p.options.full() {
+			o.Interference = p.mean(list, func(s outcome) float64 { return s.containers[j].waiting }) / c.Demand.Mean()
+		}
+		if !c.limited() {
+			continue
+		}
+		key := Container{Quota: c.Quota, Demand: c.Demand}
+		if known[key] == nil {
+			known[key] = p.queueing(c)
+		}
+		if q := known[key]; q != nil {
+			o.ThrottledWithout, o.DelayWithout = q.Throttled(0), q.Delay(0)
+			o.ThrottledWith, o.DelayWith = q.Throttled(c.Burst), q.Delay(c.Burst)
+		}
+		if _, recorded := c.Demand.(*Recording); known[key] == nil || recorded && p.options.Replay == Blocks {
+			o.ThrottledWith = p.share(list, j)
+			o.DelayWith = p.mean(list, func(s outcome) float64 { return s.containers[j].held }) / c.Demand.Mean()
+		}
+	}
+	return all
+}
+
+// queueing is the law of a container, or nil if its mean is too near to its quota.
+func (p *plan) queueing(c Container) queueing {
+	if r, ok := c.Demand.(*Recording); ok && p.options.Replay != IID && p.options.Rho == 0 {
+		if h, err := NewHistory(r, c.Quota); err == nil {
+			return h
+		}
+		return nil
+	}
+	if q, err := NewQueue(c.Demand, c.Quota); err == nil {
+		return q
+	}
+	return nil
+}
+
+// share is the fraction of periods in which a container was throttled.
+func (p *plan) share(list []outcome, j int) float64 {
+	throttled, periods := int64(0), int64(0)
+	for _, o := range list {
+		throttled += o.containers[j].throttled
+		periods += o.periods
+	}
+	return float64(throttled) / float64(periods)
+}
+
+// mean is the mean over periods of a sum of work, in the capacity's unit.
+func (p *plan) mean(list []outcome, of func(outcome) float64) float64 {
+	sum, periods := 0.0, 0.0
+	for _, o := range list {
+		sum += of(o)
+		periods += float64(o.periods)
+	}
+	return p.scale.float(sum / periods)
+}

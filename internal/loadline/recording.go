@@ -1,0 +1,146 @@
+package loadline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Recording is a container's demand in one period after the other. It is a Law by its samples, and a history by their
+// order. It does not change.
+type Recording struct {
+	samples  []float64
+	sorted   []float64
+	above    []float64 // above[i] is the sum of sorted[i:]
+	most     float64
+	mean     float64
+	variance float64
+}
+
+// mostSamples bounds a recording: at ten samples a second, 2^31 are seven years.
+const mostSamples = 1 << 31
+
+// NewRecording keeps a copy of the samples, one a period.
+func NewRecording(samples []float64) (*Recording, error) {
+	if len(samples) < 2 {
+		return nil, refuse("record more periods; 1000 are a beginning", "%d samples", len(samples))
+	}
+	if len(samples) > mostSamples {
+		return nil, refuse("record for less time", "%d samples", len(samples))
+	}
+	for i, x := range samples {
+		if !(x >= 0) || math.IsInf(x, 1) {
+			return nil, refuse("a sample is CPU time: 0 or more, and finite", "sample %d is %v", i, x)
+		}
+	}
+	r := newRecording(slices.Clone(samples))
+	if r.mean == 0 {
+		return nil, refuse("record while the container works", "all %d samples are 0", len(samples))
+	}
+	if math.IsInf(r.mean, 1) || math.IsInf(r.variance, 1) {
+		return nil, refuse("are they in the capacity's unit?", "samples up to %.6g", r.Max())
+	}
+	return r, nil
+}
+
+func newRecording(samples []float64) *Recording {
+	r := bare(samples)
+	r.sorted, r.above = slices.Clone(samples), make([]float64, len(samples)+1)
+	slices.Sort(r.sorted)
+	for i := len(samples) - 1; i >= 0; i-- {
+		r.above[i] = r.above[i+1] + r.sorted[i]
+	}
+	return r
+}
+
+// bare is a recording without its order statistics: the exact law needs none.
+func bare(samples []float64) *Recording {
+	r := &Recording{samples: samples, most: slices.Max(samples)}
+	n := float64(len(samples))
+	for _, x := range samples {
+		r.mean += x / n
+	}
+	for _, x := range samples {
+		r.variance += (x - r.mean) * (x - r.mean) / n
+	}
+	return r
+}
+
+// Len is the number of periods.
+func (r *Recording) Len() int { return len(r.samples) }
+
+// Samples is a copy of the samples.
+func (r *Recording) Samples() []float64 { return slices.Clone(r.samples) }
+
+// Max is the highest demand.
+func (r *Recording) Max() float64 { return r.most }
+
+func (r *Recording) Mean() float64     { return r.mean }
+func (r *Recording) Variance() float64 { return r.variance }
+func (r *Recording) step() float64     { return 0 }
+
+func (r *Recording) String() string {
+	return fmt.Sprintf("a recording of %d periods of mean %.6g", len(r.samples), r.mean)
+}
+
+// Scale is the recording with every demand multiplied.
+func (r *Recording) Scale(by float64) (*Recording, error) {
+	scaled := make([]float64, len(r.samples))
+	for i, x := range r.samples {
+		scaled[i] = x * by
+	}
+	return NewRecording(scaled)
+}
+
+func (r *Recording) excess(x float64) float64 {
+	i := sort.SearchFloat64s(r.sorted, x)
+	count := len(r.sorted) - i
+	return max(0, r.above[i]-float64(count)*x) / float64(len(r.sorted))
+}
+
+func (r *Recording) quantile(s float64) float64 {
+	n := len(r.sorted)
+	return r.sorted[min(n-1, max(0, int(float64(n)*(1-s))))]
+}
+
+// Correlation is the autocorrelation of the demand at a lag of some periods.
+func (r *Recording) Correlation(lag int) float64 {
+	n := len(r.samples)
+	if lag < 0 || lag >= n || r.variance == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := lag; i < n; i++ {
+		sum += float64((r.samples[i] - r.mean) * (r.samples[i-lag] - r.mean))
+	}
+	return sum / float64(n) / r.variance
+}
+
+// block is how many periods in a row have to be kept together by a bootstrap: until the autocorrelation is lost in the
+// noise of 2/sqrt(n), but at least the cube root of the length (Kuensch 1989; Lahiri, Resampling Methods for Dependent
+// Data, 2003), and at most a tenth of the recording.
+func (r *Recording) block() int {
+	n := len(r.samples)
+	noise := 2 / math.Sqrt(float64(n))
+	lag := 1
+	for ; lag < n/10 && r.Correlation(lag) > noise; lag++ {
+	}
+	return max(1, min(n, max(int(math.Cbrt(float64(n))), min(3*lag, n/10))))
+}
+
+// resample is a circular block bootstrap of the recording (Politis and Romano 1992).
+func (r *Recording) resample(block int, rnd *random) []float64 {
+	n := len(r.samples)
+	drawn := make([]float64, 0, n)
+	for len(drawn) < n {
+		at := rnd.below(n)
+		for k := 0; k < block && len(drawn) < n; k++ {
+			drawn = append(drawn, r.samples[at])
+			if at++; at == n {
+				at = 0
+			}
+		}
+	}
+	return drawn
+}

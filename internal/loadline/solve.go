@@ -1,0 +1,192 @@
+package loadline
+
+import "math"
+
+// LargestBurst is the largest burst, in quotas and the same for all containers, with which P(WCET = 1) is at least the
+// target under the strict rule; +Inf if any burst will do, 0 if none does. It bisects the exact J, and confirms the
+// answer by Monte Carlo, which also sees the work left over from earlier periods.
+func LargestBurst(n Node, target float64, o Options) (float64, error) {
+	if !(target > 0 && target < 1) {
+		return 0, refuse("a probability such as 0.999", "target %v", target)
+	}
+	if err := n.Check(); err != nil {
+		return 0, err
+	}
+	if err := n.stable(); err != nil {
+		return 0, err
+	}
+	o.Rule, o.Interference, o.Resamples = Strict, false, -1
+	keeps := func(b float64) (bool, error) {
+		j, err := Coincidence(n.bursting(b), o.lawful())
+		return j <= 1-target, err
+	}
+	b, err := bisect(keeps)
+	if err != nil {
+		return 0, err
+	}
+	for range 40 {
+		if b == 0 {
+			return 0, nil
+		}
+		r, err := Simulate(n.bursting(b), o)
+		if err != nil || r.Miss.Value <= 1-target {
+			return b, err
+		}
+		if b = min(b*0.97, mostBurst); b < leastBurst {
+			b = 0
+		}
+	}
+	return 0, nil
+}
+
+// lawful is the kind of replay whose J is next to the simulation's.
+func (o Options) lawful() Replay {
+	if o.Replay == IID || o.Rho > 0 {
+		return IID
+	}
+	return Offsets
+}
+
+const (
+	mostBurst  = 64.0 // quotas; beyond, it is all or nothing
+	leastBurst = 1.0 / 128
+)
+
+// bisect finds the largest burst that keeps a condition which more burst only hurts.
+func bisect(keeps func(b float64) (bool, error)) (float64, error) {
+	low, high := 0.0, 1.0
+	for _, b := range []float64{math.Inf(1), 0} {
+		ok, err := keeps(b)
+		if err != nil || ok == (b > 0) {
+			return b, err
+		}
+	}
+	for ; high < mostBurst; high *= 2 {
+		ok, err := keeps(high)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			break
+		}
+		low = high
+	}
+	for high-low > leastBurst {
+		mid := (low + high) / 2
+		ok, err := keeps(mid)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+// bursting is the node with bursts of so many quotas.
+func (n Node) bursting(b float64) Node {
+	list := make([]Container, len(n.Containers))
+	for i, c := range n.Containers {
+		list[i] = c
+		if list[i].Burst = b * c.Quota; b == 0 {
+			list[i].Burst = 0
+		}
+	}
+	return Node{n.Capacity, list}
+}
+
+// MostPods is how many containers like this one fit on a capacity while J stays within 1 - target. More than the quotas
+// have room for are possible: what is not used is not needed. Then the model's word is weaker (docs/MODEL.md).
+func MostPods(c Container, capacity, target float64, replay Replay) (int, error) {
+	if !(target > 0 && target < 1) {
+		return 0, refuse("a probability such as 0.999", "target %v", target)
+	}
+	if err := (Node{capacity, []Container{c}}).Check(); err != nil {
+		return 0, err
+	}
+	most := int(min(capacity/c.use()*(1+tie), maxContainers))
+	fits := func(m int) (bool, error) {
+		list := make([]Container, m)
+		for i := range list {
+			list[i] = c
+		}
+		j, err := Coincidence(Node{capacity, list}, replay)
+		return j <= 1-target && float64(m)*c.use() < capacity, err
+	}
+	low, high := 0, most+1
+	for high-low > 1 {
+		mid := (low + high) / 2
+		ok, err := fits(mid)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+// LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst of
+// so many quotas.
+func LimitFor(r *Recording, throttled, burst float64) (float64, error) {
+	if !(throttled > 0 && throttled < 1) || !(burst >= 0) {
+		return 0, refuse("a fraction such as 0.01, a burst of 0 or more", "limit for %v throttled periods with burst %v", throttled, burst)
+	}
+	low, high := r.mean, max(r.Max(), r.mean*(1+tie))
+	for range 60 {
+		mid := (low + high) / 2
+		h, err := NewHistory(r, mid)
+		if err == nil && h.Throttled(burst*mid) <= throttled {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high, nil
+}
+
+// TurningRho is the correlation at which a node that keeps the target with independent demands keeps it no more: 0 if it
+// does not keep it at all, 1 if it keeps it at every correlation below 0.99. The random numbers are the same at each.
+func TurningRho(n Node, target float64, o Options) (float64, error) {
+	if !(target > 0 && target < 1) {
+		return 0, refuse("a probability such as 0.999", "target %v", target)
+	}
+	o.Rule, o.Interference, o.Resamples = Strict, false, -1
+	low, high := 0.0, 1.0
+	for _, rho := range []float64{0, 0.99, 0.5, 0.25} {
+		o.Rho = rho
+		r, err := Simulate(n, o)
+		if err != nil {
+			return 0, err
+		}
+		switch keeps := r.Miss.Value <= 1-target; {
+		case rho == 0 && !keeps:
+			return 0, nil
+		case rho == 0.99 && keeps:
+			return 1, nil
+		case keeps:
+			low = max(low, rho)
+		default:
+			high = min(high, rho)
+		}
+	}
+	for high-low > 0.005 {
+		o.Rho = (low + high) / 2
+		r, err := Simulate(n, o)
+		if err != nil {
+			return 0, err
+		}
+		if r.Miss.Value <= 1-target {
+			low = o.Rho
+		} else {
+			high = o.Rho
+		}
+	}
+	return low, nil
+}
