@@ -45,13 +45,14 @@ func (b *account) turn(took time.Duration) {
 	b.self.Turns++
 }
 
-func (b *account) p99() time.Duration {
-	if len(b.turns) == 0 {
+// quantile is the value that a part q of the list does not exceed, 0 for none.
+func quantile(list []time.Duration, q float64) time.Duration {
+	if len(list) == 0 {
 		return 0
 	}
-	sorted := slices.Clone(b.turns)
+	sorted := slices.Clone(list)
 	slices.Sort(sorted)
-	return sorted[len(sorted)*99/100]
+	return sorted[int(float64(len(sorted)-1)*q)]
 }
 
 // book counts results.
@@ -86,12 +87,11 @@ func (b *account) listProblems() []string {
 	return list
 }
 
-// settle books a turn: results, notes and views.
-func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) {
-	b := &a.account
-	b.book(results)
+// book books what was decided and done.
+func (a *Agent) book(now time.Time, out policy.Output, results []plan.Result) {
+	a.account.book(results)
 	for kind, n := range out.Kinds {
-		b.writes.Decisions[string(kind)] += n
+		a.account.writes.Decisions[string(kind)] += n
 	}
 	for _, v := range out.Views {
 		a.view(now, v)
@@ -99,7 +99,12 @@ func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) 
 	for _, r := range results {
 		a.result(now, r)
 	}
-	n := out.Node
+}
+
+// settle books a whole turn.
+func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) {
+	a.book(now, out, results)
+	b, n := &a.account, out.Node
 	b.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
 		Threshold: n.Threshold(), Granted: out.Granted}
 	b.lastTurn = now
@@ -123,6 +128,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	s.Burst.Clamped = v.BurstOurs && g.disk.Burst < v.RequestedBurst
 	change(&s.Quota, v.QuotaOurs, now)
 	change(&s.Burst, v.BurstOurs, now)
+	a.tooLow(g, v.LimitTooLow)
 	s.BudgetLeft = nil
 	if left := v.BudgetLeft; left != cpu.Unlimited {
 		s.BudgetLeft = &left
@@ -130,6 +136,20 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if v.Window.Elapsed() > 0 && g.looked {
 		addTotals(&s.Totals, v, g.status.Quota.Changed)
 	}
+}
+
+// tooLow says of a limit, once, that it does not do.
+func (a *Agent) tooLow(g *group, now bool) {
+	key := g.Path + " limit"
+	switch {
+	case now && !g.status.TooLow:
+		a.account.problems[key] = fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last "+
+			"minute; hint: raise the limit", g.Path)
+		a.Log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.status.Limit, "period", g.status.Period)
+	case !now:
+		delete(a.account.problems, key)
+	}
+	g.status.TooLow = now
 }
 
 func change(k *report.Knob, ours bool, now time.Time) {
@@ -237,9 +257,11 @@ func (a *Agent) result(now time.Time, r plan.Result) {
 	if g == nil {
 		return
 	}
-	a.stands(g, r)
 	k := knobOf(g, c.Knob)
-	if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
+	if !c.Refill {
+		a.stands(g, r)
+	}
+	if !c.Refill && (r.Outcome == plan.Applied || r.Outcome == plan.Clamped) {
 		a.applied(g, k, r, now)
 	}
 	key := c.Cgroup.Path + " " + string(c.Knob)

@@ -32,6 +32,18 @@ type Discoverer interface {
 	Counts() (rescans, lost int64)
 }
 
+// Ear hears of throttles from the kernel, in the moment in which they begin.
+type Ear interface {
+	// Watch names, by inode, all groups that are to be heard of.
+	Watch(groups []uint64) error
+	// Read waits for throttles, and returns those there are. An error says that none will be heard any more; it is
+	// io.EOF after Close.
+	Read() ([]policy.Throttle, error)
+	// Lost counts the throttles that were not told of, since the start.
+	Lost() int64
+	Close() error
+}
+
 // Host measures the machine.
 type Host interface {
 	Online() (int, error)
@@ -63,6 +75,8 @@ type Options struct {
 	Tree     *cgroup.Tree
 	Discover Discoverer
 	Host     Host
+	Ear      Ear    // nil: throttles are found by polling
+	Deaf     string // why there is no Ear
 	Writer   Writer
 	Switch   Switch
 	Pauses   *Pauses
@@ -90,6 +104,8 @@ type Agent struct {
 	present    int            // groups that are there in this turn
 	snapshot   []workload.Pod // of the turn before
 	dozing     []*group       // the pods of the snapshot, where they doze
+	ear        ear
+	next       time.Time // when the next turn is due
 	account    account
 	config     error
 	failed     error // of the last discovery
@@ -102,6 +118,7 @@ func New(o Options) *Agent {
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
 		ceilings: map[string]float64{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
+		ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
 
@@ -109,8 +126,12 @@ func New(o Options) *Agent {
 // looks sweep over the period and find out when it begins (sample.Phase).
 const lookEvery = 90 * time.Millisecond
 
-// restEvery is how often a group is looked at that nothing is to be decided for.
-const restEvery = time.Second
+// restEvery is how often a group is looked at that nothing is to be decided for, and quietEvery how often where the
+// kernel tells of throttles: then looking only keeps the books.
+const (
+	restEvery  = time.Second
+	quietEvery = 10 * time.Second
+)
 
 // gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and
 // whoever writes limits without end is to cost a bounded number of turns.
@@ -118,6 +139,7 @@ const gather = 5 * time.Millisecond
 
 // Run takes turns until the context ends, and then puts everything back.
 func (a *Agent) Run(ctx context.Context) error {
+	stopListening := a.listen()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -131,6 +153,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-a.poke:
 		}
 	}
+	stopListening()
 	return a.stop()
 }
 
@@ -171,17 +194,20 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 			g.stale(now)
 		}
 	}
+	a.missed()
 	a.Writer.SetHold(a.Switch.Held())
 	return pods
 }
 
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
-	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
+		Heard: a.ear.hears, Throttles: a.ear.take()}
 	a.turn++
 	a.present = 0
 	if len(pods) != len(a.snapshot) || len(pods) > 0 && &pods[0] != &a.snapshot[0] {
 		a.snapshot, a.dozing = pods, make([]*group, len(pods))
+		a.watch(pods)
 	}
 	for i := range pods {
 		if a.rests(now, i, len(pods[i].Containers)) {
@@ -255,7 +281,7 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 			continue // due with its pod
 		}
 		if g.looked {
-			g.due = a.inStep(now, g.interval())
+			g.due = a.inStep(now, a.interval(g))
 		}
 		if at, ok := out.Looks[id]; ok && at.Before(g.due) {
 			g.due = at
@@ -264,6 +290,7 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 			next = g.due
 		}
 	}
+	a.next = next
 	return next
 }
 

@@ -34,7 +34,7 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 		if a.moved(pod) {
 			return false
 		}
-		pod.due, pod.quiet = a.inStep(now, pod.interval()), now
+		pod.due, pod.quiet = a.inStep(now, a.interval(pod)), now
 	}
 	pod.seen, pod.rested, pod.looked = a.turn, a.turn, false
 	a.present += 1 + containers

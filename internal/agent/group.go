@@ -20,8 +20,12 @@ const (
 	levelContainer = "container"
 )
 
-// bandwidthEvery is how often limit files are read although nothing tells that they were written.
-const bandwidthEvery = 2 * time.Second
+// bandwidthEvery is how often limit files are read although nothing tells that they were written, and rarelyEvery how
+// often those of a group that is at rest while the kernel tells of throttles, and with each of the limit.
+const (
+	bandwidthEvery = 2 * time.Second
+	rarelyEvery    = 30 * time.Second
+)
 
 // group is what the agent keeps of one group that it looks after.
 type group struct {
@@ -57,9 +61,29 @@ func (g *group) stale(now time.Time) {
 }
 
 // interval is how long the group may go without a look.
-func (g *group) interval() time.Duration {
-	if g.disk.Limited() && (g.Strategy.Policy.Quota() || g.status.Quota.Changed) {
+func (a *Agent) interval(g *group) time.Duration {
+	near := g.Strategy.Policy.Quota()
+	if a.ear.hears {
+		near = g.watched
+	}
+	if g.disk.Limited() && (near || g.status.Quota.Changed) {
 		return lookEvery
+	}
+	return a.rest()
+}
+
+// reread is how long what was read of a group's limit files holds.
+func (a *Agent) reread(g *group) time.Duration {
+	if a.ear.hears && !g.watched && !g.status.Quota.Changed {
+		return rarelyEvery
+	}
+	return bandwidthEvery
+}
+
+// rest is how long a group may go without a look that nothing is to be decided for.
+func (a *Agent) rest() time.Duration {
+	if a.ear.hears {
+		return quietEvery
 	}
 	return restEvery
 }
@@ -84,7 +108,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	case err != nil:
 		// What was read last stands: a group that was forgotten with our quota in its file would be known again with
 		// that for its limit.
-		g.looked, g.due = false, now.Add(restEvery)
+		g.looked, g.due = false, now.Add(restEvery) // soon: it may be a passing trouble
 		a.account.problem(g, err)
 	case g.looked:
 		delete(a.account.problems, g.Path)
@@ -101,7 +125,7 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // read brings what is known of a group up to date, as far as it is due.
 func (a *Agent) read(now time.Time, g *group) error {
 	g.looked = false
-	if now.Sub(g.diskAt) >= bandwidthEvery {
+	if now.Sub(g.diskAt) >= a.reread(g) {
 		disk, err := a.Tree.Bandwidth(g.Path)
 		if err != nil {
 			return err

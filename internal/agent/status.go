@@ -22,7 +22,7 @@ func (a *Agent) Status() report.Status {
 func (a *Agent) status(now time.Time) report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now, Mode: a.mode(),
 		Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil, Node: a.account.node,
-		Writes: a.copyWrites(), Self: a.self(), LastTurn: a.account.lastTurn, Problems: a.account.listProblems()}
+		Writes: a.copyWrites(), Events: a.events(), Self: a.self(), LastTurn: a.account.lastTurn, Problems: a.account.listProblems()}
 	if a.config != nil {
 		s.ConfigMsg = a.config.Error()
 	}
@@ -54,10 +54,16 @@ func (a *Agent) copyWrites() report.Writes {
 	return w
 }
 
+func (a *Agent) events() report.Events {
+	e := &a.ear
+	return report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.delays.count,
+		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
+}
+
 func (a *Agent) self() report.Self {
 	self := a.account.self
 	self.CPU, self.RSS = a.Host.Self()
-	self.TurnP99 = a.account.p99()
+	self.TurnP99 = quantile(a.account.turns, 0.99)
 	self.Rescans, self.EventsLost = a.Discover.Counts()
 	return self
 }

@@ -133,6 +133,9 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if r, stop := w.compare(c, force); stop {
 		return r
 	}
+	if c.Refill {
+		return w.refill(c)
+	}
 	if c.Restore {
 		_ = w.claimCompanion(c) // a full disk must not keep us from restoring
 		return w.write(c, false)
@@ -170,7 +173,7 @@ func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 		return w.ended(c, plan.Trampled, held, fmt.Errorf("expected %s, another program has set %s", c.From, held)), true
 	case held == c.To && c.Restore:
 		return w.ended(c, plan.Skipped, held, nil), true
-	case held == c.To:
+	case held == c.To && !c.Refill:
 		return w.result(c, plan.Skipped, held, nil), true
 	case c.Restore && !claimed:
 		return w.result(c, plan.Skipped, held, errors.New("nothing of ours stands here")), true
@@ -182,6 +185,27 @@ func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 
 func leftAlone(held plan.Value) error {
 	return fmt.Errorf("another program changed it to %s; left alone", held)
+}
+
+// refill writes what stands in the file already, for the runtime that the write grants. Nothing of ours stands there
+// after it that did not before, so the journal need not know.
+func (w *Writer) refill(c plan.Change) plan.Result {
+	if c.To != c.From {
+		return w.result(c, plan.Refused, c.From, fmt.Errorf("a refill from %s to %s is none", c.From, c.To))
+	}
+	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
+	held, lookErr := w.look(c.Cgroup, c.Knob)
+	switch {
+	case isGone(lookErr):
+		return w.ended(c, plan.Gone, "", lookErr)
+	case err != nil:
+		return w.result(c, plan.Refused, held, w.explain(c, err))
+	case lookErr != nil:
+		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
+	case held != c.To:
+		return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
+	}
+	return w.result(c, plan.Applied, held, nil)
 }
 
 // normal spells the values of a change canonically and gives it a range if it has none.

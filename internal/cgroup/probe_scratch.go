@@ -130,8 +130,8 @@ const (
 	pollEvery    = 2 * time.Millisecond
 )
 
-// refill writes a quota that is used up once more, unchanged. A kernel that refills lets the group run on, and then
-// counts the throttle as ended.
+// refill writes the burst of a group that has used its quota up once more, unchanged, or the quota where there is no
+// burst. A kernel that refills lets the group run on, and then counts the throttle as ended.
 func (p *prober) refill() (State, string) {
 	if p.scratch == "" {
 		return p.needScratch()
@@ -155,20 +155,24 @@ func (p *prober) refill() (State, string) {
 	if err != nil {
 		return Unknown, err.Error()
 	}
-	if err := p.tree.SetQuota(p.scratch, probeQuota); err != nil {
+	rewritten, rewrite := "burst", p.tree.SetBurst
+	if p.found.Get(FeatureBurst).State == No {
+		rewritten, rewrite = "quota", func(group string, _ time.Duration) error { return p.tree.SetQuota(group, probeQuota) }
+	}
+	if err := rewrite(p.scratch, 0); err != nil {
 		return Unknown, err.Error()
 	}
 	for waited := time.Duration(0); waited < refillWait; waited += pollEvery {
 		time.Sleep(pollEvery)
 		if c, err := p.tree.Counters(p.scratch); err == nil && c.ThrottledTime > 0 {
-			return Yes, "writing an unchanged quota refills the runtime and ends a throttle"
+			return Yes, "writing an unchanged " + rewritten + " refills the runtime and ends a throttle"
 		}
 	}
 	now, err := spinner.Runtime()
 	if err != nil || now-used > pollEvery {
 		return Unknown, fmt.Sprintf("%v used before the rewrite, %v after it (error %v)", used, now, err)
 	}
-	return No, "writing an unchanged quota does nothing"
+	return No, "writing an unchanged " + rewritten + " does nothing"
 }
 
 // quotaPerSecond limits the scratch group to probeQuota in a period so long that none ends during the probe.

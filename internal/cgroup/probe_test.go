@@ -209,16 +209,16 @@ func (stalledSpinner) Go()                             {}
 func (stalledSpinner) Runtime() (time.Duration, error) { return probeQuota, nil }
 func (s stalledSpinner) Stop()                         { *s.stopped = true }
 
-// countingFS ends the throttle at the second write of the quota.
+// countingFS ends the throttle at so many writes of a file.
 type countingFS struct {
 	*probeFS
-	refills bool
-	writes  int
+	file  string
+	after int
 }
 
 func (c *countingFS) WriteFile(name string, data []byte) error {
-	if c.memFS[path.Join(path.Dir(name), "cpu.cfs_period_us")] == "1000000\n" && path.Base(name) == "cpu.cfs_quota_us" {
-		if c.writes++; c.writes == 2 && c.refills {
+	if c.memFS[path.Join(path.Dir(name), "cpu.cfs_period_us")] == "1000000\n" && path.Base(name) == c.file {
+		if c.after--; c.after == 0 {
 			c.memFS[path.Join(path.Dir(name), "cpu.stat")] = "throttled_time 5\n"
 		}
 	}
@@ -226,13 +226,26 @@ func (c *countingFS) WriteFile(name string, data []byte) error {
 }
 
 func TestProbeRefill(t *testing.T) {
-	for _, refills := range []bool{true, false} {
+	for _, c := range []struct {
+		burst bool
+		fs    countingFS
+		want  State
+	}{
+		{true, countingFS{file: "cpu.cfs_burst_us", after: 1}, Yes},
+		{true, countingFS{file: "cpu.cfs_quota_us", after: 2}, No}, // the burst is what is rewritten
+		{false, countingFS{file: "cpu.cfs_quota_us", after: 2}, Yes},
+		{false, countingFS{file: "cpu.cfs_quota_us", after: 3}, No},
+	} {
 		stopped := false
 		host := testHost()
 		host.Spin = func() (Spinner, error) { return stalledSpinner{&stopped}, nil }
-		got := Probe(&countingFS{probeFS: v1Probe(), refills: refills}, host).Get(FeatureRefill)
-		if (got.State == Yes) != refills || got.State == Unknown || !stopped {
-			t.Errorf("kernel refills %v: %+v, stopped %v", refills, got, stopped)
+		c.fs.probeFS = v1Probe()
+		if !c.burst {
+			delete(c.fs.template, "cpu.cfs_burst_us")
+		}
+		got := Probe(&c.fs, host).Get(FeatureRefill)
+		if got.State != c.want || !stopped {
+			t.Errorf("burst %v, %s ends it: %+v, stopped %v", c.burst, c.fs.file, got, stopped)
 		}
 	}
 }

@@ -72,10 +72,16 @@ type Change struct {
 	Why    string      `json:"why"`
 	// Restore marks a change back to the baseline: after it, nothing of ours stands in the file.
 	Restore bool `json:"restore,omitempty"`
+	// Refill marks the rewrite of an unchanged burst, which is made for what it does besides: it refills the group's
+	// runtime and ends a throttle.
+	Refill bool `json:"refill,omitempty"`
 }
 
 // raises says whether the change gives more.
 func (c Change) raises() bool {
+	if c.Refill {
+		return true
+	}
 	from, err1 := c.From.Time()
 	to, err2 := c.To.Time()
 	return err1 == nil && err2 == nil && to > from

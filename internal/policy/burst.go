@@ -12,6 +12,7 @@ type Rules struct {
 	Burst           bool // there is a burst buffer (5.14+)
 	BurstAboveQuota bool // burst may exceed the quota (Alibaba Cloud Linux); mainline refuses with EINVAL
 	Nested          bool // a child's quota may not exceed its parent's (v1)
+	Refill          bool // a rewrite of an unchanged burst refills the runtime
 }
 
 // burstFor sizes the burst buffer of a group with a limit, while its quota is to be quota.

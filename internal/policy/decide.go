@@ -45,14 +45,19 @@ const (
 
 // Decide takes a turn.
 func (s *State) Decide(in Input) Output {
-	out := &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}}
+	out := newOutput()
 	pods := s.observe(in, out)
-	in.Node = in.Node.sharePool(pods)
+	s.rest = restOf(pods)
+	in.Node = s.rest.off(in.Node)
 	out.Node = in.Node
-	raisable := wish(in.Now, pods)
+	raisable := wish(in, pods)
 	s.guard(in, raisable, out)
 	settle(in, pods, out)
 	return *out
+}
+
+func newOutput() *Output {
+	return &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}}
 }
 
 // observe books the readings and finds out whose values stand in the files.
@@ -96,7 +101,11 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
-	u.book()
+	u.book(in.Heard)
+	if t, ok := find(in.Throttles, g.Inode); ok {
+		u.hear(t)
+		u.m.history.Rush(t.At, t.Bandwidth, t.Expires)
+	}
 	return u
 }
 
@@ -120,7 +129,7 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 }
 
 // book adds what happened since the last look to what is remembered.
-func (u *unit) book() {
+func (u *unit) book(heard bool) {
 	if !u.Looked {
 		return
 	}
@@ -128,6 +137,9 @@ func (u *unit) book() {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
 	}
 	u.bookUntil(u.Reading)
+	if u.stood && !heard {
+		u.m.strikes.hit(u.Reading.At, u.period())
+	}
 }
 
 func (u *unit) bookUntil(r sample.Reading) {
@@ -143,10 +155,22 @@ func (u *unit) bookUntil(r sample.Reading) {
 	}
 	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period() || throttledThroughout(u.window)
 	u.m.observeSaved(u.window, u.Disk)
+	u.save()
 	u.m.budget.advance(u.window, u.limit, u.Strategy)
 	if u.stood {
 		u.m.throttledAt, u.m.everStood = r.At, true
 	}
+}
+
+// save keeps account of the time left unused, up to the burst that was asked for.
+func (u *unit) save() {
+	if !u.limit.Limited() {
+		u.m.savings = 0
+		return
+	}
+	earned := time.Duration(u.limit.CPUs() * float64(u.window.Elapsed()))
+	most := cpu.Percent(u.limit.Quota, u.Strategy.CPUBurstPercent)
+	u.m.savings = min(most, max(0, u.m.savings+earned-u.window.Used))
 }
 
 // throttledThroughout says whether every period that ended in the window ended throttled.
@@ -160,11 +184,11 @@ func (u *unit) active() bool {
 }
 
 // wish says what each raisable unit needs, and lists those units.
-func wish(now time.Time, pods []podUnits) []*unit {
+func wish(in Input, pods []podUnits) []*unit {
 	var all []*unit
 	for _, p := range pods {
 		for _, u := range p.raisable() {
-			u.wish(now)
+			u.wish(in)
 			all = append(all, u)
 		}
 	}
@@ -172,8 +196,8 @@ func wish(now time.Time, pods []podUnits) []*unit {
 }
 
 // wish decides the quota that one unit needs, were it alone on the node.
-func (u *unit) wish(now time.Time) {
-	switch {
+func (u *unit) wish(in Input) {
+	switch now := in.Now; {
 	case u.m.quota.foreign:
 		u.decision = decision{u.Disk.Quota, "", "quota left alone: another program wrote it"}
 	case !u.limit.Limited():
@@ -192,7 +216,7 @@ func (u *unit) wish(now time.Time) {
 	case !u.Ready || !u.m.everStood && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
 	case u.Looked:
-		u.decision = u.demand(now)
+		u.decision = u.demand(in)
 	}
 }
 
@@ -200,19 +224,25 @@ func (u *unit) wish(now time.Time) {
 //
 // A throttle proves that the limit (and its burst) did not do; after it, the raise stays for demandSpan, and then
 // until the demand of that span would have fitted. So a raise outlives the gaps between bursts, and ends soon after
-// the last one.
-func (u *unit) demand(now time.Time) decision {
-	period, limit := u.period(), u.limit.Quota
+// the last one. Where throttles are ended one by one (rescue.go), the first raise waits for a demand that lasts.
+func (u *unit) demand(in Input) decision {
+	now, period, limit := in.Now, u.period(), u.limit.Quota
 	recent := u.m.everStood && now.Sub(u.m.throttledAt) < demandSpan
 	plain := cpu.Bandwidth{Quota: limit, Period: period, Burst: u.Disk.Burst}
 	if !recent && bandwidth.Covers(u.m.history.Demands(period, demandSpan), plain) {
 		u.m.everStood = false
 		return decision{limit, KindGiveBack, "the limit covers the demand of the last 3 s"}
 	}
+	if in.rescued() && !u.raised() && !u.m.strikes.lasting(now, period) {
+		return decision{limit, "", u.m.why}
+	}
 	peak := u.m.history.Peak(period, demandSpan)
 	need := peak + peak/marginDivisor
 	if u.stood {
 		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
+	}
+	if in.rescued() {
+		need = u.toTheCap()
 	}
 	need = min(max(need, limit), u.cap())
 	if left := u.m.budget.left(); left != cpu.Unlimited {
@@ -228,6 +258,16 @@ func (u *unit) demand(now time.Time) decision {
 	}
 	return decision{need, kind, fmt.Sprintf("demand up to %v a period, limit %v, throttled %d of %d periods",
 		peak.Round(time.Millisecond), limit, u.window.Throttled, u.window.Periods)}
+}
+
+// toTheCap is the quota of a demand that lasts where throttles are ended one by one: all or nothing, for a quota
+// between half of the cap and the cap leaves no room for a refill. What a little more of it would take is not worth it.
+func (u *unit) toTheCap() time.Duration {
+	most := u.cap()
+	if u.raised() && most-u.Disk.Quota < most/8 {
+		return u.Disk.Quota
+	}
+	return most
 }
 
 // worth says whether a new quota differs enough from the old one for a write.

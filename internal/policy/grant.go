@@ -71,17 +71,27 @@ func (p period) atEdge(length time.Duration) bool { return p.edge >= 0 && p.edge
 // standing bounds what the unit's period may have seen by now.
 func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
 	p := period{handed: b.Quota + m.saved, edge: -1}
-	if now.Sub(m.lastWrite) < b.Period {
+	begun := m.begun(now, b.Period)
+	if now.Sub(m.lastWrite) < begun {
 		p.handed = max(p.handed, m.handed)
 	}
 	p.used = p.handed
-	if used, ok := m.history.UsedWithin(b.Period); ok {
+	if used, ok := m.history.UsedWithin(begun); ok {
 		p.used = min(p.used, used)
 	}
 	if width, ok := m.phase.Known(); ok {
 		p.edge = m.phase.Distance(now) + width/2
 	}
 	return p
+}
+
+// begun is how long ago the standing period began, at most.
+func (m *memory) begun(now time.Time, length time.Duration) time.Duration {
+	width, known := m.phase.Known()
+	if !known || m.phase.Distance(now) <= width/2 {
+		return length
+	}
+	return min(length, length-m.phase.Next(now).Sub(now)+width/2)
 }
 
 // charge books a write of ours.

@@ -47,26 +47,26 @@ func (n Node) State() NodeState {
 	return NodeIdle
 }
 
-// sharePool takes off the machine what is not the share pool's: the CPUs that classes LSE and LSR reserve and what they
+// restOf finds what of the machine is not the share pool's: the CPUs that classes LSE and LSR reserve and what they
 // use of them (facts/koordinator.md, 1.5). Offline work counts as use unless the kernel verifiably keeps it behind:
 // only then is its time there for the asking.
-func (n Node) sharePool(pods []podUnits) Node {
+func restOf(pods []podUnits) rest {
+	var r rest
 	for _, p := range pods {
 		for _, u := range p.containers {
 			used := u.m.history.Mean(nodeSpan)
 			switch u.Class {
 			case workload.ClassLSE, workload.ClassLSR:
-				n.Capacity -= u.Request
-				n.Used -= math.Min(used, u.Request)
+				r.reserved += u.Request
+				r.apart += math.Min(used, u.Request)
 			case workload.ClassBE:
 				if u.Behind {
-					n.Used -= used
+					r.apart += used
 				}
 			}
 		}
 	}
-	n.Used, n.Capacity = math.Max(0, n.Used), math.Max(0, n.Capacity)
-	return n
+	return r
 }
 
 // headroom is how many CPUs may be granted above limits in all so that the predicted use stays below 90 % of the

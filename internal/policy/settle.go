@@ -53,17 +53,29 @@ func (u *unit) pace(in Input, out *Output) {
 		return
 	}
 	width, known := u.m.phase.Known()
-	if known && (lowering || u.gains(p, width)) {
+	bridged := known && !lowering && in.rescued() && !u.fresh(in.Now, width)
+	switch {
+	case bridged: // refills do until a period has just begun: then most may be written
+		out.Looks[u.ID] = u.m.phase.Next(in.Now).Add(width)
+	case known && (lowering || u.gains(p, width)):
 		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
 	}
 	switch {
 	case lowering:
 		u.wait(in, known)
+	case bridged:
+		u.stay(in.Now, in.Rules)
 	case room > u.Disk.Quota && worth(u.Disk.Quota, room):
 		u.quota = room
 	default:
 		u.stay(in.Now, in.Rules)
 	}
+}
+
+// fresh says whether a period has surely begun, and not long ago.
+func (u *unit) fresh(now time.Time, width time.Duration) bool {
+	begun := u.m.begun(now, u.period())
+	return begun < u.period() && begun <= 3*width
 }
 
 // gains says whether more may be written at an edge that is known as exactly as width than now.
@@ -116,7 +128,8 @@ func (u *unit) emit(in Input, out *Output) {
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	u.m.why = u.why
-	out.Views = append(out.Views, u.view(in.Now))
+	u.m.view = u.view(in)
+	out.Views = append(out.Views, u.m.view)
 }
 
 // burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
@@ -170,7 +183,8 @@ func (u *unit) settled(now time.Time) bool {
 	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && u.m.overdue.IsZero() && u.m.wait.ready(now)
 }
 
-func (u *unit) view(now time.Time) View {
+func (u *unit) view(in Input) View {
+	now := in.Now
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
 	if u.m.quota.foreign {
@@ -180,8 +194,20 @@ func (u *unit) view(now time.Time) View {
 		v.Foreign = append(v.Foreign, plan.Burst)
 	}
 	v.Watched = u.m.everStood || u.raised()
+	if in.rescued() && !u.raised() {
+		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
+	}
+	v.LimitTooLow = u.m.strikes.chronic(now)
 	v.Settled = !v.Watched && u.settled(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
+	return v
+}
+
+// viewAgain is what is to be seen of a unit between two whole turns.
+func (u *unit) viewAgain(now time.Time) View {
+	v := u.m.view
+	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
+	v.AboveLimit, v.LimitTooLow = u.window.AboveLimit(u.limit), u.m.strikes.chronic(now)
 	return v
 }
 

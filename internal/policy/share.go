@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,7 +17,7 @@ func (s *State) guard(in Input, units []*unit, out *Output) {
 	case NodeOverload:
 		s.takeBack(in, units)
 	case NodeIdle:
-		grant(in.Node, units)
+		grant(in.Node, units, sum(s.refills))
 	default:
 		for _, u := range units {
 			u.deny(fmt.Sprintf("node is %s: no raise", state))
@@ -24,6 +25,8 @@ func (s *State) guard(in Input, units []*unit, out *Output) {
 	}
 	for _, u := range units {
 		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
+		s.rest.above += u.above()
+		s.rest.held += u.excess(u.quota)
 	}
 }
 
@@ -48,7 +51,7 @@ func (s *State) takeBack(in Input, units []*unit) {
 			raised, above = append(raised, u), append(above, u.above())
 		}
 	}
-	picked := shed(in.Node, above, s.relieved())
+	picked := shed(in.Node, above, sum(s.relief))
 	if in.Now.Sub(s.overload) >= time.Second {
 		picked = all(len(raised))
 	}
@@ -72,28 +75,24 @@ func all(n int) []int {
 }
 
 func (s *State) expire(now time.Time) {
-	kept := s.relief[:0]
-	for _, r := range s.relief {
-		if now.Before(r.until) {
-			kept = append(kept, r)
-		}
-	}
-	s.relief = kept
+	over := func(r relief) bool { return !now.Before(r.until) }
+	s.relief, s.refills = slices.DeleteFunc(s.relief, over), slices.DeleteFunc(s.refills, over)
 }
 
-func (s *State) relieved() float64 {
-	sum := 0.0
-	for _, r := range s.relief {
-		sum += r.cpus
+func sum(list []relief) float64 {
+	total := 0.0
+	for _, r := range list {
+		total += r.cpus
 	}
-	return sum
+	return total
 }
 
 // grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
 // taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
-// what it has used in the standing period.
-func grant(n Node, units []*unit) {
-	var above, held float64
+// what it has used in the standing period; refilled is what refills have handed out so.
+func grant(n Node, units []*unit, refilled float64) {
+	var above float64
+	held := refilled
 	var raising []*unit
 	var claims []claim
 	for _, u := range units {

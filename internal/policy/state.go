@@ -43,7 +43,14 @@ type Input struct {
 	// Pods need not have groups that were Settled (View), and to which nothing has happened since.
 	Pods []Pod
 	Gone []workload.ID
+	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for Rescue. Throttles are
+	// those since the last turn for which there was none.
+	Heard     bool
+	Throttles []Throttle
 }
+
+// rescued says whether throttles are ended one by one.
+func (in Input) rescued() bool { return in.Heard && in.Rules.Refill }
 
 // Kind names a decision for the metrics.
 type Kind string
@@ -57,6 +64,7 @@ const (
 	KindBudget   Kind = "budget"    // the time above the limit is used up
 	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
 	KindPod      Kind = "pod"       // a pod follows its containers
+	KindRescue   Kind = "rescue"    // a throttle is ended by a refill
 )
 
 // Note is something that happened to a group's knob and is to be said once.
@@ -84,6 +92,7 @@ type View struct {
 	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
+	LimitTooLow    bool // throttled in more than half of the periods of a minute
 }
 
 // Output is what a turn decided.
@@ -102,6 +111,22 @@ type State struct {
 	groups   map[workload.ID]*memory
 	overload time.Time // since when; zero when not
 	relief   []relief
+	refills  []relief // what refills handed out of late
+	rest     rest
+}
+
+// rest is what the last whole turn found of the node, for the turns of single groups.
+type rest struct {
+	reserved float64 // CPUs that are not the share pool's
+	apart    float64 // CPUs in use that do not count against it
+	above    float64 // CPUs that raised groups use above their limits
+	held     float64 // CPUs that are granted already
+}
+
+// off takes off the machine what is not the share pool's.
+func (r rest) off(n Node) Node {
+	n.Capacity, n.Used = max(0, n.Capacity-r.reserved), max(0, n.Used-r.apart)
+	return n
 }
 
 type relief struct {
@@ -122,10 +147,13 @@ type memory struct {
 	throttledAt time.Time
 	everStood   bool
 	overdue     time.Time // since when a lowering has waited for room
+	strikes     strikes
+	savings     time.Duration // time left unused, up to the burst that was asked for
 	saved       time.Duration
 	handed      time.Duration
 	lastWrite   time.Time
 	why         string
+	view        View // of the last whole turn
 }
 
 // NewState remembers nothing.

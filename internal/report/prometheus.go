@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 	return &Collector{
 		snapshot:   snapshot,
 		containers: containerMetrics(),
-		agent:      append(nodeMetrics(), selfMetrics()...),
+		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics()),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
@@ -76,6 +77,9 @@ func containerMetrics() []metric[Container] {
 		c("above_limit_seconds_total", "CPU time used above the limit.", func(t Totals) float64 { return t.AboveLimit.Seconds() }),
 		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
+		c("rescues_total", "Throttles that were ended by a refill.", func(t Totals) float64 { return float64(t.Rescues) }),
+		c("wall_saved_seconds_total", "Wall time that ended throttles would have lasted longer.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
+		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
 		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
 		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
 		g("quota_requested_seconds", "Quota asked for, per period.", func(c Container) float64 { return seconds(c.Quota.Requested) }),
@@ -116,6 +120,18 @@ func selfMetrics() []metric[Status] {
 		c("looks_total", "Containers read.", func(x Self) float64 { return float64(x.Looks) }),
 		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
 		c("events_lost_total", "Overflows of the inotify queue.", func(x Self) float64 { return float64(x.EventsLost) }),
+	}
+}
+
+func eventMetrics() []metric[Status] {
+	g := func(name, help string, value func(Events) float64) metric[Status] {
+		return gauge(name, help, nil, func(s Status) float64 { return value(s.Events) })
+	}
+	return []metric[Status]{
+		g("throttle_events", "1 while the kernel tells of throttles as they begin, 0 while they are polled for.", func(e Events) float64 { return bit(e.Heard) }),
+		g("rescue_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of late.", func(e Events) float64 { return e.DelayP50.Seconds() }),
+		g("rescue_delay_p99_seconds", "99th percentile of the same.", func(e Events) float64 { return e.DelayP99.Seconds() }),
+		counter("throttle_events_lost_total", "Throttles that the kernel could not tell of.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
 	}
 }
 

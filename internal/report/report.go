@@ -60,14 +60,16 @@ func (r Report) Text(w io.Writer) error {
 		return p.writeTo(w)
 	}
 	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
-		"ABOVE LIMIT", "RAISES", "RAISED"}}
+		"ABOVE LIMIT", "RAISES", "RAISED", "RESCUES", "SAVED"}}
 	for _, c := range r.Containers {
 		rows = append(rows, []string{printable(c.Name), c.Level, span(r.Now.Sub(c.Since)),
 			strconv.FormatFloat(c.CPUs, 'f', 2, 64), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
-			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised)})
+			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
+			count(c.Rescues), span(c.WallSaved)})
 	}
 	p.table(rows)
-	p.printf("\nLOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n")
+	p.printf("\nLOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
+		"RESCUES: throttles ended by a refill. SAVED: wall time that they would have lasted longer.\n")
 	return p.writeTo(w)
 }
 

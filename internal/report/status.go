@@ -27,6 +27,7 @@ type Status struct {
 	Node       Node        `json:"node"`
 	Containers []Container `json:"containers"`
 	Writes     Writes      `json:"writes"`
+	Events     Events      `json:"events"`
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
 	Problems   []string    `json:"problems,omitempty"` // for people: what is wrong now, with a hint
@@ -73,6 +74,7 @@ type Container struct {
 	Request    float64           `json:"request_cpus,omitempty"`
 	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"` // nil: no bound
 	Why        string            `json:"why"`                      // the last decision and its reason
+	TooLow     bool              `json:"limit_too_low,omitempty"`  // throttled in more than half of the periods of a minute
 	Totals     Totals            `json:"totals"`                   // since the agent knows the container
 	Since      time.Time         `json:"since"`
 }
@@ -100,12 +102,24 @@ type Totals struct {
 	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above quota/period
 	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
 	Raises        int64         `json:"raises"`
+	Rescues       int64         `json:"rescues"`       // throttles that were ended by a refill
+	WallSaved     time.Duration `json:"wall_saved_ns"` // how much longer they would have lasted
 }
 
 // Writes counts results by knob and outcome, and decisions by kind.
 type Writes struct {
 	Results   map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
 	Decisions map[string]int64                     `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
+}
+
+// Events is how throttles are found.
+type Events struct {
+	Heard    bool          `json:"heard"`         // the kernel tells of them as they begin; else they are polled for
+	Why      string        `json:"why,omitempty"` // why it does not
+	Lost     int64         `json:"lost"`
+	Rescues  int64         `json:"rescues"`
+	DelayP50 time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of late
+	DelayP99 time.Duration `json:"delay_p99_ns"`
 }
 
 // Self is what the agent costs.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -38,8 +39,24 @@ func (s Status) head(p *page) {
 	if line := s.Writes.line(); line != "" {
 		p.printf("writes: %s\n", line)
 	}
+	p.printf("throttles: %s\n", s.Events.line())
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
+}
+
+// line is "told by the kernel; 12 ended, p50 80 us, p99 300 us after their begin".
+func (e Events) line() string {
+	if !e.Heard {
+		return "polled for: " + cmp.Or(e.Why, "the kernel does not tell of them")
+	}
+	line := "told by the kernel"
+	if e.Rescues > 0 {
+		line += fmt.Sprintf("; %d ended by refills, p50 %s and p99 %s after their begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
+	}
+	if e.Lost > 0 {
+		line += fmt.Sprintf("; %d events lost", e.Lost)
+	}
+	return line
 }
 
 // line is "quota 12 applied, 1 refused; burst 4 applied".

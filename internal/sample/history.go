@@ -1,6 +1,10 @@
 package sample
 
-import "time"
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+)
 
 // History is what a group did of late, oldest first. The zero value is empty and ready.
 type History struct {
@@ -15,6 +19,17 @@ func (h *History) Add(u Usage, keep time.Duration) {
 	}
 	h.windows = append(h.windows[:0], h.windows[drop:]...)
 	h.windows = append(h.windows, u)
+}
+
+// Rush books that a group used its quota up before its period's end: at that rate it would have wanted more by the
+// end of it. The demand is added to that of the last window.
+func (h *History) Rush(at time.Time, b cpu.Bandwidth, expires time.Time) {
+	left := expires.Sub(at)
+	if len(h.windows) == 0 || left <= 0 || left >= b.Period || !b.Limited() {
+		return
+	}
+	last := &h.windows[len(h.windows)-1]
+	last.Rushed = max(last.Rushed, time.Duration(float64(b.Quota)*float64(b.Period)/float64(b.Period-left)))
 }
 
 // Reset forgets all.

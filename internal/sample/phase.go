@@ -40,6 +40,16 @@ func (p *Phase) Observe(u Usage, period time.Duration) {
 	}
 }
 
+// pinSlack is how exactly an expiry is known that the kernel tells: its timer may fire a little late.
+const pinSlack = 2 * time.Millisecond
+
+// Pin sets the phase by an expiry that the kernel told.
+func (p *Phase) Pin(expiry time.Time, period time.Duration) {
+	if period > pinSlack {
+		*p = Phase{period: period, origin: expiry, from: period - pinSlack/2, width: pinSlack}
+	}
+}
+
 // Reset forgets what is known.
 func (p *Phase) Reset() { *p = Phase{} }
 

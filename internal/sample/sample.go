@@ -22,6 +22,7 @@ type Usage struct {
 	ThrottledTime time.Duration // summed over CPUs
 	Bursts        int64
 	BurstTime     time.Duration
+	Rushed        time.Duration // what one period would have used at the rate at which its quota was used up
 }
 
 // Between compares two readings. A counter that ran backwards counts as unmoved: the group was replaced, or a
@@ -56,10 +57,10 @@ func (u Usage) CPUs() float64 {
 // shorter than a period counts as it is, a longer one by its mean.
 func (u Usage) Demand(period time.Duration) time.Duration {
 	wanted := u.Used + u.ThrottledTime
-	if u.Elapsed() <= period {
-		return wanted
+	if u.Elapsed() > period {
+		wanted = time.Duration(float64(wanted) * float64(period) / float64(u.Elapsed()))
 	}
-	return time.Duration(float64(wanted) * float64(period) / float64(u.Elapsed()))
+	return max(wanted, u.Rushed)
 }
 
 // AboveLimit is the CPU time used above what the limit grants over the same wall time.

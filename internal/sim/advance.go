@@ -101,7 +101,11 @@ func (k *Kernel) placeThreads(g *group, n int64) {
 		for below := g; below != at.parent; below = below.parent {
 			below.stuck = min(cpus, below.stuck+n)
 		}
+		begins := at.standing == 0 && at.stuck > 0
 		at.standing = max(at.standing, at.stuck)
+		if begins && k.OnThrottle != nil {
+			k.OnThrottle(k.throttle(at))
+		}
 		return
 	}
 	for at := g; at != nil; at = at.parent {

@@ -52,6 +52,8 @@ type Kernel struct {
 	// Fault, when set, is asked before every ReadFile and WriteFile; op is "read" or "write". An error is returned
 	// to the caller and nothing is done. It may change the machine (ForeignWrite, RemoveGroup, Advance) or panic.
 	Fault func(op, name string, data []byte) error
+	// OnThrottle, when set, is told of each throttle as it begins. It may not call Advance.
+	OnThrottle func(Throttle)
 
 	config  Config
 	now     time.Duration // since config.Start

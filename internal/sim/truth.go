@@ -22,6 +22,19 @@ type Write struct {
 // Writes are all attempts to write so far, in order.
 func (k *Kernel) Writes() []Write { return append([]Write(nil), k.writes...) }
 
+// Throttle is what a kernel can tell of a group that has just used its runtime up.
+type Throttle struct {
+	Group     workload.ID
+	At        time.Time
+	Bandwidth cpu.Bandwidth
+	Handed    time.Duration // what was in the pool after its last refill
+	Expires   time.Time     // when the period timer fires next
+}
+
+func (k *Kernel) throttle(g *group) Throttle {
+	return Throttle{g.id, k.Now(), g.pool.Bandwidth(), g.pool.Handed(), k.config.Start.Add(g.expiry)}
+}
+
 // Period is what a limited group used in one bandwidth period, between two expiries of its timer.
 type Period struct {
 	Group     workload.ID

@@ -22,6 +22,12 @@ func service(path string, p strategy.Policy) Group {
 	return Group{Path: path, Quota: 50 * ms, Period: 100 * ms, Load: sim.Poisson(5.6, sim.Fixed(40*ms), 8), Strategy: with(p)}
 }
 
+// polledAndTold runs a test on a machine whose throttles are polled for, and on one whose kernel tells of them.
+func polledAndTold(t *testing.T, test func(t *testing.T, events bool)) {
+	t.Run("polled", func(t *testing.T) { test(t, false) })
+	t.Run("told", func(t *testing.T) { test(t, true) })
+}
+
 func mustNew(t *testing.T, s Scenario) *World {
 	t.Helper()
 	w, err := New(s)
@@ -72,11 +78,13 @@ func TestPoliciesEndThrottling(t *testing.T) {
 	}
 }
 
-func TestRaiseIsGivenBack(t *testing.T) {
+func TestRaiseIsGivenBack(t *testing.T) { polledAndTold(t, raiseIsGivenBack) }
+
+func raiseIsGivenBack(t *testing.T, events bool) {
 	for seed := range uint64(20) {
 		g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
 			Load: sim.Script(2, sim.Job{Cost: sim.Forever, For: 10 * time.Second}, sim.Job{Cost: sim.Forever, For: 10 * time.Second})}
-		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
+		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}, Events: events})
 		w.Run(10*time.Second, nil)
 		if w.Kernel.Bandwidth(g.Path).Quota <= g.Quota {
 			t.Fatalf("seed %d: never raised", seed)
@@ -88,10 +96,12 @@ func TestRaiseIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) {
+func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) { polledAndTold(t, budgetBounds) }
+
+func budgetBounds(t *testing.T, events bool) {
 	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
 	g.Strategy.CFSQuotaBurstPeriodSeconds = 5
-	w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 100, Groups: []Group{g}})
+	w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 100, Groups: []Group{g}, Events: events})
 	w.Run(time.Minute, nil)
 	// five seconds at the cap cost 5 s x 1 CPU above the limit
 	most := 0.5*60 + 5
@@ -104,13 +114,15 @@ func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) {
 }
 
 // TestFiftyAtOnce: containers that are throttled in the same moment share the headroom.
-func TestFiftyAtOnce(t *testing.T) {
+func TestFiftyAtOnce(t *testing.T) { polledAndTold(t, fiftyAtOnce) }
+
+func fiftyAtOnce(t *testing.T, events bool) {
 	var groups []Group
 	for i := range 50 {
 		groups = append(groups, Group{Path: fmt.Sprintf("/lab/c%02d", i), Quota: 20 * ms, Period: 100 * ms,
 			Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(1)})
 	}
-	w := mustNew(t, Scenario{Kernel: mainline(32, 4), Threshold: 50, Groups: groups})
+	w := mustNew(t, Scenario{Kernel: mainline(32, 4), Threshold: 50, Groups: groups, Events: events})
 	busiest, from, last := 0.0, w.start(), time.Duration(0)
 	w.Run(20*time.Second, func(agent.Turn) {
 		if elapsed := w.Kernel.Now().Sub(from); elapsed >= time.Second {
@@ -125,11 +137,13 @@ func TestFiftyAtOnce(t *testing.T) {
 
 // TestGuardTakesBack: a neighbour without a limit pushes the node over its threshold; raises go, within 1.5 s, and do
 // not oscillate.
-func TestGuardTakesBack(t *testing.T) {
+func TestGuardTakesBack(t *testing.T) { polledAndTold(t, guardTakesBack) }
+
+func guardTakesBack(t *testing.T, events bool) {
 	hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
 	noise := Group{Path: "/lab/noise", Quota: 390 * ms, Period: 100 * ms, Strategy: with(strategy.None),
 		Load: sim.Script(3, job(10), job(10), job(10))}
-	w := mustNew(t, Scenario{Kernel: mainline(4, 3), Threshold: 50, Groups: []Group{hog, noise}})
+	w := mustNew(t, Scenario{Kernel: mainline(4, 3), Threshold: 50, Groups: []Group{hog, noise}, Events: events})
 	w.Run(10*time.Second, nil)
 	if w.Kernel.Bandwidth(hog.Path).Quota <= hog.Quota {
 		t.Fatal("never raised")
@@ -150,8 +164,10 @@ func job(at int) sim.Job {
 	return sim.Job{At: time.Duration(at) * time.Second, Cost: sim.Forever, For: time.Minute}
 }
 
-func TestNoneIsPassive(t *testing.T) {
-	w := mustNew(t, Scenario{Kernel: mainline(2, 1), Threshold: 80, Groups: []Group{service("/lab/a", strategy.None)}})
+func TestNoneIsPassive(t *testing.T) { polledAndTold(t, noneIsPassive) }
+
+func noneIsPassive(t *testing.T, events bool) {
+	w := mustNew(t, Scenario{Kernel: mainline(2, 1), Threshold: 80, Events: events, Groups: []Group{service("/lab/a", strategy.None)}})
 	before := len(w.Kernel.Writes())
 	w.Run(30*time.Second, nil)
 	if n := len(w.Kernel.Writes()) - before; n != 0 {
@@ -160,14 +176,16 @@ func TestNoneIsPassive(t *testing.T) {
 }
 
 // TestPodLimitBelowItsContainers: the pod's own limit throttles, so the pod is raised.
-func TestPodLimitBelowItsContainers(t *testing.T) {
+func TestPodLimitBelowItsContainers(t *testing.T) { polledAndTold(t, podLimitBelow) }
+
+func podLimitBelow(t *testing.T, events bool) {
 	for _, version := range []int{1, 2} {
 		k := mainline(4, 6)
 		k.Version = version
 		a := Group{Path: "/kube/pod/a", Pod: "/kube/pod", Quota: 100 * ms, Period: 100 * ms, Load: sim.Spin(1), Strategy: with(strategy.CFSQuotaBurstOnly)}
 		b := a
 		b.Path = "/kube/pod/b"
-		w := mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{a, b}, PodQuota: map[string]time.Duration{"/kube/pod": 120 * ms}})
+		w := mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{a, b}, Events: events, PodQuota: map[string]time.Duration{"/kube/pod": 120 * ms}})
 		w.Run(10*time.Second, nil)
 		if got := w.Kernel.Used("/kube/pod").Seconds() / 10; got < 1.6 {
 			t.Errorf("v%d: the pod used %.2f CPUs, its containers want 2, its limit is 1.2", version, got)

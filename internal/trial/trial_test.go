@@ -66,7 +66,7 @@ func TestHogReachesTheCap(t *testing.T) {
 	for _, policy := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
 		for seed := range uint64(20) {
 			g := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Load: sim.Spin(2), Strategy: with(policy)}
-			w, err := New(Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
+			w, err := New(Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}, Events: seed/2%2 == 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,8 @@ func TestManySeeds(t *testing.T) {
 			}
 			groups = append(groups, randomGroup(rng, base+"/c"+string(rune('0'+i)), pod))
 		}
-		w, err := New(Scenario{Kernel: mainline(1+rng.IntN(8), seed), Threshold: int64(30 + rng.IntN(71)), Groups: groups})
+		w, err := New(Scenario{Kernel: mainline(1+rng.IntN(8), seed), Threshold: int64(30 + rng.IntN(71)), Groups: groups,
+			Events: seed/2%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}

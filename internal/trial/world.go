@@ -5,6 +5,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -39,6 +40,7 @@ type Scenario struct {
 	Threshold int64 // sharePoolThresholdPercent
 	Groups    []Group
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
+	Events    bool                     // the kernel tells of throttles
 }
 
 // World is a scenario in motion.
@@ -145,11 +147,15 @@ func (w *World) Restart() error {
 	}
 	writer := apply.New(tree, j, w.Kernel.Now)
 	writer.Restore(nil, false)
+	var ear agent.Ear
+	if w.scene.Events {
+		ear, w.Kernel.OnThrottle = told{}, w.tell
+	}
 	w.Agent = agent.New(agent.Options{
-		Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
+		Ear: ear, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
 		Pauses: agent.NewPauses(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
-			Nested: w.scene.Kernel.Version == 1},
+			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold},
 	})
 	return nil
@@ -172,6 +178,14 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 		}
 		w.Kernel.Advance(max(next.Sub(w.Kernel.Now()), 10*time.Microsecond))
 	}
+}
+
+// tell takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
+func (w *World) tell(t sim.Throttle) {
+	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
+	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
+		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed, Expires: t.Expires}})
+	})
 }
 
 // noteOverdue remembers the lowerings that could wait no longer: policy/grant.go, known limits.
@@ -215,6 +229,14 @@ func (p *place) Pods() ([]workload.Pod, error)   { return p.pods, nil }
 func (p *place) Touched() []string               { return nil }
 func (p *place) Wake() <-chan struct{}           { return p.wake }
 func (p *place) Counts() (rescans, events int64) { return 0, 0 }
+
+// told is an ear whose throttles come by World.tell.
+type told struct{}
+
+func (told) Watch([]uint64) error             { return nil }
+func (told) Read() ([]policy.Throttle, error) { return nil, io.EOF }
+func (told) Lost() int64                      { return 0 }
+func (told) Close() error                     { return nil }
 
 // host is the simulated machine seen from /proc.
 type host struct{ kernel *sim.Kernel }

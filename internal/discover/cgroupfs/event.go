@@ -42,6 +42,8 @@ func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1), at: map[Event]int{}}
 }
 
+// put adds an event. One of a burst waits for who comes next: it is no limit, so nobody waits for an answer, and the
+// agent itself writes it over and over to end throttles.
 func (q *queue) put(kind EventKind, path, file string, now time.Time) {
 	key := Event{Kind: kind, Path: path, File: file}
 	q.mu.Lock()
@@ -54,6 +56,9 @@ func (q *queue) put(kind EventKind, path, file string, now time.Time) {
 	q.list[i].Count++
 	q.list[i].At = now
 	q.mu.Unlock()
+	if burstFile(file) {
+		return
+	}
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -111,6 +116,8 @@ func limitFile(name string) bool {
 	}
 	return false
 }
+
+func burstFile(name string) bool { return name == "cpu.max.burst" || name == "cpu.cfs_burst_us" }
 
 // taskFile says whether a write to a file of a group, or the kernel's notice on it, tells of tasks that come.
 // cgroup.events tells of those that are born into the group by clone3(CLONE_INTO_CGROUP).

@@ -265,6 +265,9 @@ func (s *Scanner) written(n *node, file string) {
 	switch {
 	case limitFile(file):
 		s.queue.put(Written, n.Path, file, now)
+		if burstFile(file) {
+			return // which no owner declares
+		}
 		s.doubt(n)
 		if now.Sub(n.look.asked) >= lookEvery && s.ask(n) {
 			s.renew()

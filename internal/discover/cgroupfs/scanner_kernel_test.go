@@ -172,6 +172,7 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 	}
 	if _, err := os.Stat(l.groups["pod/c1"].File(burst)); err == nil || cgrouptest.AtLeast(cgrouptest.Release(t), "5.14") {
 		l.write("pod/c1", burst, "1000")
+		l.quota("pod", 90*time.Millisecond) // a burst alone wakes nobody
 		l.expect(s, Written, "/pod/c1", burst)
 	}
 }

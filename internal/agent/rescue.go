@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Where the kernel tells of throttles (Ear), each is answered in the millisecond in which it begins by a turn for the
+// groups concerned alone, on the thread that heard of it. The ordinary turns go on beside: they size what is to stand
+// for longer, and need to look only at groups of which something was heard of late.
+
+// ear is what the agent keeps of what it hears.
+type ear struct {
+	hears  bool
+	why    string         // why it does not
+	places map[uint64]int // by the inode of a group: its pod's place in the snapshot
+	heard  []policy.Throttle
+	lost   int64
+	purse  purse
+	delays delays
+}
+
+// take hands over the throttles that wait for an ordinary turn.
+func (e *ear) take() []policy.Throttle {
+	heard := e.heard
+	e.heard = nil
+	return heard
+}
+
+// listen answers throttles until it is stopped.
+func (a *Agent) listen() (stop func()) {
+	if a.Ear == nil || a.DryRun {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			heard, err := a.Ear.Read()
+			if err != nil {
+				a.deafen(err)
+				return
+			}
+			a.Rescue(heard)
+		}
+	}()
+	return func() {
+		if err := a.Ear.Close(); err != nil {
+			a.Log.Warn("throttle events", "error", err)
+		}
+		<-done
+	}
+}
+
+// deafen goes back to polling.
+func (a *Agent) deafen(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ear.hears, a.ear.why = false, err.Error()
+	if errors.Is(err, io.EOF) {
+		return
+	}
+	a.Log.Warn("the kernel tells of no more throttles: polling from now on", "error", err)
+	a.lookAgain()
+	a.wake()
+}
+
+// lookAgain has every group looked at in the next turn.
+func (a *Agent) lookAgain() {
+	for _, g := range a.groups {
+		g.due = time.Time{}
+		g.rouse()
+	}
+}
+
+// watch says of whom to hear: all groups of pods that anything is to be done for. It is called with a new snapshot.
+func (a *Agent) watch(pods []workload.Pod) {
+	if !a.ear.hears {
+		return
+	}
+	a.ear.places = map[uint64]int{}
+	var inodes []uint64
+	add := func(inode uint64, place int) {
+		if inode != 0 {
+			a.ear.places[inode] = place
+			inodes = append(inodes, inode)
+		}
+	}
+	for place, p := range pods {
+		if !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None }) {
+			continue
+		}
+		add(p.Inode, place)
+		for _, c := range p.Containers {
+			add(c.Inode, place)
+		}
+	}
+	if err := a.Ear.Watch(inodes); err != nil {
+		a.ear.hears, a.ear.why = false, err.Error()
+		a.Log.Warn("throttles of these groups cannot be heard of: polling from now on", "error", err)
+	}
+}
+
+// missed has all groups looked at when throttles were lost.
+func (a *Agent) missed() {
+	if a.Ear == nil {
+		return
+	}
+	if lost := a.Ear.Lost(); lost != a.ear.lost {
+		a.ear.lost = lost
+		a.lookAgain()
+	}
+}
+
+// Rescue takes a turn for the groups that were throttled a moment ago, and for them alone.
+func (a *Agent) Rescue(heard []policy.Throttle) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.Clock()
+	places := a.concerned(now, heard)
+	if len(places) == 0 {
+		return
+	}
+	if !a.Rules.Refill { // the answer is a raise, which is a matter for the whole node
+		a.ear.heard = append(a.ear.heard, heard...)
+		a.wake()
+		return
+	}
+	in := policy.Input{Now: now, Rules: a.Rules, Heard: true,
+		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+	for _, place := range places {
+		if pod, ok := a.lookPod(now, a.snapshot[place]); ok {
+			in.Pods = append(in.Pods, pod)
+		}
+	}
+	out := a.state.Rescue(in, heard, a.ear.purse.open(now))
+	a.note(out.Notes)
+	begin := a.Clock()
+	results := a.Writer.Do(out.Changes)
+	a.ear.purse.spend(len(results), a.Clock().Sub(begin))
+	a.state.Learn(now, results)
+	a.book(now, out, results)
+	a.rescued(heard, results)
+	a.afterRescue(now, out)
+}
+
+// concerned lists the places of the pods that were heard of, and has what was heard of read.
+func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []int {
+	var places []int
+	for _, t := range heard {
+		place, ok := a.ear.places[t.Inode]
+		if !ok || place >= len(a.snapshot) {
+			continue // it has gone since
+		}
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+		for _, id := range ids(a.snapshot[place]) {
+			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
+				g.due, g.watched = now, true
+				g.rouse()
+				if g.disk != t.Bandwidth {
+					g.diskAt = time.Time{}
+				}
+			}
+		}
+	}
+	return places
+}
+
+// ids lists the groups of a pod.
+func ids(p workload.Pod) []workload.ID {
+	list := []workload.ID{p.ID}
+	for _, c := range p.Containers {
+		list = append(list, c.ID)
+	}
+	return list
+}
+
+// rescued counts the throttles that were ended, and how long after their begin.
+func (a *Agent) rescued(heard []policy.Throttle, results []plan.Result) {
+	for _, r := range results {
+		g := a.groups[r.Change.Cgroup]
+		if g == nil || r.Outcome != plan.Applied {
+			continue
+		}
+		for _, t := range heard {
+			if t.Inode != r.Change.Cgroup.Inode {
+				continue
+			}
+			g.status.Totals.Rescues++
+			if !t.Expires.IsZero() {
+				g.status.Totals.WallSaved += max(0, t.Expires.Sub(r.At))
+			}
+			a.ear.delays.add(r.At.Sub(t.At))
+		}
+	}
+}
+
+// afterRescue sets when the groups are to be looked at next, and asks for that turn.
+func (a *Agent) afterRescue(now time.Time, out policy.Output) {
+	for _, v := range out.Views {
+		g := a.groups[v.Cgroup]
+		if g == nil {
+			continue
+		}
+		g.due = a.inStep(now, lookEvery)
+		if at, ok := out.Looks[v.Cgroup]; ok {
+			g.due = at
+		}
+		if g.due.Before(a.next) {
+			a.next = g.due
+			a.wake()
+		}
+	}
+}
+
+// purse is how much time may go into writes that end throttles: each holds a mutex that all of the kernel has in
+// common, and walks all groups (kernel/sched/core.c, tg_set_cfs_bandwidth and __cfs_schedulable), so what it costs
+// grows with the number of groups and is measured.
+type purse struct {
+	left time.Duration
+	at   time.Time
+	cost time.Duration // of one write, of late
+}
+
+const (
+	purseFull  = 20 * time.Millisecond
+	purseShare = 50 // it fills with a fiftieth of the time
+	costMemory = 16 // the cost is the mean of about so many writes
+)
+
+func (p *purse) open(now time.Time) policy.Purse {
+	if p.at.IsZero() {
+		p.left, p.cost = purseFull, 50*time.Microsecond
+	}
+	p.left, p.at = min(purseFull, p.left+now.Sub(p.at)/purseShare), now
+	return policy.Purse{Left: int(p.left / p.cost), Full: int(purseFull / p.cost)}
+}
+
+func (p *purse) spend(writes int, took time.Duration) {
+	if writes == 0 {
+		return
+	}
+	p.left -= took
+	p.cost = max(time.Microsecond, p.cost+(took/time.Duration(writes)-p.cost)/costMemory)
+}
+
+// delays are the latest delays from the begin of a throttle to its end by a refill.
+type delays struct {
+	ring  []time.Duration
+	count int64
+}
+
+func (d *delays) add(delay time.Duration) {
+	if len(d.ring) < turnsKept {
+		d.ring = append(d.ring, delay)
+	} else {
+		d.ring[d.count%turnsKept] = delay
+	}
+	d.count++
+}

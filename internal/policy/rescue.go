@@ -1,0 +1,237 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+)
+
+// Rescuing: ending a throttle in the millisecond in which it begins.
+//
+// Problem: a group that has used its quota up stands still until its period ends. Raising the quota ends that, but
+// whoever reads cpu.max meanwhile (GOMAXPROCS, the JVM) takes the raise for the limit, a resize meets a value that is
+// not the owner's, and an agent that dies leaves the raise behind.
+//
+// Approach: writing the burst file once more with the value that it holds refills the group by one quota and
+// unthrottles it at once (kernel/sched/core.c, tg_set_cfs_bandwidth), and no value moves. So a throttle that the
+// kernel tells of is answered by such a refill, if
+//   - the cap allows it: a refill hands out a quota, and is charged as any other write (grant.go), against what the
+//     kernel says that the period was handed (cfs_bandwidth.runtime_snap) since it says that it began;
+//   - the budget above the limit is not used up;
+//   - the node can spare it (share.go), unless the group has saved it up: a strategy that asks for a burst of
+//     cpuBurstPercent is owed the time that was left unused, up to that much, of which mainline itself keeps one quota
+//     at most (burst <= quota). Like the kernel's own burst it does not wait for the node's leave.
+//
+// The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
+//
+// Terminology: a refill is the rewrite; a strike is a period in which a throttle began; a group is chronic when it was
+// struck in more than half of the periods of a minute. Its limit is too low, and it is rescued only while writes are
+// not scarce.
+//
+// Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
+// Kernels below 5.14 have no burst file, and are raised instead.
+
+const (
+	// leastGain is for how long at least the throttle would last: a refill just before the period's own is banked.
+	leastGain = 2 * time.Millisecond
+	// A demand lasts when lastingHits of lastingPeriods periods were struck.
+	lastingHits, lastingPeriods = 3, 5
+	// refillSpan is over which time a refill counts against the node's headroom.
+	refillSpan = time.Second
+)
+
+// Throttle is what the kernel told of one group when its runtime ran out.
+type Throttle struct {
+	Inode     uint64
+	At        time.Time
+	Bandwidth cpu.Bandwidth // as the kernel has it
+	Handed    time.Duration // what was in the pool after its last refill; negative: the kernel does not keep that
+	Expires   time.Time     // when the period timer fires next; zero: not known
+}
+
+// Purse is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
+type Purse struct{ Left, Full int }
+
+// affords says whether one more write can be paid. Who is chronic leaves half to others.
+func (p *Purse) affords(chronic bool) bool { return p.Left > 0 && (!chronic || 2*p.Left > p.Full) }
+
+// Rescue takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
+// groups those that were heard of are to be looked at.
+func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
+	out := newOutput()
+	pods := s.observe(in, out)
+	s.expire(in.Now)
+	in.Node = s.rest.off(in.Node)
+	for _, p := range pods {
+		for _, u := range p.outermostFirst() {
+			if t, ok := find(heard, u.Inode); ok {
+				s.rescue(in, p, u, t, &purse, out)
+			}
+			if u.Looked {
+				out.Views = append(out.Views, u.viewAgain(in.Now))
+			}
+		}
+	}
+	out.Node = in.Node
+	return *out
+}
+
+func find(heard []Throttle, inode uint64) (Throttle, bool) {
+	for _, t := range heard {
+		if t.Inode == inode {
+			return t, true
+		}
+	}
+	return Throttle{}, false
+}
+
+func (p *podUnits) outermostFirst() []*unit {
+	if p.pod == nil {
+		return p.containers
+	}
+	return append([]*unit{p.pod}, p.containers...)
+}
+
+// rescue refills one unit, or says why not.
+func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
+	u.hear(t)
+	why := u.hopeless(in, &p, t)
+	if why == "" && !purse.affords(u.m.strikes.chronic(in.Now)) {
+		why = "too many writes"
+	}
+	if why == "" && !u.covered() {
+		why = s.spare(in, u)
+	}
+	if why != "" {
+		u.why = "throttled, and not refilled: " + why
+	} else {
+		u.refill(in.Now, t, out)
+		purse.Left--
+	}
+	if t.Bandwidth != u.Disk {
+		out.Looks[u.ID] = in.Now
+	}
+	u.m.why = u.why
+}
+
+// hopeless says why a unit is not to be refilled whatever the node can spare, or "".
+func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
+	standing := u.m.standing(in.Now, u.Disk)
+	switch left := u.m.budget.left(); {
+	case !in.Rules.Refill:
+		return "this kernel has nothing to rewrite"
+	case !p.rescues(u):
+		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
+	case u.Paused:
+		return "paused"
+	case !u.Ready || t.Bandwidth != u.Disk:
+		return "its limit is just being set"
+	case u.m.quota.foreign || u.m.burst.foreign:
+		return "another program wrote its files"
+	case !u.m.burst.retry.ready(in.Now):
+		return "waiting after a refused write"
+	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
+		return "its period ends"
+	case left < u.Disk.Quota:
+		return "the budget above the limit is used up"
+	case standing.room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota:
+		return fmt.Sprintf("the cap of %v a period is reached", u.cap())
+	}
+	return ""
+}
+
+// rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.
+func (p *podUnits) rescues(u *unit) bool {
+	if !u.isPod {
+		return u.Strategy.Policy.Quota() && u.Class.Burstable()
+	}
+	for _, c := range p.containers {
+		if !c.Paused && c.Strategy.Policy.Quota() && c.Class.Burstable() {
+			return true
+		}
+	}
+	return false
+}
+
+// covered says whether the unit has saved up what a refill hands out.
+func (u *unit) covered() bool {
+	return u.Strategy.Policy.Burst() && u.m.savings >= u.Disk.Quota
+}
+
+// spare says why the node cannot spare a refill, or "" and books it.
+func (s *State) spare(in Input, u *unit) string {
+	cost := u.Disk.Quota.Seconds() / refillSpan.Seconds()
+	switch state := in.Node.State(); {
+	case state != NodeIdle:
+		return fmt.Sprintf("node is %s", state)
+	case !u.m.wait.ready(in.Now):
+		return "taken back because of the node's load, waiting"
+	case in.Node.headroom(s.rest.above)-s.rest.held-sum(s.refills) < cost:
+		return "node has no headroom below 90 % of the threshold"
+	}
+	s.refills = append(s.refills, relief{in.Now.Add(refillSpan), cost})
+	return ""
+}
+
+// refill is the write, charged.
+func (u *unit) refill(now time.Time, t Throttle, out *Output) {
+	u.why = fmt.Sprintf("throttled at %v of %v used, refilled", u.Disk.Quota, u.Disk.Period)
+	if !t.Expires.IsZero() {
+		u.why = fmt.Sprintf("throttled %v before its period's end, refilled", t.Expires.Sub(t.At).Round(time.Millisecond))
+	}
+	burst := plan.Time(u.Disk.Burst)
+	out.Changes = append(out.Changes, plan.Change{Cgroup: u.ID, Knob: plan.Burst, From: burst, To: burst, Refill: true, Why: u.why})
+	out.Kinds[KindRescue]++
+	u.m.charge(now, u.Disk, u.Disk)
+}
+
+// hear books a throttle that the kernel told of.
+func (u *unit) hear(t Throttle) {
+	m := u.m
+	u.stood = true
+	m.throttledAt, m.everStood = t.At, true
+	if t.Expires.IsZero() {
+		m.strikes.hit(t.At, t.Bandwidth.Period)
+		return
+	}
+	m.phase.Pin(t.Expires, t.Bandwidth.Period)
+	m.strikes.hit(t.Expires, t.Bandwidth.Period)
+	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Handed >= 0 && m.lastWrite.Before(begin) {
+		m.saved = max(0, t.Handed-t.Bandwidth.Quota)
+	}
+}
+
+// strikes are the periods in which a group was throttled.
+type strikes struct {
+	recent [lastingHits]time.Time // their ends, oldest first
+	minute time.Time              // when the count began
+	count  int64
+	until  time.Time // chronic until then
+}
+
+// hit counts a period that was struck, once.
+func (s *strikes) hit(end time.Time, period time.Duration) {
+	last := s.recent[lastingHits-1]
+	if end.Sub(last) < period/2 {
+		return
+	}
+	copy(s.recent[:], s.recent[1:])
+	s.recent[lastingHits-1] = end
+	if end.Sub(s.minute) >= time.Minute {
+		if period > 0 && end.Sub(s.minute) < 2*time.Minute && s.count > int64(time.Minute/period)/2 {
+			s.until = end.Add(time.Minute)
+		}
+		s.minute, s.count = end, 0
+	}
+	s.count++
+}
+
+// lasting says whether throttles come period after period.
+func (s *strikes) lasting(now time.Time, period time.Duration) bool {
+	return now.Sub(s.recent[0]) <= lastingPeriods*period
+}
+
+// chronic says whether the limit is too low.
+func (s *strikes) chronic(now time.Time) bool { return now.Before(s.until) }

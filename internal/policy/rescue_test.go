@@ -1,0 +1,155 @@
+package policy
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// rescued is a group of 50 ms in 100 ms that was throttled at t0 + 1 s, 60 ms before its period's end.
+type rescued struct {
+	state *State
+	group Group
+	node  Node
+	heard Throttle
+	purse Purse
+}
+
+func newRescued(p strategy.Policy) *rescued {
+	b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+	s := strategy.Default()
+	s.Policy = p
+	r := &rescued{
+		state: NewState(),
+		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Disk: b, Ready: true, Looked: true,
+			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
+		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
+		heard: Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Handed: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
+		purse: Purse{Left: 10, Full: 10},
+	}
+	r.state.Decide(r.input(t0))
+	r.group.Reading = sample.Reading{At: r.heard.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
+	return r
+}
+
+func (r *rescued) input(now time.Time) Input {
+	return Input{Now: now, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
+}
+
+func (r *rescued) rescue() Output {
+	return r.state.Rescue(r.input(r.heard.At.Add(100*time.Microsecond)), []Throttle{r.heard}, r.purse)
+}
+
+// TestRescue: what is refilled, and why not.
+func TestRescue(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy strategy.Policy
+		change func(*rescued)
+		why    string // "": it is refilled
+	}{
+		{"a throttle", strategy.CFSQuotaBurstOnly, func(*rescued) {}, ""},
+		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*rescued) {}, "policy cpuBurstOnly"},
+		{"nothing is asked for", strategy.None, func(*rescued) {}, "policy none"},
+		{"offline work", strategy.Auto, func(r *rescued) { r.group.Class = workload.ClassBE }, `class "BE"`},
+		{"an operator holds it", strategy.Auto, func(r *rescued) { r.group.Paused = true }, "paused"},
+		{"no task yet", strategy.Auto, func(r *rescued) { r.group.Ready = false }, "just being set"},
+		{"a resize is under way", strategy.Auto, func(r *rescued) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
+		{"the period ends anyway", strategy.Auto, func(r *rescued) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
+		{"the cap leaves no room", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
+		{"the cap leaves room for one", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
+		{"what was saved counts", strategy.Auto, func(r *rescued) {
+			r.group.Strategy.CFSQuotaBurstPercent = 200
+			r.group.Disk.Burst, r.heard.Bandwidth.Burst, r.heard.Handed = 50*ms, 50*ms, 90*ms
+		}, "the cap"},
+		{"no budget", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 5 }, "overload"},
+		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.59 }, "no headroom"},
+		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Known = false }, "unknown"},
+		{"the node is full, but it has saved", strategy.Auto, func(r *rescued) { r.node.Used = 5 }, ""},
+		{"it has saved less than a quota", strategy.Auto, func(r *rescued) {
+			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
+		}, "overload"},
+		{"no burst is asked for", strategy.Auto, func(r *rescued) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
+		{"no writes left", strategy.Auto, func(r *rescued) { r.purse.Left = 0 }, "too many writes"},
+	} {
+		r := newRescued(c.policy)
+		c.change(r)
+		out := r.rescue()
+		if got := out.Views[0].Why; c.why != "" && (len(out.Changes) > 0 || !strings.Contains(got, c.why)) {
+			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Changes, got, c.why)
+		}
+		if c.why != "" {
+			continue
+		}
+		burst := plan.Time(r.group.Disk.Burst)
+		if len(out.Changes) != 1 || out.Kinds[KindRescue] != 1 || !out.Changes[0].Refill || out.Changes[0].Knob != plan.Burst ||
+			out.Changes[0].From != burst || out.Changes[0].To != burst {
+			t.Errorf("%s: %+v, %s", c.name, out.Changes, out.Views[0].Why)
+		}
+	}
+}
+
+// TestRefillsAddUp: three quotas a period are two refills, and the next period is another one.
+func TestRefillsAddUp(t *testing.T) {
+	r := newRescued(strategy.CFSQuotaBurstOnly)
+	for i, want := range []int{1, 1, 0} {
+		if got := len(r.rescue().Changes); got != want {
+			t.Errorf("throttle %d of a period: %d refills, want %d", i+1, got, want)
+		}
+		r.heard.At = r.heard.At.Add(10 * ms)
+	}
+	r.heard.At, r.heard.Expires = r.heard.At.Add(50*ms), r.heard.Expires.Add(100*ms)
+	if got := len(r.rescue().Changes); got != 1 {
+		t.Errorf("in the next period: %d refills, want 1", got)
+	}
+}
+
+// TestPodFirst: a pod and a container that stand both are both refilled, and the pod by its own cap.
+func TestPodFirst(t *testing.T) {
+	r := newRescued(strategy.CFSQuotaBurstOnly)
+	pod := r.group
+	pod.ID = workload.ID{Path: "/p", Inode: 8}
+	heard := []Throttle{r.heard, r.heard}
+	heard[1].Inode = 8
+	in := r.input(r.heard.At)
+	r.group.Path = "/p/a"
+	in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
+	out := r.state.Rescue(in, heard, r.purse)
+	plan.Order(out.Changes)
+	if len(out.Changes) != 2 || out.Changes[0].Cgroup.Path != "/p" || out.Changes[1].Cgroup.Path != "/p/a" {
+		t.Fatalf("%+v", out.Changes)
+	}
+}
+
+// TestChronicLeavesWritesToOthers: who is throttled all the time is rescued only while writes are plenty.
+func TestChronicLeavesWritesToOthers(t *testing.T) {
+	var s strikes
+	end := t0
+	for range 601 {
+		end = end.Add(100 * ms)
+		s.hit(end, 100*ms)
+		s.hit(end.Add(time.Microsecond), 100*ms) // the same period
+	}
+	if !s.chronic(end) || s.chronic(end.Add(2*time.Minute)) {
+		t.Errorf("chronic %v after a minute of strikes, %v two minutes later", s.chronic(end), s.chronic(end.Add(2*time.Minute)))
+	}
+	half := Purse{Left: 5, Full: 10}
+	if half.affords(true) || !half.affords(false) {
+		t.Error("with half of the writes left: the chronic wait, others do not")
+	}
+	var rare strikes
+	for i := range 300 {
+		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
+	}
+	if rare.chronic(t0.Add(90 * time.Second)) {
+		t.Error("one period in three is not chronic")
+	}
+}

@@ -1,0 +1,107 @@
+package trial
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+)
+
+// stood is how long a group stood still in 5 minutes, and how often the agent wrote.
+func stood(t *testing.T, events bool, g Group) (still time.Duration, writes int) {
+	t.Helper()
+	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events, Groups: []Group{g}})
+	before := len(w.Kernel.Writes())
+	w.Run(5*time.Minute, nil)
+	checkCaps(t, w)
+	return w.Kernel.Throttled(g.Path), len(w.Kernel.Writes()) - before
+}
+
+// TestRescuesEndThrottles: what a throttle costs falls to a fraction, against no agent and against one that polls, and
+// burst first leaves few to be ended.
+func TestRescuesEndThrottles(t *testing.T) {
+	none, _ := stood(t, false, service("/lab/web", strategy.None))
+	writes := map[strategy.Policy]int{}
+	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
+		polled, _ := stood(t, false, service("/lab/web", p))
+		told, n := stood(t, true, service("/lab/web", p))
+		t.Logf("%s: stood still %v polled, %v told (none %v), %d writes", p, polled, told, none, n)
+		if told > none/200 || told > polled/10 {
+			t.Errorf("%s: stood still for %v, polled %v, without an agent %v", p, told, polled, none)
+		}
+		writes[p] = n
+	}
+	if 2*writes[strategy.Auto] > writes[strategy.CFSQuotaBurstOnly] {
+		t.Errorf("writes: %v; burst first leaves less than a half", writes)
+	}
+}
+
+// TestLimitDoesNotMove: as long as demand does not last, no value in any file changes.
+func TestLimitDoesNotMove(t *testing.T) {
+	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+		Load: sim.Periodic(700*ms, sim.Fixed(120*ms), 2)}
+	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: true, Groups: []Group{g}})
+	before := w.snapshot()
+	w.Run(time.Second, nil) // in which the agent gets to know the node
+	still := w.Kernel.Throttled(g.Path)
+	for range 600 {
+		w.Run(50*ms, nil)
+		if got := w.Kernel.Bandwidth(g.Path); got != (cpu.Bandwidth{Quota: g.Quota, Period: g.Period}) {
+			t.Fatalf("%v: the limit is %v", w.Kernel.Now().Sub(w.start()), got)
+		}
+	}
+	w.Stop()
+	if after := w.snapshot(); len(before) == 0 || len(after) != len(before) {
+		t.Errorf("files before %v, after %v", before, after)
+	}
+	rescues := w.Agent.Status().Containers[0].Totals.Rescues
+	if still = w.Kernel.Throttled(g.Path) - still; rescues < 40 || still > 20*ms {
+		t.Errorf("%d rescues, stood still for %v: a job of 120 ms that begins every 700 ms throttles at least once", rescues, still)
+	}
+}
+
+// TestRescuesAreBounded: who wants more than the cap in every period costs a few writes, not some in each period.
+func TestRescuesAreBounded(t *testing.T) {
+	hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
+	if _, writes := stood(t, true, hog); writes > 30 {
+		t.Errorf("%d writes in 3000 periods", writes)
+	}
+}
+
+// TestSavedTimeIsNotTheNodesToRefuse: on a full node, a container that has saved time is refilled, as the kernel's own
+// burst would be, and one that asked for no burst is not.
+func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
+	noise := Group{Path: "/lab/noise", Quota: 380 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Spin(4)}
+	rescues := map[strategy.Policy]int64{}
+	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
+		g := Group{Path: "/lab/a", Quota: 20 * ms, Period: 100 * ms, Strategy: with(p), Load: sim.Periodic(2*time.Second, sim.Fixed(59*ms), 1)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 50, Events: true, Groups: []Group{g, noise}})
+		w.Run(time.Minute, nil)
+		rescues[p] = w.Agent.Status().Containers[0].Totals.Rescues
+	}
+	if rescues[strategy.CFSQuotaBurstOnly] != 0 || rescues[strategy.Auto] < 15 {
+		t.Errorf("rescues %v, want none and one in each of 30 jobs", rescues)
+	}
+}
+
+// TestChronic: a limit that does not do for more than half of a minute's periods is called too low.
+func TestChronic(t *testing.T) {
+	polledAndTold(t, func(t *testing.T, events bool) {
+		hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
+		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events, Groups: []Group{hog, service("/lab/web", strategy.Auto)}})
+		w.Run(30*time.Second, nil)
+		for _, c := range w.Agent.Status().Containers {
+			if c.TooLow {
+				t.Errorf("%s: too low after half a minute", c.Name)
+			}
+		}
+		w.Run(100*time.Second, nil)
+		for _, c := range w.Agent.Status().Containers {
+			if c.TooLow != (c.Name == hog.Path) {
+				t.Errorf("%s: too low: %v", c.Name, c.TooLow)
+			}
+		}
+	})
+}
