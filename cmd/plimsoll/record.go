@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sysfs"
+	"plimsoll/internal/trace"
+)
+
+// recordFlags are what a person may choose about a recording.
+type recordFlags struct {
+	samples int
+	out     string
+	force   bool
+	cgroups int
+	json    bool
+}
+
+func recordCommand(g *globals) *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "record CONTAINER...",
+		Short: "Record how much CPU containers want in each period, for `simulate` and `advise`",
+		Long: `Record how much CPU time containers use in each period of their limits (100 ms where there is none), several on one
+clock. Nothing is written to any control group. CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a cgroup
+path, or the beginning (4 characters or more) of a container ID.
+
+Record without a limit, or with one that is never reached: under a limit the container cannot use what it wants. The
+more samples the better: 36,000 are an hour. Ctrl-C ends the recording early and keeps it.
+
+FILE.npy is a numpy array of shares of the machine, with its metadata beside it in FILE.npy.json; FILE.csv is one file.`,
+		Example: `  plimsoll record default/web/nginx --samples 36000
+  plimsoll record /lab/a /lab/b --samples 6000 --out both.csv`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return record(ctx, cmd, g, f, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.samples, "samples", 0, "periods to record (required)")
+	flags.StringVar(&f.out, "out", "", "file, .npy or .csv (default: the container's name, .npy)")
+	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
+	flags.IntVar(&f.cgroups, "cgroups", 10, "say what so many of each container would take of the machine")
+	flags.BoolVar(&f.json, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	if err := cmd.MarkFlagRequired("samples"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (f recordFlags) check() error {
+	switch {
+	case f.samples < 2 || f.samples > trace.MaxSamples:
+		return withHint(fmt.Errorf("--samples %d: 2 to 2^31 are taken", f.samples), "36000 are an hour of periods of 100 ms")
+	case f.cgroups < 1:
+		return fmt.Errorf("--cgroups %d: at least 1", f.cgroups)
+	}
+	if err := trace.Known(f.out); err != nil {
+		return fmt.Errorf("--out %s: %w", f.out, err)
+	}
+	if _, err := os.Stat(f.out); err == nil && !f.force {
+		return withHint(fmt.Errorf("%s: %w", f.out, fs.ErrExist), "choose another --out, or give --force to replace it")
+	}
+	if info, err := os.Stat(path.Dir(f.out)); err != nil || !info.IsDir() {
+		return withHint(fmt.Errorf("--out %s: there is no such folder", f.out), "make it first")
+	}
+	return nil
+}
+
+func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, args []string) error {
+	dir, tree, err := g.openTree()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	groups, err := g.find(tree, args)
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		f.out = fileName(groups)
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	r, err := recorder(tree, groups)
+	if err != nil {
+		return err
+	}
+	h := sysfs.NewHost("/")
+	online, err := h.Online()
+	if err != nil {
+		return err
+	}
+	r.CPUs = float64(len(online))
+	stderr := cmd.ErrOrStderr()
+	if bar := newBar(stderr, f.samples, r.Period); bar != nil {
+		r.Progress = bar.show
+		defer bar.end()
+	}
+	before, err := h.Self()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	t, stopped := r.Run(ctx, f.samples)
+	cost := report.RecordingCost{Elapsed: time.Since(begin)}
+	if after, err := h.Self(); err == nil {
+		cost.CPU = after.CPU - before.CPU
+	}
+	return f.keep(cmd, t, cost, stopped)
+}
+
+// keep saves what was recorded, also when the recording ended early, and says what it is like.
+func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.RecordingCost, stopped error) error {
+	if t.Len() == 0 {
+		return errors.Join(errors.New("nothing was recorded"), stopped)
+	}
+	if err := trace.Save(f.out, t); err != nil {
+		return err
+	}
+	if err := show(cmd.OutOrStdout(), describe(f.out, t, cost, f.cgroups), f.json); err != nil {
+		return err
+	}
+	if errors.Is(stopped, context.Canceled) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), f.samples, f.out)
+		return nil
+	}
+	if stopped != nil {
+		return fmt.Errorf("ended after %d of %d periods, which are in %s: %w", t.Len(), f.samples, f.out, stopped)
+	}
+	return nil
+}
+
+// fileName is that of the one container, or of all.
+func fileName(groups []report.Container) string {
+	if len(groups) > 1 {
+		return "recording.npy"
+	}
+	name := path.Base(strings.TrimSuffix(groups[0].Name, "/"))
+	if name == "." || name == "/" || strings.HasPrefix(name, ".") {
+		name = "recording"
+	}
+	return name + ".npy"
+}
+
+// find names the groups that are meant: paths that exist, or containers that are found on this node.
+func (g *globals) find(tree *cgroup.Tree, args []string) ([]report.Container, error) {
+	var list, known []report.Container
+	seen := map[string]bool{}
+	for _, arg := range args {
+		c := report.Container{Cgroup: path.Clean("/" + g.container(arg))}
+		c.Name = c.Cgroup
+		if _, err := tree.Inode(c.Cgroup); err != nil || !strings.HasPrefix(arg, "/") {
+			if known == nil {
+				if known, err = containers(tree); err != nil {
+					return nil, err
+				}
+			}
+			if c, err = report.Find(known, arg); err != nil {
+				return nil, withHint(err, "name a container of this node, or the path of a control group, such as /lab/web")
+			}
+		}
+		if seen[c.Cgroup] {
+			return nil, fmt.Errorf("%s is named twice", c.Cgroup)
+		}
+		seen[c.Cgroup] = true
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// containers are those that are found on this node without any configuration.
+func containers(tree *cgroup.Tree) ([]report.Container, error) {
+	found, err := scanner(tree, "", &config.File{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	pods, err := found.Pods()
+	if err != nil {
+		return nil, err
+	}
+	list := []report.Container{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			list = append(list, report.Container{Cgroup: c.Path, Name: c.Name})
+		}
+	}
+	return list, nil
+}
+
+// recorder reads these groups. Those with a limit must share its period.
+func recorder(tree *cgroup.Tree, groups []report.Container) (trace.Recorder, error) {
+	r := trace.Recorder{Now: time.Now, Wait: trace.Sleep}
+	owner := ""
+	for _, c := range groups {
+		b, err := tree.Bandwidth(c.Cgroup)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the root has no limit
+			return r, err
+		}
+		if limited := err == nil && b.Limited(); limited && owner == "" {
+			r.Period, owner = b.Period, c.Cgroup
+		} else if limited && r.Period != b.Period {
+			return r, withHint(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot share a clock",
+				owner, r.Period, c.Cgroup, b.Period), "record them one by one")
+		}
+		limit := math.Inf(1)
+		if err == nil {
+			limit = b.CPUs()
+		}
+		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, Read: reader(tree, c.Cgroup)})
+		if _, err := tree.Usage(c.Cgroup); errors.Is(err, fs.ErrNotExist) {
+			return r, withHint(fmt.Errorf("nothing counts the CPU time of %s: %w", c.Cgroup, err),
+				"on cgroup v1 it must stand in the cpuacct hierarchy too")
+		}
+	}
+	if owner == "" {
+		r.Period = cpu.DefaultPeriod
+	}
+	return r, nil
+}
+
+// reader reads both counters of a group.
+func reader(tree *cgroup.Tree, group string) func() (used, throttled time.Duration, err error) {
+	return func() (time.Duration, time.Duration, error) {
+		c, err := tree.Stat(group)
+		if errors.Is(err, fs.ErrNotExist) && group == "/" {
+			err = nil // the root on v1 has no cpu.stat
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if !c.HasUsage {
+			c.Usage, err = tree.Usage(group)
+		}
+		return c.Usage, c.ThrottledTime, err
+	}
+}
+
+// bar shows on a terminal how far the recording is.
+type bar struct {
+	w      io.Writer
+	total  int
+	period time.Duration
+	shown  int
+}
+
+// newBar is nil where nobody looks.
+func newBar(w io.Writer, total int, period time.Duration) *bar {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return &bar{w: w, total: total, period: period}
+}
+
+func (b *bar) show(done int) {
+	const width = 40
+	if done < b.total && time.Duration(done-b.shown)*b.period < time.Second/2 {
+		return
+	}
+	b.shown = done
+	full := width * done / b.total
+	left := (time.Duration(b.total-done) * b.period).Round(time.Second)
+	fmt.Fprintf(b.w, "\r%s%s %3d %%, %d of %d periods, %s left ", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*done/b.total, done, b.total, left)
+}
+
+func (b *bar) end() { fmt.Fprintln(b.w) }

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// RecordingSchema names the format of `plimsoll record --json`. Fields are added, never renamed, within a version.
+const RecordingSchema = "plimsoll.recording/v1"
+
+// Recording says what a recording is like.
+type Recording struct {
+	Schema     string        `json:"schema"`
+	File       string        `json:"file"`
+	Periods    int           `json:"periods"`
+	Period     time.Duration `json:"period_ns"`
+	CPUs       float64       `json:"cpus"`
+	Aligned    bool          `json:"phase_aligned"`
+	Late       int           `json:"late"`
+	Containers []Recorded    `json:"containers"`
+	Cost       RecordingCost `json:"cost"`
+	Many       int           `json:"cgroups"` // so many of each: Recorded.Many
+	Warnings   []string      `json:"warnings"`
+}
+
+// Recorded is one container of a recording. Means, deviations and percentiles are in CPUs.
+type Recorded struct {
+	Name      string   `json:"name"`
+	Limit     *float64 `json:"limit_cpus,omitempty"` // nil: none
+	Mean      float64  `json:"mean_cpus"`
+	Deviation float64  `json:"stddev_cpus"`
+	Variance  float64  `json:"variance_of_share"` // of the share of the machine, as the published sampler prints
+	P95       float64  `json:"p95_cpus"`
+	P99       float64  `json:"p99_cpus"`
+	Max       float64  `json:"max_cpus"`
+	Share     float64  `json:"share_of_machine"`
+	Many      float64  `json:"share_of_machine_of_many"`
+	Throttled float64  `json:"throttled_ratio"`
+	Demand    *float64 `json:"estimated_mean_demand_cpus,omitempty"` // where the limit hid some of it
+}
+
+// RecordingCost is what recording took itself.
+type RecordingCost struct {
+	CPU     time.Duration `json:"cpu_ns"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// Text writes it for people.
+func (r Recording) Text(w io.Writer) error {
+	var p page
+	phase := "its periods begin at a time of their own, not with those of the limits"
+	if r.Aligned {
+		phase = "its periods begin with those of the limits"
+	}
+	p.printf("%s: %d periods of %s on %g CPUs; %s\n\n", printable(r.File), r.Periods, r.Period, r.CPUs, phase)
+	rows := [][]string{{"NAME", "LIMIT", "MEAN", "STDDEV", "P95", "P99", "MAX", "OF THE MACHINE", "VARIANCE", fmt.Sprintf("%d OF THEM", r.Many), "THROTTLED"}}
+	for _, c := range r.Containers {
+		limit := "none"
+		if c.Limit != nil {
+			limit = cpus(*c.Limit)
+		}
+		rows = append(rows, []string{printable(c.Name), limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99), cpus(c.Max),
+			percent(c.Share), fmt.Sprintf("%.3g", c.Variance), percent(c.Many), percent(c.Throttled)})
+	}
+	p.table(rows)
+	p.printf("\nMEAN to MAX: CPUs, over one period each. VARIANCE: of the share of the machine. THROTTLED: periods in which it stood still for some time.\n")
+	p.printf("Recording took %s of CPU time, %.2f %% of one CPU.\n", span(r.Cost.CPU), 100*ratio(r.Cost.CPU, r.Cost.Elapsed))
+	for _, line := range r.Warnings {
+		p.printf("warning: %s\n", printable(line))
+	}
+	return p.writeTo(w)
+}
+
+// cpus spells a number of CPUs with three digits.
+func cpus(n float64) string {
+	if n >= 100 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	digits := 2
+	if n > 0 {
+		digits = max(0, 2-int(math.Floor(math.Log10(n))))
+	}
+	return fmt.Sprintf("%.*f", min(digits, 5), n)
+}
