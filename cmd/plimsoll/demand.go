@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/report"
@@ -69,11 +70,13 @@ func checkLoad(u float64) error {
 
 // tapes are demands that were recorded.
 type tapes struct {
-	list  []tape
-	cpus  float64 // of the node; 0: shares of it are all that is known
-	limit float64 // CPUs; 0: the node's / the number of containers
-	notes []string
-	files int
+	list   []tape
+	cpus   float64 // of the node; 0: shares of it are all that is known
+	limit  float64 // CPUs; 0: the node's / the number of containers
+	own    bool    // each has the limit that it was recorded with, if limit is 0
+	notes  []string
+	files  int
+	period time.Duration
 }
 
 // tape is one recorded container.
@@ -116,7 +119,10 @@ func (d *tapes) add(file string, t trace.Trace) error {
 	for _, w := range t.Warnings() {
 		d.notes = append(d.notes, file+": "+w)
 	}
-	d.files++
+	if d.files++; d.files > 1 && t.Period != d.period {
+		return withHint(fmt.Errorf("%s has periods of %s, the files before it of %s", file, t.Period, d.period), "record them with limits of one period")
+	}
+	d.period = t.Period
 	for _, s := range t.Series {
 		u, err := demandOf(s)
 		if err != nil {
@@ -147,6 +153,15 @@ func (d *tapes) containers() int {
 	return 0
 }
 
+// least is the length of the shortest recording.
+func (d *tapes) least() int {
+	n := d.list[0].demand.Len()
+	for _, t := range d.list {
+		n = min(n, t.demand.Len())
+	}
+	return n
+}
+
 func (d *tapes) conditions() []string {
 	list := []string{"the intervals include that the recording is short; they hold while demand is as it was recorded"}
 	if len(d.list) > d.files {
@@ -163,13 +178,16 @@ func (d *tapes) name() string {
 }
 
 func (d *tapes) title(c scenario) string {
-	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.cgroups, 100*d.quota(c), d.name(), report.Burst(c.burst))
+	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.cgroups, 100*d.quota(c, 0), d.name(), report.Burst(c.burst))
 }
 
-// quota is a container's share of the node.
-func (d *tapes) quota(c scenario) float64 {
+// quota is the share of the node that the i-th recording's containers have.
+func (d *tapes) quota(c scenario, i int) float64 {
 	if d.limit > 0 {
 		return d.limit / d.cpus
+	}
+	if own := d.list[i].limit; d.own && !math.IsInf(own, 1) {
+		return own
 	}
 	return 1 / float64(max(c.cgroups, 1))
 }
@@ -194,7 +212,6 @@ func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
 	if err := checkLoad(c.utilization); err != nil {
 		return n, nil, err
 	}
-	quota := d.quota(c)
 	scaled := make([]*loadline.Recording, len(d.list))
 	together := map[int]int{}
 	for i, t := range d.list {
@@ -202,14 +219,15 @@ func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
 		scaled[i] = t.demand
 		if c.utilization > 0 {
 			var err error
-			if scaled[i], err = t.demand.Scale(c.utilization * quota / t.demand.Mean()); err != nil {
+			if scaled[i], err = t.demand.Scale(c.utilization * d.quota(c, i) / t.demand.Mean()); err != nil {
 				return n, nil, err
 			}
 		}
 	}
 	for i := range c.cgroups {
-		t := d.list[i%len(d.list)]
-		k := loadline.Container{Quota: quota, Burst: c.burst * quota, Demand: scaled[i%len(d.list)]}
+		turn := i % len(d.list)
+		t, quota := d.list[turn], d.quota(c, turn)
+		k := loadline.Container{Quota: quota, Burst: c.burst * quota, Demand: scaled[turn]}
 		if together[t.file] > 1 {
 			k.Clock = t.file + i/len(d.list)*d.files
 		}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sysfs"
+)
+
+// adviseFlags are what a person may choose about the advice.
+type adviseFlags struct {
+	live                         bool
+	samples, cgroups             int
+	limit, cpus                  float64
+	target, throttled, mostBurst ratio
+	seed                         uint64
+	periods                      int64
+	asJSON                       bool
+}
+
+func adviseCommand(g *globals) *cobra.Command {
+	f := &adviseFlags{target: 0.999, throttled: 0.01, mostBurst: 1}
+	cmd := &cobra.Command{
+		Use:   "advise FILE... | --live [CONTAINER...]",
+		Short: "Say what burst and what limits recorded containers need, and what that costs their neighbours",
+		Long: `Say, from recordings, the largest burst with which bursts coincide no more often than the target allows, how many
+containers fit, whether a burst is enough or the limit must rise, and how sure that is.
+
+One recording: the node has --cgroups containers like it. Several: they take turns. --live records the containers of this
+node first, or those that are named, each with its own limit.`,
+		Example: `  plimsoll advise web.npy --limit 0.5 --cgroups 10
+  plimsoll advise --live --samples 600`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			d, err := f.demand(ctx, cmd, g, args)
+			if err != nil {
+				return err
+			}
+			d.warn(cmd.ErrOrStderr())
+			a, err := f.advise(d)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), a, f.asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.live, "live", false, "record the containers of this node first")
+	flags.IntVar(&f.samples, "samples", 600, "periods to record with --live")
+	flags.IntVar(&f.cgroups, "cgroups", 0, "number of containers (default: as many as the limits leave room for, or as were recorded)")
+	flags.Float64Var(&f.limit, "limit", 0, "limit of each container in CPUs (default: that of the recording, or the node's CPUs / --cgroups)")
+	flags.Float64Var(&f.cpus, "cpus", 0, "CPUs of the node (default: of the machine that was recorded)")
+	flags.Var(&f.target, "target", "P(WCET = 1 period) to keep")
+	flags.Var(&f.throttled, "throttled", "share of a container's periods that may be throttled")
+	flags.Var(&f.mostBurst, "kernel-burst", "largest burst that the kernel grants, in quotas; mainline: 1")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the simulations")
+	flags.Int64Var(&f.periods, "periods", 0, "periods of each simulation (default: 1,000,000)")
+	flags.BoolVar(&f.asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	return cmd
+}
+
+// demand is what was recorded, or is now.
+func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*tapes, error) {
+	if !f.live {
+		if len(args) == 0 {
+			return nil, withHint(errors.New("no recording is named"), "plimsoll record CONTAINER --samples 36000, or --live")
+		}
+		d, err := loadTapes(args, f.cpus, f.limit)
+		if err == nil && d.cpus == 0 {
+			err = withHint(errors.New("the recordings do not say how many CPUs their machine had"), "give --cpus")
+		}
+		return d, err
+	}
+	dir, tree, err := g.openTree()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	groups, err := f.limited(cmd, g, tree, args)
+	if err != nil {
+		return nil, err
+	}
+	r, err := recorder(tree, groups)
+	if err != nil {
+		return nil, err
+	}
+	online, err := sysfs.NewHost("/").Online()
+	if err != nil {
+		return nil, err
+	}
+	r.CPUs = float64(len(online))
+	if bar := newBar(cmd.ErrOrStderr(), f.samples, r.Period); bar != nil {
+		r.Progress = bar.show
+		defer bar.end()
+	}
+	t, err := r.Run(ctx, f.samples)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	d := &tapes{cpus: f.cpus, limit: f.limit}
+	return d, d.add("live", t)
+}
+
+// limited are the groups that are named, or all containers that have a limit and the usual period.
+func (f *adviseFlags) limited(cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
+	if len(args) > 0 {
+		return g.find(tree, args)
+	}
+	all, err := containers(tree)
+	if err != nil {
+		return nil, err
+	}
+	var list []report.Container
+	for _, c := range all {
+		b, err := tree.Bandwidth(c.Cgroup)
+		if err != nil || !b.Limited() {
+			continue
+		}
+		if b.Period != cpu.DefaultPeriod {
+			fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: warning: %s is left out: its period is %s\n", c.Name, b.Period)
+			continue
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, withHint(errors.New("no container with a limit is found on this node"), "name control groups: plimsoll advise --live /lab/a /lab/b")
+	}
+	return list, nil
+}
+
+// complete settles how many containers there are, and their limits.
+func (f *adviseFlags) complete(d *tapes) error {
+	d.own = f.limit == 0
+	if f.cgroups == 0 && len(d.list) > 1 {
+		f.cgroups = len(d.list)
+	}
+	quota := d.list[0].limit
+	if f.limit > 0 {
+		quota = f.limit / d.cpus
+	}
+	switch {
+	case f.cgroups < 0:
+		return fmt.Errorf("--cgroups %d: at least 1", f.cgroups)
+	case f.cgroups > 0:
+		return nil
+	case math.IsInf(quota, 1):
+		return withHint(fmt.Errorf("%s was recorded without a limit", d.list[0].name), "give --limit or --cgroups")
+	}
+	f.cgroups = max(1, int(1/quota+1e-9))
+	return nil
+}
