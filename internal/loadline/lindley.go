@@ -8,26 +8,32 @@ package loadline
 // what it has to hold back: x + max(0, V - burst) - max(0, V' - burst).
 type lindley struct {
 	group
-	v, held   int64   // V and max(0, V - burst)
-	throttled int64   // periods
-	total     float64 // the sum of held over periods
+	v, held   int64 // V and max(0, V - burst)
+	throttled int64 // periods
+	total     float64
 }
 
 // pass takes the container through len(x) periods and adds to sum what it admits.
 func (q *lindley) pass(x, sum []int64) {
-	v, held, quota, burst, edge := q.v, q.held, q.quota, q.burst, q.burst+q.slack
-	var throttled, backlog int64
+	v, held, quota, burst := q.v, q.held, q.quota, q.burst
 	sum = sum[:len(x)]
 	for i, d := range x {
-		v = max(0, v+d-quota)
+		v = max(0, v+(d-quota))
 		next := max(0, v-burst)
 		sum[i] += d + held - next
 		held = next
-		throttled += int64(uint64(edge-v) >> 63)
-		backlog += held
 	}
 	q.v, q.held = v, held
-	q.throttled += throttled
+}
+
+// watch counts what the next pass will do. It is for demand whose exact law is not known.
+func (q *lindley) watch(x []int64) {
+	v, edge, backlog := q.v, q.burst+q.slack, int64(0)
+	for _, d := range x {
+		v = max(0, v+(d-q.quota))
+		q.throttled += int64(uint64(edge-v) >> 63)
+		backlog += max(0, v-q.burst)
+	}
 	q.total += float64(backlog)
 }
 

@@ -8,34 +8,23 @@ type queueing interface {
 	Delay(burst float64) float64
 }
 
-// outcomes are the containers' figures: from the exact law or the recording where there is one for this kind of replay,
-// from the counts elsewhere.
-func (p *plan) outcomes(list []outcome) []Outcome {
+// solve finds what there is to know of each container under this kind of replay.
+func (p *plan) solve() []queueing {
 	known := map[Container]queueing{}
-	all := make([]Outcome, len(p.node.Containers))
+	laws := make([]queueing, len(p.node.Containers))
 	for j, c := range p.node.Containers {
-		o := &all[j]
-		o.Interference = math.NaN()
-		if p.options.full() {
-			o.Interference = p.mean(list, func(s outcome) float64 { return s.containers[j].waiting }) / c.Demand.Mean()
-		}
-		if !c.limited() {
+		if _, recorded := c.Demand.(*Recording); !c.limited() || recorded && p.options.Replay == Blocks {
 			continue
 		}
 		key := Container{Quota: c.Quota, Demand: c.Demand}
-		if known[key] == nil {
-			known[key] = p.queueing(c)
+		q, ok := known[key]
+		if !ok {
+			q = p.queueing(c)
+			known[key] = q
 		}
-		if q := known[key]; q != nil {
-			o.ThrottledWithout, o.DelayWithout = q.Throttled(0), q.Delay(0)
-			o.ThrottledWith, o.DelayWith = q.Throttled(c.Burst), q.Delay(c.Burst)
-		}
-		if _, recorded := c.Demand.(*Recording); known[key] == nil || recorded && p.options.Replay == Blocks {
-			o.ThrottledWith = p.share(list, j)
-			o.DelayWith = p.mean(list, func(s outcome) float64 { return s.containers[j].held }) / c.Demand.Mean()
-		}
+		laws[j] = q
 	}
-	return all
+	return laws
 }
 
 // queueing is the law of a container, or nil if its mean is too near to its quota.
@@ -50,6 +39,36 @@ func (p *plan) queueing(c Container) queueing {
 		return q
 	}
 	return nil
+}
+
+// outcomes are the containers' figures: from the law or the recording where there is one for this kind of replay, from the
+// counts elsewhere.
+func (p *plan) outcomes(list []outcome) []Outcome {
+	all := make([]Outcome, len(p.node.Containers))
+	for j, c := range p.node.Containers {
+		o := &all[j]
+		o.Interference = math.NaN()
+		if p.options.full() {
+			o.Interference = p.mean(list, func(s outcome) float64 { return s.containers[j].waiting }) / c.Demand.Mean()
+		}
+		if !c.limited() {
+			continue
+		}
+		if q := p.laws[j]; q != nil {
+			o.ThrottledWithout, o.DelayWithout = q.Throttled(0), q.Delay(0)
+			o.ThrottledWith, o.DelayWith = q.Throttled(c.Burst), q.Delay(c.Burst)
+			continue
+		}
+		o.ThrottledWithout, o.DelayWithout = math.NaN(), math.NaN()
+		if r, ok := c.Demand.(*Recording); ok {
+			if h, err := NewHistory(r, c.Quota); err == nil {
+				o.ThrottledWithout, o.DelayWithout = h.Throttled(0), h.Delay(0)
+			}
+		}
+		o.ThrottledWith = p.share(list, j)
+		o.DelayWith = p.mean(list, func(s outcome) float64 { return s.containers[j].held }) / c.Demand.Mean()
+	}
+	return all
 }
 
 // share is the fraction of periods in which a container was throttled.

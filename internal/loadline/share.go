@@ -5,7 +5,7 @@ package loadline
 type contention struct {
 	groups []group
 	state  []holding
-	e, age int64
+	age    int64
 	strict tally
 	loose  tally // under the published rule
 	ageOf  int64 // of the run under the published rule

@@ -131,7 +131,8 @@ type plan struct {
 	options Options
 	scale   scale
 	demand  []source
-	periods int // of a replica
+	laws    []queueing // what is known of each container without a simulation, or nil
+	periods int        // of a replica
 	warm    int
 }
 
@@ -143,6 +144,7 @@ func prepare(n Node, o Options) *plan {
 	p.periods = int((o.Periods + replicas - 1) / replicas)
 	p.warm = min(p.periods, n.relaxation())
 	p.demand = sources(n, o, p.scale)
+	p.laws = p.solve()
 	return p
 }
 
@@ -226,9 +228,12 @@ func (p *plan) replica(number int) outcome {
 				taps[j].fill(x[:k])
 				if p.demand[j].admitted() {
 					total(x[:k], sum[:k])
-				} else {
-					queues[j].pass(x[:k], sum[:k])
+					continue
 				}
+				if p.laws[j] == nil {
+					queues[j].watch(x[:k])
+				}
+				queues[j].pass(x[:k], sum[:k])
 			}
 			m.pass(sum[:k])
 		}
