@@ -25,7 +25,8 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			e := examine(version, kernel, g.cgroupRoot, cgroup.Probe(dir, cgroup.ThisHost()))
+			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeEvents())
+			e := examine(version, kernel, g.cgroupRoot, found)
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},
 	}

@@ -19,6 +19,7 @@ func TestExaminationGolden(t *testing.T) {
 		"old-v2":       with(mainlineV1(), oldV2()...),
 		"alinux":       with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes}),
 		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
+		"deaf":         with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
 		"broken-burst": with(mainlineV1(), brokenBurst()...),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +66,7 @@ func mainlineV1() cgroup.Features {
 		{Name: cgroup.FeatureEnforced, State: cgroup.Yes},
 		{Name: cgroup.FeatureInotify, State: cgroup.Yes},
 		{Name: cgroup.FeatureWithinNode, State: cgroup.Yes},
+		{Name: featureEvents, State: cgroup.Yes, Since: "5.10"},
 	}
 }
 

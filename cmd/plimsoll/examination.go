@@ -92,7 +92,7 @@ func quotaPrognosis(found cgroup.Features) prognosis {
 		return p
 	}
 	p.Works = true
-	p.Meaning = []string{"quotas are raised on throttling, up to cfsQuotaBurstPercent of the limit"}
+	p.Meaning = []string{eventsMeaning(found), "quotas are raised for throttling that lasts, up to cfsQuotaBurstPercent of the limit"}
 	if found.Get(cgroup.FeatureRefill).State != cgroup.No {
 		p.Meaning = append(p.Meaning, "every write of a quota grants runtime at once: it is charged to the container")
 	}
@@ -100,6 +100,18 @@ func quotaPrognosis(found cgroup.Features) prognosis {
 		p.Meaning = append(p.Meaning, "on v1 a raise ends at the nearest limited ancestor's quota: a higher one is EINVAL")
 	}
 	return p
+}
+
+// eventsMeaning says how soon a throttle is answered.
+func eventsMeaning(found cgroup.Features) string {
+	events := found.Get(featureEvents)
+	switch {
+	case events.State != cgroup.Yes:
+		return "throttles are polled for, and seen up to 100 ms late: " + events.Detail
+	case !found.Has(cgroup.FeatureBurst) || !found.Has(cgroup.FeatureRefill):
+		return "throttles are told of as they begin (eBPF), and answered by raising the quota: no burst can be rewritten here"
+	}
+	return "throttles are told of as they begin (eBPF), and ended at once by rewriting the unchanged burst"
 }
 
 func autoPrognosis(found cgroup.Features) prognosis {

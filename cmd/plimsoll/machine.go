@@ -87,15 +87,19 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 	return cgroupfs.New(tree, root, cgroupfs.Options{Resolver: file, Sources: cgroupfs.HostSources("/"), Log: log, Now: time.Now})
 }
 
-// rules are what the policy must know of this kernel.
-func rules(dir *cgroup.Dir, tree *cgroup.Tree) policy.Rules {
+// rules are what the policy must know of this kernel. Whether a rewrite refills takes a fifth of a second to find out,
+// and matters only to who hears of throttles.
+func rules(dir *cgroup.Dir, tree *cgroup.Tree, hears bool) policy.Rules {
 	host := cgroup.ThisHost()
-	host.Spin = nil // whether a rewrite refills makes no difference here, and takes time to find out
+	if !hears {
+		host.Spin = nil
+	}
 	found := cgroup.Probe(dir, host)
 	return policy.Rules{
 		Burst:           found.Has(cgroup.FeatureBurst),
 		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),
 		Nested:          tree.Version() == cgroup.V1,
+		Refill:          found.Has(cgroup.FeatureBurst) && found.Has(cgroup.FeatureRefill),
 	}
 }
 

@@ -53,7 +53,7 @@ func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAgent(g, dir, tree, found, file, log)
+	a, err := newAgent(g, dir, tree, found, file, hearing{}, log)
 	if err != nil {
 		return nil, err
 	}

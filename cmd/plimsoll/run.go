@@ -29,6 +29,8 @@ type runFlags struct {
 	listen    string
 	checkOnly bool
 	verbose   bool
+	polls     bool
+	realtime  bool
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
@@ -69,6 +71,8 @@ looked after when the configuration, or --include, names them. The default polic
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the configuration and exit")
+	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
+	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
 	return cmd
 }
@@ -94,7 +98,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(g, m.dir, m.tree, found, file, log)
+	a, err := newAgent(g, m.dir, m.tree, found, file, f.hear(log), log)
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,8 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 }
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
-func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, log *slog.Logger) (*agent.Agent, error) {
+func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File,
+	hears hearing, log *slog.Logger) (*agent.Agent, error) {
 	pauses, err := agent.LoadPauses(g.stateDir)
 	if err != nil {
 		return nil, err
@@ -122,7 +127,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found *cgroupfs.Sc
 	}
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{sysfs.NewHost("/"), tree}, Pauses: pauses, Clock: time.Now, Log: log,
-		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(dir, tree), Strategy: file.Strategy(),
+		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(dir, tree, hears.ear != nil), Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
 		Version: version, Kernel: kernel,
 	}), nil
 }

@@ -72,6 +72,7 @@ type shipped struct {
 	t             *testing.T
 	binary        string
 	state, config string
+	flags         []string // further ones of run
 }
 
 func newShipped(t *testing.T) *shipped {
@@ -86,7 +87,7 @@ func newShipped(t *testing.T) *shipped {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &shipped{t, binary, filepath.Join(dir, "state"), filepath.Join(dir, "config.yaml")}
+	return &shipped{t: t, binary: binary, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml")}
 }
 
 func (s *shipped) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -177,7 +178,7 @@ type daemon struct {
 func (s *shipped) start() *daemon {
 	s.t.Helper()
 	for end := time.Now().Add(lockWait); ; time.Sleep(200 * ms) {
-		l := &daemon{t: s.t, cmd: s.command(context.Background(), "run", "--config", s.config, "--listen", "127.0.0.1:0"),
+		l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, s.flags...)...),
 			log: &logbook{}, done: make(chan struct{})}
 		l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 		l.cmd.Stderr = l.log

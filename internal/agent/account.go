@@ -107,7 +107,6 @@ func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) 
 	b, n := &a.account, out.Node
 	b.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
 		Threshold: n.Threshold(), Granted: out.Granted}
-	b.lastTurn = now
 	b.turn(a.Clock().Sub(now))
 }
 

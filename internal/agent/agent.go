@@ -106,6 +106,7 @@ type Agent struct {
 	dozing     []*group       // the pods of the snapshot, where they doze
 	ear        ear
 	next       time.Time // when the next turn is due
+	fresh      time.Time // when all groups were looked at for somebody who asked
 	account    account
 	config     error
 	failed     error // of the last discovery
@@ -168,6 +169,7 @@ type Turn struct {
 func (a *Agent) Tick(now time.Time) Turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.account.lastTurn = now // a sign of life of the loop, and of nobody else's turns
 	return a.tick(now)
 }
 

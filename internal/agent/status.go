@@ -16,7 +16,20 @@ import (
 func (a *Agent) Status() report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.status(a.Clock())
+	now := a.Clock()
+	a.refresh(now)
+	return a.status(now)
+}
+
+// refresh has all groups looked at for who asks, where they are looked at rarely.
+func (a *Agent) refresh(now time.Time) {
+	if !a.ear.hears || a.turn == 0 || now.Sub(a.fresh) < restEvery {
+		return
+	}
+	a.fresh = now
+	a.lookAgain()
+	a.tick(now)
+	a.wake() // the loop does not know when the next turn is due
 }
 
 func (a *Agent) status(now time.Time) report.Status {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/probe"
+)
+
+// ear turns what the programs in the kernel tell into what the agent wants to know.
+type ear struct {
+	*probe.Probe
+	heard []policy.Throttle
+}
+
+// hearing is an ear, or why there is none.
+type hearing struct {
+	ear agent.Ear
+	why string
+}
+
+// hear loads the programs. Where the kernel refuses them the agent does without.
+func (f *runFlags) hear(log *slog.Logger) hearing {
+	if f.polls {
+		return hearing{why: "--poll was given"}
+	}
+	p, err := probe.Open(probe.Options{Realtime: f.realtime})
+	if err != nil {
+		why := explained(err)
+		log.Warn("the kernel does not tell of throttles: polling", "error", why)
+		return hearing{why: why}
+	}
+	return hearing{ear: &ear{Probe: p}}
+}
+
+// explained is an error of the probe in one line, with what can be done about it.
+func explained(err error) string {
+	if hint := probe.Explain(err); hint != "" {
+		return fmt.Sprintf("%v; hint: %s", err, hint)
+	}
+	return err.Error()
+}
+
+// Read waits for throttles that begin. The slice is used again.
+func (e *ear) Read() ([]policy.Throttle, error) {
+	for {
+		events, err := e.Probe.Read()
+		if err != nil {
+			return nil, err
+		}
+		e.heard = e.heard[:0]
+		now, monotonic := time.Now(), probe.Monotonic()
+		for _, event := range events {
+			if event.Kind == probe.Begin {
+				e.heard = append(e.heard, throttle(event, func(d time.Duration) time.Time { return now.Add(d - monotonic) }))
+			}
+		}
+		if len(e.heard) > 0 {
+			return e.heard, nil
+		}
+	}
+}
+
+func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
+	f := event.Facts
+	t := policy.Throttle{Inode: event.Group, At: at(event.At), Handed: f.Snap,
+		Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
+	if f.Expires > 0 {
+		t.Expires = at(f.Expires)
+	}
+	return t
+}
+
+// featureEvents is whether the kernel can tell of throttles.
+const featureEvents = "throttle-events"
+
+// hearing finds out whether the programs can be loaded here, and takes them out again.
+func probeEvents() cgroup.Feature {
+	f := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
+		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
+	p, err := probe.Open(probe.Options{})
+	if err == nil {
+		err = p.Close()
+	}
+	if err != nil {
+		f.State, f.Detail = cgroup.No, explained(err)
+	}
+	return f
+}
