@@ -51,6 +51,9 @@ fuzz: ## every fuzz test for a while; FUZZTIME=30s
 generate: ## the eBPF programs from their C source (clang-19, see make setup)
 	go generate ./internal/probe
 
+figures: ## draw docs/figures anew, from the model
+	go run ./lab/figures docs/figures
+
 lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build, generated files
 	@bash test/lint.sh
 

@@ -83,7 +83,7 @@ func riskCurves(s report.Sweep, x, curve, panel string) *figure.Canvas {
 // riskMap draws containers by utilization.
 func riskMap(s report.Sweep) *figure.Canvas {
 	h := figure.Heat{Title: "How often bursts coincide", Subtitle: "P(WCET > 1 period) in %. " + s.Title, XLabel: "containers", YLabel: "mean demand, % of the quota",
-		Lo: 1e-5, Hi: 1, Limit: 1e-3, Key: "P(WCET = 1 period) = 99.9 %"}
+		Lo: leastRisk, Hi: 1, Limit: 1e-3, Key: "P(WCET = 1 period) = 99.9 %"}
 	for _, p := range s.Points {
 		column, row := fmt.Sprint(p.Cgroups), fmt.Sprintf("%.4g", 100*p.Utilization)
 		i, j := slices.Index(h.X, column), slices.Index(h.Y, row)

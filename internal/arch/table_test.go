@@ -60,6 +60,7 @@ func rules() map[string]rule {
 		"lab/cost":       {free: true},
 		"lab/density":    {free: true},
 		"lab/experiment": {free: true},
+		"lab/figures":    {free: true},
 	}
 }
 

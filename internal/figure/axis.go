@@ -33,6 +33,22 @@ func (a Axis) place(v float64) float64 {
 	return at
 }
 
+// holds says whether a figure is on the axis.
+func (a Axis) holds(v float64) bool {
+	const slack = 1e-9 // last bits
+	return v >= a.Min-slack*math.Abs(a.Min) && v <= a.Max+slack*math.Abs(a.Max)
+}
+
+// part is how far on the way from one figure to another a third one stands, as the axis measures.
+func (a Axis) part(from, to, at float64) float64 {
+	if a.Log {
+		// From or to nothing at all the way is endless: it is cut where the axis has another of its length.
+		least := a.Min * a.Min / a.Max
+		from, to, at = math.Log(max(from, least)), math.Log(max(to, least)), math.Log(at)
+	}
+	return (at - from) / (to - from)
+}
+
 // ticks are the figures that are written beside the axis.
 func (a Axis) ticks() []float64 {
 	if a.Ticks != nil {

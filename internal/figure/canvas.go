@@ -13,12 +13,13 @@ type Point struct{ X, Y float64 }
 // Ink is a colour as "#rrggbb".
 type Ink string
 
-// The inks of everything that is not data.
+// The inks of everything that is not data, and of what data are held against.
 const (
 	black Ink = "#222222"
 	grey  Ink = "#666666"
 	light Ink = "#e6e6e6"
 	white Ink = "#ffffff"
+	red   Ink = "#c00000"
 )
 
 // Stroke is how a line is drawn. Dash lists the lengths of ink and gap in turn.

@@ -204,3 +204,32 @@ func TestAxis(t *testing.T) {
 		}
 	}
 }
+
+// TestPieces: a curve that leaves the frame ends at its edge, and comes back where it does.
+func TestPieces(t *testing.T) {
+	f := frame{0, 100, 0, 100, Axis{Min: 0, Max: 10}, Axis{Min: 0, Max: 10}}
+	for _, tt := range []struct {
+		name  string
+		curve Curve
+		want  [][]Point
+	}{
+		{"inside", Curve{X: []float64{0, 10}, Y: []float64{0, 10}}, [][]Point{{{0, 100}, {100, 0}}}},
+		{"below and back", Curve{X: []float64{0, 2, 4, 6}, Y: []float64{5, -5, -5, 5}}, [][]Point{{{0, 50}, {10, 100}}, {{50, 100}, {60, 50}}}},
+		{"above", Curve{X: []float64{0, 2}, Y: []float64{5, 15}}, [][]Point{{{0, 50}, {10, 0}}}},
+		{"never there", Curve{X: []float64{0, 2}, Y: []float64{15, 15}}, nil},
+		{"steps", Curve{X: []float64{0, 2, 4}, Y: []float64{5, 5, 7}, Step: true}, [][]Point{{{0, 50}, {20, 50}, {20, 50}, {40, 50}, {40, 30}}}},
+	} {
+		if diff := cmp.Diff(tt.want, f.pieces(tt.curve)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+	f.y = Axis{Min: 0.01, Max: 1, Log: true}
+	want := [][]Point{{{0, 50}, {10, 100}}}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, f.pieces(Curve{X: []float64{0, 2}, Y: []float64{0.1, 0.001}}), near); diff != "" {
+		t.Errorf("logarithmic: %s", diff)
+	}
+	if got := f.pieces(Curve{X: []float64{0, 2}, Y: []float64{0.1, 0}}); len(got) != 1 || !(got[0][1].X > 0 && got[0][1].X < 20) {
+		t.Errorf("to nothing: %v", got)
+	}
+}

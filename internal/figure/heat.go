@@ -56,19 +56,19 @@ func (h Heat) border(c *Canvas, f frame, w, t float64) {
 	if h.Limit == 0 {
 		return
 	}
-	red := Stroke{Ink: "#d00000", Width: 3}
+	line := Stroke{Ink: red, Width: 3}
 	over := func(row, column int) bool { return h.Values[row][column] > h.Limit }
 	for row := range h.Y {
 		for column := range h.X {
 			x, y := f.left+w*float64(column), f.bottom-t*float64(row+1)
 			if column > 0 && over(row, column) != over(row, column-1) {
-				c.Line(red, Point{x, y}, Point{x, y + t})
+				c.Line(line, Point{x, y}, Point{x, y + t})
 			}
 			if row > 0 && over(row, column) != over(row-1, column) {
-				c.Line(red, Point{x, y + t}, Point{x + w, y + t})
+				c.Line(line, Point{x, y + t}, Point{x + w, y + t})
 			}
 		}
 	}
-	c.Line(red, Point{f.left, 74}, Point{f.left + 34, 74})
+	c.Line(line, Point{f.left, 74}, Point{f.left + 34, 74})
 	c.Text(Point{f.left + 41, 78}, Font{Size: 12.5, Ink: black, Anchor: Start}, h.Key)
 }

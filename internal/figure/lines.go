@@ -33,7 +33,7 @@ type Lines struct {
 
 // The measures, in pixels.
 const (
-	width, height = 900.0, 430.0
+	width, height = 900.0, 440.0
 	left, right   = 74.0, 24.0
 	gap           = 32.0
 	top, bottom   = 126.0, 366.0
@@ -68,7 +68,10 @@ func (l Lines) Draw() *Canvas {
 			rule(c, f, r)
 		}
 		for _, curve := range p.Curves {
-			trace(c, f, curve, styles(names[curve.Name]))
+			trace(c, f, curve, curve.style(names[curve.Name]))
+		}
+		for _, r := range p.Rules {
+			r.name(c, f)
 		}
 	}
 	c.Text(Point{left, height - 12}, Font{Size: 11, Ink: grey, Anchor: Start}, l.Note)
@@ -106,7 +109,7 @@ func (l Lines) legend(c *Canvas, names map[string]int) {
 		if curve.Name == "" {
 			continue
 		}
-		s := styles(i)
+		s := curve.style(i)
 		c.Line(s.stroke, Point{x, y - 4}, Point{x + 34, y - 4})
 		if curve.marked() {
 			c.Fill(s.stroke.Ink, 1, s.mark(Point{x + 17, y - 4}, markSize)...)
@@ -117,6 +120,18 @@ func (l Lines) legend(c *Canvas, names map[string]int) {
 }
 
 func (c Curve) marked() bool { return !c.Bare && !c.Step }
+
+// style is that of the n-th curve; steps are solid, for dashes do not show where they are short.
+func (c Curve) style(n int) style {
+	s := styles(n)
+	if c.Step {
+		s.stroke.Dash, s.stroke.Width = nil, 2.4
+	}
+	if c.Bare {
+		s.stroke.Width = 1.1
+	}
+	return s
+}
 
 func axes(c *Canvas, f frame, named bool) {
 	thin, axis := Stroke{Ink: light, Width: 1}, Stroke{Ink: black, Width: 1}
@@ -144,8 +159,14 @@ func axes(c *Canvas, f frame, named bool) {
 
 func rule(c *Canvas, f frame, r Rule) {
 	y := f.at(f.x.Min, r.Y).Y
-	c.Line(Stroke{Ink: "#aa0000", Width: 1, Dash: []float64{4, 3}}, Point{f.left, y}, Point{f.right, y})
-	c.Text(Point{f.right - 4, y - 5}, Font{Size: 11, Ink: "#aa0000", Anchor: End}, r.Name)
+	c.Line(Stroke{Ink: red, Width: 1, Dash: []float64{4, 3}}, Point{f.left, y}, Point{f.right, y})
+}
+
+// name writes what a rule is, on a ground of its own: curves may run there.
+func (r Rule) name(c *Canvas, f frame) {
+	y, long := f.at(f.x.Min, r.Y).Y, 6.5*float64(len([]rune(r.Name)))+6
+	c.Fill(white, 0.85, Point{f.right - long - 2, y - 17}, Point{f.right - 1, y - 17}, Point{f.right - 1, y - 2}, Point{f.right - long - 2, y - 2})
+	c.Text(Point{f.right - 4, y - 5}, Font{Size: 11, Ink: red, Anchor: End}, r.Name)
 }
 
 func trace(c *Canvas, f frame, curve Curve, s style) {
@@ -159,22 +180,42 @@ func trace(c *Canvas, f frame, curve Curve, s style) {
 		}
 		c.Fill(s.stroke.Ink, 0.15, band...)
 	}
-	var points []Point
+	for _, points := range f.pieces(curve) {
+		c.Line(s.stroke, points...)
+	}
 	for i, x := range curve.X {
-		p := f.at(x, curve.Y[i])
-		if curve.Step && i > 0 {
-			points = append(points, Point{p.X, points[len(points)-1].Y})
+		if y := curve.Y[i]; curve.marked() && f.y.holds(y) {
+			c.Fill(s.stroke.Ink, 1, s.mark(f.at(x, y), markSize)...)
 		}
-		points = append(points, p)
 	}
-	if curve.Bare {
-		s.stroke.Width = 1.1
+}
+
+// pieces are the parts of a curve within the frame: where it leaves, it ends at the edge.
+func (f frame) pieces(curve Curve) [][]Point {
+	var list [][]Point
+	var piece []Point
+	add := func(x, y float64) { piece = append(piece, f.at(x, y)) }
+	for i, x := range curve.X {
+		y, in := curve.Y[i], f.y.holds(curve.Y[i])
+		if i > 0 && in != f.y.holds(curve.Y[i-1]) {
+			x0, y0 := curve.X[i-1], curve.Y[i-1]
+			edge := f.y.Max
+			if min(y0, y) < f.y.Min {
+				edge = f.y.Min
+			}
+			add(x0+(x-x0)*f.y.part(y0, y, edge), edge)
+		}
+		if in {
+			if curve.Step && len(piece) > 0 {
+				piece = append(piece, Point{f.at(x, y).X, piece[len(piece)-1].Y})
+			}
+			add(x, y)
+		} else if len(piece) > 0 {
+			list, piece = append(list, piece), nil
+		}
 	}
-	c.Line(s.stroke, points...)
-	if !curve.marked() {
-		return
+	if len(piece) > 0 {
+		list = append(list, piece)
 	}
-	for _, p := range points {
-		c.Fill(s.stroke.Ink, 1, s.mark(p, markSize)...)
-	}
+	return list
 }
