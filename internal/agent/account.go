@@ -117,6 +117,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 		return
 	}
 	g.watched, g.settled = v.Watched, v.Settled
+	a.mute(g, v.Muted)
 	if !g.settled {
 		g.rouse()
 	}

@@ -36,6 +36,8 @@ type Discoverer interface {
 type Ear interface {
 	// Watch names, by inode, all groups that are to be heard of.
 	Watch(groups []uint64) error
+	// Mute has a group's throttles counted, but not told of, until it is unmuted.
+	Mute(group uint64, mute bool) error
 	// Read waits for throttles, and returns those there are. An error says that none will be heard any more; it is
 	// io.EOF after Close.
 	Read() ([]policy.Throttle, error)

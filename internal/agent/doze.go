@@ -12,6 +12,9 @@ import (
 // counters of a pod stand still, nothing runs in it, and its containers need not be read: one that begins to run is
 // seen at the first look after the pod's next expiry, within a period and a look.
 //
+// Where the kernel tells of throttles, a pod that nothing is to be done for may rest whatever it uses: if that becomes too
+// much for its limit, the kernel says so.
+//
 // What a CPU has left of the slice that it took last, a millisecond at most (min_cfs_rq_runtime), is used up before
 // the timer starts.
 
@@ -31,7 +34,7 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 		return false
 	}
 	if !now.Before(pod.due) {
-		if a.moved(pod) {
+		if a.ear.hears || a.moved(pod) {
 			return false
 		}
 		pod.due, pod.quiet = a.inStep(now, a.interval(pod)), now
@@ -66,8 +69,11 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 
 // asleep says whether a group has nothing to be done for, and nothing happened to it of late.
 func (a *Agent) asleep(now time.Time, g *group) bool {
-	return g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() &&
-		g.seen == a.turn && now.Sub(g.diskAt) < bandwidthEvery && now.Sub(g.moved) > stillPeriods*g.disk.Period
+	settled := g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == a.turn
+	if !settled || a.ear.hears {
+		return settled
+	}
+	return now.Sub(g.diskAt) < bandwidthEvery && now.Sub(g.moved) > stillPeriods*g.disk.Period
 }
 
 // moved says whether the counters of a group are other ones than at the last look, or cannot be read.

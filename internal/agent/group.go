@@ -37,6 +37,7 @@ type group struct {
 	ready   bool
 	behind  bool
 	watched bool // policy.View
+	muted   bool // policy.View
 	reading sample.Reading
 	threads threadMeter
 	due     time.Time

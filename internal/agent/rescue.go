@@ -108,6 +108,17 @@ func (a *Agent) watch(pods []workload.Pod) {
 	}
 }
 
+// mute has the kernel not tell of throttles that nothing can be done about.
+func (a *Agent) mute(g *group, mute bool) {
+	if !a.ear.hears || g.muted == mute {
+		return
+	}
+	g.muted = mute
+	if err := a.Ear.Mute(g.Inode, mute); err != nil {
+		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
+	}
+}
+
 // missed has all groups looked at when throttles were lost.
 func (a *Agent) missed() {
 	if a.Ear == nil {

@@ -137,7 +137,7 @@ func (u *unit) book(heard bool) {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
 	}
 	u.bookUntil(u.Reading)
-	if u.stood && !heard {
+	if u.stood && (!heard || u.m.muted) {
 		u.m.strikes.hit(u.Reading.At, u.period())
 	}
 }

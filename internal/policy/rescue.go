@@ -70,7 +70,7 @@ func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
 				s.rescue(in, p, u, t, &purse, out)
 			}
 			if u.Looked {
-				out.Views = append(out.Views, u.viewAgain(in.Now))
+				out.Views = append(out.Views, u.viewAgain(in, &p))
 			}
 		}
 	}
@@ -116,26 +116,38 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 	u.m.why = u.why
 }
 
-// hopeless says why a unit is not to be refilled whatever the node can spare, or "".
-func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
-	standing := u.m.standing(in.Now, u.Disk)
+// barred says why a unit is not to be refilled now nor in the next periods, or "": then its throttles need not be told.
+func (u *unit) barred(in Input, p *podUnits) string {
 	switch left := u.m.budget.left(); {
-	case !in.Rules.Refill:
-		return "this kernel has nothing to rewrite"
 	case !p.rescues(u):
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:
 		return "paused"
-	case !u.Ready || t.Bandwidth != u.Disk:
-		return "its limit is just being set"
 	case u.m.quota.foreign || u.m.burst.foreign:
 		return "another program wrote its files"
+	case left < u.Disk.Quota:
+		return "the budget above the limit is used up"
+	case u.raised() && 2*u.Disk.Quota > u.cap():
+		return fmt.Sprintf("its quota is raised, and the cap of %v a period leaves no room for another", u.cap())
+	case in.Node.State() == NodeOverload && !u.covered():
+		return fmt.Sprintf("node is %s", NodeOverload)
+	}
+	return ""
+}
+
+// hopeless says why a unit is not to be refilled whatever the node can spare, or "".
+func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
+	if why := u.barred(in, p); why != "" {
+		return why
+	}
+	standing := u.m.standing(in.Now, u.Disk)
+	switch {
+	case !u.Ready || t.Bandwidth != u.Disk:
+		return "its limit is just being set"
 	case !u.m.burst.retry.ready(in.Now):
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
-	case left < u.Disk.Quota:
-		return "the budget above the limit is used up"
 	case standing.room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota:
 		return fmt.Sprintf("the cap of %v a period is reached", u.cap())
 	}

@@ -17,7 +17,7 @@ func settle(in Input, pods []podUnits, out *Output) {
 			}
 			u.requested, u.buffer = u.burst(in.Now, in.Rules)
 			u.pace(in, out)
-			u.emit(in, out)
+			u.emit(in, &p, out)
 		}
 		if u := p.pod; u != nil {
 			p.follow(in)
@@ -25,7 +25,7 @@ func settle(in Input, pods []podUnits, out *Output) {
 			if p.raises(u) {
 				u.pace(in, out)
 			}
-			u.emit(in, out)
+			u.emit(in, &p, out)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (u *unit) wait(in Input, known bool) {
 }
 
 // emit appends the changes of one unit.
-func (u *unit) emit(in Input, out *Output) {
+func (u *unit) emit(in Input, p *podUnits, out *Output) {
 	if u.quota != u.Disk.Quota && u.mayWrite(in.Now, &u.m.quota) {
 		out.add(u, plan.Quota, u.Disk.Quota, u.quota, u.kind, u.why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
@@ -128,7 +128,7 @@ func (u *unit) emit(in Input, out *Output) {
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	u.m.why = u.why
-	u.m.view = u.view(in)
+	u.m.view = u.view(in, p)
 	out.Views = append(out.Views, u.m.view)
 }
 
@@ -183,7 +183,7 @@ func (u *unit) settled(now time.Time) bool {
 	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && u.m.overdue.IsZero() && u.m.wait.ready(now)
 }
 
-func (u *unit) view(in Input) View {
+func (u *unit) view(in Input, p *podUnits) View {
 	now := in.Now
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
@@ -198,16 +198,20 @@ func (u *unit) view(in Input) View {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
 	v.LimitTooLow = u.m.strikes.chronic(now)
+	v.Muted = v.Watched && u.barred(in, p) != ""
 	v.Settled = !v.Watched && u.settled(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
+	u.m.muted = v.Muted
 	return v
 }
 
 // viewAgain is what is to be seen of a unit between two whole turns.
-func (u *unit) viewAgain(now time.Time) View {
+func (u *unit) viewAgain(in Input, p *podUnits) View {
 	v := u.m.view
 	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
-	v.AboveLimit, v.LimitTooLow = u.window.AboveLimit(u.limit), u.m.strikes.chronic(now)
+	v.AboveLimit, v.LimitTooLow = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now)
+	v.Muted = v.Watched && u.barred(in, p) != ""
+	u.m.muted = v.Muted
 	return v
 }
 

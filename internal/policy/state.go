@@ -92,6 +92,7 @@ type View struct {
 	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
+	Muted          bool // its throttles need not be told: nothing can be done about them before the next look
 	LimitTooLow    bool // throttled in more than half of the periods of a minute
 }
 
@@ -148,6 +149,7 @@ type memory struct {
 	everStood   bool
 	overdue     time.Time // since when a lowering has waited for room
 	strikes     strikes
+	muted       bool          // View.Muted
 	savings     time.Duration // time left unused, up to the burst that was asked for
 	saved       time.Duration
 	handed      time.Duration

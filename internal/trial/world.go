@@ -52,6 +52,7 @@ type World struct {
 	disk    *journal.Memory
 	place   *place
 	overdue []plan.Result
+	muted   told
 	rng     *rand.Rand
 }
 
@@ -149,7 +150,8 @@ func (w *World) Restart() error {
 	writer.Restore(nil, false)
 	var ear agent.Ear
 	if w.scene.Events {
-		ear, w.Kernel.OnThrottle = told{}, w.tell
+		w.muted = told{}
+		ear, w.Kernel.OnThrottle = w.muted, w.tell
 	}
 	w.Agent = agent.New(agent.Options{
 		Ear: ear, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
@@ -182,6 +184,9 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 
 // tell takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
 func (w *World) tell(t sim.Throttle) {
+	if w.muted[t.Group.Inode] {
+		return
+	}
 	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
 	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
 		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed, Expires: t.Expires}})
@@ -230,8 +235,13 @@ func (p *place) Touched() []string               { return nil }
 func (p *place) Wake() <-chan struct{}           { return p.wake }
 func (p *place) Counts() (rescans, events int64) { return 0, 0 }
 
-// told is an ear whose throttles come by World.tell.
-type told struct{}
+// told is an ear whose throttles come by World.tell. It holds the groups that are muted.
+type told map[uint64]bool
+
+func (m told) Mute(group uint64, mute bool) error {
+	m[group] = mute
+	return nil
+}
 
 func (told) Watch([]uint64) error             { return nil }
 func (told) Read() ([]policy.Throttle, error) { return nil, io.EOF }
