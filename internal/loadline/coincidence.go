@@ -22,7 +22,7 @@ func Coincidence(n Node, replay Replay) (float64, error) {
 	}
 	points := n.grid(finePoints)
 	fine, err := n.coincidence(points, replay)
-	if err != nil || n.discrete() {
+	if err != nil || n.aligned(points) {
 		return fine, err
 	}
 	coarse, err := n.coincidence(points/2, replay)
@@ -46,6 +46,8 @@ func Risk(n Node) (float64, error) {
 const (
 	finePoints  = 2048 // of the capacity, or more
 	roughPoints = 512
+
+	discretePoints = 1 << 14
 )
 
 // within says that the containers cannot admit more than the capacity, whatever they demand.
@@ -67,30 +69,42 @@ func (n Node) discrete() bool {
 	return true
 }
 
-// grid is the number of points of the capacity, so that as many quotas and jobs as possible are on points.
+// grid is an even number of points of the capacity, half of which have as many quotas and jobs on them as possible: the
+// extrapolation from the half needs both lattices to be alike.
 func (n Node) grid(least int) int {
-	if m := len(n.Containers); m > 1 && m <= least {
-		if k := n.Capacity / n.Containers[0].Quota; math.Abs(k-math.Round(k)) < 1e-9*k && k < float64(least) {
-			least = int(math.Round(k)) * int(math.Ceil(float64(least)/math.Round(k)))
-		}
+	least += least % 2
+	best, off, most := least, math.Inf(1), least*3/2
+	if n.discrete() {
+		most = discretePoints // atoms have to be on points
 	}
-	best, off := least, math.Inf(1)
-	for points := least; points < least*3/2; points += 2 {
+	for points := least; points < most && off > 1e-6; points += 2 {
 		sum := 0.0
 		for _, c := range n.Containers {
-			if at := c.Quota / n.Capacity * float64(points); c.limited() {
-				sum += math.Abs(at - math.Round(at))
+			if c.limited() {
+				sum += beside(c.Quota / n.Capacity * float64(points/2))
 			}
-			if at := c.Demand.step() / n.Capacity * float64(points); at > 0 {
-				sum += math.Abs(at - math.Round(at))
-			}
+			sum += beside(c.Demand.step() / n.Capacity * float64(points/2))
 		}
 		if sum < off-1e-6 {
 			best, off = points, sum
 		}
 	}
-	return best + best%2
+	return best
 }
+
+// aligned says that all quotas and jobs are on points: ties are ties then.
+func (n Node) aligned(points int) bool {
+	for _, c := range n.Containers {
+		scale := float64(points) / n.Capacity
+		if c.limited() && beside(c.Quota*scale) > 1e-6 || beside(c.Demand.step()*scale) > 1e-6 {
+			return false
+		}
+	}
+	return n.discrete()
+}
+
+// beside is how far a place is from the next point.
+func beside(at float64) float64 { return math.Abs(at - math.Round(at)) }
 
 // coincidence is J on a lattice on which the capacity has some points.
 func (n Node) coincidence(points int, replay Replay) (float64, error) {
@@ -118,7 +132,7 @@ func (n Node) coincidence(points int, replay Replay) (float64, error) {
 		}
 		join(p, count[k])
 	}
-	if n.discrete() {
+	if n.aligned(points) {
 		return sum.over, nil
 	}
 	// At exactly the capacity a density lies half above it, and a tie, in which all use up their quotas, does not.

@@ -84,7 +84,7 @@ func interval(value, sigma, floor, unseen float64) Estimate {
 // control is the known mean of the control variate, or NaN.
 func (p *plan) control() float64 {
 	o := p.options
-	if o.Rho > 0 || o.Replay == Blocks {
+	if o.Plain || o.Rho > 0 || o.Replay == Blocks {
 		return math.NaN()
 	}
 	for _, c := range p.node.Containers {

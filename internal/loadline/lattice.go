@@ -119,14 +119,7 @@ func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // add is the law of the sum. A sum beyond the lattice stays beyond it: nothing wraps around.
 func (c *convolver) add(p, q lattice) lattice {
-	c.load(c.a, p.mass)
-	c.load(c.b, q.mass)
-	c.x = c.fft.Coefficients(c.x, c.a)
-	c.y = c.fft.Coefficients(c.y, c.b)
-	for i := range c.x {
-		c.x[i] *= c.y[i]
-	}
-	c.a = c.fft.Sequence(c.a, c.x)
+	c.multiply(p, q)
 	sum := lattice{step: p.step, mass: make([]float64, c.n), atom: p.atom * q.atom}
 	size := float64(len(c.a))
 	for k, v := range c.a {
@@ -137,6 +130,18 @@ func (c *convolver) add(p, q lattice) lattice {
 	}
 	sum.over = max(0, sum.over) + p.over + q.over - p.over*q.over
 	return sum
+}
+
+// multiply leaves the masses of the sum in a, times its length.
+func (c *convolver) multiply(p, q lattice) {
+	c.load(c.a, p.mass)
+	c.load(c.b, q.mass)
+	c.x = c.fft.Coefficients(c.x, c.a)
+	c.y = c.fft.Coefficients(c.y, c.b)
+	for i := range c.x {
+		c.x[i] *= c.y[i]
+	}
+	c.a = c.fft.Sequence(c.a, c.x)
 }
 
 func (c *convolver) load(to, mass []float64) {

@@ -38,10 +38,10 @@ const (
 	latticePoints = 1 << 19
 )
 
-// queueGrid chooses the points of a quota and of the lattice. The tail of V falls like exp(-2 gap V / variance) or faster
-// (Kingman); 32 times that length leaves 1e-14.
+// queueGrid chooses the points of a quota and of the lattice. The tail of V falls about like exp(-2 gap V / variance)
+// (Kingman), and 32 times that length leaves 1e-14; the quotas beside it are for tails that fall more slowly.
 func queueGrid(demand Law, quota float64) (k, n int, err error) {
-	reach := 64 + 16*demand.Variance()/((quota-demand.Mean())*quota)
+	reach := 16 + 16*demand.Variance()/((quota-demand.Mean())*quota)
 	k = quotaPoints
 	for k > leastPoints && reach*float64(k) > latticePoints {
 		k /= 2

@@ -51,6 +51,8 @@ type Options struct {
 	Interference bool
 	// Resamples is the number of bootstraps of the recordings: 0 for DefaultResamples, negative for none.
 	Resamples int
+	// Plain leaves the control variate off: to see what it is worth.
+	Plain bool
 }
 
 const (
