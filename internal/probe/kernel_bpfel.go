@@ -38,6 +38,7 @@ type kernelThrottle struct {
 const (
 	kernelMapEvents            = "events"
 	kernelMapGroups            = "groups"
+	kernelMapMuted             = "muted"
 	kernelMapStanding          = "standing"
 	kernelProgSchedMigrateTask = "sched_migrate_task"
 	kernelProgSchedSwitch      = "sched_switch"
@@ -106,6 +107,7 @@ type kernelProgramSpecs struct {
 type kernelMapSpecs struct {
 	Events   *ebpf.MapSpec `ebpf:"events"`
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
+	Muted    *ebpf.MapSpec `ebpf:"muted"`
 	Standing *ebpf.MapSpec `ebpf:"standing"`
 }
 
@@ -144,6 +146,7 @@ func (o *kernelObjects) Close() error {
 type kernelMaps struct {
 	Events   *ebpf.Map `ebpf:"events"`
 	Groups   *ebpf.Map `ebpf:"groups"`
+	Muted    *ebpf.Map `ebpf:"muted"`
 	Standing *ebpf.Map `ebpf:"standing"`
 }
 
@@ -151,6 +154,7 @@ func (m *kernelMaps) Close() error {
 	return _KernelClose(
 		m.Events,
 		m.Groups,
+		m.Muted,
 		m.Standing,
 	)
 }

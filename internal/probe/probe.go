@@ -89,13 +89,15 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups > 0 {
 		spec.Maps[kernelMapGroups].MaxEntries = uint32(o.Groups)
 		spec.Maps[kernelMapStanding].MaxEntries = uint32(o.Groups)
+		spec.Maps[kernelMapMuted].MaxEntries = uint32(o.Groups)
 	}
 	if o.Ring > 0 {
 		spec.Maps[kernelMapEvents].MaxEntries = uint32(o.Ring)
 	}
-	if o.Rate > 0 {
+	if o.Rate > 0 { // up to 21 in a row, as by default
 		interval := time.Second / time.Duration(o.Rate)
-		if err := spec.Variables[kernelVarInterval].Set(uint64(interval)); err != nil {
+		err := errors.Join(spec.Variables[kernelVarInterval].Set(uint64(interval)), spec.Variables[kernelVarAdvance].Set(uint64(20*interval)))
+		if err != nil {
 			return fmt.Errorf("set the rate: %w", err)
 		}
 	}
@@ -149,9 +151,26 @@ func (p *Probe) Watch(groups []uint64) error {
 	return nil
 }
 
+// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten.
+func (p *Probe) Mute(group uint64, mute bool) error {
+	var err error
+	if mute {
+		err = p.objects.Muted.Put(group, uint8(1))
+	} else if err = p.objects.Muted.Delete(group); errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("probe: mute group %d %v: %w", group, mute, err)
+	}
+	return nil
+}
+
 // forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether there
 // is an end to wait for.
 func (p *Probe) forget(id uint64) error {
+	if err := p.Mute(id, false); err != nil {
+		return err
+	}
 	if err := p.objects.Groups.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}

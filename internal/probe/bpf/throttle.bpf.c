@@ -68,6 +68,14 @@ struct {
 	TYPE(value, struct throttle);
 } standing SEC(".maps");
 
+// muted are groups whose throttles are counted and not told.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, u64);
+	TYPE(value, u8);
+} muted SEC(".maps");
+
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	NUMBER(max_entries, 1 << 18);
@@ -149,6 +157,8 @@ static inline bool report(struct group *g, u64 id, struct cfs_rq *q, struct cfs_
 {
 	struct event *e;
 
+	if (bpf_map_lookup_elem(&muted, &id))
+		return false;
 	if (!allowed(g, now)) {
 		add(&limited, 1);
 		add(&g->dropped, 1);
