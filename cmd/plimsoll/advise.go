@@ -87,7 +87,7 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 		return nil, err
 	}
 	defer dir.Close()
-	groups, err := f.limited(cmd, g, tree, args)
+	groups, err := f.limited(ctx, cmd, g, tree, args)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 }
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
-func (f *adviseFlags) limited(cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
+func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
 	if len(args) > 0 {
-		return g.find(tree, args)
+		return g.find(ctx, tree, args)
 	}
 	all, err := containers(tree)
 	if err != nil {
@@ -155,6 +155,12 @@ func (f *adviseFlags) complete(d *tapes) error {
 	switch {
 	case f.cgroups < 0:
 		return fmt.Errorf("--cgroups %d: at least 1", f.cgroups)
+	case !(f.target > 0 && f.target < 1):
+		return withHint(fmt.Errorf("--target %g: between 0 and 1", f.target), "99.9%, say")
+	case !(f.throttled > 0 && f.throttled < 1):
+		return withHint(fmt.Errorf("--throttled %g: between 0 and 1", f.throttled), "1%, say")
+	case !(f.mostBurst > 0) || math.IsInf(float64(f.mostBurst), 1):
+		return withHint(fmt.Errorf("--kernel-burst %g: a number of quotas above 0", f.mostBurst), "mainline grants 1")
 	case f.cgroups > 0:
 		return nil
 	case math.IsInf(quota, 1):

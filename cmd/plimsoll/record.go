@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -93,7 +94,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 		return err
 	}
 	defer dir.Close()
-	groups, err := g.find(tree, args)
+	groups, err := g.find(ctx, tree, args)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func fileName(groups []report.Container) string {
 }
 
 // find names the groups that are meant: paths that exist, or containers that are found on this node.
-func (g *globals) find(tree *cgroup.Tree, args []string) ([]report.Container, error) {
+func (g *globals) find(ctx context.Context, tree *cgroup.Tree, args []string) ([]report.Container, error) {
 	var list, known []report.Container
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -173,7 +174,7 @@ func (g *globals) find(tree *cgroup.Tree, args []string) ([]report.Container, er
 		c.Name = c.Cgroup
 		if _, err := tree.Inode(c.Cgroup); err != nil || !strings.HasPrefix(arg, "/") {
 			if known == nil {
-				if known, err = containers(tree); err != nil {
+				if known, err = g.known(ctx, tree); err != nil {
 					return nil, err
 				}
 			}
@@ -188,6 +189,26 @@ func (g *globals) find(tree *cgroup.Tree, args []string) ([]report.Container, er
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// known are the containers that the agent looks after, and those that are found on this node beside them.
+func (g *globals) known(ctx context.Context, tree *cgroup.Tree) ([]report.Container, error) {
+	list, err := containers(tree)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := g.client().Status(ctx)
+	if err != nil {
+		return list, nil // no agent, or none that answers: the node itself has been asked
+	}
+	for _, c := range list {
+		if !slices.ContainsFunc(s.Containers, func(known report.Container) bool { return known.Cgroup == c.Cgroup }) {
+			s.Containers = append(s.Containers, c)
+		}
+	}
+	return s.Containers, nil
 }
 
 // containers are those that are found on this node without any configuration.

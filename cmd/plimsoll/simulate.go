@@ -38,6 +38,10 @@ coincided: P(WCET > 1 period), and the expected time E(WCET), with intervals; an
 throttled and for how long, without and with its burst. The model is in docs/MODEL.md.
 
 Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return withHint(errors.New("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
+		},
 	}
 	for _, law := range []string{"exp", "pareto", "poisson"} {
 		cmd.AddCommand(simulateLawCommand(law))

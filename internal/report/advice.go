@@ -100,7 +100,7 @@ func (a Advice) node(p *page) {
 	case largest == 0 && a.Miss > 1-a.Target:
 		p.printf("\nNo burst: P(WCET = 1 period) is %s without any, below the target of %s.\n", kept, wanted)
 	case largest == 0:
-		p.printf("\nNo burst keeps P(WCET = 1 period) at %s.\n", wanted)
+		p.printf("\nNo burst keeps P(WCET = 1 period) at %s; without any it is %s.\n", wanted, kept)
 	case math.IsInf(largest, 1):
 		p.printf("\nAny burst keeps P(WCET = 1 period) at %s or more; the kernel grants %s of the quota.\n", wanted, quotas(a.Granted))
 	case largest > a.Granted:
@@ -108,7 +108,9 @@ func (a Advice) node(p *page) {
 	default:
 		p.printf("\nA burst of up to %s of the quota keeps P(WCET = 1 period) at %s or more.\n", quotas(largest), wanted)
 	}
-	p.printf("With %s of the quota it is %s (95 %%: %s to %s).\n", quotas(a.Granted), kept, certainty(a.MissCI[1]), certainty(a.MissCI[0]))
+	if a.Granted > 0 {
+		p.printf("With %s of the quota it is %s (95 %%: %s to %s).\n", quotas(a.Granted), kept, certainty(a.MissCI[1]), certainty(a.MissCI[0]))
+	}
 	if a.Sure != nil {
 		p.printf("How sure: the target is kept in %.0f of 100 resamplings of the recording.\n", 100**a.Sure)
 	}
@@ -121,8 +123,11 @@ func (a Advice) node(p *page) {
 		p.printf("It leaves no room for any correlation between the containers' demands.\n")
 	}
 	if a.MostPods != nil {
-		k := a.Kinds[0]
-		p.printf("Up to %d containers like it keep the target with that burst; their limits add up to %s of the CPUs.\n", *a.MostPods, percent(float64(*a.MostPods)*k.Limit/a.CPUs))
+		k, how := a.Kinds[0], "with that burst"
+		if a.Granted == 0 {
+			how = "without a burst"
+		}
+		p.printf("Up to %d containers like it keep the target %s; their limits add up to %s of the CPUs.\n", *a.MostPods, how, percent(float64(*a.MostPods)*k.Limit/a.CPUs))
 	}
 }
 
@@ -133,8 +138,10 @@ func (k AdvisedKind) lines(a Advice) []string {
 		return []string{now, "It wants more than its limit on average: no burst helps.", k.raise(a)}
 	}
 	lines := []string{now,
-		fmt.Sprintf("Without a burst %s of its periods are throttled, mean delay %s periods.", chance(k.ThrottledWithout), delay(k.DelayWithout)),
-		fmt.Sprintf("With a burst of %s: %s, mean delay %s periods.", quotas(a.Granted), chance(k.ThrottledWith), delay(k.DelayWith))}
+		fmt.Sprintf("Without a burst %s of its periods are throttled, mean delay %s periods.", chance(k.ThrottledWithout), delay(k.DelayWithout))}
+	if a.Granted > 0 {
+		lines = append(lines, fmt.Sprintf("With a burst of %s: %s, mean delay %s periods.", quotas(a.Granted), chance(k.ThrottledWith), delay(k.DelayWith)))
+	}
 	most := percentOf(a.Tolerated)
 	switch {
 	case k.ThrottledWithout <= a.Tolerated:
@@ -163,7 +170,12 @@ func (k AdvisedKind) lower(a Advice) string {
 }
 
 // quotas spells a burst.
-func quotas(b float64) string { return fmt.Sprintf("%.3g %%", 100*b) }
+func quotas(b float64) string {
+	if b >= 10 {
+		return fmt.Sprintf("%.0f %%", 100*b)
+	}
+	return fmt.Sprintf("%.3g %%", 100*b)
+}
 
 // percentOf spells a target: 99.9 %, 99.99 %.
 func percentOf(p float64) string {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/report"
+	"plimsoll/internal/trace"
+)
+
+// TestKernelRecord records a group that takes all it may of half a CPU: the mean is the limit, the limit is seen to
+// hide demand, and what the recording says in sum is what the kernel counted.
+func TestKernelRecord(t *testing.T) {
+	g := cgrouptest.New(t)
+	g.Limit(50 * time.Millisecond)
+	g.Spin(1)
+	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	file := filepath.Join(t.TempDir(), "x.npy")
+	before, err := g.Tree().Counters(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := n.run("record", g.Path, "--samples", "30", "--out", file, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := g.Tree().Counters(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Recording
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	tape, err := trace.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, v := range tape.Series[0].Used {
+		sum += v * tape.CPUs * tape.Period.Seconds()
+	}
+	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 || sum < kernel-0.1 {
+		t.Errorf("%d periods with %.3f s, the kernel counted %.3f s around them", tape.Len(), sum, kernel)
+	}
+	c := r.Containers[0]
+	if math.Abs(c.Mean-0.5) > 0.1 || c.Limit == nil || *c.Limit != 0.5 || c.Throttled < 0.5 || c.Demand == nil || *c.Demand < c.Mean {
+		t.Errorf("%+v", c)
+	}
+	if r.Cost.CPU <= 0 || r.Cost.CPU > r.Cost.Elapsed/20 {
+		t.Errorf("recording cost %s of CPU in %s", r.Cost.CPU, r.Cost.Elapsed)
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/report"
+	"plimsoll/internal/trace"
+)
+
+// withGroup adds a group with a limit and counters to the v1 tree of a node.
+func (n node) withGroup(t *testing.T, name, quota, period string) {
+	t.Helper()
+	n.write(t, name+"/cpu.cfs_quota_us", quota+"\n")
+	n.write(t, name+"/cpu.cfs_period_us", period+"\n")
+	n.write(t, name+"/cpu.stat", "nr_periods 10\nnr_throttled 1\nthrottled_time 5000000\n")
+	n.write(t, name+"/cpuacct.usage", "123456789\n")
+}
+
+// recordNode has two groups of one period, one of another, and one that nothing counts.
+func recordNode(t *testing.T) node {
+	n := newNode(t)
+	n.write(t, "cpuacct.usage", "1\n") // cpu and cpuacct are mounted together
+	n.withGroup(t, "pods/web", "150000", "100000")
+	n.withGroup(t, "lab/a", "-1", "100000")
+	n.withGroup(t, "lab/b", "50000", "50000")
+	n.withGroup(t, "lab/dark", "50000", "100000")
+	if err := os.Remove(filepath.Join(n.cgroups, "cpu", "lab/dark/cpuacct.usage")); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestRecordRefuses(t *testing.T) {
+	n := recordNode(t)
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old.npy")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]struct{ err, hint string }{
+		"/pods/web":                                {`"samples" not set`, ""},
+		"--samples 5":                              {"requires at least 1 arg", ""},
+		"/pods/web --samples 1":                    {"2 to 2^31", "36000"},
+		"/pods/web --samples 3000000000":           {"2 to 2^31", "36000"},
+		"/pods/web --samples 5 --out x.txt":        {`".txt" is not known`, ".npy or .csv"},
+		"/pods/web --samples 5 --out /none/x.npy":  {"no such folder", "make it"},
+		"/pods/web --samples 5 --out " + old:       {"already exists", "--force"},
+		"/pods/web /lab/b --samples 5":             {"the limit of /pods/web has a period of 100ms, that of /lab/b one of 50ms", "one by one"},
+		"/lab/dark --samples 5":                    {"nothing counts the CPU time of /lab/dark", "cpuacct"},
+		"/lab/none --samples 5":                    {"no container is called", "path of a control group"},
+		"nobody --samples 5":                       {"no container is called", "path of a control group"},
+		"/pods/web /pods/web/ --samples 5":         {"/pods/web is named twice", ""},
+		"/pods/web --samples 5 --cgroups 0":        {"--cgroups 0", ""},
+		"/pods/web --samples 5 --cgroup-root /dev": {"no cpu controller", "--cgroup-root"},
+	} {
+		out, stderr, err := n.run(append([]string{"record"}, strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || out != "" {
+			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err, want.hint)
+		}
+	}
+	if data, err := os.ReadFile(old); string(data) != "old" {
+		t.Errorf("the old file is %q, %v", data, err)
+	}
+}
+
+// TestRecord records files that do not change: all is there, and zero.
+func TestRecord(t *testing.T) {
+	n := recordNode(t)
+	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n") // the least: the test is quick
+	t.Chdir(t.TempDir())
+	out, stderr, err := n.run("record", "/lab/a", "/pods/web", "--samples", "20")
+	if err != nil || !strings.Contains(out, "recording.npy: 20 periods of 1ms") || !strings.Contains(out, "begin at a time of their own") || strings.Contains(stderr, "█") {
+		t.Errorf("%s, %s, %v", out, stderr, err)
+	}
+	got, err := trace.Load("recording.npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Len() != 20 || got.Period != time.Millisecond || got.CPUs < 1 || got.Series[0].Name != "/lab/a" || got.Series[0].Limited() || got.Series[1].Limit != 150 {
+		t.Errorf("%+v", got)
+	}
+	out, _, err = n.run("record", n.cgroups+"/cpu/lab/a", "--samples", "2", "--json", "--out", "a.csv")
+	var r report.Recording
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil || r.Schema != report.RecordingSchema || r.Periods != 2 || len(r.Warnings) < 2 {
+		t.Errorf("%s, %v", out, err)
+	}
+	if _, err := trace.Load("a.csv"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRecordFindsContainersOfTheAgent: names are those of status.
+func TestRecordFindsContainersOfTheAgent(t *testing.T) {
+	n := recordNode(t).withAgent(t, &fakeAgent{})
+	tree, err := cgroup.Detect(cgroup.NewDir(n.cgroups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &globals{cgroupRoot: n.cgroups, stateDir: n.state}
+	got, err := g.find(context.Background(), tree, []string{"default/web/nginx", "/lab/a"})
+	if err != nil || len(got) != 2 || got[0].Cgroup != "/pods/web" || got[1].Name != "/lab/a" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := g.find(context.Background(), tree, []string{"nginx"}); err == nil || !strings.Contains(err.Error(), "may be any of") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// recorded is a recording of a limited container that was throttled half of the time.
+func recorded() trace.Trace {
+	return trace.Trace{Period: 100 * time.Millisecond, CPUs: 4, Late: 1, Series: []trace.Series{
+		{Name: "default/web/nginx", Limit: 0.5, Used: []float64{0.125, 0.1, 0.125, 0.05}, Throttled: []float64{0.1, 0, 0.05, 0}},
+		{Name: "/lab/free", Limit: math.Inf(1), Used: []float64{0.01, 0.02, 0.03, 0.9}},
+	}}
+}
+
+// TestRecordKeeps: what was recorded is saved also when it ended early, and only then is there an error to tell.
+func TestRecordKeeps(t *testing.T) {
+	for _, tt := range []struct {
+		stopped     error
+		err, stderr string
+	}{
+		{nil, "", ""},
+		{context.Canceled, "", "stopped after 4 of 10 periods"},
+		{fs.ErrNotExist, "ended after 4 of 10 periods", ""},
+	} {
+		var out, stderr bytes.Buffer
+		cmd := &cobra.Command{}
+		cmd.SetOut(&out)
+		cmd.SetErr(&stderr)
+		f := recordFlags{samples: 10, out: filepath.Join(t.TempDir(), "x.npy"), cgroups: 10}
+		err := f.keep(cmd, recorded(), report.RecordingCost{CPU: time.Millisecond, Elapsed: time.Second}, tt.stopped)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(stderr.String(), tt.stderr) || (tt.stderr == "") != (stderr.Len() == 0) {
+			t.Errorf("%v: error %v, stderr %q", tt.stopped, err, &stderr)
+		}
+		if _, err := trace.Load(f.out); err != nil {
+			t.Error(err)
+		}
+	}
+	f := recordFlags{out: filepath.Join(t.TempDir(), "x.npy")}
+	if err := f.keep(&cobra.Command{}, trace.Trace{}, report.RecordingCost{}, context.Canceled); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRecordingGolden(t *testing.T) {
+	var out bytes.Buffer
+	r := describe("web.npy", recorded(), report.RecordingCost{CPU: 1200 * time.Microsecond, Elapsed: 400 * time.Millisecond}, 10)
+	if err := r.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "record", "text.txt"), out.Bytes())
+	out.Reset()
+	if err := report.WriteJSON(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "record", "json.txt"), out.Bytes())
+}
+
+func TestFileName(t *testing.T) {
+	for name, want := range map[string]string{"default/web/nginx": "nginx.npy", "/lab/a": "a.npy", "nginx.service": "nginx.service.npy", "/": "recording.npy", "/x/.hidden": "recording.npy"} {
+		if got := fileName([]report.Container{{Name: name}}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if got := fileName(make([]report.Container, 2)); got != "recording.npy" {
+		t.Error(got)
+	}
+}
+
+func TestBar(t *testing.T) {
+	var out bytes.Buffer
+	if newBar(&out, 10, time.Second) != nil {
+		t.Error("a bar is shown where nobody looks")
+	}
+	b := &bar{w: &out, total: 40, period: 100 * time.Millisecond}
+	for i := range 40 {
+		b.show(i + 1)
+	}
+	b.end()
+	if got := strings.Count(out.String(), "\r"); got != 8 {
+		t.Errorf("shown %d times, want every 5th of 40", got)
+	}
+	if want := fmt.Sprintf("%s 100 %%, 40 of 40 periods, 0s left", strings.Repeat("█", 40)); !strings.Contains(out.String(), want) {
+		t.Errorf("%q does not end with %q", out.String(), want)
+	}
+}
