@@ -118,6 +118,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	}
 	g.watched, g.settled = v.Watched, v.Settled
 	a.mute(g, v.Muted)
+	g.capped = v.Window.Throttled > 0
 	if !g.settled {
 		g.rouse()
 	}

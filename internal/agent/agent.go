@@ -129,6 +129,10 @@ func New(o Options) *Agent {
 // looks sweep over the period and find out when it begins (sample.Phase).
 const lookEvery = 90 * time.Millisecond
 
+// cappedEvery is how often a group is looked at that is throttled though nothing more can be done for it: it only remains
+// to see when it wants less.
+const cappedEvery = 3 * lookEvery
+
 // restEvery is how often a group is looked at that nothing is to be decided for, and quietEvery how often where the
 // kernel tells of throttles: then looking only keeps the books.
 const (

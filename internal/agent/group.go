@@ -38,6 +38,7 @@ type group struct {
 	behind  bool
 	watched bool // policy.View
 	muted   bool // policy.View
+	capped  bool // throttled all the same
 	reading sample.Reading
 	threads threadMeter
 	due     time.Time
@@ -67,10 +68,13 @@ func (a *Agent) interval(g *group) time.Duration {
 	if a.ear.hears {
 		near = g.watched
 	}
-	if g.disk.Limited() && (near || g.status.Quota.Changed) {
-		return lookEvery
+	switch raised := g.status.Quota.Changed; {
+	case !g.disk.Limited() || !near && !raised:
+		return a.rest()
+	case g.muted && g.capped && g.status.BudgetLeft == nil:
+		return cappedEvery
 	}
-	return a.rest()
+	return lookEvery
 }
 
 // reread is how long what was read of a group's limit files holds.

@@ -139,6 +139,7 @@ func (u *unit) book(heard bool) {
 	u.bookUntil(u.Reading)
 	if u.stood && (!heard || u.m.muted) {
 		u.m.strikes.hit(u.Reading.At, u.period())
+		u.m.strikes.count += max(0, u.window.Throttled-1)
 	}
 }
 

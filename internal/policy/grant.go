@@ -76,7 +76,7 @@ func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
 		p.handed = max(p.handed, m.handed)
 	}
 	p.used = p.handed
-	if used, ok := m.history.UsedWithin(begun); ok {
+	if used, ok := m.history.UsedWithin(now, begun); ok {
 		p.used = min(p.used, used)
 	}
 	if width, ok := m.phase.Known(); ok {

@@ -38,13 +38,13 @@ func (h *History) Reset() { h.windows = nil }
 // Empty says whether nothing is known.
 func (h *History) Empty() bool { return len(h.windows) == 0 }
 
-// UsedWithin bounds what was used in the last d from above: the windows that reach into it count whole. Where less
-// is known than d, ok is false.
-func (h *History) UsedWithin(d time.Duration) (used time.Duration, ok bool) {
-	if len(h.windows) == 0 {
+// UsedWithin bounds what was used in the d before now from above: the windows that reach into it count whole. Where less
+// is known than that, ok is false.
+func (h *History) UsedWithin(now time.Time, d time.Duration) (used time.Duration, ok bool) {
+	if len(h.windows) == 0 || h.windows[len(h.windows)-1].To.Before(now) {
 		return 0, false
 	}
-	from := h.windows[len(h.windows)-1].To.Add(-d)
+	from := now.Add(-d)
 	for i := len(h.windows) - 1; i >= 0; i-- {
 		used += h.windows[i].Used
 		if !h.windows[i].From.After(from) {

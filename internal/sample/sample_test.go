@@ -49,11 +49,15 @@ func TestHistory(t *testing.T) {
 	if got := len(h.windows); got != 11 {
 		t.Errorf("kept %d windows of the last second, want 11", got)
 	}
-	if used, ok := h.UsedWithin(150 * ms); !ok || used != 18*ms+19*ms {
+	now := t0.Add(2 * time.Second)
+	if used, ok := h.UsedWithin(now, 150*ms); !ok || used != 18*ms+19*ms {
 		t.Errorf("UsedWithin(150ms) = %v, %v, want 37ms: windows count whole", used, ok)
 	}
-	if _, ok := h.UsedWithin(5 * time.Second); ok {
+	if _, ok := h.UsedWithin(now, 5*time.Second); ok {
 		t.Error("UsedWithin claims to know more than it kept")
+	}
+	if _, ok := h.UsedWithin(now.Add(ms), 150*ms); ok {
+		t.Error("UsedWithin claims to know what was used since the last look")
 	}
 	if got := h.Peak(100*ms, 300*ms); got != 19*ms {
 		t.Errorf("Peak = %v, want 19ms", got)
