@@ -156,8 +156,11 @@ func advise(root string, found cgroup.Features) []string {
 			"To avoid that, mount the cpuacct controller."},
 		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to hear of new cgroups at once. " +
 			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
-		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: when all burst together, they " +
-			"take from each other. Lower some, or keep sharePoolThresholdPercent low."},
+		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: a container is not sure of its own " +
+			"limit when all want theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
+			"`plimsoll advise --live` says how often that happens."},
+		{cgroup.FeatureWithinNode, cgroup.Yes, "The limits add up to no more than the machine: each container is sure of its own. " +
+			"How often bursts on top of them coincide says `plimsoll advise --live`."},
 	} {
 		if found.Get(remedy.feature).State == remedy.state {
 			advice = append(advice, remedy.text)
