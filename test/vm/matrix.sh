@@ -8,6 +8,7 @@ set -eu
 cd "$repo"
 cells=${CELLS:-5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
+export SECONDS_MAX=${SECONDS_MAX:-360}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

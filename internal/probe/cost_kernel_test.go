@@ -1,0 +1,96 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// What the programs cost a context switch: of two threads in a watched container with a limit that it does not reach,
+// in a pod, and the same while another watched group stands still, so that ends are waited for.
+//
+//	go test -run '^$' -bench Switch -benchtime 20x ./internal/probe
+func BenchmarkSwitch(b *testing.B) {
+	pod := cgrouptest.New(b)
+	container, other := pod.Child("container"), cgrouptest.New(b)
+	container.Limit(10 * time.Second)
+	limit(b, other, ms, time.Second)
+	pinned := other.Spin(1)[0]
+	pin(b, pinned, 1)
+	ask := pingPong(b, container)
+	b.Run("without", func(b *testing.B) { ask(b) })
+	for name, groups := range map[string][]*cgrouptest.Group{
+		"quiet": {pod, container}, "another stands still": {pod, container, other},
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := open(b, Options{})
+			watch(b, p, groups...)
+			ask(b)
+		})
+		b.Run(name+", measured by the kernel", func(b *testing.B) {
+			p := open(b, Options{Stats: true})
+			watch(b, p, groups...)
+			ask(b)
+			costs, err := p.Cost()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, c := range costs {
+				if c.Runs > 1000 {
+					b.ReportMetric(float64(c.Each), "ns/"+c.Program)
+				}
+			}
+		})
+	}
+}
+
+// pingPong starts two threads in a group that switch to and fro.
+func pingPong(b *testing.B, g *cgrouptest.Group) func(*testing.B) {
+	cmd, lines, in := dialogue(b, "switch")
+	g.Move(cmd.Process.Pid)
+	return func(b *testing.B) {
+		var all []int
+		for b.Loop() {
+			fmt.Fprintln(in, "go")
+			lines.Scan()
+			n, err := strconv.Atoi(lines.Text())
+			if err != nil {
+				b.Fatal(err)
+			}
+			all = append(all, n)
+		}
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2]), "ns/switch")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// From the kernel's time of a throttle to the reader's.
+//
+//	go test -run '^$' -bench Told -benchtime 1000x ./internal/probe
+func BenchmarkTold(b *testing.B) {
+	for name, load := range map[string]int{"idle machine": 0, "loaded machine": 4} {
+		for _, realtime := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s, realtime %v", name, realtime), func(b *testing.B) {
+				p := open(b, Options{Realtime: realtime, Rate: 1e6})
+				g := cgrouptest.New(b)
+				limit(b, g, 5*ms, time.Second)
+				watch(b, p, g)
+				cgrouptest.New(b).Spin(load)
+				h := listen(b, p, func(Event) { g.Limit(5 * ms) })
+				g.Spin(1)
+				within(b, 2*time.Minute, "enough throttles", func() bool { return len(h.begins(0)) >= b.N })
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				slices.Sort(h.late)
+				b.ReportMetric(float64(h.late[len(h.late)/2]), "ns-p50")
+				b.ReportMetric(float64(h.late[len(h.late)*99/100]), "ns-p99")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// flood makes a group throttle as often as the kernel's tick lets it, until there are so many begins.
+func flood(t *testing.T, p *Probe, g *cgrouptest.Group, begins int64) Totals {
+	t.Helper()
+	watch(t, p, g)
+	limit(t, g, ms, 5*ms)
+	load := g.Spin(1)[0]
+	within(t, 30*time.Second, "a flood", func() bool { return totals(t, p, g).Begins >= begins })
+	load.Stop()
+	return calm(t, p, g)
+}
+
+// Nobody reads: what finds no room is counted, and the totals miss nothing.
+func TestRingOverflows(t *testing.T) {
+	p := open(t, Options{Ring: os.Getpagesize(), Rate: 1e6})
+	g := cgrouptest.New(t)
+	got := flood(t, p, g, 80)
+	losses := p.Losses()
+	h := listen(t, p, nil)
+	sent := int(got.Begins - got.Dropped)
+	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
+	if got.Dropped == 0 || losses.Full < got.Dropped || losses.Limited != 0 || losses.Broken != 0 || p.Lost() != losses.Full {
+		t.Errorf("%+v, %+v", got, losses)
+	}
+	if n := len(h.begins(0)); n != sent || got.Ends != got.Begins {
+		t.Errorf("read %d begins: %+v", n, got)
+	}
+}
+
+// A group has its rate, and another one's flood does not use it up.
+func TestRateIsLimited(t *testing.T) {
+	const rate = 4
+	p := open(t, Options{Rate: rate})
+	h := listen(t, p, nil)
+	loud, quiet := cgrouptest.New(t), cgrouptest.New(t)
+	begin := time.Now()
+	got := flood(t, p, loud, 80)
+	took := time.Since(begin)
+	losses := p.Losses()
+	sent := int(got.Begins - got.Dropped)
+	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
+	if got.Dropped == 0 || losses.Limited != got.Dropped || losses.Full != 0 || got.Ends != got.Begins {
+		t.Errorf("%+v, %+v", got, losses)
+	}
+	if n := len(h.begins(0)); n != sent || n < 21 || n > 21+1+int(rate*took.Seconds()) {
+		t.Errorf("%d of %d begins read after %v", n, got.Begins, took)
+	}
+	limit(t, quiet, 10*ms, time.Second)
+	watch(t, p, loud, quiet)
+	quiet.Spin(1)
+	within(t, 5*time.Second, "the quiet group is heard of", func() bool { return len(h.begins(inode(t, quiet))) > 0 })
+}
+
+// A group goes while it stands still: nothing of it stays, and others are heard of as before.
+func TestDeletedWhileThrottled(t *testing.T) {
+	p := open(t, Options{})
+	h := listen(t, p, nil)
+	gone, other := cgrouptest.New(t), cgrouptest.New(t)
+	limit(t, gone, 5*ms, time.Second)
+	watch(t, p, gone, other)
+	id := inode(t, gone)
+	process := gone.Spin(1)[0]
+	within(t, 10*time.Second, "it stands still", func() bool { return len(h.begins(id)) > 0 })
+	evict(t, gone, process)
+	if err := gone.Dir().Rmdir(gone.Tree().Dir(gone.Path)); err != nil {
+		t.Fatal(err)
+	}
+	watch(t, p, other)
+	if got, ok := p.Totals(id); ok {
+		t.Errorf("it has totals: %+v", got)
+	}
+	var left kernelThrottle
+	if err := p.objects.Standing.Lookup(id, &left); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("it still stands: %+v, %v", left, err)
+	}
+	if begun, ended := count(p.objects.Begun), count(p.objects.Ended); begun-ended != int64(p.forgotten) {
+		t.Errorf("%d begun, %d ended, %d forgotten", begun, ended, p.forgotten)
+	}
+	limit(t, other, 20*ms, 100*ms)
+	other.Spin(1)
+	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
+}
+
+// evict moves a process to the root.
+func evict(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process) {
+	t.Helper()
+	err := g.Dir().WriteFile(path.Join(g.Tree().Dir("/"), "cgroup.procs"), []byte(fmt.Sprint(p.PID())))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The kernel holds the programs by the process's files only.
+func TestKilledLeavesNothing(t *testing.T) {
+	holder, lines := helper(t, "hold")
+	var ids []ebpf.ProgramID
+	for _, line := range lines {
+		var id ebpf.ProgramID
+		if _, err := fmt.Sscanf(line, "program %d", &id); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) != 4 || !loaded(ids[0]) {
+		t.Fatalf("programs %v, the first is loaded: %v", ids, len(ids) > 0 && loaded(ids[0]))
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait() // it says that it was killed
+	for _, id := range ids {
+		within(t, 5*time.Second, fmt.Sprintf("program %d is gone", id), func() bool { return !loaded(id) })
+	}
+}
+
+func loaded(id ebpf.ProgramID) bool {
+	program, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return false
+	}
+	_ = program.Close()
+	return true
+}
+
+// A program that the verifier refuses leaves its log, and nothing in the kernel.
+func TestRefusedProgram(t *testing.T) {
+	_, err := Open(Options{change: func(spec *ebpf.CollectionSpec) {
+		spec.Programs[kernelProgSchedWakeup].Instructions = asm.Instructions{
+			asm.LoadMem(asm.R0, asm.R10, 8, asm.DWord), // above the stack
+			asm.Return(),
+		}
+	}})
+	var refused *ebpf.VerifierError
+	if !errors.As(err, &refused) {
+		t.Fatalf("%v", err)
+	}
+	log := fmt.Sprintf("%+v", refused)
+	if !strings.Contains(log, "r0 = *(u64 *)(r10 +8)") || !strings.Contains(err.Error(), kernelProgSchedWakeup) {
+		t.Errorf("error: %v\nlog: %s", err, log)
+	}
+	if hint := Explain(err); !strings.Contains(hint, "refused") {
+		t.Errorf("hint: %q", hint)
+	}
+}

@@ -1,0 +1,212 @@
+package probe
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
+)
+
+// As many throttles as the kernel counts are reported, once each, on one CPU and on two. nr_throttled counts the
+// periods at whose end a group stands still: here all throttles last that long.
+func TestThrottlesAreCounted(t *testing.T) {
+	p := open(t, Options{})
+	h := listen(t, p, nil)
+	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2, "more tasks than CPUs": 5} {
+		t.Run(name, func(t *testing.T) {
+			g, other := cgrouptest.New(t), cgrouptest.New(t)
+			id := inode(t, g)
+			watch(t, p, g)
+			limit(t, g, 40*ms, 100*ms)
+			limit(t, other, 40*ms, 100*ms)
+			other.Spin(1)
+			load := g.Spin(spinners)
+			time.Sleep(1200 * ms)
+			for _, process := range load {
+				process.Stop()
+			}
+			got := calm(t, p, g)
+			counters, err := g.Tree().Counters(g.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Begins != counters.Throttled || got.Ends != got.Begins || got.Begins < 5 || got.Dropped != 0 {
+				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
+			}
+			within(t, time.Second, "all begins are read", func() bool { return len(h.begins(id)) >= int(got.Begins) })
+			if list := h.begins(id); len(list) != int(got.Begins) || len(h.begins(inode(t, other))) > 0 {
+				t.Errorf("%d throttles, events: %s", got.Begins, in(list))
+			}
+			checkFacts(t, h.begins(id))
+			checkWall(t, got, counters)
+		})
+	}
+}
+
+// checkFacts holds the facts of a quota of 40 ms in 100 ms against each other.
+func checkFacts(t *testing.T, list []Event) {
+	t.Helper()
+	for i, e := range list {
+		f := e.Facts
+		left := f.Expires - e.At
+		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 || left <= 0 || left > f.Period {
+			t.Errorf("facts, %v before the end of the period: %+v", left, f)
+		}
+		if f.Snap != NoSnap && f.Snap != 40*ms {
+			t.Errorf("the pool was filled to %v", f.Snap)
+		}
+		if i > 0 && f.Periods <= list[i-1].Facts.Periods {
+			t.Errorf("a second begin in period %d, %v after the last", f.Periods, e.At-list[i-1].At)
+		}
+	}
+}
+
+// checkWall holds the times against the kernel's sum over CPUs, which counts one that stands still as often as there
+// are CPUs that do.
+func checkWall(t *testing.T, got Totals, counters cpu.Counters) {
+	t.Helper()
+	var n int64
+	for i, count := range got.Lengths {
+		n += count
+		if count > 0 && i > 17 { // 0.26 s
+			t.Errorf("%d throttles of a period of 100 ms lasted %v", count, time.Microsecond<<i)
+		}
+	}
+	if n != got.Ends {
+		t.Errorf("%d lengths of %d throttles", n, got.Ends)
+	}
+	if got.Wall < counters.ThrottledTime/4 || got.Wall > counters.ThrottledTime*3/2 {
+		t.Errorf("stood still for %v, the CPUs in sum for %v", got.Wall, counters.ThrottledTime)
+	}
+}
+
+// A write refills the group and ends the throttle; the next one is another, also in the same period.
+func TestEachRefillBeginsAnew(t *testing.T) {
+	const refills = 20
+	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, Options{})
+			g := cgrouptest.New(t)
+			id := inode(t, g)
+			limit(t, g, 12*ms, time.Second)
+			watch(t, p, g)
+			n := 0
+			h := listen(t, p, func(Event) {
+				if n++; n <= refills {
+					g.Limit(12 * ms)
+				}
+			})
+			g.Spin(spinners)
+			within(t, 20*time.Second, "all refills are used up", func() bool { return len(h.begins(id)) > refills })
+			time.Sleep(100 * ms) // more would be too many
+			list := h.begins(id)
+			periods := int((list[len(list)-1].Facts.Expires - list[0].Facts.Expires) / time.Second)
+			if n := len(list); n > refills+1+periods {
+				t.Errorf("%d refills and %d more periods, events: %s", refills, periods, in(list))
+			}
+			got := totals(t, p, g)
+			if got.Begins != int64(len(list)) || got.Ends != got.Begins-1 {
+				t.Errorf("%d events, %+v", len(list), got)
+			}
+			if average := got.Wall / refills; average > 20*ms && !emulated() {
+				t.Errorf("%d throttles stood for %v each", refills, average)
+			}
+		})
+	}
+}
+
+// What stands still is named: the group itself, or one above.
+func TestLevels(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{})
+	for _, c := range []struct {
+		name                   string
+		pod, container, nested time.Duration // limits
+		beside                 int           // tasks of the pod that are not the container's
+		want                   [3]bool       // who stands still
+	}{
+		{"container", 0, 20 * ms, 0, 0, [3]bool{false, true, false}},
+		{"pod", 20 * ms, 0, 0, 0, [3]bool{true, false, false}},
+		{"both, the container's is used up", 60 * ms, 20 * ms, 0, 0, [3]bool{false, true, false}},
+		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, 1, [3]bool{true, false, false}},
+		{"a grandchild's own", 0, 0, 20 * ms, 0, [3]bool{false, false, true}},
+		{"none", 0, 0, 0, 0, [3]bool{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := cgrouptest.New(t)
+			container := pod.Child("container")
+			groups := []*cgrouptest.Group{pod, container, container.Child("nested")}
+			for i, quota := range []time.Duration{c.pod, c.container, c.nested} {
+				if quota > 0 {
+					limit(t, groups[i], quota, 100*ms)
+				}
+			}
+			watch(t, p, groups...)
+			if c.beside > 0 { // first: alone the container would use up its own limit
+				pin(t, pod.Child("beside").Spin(1)[0], 0)
+			}
+			pin(t, groups[2].Spin(1)[0], 1)
+			for i, g := range groups {
+				if c.want[i] {
+					within(t, 10*time.Second, g.Path+" stands still", func() bool { return totals(t, p, g).Begins > 3 })
+				}
+			}
+			time.Sleep(300 * ms)
+			for i, g := range groups {
+				if got := totals(t, p, g); !c.want[i] && got.Begins > 0 {
+					t.Errorf("%s: %+v", g.Path, got)
+				}
+			}
+		})
+	}
+}
+
+// Two groups of the same limit run dry together.
+func TestParentFirst(t *testing.T) {
+	p := open(t, Options{})
+	pod := cgrouptest.New(t)
+	container := pod.Child("container")
+	h := listen(t, p, nil)
+	watch(t, p, pod, container)
+	container.Spin(2)
+	limit(t, pod, 20*ms, time.Second)
+	limit(t, container, 20*ms, time.Second)
+	var both []Event
+	within(t, 10*time.Second, "both stand still at once", func() bool {
+		list := h.begins(0)
+		for i := 1; i < len(list); i++ {
+			if list[i].Group != list[i-1].Group && list[i].At-list[i-1].At < ms/2 && list[i].CPU == list[i-1].CPU {
+				both = list[i-1 : i+1]
+				return true
+			}
+		}
+		return false
+	})
+	if both[0].Group != inode(t, pod) {
+		t.Errorf("the pod %d is not first: %s", inode(t, pod), in(both))
+	}
+}
+
+// A group that is not watched, or not any more, is not heard of, although a group above or below it is.
+func TestOnlyWatchedGroups(t *testing.T) {
+	p := open(t, Options{})
+	pod := cgrouptest.New(t)
+	container := pod.Child("container")
+	watch(t, p, pod)
+	limit(t, container, 20*ms, 100*ms)
+	container.Spin(1)
+	time.Sleep(300 * ms)
+	if got := totals(t, p, pod); got.Begins != 0 {
+		t.Errorf("the pod has no limit: %+v", got)
+	}
+	if _, ok := p.Totals(inode(t, container)); ok {
+		t.Error("the container has totals, but is not watched")
+	}
+	watch(t, p, pod, container)
+	within(t, 5*time.Second, "the container is heard of", func() bool { return totals(t, p, container).Begins > 0 })
+	watch(t, p, pod)
+	if _, ok := p.Totals(inode(t, container)); ok {
+		t.Error("the container still has totals")
+	}
+}

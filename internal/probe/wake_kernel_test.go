@@ -1,0 +1,89 @@
+package probe
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// A task that wakes on a CPU that has no runtime left is throttled without ever being switched away from. Only the
+// wake-ups are looked at here: the spinner that empties the pool on CPU 0 goes unseen.
+func TestSleeperOnAnotherCPU(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{Realtime: true})
+	keep(t, p, kernelProgSchedWakeup)
+	g := cgrouptest.New(t)
+	h := listen(t, p, nil)
+	sleeper, _ := helper(t, "sleep")
+	g.Move(sleeper.Process.Pid)
+	watch(t, p, g)
+	limit(t, g, 40*ms, 500*ms)
+	pin(t, g.Spin(1)[0], 0)
+	within(t, 20*time.Second, "the sleeper is heard of", func() bool {
+		return slices.ContainsFunc(h.begins(0), func(e Event) bool { return e.CPU == 1 && e.Facts.Runtime == 0 })
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, late := range h.late {
+		if late > ms && !emulated() {
+			t.Errorf("told %v after the wake-up", late)
+		}
+	}
+}
+
+// So is a child that is born to a CPU that has none left, by a parent that has.
+func TestBornThrottled(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{})
+	keep(t, p, kernelProgSchedWakeupNew)
+	g := cgrouptest.New(t)
+	h := listen(t, p, nil)
+	watch(t, p, g)
+	limit(t, g, 8*ms, 20*ms)
+	pin(t, g.Spin(1)[0], 1)
+	g.Start("while :; do (:) & (:) & wait; done")
+	within(t, 20*time.Second, "a child is heard of", func() bool { return len(h.begins(0)) > 0 })
+}
+
+// A task that is moved while it waits for a CPU is throttled where it arrives. Since 6.18 it is throttled when it runs,
+// which a switch shows.
+func TestMovedThrottled(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{})
+	keep(t, p, kernelProgSchedMigrateTask)
+	g := cgrouptest.New(t)
+	h := listen(t, p, nil)
+	watch(t, p, g)
+	two := g.Spin(2)
+	pin(t, two[0], 0)
+	pin(t, two[1], 0)
+	limit(t, g, 5*ms, time.Second)
+	time.Sleep(300 * ms)
+	if list := h.begins(0); len(list) > 0 {
+		t.Fatalf("nobody was moved yet: %s", in(list))
+	}
+	pin(t, two[1], 1)
+	perTask := cgrouptest.AtLeast(cgrouptest.Release(t), "6.18")
+	time.Sleep(100 * ms)
+	switch list := h.begins(0); {
+	case perTask && len(list) != 0:
+		t.Errorf("a task that is going to run: %s", in(list))
+	case !perTask && (len(list) != 1 || list[0].CPU != 1):
+		t.Errorf("moved to CPU 1: %s", in(list))
+	}
+}
+
+// Whoever uses the last of the pool and goes to sleep keeps nobody waiting.
+func TestNobodyWaits(t *testing.T) {
+	p := open(t, Options{})
+	g := cgrouptest.New(t)
+	watch(t, p, g)
+	limit(t, g, 20*ms, time.Second)
+	g.Idle()
+	time.Sleep(300 * ms)
+	if got := totals(t, p, g); got.Begins != 0 {
+		t.Errorf("a group that sleeps: %+v", got)
+	}
+}

@@ -1,0 +1,206 @@
+package probe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+)
+
+const ms = time.Millisecond
+
+// emulated says that the CPU is, and that no bound on time holds.
+func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
+
+// open starts a probe that is gone when the test ends.
+func open(t testing.TB, o Options) *Probe {
+	t.Helper()
+	p, err := Open(o)
+	if err != nil {
+		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
+			t.Logf("%+v", v)
+		}
+		cgrouptest.Skip(t, "%v\nhint: %s", err, Explain(err))
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// keep leaves only one program attached.
+func keep(t *testing.T, p *Probe, name string) {
+	t.Helper()
+	for i, program := range p.programs() {
+		if program.name == name {
+			continue
+		}
+		if err := p.links[i].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inode is a group as events name it.
+func inode(t testing.TB, g *cgrouptest.Group) uint64 {
+	t.Helper()
+	id, err := g.Tree().Inode(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func watch(t testing.TB, p *Probe, groups ...*cgrouptest.Group) {
+	t.Helper()
+	var list []uint64
+	for _, g := range groups {
+		list = append(list, inode(t, g))
+	}
+	if err := p.Watch(list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// limit gives a group a quota and a period.
+func limit(t testing.TB, g *cgrouptest.Group, quota, period time.Duration) {
+	t.Helper()
+	write := func(file, text string) {
+		if err := g.Dir().WriteFile(path.Join(g.Tree().Dir(g.Path), file), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g.Tree().Version() == cgroup.V2 {
+		write("cpu.max", fmt.Sprint(quota.Microseconds(), " ", period.Microseconds()))
+		return
+	}
+	write("cpu.cfs_period_us", fmt.Sprint(period.Microseconds()))
+	write("cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
+}
+
+// pin keeps a process on one CPU.
+func pin(t testing.TB, p *cgrouptest.Process, cpu int) {
+	t.Helper()
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(p.PID(), &set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// needTwoCPUs: what is seen on another CPU needs another.
+func needTwoCPUs(t *testing.T) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || !set.IsSet(0) || !set.IsSet(1) {
+		cgrouptest.Skip(t, "there are no CPUs 0 and 1: %v", err)
+	}
+}
+
+// heard gathers what a probe says.
+type heard struct {
+	mu     sync.Mutex
+	events []Event
+	late   []time.Duration // from the kernel's time of a begin to ours
+}
+
+// listen reads until the test ends, and calls each on a begin.
+func listen(t testing.TB, p *Probe, each func(Event)) *heard {
+	h := &heard{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			list, err := p.Read()
+			now := Monotonic()
+			if err != nil {
+				if err != io.EOF {
+					t.Error(err)
+				}
+				return
+			}
+			h.add(list, now)
+			for _, e := range list {
+				if e.Kind == Begin && each != nil {
+					each(e)
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = p.ring.Close(); <-done })
+	return h
+}
+
+func (h *heard) add(list []Event, now time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range list {
+		h.events = append(h.events, e)
+		if e.Kind == Begin {
+			h.late = append(h.late, now-e.At)
+		}
+	}
+}
+
+// begins lists the begins so far of a group; 0: of all.
+func (h *heard) begins(group uint64) []Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []Event
+	for _, e := range h.events {
+		if e.Kind == Begin && (group == 0 || e.Group == group) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// within waits for a condition.
+func within(t testing.TB, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !ok(); time.Sleep(2 * ms) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", d, what)
+		}
+	}
+}
+
+// totals of a group that is watched.
+func totals(t testing.TB, p *Probe, g *cgrouptest.Group) Totals {
+	t.Helper()
+	got, ok := p.Totals(inode(t, g))
+	if !ok {
+		t.Fatalf("%s is not watched", g.Path)
+	}
+	return got
+}
+
+// calm waits until nothing in a group stands still any more, and returns its totals.
+func calm(t *testing.T, p *Probe, g *cgrouptest.Group) Totals {
+	t.Helper()
+	within(t, 5*time.Second, "a throttle ends", func() bool { return totals(t, p, g).Since == 0 })
+	return totals(t, p, g)
+}
+
+// in names the place of a begin, for messages.
+func in(list []Event) string {
+	var words []string
+	for _, e := range list {
+		words = append(words, fmt.Sprintf("%d on CPU %d at %v", e.Group, e.CPU, e.At))
+	}
+	return cmp.Or(strings.Join(words, ", "), "none")
+}
