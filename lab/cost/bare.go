@@ -56,31 +56,24 @@ func readAgainAndAgain(ctx context.Context, list string) error {
 	}
 }
 
-// sameFiles lists what the bare loop reads so that it reads the same as often: with so many readings of cpu.stat a
-// second at one each 90 ms, the pods', then those of containers in a pod with a busy one, then the others'. Where
-// containers are throttled, the CPU time used of these and their pods comes on top.
-func sameFiles(tree *cgroup.Tree, root string, units []unit, perSecond float64, throttled bool) []string {
-	var list []string
-	stats := int(perSecond*every.Seconds() + 0.5)
-	near := map[string]bool{}
-	for _, u := range units {
-		near[u.pod] = near[u.pod] || u.busy
-	}
-	for _, isNext := range []func(unit) bool{
-		func(u unit) bool { return u.pod == "" },
-		func(u unit) bool { return u.pod != "" && near[u.pod] },
-		func(u unit) bool { return u.pod != "" && !near[u.pod] },
-	} {
+// sameFiles lists what the bare loop reads each 90 ms so that it reads so often in a second: cpu.stat and, on v1, the CPU
+// time used, of the busy groups first.
+func sameFiles(tree *cgroup.Tree, root string, units []unit, perSecond float64) []string {
+	var all []string
+	for _, busy := range []bool{true, false} {
 		for _, u := range units {
-			if isNext(u) && len(list) < stats {
-				list = append(list, filepath.Join(root, tree.Dir(u.group), "cpu.stat"))
+			if u.busy != busy {
+				continue
+			}
+			all = append(all, filepath.Join(root, tree.Dir(u.group), "cpu.stat"))
+			if tree.Version() == cgroup.V1 {
+				all = append(all, usageFile(tree, root, u.group))
 			}
 		}
 	}
-	for _, u := range units {
-		if u.busy && throttled && tree.Version() == cgroup.V1 {
-			list = append(list, usageFile(tree, root, u.group))
-		}
+	var list []string
+	for range int(perSecond*every.Seconds() + 0.5) {
+		list = append(list, all[len(list)%len(all)])
 	}
 	return list
 }

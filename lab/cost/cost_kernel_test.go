@@ -25,17 +25,20 @@ func TestBenchOnRealGroups(t *testing.T) {
 	if err := groups.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, cgroupRoot: cgrouptest.Root(),
+	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, cgroupRoot: cgrouptest.Root(),
 		plimsoll: binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []int{0, 1} {
+	for i, want := range []int{0, 0, 1, 1} {
 		sc := r.Scenarios[i]
-		if sc.Throttled != want || sc.Agent.CPUs <= 0 || sc.Looks < 30 || sc.RSS < 1<<20 || sc.Turns < 5 {
+		if sc.Throttled != want || sc.Agent.CPUs <= 0 || sc.RSS < 1<<20 || sc.Turns < 0.5 || sc.Polls && (sc.Looks < 30 || sc.Turns < 5) {
 			t.Errorf("%+v, want %d throttled", sc, want)
 		}
+	}
+	if hasBurst := len(r.Refills) > 0; hasBurst && (len(r.Refills) != 2 || r.Refills[0].P50 <= 0 || r.Refills[1].Groups != 15+50) {
+		t.Errorf("refills %+v", r.Refills)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	good := scenario{Name: "idle", Agent: rate{CPUs: 0.01}, Bare: rate{CPUs: 0.005}, RSS: 30 << 20}
+	good := scenario{Name: "idle", AimCPU: 0.01, Agent: rate{CPUs: 0.01}, Bare: rate{CPUs: 0.005}, RSS: 30 << 20}
 	for name, c := range map[string]struct {
 		change func(*scenario)
 		missed int

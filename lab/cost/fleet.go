@@ -131,6 +131,12 @@ func (f *fleet) enter(group string) func(int) error {
 
 // throttle starts a process in each busy container that wants a whole CPU, for so much CPU time at most.
 func (f *fleet) throttle() error {
+	for _, c := range f.spinners {
+		if err := c.Stop(0); err != nil {
+			return err
+		}
+	}
+	f.spinners = nil
 	for _, u := range f.units {
 		if u.pod == "" || !u.busy {
 			continue

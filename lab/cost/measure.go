@@ -49,18 +49,21 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: groups.Tree().Version().String()}
 	for _, throttled := range []bool{false, true} {
-		if throttled {
-			if err := b.fleet.throttle(); err != nil {
+		for _, polls := range []bool{false, true} {
+			if throttled {
+				if err := b.fleet.throttle(); err != nil {
+					return nil, err
+				}
+			}
+			sc, err := b.scenario(ctx, throttled, polls)
+			if err != nil {
 				return nil, err
 			}
+			r.Scenarios = append(r.Scenarios, sc)
 		}
-		sc, err := b.scenario(ctx, throttled)
-		if err != nil {
-			return nil, err
-		}
-		r.Scenarios = append(r.Scenarios, sc)
 	}
-	return r, nil
+	r.Refills, err = b.refills(ctx)
+	return r, err
 }
 
 // close ends the processes, then removes what they were in.
@@ -77,13 +80,16 @@ func (b *bench) close() error {
 }
 
 // scenario starts an agent, lets it settle, and measures it and the bare loop in the same seconds.
-func (b *bench) scenario(ctx context.Context, throttled bool) (sc scenario, err error) {
-	sc.Name = "idle"
-	if throttled {
+func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenario, err error) {
+	sc.Name, sc.Polls, sc.AimCPU = "idle", polls, aimCPU
+	switch {
+	case throttled:
 		sc.Name = "10 % throttled"
+	case !polls:
+		sc.AimCPU = aimIdle
 	}
-	b.say("%s: warming up", sc.Name)
-	a, err := b.startAgent()
+	b.say("%s: warming up", sc.title())
+	a, err := b.startAgent(polls)
 	if err != nil {
 		return sc, err
 	}
@@ -91,16 +97,16 @@ func (b *bench) scenario(ctx context.Context, throttled bool) (sc scenario, err 
 	if err := a.knows(ctx, len(b.fleet.units)); err != nil {
 		return sc, err
 	}
-	looks, err := a.pace(ctx, b.warmUp)
+	reads, err := a.pace(ctx, b.warmUp)
 	if err != nil {
 		return sc, err
 	}
-	loop, err := b.startLoop(sameFiles(b.groups.Tree(), b.cgroupRoot, b.fleet.units, looks, throttled))
+	loop, err := b.startLoop(sameFiles(b.groups.Tree(), b.cgroupRoot, b.fleet.units, reads))
 	if err != nil {
 		return sc, err
 	}
 	defer func() { err = errors.Join(err, loop.Stop(0)) }()
-	b.say("%s: measuring for %v", sc.Name, b.span)
+	b.say("%s: measuring for %v", sc.title(), b.span)
 	err = b.window(ctx, a, loop, &sc)
 	return sc, err
 }
@@ -110,6 +116,9 @@ func (b *bench) window(ctx context.Context, a *agent, loop *child, sc *scenario)
 	first, err := a.status(ctx)
 	if err != nil {
 		return err
+	}
+	if !first.Events.Heard && !sc.Polls {
+		return fmt.Errorf("the kernel tells of no throttles: %s", first.Events.Why)
 	}
 	stood, err := b.fleet.stood()
 	if err != nil {
@@ -223,7 +232,7 @@ func (a *agent) process() process { return a.child.process() }
 
 // startAgent starts the agent on the groups of the fleet alone. The threshold is at the whole machine, so that the
 // guard does not take back what the second scenario raises.
-func (b *bench) startAgent() (*agent, error) {
+func (b *bench) startAgent(polls bool) (*agent, error) {
 	config := filepath.Join(b.dir, "config.yaml")
 	state := filepath.Join(b.dir, "state")
 	base := b.groups.Base()
@@ -232,8 +241,11 @@ func (b *bench) startAgent() (*agent, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	c, err := launch(exec.Command(b.plimsoll, "run", "--config", config, "--state-dir", state,
-		"--cgroup-root", b.cgroupRoot, "--listen", ""))
+	args := []string{"run", "--config", config, "--state-dir", state, "--cgroup-root", b.cgroupRoot, "--listen", ""}
+	if polls {
+		args = append(args, "--poll")
+	}
+	c, err := launch(exec.Command(b.plimsoll, args...))
 	return &agent{c, web.Dial(filepath.Join(state, web.SocketName))}, err
 }
 
@@ -266,18 +278,19 @@ func (a *agent) knows(ctx context.Context, groups int) error {
 	}
 }
 
-// pace lets the agent settle, and then finds out how many groups it looks at in a second.
+// pace lets the agent settle, and then finds out how often it reads in a second. The second half of the warm-up is to be
+// longer than the agent ever leaves a group alone.
 func (a *agent) pace(ctx context.Context, warmUp time.Duration) (float64, error) {
 	if err := sleep(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
-	first, err := a.status(ctx)
+	first, err := a.process().spent()
 	if err != nil {
 		return 0, err
 	}
 	if err := sleep(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
-	last, err := a.status(ctx)
-	return float64(last.Self.Looks-first.Self.Looks) / last.Now.Sub(first.Now).Seconds(), err
+	last, err := a.process().spent()
+	return last.since(first).Reads, err
 }

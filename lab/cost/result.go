@@ -9,6 +9,7 @@ import (
 // The aims of the project for what the agent costs on such a node.
 const (
 	aimCPU   = 0.01     // CPUs
+	aimIdle  = 0.002    // CPUs, when nothing throttles and the kernel would tell if it did
 	aimRSS   = 30 << 20 // bytes
 	aimRatio = 2.0      // to the bare loop
 )
@@ -20,11 +21,14 @@ type result struct {
 	CPUs      int        `json:"cpus"`
 	Cgroup    string     `json:"cgroup"`
 	Scenarios []scenario `json:"scenarios"`
+	Refills   []refill   `json:"refills"`
 }
 
 // scenario is what was measured in one.
 type scenario struct {
 	Name      string        `json:"name"`
+	Polls     bool          `json:"polls"` // for throttles, else the kernel tells of them
+	AimCPU    float64       `json:"aim_cpus"`
 	Throttled int           `json:"throttled_containers"` // in the measured seconds
 	Agent     rate          `json:"agent"`
 	Bare      rate          `json:"bare_loop"`
@@ -69,8 +73,16 @@ func (r *result) writeText(w io.Writer) error {
 	for _, s := range r.Scenarios {
 		text += s.text()
 	}
+	text += refillText(r.Refills)
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+func (s scenario) title() string {
+	if s.Polls {
+		return s.Name + ", polling"
+	}
+	return s.Name + ", told by the kernel"
 }
 
 func (s scenario) text() string {
@@ -80,8 +92,8 @@ func (s scenario) text() string {
 	plain := func(name, format string, args ...any) string {
 		return fmt.Sprintf("  %-14s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	return fmt.Sprintf("\n%s (%d containers throttled, the machine used %.2f CPUs)\n", s.Name, s.Throttled, s.NodeUsed) +
-		aim("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*aimCPU), s.Agent.CPUs <= aimCPU) +
+	return fmt.Sprintf("\n%s (%d containers throttled, the machine used %.2f CPUs)\n", s.title(), s.Throttled, s.NodeUsed) +
+		aim("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*s.AimCPU), s.Agent.CPUs <= s.AimCPU) +
 		aim("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
 		aim("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
 		plain("bare loop CPU", "%.2f %%", 100*s.Bare.CPUs) +
