@@ -24,7 +24,7 @@ type demoFlags struct {
 	rounds, requests            int
 	modes                       []string
 	seed                        uint64
-	json, figures               bool
+	json, figures, loaded       bool
 	svg                         string
 }
 
@@ -38,6 +38,9 @@ and measures response times without a limit, with the limit alone, and with each
 Everything is made for the demo and removed in the end; nothing else on the machine is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.figures && !cmd.Flags().Changed("modes") {
+				f.modes = names(experiment.AllModes())
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			return demo(ctx, g, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -49,20 +52,21 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags.IntVar(&f.requests, "requests", 0, "go on until each mode has had so many requests")
 	flags.Float64Var(&f.limit, "limit", 0.5, "CPU limit of the service")
 	flags.Float64Var(&f.utilization, "utilization", 45, "mean CPU use of the service, in percent of its limit")
-	flags.StringSliceVar(&f.modes, "modes", modeNames(), "modes to measure")
+	flags.StringSliceVar(&f.modes, "modes", names(experiment.Modes()), "modes to measure")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
-	flags.BoolVar(&f.figures, "figures", false, "hold the result against the project's figures")
+	flags.BoolVar(&f.figures, "figures", false, "hold the result against the project's figures; the mode unlimited runs twice for that")
+	flags.BoolVar(&f.loaded, "loaded", false, "offline work (class BE, cpu.idle) keeps every CPU busy meanwhile")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this file")
 	return cmd
 }
 
-func modeNames() []string {
-	var names []string
-	for _, m := range experiment.Modes() {
-		names = append(names, string(m))
+func names(modes []experiment.Mode) []string {
+	var list []string
+	for _, m := range modes {
+		list = append(list, string(m))
 	}
-	return names
+	return list
 }
 
 // config is what the flags ask for.
@@ -74,7 +78,7 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	c := experiment.Config{
 		Name: "demo", CgroupRoot: g.cgroupRoot, Agent: self, Version: version,
 		Limit: f.limit, Utilization: f.utilization / 100, Modes: modes, Work: demoWork,
-		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed,
+		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed, Loaded: f.loaded,
 	}
 	return c.Complete(), nil
 }

@@ -12,13 +12,13 @@ import (
 
 func TestDemoConfig(t *testing.T) {
 	g := &globals{cgroupRoot: "/cg"}
-	f := demoFlags{seconds: 30, utilization: 45, limit: 0.5, modes: modeNames(), seed: 7}
+	f := demoFlags{seconds: 30, utilization: 45, limit: 0.5, modes: names(experiment.Modes()), seed: 7, loaded: true}
 	c, err := f.config(g, "/bin/plimsoll")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.CgroupRoot != "/cg" || c.Agent != "/bin/plimsoll" || c.PerMode != 30*time.Second || c.Rounds != 3 || c.Seed != 7 ||
-		c.Utilization != 0.45 || c.Work != 40*time.Millisecond || len(c.Modes) != len(experiment.Modes()) {
+		c.Utilization != 0.45 || !c.Loaded || c.Work != 40*time.Millisecond || len(c.Modes) != len(experiment.Modes()) {
 		t.Errorf("config %+v", c)
 	}
 	f.requests = experiment.BenchRequests

@@ -53,7 +53,7 @@ func measure(ctx context.Context, s settings) (found *result, err error) {
 	if err := b.calibrate(ctx); err != nil {
 		return nil, err
 	}
-	if b.agent, err = experiment.StartAgent(s.plimsoll, s.cgroupRoot, groups); err != nil {
+	if b.agent, err = experiment.StartAgent(experiment.Setup{Binary: s.plimsoll, Root: s.cgroupRoot}, groups); err != nil {
 		return nil, err
 	}
 	found = &result{settings: s, rate: b.rate}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,35 +10,50 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/web"
 )
 
 const (
 	settle        = 500 * time.Millisecond // after a change of policy, for what cannot be seen in a file
 	applyPatience = 10 * time.Second       // the agent starts, reads its configuration and writes
 	stopPatience  = 15 * time.Second       // the agent restores what it changed
+	askPatience   = 5 * time.Second        // it answers
 )
+
+// Setup is how an agent is started.
+type Setup struct {
+	Binary    string   // plimsoll
+	Root      string   // where the control groups are mounted
+	Flags     []string // of `plimsoll run`, besides
+	Offline   *Offline // work that is declared as such
+	Threshold int      // sharePoolThresholdPercent; 0: the default
+}
 
 // Agent is a real `plimsoll run` with a configuration of its own.
 type Agent struct {
+	Setup
 	child  *Child
+	client *web.Client
 	dir    string // configuration and state
 	groups *Groups
-	policy strategy.Policy
 }
 
-// StartAgent starts the agent of a binary on the groups, with the policy none.
-func StartAgent(binary, root string, groups *Groups) (*Agent, error) {
+// StartAgent starts an agent on the groups, with the policy none.
+func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	dir, err := TempDir("agent")
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{dir: dir, groups: groups}
+	state := filepath.Join(dir, "state")
+	a := &Agent{Setup: s, dir: dir, groups: groups, client: web.Dial(filepath.Join(state, web.SocketName))}
 	if err := a.write(strategy.None); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	cmd := exec.Command(binary, "run", "--config", a.file(), "--state-dir", filepath.Join(dir, "state"),
-		"--cgroup-root", root, "--listen", "")
+	cmd := exec.Command(s.Binary, append([]string{"run", "--config", a.file(), "--state-dir", state,
+		"--cgroup-root", s.Root, "--listen", ""}, s.Flags...)...)
 	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -49,19 +65,46 @@ func (a *Agent) file() string { return filepath.Join(a.dir, "config.yaml") }
 // write puts the configuration in place in one step, so that the agent cannot read half of it.
 func (a *Agent) write(policy strategy.Policy) error {
 	draft := a.file() + ".new"
-	if err := os.WriteFile(draft, []byte(agentConfig(a.groups.Base(), policy)), 0o600); err != nil {
+	if err := os.WriteFile(draft, []byte(a.config(a.groups.Base(), policy)), 0o600); err != nil {
 		return fmt.Errorf("write the agent's configuration: %w", err)
 	}
 	if err := os.Rename(draft, a.file()); err != nil {
 		return fmt.Errorf("write the agent's configuration: %w", err)
 	}
-	a.policy = policy
 	return nil
 }
 
-// agentConfig leaves everything but the experiment's own groups alone.
-func agentConfig(base string, policy strategy.Policy) string {
-	return fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s}\n", base+"/*", policy)
+// config leaves everything but the experiment's own groups alone.
+func (s Setup) config(base string, policy strategy.Policy) string {
+	threshold := ""
+	if s.Threshold > 0 {
+		threshold = fmt.Sprintf(", sharePoolThresholdPercent: %d", s.Threshold)
+	}
+	text := fmt.Sprintf("strategy: {policy: none%s}\noverrides:\n  - {cgroup: %q, policy: %s}\n", threshold, base+"/*", policy)
+	if s.Offline != nil {
+		text += fmt.Sprintf("  - {cgroup: %q, policy: none, class: BE}\n", s.Offline.Base()+"/*")
+	}
+	return text
+}
+
+// Status asks the agent what it has done so far.
+func (a *Agent) Status(ctx context.Context) (report.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	s, err := a.client.Status(ctx)
+	if err != nil {
+		err = errors.Join(a.child.Ended(), err)
+	}
+	return s, err
+}
+
+// Writes counts what the agent has written so far.
+func Writes(s report.Status) int64 {
+	var n int64
+	for _, outcomes := range s.Writes.Results {
+		n += outcomes[plan.Applied] + outcomes[plan.Clamped]
+	}
+	return n
 }
 
 // Apply changes the policy and waits until the limit and burst of the groups show it. A raised quota comes and goes;

@@ -26,6 +26,8 @@ func strokeOf(mode string) stroke {
 	switch Mode(mode) {
 	case Unlimited:
 		return stroke{"#7f7f7f", "2 4"}
+	case UnlimitedAgain:
+		return stroke{"#bfbfbf", "2 4"}
 	case Mode(strategy.None):
 		return stroke{"#d55e00", ""}
 	case Mode(strategy.CPUBurstOnly):

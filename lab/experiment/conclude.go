@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"plimsoll/internal/strategy"
 )
@@ -25,7 +26,7 @@ func (r *Result) Conclude() []string {
 	}
 	for i := range r.Modes {
 		m := &r.Modes[i]
-		if answered(none) && answered(m) && m != none && m != unlimited {
+		if answered(none) && answered(m) && m != none && !Mode(m.Name).Lifted() {
 			say = append(say, r.effect(m, none))
 		}
 	}
@@ -33,7 +34,21 @@ func (r *Result) Conclude() []string {
 		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited (%s against %s).",
 			auto.P99/unlimited.P99, spell(auto.P99), spell(unlimited.P99)))
 	}
-	return append(say, r.caveats()...)
+	return append(append(say, r.work()...), r.caveats()...)
+}
+
+// work says what the agent wrote for its effect.
+func (r *Result) work() []string {
+	var parts []string
+	for _, m := range r.Modes {
+		if m.Writes > 0 && m.Seconds > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.2f", m.Name, float64(m.Writes)/m.Seconds))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"Writes of the agent a second: " + strings.Join(parts, ", ") + "."}
 }
 
 func answered(m *ModeResult) bool { return m != nil && m.P99 > 0 }
@@ -78,10 +93,17 @@ func (r *Result) disturbances() []string {
 	var say []string
 	var others, use float64
 	for _, m := range r.Modes {
-		others = max(others, m.NodeUse-m.CPUs)
-		if Mode(m.Name).Policy().Quota() {
-			use = max(use, m.NodeUse)
+		others = max(others, m.NodeUse-m.CPUs-m.Offline)
+		counted := m.NodeUse
+		if r.Conditions.Behind {
+			counted -= m.Offline
 		}
+		if Mode(m.Name).Policy().Quota() {
+			use = max(use, counted)
+		}
+	}
+	if r.Conditions.Loaded {
+		say = append(say, r.company())
 	}
 	if others > busy*float64(r.Conditions.CPUs) {
 		say = append(say, fmt.Sprintf("Careful: others used up to %.2f of the %d CPUs and took time from the service. What follows may be their doing: try again on a quiet machine.",
@@ -92,6 +114,19 @@ func (r *Result) disturbances() []string {
 			use, threshold))
 	}
 	return say
+}
+
+// company says what the machine was kept busy with.
+func (r *Result) company() string {
+	least := math.Inf(1)
+	for _, m := range r.Modes {
+		least = min(least, m.NodeUse)
+	}
+	text := fmt.Sprintf("Offline work (class BE) kept the machine busy: %.2f or more of %d CPUs were used", least, r.Conditions.CPUs)
+	if r.Conditions.Behind {
+		return text + ". The kernel keeps it behind the service (cpu.idle); beside ordinary work as much, the guard would grant nothing."
+	}
+	return text + ". This kernel cannot keep it behind the service (cpu.idle, 5.15), so the guard grants nothing."
 }
 
 // caveats say what stands against taking the figures at their word.

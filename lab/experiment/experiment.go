@@ -5,6 +5,9 @@
 // machine hits all alike; all modes of a round get the same arrivals; the work of a request is held at a known CPU
 // time, counted by the kernel for the server's group. Between slots the load drains and the policy settles.
 //
+// Where a machine is to be full, other groups keep each of its CPUs busy with offline work: class BE, and behind all
+// others (cpu.idle) where the kernel can do that. Only such work leaves the guard room to grant anything.
+//
 // Known limits: the load generator and the agent run on the same machine, and their CPU time is part of what the
 // guard sees. A slot begins with whatever burst the kernel lets a group save while it is idle.
 package experiment
@@ -23,17 +26,27 @@ import (
 // Mode is a state of the world that is measured: no limit at all, or the limit and a policy.
 type Mode string
 
-// Unlimited is the mode without a limit. It shows what latency the machine itself can give.
-const Unlimited Mode = "unlimited"
+// Unlimited is the mode without a limit. It shows what latency the machine itself can give. UnlimitedAgain is the
+// same: what differs between the two is chance.
+const (
+	Unlimited      Mode = "unlimited"
+	UnlimitedAgain Mode = "unlimited again"
+)
 
-// Modes are all modes, in the order in which they are shown.
+// Modes are the modes that differ, in the order in which they are shown.
 func Modes() []Mode {
 	return []Mode{Unlimited, Mode(strategy.None), Mode(strategy.CPUBurstOnly), Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
 }
 
+// AllModes are those that figures need.
+func AllModes() []Mode { return slices.Insert(Modes(), 1, UnlimitedAgain) }
+
+// Lifted says whether the limit is lifted in this mode.
+func (m Mode) Lifted() bool { return m == Unlimited || m == UnlimitedAgain }
+
 // Policy is what the agent is told in this mode.
 func (m Mode) Policy() strategy.Policy {
-	if m == Unlimited {
+	if m.Lifted() {
 		return strategy.None
 	}
 	return strategy.Policy(m)
@@ -49,8 +62,8 @@ func ParseModes(names []string) ([]Mode, error) {
 	var modes []Mode
 	for _, name := range names {
 		m := Mode(strings.TrimSpace(name))
-		if !slices.Contains(Modes(), m) {
-			return nil, fmt.Errorf("mode %q is not one of %s", name, join(Modes()))
+		if !slices.Contains(AllModes(), m) {
+			return nil, fmt.Errorf("mode %q is not one of %s", name, join(AllModes()))
 		}
 		if slices.Contains(modes, m) {
 			return nil, fmt.Errorf("mode %q is given twice", name)
@@ -58,7 +71,7 @@ func ParseModes(names []string) ([]Mode, error) {
 		modes = append(modes, m)
 	}
 	if len(modes) == 0 {
-		return nil, fmt.Errorf("no mode is given: choose from %s", join(Modes()))
+		return nil, fmt.Errorf("no mode is given: choose from %s", join(AllModes()))
 	}
 	return modes, nil
 }
@@ -124,6 +137,7 @@ type Config struct {
 	Requests    int // at least so many for each mode; 0: as many as come
 	Seed        uint64
 	Work        time.Duration // CPU time of a request; 0: take it as the server has it
+	Loaded      bool          // offline work keeps every CPU busy meanwhile
 	Version     string        // of Plimsoll, for the record
 }
 
@@ -145,14 +159,18 @@ func (c Config) Check(cpus int) error {
 }
 
 // Complete works out what was left open: enough time for the requests asked for, as far as that can be told before
-// the work is measured, and rounds of about 10 s.
+// the work is measured, and rounds of about 10 s, or twice as long where there are many.
 func (c Config) Complete() Config {
 	if c.Requests > 0 && c.Work > 0 && c.Limit > 0 && c.Utilization > 0 {
 		rate := c.Limit * c.Utilization / c.Work.Seconds()
 		c.PerMode = time.Duration(float64(c.Requests) / rate * float64(time.Second))
 	}
 	if c.Rounds == 0 {
-		c.Rounds = max(1, int(c.PerMode.Seconds()/10+0.5))
+		length := 10 * time.Second
+		if c.PerMode > 20*length {
+			length *= 2
+		}
+		c.Rounds = max(1, int((c.PerMode+length/2)/length))
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 func TestParseModes(t *testing.T) {
@@ -20,8 +21,8 @@ func TestParseModes(t *testing.T) {
 		err   string
 	}{
 		{[]string{"auto", " none"}, []Mode{"auto", "none"}, ""},
-		{[]string{"unlimited"}, []Mode{Unlimited}, ""},
-		{[]string{"fast"}, nil, "is not one of unlimited, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
+		{[]string{"unlimited", "unlimited again"}, []Mode{Unlimited, UnlimitedAgain}, ""},
+		{[]string{"fast"}, nil, "is not one of unlimited, unlimited again, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
 		{[]string{"none", "none"}, nil, "given twice"},
 		{nil, nil, "no mode is given"},
 	} {
@@ -112,7 +113,7 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%d rounds for 30 s", got)
 	}
 	open.Requests, open.Work = 3000, 40*time.Millisecond
-	if got := open.Complete(); got.PerMode.Round(time.Second) != 533*time.Second || got.Rounds != 53 || got.Check(2) != nil {
+	if got := open.Complete(); got.PerMode.Round(time.Second) != 533*time.Second || got.Rounds != 27 || got.Check(2) != nil {
 		t.Errorf("3000 requests: %v in %d rounds", got.PerMode, got.Rounds)
 	}
 }
@@ -120,8 +121,9 @@ func TestConfig(t *testing.T) {
 // TestAgentConfig reads the agent's configuration as the agent does: the groups of the experiment get the policy, and
 // all others are left alone.
 func TestAgentConfig(t *testing.T) {
-	for _, m := range Modes() {
-		f, err := config.Parse("config.yaml", []byte(agentConfig("/plimsoll-demo-7", m.Policy())))
+	setup := Setup{Threshold: 80, Offline: &Offline{groups: &Groups{base: "/plimsoll-offline-7"}}}
+	for _, m := range AllModes() {
+		f, err := config.Parse("config.yaml", []byte(setup.config("/plimsoll-demo-7", m.Policy())))
 		if err != nil {
 			t.Fatalf("%s: %v", m, err)
 		}
@@ -132,6 +134,16 @@ func TestAgentConfig(t *testing.T) {
 		if e := f.Resolve("/plimsoll-demo-77/web"); e.Strategy.Policy != strategy.None || e.Matched {
 			t.Errorf("%s: another group gets %+v", m, e)
 		}
+		if e := f.Resolve("/plimsoll-offline-7/cpu0"); e.Strategy.Policy != strategy.None || e.Class != workload.ClassBE {
+			t.Errorf("%s: offline work gets %+v", m, e)
+		}
+		if got := f.Strategy().SharePoolThresholdPercent; got != 80 {
+			t.Errorf("%s: threshold %d", m, got)
+		}
+	}
+	plain, err := config.Parse("config.yaml", []byte(Setup{}.config("/plimsoll-demo-7", strategy.Auto)))
+	if err != nil || plain.Strategy().SharePoolThresholdPercent != strategy.Default().SharePoolThresholdPercent {
+		t.Errorf("%+v, %v", plain, err)
 	}
 }
 

@@ -20,11 +20,18 @@ type Figure struct {
 	AtLeast  float64 `json:"at_least"`
 	AtMost   float64 `json:"at_most"` // 0: no upper bound
 	Measured bool    `json:"measured"`
+	// Chance is where the value could lie though nothing were different; up to there it keeps the promise too. Where
+	// no bound is promised, it is told for what it is.
+	Chance *Interval `json:"chance,omitempty"`
 }
 
 // Met says whether the promise is kept.
 func (f Figure) Met() bool {
-	return f.Measured && f.Value >= f.AtLeast && (f.AtMost == 0 || f.Value <= f.AtMost)
+	most := f.AtMost
+	if f.Chance != nil && most > 0 {
+		most = max(most, f.Chance.High)
+	}
+	return f.Measured && f.Value >= f.AtLeast && (most == 0 || f.Value <= most)
 }
 
 // Figures holds the result against what is promised. Throttled ratios and CPU are medians over rounds, latencies are
@@ -56,7 +63,52 @@ func (r *Result) Figures() []Figure {
 			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack, AtMost: giveBack.Seconds(), Measured: true})
 		}
 	}
-	return figures
+	return append(figures, r.heard()...)
+}
+
+// What hearing of throttles as they begin is to bring, against a service that has no limit.
+const (
+	nearUnlimited = 1.05
+	hardlyLost    = 0.005 // of the time lost under none
+	fewWrites     = 0.2   // of those without the kernel's burst
+)
+
+// heard is what is promised where throttles are ended as they begin. Both runs without a limit are compared with, each
+// with the interval that chance alone gives the other one.
+func (r *Result) heard() []Figure {
+	first, again, none := r.Mode(Unlimited), r.Mode(UnlimitedAgain), r.Mode(Mode(strategy.None))
+	if again == nil {
+		return nil
+	}
+	p99 := func(m *ModeResult) float64 { return m.P99 }
+	lost := func(m *ModeResult) float64 { return perSecondOf(m.Lost, m) }
+	writes := func(m *ModeResult) float64 { return perSecondOf(float64(m.Writes), m) }
+	same := compare("p99, unlimited again / unlimited", again, first, p99, 0, 0)
+	var mirrored *Interval
+	if first != nil {
+		seed := r.Conditions.Seed
+		there, back := chance(again.latencies, first.latencies, 0.99, seed), chance(first.latencies, again.latencies, 0.99, seed)
+		same.Chance, mirrored = &there, &back
+	}
+	figures := []Figure{same}
+	spiky, auto := r.Mode(Mode(strategy.CFSQuotaBurstOnly)), r.Mode(Mode(strategy.Auto))
+	for _, m := range []*ModeResult{spiky, auto} {
+		if m == nil {
+			continue
+		}
+		one := compare("p99, "+m.Name+" / unlimited", m, first, p99, 0, nearUnlimited)
+		two := compare("p99, "+m.Name+" / unlimited again", m, again, p99, 0, nearUnlimited)
+		one.Chance, two.Chance = same.Chance, mirrored
+		figures = append(figures, one, two, compare("time lost, "+m.Name+" / none", m, none, lost, 0, hardlyLost))
+	}
+	return append(figures, compare("writes, auto / cfsQuotaBurstOnly", auto, spiky, writes, 0, fewWrites))
+}
+
+func perSecondOf(total float64, m *ModeResult) float64 {
+	if m.Seconds <= 0 {
+		return 0
+	}
+	return total / m.Seconds
 }
 
 func compare(name string, a, b *ModeResult, of func(*ModeResult) float64, atLeast, atMost float64) Figure {
@@ -94,6 +146,8 @@ func WriteFigures(w io.Writer, figures []Figure) error {
 		switch {
 		case !f.Measured:
 			value, verdict = "-", "not measured"
+		case f.AtLeast == 0 && f.AtMost == 0:
+			verdict = ""
 		case f.Met():
 			verdict = "met"
 		}
@@ -109,6 +163,10 @@ func WriteFigures(w io.Writer, figures []Figure) error {
 
 func (f Figure) target() string {
 	switch {
+	case f.Chance != nil && f.AtMost > 0 && f.Chance.High > f.AtMost:
+		return fmt.Sprintf("<= %.3g, or %.3g (A/A)", f.AtMost, f.Chance.High)
+	case f.Chance != nil && f.AtMost == 0:
+		return fmt.Sprintf("95 %%: %.3g to %.3g", f.Chance.Low, f.Chance.High)
 	case f.AtMost == 0:
 		return fmt.Sprintf(">= %.4g", f.AtLeast)
 	case f.AtLeast == 0:

@@ -31,7 +31,10 @@ type Conditions struct {
 	Seconds     float64 `json:"seconds_per_mode"`
 	Rounds      int     `json:"rounds"`
 	Seed        uint64  `json:"seed"`
-	CanBurst    bool    `json:"kernel_burst"` // the kernel has the burst buffer
+	CanBurst    bool    `json:"kernel_burst"`    // the kernel has the burst buffer
+	Loaded      bool    `json:"loaded"`          // offline work kept every CPU busy
+	Behind      bool    `json:"cpu_idle"`        // and the kernel kept it behind all else
+	Exact       bool    `json:"throttles_heard"` // time lost is what the kernel told of each throttle, else from counters
 }
 
 // ModeResult is one mode, all rounds pooled.
@@ -48,13 +51,19 @@ type ModeResult struct {
 	Cause          string       `json:"first_error,omitempty"`
 	Max            float64      `json:"max_ms"`
 	Lost           float64      `json:"throttled_wall_seconds"`
+	Ended          int64        `json:"throttles"` // that ended, early or not; 0 where the kernel does not tell
+	Seconds        float64      `json:"measured_seconds"`
+	Writes         int64        `json:"writes"` // of the agent
 	Burst          float64      `json:"burst_cpu_seconds"`
 	Work           float64      `json:"cpu_ms_per_request"`
 	NodeUse        float64      `json:"node_use_cpus"`
+	Offline        float64      `json:"offline_use_cpus"`  // the part of it that was offline work
 	GaveBack       float64      `json:"gave_back_seconds"` // the longest that a raised quota outlived the last answer of a round
 	Late           float64      `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
 	Percentiles    []Percentile `json:"percentiles"`
 	Rounds         []Round      `json:"rounds"`
+
+	latencies []float64 // in milliseconds, sorted
 }
 
 // Percentile is one point of the distribution of latencies.
@@ -85,7 +94,7 @@ func (r *Result) Mode(m Mode) *ModeResult {
 // Summarize pools the slots of each mode.
 func Summarize(slots []Slot, modes []Mode) *Result {
 	r := &Result{Schema: Schema}
-	for _, m := range Modes() {
+	for _, m := range AllModes() {
 		if slices.Contains(modes, m) {
 			r.Modes = append(r.Modes, summarizeMode(m, slots))
 		}
@@ -97,7 +106,7 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	m := ModeResult{Name: string(mode)}
 	all := load.NewLatencies()
 	var sum sample.Usage
-	var wall, node time.Duration
+	var wall, node, offline time.Duration
 	for _, s := range slots {
 		if s.Mode != mode {
 			continue
@@ -106,12 +115,15 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 		sum = plus(sum, s.Usage)
 		wall += s.Usage.Elapsed()
 		node += s.NodeUse
+		offline += s.Offline
 		m.Requests += s.Load.Requests()
 		m.Errors += s.Load.Errors
 		if s.Load.Cause != nil && m.Cause == "" {
 			m.Cause = s.Load.Cause.Error()
 		}
 		m.Lost += s.Lost.Seconds()
+		m.Ended += s.Ended
+		m.Writes += s.Writes
 		m.GaveBack = max(m.GaveBack, s.GaveBack.Seconds())
 		m.Late = max(m.Late, milliseconds(s.Load.Late))
 		m.Rounds = append(m.Rounds, Round{
@@ -123,13 +135,13 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	m.ThrottledRatio = ratio(sum.Throttled, sum.Periods)
 	m.Burst = sum.BurstTime.Seconds()
 	m.CPUs = perSecond(sum.Used, wall)
-	m.NodeUse = perSecond(node, wall)
+	m.NodeUse, m.Offline, m.Seconds = perSecond(node, wall), perSecond(offline, wall), wall.Seconds()
 	if m.Requests > 0 {
 		m.Work = milliseconds(sum.Used) / float64(m.Requests)
 	}
 	m.Mean, m.Max = milliseconds(all.Mean()), milliseconds(all.Max())
 	m.P50, m.P90, m.P99 = milliseconds(all.Quantile(0.5)), milliseconds(all.Quantile(0.9)), milliseconds(all.Quantile(0.99))
-	m.Percentiles = percentiles(all)
+	m.Percentiles, m.latencies = percentiles(all), ranked(all)
 	return m
 }
 
@@ -143,6 +155,15 @@ func percentiles(l *load.Latencies) []Percentile {
 		}
 	}
 	return points
+}
+
+// ranked lists all latencies in order, as exactly as the distribution keeps them.
+func ranked(l *load.Latencies) []float64 {
+	list := make([]float64, l.Count())
+	for i := range list {
+		list[i] = milliseconds(l.Quantile((float64(i) + 0.5) / float64(len(list))))
+	}
+	return list
 }
 
 func plus(a, b sample.Usage) sample.Usage {

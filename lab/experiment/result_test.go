@@ -52,6 +52,31 @@ func measured() *Result {
 	return r
 }
 
+// measuredTwice has the second run without a limit, and what the agent did.
+func measuredTwice() *Result {
+	var slots []Slot
+	for round := range 3 {
+		for _, s := range []Slot{
+			slotOf(Unlimited, round, 40*ms, 70*ms, 0, 2240*ms),
+			slotOf(UnlimitedAgain, round+3, 40*ms, 74*ms, 0, 2240*ms),
+			slotOf("none", round, 40*ms, 330*ms, 20, 2230*ms),
+			slotOf("cfsQuotaBurstOnly", round, 40*ms, 72*ms, 0, 2300*ms),
+			slotOf("auto", round, 40*ms, 90*ms, 0, 2260*ms),
+		} {
+			switch s.Mode {
+			case "cfsQuotaBurstOnly":
+				s.Lost, s.Writes = ms, 20
+			case "auto":
+				s.Lost, s.Writes = 3*ms, 3
+			}
+			slots = append(slots, s)
+		}
+	}
+	r := Summarize(slots, []Mode{Unlimited, UnlimitedAgain, "none", "cfsQuotaBurstOnly", "auto"})
+	r.Conditions = measured().Conditions
+	return r
+}
+
 // golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -98,6 +123,14 @@ func TestFiguresText(t *testing.T) {
 	golden(t, "figures.txt", b.Bytes())
 }
 
+func TestFiguresOfTwoRunsText(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteFigures(&b, measuredTwice().Figures()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "figures-twice.txt", b.Bytes())
+}
+
 // TestJSON holds the names that programs rely on.
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
@@ -131,6 +164,7 @@ func TestSummarize(t *testing.T) {
 	b.Usage.Periods = 50
 	b.Load.Errors, b.Load.Cause = 2, errors.New("refused")
 	a.GaveBack, b.GaveBack = 7*time.Second, time.Second
+	a.Writes, b.Writes, a.Ended, b.Ended, b.Offline = 3, 4, 5, 6, time.Second
 	r := Summarize([]Slot{a, slotOf("auto", 0, ms, ms, 0, 0), b}, []Mode{"none"})
 	if len(r.Modes) != 1 {
 		t.Fatalf("%d modes", len(r.Modes))
@@ -148,6 +182,10 @@ func TestSummarize(t *testing.T) {
 		{"work", m.Work, 5000.0 / 122},
 		{"node use", m.NodeUse, 0.3},
 		{"gave back", m.GaveBack, 7},
+		{"writes", float64(m.Writes), 7},
+		{"throttles", float64(m.Ended), 11},
+		{"offline use", m.Offline, 0.05},
+		{"seconds", m.Seconds, 20},
 		{"rounds", float64(len(m.Rounds)), 2},
 		{"throttled ratio of the second round", m.Rounds[1].ThrottledRatio, 0.8},
 	} {
@@ -179,6 +217,18 @@ func TestConclude(t *testing.T) {
 		{"others", func(r *Result) { r.Mode("none").NodeUse = 0.6 }, "others used up to 0.38 of the 2 CPUs", "threshold"},
 		{"late", func(r *Result) { r.Mode("none").Late = 50 }, "late by up to 50.0 ms", ""},
 		{"kept", func(r *Result) { r.Mode("auto").GaveBack = 6 }, "outlived the demand by 6.0 s", ""},
+		{"loaded", func(r *Result) {
+			r.Conditions.Loaded, r.Conditions.Behind = true, true
+			for i := range r.Modes {
+				r.Modes[i].NodeUse, r.Modes[i].Offline = 1.99, 1.6
+			}
+		}, "1.99 or more of 2 CPUs were used. The kernel keeps it behind", "Careful"},
+		{"loaded, not behind", func(r *Result) {
+			r.Conditions.Loaded = true
+			r.Mode("auto").NodeUse, r.Mode("auto").Offline = 1.99, 1.6
+		}, "the machine used up to 1.99 CPUs, above the guard's threshold", "keeps it behind the service (cpu.idle);"},
+		{"writes", func(r *Result) { r.Mode("auto").Writes, r.Mode("auto").Seconds = 3, 30 }, "Writes of the agent a second: auto 0.10.", ""},
+		{"twice", func(r *Result) { *r = *measuredTwice() }, "auto: p99", "unlimited again: p99"},
 		{"no burst", func(r *Result) { r.Conditions.CanBurst = false }, "has no CPU burst", ""},
 		{"few", func(*Result) {}, "rests on the slowest 2", ""},
 		{"many", func(r *Result) {
@@ -234,6 +284,9 @@ func TestFigures(t *testing.T) {
 		{Figure{Value: 0.14, AtLeast: 0.15, Measured: true}, false},
 		{Figure{Value: 0.9, AtLeast: 0.95, AtMost: 1.05, Measured: true}, false},
 		{Figure{Value: 1, AtLeast: 0.95, AtMost: 1.05}, false},
+		{Figure{Value: 1.1, AtMost: 1.05, Measured: true, Chance: &Interval{0.9, 1.11}}, true},
+		{Figure{Value: 1.12, AtMost: 1.05, Measured: true, Chance: &Interval{0.9, 1.11}}, false},
+		{Figure{Value: 1.04, AtMost: 1.05, Measured: true, Chance: &Interval{0.8, 0.9}}, true},
 	} {
 		if c.f.Met() != c.want {
 			t.Errorf("%+v: met %v", c.f, c.f.Met())

@@ -24,15 +24,17 @@ const (
 // run is an experiment under way.
 type run struct {
 	Config
-	groups *Groups
-	group  string // the server's
-	limit  cpu.Bandwidth
-	server Server
-	client *load.Client
-	agent  *Agent // nil where no mode needs one
-	say    func(format string, args ...any)
-	size   int           // of a request
-	cost   time.Duration // CPU time of a request
+	groups  *Groups
+	group   string // the server's
+	limit   cpu.Bandwidth
+	server  Server
+	client  *load.Client
+	offline *Offline   // nil where the machine is left as it is
+	still   *stillness // nil where the kernel does not tell
+	agent   *Agent     // nil where no mode needs one
+	say     func(format string, args ...any)
+	size    int           // of a request
+	cost    time.Duration // CPU time of a request
 }
 
 // Run measures all modes and cleans up, however it ends. Progress goes to say.
@@ -52,6 +54,9 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 	if err := server.Start(func(pid int) error { return groups.Enter(r.group, pid) }); err != nil {
 		return nil, err
 	}
+	if err := r.surround(); err != nil {
+		return nil, err
+	}
 	if err := r.calibrate(ctx); err != nil {
 		return nil, err
 	}
@@ -59,11 +64,25 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		return nil, err
 	}
 	if needsAgent(c.Modes) {
-		if r.agent, err = StartAgent(c.Agent, c.CgroupRoot, groups); err != nil {
+		setup := Setup{Binary: c.Agent, Root: c.CgroupRoot, Offline: r.offline}
+		if r.agent, err = StartAgent(setup, groups); err != nil {
 			return nil, err
 		}
 	}
 	return r.measure(ctx)
+}
+
+// surround makes what is to be there beside the server in all modes alike.
+func (r *run) surround() (err error) {
+	if r.Loaded {
+		if r.offline, err = StartOffline(r.CgroupRoot); err != nil {
+			return err
+		}
+	}
+	if r.still, err = r.groups.watchStillness(r.group); err != nil {
+		r.say("time lost is taken from the counters, for the kernel does not tell of throttles: %v", err)
+	}
+	return nil
 }
 
 // orInterrupt is why ctx ended, where that is what an error comes from.
@@ -81,7 +100,10 @@ func (r *run) close() error {
 	if r.agent != nil {
 		errs = append(errs, r.agent.Stop())
 	}
-	return errors.Join(append(errs, r.server.Stop(), r.groups.Close())...)
+	if r.offline != nil {
+		errs = append(errs, r.offline.Stop())
+	}
+	return errors.Join(append(errs, r.still.close(), r.server.Stop(), r.groups.Close())...)
 }
 
 // calibrate finds the size of a request that costs the wanted CPU time, or the cost of the only size.
@@ -165,6 +187,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		Version: r.Version, Kernel: kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
 		Limit: r.limit.CPUs(), Utilization: r.Utilization, Rate: rate, Work: 1e3 * r.cost.Seconds(),
 		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.CanBurst(r.group),
+		Loaded: r.Loaded, Behind: r.offline != nil && r.offline.Behind, Exact: r.still != nil,
 	}
 	return result, nil
 }
@@ -175,7 +198,7 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 		return Slot{}, err
 	}
 	send := func(ctx context.Context) error { return r.client.Get(ctx, r.server.URL(r.size)) }
-	s, err := r.groups.Observe(r.group, r.limit.Period, func() *load.Outcome {
+	s, err := r.observe(ctx, func() *load.Outcome {
 		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, send)
 	})
 	if err == nil {
@@ -185,7 +208,7 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
 	}
 	s.Mode = mode
-	if mode == Unlimited {
+	if mode.Lifted() {
 		err = errors.Join(err, r.groups.Limit(r.group, r.limit))
 	}
 	return s, err
@@ -200,7 +223,7 @@ func (r *run) enter(mode Mode) error {
 	} else {
 		time.Sleep(settle)
 	}
-	if mode == Unlimited {
+	if mode.Lifted() {
 		return r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited})
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/sample"
 )
 
@@ -23,17 +24,56 @@ type Slot struct {
 	Load     *load.Outcome
 	Usage    sample.Usage  // of the server's group
 	Lost     time.Duration // wall time lost to throttling
+	Ended    int64         // throttles that ended, where the kernel tells of them
 	NodeUse  time.Duration // CPU time that the whole machine used
+	Offline  time.Duration // the part of it that was offline work
+	Writes   int64         // of the agent
 	GaveBack time.Duration // how long a raised quota outlived the last answer; 0 when none was raised then
 }
 
-// Observe takes readings of a group until the load, which runs meanwhile, has ended.
-func (g *Groups) Observe(group string, period time.Duration, run func() *load.Outcome) (Slot, error) {
-	first, err := g.reading(group)
+// observe takes readings of the server's group until the load, which runs meanwhile, has ended.
+func (r *run) observe(ctx context.Context, send func() *load.Outcome) (Slot, error) {
+	before, err := r.around(ctx)
 	if err != nil {
 		return Slot{}, err
 	}
-	before, err := g.tree.Usage("/")
+	s, err := r.groups.watch(r.group, r.limit.Period, send)
+	if err != nil {
+		return s, err
+	}
+	after, err := r.around(ctx)
+	s.NodeUse, s.Offline, s.Writes = after.node-before.node, after.offline-before.offline, after.writes-before.writes
+	if r.still != nil {
+		s.Lost, s.Ended = after.still.Wall-before.still.Wall, after.still.Ends-before.still.Ends
+	}
+	return s, err
+}
+
+// around is what is counted before and after a slot.
+type around struct {
+	node, offline time.Duration
+	writes        int64
+	still         probe.Totals
+}
+
+func (r *run) around(ctx context.Context) (around, error) {
+	a := around{still: r.still.totals()}
+	var err error
+	if a.node, err = r.groups.tree.Usage("/"); err != nil {
+		return a, err
+	}
+	if a.offline, err = r.offline.Used(); err != nil || r.agent == nil {
+		return a, err
+	}
+	status, err := r.agent.Status(ctx)
+	a.writes = Writes(status)
+	return a, err
+}
+
+// watch takes readings of a group until the load, which runs meanwhile, has ended. The time lost is what the counters
+// tell.
+func (g *Groups) watch(group string, period time.Duration, run func() *load.Outcome) (Slot, error) {
+	first, err := g.reading(group)
 	if err != nil {
 		return Slot{}, err
 	}
@@ -59,11 +99,6 @@ func (g *Groups) Observe(group string, period time.Duration, run func() *load.Ou
 			break
 		}
 	}
-	after, failed := g.tree.Usage("/")
-	if err == nil {
-		err = failed
-	}
-	s.NodeUse = after - before
 	return s, err
 }
 

@@ -1,0 +1,104 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leastWeight is the smallest that cpu.shares of v1 takes; cpu.weight of v2 takes it too.
+const leastWeight = 2
+
+// Offline is work that never ends, a process for each CPU, in groups that stand behind all others.
+type Offline struct {
+	groups    *Groups
+	processes []*Child
+	Behind    bool // the kernel verifiably runs it only when nothing else wants to (cpu.idle)
+}
+
+// StartOffline makes the groups and starts the work.
+func StartOffline(root string) (*Offline, error) {
+	groups, err := NewGroups(root, "offline")
+	if err != nil {
+		return nil, err
+	}
+	o := &Offline{groups: groups}
+	if err := o.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start offline work: %w", err), o.Stop())
+	}
+	return o, nil
+}
+
+func (o *Offline) start() error {
+	if err := o.stepBack(); err != nil {
+		return err
+	}
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return err
+	}
+	for id := range 64 * len(allowed) {
+		if !allowed.IsSet(id) {
+			continue
+		}
+		group, err := o.groups.Add(fmt.Sprintf("cpu%d", id))
+		if err != nil {
+			return err
+		}
+		const spin = `read -r go; while :; do :; done`
+		c, err := Launch(exec.Command("/bin/sh", "-c", spin), func(pid int) error {
+			return errors.Join(bind(pid, id), o.groups.Enter(group, pid))
+		})
+		if err != nil {
+			return err
+		}
+		o.processes = append(o.processes, c)
+	}
+	return nil
+}
+
+// stepBack puts the upper group behind its siblings: below it, the groups are among themselves.
+func (o *Offline) stepBack() error {
+	err := o.groups.Tree().SetIdle(o.Base(), true)
+	if err == nil {
+		o.Behind = true
+	}
+	if errors.Is(err, fs.ErrNotExist) { // below 5.15
+		err = o.groups.Tree().SetWeight(o.Base(), leastWeight)
+	}
+	return err
+}
+
+// bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
+func bind(pid, id int) error {
+	var one unix.CPUSet
+	one.Set(id)
+	if err := unix.SchedSetaffinity(pid, &one); err != nil {
+		return fmt.Errorf("bind process %d to CPU %d: %w", pid, id, err)
+	}
+	return nil
+}
+
+// Base is the upper group.
+func (o *Offline) Base() string { return o.groups.Base() }
+
+// Used is the CPU time that the work has used; 0 where there is none.
+func (o *Offline) Used() (time.Duration, error) {
+	if o == nil {
+		return 0, nil
+	}
+	return o.groups.Used(o.Base())
+}
+
+// Stop ends the work and removes its groups.
+func (o *Offline) Stop() error {
+	var errs []error
+	for _, c := range o.processes {
+		errs = append(errs, c.Stop(0))
+	}
+	return errors.Join(append(errs, o.groups.Close())...)
+}

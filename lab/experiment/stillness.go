@@ -1,0 +1,47 @@
+package experiment
+
+import (
+	"errors"
+
+	"plimsoll/internal/probe"
+)
+
+// stillness measures for how long a group stands still. A throttle that is ended within its period is not counted in
+// nr_throttled, and throttled_time adds up CPUs that stand still together; what the kernel tells of each throttle is
+// exact. nil: the counters have to do.
+type stillness struct {
+	probe *probe.Probe
+	inode uint64
+}
+
+// watchStillness begins to measure. The error says why the kernel does not tell.
+func (g *Groups) watchStillness(group string) (*stillness, error) {
+	inode, err := g.tree.Inode(group)
+	if err != nil {
+		return nil, err
+	}
+	p, err := probe.Open(probe.Options{Groups: 1})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Watch([]uint64{inode}); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return &stillness{p, inode}, nil
+}
+
+// totals are those of the group so far.
+func (s *stillness) totals() probe.Totals {
+	if s == nil {
+		return probe.Totals{}
+	}
+	t, _ := s.probe.Totals(s.inode) // it is watched
+	return t
+}
+
+func (s *stillness) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.probe.Close()
+}
