@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// fakeEar hears what a test tells it.
+type fakeEar struct {
+	watched []uint64
+	muted   map[uint64]bool
+	told    chan []policy.Throttle
+	failure error // of Read, once told is closed
+	refuses error // of Watch
+	lost    int64
+}
+
+func (e *fakeEar) Watch(groups []uint64) error {
+	e.watched = slices.Clone(groups)
+	return e.refuses
+}
+
+func (e *fakeEar) Mute(group uint64, mute bool) error {
+	e.muted[group] = mute
+	return nil
+}
+
+func (e *fakeEar) Read() ([]policy.Throttle, error) {
+	heard, ok := <-e.told
+	if !ok {
+		return nil, e.failure
+	}
+	return heard, nil
+}
+
+func (e *fakeEar) Lost() int64  { return e.lost }
+func (e *fakeEar) Close() error { close(e.told); return nil }
+
+// hearing gives the world's agent an ear.
+func hearing(t *testing.T, refill bool) (*world, *fakeEar) {
+	w := newWorld(t)
+	e := &fakeEar{muted: map[uint64]bool{}, told: make(chan []policy.Throttle), failure: io.EOF}
+	w.agent.Ear, w.agent.ear.hears, w.agent.Rules.Refill = e, true, refill
+	w.kernel.OnThrottle = func(x sim.Throttle) {
+		if e.muted[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {
+			return
+		}
+		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
+			w.agent.Rescue([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
+		})
+	}
+	return w, e
+}
+
+// calm is a container with a task that wants nothing yet.
+func (w *world) calm(path string, p strategy.Policy) {
+	w.t.Helper()
+	c := w.container(path, 50*ms, sim.Load{})
+	c.Strategy.Policy = p
+	w.kernel.SetTasks(path, 2)
+	w.alone(c)
+}
+
+// TestWatchesWhatMatters: all groups of pods that anything is to be done for, and no others.
+func TestWatchesWhatMatters(t *testing.T) {
+	w, e := hearing(t, true)
+	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "p", Containers: []workload.Container{
+		w.container("/pod/a", 50*ms, sim.Load{}), w.container("/pod/b", 50*ms, sim.Load{})}}
+	pod.Containers[1].Strategy.Policy = strategy.None // the pod is one all the same
+	passive := w.container("/c", 50*ms, sim.Load{})
+	passive.Strategy.Policy = strategy.None
+	w.place.pods = append(w.place.pods, pod)
+	w.alone(passive)
+	w.run(ms)
+	want := []uint64{pod.Inode, pod.Containers[0].Inode, pod.Containers[1].Inode}
+	if !slices.Equal(e.watched, want) {
+		t.Errorf("watches %v, want %v", e.watched, want)
+	}
+}
+
+// TestQuietGroupsAreSeldomRead, and who asks is told what is true now.
+func TestQuietGroupsAreSeldomRead(t *testing.T) {
+	w, _ := hearing(t, true)
+	for _, path := range []string{"/a", "/b", "/c"} {
+		w.alone(w.container(path, 50*ms, sim.Periodic(100*ms, sim.Fixed(10*ms), 1)))
+	}
+	w.run(time.Second)
+	before := w.agent.account.self.Looks
+	w.run(30 * time.Second)
+	if looks := w.agent.account.self.Looks - before; looks > 12 {
+		t.Errorf("%d looks at three quiet groups in 30 s", looks)
+	}
+	if used := w.status("/a").Totals.Usage; used < 2900*ms {
+		t.Errorf("status says %v of CPU time used, it was 3 s", used)
+	}
+}
+
+// TestRescued also sees that the agent says so.
+func TestRescued(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
+	w.run(10 * time.Second)
+	got, e := w.status("/a").Totals, w.agent.Status().Events
+	if got.Rescues < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Rescues != got.Rescues || e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
+		t.Errorf("%+v, %+v", got, e)
+	}
+	if n := w.agent.Status().Writes.Decisions[string(policy.KindRescue)]; n != got.Rescues {
+		t.Errorf("%d decisions, %d rescues", n, got.Rescues)
+	}
+}
+
+// TestRaisedWhereNothingCanBeRewritten: then a throttle is answered by a raise, as soon as the loop turns.
+func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
+	w, _ := hearing(t, false)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	w.kernel.SetLoad("/a", sim.Spin(2))
+	for range 500 {
+		select {
+		case <-w.agent.poke:
+			w.agent.Tick(w.kernel.Now())
+			w.wantRaised("/a", 50*ms)
+			return
+		default:
+			w.kernel.Advance(ms)
+		}
+	}
+	t.Error("nobody asked for a turn")
+}
+
+// TestLossIsMadeUpFor: when throttles were lost, all groups are looked at.
+func TestLossIsMadeUpFor(t *testing.T) {
+	w, e := hearing(t, true)
+	w.alone(w.container("/a", 50*ms, sim.Load{}))
+	w.alone(w.container("/b", 50*ms, sim.Load{}))
+	w.run(2 * time.Second)
+	before := w.agent.account.self.Looks
+	w.run(2 * time.Second)
+	if n := w.agent.account.self.Looks - before; n != 0 {
+		t.Fatalf("%d looks in quiet seconds: it proves nothing", n)
+	}
+	e.lost = 3
+	w.run(time.Second + ms)
+	if n := w.agent.account.self.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
+		t.Errorf("%d looks after a loss, %+v", n, w.agent.Status().Events)
+	}
+}
+
+// TestDeafened: without the kernel's word the agent polls, and says why.
+func TestDeafened(t *testing.T) {
+	for name, deafen := range map[string]func(*world, *fakeEar){
+		"no more events": func(w *world, e *fakeEar) {
+			e.failure = errors.New("the ring broke")
+			stop := w.agent.listen()
+			stop()
+		},
+		"too many groups": func(w *world, e *fakeEar) {
+			e.refuses = errors.New("the ring broke")
+			w.alone(w.container("/b", 50*ms, sim.Load{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, e := hearing(t, true)
+			w.calm("/a", strategy.Auto)
+			w.run(time.Second)
+			deafen(w, e)
+			w.kernel.SetLoad("/a", sim.Spin(2))
+			w.run(time.Second)
+			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" {
+				t.Errorf("%+v", got)
+			}
+			w.wantRaised("/a", 50*ms)
+		})
+	}
+}
+
+// TestPurse: what writes take is a fiftieth of the time, and half of that after a burst of them.
+func TestPurse(t *testing.T) {
+	var p purse
+	now := time.Unix(1000, 0)
+	writes := 0
+	for range 10_000 { // a second in which writes of 100 us are wanted all the time
+		if p.open(now).Left > 0 {
+			p.spend(1, 100*time.Microsecond)
+			writes++
+		}
+		now = now.Add(100 * time.Microsecond)
+	}
+	if want := int((purseFull + time.Second/purseShare) / (100 * time.Microsecond)); writes < want-10 || writes > want+10 {
+		t.Errorf("%d writes of 100 us in a second, want %d", writes, want)
+	}
+	if got := p.open(now.Add(time.Minute)); got.Left != got.Full || got.Full != 200 {
+		t.Errorf("%+v after a minute's rest", got)
+	}
+}
