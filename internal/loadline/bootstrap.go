@@ -22,14 +22,23 @@ func Spread(n Node, replay Replay, resamples int, seed uint64) (low, high float6
 		replay = Offsets
 	}
 	points := n.grid(roughPoints)
-	base, err := n.coincidence(points, replay)
+	fixed, drawn := n.split()
+	known, err := fixed.admitted(points, replay, newConvolver(points+1), lattice{})
+	if err != nil {
+		return 0, 0, err
+	}
+	risk := func(n, drawn Node) (float64, error) {
+		sum, err := drawn.admitted(points, replay, newConvolver(points+1), known)
+		return n.above(sum, points), err
+	}
+	base, err := risk(n, drawn)
 	if err != nil || base <= 0 {
 		return 1, 1, err
 	}
-	blocks := n.blocks()
+	blocks := drawn.blocks()
 	factors, failed := make([]float64, resamples), make([]error, resamples)
 	each(resamples, func(i int) {
-		j, err := n.resample(blocks, seed, i).coincidence(points, replay)
+		j, err := risk(n, drawn.resample(blocks, seed, i))
 		factors[i], failed[i] = j/base, err
 	})
 	for _, err := range failed {
@@ -39,6 +48,19 @@ func Spread(n Node, replay Replay, resamples int, seed uint64) (low, high float6
 	}
 	slices.Sort(factors)
 	return min(1, quantile(factors, 0.025)), max(1, quantile(factors, 0.975)), nil
+}
+
+// split is the node's containers with laws, and those with recordings.
+func (n Node) split() (fixed, drawn Node) {
+	fixed.Capacity, drawn.Capacity = n.Capacity, n.Capacity
+	for _, c := range n.Containers {
+		if _, ok := c.Demand.(*Recording); ok {
+			drawn.Containers = append(drawn.Containers, c)
+		} else {
+			fixed.Containers = append(fixed.Containers, c)
+		}
+	}
+	return fixed, drawn
 }
 
 // quantile of a sorted list, between its neighbours.

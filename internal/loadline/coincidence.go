@@ -108,9 +108,13 @@ func beside(at float64) float64 { return math.Abs(at - math.Round(at)) }
 
 // coincidence is J on a lattice on which the capacity has some points.
 func (n Node) coincidence(points int, replay Replay) (float64, error) {
+	sum, err := n.admitted(points, replay, newConvolver(points+1), lattice{})
+	return n.above(sum, points), err
+}
+
+// admitted is the law of what the containers admit together, and of what a sum holds that they are added to.
+func (n Node) admitted(points int, replay Replay, add *convolver, sum lattice) (lattice, error) {
 	step := n.Capacity / float64(points)
-	add := newConvolver(points + 1)
-	var sum lattice
 	join := func(p lattice, count int) {
 		if p = add.times(p, count); sum.mass == nil {
 			sum = p
@@ -128,19 +132,24 @@ func (n Node) coincidence(points int, replay Replay) (float64, error) {
 		}
 		p, err := admittedOn(n.Containers[i], step, points+1, replay)
 		if err != nil {
-			return 0, err
+			return lattice{}, err
 		}
 		join(p, count[k])
 	}
-	if n.aligned(points) {
-		return sum.over, nil
+	return sum, nil
+}
+
+// above is the mass above the capacity. At exactly the capacity a density lies half above it; a tie, in which all use up
+// their quotas, does not.
+func (n Node) above(sum lattice, points int) float64 {
+	if sum.mass == nil || n.aligned(points) {
+		return sum.over
 	}
-	// At exactly the capacity a density lies half above it, and a tie, in which all use up their quotas, does not.
 	atom := 0.0
 	if math.Abs(n.Committed()-n.Capacity) <= tie*n.Capacity {
 		atom = sum.atom
 	}
-	return sum.over + max(0, sum.mass[points]-atom)/2, nil
+	return sum.over + max(0, sum.mass[points]-atom)/2
 }
 
 // admittedOn is the law of one container's A on the node's lattice.

@@ -1,8 +1,6 @@
 package loadline
 
-import (
-	"math"
-)
+import "math"
 
 // copula correlates demands without changing their laws: each is the quantile of a normal variable, and the normal
 // variables of a period share a common part (one-factor Gaussian copula),
@@ -38,14 +36,14 @@ func newCopula(rho float64) copula {
 }
 
 // draw is a normal variable: the lowest bit is its sign.
-func (c copula) draw(r uint32) int64 {
+func (c *copula) draw(r uint32) int64 {
 	z := c.normal.at(r)
 	sign := -int64(r & 1)
 	return z ^ sign - sign
 }
 
 // survival is P(normal > z) as 32 bits.
-func (c copula) survival(z int64) uint32 {
+func (c *copula) survival(z int64) uint32 {
 	const perStep = 1 << normalBits / normalStep
 	z = min(max(0, z+normalMost<<normalBits), 2*normalMost<<normalBits)
 	low, high := int64(c.survivalUpTo[z/perStep]), int64(c.survivalUpTo[z/perStep+1])
@@ -55,7 +53,7 @@ func (c copula) survival(z int64) uint32 {
 // correlated is a source whose containers share the common part of every period.
 type correlated struct {
 	sampler
-	copula copula
+	copula *copula
 	seed   uint64
 	place  int
 }

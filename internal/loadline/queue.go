@@ -46,15 +46,23 @@ func queueGrid(demand Law, quota float64) (k, n int, err error) {
 	for k > leastPoints && reach*float64(k) > latticePoints {
 		k /= 2
 	}
-	if s := demand.step(); s > 0 {
-		if perQuota := quota / s; math.Abs(perQuota-math.Round(perQuota)) < 1e-9*perQuota {
-			k = int(math.Round(perQuota)) * max(1, int(float64(k)/perQuota))
-		}
+	if job := demand.step(); job > 0 {
+		k = onPoints(job/quota, k)
 	}
 	if reach*float64(k) > latticePoints {
 		return 0, 0, unstable("raise the limit", "mean demand %.8g of a quota of %.8g: too near for the exact law", demand.Mean(), quota)
 	}
 	return k, powerOfTwo(int(reach * float64(k))), nil
+}
+
+// onPoints is a number of points from k on of which a share is a whole number, or k if there is none.
+func onPoints(share float64, k int) int {
+	for points := k; points < 8*k; points++ {
+		if at := share * float64(points); at > 0.5 && beside(at) < 1e-7 {
+			return points
+		}
+	}
+	return k
 }
 
 // solved is a container's queue on a lattice.

@@ -19,14 +19,14 @@ type Recording struct {
 }
 
 // mostSamples bounds a recording: at ten samples a second, 2^31 are seven years.
-const mostSamples = 1 << 31
+const mostSamples int64 = 1 << 31
 
 // NewRecording keeps a copy of the samples, one a period.
 func NewRecording(samples []float64) (*Recording, error) {
 	if len(samples) < 2 {
 		return nil, refuse("record more periods; 1000 are a beginning", "%d samples", len(samples))
 	}
-	if len(samples) > mostSamples {
+	if int64(len(samples)) > mostSamples {
 		return nil, refuse("record for less time", "%d samples", len(samples))
 	}
 	for i, x := range samples {

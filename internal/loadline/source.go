@@ -21,11 +21,15 @@ func sources(n Node, o Options, s scale) []source {
 		}
 		return samplers[l]
 	}
+	var shared copula
+	if o.Rho > 0 {
+		shared = newCopula(o.Rho)
+	}
 	for i, c := range n.Containers {
 		r, recorded := c.Demand.(*Recording)
 		switch {
 		case o.Rho > 0:
-			list[i] = correlated{draw(c.Demand), newCopula(o.Rho), o.Seed, i}
+			list[i] = correlated{draw(c.Demand), &shared, o.Seed, i}
 		case recorded && (o.Replay != IID || c.Clock != 0):
 			list[i] = newTape(c, r, i, o, s)
 		default:
