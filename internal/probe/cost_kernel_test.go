@@ -23,24 +23,32 @@ func BenchmarkSwitch(b *testing.B) {
 	pin(b, pinned, 1)
 	ask := pingPong(b, container)
 	b.Run("without", func(b *testing.B) { ask(b) })
-	for name, groups := range map[string][]*cgrouptest.Group{
-		"quiet": {pod, container}, "another stands still": {pod, container, other},
+	quiet := []*cgrouptest.Group{pod, container}
+	for _, c := range []struct {
+		name    string
+		options Options
+		groups  []*cgrouptest.Group
+	}{
+		{"quiet", Options{}, quiet},
+		{"quiet, by the kernel", Options{Stats: true}, quiet},
+		{"another stands still, by the kernel", Options{Stats: true}, append(quiet, other)},
+		{"with use, by the kernel", Options{Use: true, Stats: true}, quiet},
+		{"ahead", Options{Ahead: true}, quiet},
+		{"ahead, by the kernel", Options{Ahead: true, Stats: true}, quiet},
 	} {
-		b.Run(name, func(b *testing.B) {
-			p := open(b, Options{})
-			watch(b, p, groups...)
+		b.Run(c.name, func(b *testing.B) {
+			p := open(b, c.options)
+			watch(b, p, c.groups...)
 			ask(b)
-		})
-		b.Run(name+", measured by the kernel", func(b *testing.B) {
-			p := open(b, Options{Stats: true})
-			watch(b, p, groups...)
-			ask(b)
+			if !c.options.Stats {
+				return
+			}
 			costs, err := p.Cost()
 			if err != nil {
 				b.Fatal(err)
 			}
 			for _, c := range costs {
-				if c.Runs > 1000 {
+				if c.Runs > 100 {
 					b.ReportMetric(float64(c.Each), "ns/"+c.Program)
 				}
 			}

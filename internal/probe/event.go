@@ -15,6 +15,7 @@ type Kind uint32
 const (
 	Begin Kind = 1 // the group stands still
 	End   Kind = 2 // a task of the group runs again
+	Dry   Kind = 3 // the group will stand still before its period ends, as things are
 )
 
 func (k Kind) String() string {
@@ -23,6 +24,8 @@ func (k Kind) String() string {
 		return "begin"
 	case End:
 		return "end"
+	case Dry:
+		return "dry"
 	}
 	return fmt.Sprintf("kind %d", uint32(k))
 }
@@ -41,14 +44,14 @@ type Facts struct {
 	Periods int64         // nr_periods of cpu.stat
 }
 
-// Event is a throttle's begin or end.
+// Event is a throttle's begin or end, or word of one that is to come.
 type Event struct {
 	Group uint64 // inode of the control group's directory, in the cpu hierarchy on v1
 	Kind  Kind
-	CPU   int           // Begin: where the group stands still; End: where it runs
+	CPU   int           // Begin: where the group stands still; End and Dry: where it runs
 	At    time.Duration // CLOCK_MONOTONIC, see Monotonic
-	Since time.Duration // when this throttle began, on the same clock
-	Facts Facts         // of a Begin only
+	Since time.Duration // when this throttle began, or is to begin, on the same clock
+	Facts Facts         // not of an End
 }
 
 // eventSize is that of struct event in bpf/throttle.bpf.c.
@@ -68,7 +71,7 @@ func decode(raw []byte) (Event, error) {
 		Quota: w.quota(), Period: w.time(), Burst: w.time(), Runtime: w.time(),
 		Snap: w.snap(), Expires: w.time(), Periods: int64(w.time()),
 	}
-	if e.Kind != Begin && e.Kind != End {
+	if e.Kind < Begin || e.Kind > Dry {
 		return Event{}, fmt.Errorf("decode event: %v", e.Kind)
 	}
 	if w.bad {

@@ -22,7 +22,7 @@ func record(list ...uint64) []byte {
 }
 
 func TestDecode(t *testing.T) {
-	begin, end := uint64(1), uint64(2)
+	begin, end, dry := uint64(1), uint64(2), uint64(3)
 	for _, c := range []struct {
 		name string
 		raw  []byte
@@ -37,6 +37,10 @@ func TestDecode(t *testing.T) {
 			Group: 7, Kind: Begin, At: 2, Since: 1, Facts: Facts{Quota: cpu.Unlimited, Period: 100 * time.Millisecond, Snap: NoSnap},
 		}},
 		{"end", record(7, 2, 1, end|1<<32, 0, 0, 0, 0, 0, 0, 0), Event{Group: 7, Kind: End, CPU: 1, At: 2, Since: 1}},
+		{"dry", record(7, 1000, 2000, dry, 20e6, 100e6, 0, 0, 20e6, 4000, 1), Event{
+			Group: 7, Kind: Dry, At: 1000, Since: 2000,
+			Facts: Facts{Quota: 20 * time.Millisecond, Period: 100 * time.Millisecond, Snap: 20 * time.Millisecond, Expires: 4000, Periods: 1},
+		}},
 	} {
 		got, err := decode(c.raw)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {

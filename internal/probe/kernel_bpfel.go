@@ -13,14 +13,31 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type kernelGroup struct {
+type kernelFilling struct {
 	_       structs.HostLayout
-	Due     uint64
-	Begins  uint64
-	Ends    uint64
-	Wall    uint64
-	Dropped uint64
-	Lengths [24]uint64
+	Expires uint64
+	Runtime uint64
+	Lasts   uint64
+}
+
+type kernelGroup struct {
+	_        structs.HostLayout
+	Due      uint64
+	DueAhead uint64
+	Begins   uint64
+	Ends     uint64
+	Wall     uint64
+	Dropped  uint64
+	Lengths  [24]uint64
+	Aheads   uint64
+	Counted  uint64
+	Running  uint64
+	Sum      uint64
+	End      uint64
+	Periods  uint64
+	Used     uint64
+	Peak     uint64
+	Epoch    uint64
 }
 
 type kernelThrottle struct {
@@ -36,21 +53,27 @@ type kernelThrottle struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	kernelMapEvents            = "events"
-	kernelMapGroups            = "groups"
-	kernelMapMuted             = "muted"
-	kernelMapStanding          = "standing"
-	kernelProgSchedMigrateTask = "sched_migrate_task"
-	kernelProgSchedSwitch      = "sched_switch"
-	kernelProgSchedWakeup      = "sched_wakeup"
-	kernelProgSchedWakeupNew   = "sched_wakeup_new"
-	kernelVarAdvance           = "advance"
-	kernelVarBegun             = "begun"
-	kernelVarEnded             = "ended"
-	kernelVarForgotten         = "forgotten"
-	kernelVarFull              = "full"
-	kernelVarInterval          = "interval"
-	kernelVarLimited           = "limited"
+	kernelMapEvents              = "events"
+	kernelMapForeseen            = "foreseen"
+	kernelMapGroups              = "groups"
+	kernelMapMuted               = "muted"
+	kernelMapStanding            = "standing"
+	kernelProgHrtimerExpireEntry = "hrtimer_expire_entry"
+	kernelProgSchedMigrateTask   = "sched_migrate_task"
+	kernelProgSchedStatRuntime   = "sched_stat_runtime"
+	kernelProgSchedSwitch        = "sched_switch"
+	kernelProgSchedWakeup        = "sched_wakeup"
+	kernelProgSchedWakeupNew     = "sched_wakeup_new"
+	kernelVarAdvance             = "advance"
+	kernelVarBegun               = "begun"
+	kernelVarCpus                = "cpus"
+	kernelVarEnded               = "ended"
+	kernelVarEpoch               = "epoch"
+	kernelVarForgotten           = "forgotten"
+	kernelVarFull                = "full"
+	kernelVarHorizon             = "horizon"
+	kernelVarInterval            = "interval"
+	kernelVarLimited             = "limited"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -95,10 +118,12 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
-	SchedMigrateTask *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
-	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
-	SchedWakeup      *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
-	SchedWakeupNew   *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
+	HrtimerExpireEntry *ebpf.ProgramSpec `ebpf:"hrtimer_expire_entry"`
+	SchedMigrateTask   *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
+	SchedStatRuntime   *ebpf.ProgramSpec `ebpf:"sched_stat_runtime"`
+	SchedSwitch        *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	SchedWakeup        *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
+	SchedWakeupNew     *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
@@ -106,6 +131,7 @@ type kernelProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
 	Events   *ebpf.MapSpec `ebpf:"events"`
+	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
 	Muted    *ebpf.MapSpec `ebpf:"muted"`
 	Standing *ebpf.MapSpec `ebpf:"standing"`
@@ -117,9 +143,12 @@ type kernelMapSpecs struct {
 type kernelVariableSpecs struct {
 	Advance   *ebpf.VariableSpec `ebpf:"advance"`
 	Begun     *ebpf.VariableSpec `ebpf:"begun"`
+	Cpus      *ebpf.VariableSpec `ebpf:"cpus"`
 	Ended     *ebpf.VariableSpec `ebpf:"ended"`
+	Epoch     *ebpf.VariableSpec `ebpf:"epoch"`
 	Forgotten *ebpf.VariableSpec `ebpf:"forgotten"`
 	Full      *ebpf.VariableSpec `ebpf:"full"`
+	Horizon   *ebpf.VariableSpec `ebpf:"horizon"`
 	Interval  *ebpf.VariableSpec `ebpf:"interval"`
 	Limited   *ebpf.VariableSpec `ebpf:"limited"`
 }
@@ -145,6 +174,7 @@ func (o *kernelObjects) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
 	Events   *ebpf.Map `ebpf:"events"`
+	Foreseen *ebpf.Map `ebpf:"foreseen"`
 	Groups   *ebpf.Map `ebpf:"groups"`
 	Muted    *ebpf.Map `ebpf:"muted"`
 	Standing *ebpf.Map `ebpf:"standing"`
@@ -153,6 +183,7 @@ type kernelMaps struct {
 func (m *kernelMaps) Close() error {
 	return _KernelClose(
 		m.Events,
+		m.Foreseen,
 		m.Groups,
 		m.Muted,
 		m.Standing,
@@ -165,9 +196,12 @@ func (m *kernelMaps) Close() error {
 type kernelVariables struct {
 	Advance   *ebpf.Variable `ebpf:"advance"`
 	Begun     *ebpf.Variable `ebpf:"begun"`
+	Cpus      *ebpf.Variable `ebpf:"cpus"`
 	Ended     *ebpf.Variable `ebpf:"ended"`
+	Epoch     *ebpf.Variable `ebpf:"epoch"`
 	Forgotten *ebpf.Variable `ebpf:"forgotten"`
 	Full      *ebpf.Variable `ebpf:"full"`
+	Horizon   *ebpf.Variable `ebpf:"horizon"`
 	Interval  *ebpf.Variable `ebpf:"interval"`
 	Limited   *ebpf.Variable `ebpf:"limited"`
 }
@@ -176,15 +210,19 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
-	SchedMigrateTask *ebpf.Program `ebpf:"sched_migrate_task"`
-	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
-	SchedWakeup      *ebpf.Program `ebpf:"sched_wakeup"`
-	SchedWakeupNew   *ebpf.Program `ebpf:"sched_wakeup_new"`
+	HrtimerExpireEntry *ebpf.Program `ebpf:"hrtimer_expire_entry"`
+	SchedMigrateTask   *ebpf.Program `ebpf:"sched_migrate_task"`
+	SchedStatRuntime   *ebpf.Program `ebpf:"sched_stat_runtime"`
+	SchedSwitch        *ebpf.Program `ebpf:"sched_switch"`
+	SchedWakeup        *ebpf.Program `ebpf:"sched_wakeup"`
+	SchedWakeupNew     *ebpf.Program `ebpf:"sched_wakeup_new"`
 }
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.HrtimerExpireEntry,
 		p.SchedMigrateTask,
+		p.SchedStatRuntime,
 		p.SchedSwitch,
 		p.SchedWakeup,
 		p.SchedWakeupNew,

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,8 @@ type Options struct {
 	Rate     int  // events a second that a group may send in the long run; 0: 200
 	Ring     int  // bytes of the ring of events, a power of two and a multiple of the page size; 0: 256 KiB
 	Realtime bool // the thread that reads runs before all others, where that is allowed
+	Use      bool // what limited groups use in each of their periods: see Totals
+	Ahead    bool // events of kind Dry
 	Stats    bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
 
 	change func(*ebpf.CollectionSpec) // tests break the programs with it
@@ -28,19 +32,27 @@ type Options struct {
 
 // Probe is a set of programs in the kernel. They are gone with the process that opened it.
 type Probe struct {
-	objects  kernelObjects
+	objects  objects
+	loaded   *ebpf.Collection
 	links    []link.Link
 	stats    io.Closer
 	ring     *ringbuf.Reader
 	record   ringbuf.Record
 	batch    []Event
 	broken   atomic.Int64
+	epoch    atomic.Uint64
 	realtime bool
 	priority atomic.Pointer[string]
 
 	mu        sync.Mutex
 	watched   map[uint64]bool
 	forgotten uint64
+}
+
+// objects are the parts of the loaded collection that are used by name.
+type objects struct {
+	kernelMaps
+	kernelVariables
 }
 
 // Open loads the programs and attaches them. Explain says what can be done about its error, and the verifier's log is
@@ -63,8 +75,11 @@ func (p *Probe) open(o Options) error {
 	}
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
 	limit := rlimit.RemoveMemlock()
-	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+	if p.loaded, err = ebpf.NewCollection(spec); err != nil {
 		return errors.Join(fmt.Errorf("load programs: %w", err), limit)
+	}
+	if err := p.loaded.Assign(&p.objects); err != nil {
+		return err
 	}
 	if o.Stats {
 		if p.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
@@ -87,19 +102,21 @@ func (p *Probe) open(o Options) error {
 // apply writes the options into the programs before they are loaded.
 func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups > 0 {
-		spec.Maps[kernelMapGroups].MaxEntries = uint32(o.Groups)
-		spec.Maps[kernelMapStanding].MaxEntries = uint32(o.Groups)
-		spec.Maps[kernelMapMuted].MaxEntries = uint32(o.Groups)
+		for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen} {
+			spec.Maps[name].MaxEntries = uint32(o.Groups)
+		}
 	}
 	if o.Ring > 0 {
 		spec.Maps[kernelMapEvents].MaxEntries = uint32(o.Ring)
 	}
-	if o.Rate > 0 { // up to 21 in a row, as by default
-		interval := time.Second / time.Duration(o.Rate)
-		err := errors.Join(spec.Variables[kernelVarInterval].Set(uint64(interval)), spec.Variables[kernelVarAdvance].Set(uint64(20*interval)))
-		if err != nil {
-			return fmt.Errorf("set the rate: %w", err)
-		}
+	if !o.Use {
+		delete(spec.Programs, kernelProgHrtimerExpireEntry)
+	}
+	if !o.Ahead {
+		delete(spec.Programs, kernelProgSchedStatRuntime)
+	}
+	if err := o.constants(spec); err != nil {
+		return err
 	}
 	if o.change != nil {
 		o.change(spec)
@@ -107,19 +124,60 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// program is a loaded program and the tracepoint that it is for.
+// constants sets the numbers that the verifier takes for known.
+func (o Options) constants(spec *ebpf.CollectionSpec) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	tick, err := tick()
+	if err != nil {
+		return err
+	}
+	interval := defaultInterval
+	if o.Rate > 0 {
+		interval = time.Second / time.Duration(o.Rate)
+	}
+	for name, value := range map[string]any{
+		kernelVarInterval: uint64(interval),
+		kernelVarAdvance:  uint64(20 * interval), // 21 events in a row
+		kernelVarHorizon:  uint64(tick + refill),
+		kernelVarCpus:     uint32(cpus),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+const (
+	defaultInterval = time.Second / 200    // between two events of a group in the long run
+	refill          = 2 * time.Millisecond // what it takes user space to hear of a pool and to fill it, at worst
+)
+
+// tick is the kernel's. The coarse clocks go by it (kernel/time/posix-timers.c, posix_get_coarse_res).
+func tick() (time.Duration, error) {
+	var t unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &t); err != nil {
+		return 0, fmt.Errorf("read the resolution of CLOCK_MONOTONIC_COARSE: %w", err)
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// program is a loaded program and its name.
 type program struct {
 	name string
 	*ebpf.Program
 }
 
+// programs lists what was loaded, in the order in which it is attached.
 func (p *Probe) programs() []program {
-	return []program{
-		{kernelProgSchedSwitch, p.objects.SchedSwitch},
-		{kernelProgSchedWakeup, p.objects.SchedWakeup},
-		{kernelProgSchedWakeupNew, p.objects.SchedWakeupNew},
-		{kernelProgSchedMigrateTask, p.objects.SchedMigrateTask},
+	var list []program
+	for _, name := range slices.Sorted(maps.Keys(p.loaded.Programs)) {
+		list = append(list, program{name, p.loaded.Programs[name]})
 	}
+	return list
 }
 
 // Watch says which groups matter, all of them: one that was watched and is not named any more is forgotten with its
@@ -174,6 +232,9 @@ func (p *Probe) forget(id uint64) error {
 	if err := p.objects.Groups.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
+	if err := p.objects.Foreseen.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
 	delete(p.watched, id)
 	err := p.objects.Standing.Delete(id)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -197,6 +258,9 @@ func (p *Probe) Close() error {
 	}
 	if p.stats != nil {
 		list = append(list, p.stats.Close())
+	}
+	if p.loaded != nil {
+		p.loaded.Close()
 	}
 	list = append(list, p.objects.Close())
 	return errors.Join(list...)

@@ -19,6 +19,12 @@ type Totals struct {
 	Wall    time.Duration  // the group stood still, until a task of it ran again; of throttles that ended
 	Since   time.Duration  // when the throttle that stands now began, CLOCK_MONOTONIC; 0: none stands
 	Lengths [Buckets]int64 // throttles that ended, by length
+	Aheads  int64          // pools that were seen to run dry before their time; with Options.Ahead
+
+	// With Options.Use, of a group with a limit: CPU time per period, to the last tick of each CPU.
+	Used      time.Duration // in the last period that is over
+	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over yet. A group that sleeps has no periods
+	Peak      time.Duration // the most in one period since ResetPeaks
 }
 
 // Totals is false for a group that is not watched.
@@ -28,6 +34,13 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		return Totals{}, false
 	}
 	t := Totals{Begins: int64(g.Begins), Ends: int64(g.Ends), Dropped: int64(g.Dropped), Wall: time.Duration(g.Wall)}
+	t.Aheads, t.Used = int64(g.Aheads), time.Duration(g.Used)
+	if g.Periods > 0 {
+		t.PeriodEnd = time.Duration(g.End)
+	}
+	if g.Epoch == p.epoch.Load() {
+		t.Peak = time.Duration(g.Peak)
+	}
 	for i, n := range g.Lengths {
 		t.Lengths[i] = int64(n)
 	}
@@ -36,6 +49,18 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		t.Since = time.Duration(s.Since)
 	}
 	return t, true
+}
+
+// ResetPeaks begins the search for the largest use of a period anew, for all groups.
+func (p *Probe) ResetPeaks() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := p.epoch.Load() + 1
+	if err := p.objects.Epoch.Set(next); err != nil {
+		return fmt.Errorf("probe: reset peaks: %w", err)
+	}
+	p.epoch.Store(next)
+	return nil
 }
 
 // Losses are events that did not reach the reader, by reason.

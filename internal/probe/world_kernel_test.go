@@ -120,6 +120,11 @@ type heard struct {
 
 // listen reads until the test ends, and calls each on a begin.
 func listen(t testing.TB, p *Probe, each func(Event)) *heard {
+	return listenTo(t, p, Begin, each)
+}
+
+// listenTo calls each on events of a kind; 0: on all but ends.
+func listenTo(t testing.TB, p *Probe, kind Kind, each func(Event)) *heard {
 	h := &heard{}
 	done := make(chan struct{})
 	go func() {
@@ -135,7 +140,7 @@ func listen(t testing.TB, p *Probe, each func(Event)) *heard {
 			}
 			h.add(list, now)
 			for _, e := range list {
-				if e.Kind == Begin && each != nil {
+				if each != nil && (e.Kind == kind || kind == 0 && e.Kind != End) {
 					each(e)
 				}
 			}
@@ -157,12 +162,14 @@ func (h *heard) add(list []Event, now time.Duration) {
 }
 
 // begins lists the begins so far of a group; 0: of all.
-func (h *heard) begins(group uint64) []Event {
+func (h *heard) begins(group uint64) []Event { return h.kind(Begin, group) }
+
+func (h *heard) kind(kind Kind, group uint64) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []Event
 	for _, e := range h.events {
-		if e.Kind == Begin && (group == 0 || e.Group == group) {
+		if e.Kind == kind && (group == 0 || e.Group == group) {
 			list = append(list, e)
 		}
 	}

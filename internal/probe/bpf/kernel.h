@@ -38,7 +38,9 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static struct task_struct *(*const bpf_get_current_task)(void) = (void *)35;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 
@@ -55,6 +57,7 @@ struct cgroup_subsys_state {
 };
 struct hrtimer {
 	s64 _softexpires; /* equal to node.expires: the period timer has no slack */
+	void *function;
 };
 struct cfs_bandwidth {
 	s64 period;
@@ -76,6 +79,7 @@ struct rq {
 struct cfs_rq {
 	struct rq *rq;
 	struct task_group *tg;
+	struct sched_entity *curr;
 	s64 runtime_remaining;
 	u64 throttled_clock;
 	int runtime_enabled;
@@ -90,11 +94,13 @@ struct cfs_rq___queued { /* 6.14: 736c55a02c47 renamed it */
 };
 struct task_group {
 	struct cgroup_subsys_state css;
-	struct cfs_rq **cfs_rq; /* one a CPU */
+	struct sched_entity **se; /* one a CPU */
+	struct cfs_rq **cfs_rq;	  /* one a CPU */
 	struct task_group *parent;
 	struct cfs_bandwidth cfs_bandwidth;
 };
 struct sched_entity {
+	u64 sum_exec_runtime;
 	struct sched_entity *parent;
 	struct cfs_rq *cfs_rq;
 };

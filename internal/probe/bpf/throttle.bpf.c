@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define BUCKETS 24
 #define UNKNOWN -1
 
-enum kind { BEGIN = 1, END = 2 };
+enum kind { BEGIN = 1, END = 2, DRY = 3 };
 
 // event is what user space reads (decode in event.go).
 struct event {
@@ -37,12 +37,22 @@ _Static_assert(sizeof(struct event) == 88, "eventSize");
 
 // group is a group that user space watches, and what has become of it.
 struct group {
-	u64 due; // when the next event may be sent, had they come evenly spaced
+	u64 due;       // when the next begin may be sent, had they come evenly spaced
+	u64 due_ahead; // and the next word of a pool that is going to run dry
 	u64 begins;
 	u64 ends;
 	u64 wall;
 	u64 dropped;
 	u64 lengths[BUCKETS];
+	u64 aheads;  // words of a pool that is going to run dry
+	u64 counted; // when running was counted, in ticks
+	u64 running; // CPUs that the group is on
+	u64 sum;     // CPU time up to the last period's end
+	u64 end;     // of the last period
+	u64 periods; // that were seen from their begin to their end
+	u64 used;    // in the last of them
+	u64 peak;    // the largest use of a period in this epoch
+	u64 epoch;
 };
 
 // throttle is one that stands. The last four members tell it from the next one of the same group.
@@ -75,6 +85,20 @@ struct {
 	TYPE(key, u64);
 	TYPE(value, u8);
 } muted SEC(".maps");
+
+// filling is one of a pool that was seen to run dry.
+struct filling {
+	u64 expires;
+	u64 runtime;
+	u64 lasts; // until then
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, u64);
+	TYPE(value, struct filling);
+} foreseen SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
@@ -125,13 +149,13 @@ static inline bool lasts(struct throttle *t, u64 expires)
 }
 
 // allowed is a token bucket in one number (the generic cell rate algorithm, ITU-T I.371).
-static inline bool allowed(struct group *g, u64 now)
+static inline bool allowed(u64 *next, u64 now)
 {
-	u64 due = g->due > now ? g->due : now;
+	u64 due = *next > now ? *next : now;
 
 	if (due - now > advance)
 		return false;
-	g->due = due + interval;
+	*next = due + interval;
 	return true;
 }
 
@@ -151,31 +175,32 @@ static inline void facts(struct event *e, struct cfs_bandwidth *b)
 	e->periods = READ(b, nr_periods);
 }
 
-// report sends the begin of a throttle, and says whether it was sent. The reader is woken each time: it may not have
+// report sends an event with its facts, and says whether it was sent. The reader is woken each time: it may not have
 // read the ends before, and the kernel wakes by itself only a reader that has read all.
-static inline bool report(struct group *g, u64 id, struct cfs_rq *q, struct cfs_bandwidth *b, u64 now)
+static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u64 now, u64 since)
 {
+	struct task_group *tg = READ(q, tg);
 	struct event *e;
 
 	if (bpf_map_lookup_elem(&muted, &id))
 		return false;
-	if (!allowed(g, now)) {
+	if (!allowed(kind == BEGIN ? &g->due : &g->due_ahead, now)) {
 		add(&limited, 1);
-		add(&g->dropped, 1);
+		add(&g->dropped, kind == BEGIN);
 		return false;
 	}
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		add(&full, 1);
-		add(&g->dropped, 1);
+		add(&g->dropped, kind == BEGIN);
 		return false;
 	}
 	e->group = id;
 	e->at = now;
-	e->since = now;
-	e->kind = BEGIN;
+	e->since = since;
+	e->kind = kind;
 	e->cpu = cpu_of(q);
-	facts(e, b);
+	facts(e, &tg->cfs_bandwidth);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return true;
 }
@@ -230,9 +255,9 @@ static noinline int finish(u64 id, u64 at)
 	return 0;
 }
 
-// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. A foreseen one has
-// not begun yet, so that the queue does not know its time.
-static noinline int begin(struct cfs_rq *q, bool foreseen)
+// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. An early one has not
+// begun yet, so that the queue does not know its time.
+static noinline int begin(struct cfs_rq *q, bool early)
 {
 	struct task_group *tg = READ(q, tg);
 	struct cfs_bandwidth *b = &tg->cfs_bandwidth;
@@ -245,7 +270,7 @@ static noinline int begin(struct cfs_rq *q, bool foreseen)
 		return 0;
 	fresh.since = bpf_ktime_get_ns();
 	fresh.origin = (u64)q;
-	fresh.clock = foreseen ? 0 : READ(q, throttled_clock);
+	fresh.clock = early ? 0 : READ(q, throttled_clock);
 	fresh.expires = READ(b, period_timer._softexpires);
 	t = bpf_map_lookup_elem(&standing, &id);
 	if (t) {
@@ -256,9 +281,10 @@ static noinline int begin(struct cfs_rq *q, bool foreseen)
 	}
 	if (bpf_map_update_elem(&standing, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
+	bpf_map_delete_elem(&foreseen, &id);
 	add(&begun, 1);
 	add(&g->begins, 1);
-	if (report(g, id, q, b, fresh.since)) {
+	if (report(g, id, BEGIN, q, fresh.since, fresh.since)) {
 		t = bpf_map_lookup_elem(&standing, &id);
 		if (t)
 			t->sent = 1;
@@ -374,3 +400,6 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	}
 	return 0;
 }
+
+#include "period.h"
+#include "ahead.h"

@@ -1,0 +1,120 @@
+package probe
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// What a group uses in its periods is what the kernel counts, to the last tick of each CPU.
+func TestUseOfPeriods(t *testing.T) {
+	p := open(t, Options{Use: true})
+	pod := cgrouptest.New(t)
+	small, large, free := pod.Child("small"), pod.Child("large"), pod.Child("free")
+	limit(t, small, 30*ms, 100*ms)
+	limit(t, large, 900*ms, 500*ms)
+	watch(t, p, pod, small, large, free)
+	for _, g := range []*cgrouptest.Group{small, large, free} {
+		g.Spin(1)
+	}
+	within(t, 20*time.Second, "periods are over", func() bool { return totals(t, p, large).PeriodEnd > 0 })
+	time.Sleep(400 * ms)
+	got := totals(t, p, small)
+	if got.Used == 0 || got.Peak < got.Used || got.Peak > 70*ms && !emulated() {
+		t.Errorf("30 ms in 100 ms, twice that in the first: %+v", got)
+	}
+	if age := Monotonic() - got.PeriodEnd; age < 0 || age > 250*ms && !emulated() {
+		t.Errorf("the last period was over %v ago", age)
+	}
+	if got := totals(t, p, large); got.Used == 0 || got.Used > 550*ms && !emulated() {
+		t.Errorf("a task with as much as it wants, in 500 ms: %+v", got)
+	}
+	for _, g := range []*cgrouptest.Group{pod, free} {
+		if got := totals(t, p, g); got.PeriodEnd != 0 || got.Used != 0 || got.Peak != 0 {
+			t.Errorf("%s has no limit: %+v", g.Path, got)
+		}
+	}
+	if err := p.ResetPeaks(); err != nil {
+		t.Fatal(err)
+	}
+	if got := totals(t, p, large); got.Peak != 0 {
+		t.Errorf("the peak stays: %+v", got)
+	}
+	within(t, 10*time.Second, "there is a new peak", func() bool { return totals(t, p, small).Peak > 0 })
+}
+
+// The sum over periods is the CPU time used, so that nothing is counted twice or not at all.
+func TestUseAddsUp(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 400*ms, 200*ms)
+	watch(t, p, g)
+	g.Spin(2)
+	var sum, before, last time.Duration
+	var n int
+	for end := time.Now().Add(20 * time.Second); n < 6 && time.Now().Before(end); time.Sleep(5 * ms) {
+		got := totals(t, p, g)
+		if got.PeriodEnd == last {
+			continue
+		}
+		usage, err := g.Tree().Usage(g.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == 0 {
+			before, last = usage, got.PeriodEnd
+			continue
+		}
+		n, last = n+1, got.PeriodEnd
+		if sum += got.Used; n == 6 {
+			off := sum - (usage - before)
+			t.Logf("sum of %d periods %v, used %v", n, sum, usage-before)
+			if allowed := 60 * ms; (off > allowed || off < -allowed) && !emulated() {
+				t.Errorf("the sum of %d periods is %v, used were %v", n, sum, usage-before)
+			}
+		}
+	}
+	if n < 6 {
+		t.Errorf("%d periods", n)
+	}
+}
+
+// Who fills up the pool when told that it will run dry stands still much less often.
+func TestAhead(t *testing.T) {
+	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, Options{Ahead: true, Realtime: true, Rate: 1e6})
+			g := cgrouptest.New(t)
+			limit(t, g, 20*ms, time.Second)
+			watch(t, p, g)
+			h := listenTo(t, p, 0, func(Event) { g.Limit(20 * ms) })
+			g.Spin(spinners)
+			within(t, 30*time.Second, "many fillings", func() bool { return totals(t, p, g).Aheads >= 60 })
+			got := totals(t, p, g)
+			t.Logf("%d fillings told ahead, %d throttles", got.Aheads, got.Begins)
+			if got.Begins > got.Aheads/5 && !emulated() {
+				t.Errorf("filled up ahead, and still: %+v", got)
+			}
+			for _, e := range h.kind(Dry, 0) {
+				f := e.Facts
+				if e.Since < e.At || e.Since-e.At > 14*ms || e.Since >= f.Expires || f.Quota != 20*ms {
+					t.Errorf("told %v before: %+v", e.Since-e.At, e)
+				}
+			}
+		})
+	}
+}
+
+// A pool that lasts until the period's end is not told of.
+func TestAheadIsSilent(t *testing.T) {
+	p := open(t, Options{Ahead: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 300*ms, 100*ms)
+	watch(t, p, g)
+	g.Spin(2)
+	time.Sleep(600 * ms)
+	if got := totals(t, p, g); got.Aheads != 0 || got.Begins != 0 {
+		t.Errorf("two tasks with three CPUs: %+v", got)
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+// ahead.h: word of a pool that will run dry before its period ends, while there is time to fill it up.
+//
+// A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up and
+// the pool is empty. It looks when its task is accounted for, at each tick at least: what will run dry before the next
+// look, and the time that a refill takes, is told now. How many CPUs take from the pool is counted once a tick.
+
+const volatile u64 horizon = 6000000; // a tick, and what a refill takes
+#define RISE 5000000		      // CPUs that go idle give back less, a slice at most
+
+// crowd counts the CPUs that a group is on.
+static inline u64 crowd(struct group *g, struct task_group *tg)
+{
+	u64 ticks = bpf_jiffies64(), n = 0;
+	struct cfs_rq **all, *q;
+
+	if (g->counted == ticks)
+		return g->running;
+	all = READ(tg, cfs_rq);
+	for (u32 i = 0; i < cpus && i < CPUS; i++)
+		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && READ(q, curr))
+			n++;
+	g->running = n ? n : 1;
+	g->counted = ticks;
+	return g->running;
+}
+
+// known says whether a pool was told of since it was filled. It was filled since when there is more in it, or when it
+// was to be empty by now.
+static inline bool known(u64 id, struct filling *fresh, u64 now)
+{
+	struct filling *f = bpf_map_lookup_elem(&foreseen, &id);
+
+	if (!f)
+		return false;
+	if (f->expires == fresh->expires && fresh->runtime <= f->runtime + RISE && now < f->lasts)
+		return true;
+	bpf_map_delete_elem(&foreseen, &id);
+	return false;
+}
+
+// foresee looks at one level: left is the runtime of this CPU.
+static noinline int foresee(struct cfs_rq *q, s64 left)
+{
+	struct task_group *tg = READ(q, tg);
+	struct filling fresh = {};
+	u64 id = group_of(tg), n, now;
+	s64 pool, lasts;
+	struct group *g;
+
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (!g)
+		return 0;
+	pool = READ(tg, cfs_bandwidth.runtime);
+	n = crowd(g, tg);
+	lasts = left + (s64)((u64)pool / n);
+	now = bpf_ktime_get_ns();
+	fresh.runtime = pool;
+	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);
+	if (lasts > (s64)horizon || now + lasts >= fresh.expires)
+		return 0;
+	fresh.lasts = now + lasts;
+	if (known(id, &fresh, now))
+		return 0;
+	if (bpf_map_update_elem(&foreseen, &id, &fresh, BPF_NOEXIST))
+		return 0; // another CPU was first
+	add(&g->aheads, 1);
+	report(g, id, DRY, q, now, fresh.lasts);
+	return 0;
+}
+
+// The tracepoint comes before the kernel takes the time from the slice (update_curr). A throttle that is due at once
+// shows by itself.
+SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	struct sched_entity *se = p->se.parent;
+	struct cfs_rq *q = p->se.cfs_rq;
+	s64 ran = ctx[1];
+
+	if (!se || q->throttle_count > 0)
+		return 0;
+	unroll for (int i = 0; i < DEPTH; i++) {
+		s64 left = q->runtime_remaining - ran;
+		u64 pool = q->tg->cfs_bandwidth.runtime;
+
+		if (q->runtime_enabled && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)horizon)
+			foresee(q, left);
+		q = se->cfs_rq;
+		se = se->parent;
+		if (!se)
+			return 0;
+	}
+	return 0;
+}

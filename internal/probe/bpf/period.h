@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+// period.h: what each watched group used in each of its own periods.
+//
+// The kernel sums up the CPU time of a group on each CPU (sum_exec_runtime of the group's own entity) up to the last tick
+// there, and the group's own timer says when its period is over: the sums are read then, and nothing at a switch.
+
+#define CPUS 4096 // most CPUs looked at
+
+const volatile u32 cpus = 1; // of the machine
+volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
+static void *over;	     // sched_cfs_period_timer
+
+static inline u64 used(struct task_group *tg)
+{
+	struct sched_entity **all = READ(tg, se), *se;
+	u64 sum = 0;
+
+	for (u32 i = 0; i < cpus && i < CPUS; i++) {
+		if (!bpf_probe_read_kernel(&se, sizeof(se), all + i) && se)
+			sum += READ(se, sum_exec_runtime);
+	}
+	return sum;
+}
+
+static inline void close(struct group *g, struct task_group *tg, u64 end)
+{
+	u64 sum = used(tg), length = READ(tg, cfs_bandwidth.period), now = bpf_ktime_get_ns();
+
+	if (g->end) {
+		g->periods++;
+		g->used = sum - g->sum;
+		if (length && now > end + length) // the timer is late
+			g->used /= (now - end) / length + 1;
+		if (g->epoch != epoch)
+			g->peak = 0;
+		g->epoch = epoch;
+		if (g->used > g->peak)
+			g->peak = g->used;
+	}
+	g->sum = sum;
+	g->end = end;
+}
+
+SEC("tp_btf/hrtimer_expire_entry") int hrtimer_expire_entry(u64 *ctx)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct task_group *tg;
+	struct group *g;
+	u64 id;
+
+	if (!over) { // each group has such a timer, and all call the same function
+		tg = READ(bpf_get_current_task(), sched_task_group);
+		over = READ(tg, cfs_bandwidth.period_timer.function);
+	}
+	if (timer->function != over)
+		return 0;
+	tg = (void *)timer - FIELD((struct task_group *)0, cfs_bandwidth.period_timer, FIELD_OFFSET);
+	id = group_of(tg);
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (g)
+		close(g, tg, READ(timer, _softexpires));
+	return 0;
+}
