@@ -244,9 +244,9 @@ func simulate(d demands, c scenario, o loadline.Options) (report.Simulation, err
 		s.Containers = append(s.Containers, report.SimulatedContainer{ThrottledWithout: out.ThrottledWithout, ThrottledWith: out.ThrottledWith, Delay: out.DelayWith,
 			Name: names[i], Use: n.Demand.Mean() / n.Quota, DelayWithout: out.DelayWithout, Interference: out.Interference})
 	}
-	s.Committed, s.Price = node.Committed()/node.Capacity, r.Waiting/total
-	if s.Committed > 1+1e-9 {
-		s.Conditions = append(s.Conditions, fmt.Sprintf("the limits add up to %.4g %% of the node: what a container is sure of is less than its limit", 100*s.Committed))
+	s.Price = r.Waiting / total
+	if committed := node.Committed() / node.Capacity; committed > 1+1e-9 {
+		s.Conditions = append(s.Conditions, fmt.Sprintf("the limits add up to %.4g %% of the node: what a container is sure of is less than its limit", 100*committed))
 	}
 	return s, nil
 }

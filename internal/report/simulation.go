@@ -21,7 +21,6 @@ type Simulation struct {
 
 	// What only the text says.
 	Title      string   `json:"-"`
-	Committed  float64  `json:"-"` // sum of quotas / capacity
 	Price      float64  `json:"-"` // mean delay by the neighbours, in periods, over all demand
 	Conditions []string `json:"-"`
 }
