@@ -34,7 +34,7 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 		return false
 	}
 	if !now.Before(pod.due) {
-		if a.ear.hears || a.moved(pod) {
+		if a.moved(pod) {
 			return false
 		}
 		pod.due, pod.quiet = a.inStep(now, a.interval(pod)), now

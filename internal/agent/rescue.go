@@ -167,7 +167,7 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []int {
 	var places []int
 	for _, t := range heard {
 		place, ok := a.ear.places[t.Inode]
-		if !ok || place >= len(a.snapshot) {
+		if !ok {
 			continue // it has gone since
 		}
 		if !slices.Contains(places, place) {

@@ -94,12 +94,12 @@ func TestQuietGroupsAreSeldomRead(t *testing.T) {
 	}
 	w.run(time.Second)
 	before := w.agent.account.self.Looks
-	w.run(30 * time.Second)
+	w.run(36 * time.Second)
 	if looks := w.agent.account.self.Looks - before; looks > 12 {
-		t.Errorf("%d looks at three quiet groups in 30 s", looks)
+		t.Errorf("%d looks at three quiet groups in 36 s", looks)
 	}
-	if used := w.status("/a").Totals.Usage; used < 2900*ms {
-		t.Errorf("status says %v of CPU time used, it was 3 s", used)
+	if used := w.status("/a").Totals.Usage; used < 3600*ms {
+		t.Errorf("status says %v of CPU time used, it was 3.7 s", used)
 	}
 }
 
@@ -136,6 +136,36 @@ func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
 		}
 	}
 	t.Error("nobody asked for a turn")
+}
+
+// TestHopelessIsMuted: of a group at its cap nothing is to be heard, until it wants less.
+func TestHopelessIsMuted(t *testing.T) {
+	w, e := hearing(t, true)
+	w.hog("/a")
+	inode := w.id("/a").Inode
+	w.run(5 * time.Second)
+	w.wantRaised("/a", 50*ms)
+	if !e.muted[inode] {
+		t.Error("the hog is heard of in every period")
+	}
+	w.kernel.SetLoad("/a", sim.Load{})
+	w.run(5 * time.Second)
+	if e.muted[inode] {
+		t.Error("its next throttle will not be heard of")
+	}
+}
+
+// TestResizeIsSeenInTheEvent: the kernel tells the limit, which nobody had told of.
+func TestResizeIsSeenInTheEvent(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	w.limit("/a", 60*ms)
+	w.kernel.SetLoad("/a", sim.Spin(1))
+	w.run(150 * ms)
+	if got := w.agent.status(w.kernel.Now()).Containers[0].Limit; got != 60*ms {
+		t.Errorf("limit %v after a throttle at 60ms", got)
+	}
 }
 
 // TestLossIsMadeUpFor: when throttles were lost, all groups are looked at.

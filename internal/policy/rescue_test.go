@@ -127,6 +127,11 @@ func TestPodFirst(t *testing.T) {
 	if len(out.Changes) != 2 || out.Changes[0].Cgroup.Path != "/p" || out.Changes[1].Cgroup.Path != "/p/a" {
 		t.Fatalf("%+v", out.Changes)
 	}
+	in.Now, heard[0].At, heard[1].At = in.Now.Add(10*ms), heard[0].At.Add(10*ms), heard[1].At.Add(10*ms)
+	out = r.state.Rescue(in, heard, Purse{Left: 1, Full: 10})
+	if len(out.Changes) != 1 || out.Changes[0].Cgroup.Path != "/p" {
+		t.Errorf("with one write left: %+v", out.Changes)
+	}
 }
 
 // TestChronicLeavesWritesToOthers: who is throttled all the time is rescued only while writes are plenty.

@@ -209,6 +209,7 @@ func (u *unit) view(in Input, p *podUnits) View {
 func (u *unit) viewAgain(in Input, p *podUnits) View {
 	v := u.m.view
 	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
+	v.Limit = u.limit
 	v.AboveLimit, v.LimitTooLow = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now)
 	v.Muted = v.Watched && u.barred(in, p) != ""
 	u.m.muted = v.Muted

@@ -136,6 +136,13 @@ func TestEventsAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, q.take()); diff != "" {
 		t.Error(diff)
 	}
+	q.put(Written, "/a", "cpu.max.burst", time.Unix(4, 0))
+	select {
+	case <-q.wake:
+		t.Error("a burst has woken somebody")
+	default:
+	}
+	q.take()
 	q.put(Written, "/a", "cpu.max", time.Unix(4, 0))
 	if list := q.take(); len(list) != 1 || list[0].Count != 1 {
 		t.Errorf("after they were taken: %+v", list)
