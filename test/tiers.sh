@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 kernel_files() { git ls-files --cached --others --exclude-standard '*_kernel_test.go'; }
 kernel_packages() { kernel_files | xargs -r -n1 dirname | sort -u | sed 's|^|./|'; }
 kernel_tests() { kernel_files | xargs -r grep -ho '^func Test[A-Za-z0-9_]*' | cut -c6- | sort -u | paste -sd'|' | sed 's/.*/^(&)$/'; }
-simulated() { go list ./internal/sim/... ./internal/trial/...; }
+simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/published/...; }
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }

@@ -54,6 +54,8 @@ func (p *plan) result(list []outcome) Result {
 		alone += t.missedOnly
 	}
 	r.Method = p.method(!math.IsNaN(r.Coincidence))
+	j, spread := controlled(control, control, math.NaN(), events)
+	r.Coinciding = interval(j, spread, 0, 0)
 	value, sigma := controlled(miss, control, r.Coincidence, events)
 	floor := 0.0
 	if p.options.Rule == Strict && !math.IsNaN(r.Coincidence) {

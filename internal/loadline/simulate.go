@@ -71,6 +71,7 @@ type Result struct {
 	// Coincidence is P(more is admitted in a period than the capacity), exact but for the lattice: a lower bound of
 	// Miss. NaN where there is no law for it (aligned or correlated demand, block bootstrap).
 	Coincidence float64
+	Coinciding  Estimate // the same by counting
 	// Waiting is the mean work that waits at the end of a period because bursts coincided, in the capacity's unit.
 	Waiting    float64
 	Containers []Outcome
