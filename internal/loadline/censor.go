@@ -26,8 +26,8 @@ func Uncensor(used, throttled []float64) (Uncensored, error) {
 	u := Uncensored{}
 	n := float64(len(used))
 	for i, x := range throttled {
-		if !(x >= 0) || math.IsInf(x, 1) {
-			return Uncensored{}, refuse("time is 0 or more, and finite", "throttled time %d is %v", i, x)
+		if !(x >= 0 && used[i] >= 0) || math.IsInf(x, 1) {
+			return Uncensored{}, refuse("time is 0 or more, and finite", "period %d: used %v, throttled for %v", i, used[i], x)
 		}
 		u.Low += used[i] / n
 		u.High += (used[i] + x) / n
