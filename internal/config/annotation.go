@@ -1,0 +1,31 @@
+package config
+
+import (
+	"strings"
+
+	"plimsoll/internal/strategy"
+)
+
+// The annotations of a pod. The older one is that of ack-slo-manager; the newer wins where both are there.
+const (
+	Annotation    = "koordinator.sh/cpuBurst"
+	OldAnnotation = "alibabacloud.com/cpuBurst"
+)
+
+// ParseAnnotations reads what a pod asks for. A field that is bad keeps its value of last, what the pod asked for
+// before; so does the whole, where the text is no JSON. old says that the older annotation was read.
+func ParseAnnotations(object string, annotations map[string]string, last strategy.Patch) (p strategy.Patch, old bool, bad []*Rejected) {
+	key, text := Annotation, annotations[Annotation]
+	if strings.TrimSpace(text) == "" {
+		key, text = OldAnnotation, annotations[OldAnnotation]
+	}
+	if strings.TrimSpace(text) == "" {
+		return strategy.Patch{}, false, nil
+	}
+	r := &jsonReader{object: object, key: key}
+	list, ok := r.whole(text)
+	if !ok {
+		return last, key == OldAnnotation, r.bad
+	}
+	return r.patch("", list, last, ofPod), key == OldAnnotation, r.bad
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll/internal/strategy"
+)
+
+// The keys of the ConfigMaps that Plimsoll reads. All others are other programs'.
+const (
+	BurstKey     = "cpu-burst-config" // of slo-controller-config and ack-slo-config
+	NamespaceKey = "cpu-burst"        // of ack-slo-pod-config
+	MaximaKey    = "plimsoll-maxima"  // ours, beside either
+)
+
+// Cluster is what the administrator of a cluster asks for, node by node. The zero Cluster asks for nothing.
+type Cluster struct {
+	all   strategy.Patch
+	nodes []nodeStrategy
+}
+
+// nodeStrategy is what some nodes get in place of others.
+type nodeStrategy struct {
+	name     string
+	selector Selector
+	patch    strategy.Patch
+}
+
+// For is what a node with these labels gets: the cluster's strategy, and over it that of the first entry that chooses the
+// node.
+func (c Cluster) For(labels map[string]string) []strategy.Patch {
+	for _, n := range c.nodes {
+		if n.selector.Matches(labels) {
+			return []strategy.Patch{c.all, n.patch}
+		}
+	}
+	return []strategy.Patch{c.all}
+}
+
+// ParseCluster reads the key cpu-burst-config. What is bad keeps its value of last: a field, an entry of nodeStrategies
+// whose selector cannot be read, or the whole, where the text is no JSON.
+func ParseCluster(object, text string, last Cluster) (Cluster, []*Rejected) {
+	if strings.TrimSpace(text) == "" {
+		return Cluster{}, nil
+	}
+	r := &jsonReader{object: object, key: BurstKey}
+	list, ok := r.whole(text)
+	if !ok {
+		return last, r.bad
+	}
+	var c Cluster
+	for _, m := range list {
+		switch {
+		case m.is("clusterStrategy"):
+			if fields, ok := r.members("clusterStrategy", m.value); ok {
+				c.all = r.patch("clusterStrategy", fields, last.all, ofNode)
+			} else {
+				c.all = last.all
+			}
+		case m.is("nodeStrategies"):
+			c.nodes = r.nodeStrategies(m.value, last.nodes)
+		}
+	}
+	return c, r.bad
+}
+
+func (r *jsonReader) nodeStrategies(raw []byte, last []nodeStrategy) []nodeStrategy {
+	list, ok := r.elements("nodeStrategies", raw)
+	if !ok {
+		return last
+	}
+	var nodes []nodeStrategy
+	for i, raw := range list {
+		if n, ok := r.nodeStrategy(fmt.Sprintf("nodeStrategies[%d]", i), raw, last); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// nodeStrategy reads one entry. Entries are known again by their names.
+func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy) (nodeStrategy, bool) {
+	list, ok := r.members(field, raw)
+	if !ok {
+		return nodeStrategy{}, false
+	}
+	var n nodeStrategy
+	var selector []byte
+	for _, m := range list {
+		switch {
+		case m.is("name") && !m.null():
+			n.name, _ = r.text(field+".name", m.value)
+		case m.is("nodeSelector") && !m.null():
+			selector = m.value
+		}
+	}
+	last, known := named(all, n.name)
+	n.patch = r.patch(field, list, last.patch, ofNode)
+	if selector == nil { // the API's LabelSelector: none matches nothing, an empty one everything
+		r.reject(field+".nodeSelector", faultf(`such as {"matchLabels": {"pool": "web"}}, or {} for every node`, "missing"))
+		return n, false
+	}
+	if n.selector, ok = r.selector(field+".nodeSelector", selector); !ok {
+		return last, known
+	}
+	return n, true
+}
+
+func named(list []nodeStrategy, name string) (nodeStrategy, bool) {
+	for _, n := range list {
+		if n.name == name && name != "" {
+			return n, true
+		}
+	}
+	return nodeStrategy{}, false
+}

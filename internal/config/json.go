@@ -1,0 +1,207 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/strategy"
+)
+
+// jsonReader reads the text of one key of one object. What it cannot take it notes, and goes on: of two fields the bad
+// one does not cost the good one. Names are compared without regard to case, and an unknown field is no fault, as with
+// encoding/json, by which the peers read the same text.
+type jsonReader struct {
+	object, key string
+	bad         []*Rejected
+}
+
+func (r *jsonReader) reject(field string, f *fault) {
+	r.bad = append(r.bad, &Rejected{Object: r.object, Key: r.key, Field: field, Msg: f.msg, Hint: f.hint})
+}
+
+// member is one field of an object, in the order of the text: the last of two of the same name counts.
+type member struct {
+	name  string
+	value []byte
+}
+
+func (m member) is(name string) bool { return strings.EqualFold(m.name, name) }
+
+func (m member) null() bool { return string(m.value) == "null" }
+
+var errTrailing = errors.New("more text after the end")
+
+// whole reads a text that is one object and nothing else; false when it is not.
+func (r *jsonReader) whole(text string) ([]member, bool) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	var raw json.RawMessage
+	err := dec.Decode(&raw)
+	if err == nil {
+		if _, more := dec.Token(); more != io.EOF {
+			err = errTrailing
+		}
+	}
+	if err != nil {
+		r.reject("", faultf(`such as {"policy": "auto"}`, "not JSON: %v", err))
+		return nil, false
+	}
+	return r.members("", raw)
+}
+
+// members lists the fields of a value that is an object, and of null, which is the empty one.
+func (r *jsonReader) members(field string, raw []byte) ([]member, bool) {
+	if string(raw) == "null" {
+		return nil, true
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		r.wrong(field, "an object {...}", raw)
+		return nil, false
+	}
+	var list []member
+	for dec.More() {
+		name, err := dec.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		if err != nil { // not of a text that has been read once
+			r.reject(field, faultf("", "not JSON: %v", err))
+			return nil, false
+		}
+		list = append(list, member{fmt.Sprint(name), value})
+	}
+	return list, true
+}
+
+// elements lists the elements of a value that is an array, and of null, which is the empty one.
+func (r *jsonReader) elements(field string, raw []byte) ([]json.RawMessage, bool) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		r.wrong(field, "a list [...]", raw)
+		return nil, false
+	}
+	return list, true
+}
+
+func (r *jsonReader) text(field string, raw []byte) (string, bool) {
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil || string(raw) == "null" {
+		r.wrong(field, "text", raw)
+		return "", false
+	}
+	return s, true
+}
+
+// texts reads a list of texts. One that is none costs only itself.
+func (r *jsonReader) texts(field string, raw []byte) []string {
+	list, _ := r.elements(field, raw)
+	var texts []string
+	for i, e := range list {
+		if s, ok := r.text(fmt.Sprintf("%s[%d]", field, i), e); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+func (r *jsonReader) integer(field string, raw []byte) (int64, bool) {
+	v, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		r.wrong(field, "a whole number", raw)
+		return 0, false
+	}
+	return v, true
+}
+
+func (r *jsonReader) number(field string, raw []byte) (float64, bool) {
+	var v float64
+	if err := json.Unmarshal(raw, &v); err != nil || string(raw) == "null" {
+		r.wrong(field, "a number", raw)
+		return 0, false
+	}
+	return v, true
+}
+
+// wrong says that a value is of another type than wanted.
+func (r *jsonReader) wrong(field, want string, raw []byte) {
+	const most = 40
+	got := string(raw)
+	if len(got) > most {
+		got = strings.ToValidUTF8(got[:most], "") + "..."
+	}
+	hint := ""
+	if unquoted := strings.Trim(got, `"`); unquoted != got {
+		if _, err := strconv.ParseInt(unquoted, 10, 64); err == nil {
+			hint = "remove the quotes"
+		}
+	}
+	r.reject(field, faultf(hint, "must be %s, not %s", want, got))
+}
+
+// scope is which fields of a strategy a place may have.
+type scope bool
+
+const (
+	ofNode scope = true
+	ofPod  scope = false // without sharePoolThresholdPercent, which is no pod's to say
+)
+
+// patch reads the fields of a strategy. One that is bad keeps the value that it had in last.
+func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s scope) strategy.Patch {
+	var p strategy.Patch
+	for _, m := range list {
+		if m.null() {
+			continue
+		}
+		at := func(name string) string { return join(field, name) }
+		switch {
+		case m.is("policy"):
+			p.Policy = r.policy(at("policy"), m.value, last.Policy)
+		case m.is("cpuBurstPercent"):
+			p.CPUBurstPercent = r.checked(at("cpuBurstPercent"), m.value, last.CPUBurstPercent,
+				func(v *int64) strategy.Patch { return strategy.Patch{CPUBurstPercent: v} })
+		case m.is("cfsQuotaBurstPercent"):
+			p.CFSQuotaBurstPercent = r.checked(at("cfsQuotaBurstPercent"), m.value, last.CFSQuotaBurstPercent,
+				func(v *int64) strategy.Patch { return strategy.Patch{CFSQuotaBurstPercent: v} })
+		case m.is("cfsQuotaBurstPeriodSeconds"):
+			p.CFSQuotaBurstPeriodSeconds = r.checked(at("cfsQuotaBurstPeriodSeconds"), m.value, last.CFSQuotaBurstPeriodSeconds,
+				func(v *int64) strategy.Patch { return strategy.Patch{CFSQuotaBurstPeriodSeconds: v} })
+		case m.is("sharePoolThresholdPercent") && s == ofNode:
+			p.SharePoolThresholdPercent = r.checked(at("sharePoolThresholdPercent"), m.value, last.SharePoolThresholdPercent,
+				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })
+		}
+	}
+	return p
+}
+
+func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *strategy.Policy {
+	text, ok := r.text(field, raw)
+	if !ok {
+		return last
+	}
+	p := strategy.Policy(text)
+	if f := checkStrategy(strategy.Patch{Policy: &p}, text); f != nil {
+		r.reject(field, f)
+		return last
+	}
+	return &p
+}
+
+// checked reads a whole number that may stand in the field of which in makes a patch.
+func (r *jsonReader) checked(field string, raw []byte, last *int64, in func(*int64) strategy.Patch) *int64 {
+	v, ok := r.integer(field, raw)
+	if !ok {
+		return last
+	}
+	if f := checkStrategy(in(&v), ""); f != nil {
+		r.reject(field, f)
+		return last
+	}
+	return &v
+}
