@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
 )
 
 // ear turns what the programs in the kernel tell into what the agent wants to know.
@@ -29,7 +30,7 @@ func (f *runFlags) hear(log *slog.Logger) hearing {
 	if f.polls {
 		return hearing{why: "--poll was given"}
 	}
-	p, err := probe.Open(probe.Options{Realtime: f.realtime})
+	p, err := probe.Open(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead})
 	if err != nil {
 		why := explained(err)
 		log.Warn("the kernel does not tell of throttles: polling", "error", why)
@@ -56,7 +57,7 @@ func (e *ear) Read() ([]policy.Throttle, error) {
 		e.heard = e.heard[:0]
 		now, monotonic := time.Now(), probe.Monotonic()
 		for _, event := range events {
-			if event.Kind == probe.Begin {
+			if event.Kind != probe.End {
 				e.heard = append(e.heard, throttle(event, func(d time.Duration) time.Time { return now.Add(d - monotonic) }))
 			}
 		}
@@ -68,12 +69,25 @@ func (e *ear) Read() ([]policy.Throttle, error) {
 
 func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
 	f := event.Facts
-	t := policy.Throttle{Inode: event.Group, At: at(event.At), Handed: f.Snap,
+	t := policy.Throttle{Inode: event.Group, At: at(event.At), Handed: f.Snap, Ahead: event.Kind == probe.Dry,
 		Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)
 	}
 	return t
+}
+
+// Totals is what the programs have counted of a group.
+func (e *ear) Totals(group uint64) (report.Throttles, bool) {
+	t, ok := e.Probe.Totals(group)
+	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak,
+		Lengths: []report.Length{}}
+	for i, n := range t.Lengths {
+		if n > 0 {
+			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
+		}
+	}
+	return r, ok
 }
 
 // featureEvents is whether the kernel can tell of throttles.

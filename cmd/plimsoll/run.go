@@ -31,6 +31,7 @@ type runFlags struct {
 	verbose   bool
 	polls     bool
 	realtime  bool
+	ahead     bool
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
@@ -72,6 +73,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the configuration and exit")
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
+	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
 	return cmd

@@ -43,6 +43,8 @@ type Ear interface {
 	Read() ([]policy.Throttle, error)
 	// Lost counts the throttles that were not told of, since the start.
 	Lost() int64
+	// Totals is what was counted of a group, told of or not; false for one that is not watched.
+	Totals(group uint64) (report.Throttles, bool)
 	Close() error
 }
 

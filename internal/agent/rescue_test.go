@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -39,6 +40,10 @@ func (e *fakeEar) Read() ([]policy.Throttle, error) {
 		return nil, e.failure
 	}
 	return heard, nil
+}
+
+func (e *fakeEar) Totals(group uint64) (report.Throttles, bool) {
+	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
 
 func (e *fakeEar) Lost() int64  { return e.lost }
@@ -113,6 +118,9 @@ func TestRescued(t *testing.T) {
 	got, e := w.status("/a").Totals, w.agent.Status().Events
 	if got.Rescues < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Rescues != got.Rescues || e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
 		t.Errorf("%+v, %+v", got, e)
+	}
+	if got.Events == nil || got.Events.Begun != 7 || got.ThrottledWall != 3*ms {
+		t.Errorf("the kernel's count is not shown: %+v", got)
 	}
 	if n := w.agent.Status().Writes.Decisions[string(policy.KindRescue)]; n != got.Rescues {
 		t.Errorf("%d decisions, %d rescues", n, got.Rescues)

@@ -85,6 +85,11 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 	c := g.status
 	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
+	if a.ear.hears {
+		if t, ok := a.Ear.Totals(g.Inode); ok {
+			c.Totals.Events, c.Totals.ThrottledWall = &t, t.Wall
+		}
+	}
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source
 	}

@@ -30,12 +30,19 @@ import (
 // struck in more than half of the periods of a minute. Its limit is too low, and it is rescued only while writes are
 // not scarce.
 //
+// Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
+// time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
+// itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms
+// (probe/bpf/ahead.h), so of a quota of aheadQuota a third goes by unseen at most, and smaller ones are not foreseen.
+//
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // Kernels below 5.14 have no burst file, and are raised instead.
 
 const (
 	// leastGain is for how long at least the throttle would last: a refill just before the period's own is banked.
 	leastGain = 2 * time.Millisecond
+	// aheadQuota is the least quota whose end is worth foreseeing.
+	aheadQuota = 20 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
 	// refillSpan is over which time a refill counts against the node's headroom.
@@ -49,6 +56,7 @@ type Throttle struct {
 	Bandwidth cpu.Bandwidth // as the kernel has it
 	Handed    time.Duration // what was in the pool after its last refill; negative: the kernel does not keep that
 	Expires   time.Time     // when the period timer fires next; zero: not known
+	Ahead     bool          // it has not begun yet: the runtime will be used up soon
 }
 
 // Purse is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
@@ -144,6 +152,8 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return "its limit is just being set"
+	case t.Ahead && u.Disk.Quota < aheadQuota:
+		return "its quota is too small to look ahead"
 	case !u.m.burst.retry.ready(in.Now):
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
@@ -189,9 +199,12 @@ func (s *State) spare(in Input, u *unit) string {
 
 // refill is the write, charged.
 func (u *unit) refill(now time.Time, t Throttle, out *Output) {
-	u.why = fmt.Sprintf("throttled at %v of %v used, refilled", u.Disk.Quota, u.Disk.Period)
-	if !t.Expires.IsZero() {
-		u.why = fmt.Sprintf("throttled %v before its period's end, refilled", t.Expires.Sub(t.At).Round(time.Millisecond))
+	u.why = "throttled, and refilled"
+	switch left := t.Expires.Sub(t.At).Round(time.Millisecond); {
+	case t.Ahead:
+		u.why = fmt.Sprintf("refilled before it was throttled, %v before its period's end", left)
+	case !t.Expires.IsZero():
+		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", left)
 	}
 	burst := plan.Time(u.Disk.Burst)
 	out.Changes = append(out.Changes, plan.Change{Cgroup: u.ID, Knob: plan.Burst, From: burst, To: burst, Refill: true, Why: u.why})
@@ -202,6 +215,9 @@ func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 // hear books a throttle that the kernel told of.
 func (u *unit) hear(t Throttle) {
 	m := u.m
+	if t.Ahead && t.Bandwidth.Quota < aheadQuota {
+		return
+	}
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true
 	if t.Expires.IsZero() {

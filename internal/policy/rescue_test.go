@@ -63,6 +63,10 @@ func TestRescue(t *testing.T) {
 		{"no task yet", strategy.Auto, func(r *rescued) { r.group.Ready = false }, "just being set"},
 		{"a resize is under way", strategy.Auto, func(r *rescued) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
 		{"the period ends anyway", strategy.Auto, func(r *rescued) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
+		{"it is foreseen", strategy.Auto, func(r *rescued) { r.heard.Ahead = true }, ""},
+		{"a small quota is not foreseen", strategy.Auto, func(r *rescued) {
+			r.heard.Ahead, r.heard.Bandwidth.Quota, r.group.Disk.Quota, r.heard.Handed = true, 10*ms, 10*ms, 10*ms
+		}, "too small"},
 		{"the cap leaves no room", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
 		{"the cap leaves room for one", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
 		{"what was saved counts", strategy.Auto, func(r *rescued) {

@@ -3,6 +3,7 @@ package report
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +17,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge|histogram) \\|").FindAllStringSubmatch(string(text), -1) {
 		documented[row[1]] = row[2]
 	}
 	families, err := registry(t, func() (Status, error) { return sample(), nil }).Gather()
@@ -25,11 +26,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	exposed := map[string]string{}
 	for _, f := range families {
-		kind := "gauge"
-		if f.GetMetric()[0].GetCounter() != nil {
-			kind = "counter"
-		}
-		exposed[f.GetName()] = kind
+		exposed[f.GetName()] = strings.ToLower(f.GetType().String())
 	}
 	if diff := cmp.Diff(exposed, documented); diff != "" {
 		t.Errorf("docs/OPERATIONS.md (-exposed +documented):\n%s", diff)

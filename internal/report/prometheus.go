@@ -20,6 +20,7 @@ type Collector struct {
 	agent      []metric[Status]
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
+	throttles  *prometheus.Desc
 	nodeState  *prometheus.Desc
 	mode       *prometheus.Desc
 	build      *prometheus.Desc
@@ -52,14 +53,17 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics()),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
+		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
 		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
 		mode:       describe("mode", "1 for the mode of the agent.", "mode"),
 		build:      describe("build_info", "Always 1; what runs, and on what.", "version", "kernel", "cgroup"),
 	}
 }
 
+func containerLabels() []string { return []string{"cgroup", "name", "pod", "level", "runtime"} }
+
 func containerMetrics() []metric[Container] {
-	labels := []string{"cgroup", "name", "pod", "level", "runtime"}
+	labels := containerLabels()
 	c := func(name, help string, value func(Totals) float64) metric[Container] {
 		return counter("container_"+name, help, labels, func(c Container) float64 { return value(c.Totals) })
 	}
@@ -79,6 +83,7 @@ func containerMetrics() []metric[Container] {
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
 		c("rescues_total", "Throttles that were ended by a refill.", func(t Totals) float64 { return float64(t.Rescues) }),
 		c("wall_saved_seconds_total", "Wall time that ended throttles would have lasted longer.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
+		g("peak_cpus", "The most CPUs used in one period; 0 where that is not known.", func(c Container) float64 { return c.peak() }),
 		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
 		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
 		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
@@ -164,7 +169,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.agent {
 		ch <- m.desc
 	}
-	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.nodeState, c.mode, c.build} {
+	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.nodeState, c.mode, c.build} {
 		ch <- d
 	}
 }
@@ -193,7 +198,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		send(c.decisions, prometheus.CounterValue, float64(n), label(kind))
 	}
 	c.collectWrites(s, send)
-	c.collectContainers(s, send)
+	c.collectContainers(s, ch, send)
 }
 
 // sender sends one metric.
@@ -214,7 +219,7 @@ func (c *Collector) collectWrites(s Status, send sender) {
 }
 
 // collectContainers sends each path once: two series with the same labels would spoil the whole scrape.
-func (c *Collector) collectContainers(s Status, send sender) {
+func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, send sender) {
 	seen := map[string]bool{}
 	for _, unit := range s.Containers {
 		path := label(unit.Cgroup)
@@ -226,7 +231,39 @@ func (c *Collector) collectContainers(s Status, send sender) {
 		for _, m := range c.containers {
 			send(m.desc, m.kind, m.value(unit), labels...)
 		}
+		if e := unit.Totals.Events; e != nil {
+			ch <- e.histogram(c.throttles, labels)
+		}
 	}
+}
+
+// throttleClasses are the bounds of the histogram: those of the kernel's programs that tell a throttle that was ended at
+// once from one that lasted a period.
+func throttleClasses() []time.Duration {
+	const us = time.Microsecond
+	return []time.Duration{256 * us, 1024 * us, 8192 * us, 65536 * us, 131072 * us, 1048576 * us}
+}
+
+func (t *Throttles) histogram(d *prometheus.Desc, labels []string) prometheus.Metric {
+	buckets := map[float64]uint64{}
+	for _, bound := range throttleClasses() {
+		var n int64
+		for _, l := range t.Lengths {
+			if l.UpTo <= bound {
+				n += l.N
+			}
+		}
+		buckets[bound.Seconds()] = uint64(n)
+	}
+	return prometheus.MustNewConstHistogram(d, uint64(t.Ended), t.Wall.Seconds(), buckets, labels...)
+}
+
+// peak is the most CPUs used in one period.
+func (c Container) peak() float64 {
+	if c.Totals.Events == nil {
+		return 0
+	}
+	return ratio(c.Totals.Events.Peak, c.Period)
 }
 
 // label makes any cgroup name a valid label: names may hold any byte, labels are UTF-8.

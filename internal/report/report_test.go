@@ -47,7 +47,9 @@ func sample() Status {
 				Why:   "raised: throttled in 4 of 10 periods",
 				Totals: Totals{Usage: 1800 * time.Second, Periods: 1000, Throttled: 125, ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
-					Raised: 62 * time.Second, Raises: 7},
+					Raised: 62 * time.Second, Raises: 7, Rescues: 90, WallSaved: 6 * time.Second,
+					Events: &Throttles{Begun: 96, Ended: 95, Wall: 41 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms,
+						Lengths: []Length{{256 * time.Microsecond, 80}, {512 * time.Microsecond, 14}, {16384 * time.Microsecond, 1}}}},
 			},
 			{
 				Cgroup: "/kubepods/pod1", Name: "default/web", Runtime: "containerd", Level: "pod", Strategy: auto, Limit: 100 * ms,
@@ -70,6 +72,7 @@ func sample() Status {
 				plan.Quota: {plan.Applied: 14, plan.Trampled: 1}, plan.Burst: {plan.Applied: 1, plan.Clamped: 1, plan.Refused: 1}},
 			Decisions: map[string]int64{"raise": 7, "give-back": 6},
 		},
+		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms},
 		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }

@@ -104,6 +104,25 @@ type Totals struct {
 	Raises        int64         `json:"raises"`
 	Rescues       int64         `json:"rescues"`       // throttles that were ended by a refill
 	WallSaved     time.Duration `json:"wall_saved_ns"` // how much longer they would have lasted
+	// Events is nil where the kernel does not tell of throttles. Else ThrottledWall is what it has counted.
+	Events *Throttles `json:"events,omitempty"`
+}
+
+// Throttles is what the kernel's programs have counted of a group since they watch it.
+type Throttles struct {
+	Begun    int64         `json:"begun"`
+	Ended    int64         `json:"ended"`
+	Wall     time.Duration `json:"wall_ns"`  // the group stood still, until a task of it ran again; of throttles that ended
+	Foreseen int64         `json:"foreseen"` // times that the runtime was about to be used up before the period's end
+	Lengths  []Length      `json:"lengths"`  // of throttles that ended, shortest first, without empty classes
+	Last     time.Duration `json:"used_ns"`  // CPU time used in the last period that is over
+	Peak     time.Duration `json:"peak_ns"`  // the most that was used in one period
+}
+
+// Length counts throttles that ended within UpTo, and not within the class before.
+type Length struct {
+	UpTo time.Duration `json:"up_to_ns"`
+	N    int64         `json:"n"`
 }
 
 // Writes counts results by knob and outcome, and decisions by kind.

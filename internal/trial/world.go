@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -243,10 +244,11 @@ func (m told) Mute(group uint64, mute bool) error {
 	return nil
 }
 
-func (told) Watch([]uint64) error             { return nil }
-func (told) Read() ([]policy.Throttle, error) { return nil, io.EOF }
-func (told) Lost() int64                      { return 0 }
-func (told) Close() error                     { return nil }
+func (told) Watch([]uint64) error                   { return nil }
+func (told) Read() ([]policy.Throttle, error)       { return nil, io.EOF }
+func (told) Totals(uint64) (report.Throttles, bool) { return report.Throttles{}, false }
+func (told) Lost() int64                            { return 0 }
+func (told) Close() error                           { return nil }
 
 // host is the simulated machine seen from /proc.
 type host struct{ kernel *sim.Kernel }
