@@ -8,7 +8,7 @@ BIN     := bin/plimsoll
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
-        test-long bench bench-demo generate lint fmt fuzz clean
+        test-long bench bench-reaction bench-demo generate lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -37,12 +37,15 @@ test-vm-systemd: build ## daemon-reload and set-property against a raised quota,
 	@bash test/tiers.sh systemd
 
 test-long: build ## 10,000 simulated machines, the experiments at full length, the cost of the agent, fuzzing; hours
-	@bash test/tiers.sh soak labs-long bench bench-demo fuzz
+	@bash test/tiers.sh soak labs-long bench bench-reaction bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench
 
-bench-demo: build ## the demo with 3,000 requests a mode (root, 45 minutes)
+bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 3 minutes)
+	@bash test/tiers.sh bench-reaction
+
+bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and on a full one (root, 2 hours)
 	@bash test/tiers.sh bench-demo
 
 fuzz: ## every fuzz test for a while; FUZZTIME=30s

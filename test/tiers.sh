@@ -36,7 +36,11 @@ tier_labs_long() {
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density
 }
 tier_bench() { need_groups && go run ./lab/cost; }
-tier_bench_demo() { need_groups && bin/plimsoll demo --requests 3000 --figures; }
+tier_bench_reaction() { need_groups && go run ./lab/reaction; }
+tier_bench_demo() {
+  need_groups || return
+  bin/plimsoll demo --requests 3000 --figures && bin/plimsoll demo --requests 3000 --figures --loaded
+}
 tier_soak() { go test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
 tier_fuzz() {
   local package name

@@ -62,6 +62,7 @@ func rules() map[string]rule {
 		"lab/density":    {free: true},
 		"lab/experiment": {free: true},
 		"lab/figures":    {free: true},
+		"lab/reaction":   {free: true},
 	}
 }
 

@@ -25,11 +25,10 @@ const (
 
 // Setup is how an agent is started.
 type Setup struct {
-	Binary    string   // plimsoll
-	Root      string   // where the control groups are mounted
-	Flags     []string // of `plimsoll run`, besides
-	Offline   *Offline // work that is declared as such
-	Threshold int      // sharePoolThresholdPercent; 0: the default
+	Binary  string   // plimsoll
+	Root    string   // where the control groups are mounted
+	Flags   []string // of `plimsoll run`, besides
+	Offline *Offline // work that is declared as such
 }
 
 // Agent is a real `plimsoll run` with a configuration of its own.
@@ -76,11 +75,7 @@ func (a *Agent) write(policy strategy.Policy) error {
 
 // config leaves everything but the experiment's own groups alone.
 func (s Setup) config(base string, policy strategy.Policy) string {
-	threshold := ""
-	if s.Threshold > 0 {
-		threshold = fmt.Sprintf(", sharePoolThresholdPercent: %d", s.Threshold)
-	}
-	text := fmt.Sprintf("strategy: {policy: none%s}\noverrides:\n  - {cgroup: %q, policy: %s}\n", threshold, base+"/*", policy)
+	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s}\n", base+"/*", policy)
 	if s.Offline != nil {
 		text += fmt.Sprintf("  - {cgroup: %q, policy: none, class: BE}\n", s.Offline.Base()+"/*")
 	}

@@ -121,7 +121,7 @@ func TestConfig(t *testing.T) {
 // TestAgentConfig reads the agent's configuration as the agent does: the groups of the experiment get the policy, and
 // all others are left alone.
 func TestAgentConfig(t *testing.T) {
-	setup := Setup{Threshold: 80, Offline: &Offline{groups: &Groups{base: "/plimsoll-offline-7"}}}
+	setup := Setup{Offline: &Offline{groups: &Groups{base: "/plimsoll-offline-7"}}}
 	for _, m := range AllModes() {
 		f, err := config.Parse("config.yaml", []byte(setup.config("/plimsoll-demo-7", m.Policy())))
 		if err != nil {
@@ -137,13 +137,6 @@ func TestAgentConfig(t *testing.T) {
 		if e := f.Resolve("/plimsoll-offline-7/cpu0"); e.Strategy.Policy != strategy.None || e.Class != workload.ClassBE {
 			t.Errorf("%s: offline work gets %+v", m, e)
 		}
-		if got := f.Strategy().SharePoolThresholdPercent; got != 80 {
-			t.Errorf("%s: threshold %d", m, got)
-		}
-	}
-	plain, err := config.Parse("config.yaml", []byte(Setup{}.config("/plimsoll-demo-7", strategy.Auto)))
-	if err != nil || plain.Strategy().SharePoolThresholdPercent != strategy.Default().SharePoolThresholdPercent {
-		t.Errorf("%+v, %v", plain, err)
 	}
 }
 

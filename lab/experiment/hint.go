@@ -19,16 +19,21 @@ func (a advised) Unwrap() error { return a.error }
 // Hint is the advice.
 func (a advised) Hint() string { return a.hint }
 
+// WithHint adds what a person can do about an error; "" adds nothing.
+func WithHint(err error, hint string) error {
+	if err == nil || hint == "" {
+		return err
+	}
+	return advised{err, hint}
+}
+
 // Advise adds what a person can do about an error, where that is known and not said yet.
 func Advise(err error) error {
 	var said interface{ Hint() string }
 	if errors.As(err, &said) {
 		return err
 	}
-	if hint := advice(err); hint != "" {
-		return advised{err, hint}
-	}
-	return err
+	return WithHint(err, advice(err))
 }
 
 func advice(err error) string {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/probe"
+)
+
+// A job uses more than a group may at once: its quota, and as much again that the kernel lets it save (burst <= quota).
+const (
+	quota  = 5 * time.Millisecond // of the kernel's default period, 100 ms
+	burn   = 12 * time.Millisecond
+	every  = 4 * time.Second
+	jitter = time.Second
+)
+
+// schedule is when the jobs of one group are due, counted from the start.
+type schedule struct {
+	rng   *rand.Rand
+	phase time.Duration
+	n     int
+}
+
+func newSchedule(seed uint64, worker int) *schedule {
+	rng := rand.New(rand.NewPCG(seed, uint64(worker)))
+	return &schedule{rng: rng, phase: time.Duration(rng.Int64N(int64(every)))}
+}
+
+// next is when the next job is due.
+func (s *schedule) next() time.Duration {
+	due := s.phase + time.Duration(s.n)*every + time.Duration(s.rng.Int64N(int64(jitter)))
+	s.n++
+	return due
+}
+
+// startFile is the file descriptor whose end is the start of the jobs. The groups are idle until the agent has set them
+// up.
+const startFile = 3
+
+// work does the jobs of one group until in ends.
+func work(in io.Reader, seed uint64, worker int) error {
+	runtime.LockOSThread()
+	debug.SetGCPercent(-1) // the jobs are to be all that the group does
+	gate := bufio.NewReader(in)
+	if _, err := gate.ReadString('\n'); err != nil {
+		return fmt.Errorf("wait to be let into the group: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, gate) // whatever ends it, it has ended
+		os.Exit(0)
+	}()
+	if _, err := io.Copy(io.Discard, os.NewFile(startFile, "start")); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
+	}
+	start := probe.Monotonic()
+	for jobs := newSchedule(seed, worker); ; {
+		at := unix.NsecToTimespec(int64(start + jobs.next()))
+		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil) == unix.EINTR {
+		}
+		for end := used() + burn; used() < end; {
+		}
+	}
+}
+
+// used is the CPU time of this thread.
+func used() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return time.Hour // every kernel has this clock
+	}
+	return time.Duration(t.Nano())
+}

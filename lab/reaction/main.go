@@ -1,0 +1,94 @@
+// Command reaction measures how long throttles last when the agent is told of them by the kernel, beside an agent that
+// polls for them: the real binary, the same jobs, on a quiet machine and on a full one.
+//
+// Approach: each of many groups may use 5 of 100 ms, and gets a job of 12 ms of CPU time every four seconds: more than
+// it may have saved up, and so seldom that no agent has the quota still raised from the last one. A probe of the lab's
+// own has the kernel tell when each throttle began and when a task of the group ran again. The full machine is kept so
+// by offline work, class BE and behind all others (cpu.idle): beside ordinary work as much, the guard rightly grants
+// nothing.
+//
+// Known limits: what the programs in the kernel cost is not in the agent's CPU time. Where others take the CPUs from a
+// group after its throttle ended, that time counts as lost too, by both agents.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// settings say what is measured.
+type settings struct {
+	groups     int
+	span       time.Duration // of each run
+	warmUp     time.Duration
+	policy     strategy.Policy
+	seed       uint64
+	cgroupRoot string
+	plimsoll   string
+	json       bool
+	worker     int // do the jobs of this group; negative: measure
+}
+
+func main() {
+	os.Exit(experiment.Fail("reaction", run()))
+}
+
+func run() error {
+	s, err := parse(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	if s.worker >= 0 {
+		return work(os.Stdin, s.seed, s.worker)
+	}
+	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return report.WriteJSON(os.Stdout, result)
+	}
+	return result.writeText(os.Stdout)
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{warmUp: 2 * time.Second}
+	set := flag.NewFlagSet("reaction", flag.ExitOnError)
+	seconds := set.Float64("seconds", 25, "seconds of each of the four runs, after the warm-up")
+	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
+	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
+	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
+	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	set.BoolVar(&s.json, "json", false, "print the result as JSON")
+	set.IntVar(&s.worker, "worker", -1, "do the jobs of this group until standard input ends")
+	if err := set.Parse(args); err != nil {
+		return s, err
+	}
+	s.span = time.Duration(*seconds * float64(time.Second))
+	s.policy = strategy.Policy(*policy)
+	const most = 10 * time.Minute
+	switch {
+	case s.groups < 1 || s.groups > 500:
+		return s, fmt.Errorf("-groups %d: must be from 1 to 500", s.groups)
+	case s.span < time.Second || s.span > most:
+		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
+	case s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly:
+		return s, fmt.Errorf("-policy %q: must be auto or cfsQuotaBurstOnly, which end throttles", s.policy)
+	}
+	return s, nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// The aims of the project.
+const (
+	aimThrottles = 500
+	aimP50       = 0.5 // ms, on a machine that is not full
+	aimP99       = 5   // ms
+	aimRatio     = 20
+)
+
+// result is what was measured.
+type result struct {
+	Groups    int             `json:"groups"`
+	Seconds   float64         `json:"seconds"`
+	Policy    strategy.Policy `json:"policy"`
+	Seed      uint64          `json:"seed"`
+	CPUs      int             `json:"cpus"`
+	Cgroup    string          `json:"cgroup"`
+	Behind    bool            `json:"cpu_idle"` // the offline work of the full machine is kept behind
+	Scenarios []scenario      `json:"scenarios"`
+}
+
+// scenario is both agents under the same conditions.
+type scenario struct {
+	Loaded bool    `json:"loaded"`
+	Told   outcome `json:"told"`
+	Polled outcome `json:"polled"`
+}
+
+func (s scenario) name() string {
+	if s.Loaded {
+		return "loaded"
+	}
+	return "unloaded"
+}
+
+// outcome is what came of one agent.
+type outcome struct {
+	Heard         bool          `json:"heard"` // the agent was told of throttles
+	Why           string        `json:"why,omitempty"`
+	Lost          lost          `json:"lost"`  // by the events of the kernel
+	Tally         tally         `json:"tally"` // the same, by its sums
+	Rescues       int64         `json:"rescues"`
+	DelayP50      time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to the end of the write, as the agent says
+	DelayP99      time.Duration `json:"delay_p99_ns"`
+	LostPerSecond float64       `json:"lost_per_second"` // wall time, of all groups together
+	Writes        float64       `json:"writes_per_second"`
+	AgentCPU      float64       `json:"agent_cpus"`
+	GroupsCPU     float64       `json:"groups_cpus"`
+	Node          report.Node   `json:"node"`
+}
+
+// figures hold the result against the aims.
+func (r *result) figures() []experiment.Figure {
+	var list []experiment.Figure
+	add := func(name string, value, atLeast, atMost float64, measured bool) {
+		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost, Measured: measured})
+	}
+	for _, s := range r.Scenarios {
+		told, polled := s.Told.Lost, s.Polled.Lost
+		add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
+		add("throttles, polled, "+s.name(), float64(polled.Throttles), aimThrottles, 0, true)
+		if !s.Loaded {
+			add("ms from begin to write, p50, "+s.name(), milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Rescues > 0)
+			add("ms from begin to write, p99, "+s.name(), milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
+		}
+		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
+		add("time lost a throttle, median, polled / told, "+s.name(), over(polled.Median, told.Median), aimRatio, 0, both)
+		add("time lost a throttle, mean, polled / told, "+s.name(), over(polled.Mean, told.Mean), aimRatio, 0, both)
+	}
+	return list
+}
+
+func over(a, b time.Duration) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+// writeText is the result for people.
+func (r *result) writeText(w io.Writer) error {
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
+		r.Groups, quota, r.Policy, burn, every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+	r.table(&page)
+	for _, sentence := range r.conclude() {
+		fmt.Fprintln(&page, sentence)
+	}
+	fmt.Fprintln(&page)
+	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
+		return err
+	}
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+func (r *result) table(page *bytes.Buffer) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	row("", "", "", "begin to write", "", "lost a throttle", "", "", "lost", "writes", "agent")
+	row("machine", "agent", "throttles", "p50", "p99", "median", "p99", "mean", "a second", "a second", "CPU")
+	for _, s := range r.Scenarios {
+		for _, o := range []outcome{s.Told, s.Polled} {
+			row(append([]string{s.name(), o.way()}, o.cells()...)...)
+		}
+	}
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.")
+}
+
+func (o outcome) way() string {
+	if o.Heard {
+		return "told"
+	}
+	return "polling"
+}
+
+func (o outcome) cells() []string {
+	p50, p99 := "-", "-"
+	if o.Rescues > 0 {
+		p50, p99 = span(o.DelayP50), span(o.DelayP99)
+	}
+	l := o.Lost
+	return []string{fmt.Sprint(l.Throttles), p50, p99, span(l.Median), span(l.P99), span(l.Mean),
+		span(time.Duration(o.LostPerSecond * float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU)}
+}
+
+func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", milliseconds(d)) }
+
+// conclude says what has to be known beside the figures.
+func (r *result) conclude() []string {
+	var say []string
+	for _, s := range r.Scenarios {
+		if s.Loaded {
+			say = append(say, r.company())
+		}
+		for _, o := range []outcome{s.Told, s.Polled} {
+			name := fmt.Sprintf("%s, %s", s.name(), o.way())
+			if n := o.Tally.Ends - int64(o.Lost.Throttles); n != 0 || o.Tally.Dropped != 0 {
+				say = append(say, fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events dropped.", name, o.Tally.Ends,
+					span(time.Duration(o.Tally.Wall.Seconds()/r.Seconds*float64(time.Second))), o.Tally.Dropped))
+			}
+			if o.Node.State != "idle" {
+				say = append(say, fmt.Sprintf("Careful: %s: the node was %s (%.2f CPUs of a threshold of %.2f): the guard grants nothing then.",
+					name, o.Node.State, o.Node.Used, o.Node.Threshold))
+			}
+		}
+		if !s.Told.Heard {
+			say = append(say, fmt.Sprintf("Careful: %s: the agent was not told of throttles: %s", s.name(), s.Told.Why))
+		}
+	}
+	return say
+}
+
+// company says what the full machine was full of.
+func (r *result) company() string {
+	if r.Behind {
+		return "Loaded: every CPU is kept busy by offline work, declared class BE and kept behind by the kernel (cpu.idle); beside ordinary work as much the guard would grant nothing."
+	}
+	return "Loaded: every CPU is kept busy by offline work, which this kernel cannot keep behind (cpu.idle, 5.15): the guard grants nothing beside it."
+}

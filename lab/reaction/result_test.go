@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
+)
+
+const ms = time.Millisecond
+
+func TestLengths(t *testing.T) {
+	event := func(kind probe.Kind, since, at time.Duration) probe.Event {
+		return probe.Event{Group: 1, Kind: kind, Since: since, At: at}
+	}
+	got := lengths([]probe.Event{
+		event(probe.End, 5*ms, 99*ms), // before the window
+		event(probe.Begin, 100*ms, 100*ms),
+		event(probe.End, 90*ms, 100*ms),  // its first instant
+		event(probe.End, 120*ms, 123*ms), // in it
+		event(probe.Begin, 190*ms, 190*ms),
+		event(probe.End, 190*ms, 200*ms), // after it
+	}, 100*ms, 200*ms)
+	if diff := cmp.Diff([]time.Duration{3 * ms, 10 * ms}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSum(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i+1) * ms
+	}
+	for _, c := range []struct {
+		sorted []time.Duration
+		want   lost
+	}{
+		{nil, lost{}},
+		{[]time.Duration{7 * ms}, lost{Throttles: 1, Median: 7 * ms, P99: 7 * ms, Mean: 7 * ms, Total: 7 * ms}},
+		{[]time.Duration{ms, 2 * ms, 9 * ms}, lost{Throttles: 3, Median: 2 * ms, P99: 9 * ms, Mean: 4 * ms, Total: 12 * ms}},
+		{hundred, lost{Throttles: 100, Median: 50 * ms, P99: 99 * ms, Mean: 50*ms + ms/2, Total: 5050 * ms}},
+	} {
+		if diff := cmp.Diff(c.want, sum(c.sorted)); diff != "" {
+			t.Errorf("%d lengths:\n%s", len(c.sorted), diff)
+		}
+	}
+}
+
+func TestBetween(t *testing.T) {
+	status := func(cpu time.Duration, rescues, writes int64) report.Status {
+		return report.Status{
+			Self:   report.Self{CPU: cpu},
+			Events: report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
+			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
+		}
+	}
+	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
+		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
+		lost{Throttles: 5, Total: 40 * ms})
+	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Tally: tally{5, 40 * ms, 0}, Rescues: 4,
+		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// good is a result that keeps all promises.
+func good() *result {
+	idle := report.Node{State: "idle"}
+	told := outcome{Heard: true, Lost: lost{600, ms / 4, 2 * ms, ms / 3, 200 * ms}, Tally: tally{Ends: 600}, Rescues: 590,
+		DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	polled := outcome{Lost: lost{500, 50 * ms, 95 * ms, 45 * ms, 22500 * ms}, Tally: tally{Ends: 500}, Node: idle}
+	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
+		Scenarios: []scenario{{Told: told, Polled: polled}, {Loaded: true, Told: told, Polled: polled}}}
+}
+
+func TestFigures(t *testing.T) {
+	for name, c := range map[string]struct {
+		change      func(told, polled *outcome) // unloaded
+		missed, not int
+	}{
+		"all met":      {func(told, polled *outcome) {}, 0, 0},
+		"few":          {func(told, polled *outcome) { told.Lost.Throttles = 499 }, 1, 0},
+		"few, polled":  {func(told, polled *outcome) { polled.Lost.Throttles = 499 }, 1, 0},
+		"late median":  {func(told, polled *outcome) { told.DelayP50 = 501 * time.Microsecond }, 1, 0},
+		"late tail":    {func(told, polled *outcome) { told.DelayP99 = 5001 * time.Microsecond }, 1, 0},
+		"short median": {func(told, polled *outcome) { polled.Lost.Median = 4 * ms }, 1, 0},
+		"short mean":   {func(told, polled *outcome) { told.Lost.Mean = 3 * ms }, 1, 0},
+		"deaf":         {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 5},
+		"no rescue":    {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
+	} {
+		r := good()
+		c.change(&r.Scenarios[0].Told, &r.Scenarios[0].Polled)
+		missed, not := 0, 0
+		for _, f := range r.figures() {
+			switch {
+			case !f.Measured:
+				not++
+			case !f.Met():
+				missed++
+			}
+		}
+		if missed != c.missed || not != c.not {
+			t.Errorf("%s: %d missed, %d not measured; want %d, %d", name, missed, not, c.missed, c.not)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*result)
+		want   string
+	}{
+		"good":         {func(*result) {}, "behind by the kernel (cpu.idle)"},
+		"not behind":   {func(r *result) { r.Behind = false }, "cannot keep behind"},
+		"events lost":  {func(r *result) { r.Scenarios[1].Told.Tally = tally{610, 2 * time.Second, 10} }, "loaded, told: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
+		"guard":        {func(r *result) { r.Scenarios[0].Polled.Node.State = "cooling" }, "unloaded, polling: the node was cooling"},
+		"deaf":         {func(r *result) { r.Scenarios[0].Told = outcome{Why: "not permitted"} }, "not told of throttles: not permitted"},
+		"nothing lost": {func(r *result) { r.Scenarios = []scenario{{}} }, "not measured"},
+	} {
+		r := good()
+		c.change(r)
+		var page bytes.Buffer
+		if err := r.writeText(&page); err != nil || !strings.Contains(page.String(), c.want) {
+			t.Errorf("%s: %v, %q is missing in\n%s", name, err, c.want, page.String())
+		}
+		if strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "Inf") {
+			t.Errorf("%s: not a number in\n%s", name, page.String())
+		}
+		if name == "good" && strings.Contains(page.String(), "Careful") {
+			t.Errorf("a warning in\n%s", page.String())
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"},
+		{"-policy", "cpuBurstOnly"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%v was taken", args)
+		}
+	}
+}

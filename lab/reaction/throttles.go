@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"plimsoll/internal/probe"
+	"plimsoll/lab/experiment"
+)
+
+// The ring holds all events of a run: they are read after it, so that reading takes nothing from what is measured.
+const (
+	ringSize = 8 << 20
+	patience = 3 * time.Second // for an event that comes after the run
+)
+
+// listen has the kernel tell of the throttles of the groups.
+func listen(groups []uint64) (*probe.Probe, error) {
+	p, err := probe.Open(probe.Options{Ring: ringSize})
+	if err != nil {
+		return nil, experiment.WithHint(err, probe.Explain(err))
+	}
+	if err := p.Watch(groups); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// collect reads the events up to an instant that has passed: until one is later, or none comes.
+func collect(p *probe.Probe, until time.Duration) ([]probe.Event, error) {
+	watchdog := time.AfterFunc(patience, func() { _ = p.Close() }) // it is closed again, and tells of errors then
+	defer watchdog.Stop()
+	var all []probe.Event
+	for {
+		batch, err := p.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, batch...)
+		if batch[len(batch)-1].At > until {
+			return all, nil
+		}
+	}
+}
+
+// lengths are those of the throttles that ended in a window, in order of length.
+func lengths(events []probe.Event, from, to time.Duration) []time.Duration {
+	var list []time.Duration
+	for _, e := range events {
+		if e.Kind == probe.End && e.At >= from && e.At < to {
+			list = append(list, e.At-e.Since)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// lost is the wall time that throttles cost.
+type lost struct {
+	Throttles int           `json:"throttles"`
+	Median    time.Duration `json:"median_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	Mean      time.Duration `json:"mean_ns"`
+	Total     time.Duration `json:"total_ns"` // of all groups
+}
+
+// sum takes lengths in order.
+func sum(sorted []time.Duration) lost {
+	l := lost{Throttles: len(sorted), Median: quantile(sorted, 0.5), P99: quantile(sorted, 0.99)}
+	for _, d := range sorted {
+		l.Total += d
+	}
+	if len(sorted) > 0 {
+		l.Mean = l.Total / time.Duration(len(sorted))
+	}
+	return l
+}
+
+// quantile is the least value that a share q of all does not exceed.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	for i, d := range sorted {
+		if float64(i+1) >= q*float64(len(sorted)) {
+			return d
+		}
+	}
+	return 0
+}
+
+// tally is what the kernel itself adds up of the groups, whether events are lost or not.
+type tally struct {
+	Ends    int64         `json:"throttles"`
+	Wall    time.Duration `json:"total_ns"`
+	Dropped int64         `json:"dropped"`
+}
+
+func count(p *probe.Probe, groups []uint64) (t tally) {
+	for _, id := range groups {
+		g, _ := p.Totals(id) // all are watched
+		t.Ends += g.Ends
+		t.Wall += g.Wall
+		t.Dropped += g.Dropped
+	}
+	return t
+}
+
+func (t tally) since(first tally) tally {
+	return tally{t.Ends - first.Ends, t.Wall - first.Wall, t.Dropped - first.Dropped}
+}
