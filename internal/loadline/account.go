@@ -1,6 +1,9 @@
 package loadline
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Account is what a known demand makes of a container, in the terms of the kernel's counters (cpu.stat).
 type Account struct {
@@ -41,13 +44,15 @@ func Play(n Node, demands [][]float64) ([]Account, error) {
 }
 
 func play(c *contention, s scale, demands [][]float64) []Account {
-	accounts := make([]Account, len(demands))
+	accounts, row := make([]Account, len(demands)), make([]int64, len(demands))
 	for t := range demands[0] {
-		before := append([]holding(nil), c.state...)
-		c.period(func(j int) int64 { return s.fixed(demands[j][t]) })
+		before := slices.Clone(c.state)
+		for j := range row {
+			row[j] = s.fixed(demands[j][t])
+		}
+		c.period(row)
 		for j := range accounts {
-			x := s.fixed(demands[j][t])
-			accounts[j].add(c.groups[j], s, before[j].need+x-c.state[j].need, c.state[j])
+			accounts[j].add(c.groups[j], s, before[j].need+row[j]-c.state[j].need, c.state[j])
 		}
 	}
 	for j := range accounts {

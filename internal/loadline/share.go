@@ -28,11 +28,11 @@ func newContention(groups []group) *contention {
 }
 
 // period plays one period with the demands of all containers.
-func (c *contention) period(demand func(j int) int64) {
+func (c *contention) period(demand []int64) {
 	free, claims, admitted := whole, int64(0), int64(0)
 	for j := range c.state {
 		s, g := &c.state[j], &c.groups[j]
-		x := demand(j)
+		x := demand[j]
 		n := s.need + x
 		used := min(n, g.quota)
 		free -= used
@@ -119,7 +119,8 @@ func (t *tally) add(missed, coincided, age, over int64) {
 func (p *plan) shareOut(number int) outcome {
 	m := len(p.demand)
 	taps, groups := make([]tap, m), make([]group, m)
-	x := make([]block, m)
+	var x block
+	rows := make([]int64, m*blockLength) // a period's demands side by side
 	for j := range taps {
 		taps[j] = p.demand[j].open(number)
 		groups[j] = p.scale.group(p.node.Containers[j])
@@ -129,10 +130,13 @@ func (p *plan) shareOut(number int) outcome {
 		for ; periods > 0; periods -= blockLength {
 			k := min(periods, blockLength)
 			for j := range taps {
-				taps[j].fill(x[j][:k])
+				taps[j].fill(x[:k])
+				for t, d := range x[:k] {
+					rows[t*m+j] = d
+				}
 			}
 			for t := range k {
-				c.period(func(j int) int64 { return x[j][t] })
+				c.period(rows[t*m : t*m+m])
 			}
 		}
 	}
