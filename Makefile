@@ -45,6 +45,9 @@ bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (roo
 bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 3 minutes)
 	@bash test/tiers.sh bench-reaction
 
+bench-model: ## the load line's model: published cells, figures of docs/MODEL.md, speed beside numpy and numba (python3, PyPI)
+	@bash test/tiers.sh bench-model
+
 bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and on a full one (root, 2 hours)
 	@bash test/tiers.sh bench-demo
 

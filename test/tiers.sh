@@ -37,6 +37,10 @@ tier_labs_long() {
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction; }
+tier_bench_model() {
+  local python
+  python=$(bash bench/setup.sh) && go run ./lab/model -python "$python" speed cells claims
+}
 tier_bench_demo() {
   need_groups || return
   bin/plimsoll demo --requests 3000 --figures && bin/plimsoll demo --requests 3000 --figures --loaded

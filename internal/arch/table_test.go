@@ -61,6 +61,7 @@ func rules() map[string]rule {
 		"lab/cost":       {free: true},
 		"lab/density":    {free: true},
 		"lab/experiment": {free: true},
+		"lab/model":      {free: true},
 		"lab/figures":    {free: true},
 		"lab/reaction":   {free: true},
 	}

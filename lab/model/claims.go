@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"plimsoll/internal/loadline"
+	"plimsoll/internal/loadline/published"
+)
+
+// claims prints the figures that docs/MODEL.md quotes.
+func (l lab) claims() error {
+	for _, f := range []func() error{l.seed000, l.blindSpot, l.bound, l.control, l.correlation, l.memory, l.length} {
+		if err := f(); err != nil {
+			return err
+		}
+		l.print("\n")
+	}
+	return nil
+}
+
+func node(kind published.Kind, m int, u, b float64) (loadline.Node, error) {
+	return published.Cell{Kind: kind, M: m, Utilization: u, Burst: b}.Node()
+}
+
+func (l lab) simulate(n loadline.Node, o loadline.Options) (loadline.Result, error) {
+	o.Seed = l.seed
+	if o.Periods == 0 {
+		o.Periods = l.periods
+	}
+	return loadline.Simulate(n, o)
+}
+
+// seed000 tests "below 70 % average CPU utilization, no major impact".
+func (l lab) seed000() error {
+	l.print("seed 000: below an average of 70 %% no major impact? P(WCET > 1), strict, burst 100 %%\n")
+	l.print("%-12s %4s %9s %9s %9s %9s\n", "demand", "m", "u=50%", "u=60%", "u=65%", "u=70%")
+	for _, kind := range []published.Kind{published.Exponential, published.Pareto} {
+		for _, m := range []int{5, 10, 20, 30} {
+			l.print("%-12s %4d", kind, m)
+			for _, u := range []float64{0.5, 0.6, 0.65, 0.7} {
+				n, err := node(kind, m, u, 1)
+				if err != nil {
+					return err
+				}
+				r, err := l.simulate(n, loadline.Options{})
+				if err != nil {
+					return err
+				}
+				l.print(" %8.3f%%", 100*r.Miss.Value)
+			}
+			l.print("\n")
+		}
+	}
+	return nil
+}
+
+// blindSpot compares the rules.
+func (l lab) blindSpot() error {
+	l.print("the published rule's blind spot: exponential demand, burst 100 %%: P(WCET > 1) / E(WCET)\n")
+	l.print("%4s %5s %18s %18s\n", "m", "u", "published", "strict")
+	for _, c := range []struct {
+		m int
+		u float64
+	}{{5, 0.5}, {5, 0.7}, {5, 0.9}, {10, 0.9}, {20, 0.9}, {20, 0.7}} {
+		n, err := node(published.Exponential, c.m, c.u, 1)
+		if err != nil {
+			return err
+		}
+		p, err := l.simulate(n, loadline.Options{Rule: loadline.Published})
+		if err != nil {
+			return err
+		}
+		s, err := l.simulate(n, loadline.Options{})
+		if err != nil {
+			return err
+		}
+		l.print("%4d %4.0f%% %9.3f%% / %.4f %9.3f%% / %.4f\n", c.m, 100*c.u, 100*p.Miss.Value, p.WCET.Value, 100*s.Miss.Value, s.WCET.Value)
+	}
+	return nil
+}
+
+// bound shows how near J is to P, and what the exact answer for bursts without bound is.
+func (l lab) bound() error {
+	l.print("J, the exact lower bound, beside the strict P\n%-34s %11s %11s %7s\n", "case", "J", "P", "P/J")
+	for _, c := range []published.Cell{
+		{Kind: published.Exponential, M: 20, Utilization: 0.5, Burst: 1}, {Kind: published.Exponential, M: 10, Utilization: 0.5, Burst: 1},
+		{Kind: published.Pareto, M: 20, Utilization: 0.7, Burst: 2}, {Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1},
+		{Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 2}, {Kind: published.Exponential, M: 20, Utilization: 0.9, Burst: 1},
+	} {
+		n, err := c.Node()
+		if err != nil {
+			return err
+		}
+		r, err := l.simulate(n, loadline.Options{})
+		if err != nil {
+			return err
+		}
+		l.print("%-34v %10.5f%% %10.5f%% %7.3f\n", c, 100*r.Coincidence, 100*r.Miss.Value, r.Miss.Value/r.Coincidence)
+	}
+	return nil
+}
+
+// control shows what the control variate is worth.
+func (l lab) control() error {
+	l.print("the control variate: variance of P without / with it\n")
+	for _, c := range []published.Cell{
+		{Kind: published.Exponential, M: 10, Utilization: 0.5, Burst: 1}, {Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1},
+		{Kind: published.Exponential, M: 20, Utilization: 0.9, Burst: 1}, {Kind: published.Exponential, M: 5, Utilization: 0.9, Burst: 1},
+	} {
+		n, err := c.Node()
+		if err != nil {
+			return err
+		}
+		with, err := l.simulate(n, loadline.Options{})
+		if err != nil {
+			return err
+		}
+		without, err := l.simulate(n, loadline.Options{Plain: true})
+		if err != nil {
+			return err
+		}
+		ratio := (without.Miss.High - without.Miss.Low) / (with.Miss.High - with.Miss.Low)
+		l.print("%-34v %6.0f\n", c, ratio*ratio)
+	}
+	return nil
+}
+
+// correlation shows what independence is worth.
+func (l lab) correlation() error {
+	rhos := []float64{0, 0.05, 0.1, 0.3}
+	l.print("correlation between containers (Gaussian copula): P(WCET > 1), strict, exponential demand, burst 100 %%\n%-14s", "")
+	for _, rho := range rhos {
+		l.print(" rho=%-5v", rho)
+	}
+	l.print("\n")
+	for _, c := range []struct {
+		m int
+		u float64
+	}{{10, 0.5}, {20, 0.5}, {20, 0.7}} {
+		n, err := node(published.Exponential, c.m, c.u, 1)
+		if err != nil {
+			return err
+		}
+		l.print("m=%d u=%.0f%%%-5s", c.m, 100*c.u, "")
+		for _, rho := range rhos {
+			r, err := l.simulate(n, loadline.Options{Rho: rho, Periods: min(l.periods, 2_000_000)})
+			if err != nil {
+				return err
+			}
+			l.print(" %8.4f%%", 100*r.Miss.Value)
+		}
+		l.print("\n")
+	}
+	return nil
+}
+
+// memory shows what a recording's order is worth: the same samples in their order and shuffled.
+func (l lab) memory() error {
+	l.print("autocorrelation: a recording of exponential demand with correlation 0.9 from period to period, m=10 u=50 %%, burst 100 %%\n")
+	r, err := recordingWith(100_000, 0.05, 0.9)
+	if err != nil {
+		return err
+	}
+	n, err := loadline.Homogeneous(10, 1, 1, r)
+	if err != nil {
+		return err
+	}
+	for _, replay := range []loadline.Replay{loadline.Offsets, loadline.Blocks, loadline.IID} {
+		res, err := l.simulate(n, loadline.Options{Replay: replay, Periods: min(l.periods, 4_000_000), Resamples: -1})
+		if err != nil {
+			return err
+		}
+		c := res.Containers[0]
+		l.print("%-8v P %8.4f%%  throttled without burst %5.1f%%, with %5.1f%%\n", replay, 100*res.Miss.Value, 100*c.ThrottledWithout, 100*c.ThrottledWith)
+	}
+	return nil
+}
+
+// length shows how the interval hangs on the length of the recording.
+func (l lab) length() error {
+	l.print("the length of the recording: exponential demand, m=20 u=70 %%, burst 100 %%: P and its interval\n")
+	for _, periods := range []int{1000, 3000, 10_000, 36_000} {
+		r, err := recording(periods, 0.7/20)
+		if err != nil {
+			return err
+		}
+		n, err := loadline.Homogeneous(20, 1, 1, r)
+		if err != nil {
+			return err
+		}
+		res, err := l.simulate(n, loadline.Options{Periods: loadline.DefaultPeriods, Resamples: 400})
+		if err != nil {
+			return err
+		}
+		l.print("%6d periods: %.3f%% (%.3f%% to %.3f%%)\n", periods, 100*res.Miss.Value, 100*res.Miss.Low, 100*res.Miss.High)
+	}
+	return nil
+}
+
+// recording is one of independent exponential demand.
+func recording(periods int, mean float64) (*loadline.Recording, error) {
+	return recordingWith(periods, mean, 0)
+}
+
+// recordingWith is a recording of exponential demand, a normal autoregression seen through the law's quantiles.
+func recordingWith(periods int, mean, phi float64) (*loadline.Recording, error) {
+	chance := rand.New(rand.NewPCG(uint64(periods), 1))
+	samples := make([]float64, periods)
+	z := chance.NormFloat64()
+	for i := range samples {
+		z = phi*z + math.Sqrt(1-phi*phi)*chance.NormFloat64()
+		samples[i] = -mean * math.Log(math.Erfc(z/math.Sqrt2)/2)
+	}
+	r, err := loadline.NewRecording(samples)
+	if err != nil {
+		return nil, fmt.Errorf("a recording of %d periods: %w", periods, err)
+	}
+	return r, nil
+}
