@@ -54,7 +54,7 @@ func TestSimulateGolden(t *testing.T) {
 		"exp":       "exp --utilization 0.7 --cgroups 10 --burst 1 --periods 20000",
 		"published": "exp --utilization 90% --cgroups 5 --burst 100% --rule published --interference --periods 20000",
 		"poisson":   "poisson --utilization 0.9 --cgroups 5 --burst inf --periods 20000",
-		"sweep":     "pareto --utilization 0.8 --sweep burst=0..1:0.5,inf --sweep cgroups=10,20 --periods 20000",
+		"sweep":     "exp --utilization 0.6 --sweep burst=0..1:0.5,inf --sweep cgroups=10,20 --periods 20000",
 	} {
 		out := command(t, append([]string{"simulate"}, strings.Fields(args)...)...)
 		golden(t, filepath.Join("testdata", "simulate", name+".txt"), []byte(out))
