@@ -8,7 +8,7 @@ BIN     := bin/plimsoll
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
-        test-long bench bench-reaction bench-demo generate lint fmt fuzz clean
+        test-long bench bench-model bench-reaction bench-demo generate lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -37,7 +37,7 @@ test-vm-systemd: build ## daemon-reload and set-property against a raised quota,
 	@bash test/tiers.sh systemd
 
 test-long: build ## 10,000 simulated machines, the experiments at full length, the cost of the agent, fuzzing; hours
-	@bash test/tiers.sh soak labs-long bench bench-reaction bench-demo fuzz
+	@bash test/tiers.sh soak labs-long bench bench-model bench-reaction bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench
