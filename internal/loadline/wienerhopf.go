@@ -20,8 +20,15 @@ func stationary(x lattice, quota int) []float64 {
 	steps := make([]float64, n)
 	theta := widen(x, quota, steps)
 	phi := fft.Coefficients(nil, steps)
+	// The zero is divided out: 1 - exp(-theta)/z has it too, and no coefficients above 0. The difference of the principal
+	// values is taken, for the quotient's own argument may leave the principal branch.
 	for i, c := range phi {
-		phi[i] = cmplx.Log(1 - c)
+		if i == 0 && theta == 0 {
+			phi[0] = cmplx.Log(complex(-x.drift(quota), 0))
+			continue
+		}
+		z := cmplx.Rect(math.Exp(theta), -2*math.Pi*float64(i)/float64(n))
+		phi[i] = cmplx.Log(1-c) - cmplx.Log(1-1/z)
 	}
 	a := fft.Sequence(steps, phi)
 	sum := 0.0
@@ -60,6 +67,7 @@ func widen(x lattice, quota int, steps []float64) (theta float64) {
 	}
 	add(last, x.over)
 	theta = min(-drift/(square-drift*drift), math.Log(1e6)/float64(n/2))
+	least := math.Log(10) / float64(n/2)
 	for {
 		mean := 0.0
 		clear(steps)
@@ -72,9 +80,29 @@ func widen(x lattice, quota int, steps []float64) (theta float64) {
 			put(k, m)
 		}
 		put(last, x.over)
-		if mean < 1 {
+		if upper := sumOf(steps[last/2 : n/2]); mean < 1 && upper < 1e-6 || theta == 0 {
 			return theta
 		}
-		theta /= 2
+		if theta /= 2; theta < least {
+			theta = 0
+		}
 	}
+}
+
+func sumOf(list []float64) float64 {
+	s := 0.0
+	for _, v := range list {
+		s += v
+	}
+	return s
+}
+
+// drift is the mean of a step.
+func (p lattice) drift(quota int) float64 {
+	last := len(p.mass) - 1
+	sum := p.over * float64(last-quota)
+	for k, m := range p.mass {
+		sum += m * float64(k-quota)
+	}
+	return sum
 }
