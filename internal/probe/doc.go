@@ -13,6 +13,11 @@
 // one for a throttle, whatever the number of CPUs. The first task of the group that runs again is its end. Counts and
 // times are kept in the kernel, so that a lost event loses no figure.
 //
+// With Options.Ahead a program at each tick and switch holds what is left in the pool against what the CPUs of the group
+// take until it looks again, and sends word while there is time for a refill. With Options.Use the group's own period
+// timer says when to read the sums of CPU time that the kernel keeps for each group and CPU: a period's use costs nothing
+// at a switch.
+//
 // fentry would be simpler, but is not allowed everywhere. One object serves cgroup v1 and v2 and kernels from 5.10 on:
 // the fields are found in the running kernel's BTF (CO-RE).
 //
@@ -22,6 +27,10 @@
 // a move of a task into the group shows only at the next wake-up or switch of the group on that CPU. A throttle that
 // begins before the group is watched may not be reported. Who relies on events still has to look by himself from time
 // to time, and whenever Lost grows.
+//
+// Word ahead of a throttle rests on ticks: between two of them a group that spreads over more CPUs can run dry unforeseen,
+// and on a CPU without ticks (nohz_full) always. A period's use misses what a CPU did since its last tick, up to 10 ms,
+// and finds it in the next one. It is that of tasks of the fair class, and of groups with a limit: others have no period.
 //
 // A throttle is taken to end when a task of the group runs. Where others keep it from running, that time counts too.
 // Groups are looked for in the twelve levels above a task.

@@ -31,7 +31,12 @@ func TestThrottlesAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Begins != counters.Throttled || got.Ends != got.Begins || got.Begins < 5 || got.Dropped != 0 {
+			// A tick that comes late takes a whole quota in advance: then the throttle goes on through the next period.
+			longer := got.Lengths[17] // 0.13 s and more
+			if emulated() {
+				longer += got.Lengths[16]
+			}
+			if got.Begins > counters.Throttled || got.Begins < counters.Throttled-longer || got.Ends != got.Begins || got.Begins < 5 || got.Dropped != 0 {
 				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
 			}
 			within(t, time.Second, "all begins are read", func() bool { return len(h.begins(id)) >= int(got.Begins) })
@@ -69,7 +74,7 @@ func checkWall(t *testing.T, got Totals, counters cpu.Counters) {
 	var n int64
 	for i, count := range got.Lengths {
 		n += count
-		if count > 0 && i > 17 { // 0.26 s
+		if count > 0 && i > 17 && !emulated() { // 0.26 s
 			t.Errorf("%d throttles of a period of 100 ms lasted %v", count, time.Microsecond<<i)
 		}
 	}
@@ -118,20 +123,19 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 
 // What stands still is named: the group itself, or one above.
 func TestLevels(t *testing.T) {
-	needTwoCPUs(t)
 	p := open(t, Options{})
 	for _, c := range []struct {
 		name                   string
 		pod, container, nested time.Duration // limits
-		beside                 int           // tasks of the pod that are not the container's
+		beside                 bool          // the pod has a task that is not the container's
 		want                   [3]bool       // who stands still
 	}{
-		{"container", 0, 20 * ms, 0, 0, [3]bool{false, true, false}},
-		{"pod", 20 * ms, 0, 0, 0, [3]bool{true, false, false}},
-		{"both, the container's is used up", 60 * ms, 20 * ms, 0, 0, [3]bool{false, true, false}},
-		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, 1, [3]bool{true, false, false}},
-		{"a grandchild's own", 0, 0, 20 * ms, 0, [3]bool{false, false, true}},
-		{"none", 0, 0, 0, 0, [3]bool{}},
+		{"container", 0, 20 * ms, 0, false, [3]bool{false, true, false}},
+		{"pod", 20 * ms, 0, 0, false, [3]bool{true, false, false}},
+		{"both, the container's is used up", 60 * ms, 20 * ms, 0, false, [3]bool{false, true, false}},
+		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, true, [3]bool{true, false, false}},
+		{"a grandchild's own", 0, 0, 20 * ms, false, [3]bool{false, false, true}},
+		{"none", 0, 0, 0, false, [3]bool{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := cgrouptest.New(t)
@@ -143,10 +147,10 @@ func TestLevels(t *testing.T) {
 				}
 			}
 			watch(t, p, groups...)
-			if c.beside > 0 { // first: alone the container would use up its own limit
+			if c.beside { // first, and on the same CPU: the container alone would use up its own limit
 				pin(t, pod.Child("beside").Spin(1)[0], 0)
 			}
-			pin(t, groups[2].Spin(1)[0], 1)
+			pin(t, groups[2].Spin(1)[0], 0)
 			for i, g := range groups {
 				if c.want[i] {
 					within(t, 10*time.Second, g.Path+" stands still", func() bool { return totals(t, p, g).Begins > 3 })

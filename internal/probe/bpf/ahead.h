@@ -54,6 +54,7 @@ static noinline int foresee(struct cfs_rq *q, s64 left)
 	pool = READ(tg, cfs_bandwidth.runtime);
 	n = crowd(g, tg);
 	lasts = left + (s64)((u64)pool / n);
+	lasts = lasts > 0 ? lasts : 0; // it may get more of the pool than its part
 	now = bpf_ktime_get_ns();
 	fresh.runtime = pool;
 	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);

@@ -186,13 +186,15 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 		return false;
 	if (!allowed(kind == BEGIN ? &g->due : &g->due_ahead, now)) {
 		add(&limited, 1);
-		add(&g->dropped, kind == BEGIN);
+		if (kind == BEGIN)
+			add(&g->dropped, 1);
 		return false;
 	}
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		add(&full, 1);
-		add(&g->dropped, kind == BEGIN);
+		if (kind == BEGIN)
+			add(&g->dropped, 1);
 		return false;
 	}
 	e->group = id;
