@@ -81,7 +81,7 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 func (e *ear) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak,
-		Lengths: []report.Length{}}
+		Lengths: []report.Length{}, Usage: t.Sum, Uses: t.Uses[:]}
 	for i, n := range t.Lengths {
 		if n > 0 {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})

@@ -123,6 +123,9 @@ func (a *Agent) view(now time.Time, v policy.View) {
 		g.rouse()
 	}
 	s := &g.status
+	if v.Limit.Quota != s.Limit && v.Limit.Limited() {
+		a.counted(g, v.Limit.Quota)
+	}
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
 	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
 	s.Burst.Original, s.Burst.Requested, s.Burst.InForce = v.Limit.Burst, v.RequestedBurst, g.disk.Burst

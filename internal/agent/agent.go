@@ -38,6 +38,8 @@ type Ear interface {
 	Watch(groups []uint64) error
 	// Mute has a group's throttles counted, but not told of, until it is unmuted.
 	Mute(group uint64, mute bool) error
+	// Limit has the use of a group's periods counted by a quota that is not the one in force.
+	Limit(group uint64, quota time.Duration) error
 	// Read waits for throttles, and returns those there are. An error says that none will be heard any more; it is
 	// io.EOF after Close.
 	Read() ([]policy.Throttle, error)
@@ -109,6 +111,7 @@ type Agent struct {
 	snapshot   []workload.Pod // of the turn before
 	dozing     []*group       // the pods of the snapshot, where they doze
 	ear        ear
+	risk       riskMeter
 	next       time.Time // when the next turn is due
 	fresh      time.Time // when all groups were looked at for somebody who asked
 	account    account
@@ -213,6 +216,8 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Heard: a.ear.hears, Throttles: a.ear.take()}
+	a.measureRisk(now)
+	in.BurstCut = a.risk.cut
 	a.turn++
 	a.present = 0
 	if len(pods) != len(a.snapshot) || len(pods) > 0 && &pods[0] != &a.snapshot[0] {
@@ -337,6 +342,9 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	defer a.mu.Unlock()
 	a.config = err
 	if err == nil {
+		if (a.Strategy.LoadLinePercent == 0) != (s.LoadLinePercent == 0) {
+			a.snapshot = nil // who is to be heard of is another question now
+		}
 		a.Strategy = s
 		for _, g := range a.groups {
 			g.stale(a.Clock())

@@ -80,7 +80,8 @@ func (a *Agent) lookAgain() {
 	}
 }
 
-// watch says of whom to hear: all groups of pods that anything is to be done for. It is called with a new snapshot.
+// watch says of whom to hear: all groups of pods that anything is to be done for, and with a load line of all others too.
+// It is called with a new snapshot.
 func (a *Agent) watch(pods []workload.Pod) {
 	if !a.ear.hears {
 		return
@@ -94,7 +95,8 @@ func (a *Agent) watch(pods []workload.Pod) {
 		}
 	}
 	for place, p := range pods {
-		if !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None }) {
+		passive := !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None })
+		if passive && a.Strategy.LoadLinePercent == 0 {
 			continue
 		}
 		add(p.Inode, place)
@@ -144,7 +146,7 @@ func (a *Agent) Rescue(heard []policy.Throttle) {
 		a.wake()
 		return
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Heard: true,
+	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, BurstCut: a.risk.cut,
 		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, place := range places {
 		if pod, ok := a.lookPod(now, a.snapshot[place]); ok {

@@ -18,6 +18,8 @@ import (
 type fakeEar struct {
 	watched []uint64
 	muted   map[uint64]bool
+	limits  map[uint64]time.Duration
+	totals  map[uint64]report.Throttles
 	told    chan []policy.Throttle
 	failure error // of Read, once told is closed
 	refuses error // of Watch
@@ -34,6 +36,11 @@ func (e *fakeEar) Mute(group uint64, mute bool) error {
 	return nil
 }
 
+func (e *fakeEar) Limit(group uint64, quota time.Duration) error {
+	e.limits[group] = quota
+	return nil
+}
+
 func (e *fakeEar) Read() ([]policy.Throttle, error) {
 	heard, ok := <-e.told
 	if !ok {
@@ -43,6 +50,9 @@ func (e *fakeEar) Read() ([]policy.Throttle, error) {
 }
 
 func (e *fakeEar) Totals(group uint64) (report.Throttles, bool) {
+	if t, ok := e.totals[group]; ok {
+		return t, true
+	}
 	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
 
@@ -52,7 +62,7 @@ func (e *fakeEar) Close() error { close(e.told); return nil }
 // hearing gives the world's agent an ear.
 func hearing(t *testing.T, refill bool) (*world, *fakeEar) {
 	w := newWorld(t)
-	e := &fakeEar{muted: map[uint64]bool{}, told: make(chan []policy.Throttle), failure: io.EOF}
+	e := &fakeEar{muted: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
 	w.agent.Ear, w.agent.ear.hears, w.agent.Rules.Refill = e, true, refill
 	w.kernel.OnThrottle = func(x sim.Throttle) {
 		if e.muted[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {

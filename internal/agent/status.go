@@ -39,6 +39,10 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.config != nil {
 		s.ConfigMsg = a.config.Error()
 	}
+	s.Node.Risk = a.risk.status
+	if a.risk.problem != "" {
+		s.Problems = append(s.Problems, a.risk.problem)
+	}
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())
 	}

@@ -29,7 +29,7 @@ func Parse(name string, data []byte) (*File, error) {
 	var include []override
 	err = r.mapping("", body, fields{
 		{"strategy", r.optional(func(field string, n ast.Node) error {
-			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy)))
+			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
 		})},
 		{"overrides", r.optional(func(field string, n ast.Node) error {
 			return r.sequence(field, n, func(field string, n ast.Node) error {
@@ -70,6 +70,13 @@ func (r reader) threshold(p *strategy.Patch) entry {
 	return entry{"sharePoolThresholdPercent", r.whole(p, &p.SharePoolThresholdPercent)}
 }
 
+func (r reader) loadLine(p *strategy.Patch) entry {
+	return entry{"loadLinePercent", r.number(func(value float64) *fault {
+		p.LoadLinePercent = &value
+		return checkStrategy(*p, "")
+	})}
+}
+
 // whole reads a whole number into one field of the patch. The fields read before it were good, so that a
 // complaint of the patch is about this one.
 func (r reader) whole(p *strategy.Patch, to **int64) read {
@@ -92,9 +99,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 			o.class = &class
 			return checkClass(text)
 		})},
-		entry{"sharePoolThresholdPercent", func(field string, n ast.Node) error {
-			return faultf("move it to the section strategy", "holds for the whole node").at(r.name, line(n), field)
-		}})
+		entry{"sharePoolThresholdPercent", r.nodeOnly}, entry{"loadLinePercent", r.nodeOnly})
 	if err := r.mapping(field, n, list); err != nil {
 		return o, err
 	}
@@ -102,6 +107,10 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 		return o, faultf(`such as cgroup: "/lab/*"`, "missing").at(r.name, line(n), field+".cgroup")
 	}
 	return o, nil
+}
+
+func (r reader) nodeOnly(field string, n ast.Node) error {
+	return faultf("move it to the section strategy", "holds for the whole node").at(r.name, line(n), field)
 }
 
 func checkClass(text string) *fault {

@@ -206,6 +206,22 @@ func (r reader) integer(take func(int64) *fault) read {
 	}
 }
 
+// number reads a number that need not be whole.
+func (r reader) number(take func(float64) *fault) read {
+	return func(field string, n ast.Node) error {
+		switch n.(type) {
+		case *ast.IntegerNode, *ast.FloatNode:
+		default:
+			return r.wrong(field, n, "a number")
+		}
+		v, err := strconv.ParseFloat(n.GetToken().Value, 64)
+		if err != nil {
+			return r.wrong(field, n, "a number")
+		}
+		return r.place(take(v), field, n)
+	}
+}
+
 // quantity reads an amount of CPU: a number, or text as in Kubernetes.
 func (r reader) quantity(take func(float64)) read {
 	return func(field string, n ast.Node) error {

@@ -97,6 +97,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
 		s.groups[g.ID] = m
 	}
+	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	u := &unit{Group: g, m: m, ceiling: ceiling, cpus: max(1, in.Node.CPUs)}
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}

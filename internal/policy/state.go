@@ -43,6 +43,8 @@ type Input struct {
 	// Pods need not have groups that were Settled (View), and to which nothing has happened since.
 	Pods []Pod
 	Gone []workload.ID
+	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
+	BurstCut float64
 	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for Rescue. Throttles are
 	// those since the last turn for which there was none.
 	Heard     bool

@@ -44,6 +44,35 @@ func TestUseOfPeriods(t *testing.T) {
 	within(t, 10*time.Second, "there is a new peak", func() bool { return totals(t, p, small).Peak > 0 })
 }
 
+// Periods are counted by what was used in them: a task that is stopped by its quota of 30 ms uses up to that, to the last
+// tick, which is half of a limit of 60 ms.
+func TestUsesAreCounted(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 30*ms, 100*ms)
+	watch(t, p, g)
+	if err := p.Limit(inode(t, g), 60*ms); err != nil {
+		t.Fatal(err)
+	}
+	g.Spin(1)
+	counted := func() (n, half int64) {
+		for i, k := range totals(t, p, g).Uses {
+			n += k
+			if i >= 6 && i <= 10 {
+				half += k
+			}
+		}
+		return n, half
+	}
+	within(t, 30*time.Second, "20 periods are counted", func() bool { n, _ := counted(); return n >= 20 })
+	if n, half := counted(); half < n*8/10 && !emulated() {
+		t.Errorf("%d of %d periods with half of the limit used: %v", half, n, totals(t, p, g).Uses)
+	}
+	if got := totals(t, p, g); got.Sum < 400*ms {
+		t.Errorf("%v used in 20 periods", got.Sum)
+	}
+}
+
 // The sum over periods is the CPU time used, so that nothing is counted twice or not at all.
 func TestUseAddsUp(t *testing.T) {
 	p := open(t, Options{Use: true})

@@ -38,6 +38,7 @@ type kernelGroup struct {
 	Used     uint64
 	Peak     uint64
 	Epoch    uint64
+	Uses     [65]uint64
 }
 
 type kernelThrottle struct {
@@ -56,6 +57,7 @@ const (
 	kernelMapEvents              = "events"
 	kernelMapForeseen            = "foreseen"
 	kernelMapGroups              = "groups"
+	kernelMapLimits              = "limits"
 	kernelMapMuted               = "muted"
 	kernelMapStanding            = "standing"
 	kernelProgHrtimerExpireEntry = "hrtimer_expire_entry"
@@ -133,6 +135,7 @@ type kernelMapSpecs struct {
 	Events   *ebpf.MapSpec `ebpf:"events"`
 	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
+	Limits   *ebpf.MapSpec `ebpf:"limits"`
 	Muted    *ebpf.MapSpec `ebpf:"muted"`
 	Standing *ebpf.MapSpec `ebpf:"standing"`
 }
@@ -176,6 +179,7 @@ type kernelMaps struct {
 	Events   *ebpf.Map `ebpf:"events"`
 	Foreseen *ebpf.Map `ebpf:"foreseen"`
 	Groups   *ebpf.Map `ebpf:"groups"`
+	Limits   *ebpf.Map `ebpf:"limits"`
 	Muted    *ebpf.Map `ebpf:"muted"`
 	Standing *ebpf.Map `ebpf:"standing"`
 }
@@ -185,6 +189,7 @@ func (m *kernelMaps) Close() error {
 		m.Events,
 		m.Foreseen,
 		m.Groups,
+		m.Limits,
 		m.Muted,
 		m.Standing,
 	)

@@ -102,7 +102,7 @@ func (p *Probe) open(o Options) error {
 // apply writes the options into the programs before they are loaded.
 func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups > 0 {
-		for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen} {
+		for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen, kernelMapLimits} {
 			spec.Maps[name].MaxEntries = uint32(o.Groups)
 		}
 	}
@@ -223,10 +223,21 @@ func (p *Probe) Mute(group uint64, mute bool) error {
 	return nil
 }
 
+// Limit has the uses of a group counted by a quota that is not the one in force.
+func (p *Probe) Limit(group uint64, quota time.Duration) error {
+	if err := p.objects.Limits.Put(group, uint64(quota)); err != nil {
+		return fmt.Errorf("probe: limit of group %d: %w", group, err)
+	}
+	return nil
+}
+
 // forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether there
 // is an end to wait for.
 func (p *Probe) forget(id uint64) error {
 	if err := p.Mute(id, false); err != nil {
+		return err
+	}
+	if err := p.objects.Limits.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
 	if err := p.objects.Groups.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -55,7 +55,7 @@ func checkFacts(t *testing.T, list []Event) {
 	for i, e := range list {
 		f := e.Facts
 		left := f.Expires - e.At
-		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 || left <= 0 || left > f.Period {
+		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 || left > f.Period || left <= 0 && !emulated() {
 			t.Errorf("facts, %v before the end of the period: %+v", left, f)
 		}
 		if f.Snap != NoSnap && f.Snap != 40*ms {

@@ -25,6 +25,8 @@ type Totals struct {
 	Used      time.Duration // in the last period that is over
 	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over yet. A group that sleeps has no periods
 	Peak      time.Duration // the most in one period since ResetPeaks
+	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
+	Sum       time.Duration // CPU time used up to PeriodEnd
 }
 
 // Totals is false for a group that is not watched.
@@ -44,6 +46,10 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	for i, n := range g.Lengths {
 		t.Lengths[i] = int64(n)
 	}
+	for i, n := range g.Uses {
+		t.Uses[i] = int64(n)
+	}
+	t.Sum = time.Duration(g.Sum)
 	var s kernelThrottle
 	if err := p.objects.Standing.Lookup(group, &s); err == nil {
 		t.Since = time.Duration(s.Since)

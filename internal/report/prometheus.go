@@ -103,6 +103,9 @@ func nodeMetrics() []metric[Status] {
 		g("used_cpus", "CPUs of the share pool in use, mean of the last half second.", func(n Node) float64 { return n.Used }),
 		g("capacity_cpus", "CPUs of the share pool.", func(n Node) float64 { return n.Capacity }),
 		g("threshold_cpus", "Use above which raised quotas are taken back.", func(n Node) float64 { return n.Threshold }),
+		g("risk", "Part of the periods in which somebody does not get what was admitted; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Now }),
+		g("risk_target", "The most that it is to be; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Target }),
+		g("burst_share", "Part of the bursts asked for that the load line allows.", func(n Node) float64 { return n.risk().Share }),
 		g("granted_cpus", "What raised quotas may use above their limits.", func(n Node) float64 { return n.Granted }),
 	}
 }
@@ -126,6 +129,16 @@ func selfMetrics() []metric[Status] {
 		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
 		c("events_lost_total", "Overflows of the inotify queue.", func(x Self) float64 { return float64(x.EventsLost) }),
 	}
+}
+
+// risk has the target as a risk, as the metrics do.
+func (n Node) risk() Risk {
+	if n.Risk == nil {
+		return Risk{Share: 1}
+	}
+	r := *n.Risk
+	r.Target = 1 - r.Target
+	return r
 }
 
 func eventMetrics() []metric[Status] {

@@ -73,7 +73,7 @@ func sample() Status {
 			Decisions: map[string]int64{"raise": 7, "give-back": 6},
 		},
 		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms},
-		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+		Self:   Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }
 

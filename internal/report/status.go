@@ -52,6 +52,19 @@ type Node struct {
 	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last half second
 	Threshold float64 `json:"threshold_cpus"` // sharePoolThresholdPercent of the capacity
 	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
+	Risk      *Risk   `json:"risk,omitempty"` // nil without loadLinePercent, and in its first two minutes
+}
+
+// Risk is how the node stands to its load line.
+type Risk struct {
+	Target     float64   `json:"target"`        // part of the periods in which everybody is to get what was admitted
+	Now        float64   `json:"risk"`          // part of the periods in which somebody does not
+	Asked      float64   `json:"risk_asked"`    // the same with all bursts asked for
+	Share      float64   `json:"burst_share"`   // of the bursts asked for, that is granted
+	Met        bool      `json:"met"`           // the target holds
+	Containers int       `json:"containers"`    // that it was computed from
+	Capacity   float64   `json:"capacity_cpus"` // without what others use
+	At         time.Time `json:"at"`
 }
 
 // NodeStates lists the states of the guard.
@@ -117,6 +130,8 @@ type Throttles struct {
 	Lengths  []Length      `json:"lengths"`  // of throttles that ended, shortest first, without empty classes
 	Last     time.Duration `json:"used_ns"`  // CPU time used in the last period that is over
 	Peak     time.Duration `json:"peak_ns"`  // the most that was used in one period
+	Usage    time.Duration `json:"-"`        // CPU time used since the group was made, where it has a limit
+	Uses     []int64       `json:"-"`        // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.

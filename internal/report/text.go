@@ -39,10 +39,17 @@ func (s Status) head(p *page) {
 	if line := s.Writes.line(); line != "" {
 		p.printf("writes: %s\n", line)
 	}
+	if r := n.Risk; r != nil {
+		p.printf("load line: risk %s of the periods, target %s; %s of the bursts asked for are granted (with all of them: %s)\n",
+			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
+	}
 	p.printf("throttles: %s\n", s.Events.line())
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
 }
+
+// part is a small part of a whole.
+func part(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 
 // line is "told by the kernel; 12 ended, p50 80 us, p99 300 us after their begin".
 func (e Events) line() string {

@@ -244,6 +244,7 @@ func (m told) Mute(group uint64, mute bool) error {
 	return nil
 }
 
+func (told) Limit(uint64, time.Duration) error      { return nil }
 func (told) Watch([]uint64) error                   { return nil }
 func (told) Read() ([]policy.Throttle, error)       { return nil, io.EOF }
 func (told) Totals(uint64) (report.Throttles, bool) { return report.Throttles{}, false }

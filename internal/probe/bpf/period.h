@@ -22,7 +22,19 @@ static inline u64 used(struct task_group *tg)
 	return sum;
 }
 
-static inline void close(struct group *g, struct task_group *tg, u64 end)
+// share is the class of a use: sixteenths of the limit, rounded up.
+static inline u32 share(u64 id, struct task_group *tg, u64 use)
+{
+	u64 *limit = bpf_map_lookup_elem(&limits, &id);
+	u64 quota = limit ? *limit : READ(tg, cfs_bandwidth.quota), n;
+
+	if (!quota)
+		return 0;
+	n = (use * 16 + quota - 1) / quota;
+	return n < USES ? n : USES - 1;
+}
+
+static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	u64 sum = used(tg), length = READ(tg, cfs_bandwidth.period), now = bpf_ktime_get_ns();
 
@@ -34,6 +46,7 @@ static inline void close(struct group *g, struct task_group *tg, u64 end)
 		if (g->epoch != epoch)
 			g->peak = 0;
 		g->epoch = epoch;
+		g->uses[share(id, tg, g->used)]++;
 		if (g->used > g->peak)
 			g->peak = g->used;
 	}
@@ -58,6 +71,6 @@ SEC("tp_btf/hrtimer_expire_entry") int hrtimer_expire_entry(u64 *ctx)
 	id = group_of(tg);
 	g = bpf_map_lookup_elem(&groups, &id);
 	if (g)
-		close(g, tg, READ(timer, _softexpires));
+		close(id, g, tg, READ(timer, _softexpires));
 	return 0;
 }

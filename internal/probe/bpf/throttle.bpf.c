@@ -14,6 +14,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define DEPTH 12 // levels of groups looked at, from the task upwards
 #define BUCKETS 24
+#define USES 65 // 0, and 64 sixteenths of the limit
 #define UNKNOWN -1
 
 enum kind { BEGIN = 1, END = 2, DRY = 3 };
@@ -53,6 +54,7 @@ struct group {
 	u64 used;    // in the last of them
 	u64 peak;    // the largest use of a period in this epoch
 	u64 epoch;
+	u64 uses[USES]; // periods by their use, see period.h
 };
 
 // throttle is one that stands. The last four members tell it from the next one of the same group.
@@ -77,6 +79,14 @@ struct {
 	TYPE(key, u64);
 	TYPE(value, struct throttle);
 } standing SEC(".maps");
+
+// limits are the quotas that uses are counted by, where the one in force is another: a raise is no other limit.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, u64);
+	TYPE(value, u64);
+} limits SEC(".maps");
 
 // muted are groups whose throttles are counted and not told.
 struct {

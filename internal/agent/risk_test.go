@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/internal/sim"
+)
+
+// using says what the kernel has counted of a group after so many minutes of demands with an exponential law.
+func using(minutes int, u float64) report.Throttles {
+	uses := make([]int64, 65)
+	for class := 1; class < 64; class++ {
+		uses[class] = int64(float64(600*minutes) * (math.Exp(-float64(class-1)/16/u) - math.Exp(-float64(class)/16/u)))
+	}
+	return report.Throttles{Uses: uses}
+}
+
+// afterwards waits until the risk is computed, and lets the agent act on it.
+func (w *world) afterwards() {
+	w.t.Helper()
+	for range 2000 {
+		w.agent.mu.Lock()
+		working := w.agent.risk.working
+		w.agent.mu.Unlock()
+		if !working {
+			w.run(200 * ms)
+			return
+		}
+		time.Sleep(ms)
+	}
+	w.t.Fatal("the risk is not computed")
+}
+
+// TestLoadLine: bursts are cut to what the node can bear, and given back when that is no longer asked for.
+func TestLoadLine(t *testing.T) {
+	w, e := hearing(t, true)
+	e.totals = map[uint64]report.Throttles{}
+	var inodes []uint64
+	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
+		c := w.container(path, 50*ms, sim.Load{})
+		w.kernel.SetTasks(path, 1)
+		inodes = append(inodes, c.Inode)
+		w.alone(c)
+	}
+	line := w.agent.Strategy
+	line.LoadLinePercent = 99.9
+	w.agent.Configure(line, nil)
+	tell := func(minutes int) {
+		for _, inode := range inodes {
+			e.totals[inode] = using(minutes, 0.95)
+		}
+	}
+	tell(0)
+	w.run(time.Second)
+	if got := w.status("/a").Burst.InForce; got != 50*ms || e.limits[inodes[0]] != 50*ms {
+		t.Fatalf("before anything is known the burst is %v, uses are counted by %v", got, e.limits[inodes[0]])
+	}
+	tell(1)
+	w.run(61 * time.Second)
+	w.afterwards()
+	r := w.agent.Status().Node.Risk
+	if r == nil || !r.Met || r.Share <= 0 || r.Share >= 1 || r.Now > 0.001 || r.Asked <= 0.001 || r.Containers != 8 {
+		t.Fatalf("%+v, problems %v", r, w.agent.Status().Problems)
+	}
+	want := time.Duration(math.Floor(2*r.Share*100) / 100 * float64(50*ms))
+	if got := w.kernel.Bandwidth("/a").Burst; got != want.Truncate(time.Microsecond) {
+		t.Errorf("burst %v in force, the load line allows %v", got, want)
+	}
+	line.LoadLinePercent = 0
+	w.agent.Configure(line, nil)
+	w.run(time.Second)
+	if got := w.kernel.Bandwidth("/a").Burst; got != 50*ms || w.agent.Status().Node.Risk != nil {
+		t.Errorf("burst %v without a load line", got)
+	}
+}
+
+// TestLoadLineNeedsTheKernel: who cannot count says so, and cuts nothing.
+func TestLoadLineNeedsTheKernel(t *testing.T) {
+	w := newWorld(t)
+	w.alone(w.container("/a", 50*ms, sim.Load{}))
+	w.agent.Strategy.LoadLinePercent = 99
+	w.run(time.Second)
+	w.wantProblem("loadLinePercent")
+}
+
+// TestRecord: minutes are differences of counts, and periods that nobody counted are empty ones.
+func TestRecord(t *testing.T) {
+	var r record
+	r.add([]int64{0, 5, 10}, 0)
+	r.add([]int64{0, 6, 13}, 10)
+	for i := range keptMinutes - 1 {
+		r.add([]int64{0, 6, 13 + int64(i)}, 1)
+	}
+	if got := r.sum(); len(r.minutes) != keptMinutes || got[0] != 7 || got[1] != 1 || got[2] != 11 {
+		t.Errorf("%v in %d minutes", got, len(r.minutes))
+	}
+}

@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"math"
+	"testing"
+
+	"plimsoll/internal/strategy"
+)
+
+// exponential is the counts of so many periods of a container that uses a part u of its limit on average.
+func exponential(u float64, periods int) []int64 {
+	uses := make([]int64, 65)
+	for class := 1; class < 64; class++ {
+		lo, hi := float64(class-1)/UsesPerQuota, float64(class)/UsesPerQuota
+		uses[class] = int64(float64(periods) * (math.Exp(-lo/u) - math.Exp(-hi/u)))
+	}
+	return uses
+}
+
+func fleet(m int, u float64) []Demand {
+	var list []Demand
+	for range m {
+		list = append(list, Demand{Quota: 0.5, Asked: 2, Uses: exponential(u, 6000)})
+	}
+	return list
+}
+
+func TestLoadLine(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		capacity  float64
+		demands   []Demand
+		target    float64
+		met       bool
+		low, high float64 // share
+	}{
+		{"far more than they need", 20, fleet(10, 0.4), 99.9, true, 1, 1},
+		{"limits fit, bursts do not all", 5, fleet(10, 0.85), 99.9, true, 0.01, 0.99},
+		{"a weaker target allows more", 5, fleet(10, 0.85), 60, true, 1, 1},
+		{"twice as many pods as fit", 2.5, fleet(10, 0.7), 99.9, false, 0, 0},
+		{"nobody wants anything", 1, []Demand{{Quota: 0.5, Asked: 2, Uses: []int64{600, 0}}}, 99.9, true, 1, 1},
+		{"nobody is there", 1, nil, 99.9, true, 1, 1},
+	} {
+		r, err := LoadLine(c.capacity, c.demands, c.target)
+		if err != nil || r.Met != c.met || r.Share < c.low || r.Share > c.high || c.met && r.Now > 1-c.target/100+1e-12 || c.met && r.Asked < r.Now {
+			t.Errorf("%s: %+v, %v", c.name, r, err)
+		}
+	}
+	if _, err := LoadLine(-1, fleet(2, 0.5), 99); err == nil {
+		t.Error("a node without CPUs has a load line")
+	}
+}
+
+// TestSamples: as frequent as counted, rounded up to the class, and not too many.
+func TestSamples(t *testing.T) {
+	few := Demand{Quota: 1.6, Uses: []int64{2, 0, 1}}.samples()
+	if len(few) != 3 || few[0] != 0 || few[1] != 0 || math.Abs(few[2]-0.2) > 1e-12 {
+		t.Errorf("%v", few)
+	}
+	many := Demand{Quota: 1, Uses: []int64{30000, 0, 30000}}.samples()
+	if len(many) != samplesMost || many[samplesMost/2-1] != 0 || many[samplesMost/2] == 0 {
+		t.Errorf("%d samples, %v and %v in the middle", len(many), many[samplesMost/2-1], many[samplesMost/2])
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		policy         strategy.Policy
+		rules          Rules
+		part           float64
+		asked          float64
+		burst, raising int64
+	}{
+		{strategy.Auto, Rules{Burst: true}, 0, 2, 1000, 300},
+		{strategy.Auto, Rules{Burst: true}, 0.5, 2, 100, 200},
+		{strategy.Auto, Rules{Burst: true}, 0.75, 2, 50, 150},
+		{strategy.Auto, Rules{Burst: true}, 1, 2, 0, 100},
+		{strategy.CPUBurstOnly, Rules{Burst: true}, 0.5, 1, 50, 200},
+		{strategy.CPUBurstOnly, Rules{Burst: true, BurstAboveQuota: true}, 0.5, 10, 500, 200},
+		{strategy.CPUBurstOnly, Rules{}, 0.5, 0, 0, 200},
+		{strategy.None, Rules{Burst: true}, 0.5, 0, 0, 200},
+	} {
+		s := strategy.Default()
+		s.Policy = c.policy
+		got := cut(s, c.part, c.rules)
+		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst || got.CFSQuotaBurstPercent != c.raising {
+			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a, got.CPUBurstPercent,
+				got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
+		}
+	}
+}
