@@ -169,6 +169,9 @@ func format(f *File) string {
 	if v := f.strategy.SharePoolThresholdPercent; v != nil {
 		fmt.Fprintf(&b, "  sharePoolThresholdPercent: %d\n", *v)
 	}
+	if v := f.strategy.LoadLinePercent; v != nil {
+		fmt.Fprintf(&b, "  loadLinePercent: %v\n", *v)
+	}
 	b.WriteString("overrides:\n")
 	for _, o := range f.overrides {
 		fmt.Fprintf(&b, "  - cgroup: %q\n", o.cgroup)

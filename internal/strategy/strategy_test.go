@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -29,6 +30,11 @@ func TestCheck(t *testing.T) {
 		{"burst too large", Patch{CPUBurstPercent: of(int64(10001))}, "cpuBurstPercent"},
 		{"a cap below the limit", Patch{CFSQuotaBurstPercent: of(int64(99))}, "cfsQuotaBurstPercent"},
 		{"seconds below -1", Patch{CFSQuotaBurstPeriodSeconds: of(int64(-2))}, "cfsQuotaBurstPeriodSeconds"},
+		{"a load line that asks for more than ever is", Patch{LoadLinePercent: of(100.0)}, "loadLinePercent"},
+		{"no number", Patch{LoadLinePercent: of(math.NaN())}, "loadLinePercent"},
+		{"a load line that asks for nothing", Patch{LoadLinePercent: of(49.9)}, "loadLinePercent"},
+		{"no load line", Patch{LoadLinePercent: of(0.0)}, ""},
+		{"three nines", Patch{LoadLinePercent: of(99.9)}, ""},
 		{"above the whole machine", Patch{SharePoolThresholdPercent: of(int64(101))}, "sharePoolThresholdPercent"},
 	} {
 		var field *FieldError
