@@ -1,6 +1,9 @@
 package loadline
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // The interval of a short recording is as wide as the spread between recordings of its length (facts, 60 recordings each:
 // relative standard deviation 45 % at 1000 periods, 13 % at 10,000).
@@ -44,5 +47,18 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 	}
 	if with < 25 || without > 15 {
 		t.Errorf("%d of 30 intervals hold the truth, %d without the bootstrap", with, without)
+	}
+}
+
+// A resampled recording has the memory of the recording.
+func TestResampleKeepsMemory(t *testing.T) {
+	var waves []float64
+	for i := range 3000 {
+		waves = append(waves, 1+math.Sin(float64(i)/50))
+	}
+	r, chance := must[*Recording](t)(NewRecording(waves)), stream(1)
+	drawn := bare(r.resample(r.block(), &chance))
+	if c := drawn.Correlation(10); c < 0.8 || drawn.Len() != r.Len() {
+		t.Errorf("correlation %.2f at ten periods, %d samples", c, drawn.Len())
 	}
 }
