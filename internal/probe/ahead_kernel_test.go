@@ -68,6 +68,9 @@ func TestUsesAreCounted(t *testing.T) {
 	if n, half := counted(); half < n*8/10 && !emulated() {
 		t.Errorf("%d of %d periods with half of the limit used: %v", half, n, totals(t, p, g).Uses)
 	}
+	if got := totals(t, p, g); !emulated() && (got.Second < 250*ms || got.Second > 400*ms) {
+		t.Errorf("%v used in the busiest second of 30 ms in 100", got.Second)
+	}
 	if got := totals(t, p, g); got.Sum < 400*ms {
 		t.Errorf("%v used in 20 periods", got.Sum)
 	}

@@ -21,24 +21,27 @@ type kernelFilling struct {
 }
 
 type kernelGroup struct {
-	_        structs.HostLayout
-	Due      uint64
-	DueAhead uint64
-	Begins   uint64
-	Ends     uint64
-	Wall     uint64
-	Dropped  uint64
-	Lengths  [24]uint64
-	Aheads   uint64
-	Counted  uint64
-	Running  uint64
-	Sum      uint64
-	End      uint64
-	Periods  uint64
-	Used     uint64
-	Peak     uint64
-	Epoch    uint64
-	Uses     [65]uint64
+	_          structs.HostLayout
+	Due        uint64
+	DueAhead   uint64
+	Begins     uint64
+	Ends       uint64
+	Wall       uint64
+	Dropped    uint64
+	Lengths    [24]uint64
+	Aheads     uint64
+	Counted    uint64
+	Running    uint64
+	Sum        uint64
+	End        uint64
+	Periods    uint64
+	Used       uint64
+	Peak       uint64
+	Epoch      uint64
+	Uses       [65]uint64
+	SecondFrom uint64
+	SecondSum  uint64
+	SecondPeak uint64
 }
 
 type kernelThrottle struct {

@@ -25,6 +25,7 @@ type Totals struct {
 	Used      time.Duration // in the last period that is over
 	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over yet. A group that sleeps has no periods
 	Peak      time.Duration // the most in one period since ResetPeaks
+	Second    time.Duration // the most in one second since ResetPeaks, of those without a rest
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd
 }
@@ -41,7 +42,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 		t.PeriodEnd = time.Duration(g.End)
 	}
 	if g.Epoch == p.epoch.Load() {
-		t.Peak = time.Duration(g.Peak)
+		t.Peak, t.Second = time.Duration(g.Peak), time.Duration(g.SecondPeak)
 	}
 	for i, n := range g.Lengths {
 		t.Lengths[i] = int64(n)

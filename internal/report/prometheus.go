@@ -83,6 +83,7 @@ func containerMetrics() []metric[Container] {
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
 		c("rescues_total", "Throttles that were ended by a refill.", func(t Totals) float64 { return float64(t.Rescues) }),
 		c("wall_saved_seconds_total", "Wall time that ended throttles would have lasted longer.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
+		g("second_cpus", "The most CPUs used in one second; 0 where that is not known.", func(c Container) float64 { return c.second() }),
 		g("peak_cpus", "The most CPUs used in one period; 0 where that is not known.", func(c Container) float64 { return c.peak() }),
 		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
 		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
@@ -269,6 +270,14 @@ func (t *Throttles) histogram(d *prometheus.Desc, labels []string) prometheus.Me
 		buckets[bound.Seconds()] = uint64(n)
 	}
 	return prometheus.MustNewConstHistogram(d, uint64(t.Ended), t.Wall.Seconds(), buckets, labels...)
+}
+
+// second is the most CPUs used in one second.
+func (c Container) second() float64 {
+	if c.Totals.Events == nil {
+		return 0
+	}
+	return c.Totals.Events.Second.Seconds()
 }
 
 // peak is the most CPUs used in one period.

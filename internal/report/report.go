@@ -28,6 +28,7 @@ type Row struct {
 	Since          time.Time `json:"since"`           // the first reading: all totals count from here
 	ThrottledRatio float64   `json:"throttled_ratio"` // throttled periods / periods, in [0,1]
 	CPUs           float64   `json:"mean_cpus"`       // CPU time used / wall time
+	SecondCPUs     float64   `json:"second_cpus"`     // the most used in one second; 0: not known
 	PeakCPUs       float64   `json:"peak_cpus"`       // the most used in one period / period; 0: not known
 	Totals
 }
@@ -37,7 +38,7 @@ func Of(s Status) Report {
 	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{}}
 	for _, c := range byPath(s.Containers) {
 		row := Row{Cgroup: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Since: c.Since,
-			CPUs: ratio(c.Totals.Usage, s.Now.Sub(c.Since)), PeakCPUs: c.peak(), Totals: c.Totals}
+			CPUs: ratio(c.Totals.Usage, s.Now.Sub(c.Since)), SecondCPUs: c.second(), PeakCPUs: c.peak(), Totals: c.Totals}
 		if c.Totals.Periods > 0 {
 			row.ThrottledRatio = float64(c.Totals.Throttled) / float64(c.Totals.Periods)
 		}
@@ -60,25 +61,26 @@ func (r Report) Text(w io.Writer) error {
 		p.printf("no containers\n")
 		return p.writeTo(w)
 	}
-	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "PEAK", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
+	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "1S", "PEAK", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
 		"ABOVE LIMIT", "RAISES", "RAISED", "RESCUES", "SAVED"}}
 	for _, c := range r.Containers {
 		rows = append(rows, []string{printable(c.Name), c.Level, span(r.Now.Sub(c.Since)),
-			strconv.FormatFloat(c.CPUs, 'f', 2, 64), c.peak(), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
+			strconv.FormatFloat(c.CPUs, 'f', 2, 64), known(c.SecondCPUs), known(c.PeakCPUs), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
 			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
 			count(c.Rescues), span(c.WallSaved)})
 	}
 	p.table(rows)
-	p.printf("\nCPUS: mean. PEAK: the most in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
+	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
 		"RESCUES: throttles ended by a refill. SAVED: wall time that they would have lasted longer.\n")
 	return p.writeTo(w)
 }
 
-func (r Row) peak() string {
-	if r.PeakCPUs == 0 {
+// known is a number of CPUs, where it is known.
+func known(cpus float64) string {
+	if cpus == 0 {
 		return "-"
 	}
-	return strconv.FormatFloat(r.PeakCPUs, 'f', 2, 64)
+	return strconv.FormatFloat(cpus, 'f', 2, 64)
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -48,7 +48,7 @@ func sample() Status {
 				Totals: Totals{Usage: 1800 * time.Second, Periods: 1000, Throttled: 125, ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
 					Raised: 62 * time.Second, Raises: 7, Rescues: 90, WallSaved: 6 * time.Second,
-					Events: &Throttles{Begun: 96, Ended: 95, Wall: 41 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms,
+					Events: &Throttles{Begun: 96, Ended: 95, Wall: 41 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms, Second: 420 * ms,
 						Lengths: []Length{{256 * time.Microsecond, 80}, {512 * time.Microsecond, 14}, {16384 * time.Microsecond, 1}}}},
 			},
 			{

@@ -125,13 +125,14 @@ type Totals struct {
 type Throttles struct {
 	Begun    int64         `json:"begun"`
 	Ended    int64         `json:"ended"`
-	Wall     time.Duration `json:"wall_ns"`  // the group stood still, until a task of it ran again; of throttles that ended
-	Foreseen int64         `json:"foreseen"` // times that the runtime was about to be used up before the period's end
-	Lengths  []Length      `json:"lengths"`  // of throttles that ended, shortest first, without empty classes
-	Last     time.Duration `json:"used_ns"`  // CPU time used in the last period that is over
-	Peak     time.Duration `json:"peak_ns"`  // the most that was used in one period
-	Usage    time.Duration `json:"-"`        // CPU time used since the group was made, where it has a limit
-	Uses     []int64       `json:"-"`        // periods by their use, in sixteenths of the limit
+	Wall     time.Duration `json:"wall_ns"`   // the group stood still, until a task of it ran again; of throttles that ended
+	Foreseen int64         `json:"foreseen"`  // times that the runtime was about to be used up before the period's end
+	Lengths  []Length      `json:"lengths"`   // of throttles that ended, shortest first, without empty classes
+	Last     time.Duration `json:"used_ns"`   // CPU time used in the last period that is over
+	Peak     time.Duration `json:"peak_ns"`   // the most that was used in one period
+	Second   time.Duration `json:"second_ns"` // the most that was used in one second
+	Usage    time.Duration `json:"-"`         // CPU time used since the group was made, where it has a limit
+	Uses     []int64       `json:"-"`         // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.

@@ -4,6 +4,7 @@
 // The kernel sums up the CPU time of a group on each CPU (sum_exec_runtime of the group's own entity) up to the last tick
 // there, and the group's own timer says when its period is over: the sums are read then, and nothing at a switch.
 
+#define SECOND 1000000000ULL
 #define CPUS 4096 // most CPUs looked at
 
 const volatile u32 cpus = 1; // of the machine
@@ -34,6 +35,22 @@ static inline u32 share(u64 id, struct task_group *tg, u64 use)
 	return n < USES ? n : USES - 1;
 }
 
+// second takes the mean over each second beside the use of each period. After a rest a second begins anew.
+static inline void second(struct group *g, u64 sum, u64 end)
+{
+	u64 took = end - g->second_from, use;
+
+	if (g->second_from && took < SECOND)
+		return;
+	if (g->second_from && took < 2 * SECOND) {
+		use = (sum - g->second_sum) / (took / 1000) * (SECOND / 1000);
+		if (use > g->second_peak)
+			g->second_peak = use;
+	}
+	g->second_from = end;
+	g->second_sum = sum;
+}
+
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	u64 sum = used(tg), length = READ(tg, cfs_bandwidth.period), now = bpf_ktime_get_ns();
@@ -44,12 +61,13 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 		if (length && now > end + length) // the timer is late
 			g->used /= (now - end) / length + 1;
 		if (g->epoch != epoch)
-			g->peak = 0;
+			g->peak = g->second_peak = 0;
 		g->epoch = epoch;
 		g->uses[share(id, tg, g->used)]++;
 		if (g->used > g->peak)
 			g->peak = g->used;
 	}
+	second(g, sum, end);
 	g->sum = sum;
 	g->end = end;
 }

@@ -55,6 +55,9 @@ struct group {
 	u64 peak;    // the largest use of a period in this epoch
 	u64 epoch;
 	u64 uses[USES]; // periods by their use, see period.h
+	u64 second_from; // when the present second began
+	u64 second_sum;	 // the sum at that time
+	u64 second_peak; // the largest use of a second in this epoch
 };
 
 // throttle is one that stands. The last four members tell it from the next one of the same group.
