@@ -56,7 +56,23 @@ func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	if err := a.await(); err != nil {
+		return nil, errors.Join(err, a.Stop())
+	}
 	return a, nil
+}
+
+// await waits until the agent answers: not every policy shows in a file.
+func (a *Agent) await() error {
+	for deadline := time.Now().Add(applyPatience); ; time.Sleep(20 * time.Millisecond) {
+		_, err := a.Status(context.Background())
+		if err == nil {
+			return nil
+		}
+		if a.child.Ended() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("the agent does not answer: %w\n%s", err, a.child.said)
+		}
+	}
 }
 
 func (a *Agent) file() string { return filepath.Join(a.dir, "config.yaml") }

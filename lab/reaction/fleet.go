@@ -41,7 +41,7 @@ func newFleet(groups *experiment.Groups, n int) (*fleet, error) {
 }
 
 // prepare starts a worker in each group: this program again. They do nothing until begin is called, once.
-func (f *fleet) prepare(seed uint64) (begin func() error, err error) {
+func (f *fleet) prepare(seed uint64, every time.Duration) (begin func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (f *fleet) prepare(seed uint64) (begin func() error, err error) {
 	}
 	defer waits.Close()
 	for i, group := range f.paths {
-		cmd := exec.Command(self, "-worker", strconv.Itoa(i), "-seed", strconv.FormatUint(seed, 10))
+		cmd := exec.Command(self, "-worker", strconv.Itoa(i), "-seed", strconv.FormatUint(seed, 10), "-every", every.String())
 		cmd.ExtraFiles = []*os.File{waits} // startFile
 		c, err := experiment.Launch(cmd, func(pid int) error { return f.Enter(group, pid) })
 		if err != nil {

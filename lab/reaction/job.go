@@ -19,25 +19,25 @@ import (
 const (
 	quota  = 5 * time.Millisecond // of the kernel's default period, 100 ms
 	burn   = 12 * time.Millisecond
-	every  = 4 * time.Second
-	jitter = time.Second
+	jitter = 4 // a job is late by up to a fourth of the time between two
 )
 
 // schedule is when the jobs of one group are due, counted from the start.
 type schedule struct {
 	rng   *rand.Rand
+	every time.Duration
 	phase time.Duration
 	n     int
 }
 
-func newSchedule(seed uint64, worker int) *schedule {
+func newSchedule(seed uint64, worker int, every time.Duration) *schedule {
 	rng := rand.New(rand.NewPCG(seed, uint64(worker)))
-	return &schedule{rng: rng, phase: time.Duration(rng.Int64N(int64(every)))}
+	return &schedule{rng: rng, every: every, phase: time.Duration(rng.Int64N(int64(every)))}
 }
 
 // next is when the next job is due.
 func (s *schedule) next() time.Duration {
-	due := s.phase + time.Duration(s.n)*every + time.Duration(s.rng.Int64N(int64(jitter)))
+	due := s.phase + time.Duration(s.n)*s.every + time.Duration(s.rng.Int64N(int64(s.every/jitter)))
 	s.n++
 	return due
 }
@@ -47,7 +47,7 @@ func (s *schedule) next() time.Duration {
 const startFile = 3
 
 // work does the jobs of one group until in ends.
-func work(in io.Reader, seed uint64, worker int) error {
+func work(in io.Reader, jobs *schedule) error {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1) // the jobs are to be all that the group does
 	gate := bufio.NewReader(in)
@@ -62,7 +62,7 @@ func work(in io.Reader, seed uint64, worker int) error {
 		return fmt.Errorf("wait for the start: %w", err)
 	}
 	start := probe.Monotonic()
-	for jobs := newSchedule(seed, worker); ; {
+	for {
 		at := unix.NsecToTimespec(int64(start + jobs.next()))
 		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil) == unix.EINTR {
 		}

@@ -28,6 +28,7 @@ import (
 // settings say what is measured.
 type settings struct {
 	groups     int
+	every      time.Duration // between two jobs of a group
 	span       time.Duration // of each run
 	warmUp     time.Duration
 	policy     strategy.Policy
@@ -48,7 +49,7 @@ func run() error {
 		return err
 	}
 	if s.worker >= 0 {
-		return work(os.Stdin, s.seed, s.worker)
+		return work(os.Stdin, newSchedule(s.seed, s.worker, s.every))
 	}
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
@@ -70,6 +71,7 @@ func parse(args []string) (settings, error) {
 	set := flag.NewFlagSet("reaction", flag.ExitOnError)
 	seconds := set.Float64("seconds", 25, "seconds of each of the four runs, after the warm-up")
 	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
+	set.DurationVar(&s.every, "every", 4*time.Second, "time between two jobs of a group")
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
@@ -85,6 +87,8 @@ func parse(args []string) (settings, error) {
 	switch {
 	case s.groups < 1 || s.groups > 500:
 		return s, fmt.Errorf("-groups %d: must be from 1 to 500", s.groups)
+	case s.every < 100*time.Millisecond || s.every > time.Minute:
+		return s, fmt.Errorf("-every %v: must be from 100ms to 1m", s.every)
 	case s.span < time.Second || s.span > most:
 		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
 	case s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly:

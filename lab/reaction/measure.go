@@ -31,7 +31,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if b.fleet, err = newFleet(groups, s.groups); err != nil {
 		return nil, err
 	}
-	r = &result{Groups: s.groups, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.seed, CPUs: runtime.NumCPU(),
+	r = &result{Groups: s.groups, Every: s.every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.seed, CPUs: runtime.NumCPU(),
 		Cgroup: groups.Tree().Version().String()}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
@@ -69,7 +69,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error)
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.fleet.stop(), p.Close()) }()
-	begin, err := b.fleet.prepare(b.seed)
+	begin, err := b.fleet.prepare(b.seed, b.every)
 	if err != nil {
 		return r, err
 	}

@@ -25,7 +25,7 @@ func TestReactionOnRealGroups(t *testing.T) {
 	if err := groups.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := settings{groups: 4, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly", seed: 1,
+	s := settings{groups: 4, every: time.Second / 5, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly", seed: 1,
 		cgroupRoot: cgrouptest.Root(), plimsoll: binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {

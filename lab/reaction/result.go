@@ -24,6 +24,7 @@ const (
 // result is what was measured.
 type result struct {
 	Groups    int             `json:"groups"`
+	Every     time.Duration   `json:"every_ns"` // between two jobs of a group
 	Seconds   float64         `json:"seconds"`
 	Policy    strategy.Policy `json:"policy"`
 	Seed      uint64          `json:"seed"`
@@ -97,7 +98,7 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 func (r *result) writeText(w io.Writer) error {
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
-		r.Groups, quota, r.Policy, burn, every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+		r.Groups, quota, r.Policy, burn, r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(&page)
 	for _, sentence := range r.conclude() {
 		fmt.Fprintln(&page, sentence)

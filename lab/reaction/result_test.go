@@ -143,7 +143,7 @@ func TestParseRefuses(t *testing.T) {
 	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"},
+	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"}, {"-every", "1ms"},
 		{"-policy", "cpuBurstOnly"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)
