@@ -115,15 +115,9 @@ func (n Node) coincidence(points int, replay Replay) (float64, error) {
 // admitted is the law of what the containers admit together, and of what a sum holds that they are added to.
 func (n Node) admitted(points int, replay Replay, add *convolver, sum lattice) (lattice, error) {
 	step := n.Capacity / float64(points)
-	join := func(p lattice, count int) {
-		if p = add.times(p, count); sum.mass == nil {
-			sum = p
-			return
-		}
-		sum = add.add(sum, p)
-	}
-	for _, p := range n.clocks(step, points+1) {
-		join(p, 1)
+	list := n.clocks(step, points+1)
+	if sum.mass != nil {
+		list = append(list, sum)
 	}
 	first, count := n.alike()
 	for k, i := range first {
@@ -134,9 +128,9 @@ func (n Node) admitted(points int, replay Replay, add *convolver, sum lattice) (
 		if err != nil {
 			return lattice{}, err
 		}
-		join(p, count[k])
+		list = append(list, add.times(p, count[k]))
 	}
-	return sum, nil
+	return add.all(list), nil
 }
 
 // above is the mass above the capacity. At exactly the capacity a density lies half above it; a tie, in which all use up

@@ -71,10 +71,24 @@ func TestCoincidenceOfRecordings(t *testing.T) {
 	heavy := must[*Recording](t)(NewRecording([]float64{2, 0.1}))
 	n.Containers[0].Demand = heavy
 	near(t, "J beside a saturated container", must[float64](t)(Coincidence(n, Offsets)), 0.25, 1e-9)
+	roomy := Node{Capacity: 2.2, Containers: n.Containers}
+	near(t, "J with room for a quota and a burst", must[float64](t)(Coincidence(roomy, Offsets)), 0, 1e-12)
 	if _, err := Coincidence(n, Blocks); !errors.Is(err, ErrInput) {
 		t.Errorf("J of blocks: %v", err)
 	}
 	if _, _, err := Unbounded(n); !errors.Is(err, ErrUnstable) {
 		t.Errorf("a saturated node without bound: %v", err)
+	}
+}
+
+// Also between the points of the lattice more burst is more risk.
+func TestCoincidenceGrowsWithBurst(t *testing.T) {
+	last := 0.0
+	for b := 0.5; b < 0.53; b += 0.003 {
+		j := must[float64](t)(Coincidence(same(t, 20, b, exp(t, 0.7/20)), Offsets))
+		if j < last*1.0005 {
+			t.Errorf("burst %.3f: J %.6g after %.6g", b, j, last)
+		}
+		last = j
 	}
 }

@@ -104,13 +104,13 @@ func (p lattice) regrid(step float64, n int) lattice {
 type convolver struct {
 	n    int
 	fft  *fourier.FFT
-	a, b []float64
+	a    []float64
 	x, y []complex128
 }
 
 func newConvolver(n int) *convolver {
 	size := powerOfTwo(2 * n)
-	return &convolver{n: n, fft: fourier.NewFFT(size), a: make([]float64, size), b: make([]float64, size),
+	return &convolver{n: n, fft: fourier.NewFFT(size), a: make([]float64, size),
 		x: make([]complex128, size/2+1), y: make([]complex128, size/2+1)}
 }
 
@@ -120,28 +120,70 @@ func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 // add is the law of the sum. A sum beyond the lattice stays beyond it: nothing wraps around.
 func (c *convolver) add(p, q lattice) lattice {
 	c.multiply(p, q)
-	sum := lattice{step: p.step, mass: make([]float64, c.n), atom: p.atom * q.atom}
-	size := float64(len(c.a))
-	for k, v := range c.a {
-		sum.add(k, v/size)
-	}
-	for k, v := range sum.mass {
-		sum.mass[k] = max(0, v)
-	}
-	sum.over = max(0, sum.over) + p.over + q.over - p.over*q.over
+	sum := c.collect(p.step)
+	sum.atom = p.atom * q.atom
+	sum.over += p.over + q.over - p.over*q.over
 	return sum
 }
 
-// multiply leaves the masses of the sum in a, times its length.
-func (c *convolver) multiply(p, q lattice) {
-	c.load(c.a, p.mass)
-	c.load(c.b, q.mass)
-	c.x = c.fft.Coefficients(c.x, c.a)
-	c.y = c.fft.Coefficients(c.y, c.b)
-	for i := range c.x {
-		c.x[i] *= c.y[i]
+// multiply leaves the masses of the sum in a, times its length. It may wrap around beyond that.
+func (c *convolver) multiply(list ...lattice) {
+	for i, p := range list {
+		c.load(c.a, p.mass)
+		c.y = c.fft.Coefficients(c.y, c.a)
+		if i == 0 {
+			copy(c.x, c.y)
+			continue
+		}
+		for k := range c.x {
+			c.x[k] *= c.y[k]
+		}
 	}
 	c.a = c.fft.Sequence(c.a, c.x)
+}
+
+// collect takes the masses out of a.
+func (c *convolver) collect(step float64) lattice {
+	sum := lattice{step: step, mass: make([]float64, c.n)}
+	size := float64(len(c.a))
+	for k, v := range c.a {
+		sum.add(k, max(0, v/size))
+	}
+	return sum
+}
+
+// all is the law of the sum of many: as many as cannot wrap around even together are multiplied at a time.
+func (c *convolver) all(list []lattice) lattice {
+	var sum lattice
+	for len(list) > 0 {
+		part, reach, k := list[0], list[0].reach(), 1
+		for ; k < len(list) && list[0].over == 0 && list[k].over == 0 && reach+list[k].reach() < len(c.a); k++ {
+			reach += list[k].reach()
+		}
+		if k > 1 {
+			c.multiply(list[:k]...)
+			part = c.collect(list[0].step)
+			part.atom = 1
+			for _, p := range list[:k] {
+				part.atom *= p.atom
+			}
+		}
+		if sum.mass != nil {
+			part = c.add(sum, part)
+		}
+		sum, list = part, list[k:]
+	}
+	return sum
+}
+
+// reach is the highest point that has a mass.
+func (p lattice) reach() int {
+	for k := len(p.mass) - 1; k > 0; k-- {
+		if p.mass[k] > 0 {
+			return k
+		}
+	}
+	return 0
 }
 
 func (c *convolver) load(to, mass []float64) {
