@@ -114,6 +114,9 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 		return err
 	}
 	r.CPUs = float64(len(online))
+	if len(groups) == 1 {
+		r.Edge = edge(ctx, tree, groups[0].Cgroup, r.Period)
+	}
 	stderr := cmd.ErrOrStderr()
 	if bar := newBar(stderr, f.samples, r.Period); bar != nil {
 		r.Progress = bar.show

@@ -16,7 +16,7 @@ import (
 // hide demand, and what the recording says in sum is what the kernel counted.
 func TestKernelRecord(t *testing.T) {
 	g := cgrouptest.New(t)
-	g.Limit(50 * time.Millisecond)
+	g.Limit(10 * time.Millisecond) // which a busy machine gives it too
 	g.Spin(1)
 	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")
@@ -40,15 +40,19 @@ func TestKernelRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !r.Aligned || !tape.Aligned {
+		t.Error("the kernel tells when the group's periods begin, and the recording's begin at another time")
+	}
+	const unrecorded = 0.1 // while the begin of a period was waited for
 	sum := 0.0
 	for _, v := range tape.Series[0].Used {
 		sum += v * tape.CPUs * tape.Period.Seconds()
 	}
-	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 || sum < kernel-0.1 {
+	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 || sum < kernel-0.02-unrecorded {
 		t.Errorf("%d periods with %.3f s, the kernel counted %.3f s around them", tape.Len(), sum, kernel)
 	}
 	c := r.Containers[0]
-	if math.Abs(c.Mean-0.5) > 0.1 || c.Limit == nil || *c.Limit != 0.5 || c.Throttled < 0.5 || c.Demand == nil || *c.Demand < c.Mean {
+	if math.Abs(c.Mean-0.1) > 0.02 || c.Limit == nil || *c.Limit != 0.1 || c.Throttled < 0.5 || c.Demand == nil || *c.Demand < c.Mean {
 		t.Errorf("%+v", c)
 	}
 	if r.Cost.CPU <= 0 || r.Cost.CPU > r.Cost.Elapsed/5 {

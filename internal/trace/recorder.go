@@ -22,6 +22,23 @@ type Recorder struct {
 	Now      func() time.Time
 	Wait     func(ctx context.Context, until time.Time) error
 	Progress func(done int) // after each reading; nil: nobody asks
+	// Edge is an instant at which a period of the container's own limit begins; zero: not known. Periods are recorded from
+	// the next such instant on.
+	Edge time.Time
+}
+
+// begin waits for the begin of the first period.
+func (r Recorder) begin(ctx context.Context) (time.Time, error) {
+	now := r.Now()
+	if r.Edge.IsZero() {
+		return now, nil
+	}
+	past := now.Sub(r.Edge) % r.Period
+	if past < 0 {
+		past += r.Period
+	}
+	start := now.Add(r.Period - past)
+	return start, r.Wait(ctx, start)
 }
 
 // lateAfter is the part of a period after which a reading counts as late.
@@ -35,7 +52,11 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	for _, s := range r.Sources {
 		t.Series = append(t.Series, Series{Name: s.Name, Limit: s.Limit})
 	}
-	start := r.Now()
+	start, err := r.begin(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.Aligned = !r.Edge.IsZero()
 	t.Started = start.Round(0).UTC()
 	tracks := make([]track, len(r.Sources))
 	for i, s := range r.Sources {

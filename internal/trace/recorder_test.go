@@ -145,6 +145,29 @@ func TestRecorder(t *testing.T) {
 }
 
 // TestRecorderStops: what was recorded by then is kept, all series equally long.
+// TestRecorderAligned: the first period begins with one of the container's own.
+func TestRecorderAligned(t *testing.T) {
+	for _, early := range []time.Duration{-730 * ms, 30 * ms} {
+		now := time.Unix(1000, 0)
+		var waits []time.Duration
+		r := Recorder{Period: 100 * ms, CPUs: 1, Edge: now.Add(early), Now: func() time.Time { return now },
+			Sources: []Source{{Name: "a", Read: func() (time.Duration, time.Duration, error) { return 0, 0, nil }}},
+			Wait: func(_ context.Context, until time.Time) error {
+				waits = append(waits, until.Sub(now))
+				now = until
+				return nil
+			}}
+		got, err := r.Run(t.Context(), 2)
+		want := []time.Duration{30 * ms, 100 * ms, 100 * ms}
+		if early < 0 {
+			want[0] = 70 * ms
+		}
+		if diff := cmp.Diff(want, waits); err != nil || !got.Aligned || diff != "" {
+			t.Errorf("edge %v from now: aligned %v, %v, waits %s", early, got.Aligned, err, diff)
+		}
+	}
+}
+
 func TestRecorderStops(t *testing.T) {
 	w := &world{late: never, stop: 31}
 	got, err := w.recorder(1, 2).Run(context.Background(), 100)
