@@ -18,6 +18,8 @@ func TestLargestBurst(t *testing.T) {
 		{"nearly a quota", same(t, 10, 1, exp(t, 0.05)), 0.999, 0.75, 0.95},
 		{"a quota and more", same(t, 10, 1, exp(t, 0.05)), 0.998, 1.1, 1.5},
 		{"any", same(t, 20, 1, exp(t, 0.025)), 0.999, inf, inf},
+		// J of two quotas is 1.98 %, but P is 2.06 %.
+		{"seen by the simulation only", same(t, 20, 1, exp(t, 0.7/20)), 0.98, 1.7, 1.99},
 		{"hardly any", same(t, 5, 1, exp(t, 0.18)), 0.999, 0, 0.02},
 	} {
 		b := must[float64](t)(LargestBurst(c.node, c.target, o))

@@ -81,6 +81,13 @@ func TestCoincidenceOfRecordings(t *testing.T) {
 	}
 }
 
+// Two lattices make up for what one of them is off by: 1.2e-4 of J.
+func TestCoincidenceIsExtrapolated(t *testing.T) {
+	n := same(t, 20, 1, exp(t, 0.7/20))
+	finer := must[float64](t)(n.coincidence(8*n.grid(finePoints), Offsets))
+	near(t, "J", must[float64](t)(Coincidence(n, Offsets)), finer, 1e-5*finer)
+}
+
 // Also between the points of the lattice more burst is more risk.
 func TestCoincidenceGrowsWithBurst(t *testing.T) {
 	last := 0.0
