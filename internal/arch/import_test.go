@@ -45,7 +45,7 @@ func checkImports(s source, r rule) []string {
 		case slices.Contains(r.except, path):
 		case r.pure && slices.Contains(impure(), path):
 			bad = append(bad, fmt.Sprintf("is pure and may not import %s", path))
-		case strings.HasPrefix(path, "k8s.io/"):
+		case strings.HasPrefix(path, "k8s.io/") && !r.kube:
 			bad = append(bad, fmt.Sprintf("may not import %s: Kubernetes is an adapter", path))
 		}
 	}

@@ -6,6 +6,7 @@ type rule struct {
 	pure    bool     // no I/O, no clock, no chance, no log: see impure
 	except  []string // pure, but for these
 	free    bool     // may import anything of ours (cmd, lab, tests)
+	kube    bool     // may import k8s.io/*
 }
 
 // rules is the import table, keyed by the path below the module's root. docs/ARCHITECTURE.md explains it.
@@ -26,7 +27,7 @@ func rules() map[string]rule {
 		"internal/report":             {pure: true, imports: values},
 		"internal/loadline":           {pure: true, imports: values},
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
-		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample")},
+		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline")},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
 		// the kernel's spelling
@@ -44,6 +45,7 @@ func rules() map[string]rule {
 		// doing
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
+		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs"), kube: true},
 		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "policy", "report", "sample")},
 		"internal/web":               {imports: and(values, "report")},
 
@@ -54,6 +56,9 @@ func rules() map[string]rule {
 		// tests
 		"internal/arch":       {},
 		"internal/cgrouptest": {free: true},
+
+		"test/kube/pause":      {},
+		"test/kube/kubernetes": {kube: true}, // a module of its own: its versions are not the product's
 
 		// programs
 		"cmd/plimsoll":   {free: true},

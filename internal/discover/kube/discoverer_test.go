@@ -1,0 +1,237 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll/internal/strategy"
+)
+
+func (w *world) policy() strategy.Policy {
+	list, err := w.d.Pods()
+	if err != nil || len(list) == 0 {
+		return "no pod"
+	}
+	return list[0].Containers[0].Strategy.Policy
+}
+
+// What the API server tells reaches the containers by itself, and an Event is on the pod.
+func TestWatches(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, node(map[string]string{"pool": "web"}))
+	w.groups.set(group("u1", "a"))
+	w.run()
+	w.soon("an API server that answers", func() bool { s := w.d.Status(); return s.Reachable && s.Ready })
+	if w.policy() != strategy.None {
+		t.Fatal("burst before the pod is known")
+	}
+	other := web(`{"policy": "auto"}`)
+	other.Name, other.UID, other.Spec.NodeName = "elsewhere", "u9", "n2"
+	pods := w.server.CoreV1().Pods("default")
+	if _, err := pods.Create(ctx, other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := pods.Create(ctx, web(`{"policy": "auto"}`), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.within("a new pod", strategy.Auto)
+	if n := w.d.Status().Pods; n != 1 {
+		t.Errorf("%d pods, want those of this node only", n)
+	}
+	pod.Annotations = map[string]string{"alibabacloud.com/cpuBurst": `{"policy": "cpuBurstOnly"}`}
+	if pod, err = pods.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("another annotation", strategy.CPUBurstOnly)
+	w.soon("an Event", func() bool { return len(w.events()) == 1 })
+	pod.Annotations = nil
+	if _, err = pods.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("no annotation", strategy.None)
+	if err := pods.Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.soon("no pod", func() bool { return w.d.Status().Pods == 0 })
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	want := map[string]int{"list pods": 1, "list nodes": 1, "list configmaps": 3, "watch pods": 1, "watch nodes": 1, "watch configmaps": 3, "event": 1}
+	if diff := cmp.Diff(want, w.server.asked); diff != "" {
+		t.Errorf("requests: %s", diff)
+	}
+}
+
+// within waits for a policy as long as a change may take.
+func (w *world) within(what string, want strategy.Policy) {
+	w.t.Helper()
+	begun := time.Now()
+	w.soon(what, func() bool { return w.policy() == want })
+	if took := time.Since(begun); took > time.Second {
+		w.t.Errorf("%s took %v", what, took)
+	}
+}
+
+// So do the node's labels and ConfigMaps.
+func TestWatchesConfigMaps(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, node(map[string]string{"pool": "web"}), web(""))
+	w.groups.set(group("u1", "a"))
+	w.run()
+	w.soon("all that there is", func() bool { return w.d.Status().Ready })
+	maps := w.server.CoreV1().ConfigMaps("kube-system")
+	m, err := maps.Create(ctx, configMap("kube-system", "ack-slo-config", "cpu-burst-config",
+		`{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "cfsQuotaBurstOnly"}]}`), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.within("a ConfigMap", strategy.CFSQuotaBurstOnly)
+	n := node(nil)
+	if _, err := w.server.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("other labels", strategy.None)
+	m.Data["cpu-burst-config"] = `{"clusterStrategy": {"policy": "auto"}}`
+	if _, err := maps.Update(ctx, m, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("a ConfigMap that changes", strategy.Auto)
+	if err := maps.Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("a ConfigMap that goes", strategy.None)
+}
+
+// The API server goes away: what it said last stands, and what it says when it is back counts.
+func TestAPIServerAway(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t, node(nil), web(`{"policy": "auto"}`))
+	w.groups.set(group("u1", "a"))
+	w.run()
+	w.soon("the strategy", func() bool { return w.policy() == strategy.Auto })
+	w.server.leave(errAway)
+	w.soon("a broken line", func() bool { return !w.d.Status().Reachable })
+	if s := w.d.Status(); s.Fault != errAway.Error() || !s.Ready || s.Pods != 1 || w.policy() != strategy.Auto {
+		t.Errorf("%+v, policy %s", s, w.policy())
+	}
+	w.d.Foreign("/kubepods/burstable/podu1", "said while it is away")
+	if _, err := w.server.CoreV1().Pods("default").Update(ctx, web(`{"policy": "cpuBurstOnly"}`), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.server.leave(nil)
+	w.soon("what it says when it is back", func() bool { return w.policy() == strategy.CPUBurstOnly && w.d.Status().Reachable })
+	w.soon("the Event that waited", func() bool { return len(w.events()) == 1 })
+}
+
+// It starts without an API server, and does nothing to pods until there is one.
+func TestStartsWithoutAPIServer(t *testing.T) {
+	w := newWorld(t, node(nil), web(`{"policy": "auto"}`))
+	w.groups.set(group("u1", "a"))
+	w.server.leave(errAway)
+	w.run()
+	w.soon("a broken line", func() bool { return w.d.Status().Fault != "" })
+	if w.policy() != strategy.None || w.d.Status().Ready {
+		t.Errorf("policy %s, %+v", w.policy(), w.d.Status())
+	}
+	w.server.leave(nil)
+	w.soon("the strategy", func() bool { return w.policy() == strategy.Auto })
+}
+
+// A ConfigMap and a pod that went while nobody watched are gone.
+func TestWhatWentMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	w.told(node(nil), web(""), configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`))
+	if w.policy() != strategy.Auto {
+		t.Fatal(w.policy())
+	}
+	w.told(node(nil), web(""))
+	if w.policy() != strategy.None {
+		t.Error("the ConfigMap stays")
+	}
+	w.told(node(nil))
+	if n := w.d.Status().Pods; n != 0 {
+		t.Errorf("%d pods stay", n)
+	}
+}
+
+func TestWakes(t *testing.T) {
+	w := newWorld(t)
+	w.run()
+	w.soon("the line", func() bool { return w.d.Status().Ready })
+	drain := func() {
+		for {
+			select {
+			case <-w.d.Wake():
+			case <-time.After(20 * ms):
+				return
+			}
+		}
+	}
+	drain()
+	w.groups.wake <- struct{}{}
+	select {
+	case <-w.d.Wake():
+	case <-time.After(5 * time.Second):
+		t.Error("not woken by the groups")
+	}
+	w.told(node(nil), web(""))
+	select {
+	case <-w.d.Wake():
+	case <-time.After(5 * time.Second):
+		t.Error("not woken by a pod")
+	}
+	drain()
+	put, _ := w.d.taker(Nodes)
+	if w.d.learn(func() bool { return put(node(nil)) }); len(w.d.Wake()) != 0 {
+		t.Error("woken by a node whose labels are the same")
+	}
+	if rescans, lost := w.d.Counts(); rescans != 3 || lost != 1 {
+		t.Error(rescans, lost)
+	}
+}
+
+func TestLine(t *testing.T) {
+	a, b := query{Pods, "", "n1"}, query{ConfigMaps, "kube-system", "ack-slo-config"}
+	var told []error
+	l := newLine([]query{a, b}, func(err error) { told = append(told, err) })
+	refused, forbidden := errors.New("refused"), errors.New("forbidden")
+	for i, step := range []struct {
+		q     query
+		err   error
+		state lineState
+		fault error
+		told  int
+	}{
+		{a, nil, untried, nil, 0}, {a, context.Canceled, untried, nil, 0}, {b, nil, whole, nil, 1}, {b, refused, broken, refused, 2},
+		{a, forbidden, broken, forbidden, 2}, {b, nil, broken, forbidden, 2}, {a, nil, whole, nil, 3}, {a, refused, broken, refused, 4},
+	} {
+		l.heard(step.q, step.err)
+		if state, fault := l.now(); state != step.state || fault != step.fault || len(told) != step.told {
+			t.Errorf("%d: %d %v, told %v", i, state, fault, told)
+		}
+	}
+	if diff := cmp.Diff([]string{"", "refused", "", "refused"}, texts(told)); diff != "" {
+		t.Error(diff)
+	}
+	if a.String() != "pods n1" || b.String() != "configmaps kube-system/ack-slo-config" {
+		t.Error(a, b)
+	}
+}
+
+func texts(errs []error) []string {
+	var list []string
+	for _, err := range errs {
+		if err == nil {
+			list = append(list, "")
+		} else {
+			list = append(list, err.Error())
+		}
+	}
+	return list
+}

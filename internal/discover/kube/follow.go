@@ -1,0 +1,82 @@
+package kube
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// Reflectors ask again after a second, and at least every five: client-go's own thirty would keep a node without its
+// configuration long after the API server is back. The jitter keeps nodes apart.
+const (
+	retryFirst = 800 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// query is what one reflector asks for.
+type query struct {
+	resource  Resource
+	namespace string
+	name      string // of the object; of pods, that of the node
+}
+
+// field is the selector that has the API server send nothing else.
+func (q query) field() string {
+	if q.resource == Pods {
+		return fields.OneTermEqualSelector("spec.nodeName", q.name).String()
+	}
+	return fields.OneTermEqualSelector("metadata.name", q.name).String()
+}
+
+func (q query) String() string { return string(q.resource) + " " + path.Join(q.namespace, q.name) }
+
+// store takes what a reflector finds; nothing is kept of an object but what the Discoverer takes from it.
+type store struct {
+	put     func(object any)
+	drop    func(object any)
+	replace func(objects []any)
+}
+
+func (s store) Add(o any) error                    { s.put(o); return nil }
+func (s store) Update(o any) error                 { s.put(o); return nil }
+func (s store) Delete(o any) error                 { s.drop(o); return nil }
+func (s store) Replace(list []any, _ string) error { s.replace(list); return nil }
+func (store) Resync() error                        { return nil }
+func (store) Transformer() cache.TransformFunc     { return trim }
+
+var _ cache.TransformingStore = store{}
+
+// follow keeps the store up to date until the context ends.
+func follow(ctx context.Context, api API, q query, to store, line *line) {
+	object, _ := q.resource.empty()
+	only := func(o *metav1.ListOptions) { o.FieldSelector = q.field() }
+	asks := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			only(&o)
+			list, err := api.List(ctx, q.resource, q.namespace, o)
+			line.heard(q, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			only(&o)
+			w, err := api.Watch(ctx, q.resource, q.namespace, o)
+			line.heard(q, err)
+			return w, err
+		},
+	}
+	silent := logr.Discard() // the line says what fails, once
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(asks, api), object, to, cache.ReflectorOptions{
+		Logger: &silent, Name: "plimsoll " + q.String(),
+		Backoff: &wait.Backoff{Duration: retryFirst, Cap: retryMost, Steps: 1 << 30, Factor: 2, Jitter: 0.5},
+	})
+	r.RunWithContext(klog.NewContext(ctx, silent))
+}

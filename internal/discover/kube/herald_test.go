@@ -1,0 +1,93 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func testHerald(s *server, node string) *herald {
+	return newHerald(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1, 0) }})
+}
+
+// pass takes one pass over what waits.
+func (h *herald) pass() {
+	for e := h.next(); e != nil && h.make(context.Background(), e); e = h.next() {
+		h.done(e)
+	}
+}
+
+var aPod = Object{"Pod", "default", "web", "u1"}
+
+// Once, though said again, by another node, and by an agent that starts anew.
+func TestEventsAreMadeOnce(t *testing.T) {
+	s := newServer()
+	for _, node := range []string{"n1", "n2", "n1"} {
+		h := testHerald(s, node)
+		for range 3 {
+			h.warn(aPod, reasonInvalid, "bad")
+			h.pass()
+		}
+		h.warn(aPod, reasonForeign, "bad")
+		h.warn(Object{"Pod", "default", "web", "u2"}, reasonInvalid, "bad") // another pod of the name
+		h.pass()
+		if len(h.waiting) != 0 {
+			t.Errorf("%d wait", len(h.waiting))
+		}
+	}
+	list, err := s.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 3 {
+		t.Fatalf("%d Events, %v", len(list.Items), err)
+	}
+	e := list.Items[0]
+	if o := e.InvolvedObject; e.Type != "Warning" || o.Kind != "Pod" || o.Name != "web" || o.Namespace != "default" || o.UID == "" || o.APIVersion != "v1" ||
+		e.Source.Component != "plimsoll" || e.ReportingController != "plimsoll" || e.FirstTimestamp.Unix() != 1 || e.Count != 1 {
+		t.Errorf("%+v", e)
+	}
+	if s.asked["event"] != 9 {
+		t.Errorf("%d requests: said ones are asked for again", s.asked["event"])
+	}
+}
+
+// An API server that is away, or busy, is asked again; one that refuses is not.
+func TestEventsWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kept int
+	}{
+		"away":      {errAway, 1},
+		"busy":      {errors.NewTooManyRequests("slowly", 1), 1},
+		"broken":    {errors.NewInternalError(errAway), 1},
+		"forbidden": {errors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errAway), 0},
+	} {
+		s := newServer()
+		h := testHerald(s, "n1")
+		s.leave(c.err)
+		h.warn(aPod, reasonInvalid, "bad")
+		h.pass()
+		if len(h.waiting) != c.kept {
+			t.Errorf("%s: %d wait, want %d", name, len(h.waiting), c.kept)
+		}
+	}
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	h := testHerald(newServer(), "n1")
+	for i := range maxWaiting + 5 {
+		h.warn(aPod, reasonInvalid, fmt.Sprint(i))
+	}
+	if len(h.waiting) != maxWaiting {
+		t.Errorf("%d wait", len(h.waiting))
+	}
+	long := h.event(Object{Kind: "Node", Name: "n1"}, reasonInvalid, strings.Repeat("ü", maxMessage))
+	if len(long.Message) > maxMessage || !strings.HasSuffix(long.Message, "ü...") || long.Namespace != "default" {
+		t.Errorf("%d bytes, namespace %q", len(long.Message), long.Namespace)
+	}
+}

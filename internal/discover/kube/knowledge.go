@@ -1,0 +1,92 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll/internal/config"
+)
+
+// The reasons of Events.
+const (
+	reasonInvalid    = "CPUBurstInvalid"
+	reasonCut        = "CPUBurstCut"
+	reasonDeprecated = "CPUBurstDeprecated"
+	reasonForeign    = "CPULimitForeignWriter"
+)
+
+// putPod takes a pod that is new, or changed. Its annotation is read when it is another text than before, so that a
+// complaint is counted once.
+func (d *Discoverer) putPod(o *corev1.Pod) bool {
+	p := newPod(o)
+	old := d.pods[p.key()]
+	d.pods[p.key()] = p
+	if old != nil {
+		p.patch = old.patch
+		if sameTexts(old.annotations, p.annotations) {
+			return true
+		}
+	}
+	patch, deprecated, bad := config.ParseAnnotations("Pod "+p.name(), p.annotations, p.patch)
+	p.patch = patch
+	d.reject(p.about, bad)
+	if deprecated {
+		d.herald.warn(p.about, reasonDeprecated, config.OldAnnotation+" is deprecated: use "+config.Annotation)
+	}
+	return true
+}
+
+// dropPod forgets a pod. A mirror pod may have been made anew by then, under the same key.
+func (d *Discoverer) dropPod(o *corev1.Pod) bool {
+	p := newPod(o)
+	if now := d.pods[p.key()]; now == nil || now.about.UID != p.about.UID {
+		return false
+	}
+	delete(d.pods, p.key())
+	return true
+}
+
+func sameTexts(a, b map[string]string) bool {
+	return a[config.Annotation] == b[config.Annotation] && a[config.OldAnnotation] == b[config.OldAnnotation]
+}
+
+// readConfigMaps reads what is new in the keys.
+func (d *Discoverer) readConfigMaps() {
+	c := &d.config
+	read(d, config.BurstKey, &c.Cluster, config.ParseCluster)
+	read(d, config.NamespaceKey, &c.Namespaces, config.ParseNamespaces)
+	read(d, config.MaximaKey, &c.Maxima, config.ParseMaxima)
+}
+
+// read parses a key of the first ConfigMap that has it, when its text is another one, over what was good before.
+func read[T any](d *Discoverer, key string, to *T, parse func(object, text string, last T) (T, []*config.Rejected)) {
+	about, text := d.find(key)
+	stamp := about.UID + "\n" + text
+	if d.texts[key] == stamp {
+		return
+	}
+	d.texts[key] = stamp
+	now, bad := parse("ConfigMap "+about.Namespace+"/"+about.Name, text, *to)
+	*to = now
+	d.reject(about, bad)
+}
+
+// find is the first ConfigMap that has a key, and its text.
+func (d *Discoverer) find(key string) (Object, string) {
+	for _, n := range d.Names {
+		if m := d.maps[n]; m != nil {
+			if text, ok := m.Data[key]; ok {
+				return Object{Kind: "ConfigMap", Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)}, text
+			}
+		}
+	}
+	return Object{}, ""
+}
+
+// reject says what could not be taken, each once.
+func (d *Discoverer) reject(about Object, bad []*config.Rejected) {
+	for _, r := range bad {
+		d.rejected++
+		d.Log.Warn("configuration rejected", "error", r)
+		d.herald.warn(about, reasonInvalid, r.Error())
+	}
+}

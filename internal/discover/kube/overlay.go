@@ -1,0 +1,190 @@
+package kube
+
+import (
+	"path"
+	"slices"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// kubernetes is what cgroupfs calls the maker of a pod's group.
+const kubernetes = "kubernetes"
+
+// snapshot is the last one, and what it was made of.
+type snapshot struct {
+	groups    []workload.Pod
+	shown     []workload.Pod
+	boundless map[string]bool // groups that had no quota, though a limit is declared
+	known     int             // pods of which there is a group and which the API server told of
+}
+
+// Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
+// changes; it must not be written to.
+func (d *Discoverer) Pods() ([]workload.Pod, error) {
+	groups, err := d.Groups.Pods()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.dirty && d.shown != nil && same(groups, d.groups) {
+		return d.shown, err
+	}
+	if now := d.lay(groups); d.shown == nil || !slices.EqualFunc(now, d.shown, samePod) {
+		d.shown = now
+	}
+	d.groups, d.dirty = groups, false
+	return d.shown, err
+}
+
+// same says whether two slices are one.
+func same(a, b []workload.Pod) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Touched lists the groups that were written. Where a quota has come that was missing, the snapshot is made anew.
+func (d *Discoverer) Touched() []string {
+	groups := d.Groups.Touched()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(groups, func(g string) bool { return d.boundless[g] }) {
+		d.dirty = true
+		d.poke()
+	}
+	return groups
+}
+
+// lay lays what is known over the groups.
+func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
+	d.boundless, d.known = map[string]bool{}, 0
+	shares := d.shares()
+	all := make([]workload.Pod, len(base))
+	for i, p := range base {
+		all[i] = p
+		uid, ok := podOf(p)
+		if !ok {
+			continue
+		}
+		all[i].Containers = slices.Clone(p.Containers)
+		known := d.pods[uid]
+		if known == nil || !d.ready() {
+			for j := range all[i].Containers {
+				all[i].Containers[j].Strategy.Policy = strategy.None
+			}
+			continue
+		}
+		d.known++
+		d.layPod(&all[i], known, shares)
+	}
+	return all
+}
+
+// podOf is the UID in the names of a pod's groups.
+func podOf(p workload.Pod) (uid string, ok bool) {
+	group := p.Path
+	if group == "" && len(p.Containers) > 0 {
+		group = path.Dir(p.Containers[0].Path)
+	}
+	at := cgroupfs.Classify(group)
+	return at.ID, at.Kind == cgroupfs.Pod && at.Runtime == kubernetes
+}
+
+func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float64) {
+	p.Name = known.name()
+	if known.request > 0 {
+		p.Request = known.request.cpus()
+	}
+	if p.Path != "" {
+		p.Declared = d.declared(p.Declared, p.Path, known.limit, "spec of pod "+known.name(), known.shrinks)
+	}
+	asked := config.Asked{Annotated: known.annotated(), Patch: known.patch, Share: config.Share{
+		Namespace: known.about.Namespace, PodCPUs: known.limits.cpus(), NamespaceCPUs: shares[known.about.Namespace]}}
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		var cut []*config.Rejected
+		c.Strategy, cut = d.config.Pod("Pod "+known.name(), d.config.Node(c.Strategy, d.labels), asked)
+		d.sayCut(known.about, cut)
+		if known.class != workload.ClassNone {
+			c.Class = known.class
+		}
+		if is, ok := known.containers[cgroupfs.Classify(c.Path).ID]; ok {
+			d.layContainer(c, known, is)
+		}
+	}
+}
+
+func (d *Discoverer) layContainer(c *workload.Container, known *pod, is container) {
+	c.Name = known.name() + "/" + is.name
+	if is.request > 0 {
+		c.Request = is.request.cpus()
+	}
+	c.Paused = c.Paused || is.shrinks
+	c.Declared = d.declared(c.Declared, c.Path, is.limit, "spec of pod "+known.name(), is.shrinks)
+}
+
+// declared is the limit of a group. What the runtime keeps is exact, and counts where it is to be had, unless a smaller
+// one is on its way. A group that has no quota is not to have one, whatever the spec says.
+func (d *Discoverer) declared(runtimes *workload.Declared, group string, limit milli, source string, shrinks bool) *workload.Declared {
+	if limit == 0 || runtimes != nil && !shrinks {
+		return runtimes
+	}
+	now, err := d.Bandwidth(group)
+	if err != nil || !now.Limited() {
+		d.boundless[group] = true
+		return runtimes
+	}
+	return &workload.Declared{Bandwidth: limit.bandwidth(now.Period), Source: source}
+}
+
+// shares sums, by namespace, the limits of the pods that raise their quotas by an annotation.
+func (d *Discoverer) shares() map[string]float64 {
+	sums := map[string]milli{}
+	for _, p := range d.pods {
+		asked := config.Asked{Annotated: p.annotated(), Patch: p.patch, Share: config.Share{Namespace: p.about.Namespace}}
+		if asked.Annotated && !p.ended && p.class.Burstable() && d.config.Unbounded(d.node, asked).Policy.Quota() {
+			sums[p.about.Namespace] += p.limits
+		}
+	}
+	cpus := map[string]float64{}
+	for n, m := range sums {
+		cpus[n] = m.cpus()
+	}
+	return cpus
+}
+
+// sayCut tells once what a pod does not get of what it asked for.
+func (d *Discoverer) sayCut(about Object, cut []*config.Rejected) {
+	for _, r := range cut {
+		d.herald.warn(about, reasonCut, r.Error())
+	}
+}
+
+// Foreign tells of another program that writes a group's limit, by an Event on its pod.
+func (d *Discoverer) Foreign(group, what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at := group; at != "/" && at != "."; at = path.Dir(at) {
+		place := cgroupfs.Classify(at)
+		if p := d.pods[place.ID]; p != nil && place.Kind == cgroupfs.Pod {
+			d.herald.warn(p.about, reasonForeign, what)
+			return
+		}
+	}
+}
+
+func samePod(a, b workload.Pod) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.Request == b.Request && sameLimit(a.Declared, b.Declared) &&
+		slices.EqualFunc(a.Containers, b.Containers, func(a, b workload.Container) bool {
+			if sameLimit(a.Declared, b.Declared) {
+				b.Declared = a.Declared
+			}
+			return a == b
+		})
+}
+
+func sameLimit(a, b *workload.Declared) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

@@ -1,0 +1,293 @@
+package kube
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+func autoStrategy() strategy.Strategy {
+	s := strategy.Default()
+	s.Policy = strategy.Auto
+	return s
+}
+
+// A container has its pod's strategy as soon as its group is there, and its name, request and limit when the pod's
+// status has its id.
+func TestOverlay(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a", "b"), group("stranger", "c"), workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: "/lab/x"}, Strategy: autoStrategy()}}})
+	pod := web(`{"policy": "auto"}`)
+	pod.Labels = map[string]string{"koordinator.sh/qosClass": "LS"}
+	w.told(node(nil), pod)
+	p := w.pod(0)
+	if p.Name != "default/web" || p.Request != 4 || p.Declared == nil || p.Declared.Bandwidth != (cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}) {
+		t.Errorf("pod %+v, declared %+v", p, p.Declared)
+	}
+	a, b := p.Containers[0], p.Containers[1]
+	if a.Name != "default/web/apache" || a.Request != 4 || a.Class != workload.ClassLS || a.Strategy != autoStrategy() || a.Paused ||
+		a.Declared == nil || a.Declared.Source != "spec of pod default/web" || a.Declared.Bandwidth.Quota != 400*ms {
+		t.Errorf("apache %+v, declared %+v", a, a.Declared)
+	}
+	if b.Name != "b" || b.Request != 0 || b.Class != workload.ClassLS || b.Strategy != autoStrategy() || b.Declared != nil {
+		t.Errorf("container without an id: %+v", b)
+	}
+	if c := w.pod(1).Containers[0]; c.Strategy.Policy != strategy.None {
+		t.Errorf("a pod that the API server has not told of: %+v", c)
+	}
+	if c := w.pod(2).Containers[0]; c.Strategy != autoStrategy() {
+		t.Errorf("a group outside of pods: %+v", c)
+	}
+	if s := w.d.Status(); s.Pods != 1 || s.Matched != 1 || !s.Ready {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The paths of the systemd driver, v1 and v2, and of a kubelet's own --cgroup-root.
+func TestOverlayOfEveryDriver(t *testing.T) {
+	for _, dir := range []string{"/kubepods/podu-1", "/kubepods/besteffort/podu-1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice",
+		"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podu_1.slice", "/kind/kubelet/kubepods/burstable/podu-1"} {
+		for _, name := range []string{id("a"), "cri-containerd-" + id("a") + ".scope", "crio-" + id("a")} {
+			w := newWorld(t)
+			w.groups.set(workload.Pod{ID: workload.ID{Path: dir}, Containers: []workload.Container{{ID: workload.ID{Path: dir + "/" + name}}}})
+			pod := web(`{"policy": "auto"}`)
+			pod.UID = "u-1"
+			w.told(node(nil), pod)
+			if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" || c.Strategy.Policy != strategy.Auto {
+				t.Errorf("%s/%s: %+v", dir, name, c)
+			}
+		}
+	}
+}
+
+// A static pod has another UID on its node than its mirror has at the API server.
+func TestOverlayOfStaticPods(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("hash", "a"))
+	pod := web(`{"policy": "auto"}`)
+	pod.Annotations[staticHash] = "hash"
+	w.told(node(nil), pod)
+	if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" {
+		t.Errorf("%+v", c)
+	}
+	again := pod.DeepCopy()
+	again.UID = "u2"
+	put, drop := w.d.taker(Pods)
+	put(again)
+	if drop(pod) || w.pod(0).Containers[0].Name != "default/web/apache" {
+		t.Error("the old mirror's end takes the new one away")
+	}
+	if !drop(again) || w.d.Status().Pods != 0 {
+		t.Error("the mirror stays")
+	}
+}
+
+// Until everything was told once, nothing is burst: a ConfigMap might say otherwise.
+func TestNothingBeforeAllIsKnown(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	for i, q := range w.d.queries() {
+		var list []any
+		if q.resource == Pods {
+			list = []any{web(`{"policy": "auto"}`)}
+		}
+		if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.None || w.d.Status().Ready {
+			t.Errorf("burst after %d of the first lists: %+v", i, c)
+		}
+		_ = w.d.store(q).Replace(list, "")
+	}
+	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.Auto {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A group without a quota does not get one declared (cpuCFSQuota off, exclusive CPUs): restore --to-spec would write it.
+func TestNoLimitWhereNoneIs(t *testing.T) {
+	w := newWorld(t)
+	g := group("u1", "a")
+	path := g.Containers[0].Path
+	w.groups.set(g)
+	w.disk[path] = cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}
+	w.disk[g.Path] = cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}
+	w.told(node(nil), web(""))
+	if p := w.pod(0); p.Declared != nil || p.Containers[0].Declared != nil {
+		t.Errorf("declared %+v and %+v", p.Declared, p.Containers[0].Declared)
+	}
+	w.disk[path] = cpu.Bandwidth{Quota: 40 * ms, Period: 10 * ms} // the runtime sets it up
+	w.groups.touched = []string{"/elsewhere"}
+	w.d.Touched()
+	if w.pod(0).Containers[0].Declared != nil {
+		t.Error("read again though nothing was written")
+	}
+	w.groups.touched = []string{path}
+	w.d.Touched()
+	if c := w.pod(0).Containers[0]; c.Declared == nil || c.Declared.Bandwidth != (cpu.Bandwidth{Quota: 40 * ms, Period: 10 * ms}) {
+		t.Errorf("declared %+v", c.Declared)
+	}
+}
+
+// What the runtime keeps is exact, and counts, until a smaller size is on its way. Then the container is held at its limit,
+// without a burst, so that the kernel takes the smaller quota.
+func TestShrinkingHoldsAtTheLimit(t *testing.T) {
+	w := newWorld(t)
+	g := group("u1", "a")
+	runc := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 399 * ms, Period: 100 * ms}, Source: "runc state"}
+	g.Containers[0].Declared = runc
+	w.groups.set(g)
+	pod := web(`{"policy": "auto"}`)
+	pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("4")}
+	w.told(node(nil), pod)
+	if c := w.pod(0).Containers[0]; c.Declared != runc || c.Paused {
+		t.Errorf("%+v, declared %+v", c, c.Declared)
+	}
+	small := pod.DeepCopy()
+	small.Spec.Containers[0].Resources.Limits = cpuIs("1")
+	w.told(node(nil), small)
+	p := w.pod(0)
+	if c := p.Containers[0]; c.Declared == nil || c.Declared.Bandwidth.Quota != 100*ms || !c.Paused || p.Declared.Bandwidth.Quota != 100*ms {
+		t.Errorf("on its way: %+v, declared %+v, pod %+v", c, c.Declared, p.Declared)
+	}
+	small.Status.ContainerStatuses[0].Resources.Limits = cpuIs("1")
+	w.told(node(nil), small)
+	if c := w.pod(0).Containers[0]; c.Paused {
+		t.Errorf("done, and still held: %+v", c)
+	}
+}
+
+// The same slice until something changes: the agent takes another one for news.
+func TestSameSnapshot(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	w.told(node(nil), web(""))
+	first, _ := w.d.Pods()
+	w.told(node(nil), web("")) // another list of the same
+	if again, _ := w.d.Pods(); &again[0] != &first[0] {
+		t.Error("another snapshot, though nothing is new")
+	}
+	w.told(node(nil), web(`{"policy": "auto"}`))
+	if again, _ := w.d.Pods(); &again[0] == &first[0] || first[0].Containers[0].Strategy.Policy != strategy.None {
+		t.Error("the snapshot was written to")
+	}
+	w.groups.set(group("u1", "a", "b"))
+	if again, _ := w.d.Pods(); len(again[0].Containers) != 2 {
+		t.Error("a new group is not seen")
+	}
+}
+
+// By annotation, namespace, node and cluster, live, in that order; what is wrong keeps its last value, and is told on the very
+// object, once.
+func TestConfigurationLive(t *testing.T) {
+	const slo, ack = "cpu-burst-config", "cpu-burst"
+	cluster := configMap("kube-system", "ack-slo-config", slo, `{"clusterStrategy": {"policy": "cpuBurstOnly", "cfsQuotaBurstPercent": 200, "sharePoolThresholdPercent": 70},
+		"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "cfsQuotaBurstPercent": 400}]}`)
+	namespaces := configMap("koordinator-system", "ack-slo-pod-config", ack, `{"disabledNamespaces": ["default"]}`)
+	with := func(edit func(*strategy.Strategy)) strategy.Strategy {
+		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, SharePoolThresholdPercent: 70}
+		edit(&s)
+		return s
+	}
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	step := func(name string, want strategy.Strategy, objects ...runtime.Object) {
+		t.Helper()
+		w.told(objects...)
+		if diff := cmp.Diff(want, w.pod(0).Containers[0].Strategy); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	step("cluster", with(func(*strategy.Strategy) {}), node(nil), web(""), cluster)
+	step("node", with(func(s *strategy.Strategy) { s.CFSQuotaBurstPercent = 400 }), node(map[string]string{"pool": "web"}), web(""), cluster)
+	step("namespace", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), cluster, namespaces)
+	step("annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), web(`{"policy": "auto", "cfsQuotaBurstPercent": 150}`), cluster, namespaces)
+	bad := web(`{"policy": "on", "cfsQuotaBurstPercent": 99}`)
+	step("a bad annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
+	step("and again", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
+	broken := cluster.DeepCopy()
+	broken.Data[slo] = "{"
+	step("a bad ConfigMap", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), broken, namespaces)
+	first := configMap("koordinator-system", "slo-controller-config", slo, `{"clusterStrategy": {"policy": "auto"}}`)
+	step("the first ConfigMap that has the key", autoStrategy(), node(nil), web(""), first, cluster)
+	step("no ConfigMap", strategy.Default(), node(nil), web(""))
+	want := []string{
+		`CPUBurstInvalid Pod default/web Pod default/web: koordinator.sh/cpuBurst: policy: "on" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`,
+		`CPUBurstInvalid Pod default/web Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 99 is outside 100..10000`,
+		`CPUBurstInvalid ConfigMap kube-system/ack-slo-config ConfigMap kube-system/ack-slo-config: cpu-burst-config: not JSON: unexpected EOF (such as {"policy": "auto"})`,
+	}
+	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().Rejected != 3 {
+		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().Rejected, diff)
+	}
+}
+
+func TestNodeStrategyIsTold(t *testing.T) {
+	w := newWorld(t)
+	cluster := configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"sharePoolThresholdPercent": 70}}`)
+	w.told(node(nil), cluster)
+	own := strategy.Default()
+	own.CPUBurstPercent = 500
+	w.d.Configure(own)
+	w.d.Configure(own)
+	for i, want := range []strategy.Strategy{{Policy: "none", CPUBurstPercent: 1000}, {Policy: "none", CPUBurstPercent: 500}} {
+		got := <-w.node
+		if got.SharePoolThresholdPercent != 70 || got.CPUBurstPercent != want.CPUBurstPercent {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+	if len(w.node) != 0 {
+		t.Errorf("told again: %+v", <-w.node)
+	}
+}
+
+func TestOldAnnotationAndForeignWriterAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	pod := web("")
+	pod.Annotations = map[string]string{"alibabacloud.com/cpuBurst": `{"policy": "auto"}`}
+	w.told(node(nil), pod)
+	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.Auto {
+		t.Errorf("%+v", c)
+	}
+	for range 2 {
+		w.d.Foreign("/kubepods/burstable/podu1/"+id("a"), "another program set the quota")
+		w.d.Foreign("/system.slice/x.service", "not a pod's")
+	}
+	want := []string{"CPUBurstDeprecated Pod default/web alibabacloud.com/cpuBurst is deprecated: use koordinator.sh/cpuBurst",
+		"CPULimitForeignWriter Pod default/web another program set the quota"}
+	if diff := cmp.Diff(want, w.waiting()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The extra cores of a namespace are shared by its pods that raise quotas by an annotation, by their limits.
+func TestMaximaOfNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"), group("u2", "b"))
+	maxima := configMap("koordinator-system", "slo-controller-config", "plimsoll-maxima", `{"extraCoresPerNamespace": 2}`)
+	second := web(`{"policy": "auto", "cfsQuotaBurstPercent": 300}`)
+	second.Name, second.UID = "second", types.UID("u2")
+	w.told(node(nil), web(`{"policy": "auto"}`), maxima)
+	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
+		t.Errorf("alone: %+v", s)
+	}
+	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	for i := range 2 {
+		if s := w.pod(i).Containers[0].Strategy; s.CFSQuotaBurstPercent != 125 {
+			t.Errorf("of two: %+v", s)
+		}
+	}
+	second = second.DeepCopy()
+	second.Status.Phase = corev1.PodSucceeded
+	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
+		t.Errorf("beside one that has ended: %+v", s)
+	}
+	if got := w.waiting(); len(got) == 0 || got[0] != "CPUBurstCut Pod default/second Pod default/second: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 300 is above the administrator's extraCoresPerNamespace: cut to 125" {
+		t.Errorf("%q", got)
+	}
+}

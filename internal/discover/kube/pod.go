@@ -1,0 +1,95 @@
+package kube
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// pod is what is kept of a pod.
+type pod struct {
+	about      Object
+	hash       string // of a mirror pod: its UID on the node
+	class      workload.Class
+	limit      milli // that the kubelet gives its group
+	request    milli
+	shrinks    bool  // it, or a container of it, is to be made smaller
+	limits     milli // sum over its containers
+	ended      bool
+	containers map[string]container // by id
+
+	annotations map[string]string
+	patch       strategy.Patch
+}
+
+// container is one container of a pod, whatever its kind: an ordinary, init, side-car or ephemeral one.
+type container struct {
+	name    string
+	limit   milli
+	request milli
+	shrinks bool // to be made smaller, and the runtime has not done it yet
+}
+
+// key is the UID that the pod's control group is named after.
+func (p *pod) key() string {
+	if p.hash != "" {
+		return p.hash
+	}
+	return p.about.UID
+}
+
+// name is the pod's for people.
+func (p *pod) name() string { return p.about.Namespace + "/" + p.about.Name }
+
+func (p *pod) annotated() bool {
+	return p.annotations[config.Annotation] != "" || p.annotations[config.OldAnnotation] != ""
+}
+
+// newPod reads a pod; what its annotation asks for is the Discoverer's to read.
+func newPod(o *corev1.Pod) *pod {
+	p := &pod{
+		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
+		hash:  o.Annotations[staticHash], class: classOf(o.Labels), containers: map[string]container{},
+		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
+		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation),
+	}
+	r := resizeOf(o)
+	sizes := sizesOf(o, r)
+	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses} {
+		for _, s := range list {
+			if id := containerID(s.ContainerID); id != "" {
+				z := sizes[s.Name]
+				p.containers[id] = container{name: s.Name, limit: z.limit, request: z.request, shrinks: z.shrinks}
+			}
+		}
+	}
+	p.limit, p.request = podSize(o, sizes)
+	for _, c := range o.Spec.Containers {
+		z := sizes[c.Name]
+		p.limits += max(0, z.limit)
+		p.shrinks = p.shrinks || z.shrinks
+	}
+	return p
+}
+
+// containerID takes the runtime's name off "containerd://ID".
+func containerID(s string) string {
+	_, id, _ := strings.Cut(s, "://")
+	return id
+}
+
+func classOf(labels map[string]string) workload.Class {
+	text := labels[qosClass]
+	if text == "" {
+		text = labels[oldQOSClass]
+	}
+	switch c := workload.Class(text); c {
+	case workload.ClassLSE, workload.ClassLSR, workload.ClassLS, workload.ClassBE:
+		return c
+	}
+	return workload.ClassNone // SYSTEM too: the peer bursts it
+}

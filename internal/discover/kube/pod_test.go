@@ -1,0 +1,176 @@
+package kube
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+func sidecar(c corev1.Container) corev1.Container {
+	always := corev1.ContainerRestartPolicyAlways
+	c.RestartPolicy = &always
+	return c
+}
+
+// The limits are those that the kubelet's ResourceConfigForPod would write, in thousandths of a CPU.
+func TestPodSize(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		spec           corev1.PodSpec
+		limit, request milli
+	}{
+		{"one container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}}, 500, 100},
+		{"the sum", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "2")}}, 2500, 1100},
+		{"one without a limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m"), box("b", "1", "")}}, 0, 1100},
+		{"best effort", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, 0, 0},
+		{"a larger init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "2", "3")}}, 3000, 2000},
+		{"a smaller init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "50m", "50m")}}, 500, 100},
+		{"an init container without a limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{box("i", "50m", "")}}, 0, 100},
+		{"a native sidecar", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, InitContainers: []corev1.Container{sidecar(box("s", "100m", "250m"))}}, 750, 200},
+		{"a sidecar beside a later init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "1", "1")},
+			InitContainers: []corev1.Container{sidecar(box("s", "1", "1")), box("i", "3", "3")}}, 4000, 4000},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")}, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2"), Requests: cpuIs("1")}}, 2000, 1000},
+		{"overhead", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "500m")}, Overhead: cpuIs("250m")}, 750, 350},
+		{"overhead of no limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "")}, Overhead: cpuIs("250m")}, 0, 350},
+	} {
+		p := newPod(&corev1.Pod{Spec: c.spec})
+		if p.limit != c.limit || p.request != c.request {
+			t.Errorf("%s: limit %d, request %d, want %d and %d", c.name, p.limit, p.request, c.limit, c.request)
+		}
+	}
+}
+
+func TestResize(t *testing.T) {
+	pending := func(kind corev1.PodConditionType) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: kind, Status: corev1.ConditionTrue}}
+	}
+	for _, c := range []struct {
+		name         string
+		spec, actual string
+		conditions   []corev1.PodCondition
+		older        string // the field of before 1.33
+		limit        milli
+		shrinks      bool
+	}{
+		{"none", "2", "2", nil, "", 2000, false},
+		{"no status yet", "2", "", nil, "", 2000, false},
+		{"down, just asked for", "1", "2", nil, "", 1000, true},
+		{"down, under way", "1", "2", pending(corev1.PodResizeInProgress), "", 1000, true},
+		{"down, put off", "1", "2", pending(corev1.PodResizePending), "", 2000, false},
+		{"up, just asked for", "3", "2", nil, "", 2000, false},
+		{"up, under way", "3", "2", pending(corev1.PodResizeInProgress), "", 3000, false},
+		{"up, impossible", "300", "2", pending(corev1.PodResizePending), "", 2000, false},
+		{"up, under way, before 1.33", "3", "2", nil, "InProgress", 3000, false},
+		{"down, put off, before 1.33", "1", "2", nil, "Deferred", 2000, false},
+		{"a condition that no longer holds", "3", "2", []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: corev1.ConditionFalse}}, "", 2000, false},
+	} {
+		o := web("")
+		o.Spec.Containers = []corev1.Container{box("apache", "", c.spec)}
+		if c.actual != "" {
+			o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs(c.actual)}
+		}
+		o.Status.Conditions = c.conditions
+		switch c.older {
+		case "InProgress":
+			o.Status.Resize = corev1.PodResizeStatusInProgress
+		case "Deferred":
+			o.Status.Resize = corev1.PodResizeStatusDeferred
+		}
+		p := newPod(o)
+		if is := p.containers[id("a")]; is.limit != c.limit || is.shrinks != c.shrinks || p.limit != c.limit || p.shrinks != c.shrinks {
+			t.Errorf("%s: container %+v, pod %d %v, want %d %v", c.name, is, p.limit, p.shrinks, c.limit, c.shrinks)
+		}
+	}
+}
+
+func TestContainersOfEveryKind(t *testing.T) {
+	o := web("")
+	o.Spec.InitContainers = []corev1.Container{box("init", "", "1"), sidecar(box("side", "200m", "300m"))}
+	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("init", "b"), runs("side", "c")}
+	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d"), {Name: "not yet"}}
+	want := map[string]container{
+		id("a"): {name: "apache", limit: 4000, request: 4000}, id("b"): {name: "init", limit: 1000},
+		id("c"): {name: "side", limit: 300, request: 200}, id("d"): {name: "debug"},
+	}
+	if diff := cmp.Diff(want, newPod(o).containers, cmp.AllowUnexported(container{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClass(t *testing.T) {
+	for _, c := range []struct {
+		labels map[string]string
+		want   workload.Class
+	}{
+		{nil, workload.ClassNone},
+		{map[string]string{"koordinator.sh/qosClass": "LSR"}, workload.ClassLSR},
+		{map[string]string{"koordinator.sh/qosClass": "LSE"}, workload.ClassLSE},
+		{map[string]string{"koordinator.sh/qosClass": "BE"}, workload.ClassBE},
+		{map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, workload.ClassLS},
+		{map[string]string{"alibabacloud.com/qosClass": "BE"}, workload.ClassBE},
+		{map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, workload.ClassNone},
+		{map[string]string{"koordinator.sh/qosClass": "be"}, workload.ClassNone},
+	} {
+		if got := classOf(c.labels); got != c.want {
+			t.Errorf("%v: %q, want %q", c.labels, got, c.want)
+		}
+	}
+}
+
+// The kubelet's MilliCPUToQuota: 100 ms and shorter periods, never below 1 ms.
+func TestBandwidth(t *testing.T) {
+	for _, c := range []struct {
+		m      milli
+		period cpu.Bandwidth
+	}{
+		{4000, cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}}, {1, cpu.Bandwidth{Quota: ms, Period: 100 * ms}},
+		{50, cpu.Bandwidth{Quota: ms, Period: 10 * ms}}, {1500, cpu.Bandwidth{Quota: 15 * ms, Period: 10 * ms}},
+	} {
+		if got := c.m.bandwidth(c.period.Period); got != c.period {
+			t.Errorf("%d: %+v, want %+v", c.m, got, c.period)
+		}
+	}
+}
+
+// What is trimmed away is not read: the facts are the same, and nothing large is left.
+func TestTrim(t *testing.T) {
+	o := web(`{"policy": "auto"}`)
+	o.Labels = map[string]string{"koordinator.sh/qosClass": "LS", "app": "web"}
+	o.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "a lot"
+	o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	o.Spec.InitContainers = []corev1.Container{sidecar(box("side", "200m", "300m"))}
+	o.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
+	o.Spec.Volumes = []corev1.Volume{{Name: "v"}}
+	o.Spec.Overhead = cpuIs("250m")
+	o.Status.Phase = corev1.PodSucceeded
+	o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Message: "long"}}
+	o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("3")}
+	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
+	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
+	short := trimPod(o)
+	facts := cmp.AllowUnexported(pod{}, container{})
+	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
+		t.Errorf("the trimmed pod is another one: %s", diff)
+	}
+	if diff := cmp.Diff(short, trimPod(short)); diff != "" {
+		t.Errorf("trimmed twice: %s", diff)
+	}
+	if short.Spec.Containers[0].Image != "" || short.Spec.Containers[0].Env != nil || short.Spec.Volumes != nil || short.ManagedFields != nil ||
+		len(short.Labels) != 1 || len(short.Annotations) != 1 || len(short.Status.Conditions) != 1 || short.Status.Conditions[0].Message != "" {
+		t.Errorf("left: %+v", short)
+	}
+	m, _ := trim(configMap("a", "b", "cpu-burst-config", "{}"))
+	if diff := cmp.Diff(map[string]string{"cpu-burst-config": "{}"}, m.(*corev1.ConfigMap).Data); diff != "" {
+		t.Errorf("ConfigMap: %s", diff)
+	}
+	n := node(map[string]string{"pool": "web"})
+	n.Status.Images = []corev1.ContainerImage{{}}
+	if got, _ := trim(n); got.(*corev1.Node).Labels["pool"] != "web" || got.(*corev1.Node).Status.Images != nil {
+		t.Errorf("node: %+v", got)
+	}
+}

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll/internal/config"
+)
+
+// The labels of a pod that name its class; the newer wins.
+const (
+	qosClass    = "koordinator.sh/qosClass"
+	oldQOSClass = "alibabacloud.com/qosClass"
+)
+
+// staticHash is the annotation of a mirror pod with the UID that its static pod has on the node, and so in the names of
+// its control groups (k8s.io/kubernetes/pkg/kubelet/types, ConfigHashAnnotationKey).
+const staticHash = "kubernetes.io/config.hash"
+
+// trim leaves of an object what is read of it, so that a list of large ones is never held whole. Trimming twice is as once.
+func trim(o any) (any, error) {
+	switch x := o.(type) {
+	case *corev1.Pod:
+		return trimPod(x), nil
+	case *corev1.Node:
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, Labels: x.Labels, ResourceVersion: x.ResourceVersion}}, nil
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: bare(x.ObjectMeta), Data: only(x.Data, config.BurstKey, config.NamespaceKey, config.MaximaKey)}, nil
+	}
+	return o, nil
+}
+
+func bare(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+}
+
+func only(m map[string]string, keys ...string) map[string]string {
+	var some map[string]string
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			if some == nil {
+				some = map[string]string{}
+			}
+			some[k] = v
+		}
+	}
+	return some
+}
+
+func trimPod(p *corev1.Pod) *corev1.Pod {
+	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
+	t.Labels = only(p.Labels, qosClass, oldQOSClass)
+	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, staticHash)
+	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
+		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
+	s := &t.Status
+	s.Resize, s.Phase = p.Status.Resize, p.Status.Phase
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+			s.Conditions = append(s.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	s.ContainerStatuses = trimStatuses(p.Status.ContainerStatuses)
+	s.InitContainerStatuses = trimStatuses(p.Status.InitContainerStatuses)
+	s.EphemeralContainerStatuses = trimStatuses(p.Status.EphemeralContainerStatuses)
+	return t
+}
+
+func trimContainers(list []corev1.Container) []corev1.Container {
+	var short []corev1.Container
+	for _, c := range list {
+		short = append(short, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+	}
+	return short
+}
+
+func trimStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var short []corev1.ContainerStatus
+	for _, c := range list {
+		short = append(short, corev1.ContainerStatus{Name: c.Name, ContainerID: c.ContainerID, Resources: c.Resources})
+	}
+	return short
+}
