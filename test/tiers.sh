@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 kernel_files() { git ls-files --cached --others --exclude-standard '*_kernel_test.go'; }
 kernel_packages() { kernel_files | xargs -r -n1 dirname | sort -u | sed 's|^|./|'; }
 kernel_tests() { kernel_files | xargs -r grep -ho '^func Test[A-Za-z0-9_]*' | cut -c6- | sort -u | paste -sd'|' | sed 's/.*/^(&)$/'; }
-simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/published/...; }
+simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/...; }
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }
@@ -20,13 +20,20 @@ need_groups() {
 
 tier_lint() { bash test/lint.sh; }
 tier_unit() { go test -race -timeout 5m -skip "$(kernel_tests)" $(go list ./... | grep -vxF "$(simulated)"); }
-tier_sim() { go test -timeout 8m -skip "$(kernel_tests)" $(simulated); }
+tier_sim() {
+  go test -timeout 8m -skip "$(kernel_tests)" $(simulated) &&
+    go test -race -run '^TestSimulateIsDeterministic$' ./internal/loadline # what runs in parallel there
+}
 tier_kernel() {
   need_groups || return
   PLIMSOLL_REQUIRE_KERNEL=1 go test -count=1 -p 1 -run "$(kernel_tests)" $(kernel_packages)
 }
 tier_vm() { bash test/vm/matrix.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
+tier_kube() {
+  need_groups || return
+  go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 15m -v ./test/kube
+}
 tier_labs() {
   need_groups || return
   bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4

@@ -79,7 +79,7 @@ func (s solved) age() float64 {
 			left += m
 		}
 		age += left
-		if shrink := left / last; left < 1e-14 || math.Abs(shrink-ratio) < 1e-9 && shrink < 1 {
+		if shrink := left / last; left < 1e-14 || math.Abs(shrink-ratio) < 1e-5 && shrink < 1 {
 			return age + left*min(shrink, ratio)/(1-min(shrink, ratio))
 		} else if last > 0 {
 			ratio = shrink
