@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BIN     := bin/plimsoll
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-labs \
+.PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
         test-long bench bench-model bench-reaction bench-demo generate lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
@@ -35,6 +35,9 @@ test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12, 6.18
 
 test-vm-systemd: build ## daemon-reload and set-property against a raised quota, in a VM with systemd
 	@bash test/tiers.sh systemd
+
+test-kube: ## a real API server, kubelet and containerd; 6 minutes the first time (root)
+	@bash test/tiers.sh kube
 
 test-long: build ## 10,000 simulated machines, the experiments at full length, the cost of the agent, fuzzing; hours
 	@bash test/tiers.sh soak labs-long bench bench-model bench-reaction bench-demo fuzz

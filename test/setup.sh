@@ -8,6 +8,7 @@ declare -A why=(
   [gcc]="go test -race" [libc6-dev]="go test -race"
   [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"
+  [runc]="test/kube" [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube"
   [apache2-bin]="lab/apache"
   [systemd]="systemd-analyze verify"
   [clang-19]="make generate" [llvm-19]="make generate"

@@ -1,0 +1,166 @@
+//go:build kube
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/report"
+)
+
+// lockWait is how long another agent on this machine may keep the lock.
+const lockWait = time.Minute
+
+// agent is the binary with a state directory and a configuration of its own.
+type agent struct {
+	t             *testing.T
+	state, config string
+	flags         []string
+	cmd           *exec.Cmd
+	log           *logbook
+	done          chan struct{} // closed at its end
+}
+
+// newAgent makes an agent that is not started yet. It runs in the cluster's network namespace, as a pod of the host's
+// network does.
+func newAgent(t *testing.T, config string, flags ...string) *agent {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pl") // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	a := &agent{t: t, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml"), flags: flags}
+	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *agent) command(args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{inside, cluster.binary}, append(args, "--state-dir", a.state)...)...)
+}
+
+// start starts it as soon as no other agent runs, and waits until it takes turns.
+func (a *agent) start() {
+	a.t.Helper()
+	for end := time.Now().Add(lockWait); ; time.Sleep(200 * time.Millisecond) {
+		a.cmd = a.command(append([]string{"run", "--config", a.config, "--listen", "127.0.0.1:0"}, a.flags...)...)
+		a.log, a.done = &logbook{}, make(chan struct{})
+		a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+		a.cmd.Stderr = a.log
+		if err := a.cmd.Start(); err != nil {
+			a.t.Fatal(err)
+		}
+		go func(cmd *exec.Cmd, done chan struct{}) {
+			_ = cmd.Wait() // ProcessState has it
+			close(done)
+		}(a.cmd, a.done)
+		if a.runs() {
+			a.t.Cleanup(a.end)
+			return
+		}
+		a.end()
+		if !strings.Contains(a.log.String(), "another plimsoll already runs") || time.Now().After(end) {
+			a.t.Fatalf("the agent does not start:\n%s", a.log)
+		}
+	}
+}
+
+func (a *agent) runs() bool {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-a.done:
+			return false
+		default:
+		}
+		if strings.Contains(a.log.String(), "msg=running") {
+			return true
+		}
+	}
+	return false
+}
+
+// end is the end of the test, whatever happened.
+func (a *agent) end() {
+	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-a.done:
+	case <-time.After(10 * time.Second):
+		_ = a.cmd.Process.Kill()
+		<-a.done
+	}
+	if a.t.Failed() {
+		a.t.Logf("the agent's log:\n%s", a.log)
+	}
+}
+
+// stop sends a signal and waits for the end.
+func (a *agent) stop(signal syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(signal); err != nil {
+		a.t.Fatal(err)
+	}
+	select {
+	case <-a.done:
+	case <-time.After(10 * time.Second):
+		a.t.Fatalf("the agent does not end on %v", signal)
+	}
+	if code := a.cmd.ProcessState.ExitCode(); signal == syscall.SIGTERM && code != 0 {
+		a.t.Errorf("exit code %d on SIGTERM", code)
+	}
+}
+
+// status asks the running agent.
+func (a *agent) status() report.Status {
+	a.t.Helper()
+	out, err := output(a.command("status", "--json"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var s report.Status
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		a.t.Fatal(err)
+	}
+	return s
+}
+
+// restore puts back what a dead agent left behind.
+func (a *agent) restore() {
+	a.t.Helper()
+	if out, err := output(a.command("restore")); err != nil {
+		a.t.Fatal(err, out)
+	}
+}
+
+// logbook collects what a process writes.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logbook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logbook) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// policy is a configuration file: one policy for everything that is found, and a guard that does not hold back.
+func policy(name string) string {
+	return fmt.Sprintf("strategy: {policy: %s, sharePoolThresholdPercent: 100}\n", name)
+}

@@ -1,0 +1,26 @@
+#!/bin/bash
+# binaries.sh: builds kube-apiserver, kubelet, kubectl, etcd, containerd and the images into the cache, once for each set of
+# versions, and prints the folder. It takes about 6 minutes of 2 cores the first time. Needs Go and the Go module proxy.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9 # one build at a time
+if [ ! -e "$built" ]; then
+  echo "binaries.sh: build Kubernetes $kubernetes_version and containerd $containerd_version, some minutes" >&2
+  rm -rf "$cache"/making.*
+  making=$(mktemp -d "$cache/making.XXXXXX")
+  mkdir "$making/bin"
+  export CGO_ENABLED=0 GOTOOLCHAIN=local
+  v=k8s.io/component-base/version
+  IFS=. read -r major minor _ <<<"${kubernetes_version#v}"
+  (cd "$kube/kubernetes" && go build -trimpath -o "$making/bin/kubernetes" -ldflags "-s -w
+    -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=$major -X $v.gitMinor=$minor" .)
+  for name in kube-apiserver kubelet kubectl etcd; do ln -s kubernetes "$making/bin/$name"; done
+  GOBIN=$making/bin go install -trimpath -ldflags '-s -w' \
+    github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}@$containerd_version
+  go build -trimpath -ldflags '-s -w' -o "$making/bin/pause" "$kube/pause/main.go"
+  "$kube/images.sh" "$making/bin/pause" "$making/images"
+  mv -T "$making" "$built" # the last step: a half-made folder is never taken for whole
+fi
+echo "$built"

@@ -1,0 +1,220 @@
+//go:build kube
+
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// want is a pod to be made.
+type want struct {
+	name        string
+	namespace   string // default, if ""
+	labels      map[string]string
+	annotations map[string]string
+	containers  []container
+}
+
+// container of a pod; with the same request as limit the pod is Guaranteed.
+type container struct {
+	name, request, limit string // CPUs as Kubernetes writes them; "" for none
+	command              []string
+}
+
+// sleeper wants no CPU.
+func sleeper(name, request, limit string) container {
+	return container{name, request, limit, []string{"sleep", "100000"}}
+}
+
+// hog wants one CPU.
+func hog(name, request, limit string) container {
+	return container{name, request, limit, []string{"sh", "-c", "while :; do :; done"}}
+}
+
+type object = map[string]any
+
+// manifest is the pod as the API server wants it. There is no scheduler: it names its node.
+func (w want) manifest() object {
+	var containers []object
+	for _, c := range w.containers {
+		requests, limits := object{}, object{}
+		if c.request != "" {
+			requests = object{"cpu": c.request, "memory": "32Mi"}
+		}
+		if c.limit != "" {
+			limits = object{"cpu": c.limit, "memory": "32Mi"}
+		}
+		containers = append(containers, object{"name": c.name, "image": "plimsoll.test/busybox:1", "imagePullPolicy": "Never",
+			"command": c.command, "resources": object{"requests": requests, "limits": limits}})
+	}
+	return object{"apiVersion": "v1", "kind": "Pod",
+		"metadata": object{"name": w.name, "namespace": w.namespace, "labels": w.labels, "annotations": w.annotations},
+		"spec":     object{"nodeName": nodeName, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 1, "containers": containers}}
+}
+
+// pod is one that runs.
+type pod struct {
+	t               *testing.T
+	namespace, name string
+	path            string            // of its control group
+	containers      map[string]string // paths by name
+}
+
+// start makes a pod, waits until it runs and finds its control groups. It is deleted at the end of the test.
+func start(t *testing.T, w want) *pod {
+	t.Helper()
+	if w.namespace == "" {
+		w.namespace = "default"
+	}
+	apply(t, w.manifest())
+	p := &pod{t: t, namespace: w.namespace, name: w.name}
+	t.Cleanup(p.delete)
+	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
+	p.find()
+	return p
+}
+
+func (p *pod) kubectl(args ...string) string {
+	p.t.Helper()
+	return kubectl(p.t, append(args, "--namespace", p.namespace)...)
+}
+
+func (p *pod) delete() {
+	p.t.Helper()
+	p.kubectl("delete", "pod", p.name, "--ignore-not-found", "--grace-period=1", "--wait=true")
+}
+
+func (p *pod) annotate(annotation string) {
+	p.t.Helper()
+	p.kubectl("annotate", "--overwrite", "pod", p.name, annotation)
+}
+
+// find asks the API server for the ids and looks where the kubelet's cgroupfs driver puts the groups (pkg/kubelet/cm,
+// podContainerManagerImpl.GetPodContainerName).
+func (p *pod) find() {
+	p.t.Helper()
+	var o struct {
+		Metadata struct{ UID string }
+		Status   struct {
+			QOSClass          string
+			ContainerStatuses []struct {
+				Name, ContainerID string
+				RestartCount      int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(p.kubectl("get", "pod", p.name, "-o", "json")), &o); err != nil {
+		p.t.Fatal(err)
+	}
+	class := map[string]string{"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}[o.Status.QOSClass]
+	p.path = path.Join("/kubepods", class, "pod"+o.Metadata.UID)
+	p.containers = map[string]string{}
+	for _, c := range o.Status.ContainerStatuses {
+		_, id, _ := strings.Cut(c.ContainerID, "://")
+		p.containers[c.Name] = path.Join(p.path, id)
+	}
+}
+
+// groups are the paths of the pod, which goes by "", and of its containers.
+func (p *pod) groups() map[string]string {
+	all := maps.Clone(p.containers)
+	all[""] = p.path
+	return all
+}
+
+// bursts are those of the pod and its containers. A group that is not there has none.
+func (p *pod) bursts() map[string]time.Duration {
+	p.t.Helper()
+	list := map[string]time.Duration{}
+	for name, at := range p.groups() {
+		burst, err := cluster.groups.Burst(at)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			p.t.Fatal(err)
+		}
+		list[name] = burst
+	}
+	return list
+}
+
+// restart kills a container's processes and waits until the kubelet has made another one.
+func (p *pod) restart(name string) {
+	p.t.Helper()
+	was := p.containers[name]
+	pids, err := cluster.groups.Tasks(was)
+	if err != nil || len(pids) == 0 {
+		p.t.Fatalf("the tasks of %s: %v, %v", was, pids, err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	eventually(p.t, 30*time.Second, func() string {
+		if p.find(); p.containers[name] == was || p.containers[name] == p.path {
+			return name + " is not restarted"
+		}
+		if _, err := cluster.groups.Inode(p.containers[name]); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// files reads all that the agent may ever write of every group of the kubelet's, byte by byte. The containers of some pods
+// go by their names: a restart gives them other ids.
+func files(t *testing.T, pods ...*pod) map[string]string {
+	t.Helper()
+	var names []string
+	for _, p := range pods {
+		for name, at := range p.containers {
+			names = append(names, path.Base(at), name)
+		}
+	}
+	named := strings.NewReplacer(names...)
+	texts := map[string]string{}
+	root := filepath.Join(cgrouptest.Root(), cluster.groups.Dir("/kubepods"))
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // a group that went away
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch d.Name() {
+		case "cpu.max", "cpu.max.burst", "cpu.weight", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares":
+			if text, err := os.ReadFile(name); err == nil {
+				texts[named.Replace(strings.TrimPrefix(name, root))] = string(text)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(texts) < 4 {
+		t.Fatalf("only %d files: %v", len(texts), texts)
+	}
+	return texts
+}
+
+// same holds the files against what they were.
+func same(t *testing.T, before map[string]string, pods ...*pod) {
+	t.Helper()
+	if diff := cmp.Diff(before, files(t, pods...)); diff != "" {
+		t.Errorf("not as before:\n%s", diff)
+	}
+}
