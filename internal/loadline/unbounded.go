@@ -72,17 +72,16 @@ func (s solved) age() float64 {
 	run := lattice{step: s.x.step, mass: make([]float64, add.n)}
 	copy(run.mass, s.v)
 	run.mass[0] = half * s.nothingLeft()
-	age, last, ratio := 0.0, 0.0, 0.0
+	age, last := 0.0, 0.0
 	for range 10000 {
 		left := 0.0
 		for _, m := range run.mass {
 			left += m
 		}
 		age += left
-		if shrink := left / last; left < 1e-14 || math.Abs(shrink-ratio) < 1e-5 && shrink < 1 {
-			return age + left*min(shrink, ratio)/(1-min(shrink, ratio))
-		} else if last > 0 {
-			ratio = shrink
+		rest := left * left / (last - left) // left (shrink + shrink^2 + ...)
+		if left < 1e-14 || left < last && rest < 1e-3*age {
+			return age + max(0, rest)
 		}
 		last = left
 		run = add.shift(run, s.x, s.quota)
