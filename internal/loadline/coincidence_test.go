@@ -36,6 +36,14 @@ func TestCoincidenceKnownValues(t *testing.T) {
 	}
 }
 
+func TestUnboundedWithRoom(t *testing.T) {
+	steady := must[*Recording](t)(NewRecording([]float64{0.1, 0.1}))
+	miss, wcet, err := Unbounded(same(t, 4, inf, steady))
+	if err != nil || miss > 1e-12 || wcet < 1 || wcet > 1+1e-9 {
+		t.Errorf("P %v, E %v, %v", miss, wcet, err)
+	}
+}
+
 // Unequal containers (facts: J 1.0066 %, by Monte Carlo 1.0061 %).
 func TestCoincidenceOfUnequal(t *testing.T) {
 	n := Node{Capacity: 1}

@@ -79,9 +79,12 @@ func (s solved) age() float64 {
 			left += m
 		}
 		age += left
+		if left < 1e-14 {
+			return age
+		}
 		rest := left * left / (last - left) // left (shrink + shrink^2 + ...)
-		if left < 1e-14 || left < last && rest < 1e-3*age {
-			return age + max(0, rest)
+		if left < last && rest < 1e-3*age {
+			return age + rest
 		}
 		last = left
 		run = add.shift(run, s.x, s.quota)
