@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ type settings struct {
 	seed       uint64
 	cgroupRoot string
 	plimsoll   string
+	told       []string // flags of the agent that is told of throttles
 	json       bool
 	worker     int // do the jobs of this group; negative: measure
 }
@@ -76,13 +78,14 @@ func parse(args []string) (settings, error) {
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	told := set.String("told", "", "flags of the agent that is told of throttles, such as --ahead=false")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.IntVar(&s.worker, "worker", -1, "do the jobs of this group until standard input ends")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
 	s.span = time.Duration(*seconds * float64(time.Second))
-	s.policy = strategy.Policy(*policy)
+	s.policy, s.told = strategy.Policy(*policy), strings.Fields(*told)
 	const most = 10 * time.Minute
 	switch {
 	case s.groups < 1 || s.groups > 500:

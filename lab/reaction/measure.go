@@ -41,7 +41,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 			r.Behind = b.offline.Behind
 		}
 		sc := scenario{Loaded: loaded}
-		if sc.Told, err = b.run(ctx); err != nil {
+		if sc.Told, err = b.run(ctx, s.told...); err != nil {
 			return nil, err
 		}
 		if sc.Polled, err = b.run(ctx, "--poll"); err != nil {

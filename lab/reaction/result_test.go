@@ -140,6 +140,9 @@ func TestText(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
+	if s, err := parse([]string{"-told", "--ahead=false --realtime=false"}); err != nil || len(s.told) != 2 || s.told[0] != "--ahead=false" {
+		t.Errorf("%+v, %v", s, err)
+	}
 	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
