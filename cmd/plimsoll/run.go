@@ -32,6 +32,7 @@ type runFlags struct {
 	polls     bool
 	realtime  bool
 	ahead     bool
+	kube      kubeFlags
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
@@ -52,7 +53,8 @@ Containers of Kubernetes, Docker, containerd, CRI-O and Podman are found by them
 looked after when the configuration, or --include, names them. The default policy is none: nothing is written.`,
 		Example: `  plimsoll run --policy auto --include '/lab/*'
   plimsoll run --config /etc/plimsoll/config.yaml
-  plimsoll run --config new.yaml --check-config`,
+  plimsoll run --config new.yaml --check-config
+  plimsoll run --kube --node-name "$NODE_NAME"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			loaded := f.stamp() // before it is read: a change in between is taken up
@@ -75,6 +77,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
+	f.kube.register(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
 	return cmd
 }
@@ -100,24 +103,32 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(g, m.dir, m.tree, found, file, f.hear(log), log)
+	cluster, err := f.kube.open(m.tree, found, file, log)
+	if err != nil {
+		return err
+	}
+	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.hear(log), log)
 	if err != nil {
 		return err
 	}
 	a.Writer = m.writer
-	server, err := web.Listen(a, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log})
+	cluster.serve(a)
+	server, err := web.Listen(reporter{a, cluster}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log})
 	if err != nil {
 		return withHint(err, `is the address in use? --listen chooses another, --listen "" does without`)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
 	return live(ctx, a, log,
 		service{"discovery", found.Run},
+		service{"kubernetes", cluster.run},
 		service{"web", server.Serve},
-		service{"configuration", func(ctx context.Context) error { return f.follow(ctx, loaded, configure(a, found, log)) }})
+		service{"configuration", func(ctx context.Context) error {
+			return f.follow(ctx, loaded, configure(a, found, cluster, log))
+		}})
 }
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
-func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File,
+func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discoverer, file *config.File,
 	hears hearing, log *slog.Logger) (*agent.Agent, error) {
 	pauses, err := agent.LoadPauses(g.stateDir)
 	if err != nil {
@@ -135,8 +146,9 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found *cgroupfs.Sc
 }
 
 // configure takes a new configuration to whom it concerns.
-func configure(a *agent.Agent, found *cgroupfs.Scanner, log *slog.Logger) func(*config.File, error) {
+func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *slog.Logger) func(*config.File, error) {
 	return func(file *config.File, err error) {
+		cluster.note(err)
 		if err != nil {
 			log.Error("the configuration is not good, the last good one stays in force", "error", err)
 			a.Configure(strategy.Strategy{}, err)
@@ -144,7 +156,7 @@ func configure(a *agent.Agent, found *cgroupfs.Scanner, log *slog.Logger) func(*
 		}
 		log.Info("configuration loaded", "policy", file.Strategy().Policy)
 		found.Configure(file)
-		a.Configure(file.Strategy(), nil)
+		a.Configure(cluster.configure(file.Strategy()), nil)
 	}
 }
 

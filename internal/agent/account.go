@@ -210,6 +210,9 @@ func (a *Agent) noteOne(n policy.Note) {
 		a.account.problems[key] = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)",
 			n.Cgroup.Path, n.Knob, plan.Time(n.Found), plan.Time(n.Base))
 		a.forget(n.Cgroup, n.Knob)
+		if a.Foreign != nil {
+			a.Foreign(n.Cgroup.Path, a.account.problems[key])
+		}
 	case policy.Deviation:
 		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
 		a.account.problems[key] = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec",

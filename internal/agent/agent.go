@@ -86,6 +86,7 @@ type Options struct {
 	Writer   Writer
 	Switch   Switch
 	Pauses   *Pauses
+	Foreign  func(group, what string) // told once of another program that writes a group's limit; nil: nobody
 	Rules    policy.Rules
 	Strategy strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock    func() time.Time

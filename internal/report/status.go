@@ -28,6 +28,7 @@ type Status struct {
 	Containers []Container `json:"containers"`
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
 	Problems   []string    `json:"problems,omitempty"` // for people: what is wrong now, with a hint

@@ -44,6 +44,9 @@ func (s Status) head(p *page) {
 			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
 	}
 	p.printf("throttles: %s\n", s.Events.line())
+	if k := s.Kubernetes; k != nil {
+		p.printf("kubernetes: %s\n", k.line())
+	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
 }

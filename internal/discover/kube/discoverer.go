@@ -172,9 +172,12 @@ func (d *Discoverer) forget(q query, list []any) {
 // ready says whether everything that a strategy depends on has been told at least once.
 func (d *Discoverer) ready() bool { return len(d.seen) == len(d.Names)+2 }
 
-// Configure takes what this node's own file says now.
-func (d *Discoverer) Configure(own strategy.Strategy) {
+// Configure takes what this node's own file says now, and returns what the node gets.
+func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {
 	d.learn(func() bool { d.Own = own; return true })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.node
 }
 
 // learn takes something new into force. The strategy of the node is told without the lock that a turn of the agent takes,

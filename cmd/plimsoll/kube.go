@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+)
+
+// kubeFlags are those of run that concern Kubernetes.
+type kubeFlags struct {
+	on         bool
+	kubeconfig string
+	node       string
+	configMaps []string
+}
+
+func (f *kubeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.on, "kube", false, "ask Kubernetes about the pods of this node: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
+	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "with --kube: the node's name; NODE_NAME, or else the host's name")
+	var names []string
+	for _, n := range kube.DefaultNames() {
+		names = append(names, n.String())
+	}
+	flags.StringSliceVar(&f.configMaps, "kube-configmaps", names, "with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts")
+}
+
+// names reads the names of the ConfigMaps.
+func (f *kubeFlags) names() (kube.Names, error) {
+	var names kube.Names
+	for _, text := range f.configMaps {
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, withHint(fmt.Errorf("--kube-configmaps: %q is not NAMESPACE/NAME", text), "such as kube-system/ack-slo-config")
+		}
+		names = append(names, kube.ConfigMap{Namespace: namespace, Name: name})
+	}
+	return names, nil
+}
+
+// nodeName is the name that this node has at the API server. The kubelet takes the host's, in lower case
+// (pkg/util/node, GetHostname).
+func (f *kubeFlags) nodeName() (string, error) {
+	if f.node != "" {
+		return f.node, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", withHint(fmt.Errorf("name of this node: %w", err), "give it with --node-name")
+	}
+	return strings.ToLower(strings.TrimSpace(host)), nil
+}
+
+// cluster is what Kubernetes knows; nil where nobody asks it.
+type cluster struct {
+	*kube.Discoverer
+	changed func(strategy.Strategy)
+	fault   atomic.Pointer[error] // of plimsoll's own file
+}
+
+// open makes a client of the API server, which may be away.
+func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, log *slog.Logger) (*cluster, error) {
+	if !f.on {
+		return nil, nil
+	}
+	names, err := f.names()
+	if err != nil {
+		return nil, err
+	}
+	node, err := f.nodeName()
+	if err != nil {
+		return nil, err
+	}
+	api, err := kube.Connect(f.kubeconfig, "plimsoll/"+version)
+	if err != nil {
+		return nil, withHint(err, "outside of a pod, --kubeconfig says where the API server is")
+	}
+	c := &cluster{}
+	c.Discoverer = kube.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
+		Own: file.Strategy(), Changed: func(s strategy.Strategy) { c.changed(s) }, Log: log, Now: time.Now})
+	return c, nil
+}
+
+// over is who knows the containers: what Kubernetes says, laid over what was found.
+func (c *cluster) over(found *cgroupfs.Scanner) agent.Discoverer {
+	if c == nil {
+		return found
+	}
+	return c.Discoverer
+}
+
+// serve has the agent told of the node's strategy, and Kubernetes of other writers.
+func (c *cluster) serve(a *agent.Agent) {
+	if c == nil {
+		return
+	}
+	c.changed = func(s strategy.Strategy) {
+		a.Configure(s, nil)
+		if err := c.fault.Load(); err != nil && *err != nil {
+			a.Configure(s, *err) // the file is as bad as it was
+		}
+	}
+	a.Foreign = c.Foreign
+}
+
+func (c *cluster) run(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
+	return c.Run(ctx)
+}
+
+// note keeps what is wrong with plimsoll's own file.
+func (c *cluster) note(err error) {
+	if c != nil {
+		c.fault.Store(&err)
+	}
+}
+
+// configure returns what the node gets of a new file.
+func (c *cluster) configure(own strategy.Strategy) strategy.Strategy {
+	if c == nil {
+		return own
+	}
+	return c.Configure(own)
+}
+
+// reporter is the agent, with what Kubernetes adds to its status.
+type reporter struct {
+	*agent.Agent
+	cluster *cluster
+}
+
+func (r reporter) Status() report.Status {
+	s := r.Agent.Status()
+	if r.cluster == nil {
+		return s
+	}
+	k := r.cluster.Status()
+	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched, Rejected: k.Rejected}
+	if k.Fault != "" {
+		s.Problems = append(s.Problems, "kubernetes: "+cmp.Or(k.Fault, "the API server does not answer"))
+	}
+	return s
+}
