@@ -69,7 +69,10 @@ func (a *Agent) await() error {
 		if err == nil {
 			return nil
 		}
-		if a.child.Ended() != nil || time.Now().After(deadline) {
+		if ended := a.child.Ended(); ended != nil {
+			return fmt.Errorf("the agent does not run: %w", ended)
+		}
+		if time.Now().After(deadline) {
 			return fmt.Errorf("the agent does not answer: %w\n%s", err, a.child.said)
 		}
 	}
