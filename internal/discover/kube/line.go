@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"sync"
 )
@@ -34,6 +35,10 @@ func newLine(queries []query, changed func(error)) *line {
 func (l *line) heard(q query, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
+	}
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // without the address and its parameters, which nobody can read
 	}
 	l.mu.Lock()
 	l.faults[q] = err
