@@ -73,3 +73,40 @@ func TestDocumentedErrors(t *testing.T) {
 		}
 	}
 }
+
+// The examples of the Kubernetes part are good, each in its place, and its errors are those that are given.
+func TestDocumentedKubernetes(t *testing.T) {
+	doc := readFile(t, "../../docs/CONFIG.md")
+	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
+	if len(examples) != 4 {
+		t.Fatalf("%d examples, want 4", len(examples))
+	}
+	patch, _, bad := ParseAnnotations("", map[string]string{Annotation: examples[0][1]}, strategy.Patch{})
+	if got := patch.Over(strategy.Default()); len(bad) > 0 || got != auto() {
+		t.Errorf("annotation: %+v, %v", got, messages(bad))
+	}
+	cluster, bad := ParseCluster("", examples[1][1], Cluster{})
+	if got := (Kubernetes{Cluster: cluster}).Node(strategy.Default(), map[string]string{"pool": "web"}); len(bad) > 0 || got.CFSQuotaBurstPercent != 400 {
+		t.Errorf("cpu-burst-config: %+v, %v", got, messages(bad))
+	}
+	namespaces, bad := ParseNamespaces("", examples[2][1], Namespaces{})
+	if p := namespaces.For("black-ns").Policy; len(bad) > 0 || p == nil || *p != strategy.None {
+		t.Errorf("cpu-burst: %v", messages(bad))
+	}
+	maxima, bad := ParseMaxima("", examples[3][1], Maxima{})
+	if len(bad) > 0 || *maxima.ExtraCoresPerNamespace != 8 || len(maxima.exempt) != 1 {
+		t.Errorf("plimsoll-maxima: %+v, %v", maxima, messages(bad))
+	}
+	_, _, bad = ParseAnnotations("Pod default/web", map[string]string{Annotation: `{"policy": "on"}`}, strategy.Patch{})
+	_, more := ParseCluster("ConfigMap kube-system/ack-slo-config", `{"clusterStrategy": {"cfsQuotaBurstPercent": 99}, "nodeStrategies": [{}]}`, Cluster{})
+	for _, r := range append(bad, more...) {
+		if !strings.Contains(doc, "\n"+r.Error()+"\n") {
+			t.Errorf("docs/CONFIG.md does not show %v", r)
+		}
+	}
+	for _, key := range []string{Annotation, OldAnnotation, BurstKey, NamespaceKey, MaximaKey} {
+		if !strings.Contains(doc, "`"+key+"`") {
+			t.Errorf("docs/CONFIG.md does not name %s", key)
+		}
+	}
+}
