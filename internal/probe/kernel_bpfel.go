@@ -51,6 +51,7 @@ type kernelThrottle struct {
 	Origin  uint64
 	Clock   uint64
 	Expires uint64
+	Ends    uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,32 +23,42 @@ func TestThrottlesAreCounted(t *testing.T) {
 			limit(t, g, 40*ms, 100*ms)
 			limit(t, other, 40*ms, 100*ms)
 			other.Spin(1)
-			load := g.Spin(spinners)
-			time.Sleep(1200 * ms)
-			for _, process := range load {
-				process.Stop()
-			}
-			got := calm(t, p, g)
-			counters, err := g.Tree().Counters(g.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			begin := time.Now()
+			g.Spin(spinners)
+			got, counters, until := between(t, p, g, 8)
 			// A tick that comes late takes a whole quota in advance: then the throttle goes on through the next period.
 			longer := got.Lengths[17] // 0.13 s and more
 			if emulated() {
 				longer += got.Lengths[16]
 			}
-			if got.Begins > counters.Throttled || got.Begins < counters.Throttled-longer || got.Ends != got.Begins || got.Begins < 5 || got.Dropped != 0 {
+			if got.Begins > counters.Throttled || got.Begins < counters.Throttled-longer || got.Ends != got.Begins || got.Dropped != 0 {
 				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
 			}
 			within(t, time.Second, "all begins are read", func() bool { return len(h.begins(id)) >= int(got.Begins) })
-			if list := h.begins(id); len(list) != int(got.Begins) || len(h.begins(inode(t, other))) > 0 {
+			list := slices.DeleteFunc(h.begins(id), func(e Event) bool { return e.At > until })
+			if len(list) != int(got.Begins) || len(h.begins(inode(t, other))) > 0 {
 				t.Errorf("%d throttles, events: %s", got.Begins, in(list))
 			}
-			checkFacts(t, h.begins(id))
-			checkWall(t, got, counters)
+			checkFacts(t, list)
+			checkWall(t, got, counters, time.Since(begin))
 		})
 	}
+}
+
+// between waits for so many throttles and returns what we and the kernel counted at a time when none stood.
+func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Totals, counters cpu.Counters, at time.Duration) {
+	t.Helper()
+	within(t, 30*time.Second, "throttles", func() bool {
+		before := totals(t, p, g)
+		at = Monotonic()
+		var err error
+		if counters, err = g.Tree().Counters(g.Path); err != nil {
+			t.Fatal(err)
+		}
+		got = totals(t, p, g)
+		return got.Since == 0 && got == before && got.Begins >= least
+	})
+	return got, counters, at
 }
 
 // checkFacts holds the facts of a quota of 40 ms in 100 ms against each other.
@@ -68,8 +80,8 @@ func checkFacts(t *testing.T, list []Event) {
 }
 
 // checkWall holds the times against the kernel's sum over CPUs, which counts one that stands still as often as there
-// are CPUs that do.
-func checkWall(t *testing.T, got Totals, counters cpu.Counters) {
+// are CPUs that do. Ours goes on until a task runs, which others may keep it from.
+func checkWall(t *testing.T, got Totals, counters cpu.Counters, took time.Duration) {
 	t.Helper()
 	var n int64
 	for i, count := range got.Lengths {
@@ -81,8 +93,8 @@ func checkWall(t *testing.T, got Totals, counters cpu.Counters) {
 	if n != got.Ends {
 		t.Errorf("%d lengths of %d throttles", n, got.Ends)
 	}
-	if got.Wall < counters.ThrottledTime/4 || got.Wall > counters.ThrottledTime*3/2 {
-		t.Errorf("stood still for %v, the CPUs in sum for %v", got.Wall, counters.ThrottledTime)
+	if got.Wall < counters.ThrottledTime/time.Duration(runtime.NumCPU())*3/4 || got.Wall > took {
+		t.Errorf("stood still for %v of %v, the CPUs in sum for %v", got.Wall, took, counters.ThrottledTime)
 	}
 }
 
@@ -174,10 +186,10 @@ func TestParentFirst(t *testing.T) {
 	h := listen(t, p, nil)
 	watch(t, p, pod, container)
 	container.Spin(2)
-	limit(t, pod, 20*ms, time.Second)
-	limit(t, container, 20*ms, time.Second)
+	limit(t, pod, 10*ms, 50*ms)
+	limit(t, container, 10*ms, 50*ms)
 	var both []Event
-	within(t, 10*time.Second, "both stand still at once", func() bool {
+	within(t, 20*time.Second, "both stand still at once", func() bool {
 		list := h.begins(0)
 		for i := 1; i < len(list); i++ {
 			if list[i].Group != list[i-1].Group && list[i].At-list[i-1].At < ms/2 && list[i].CPU == list[i-1].CPU {

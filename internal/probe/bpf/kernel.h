@@ -66,6 +66,7 @@ struct cfs_bandwidth {
 	u8 period_active;
 	struct hrtimer period_timer;
 	int nr_periods;
+	int nr_throttled; /* periods at whose end a queue stood still */
 };
 struct cfs_bandwidth___burst { /* 5.14: f4183717b370 */
 	u64 burst;
@@ -89,7 +90,7 @@ struct cfs_rq {
 struct cfs_rq___running {
 	unsigned int nr_running;
 };
-struct cfs_rq___queued { /* 6.14: 736c55a02c47 renamed it */
+struct cfs_rq___queued { /* its name since 6.14 */
 	unsigned int nr_queued;
 };
 struct task_group {

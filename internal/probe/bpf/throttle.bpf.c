@@ -4,7 +4,8 @@
 // kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the group's
 // pool (cfs_bandwidth.runtime) is dry. That happens when a task is put back or picked, so that the sched_switch that
 // follows shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle), so that a wake-up
-// shows it, without any switch. The end shows in the first switch to a task of the group.
+// shows it, without any switch. Since 6.18 tasks are taken off one by one, which a switch shows always.
+// The end shows in the first switch to a task of the group.
 //
 // One throttle is one standing entry, whatever the number of CPUs: the CPU that inserts it reports it, the CPU that
 // deletes it accounts it. Insertion and deletion are atomic on every kernel; compare-and-swap needs 5.12.
@@ -67,6 +68,7 @@ struct throttle {
 	u64 origin;  // address of the queue that it was seen on
 	u64 clock;   // the origin's throttled_clock; 0: not known
 	u64 expires; // the end of the period that it began in
+	u64 ends;    // of periods through which the group stood still, up to then
 };
 
 struct {
@@ -142,6 +144,12 @@ static inline u64 group_of(struct task_group *tg)
 static inline bool dry(struct cfs_rq *q)
 {
 	return READ_BITS(q, throttled) && READ(q, runtime_remaining) <= 0;
+}
+
+// one_by_one says whether tasks are throttled one by one, on their way to user space (6.18), and not with their queue.
+static inline bool one_by_one(void)
+{
+	return HAS(task_struct___throttled, throttled);
 }
 
 // occupied says whether anything waits in a queue.
@@ -232,17 +240,21 @@ static inline u32 bucket(u64 ns)
 	return n;
 }
 
-// finish ends the throttle that stands, accounts it, and sends word without waking anybody.
-static noinline int finish(u64 id, u64 at)
+// finish ends the throttle that stands, accounts it, and sends word without waking anybody. A group that sleeps after
+// it was released, instead of running, did not stand still: at most one period is taken for waiting for a CPU.
+static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 {
 	struct throttle *t = bpf_map_lookup_elem(&standing, &id), was;
 	struct group *g;
 	struct event *e;
-	u64 length;
+	u64 length, latest;
 
 	if (!t)
 		return 0;
 	was = *t;
+	latest = was.expires + (u32)(READ(b, nr_throttled) - was.ends) * (u64)READ(b, period);
+	if (at > latest)
+		at = latest;
 	if (bpf_map_delete_elem(&standing, &id))
 		return 0; // another CPU was first
 	add(&ended, 1);
@@ -287,12 +299,13 @@ static noinline int begin(struct cfs_rq *q, bool early)
 	fresh.origin = (u64)q;
 	fresh.clock = early ? 0 : READ(q, throttled_clock);
 	fresh.expires = READ(b, period_timer._softexpires);
+	fresh.ends = READ(b, nr_throttled);
 	t = bpf_map_lookup_elem(&standing, &id);
 	if (t) {
 		if (lasts(t, fresh.expires))
 			return 0;
 		// It ended unseen, with the period or by a write since.
-		finish(id, t->expires < fresh.since ? t->expires : fresh.since);
+		finish(b, id, t->expires < fresh.since ? t->expires : fresh.since);
 	}
 	if (bpf_map_update_elem(&standing, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
@@ -320,7 +333,7 @@ static inline void stuck(struct task_struct *p, bool waits)
 			continue;
 		q = READ(se, cfs_rq);
 		se = READ(se, parent);
-		if (dry(q) && (waits || occupied(q)))
+		if (dry(q) && (waits || (!one_by_one() && occupied(q))))
 			found[i] = q;
 	}
 	unroll for (int i = DEPTH - 1; i >= 0; i--)
@@ -345,15 +358,20 @@ static inline void relieved(struct task_struct *p)
 		id = tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
 		t = bpf_map_lookup_elem(&standing, &id);
 		if (t && !lasts(t, tg->cfs_bandwidth.period_timer._softexpires))
-			finish(id, bpf_ktime_get_ns());
+			finish(&tg->cfs_bandwidth, id, bpf_ktime_get_ns());
 		tg = tg->parent;
 	}
 }
 
+// runnable says whether a task that was switched away from wants to go on. One that is throttled by itself went on in the
+// kernel while its queue stood still already, and might have gone to sleep there.
 static inline bool runnable(struct task_struct *p)
 {
+	struct task_struct___throttled *one = (void *)p;
 	struct sched_entity___delayed *se = (void *)&p->se;
 
+	if (one_by_one())
+		return READ_BITS(one, throttled);
 	return p->on_rq && !(HAS(sched_entity___delayed, sched_delayed) && READ(se, sched_delayed));
 }
 
@@ -369,21 +387,21 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	return 0;
 }
 
+static inline void woken(struct task_struct *p)
+{
+	if (!one_by_one() && p->se.cfs_rq->throttle_count > 0)
+		stuck(p, true);
+}
+
 SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
 {
-	struct task_struct *p = (void *)ctx[0];
-
-	if (p->se.cfs_rq->throttle_count > 0)
-		stuck(p, true);
+	woken((void *)ctx[0]);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
 {
-	struct task_struct *p = (void *)ctx[0];
-
-	if (p->se.cfs_rq->throttle_count > 0)
-		stuck(p, true);
+	woken((void *)ctx[0]);
 	return 0;
 }
 
@@ -396,7 +414,7 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	struct task_group *tg = p->sched_task_group;
 	s32 cpu = ctx[1];
 
-	if (HAS(task_struct___throttled, throttled) || !p->on_rq)
+	if (one_by_one() || !p->on_rq)
 		return 0;
 	unroll for (int i = 0; i < DEPTH; i++) {
 		struct cfs_rq **queues, *q = NULL;
