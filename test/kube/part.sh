@@ -1,6 +1,6 @@
 #!/bin/bash
 # part.sh start|stop|kill etcd|apiserver|containerd|kubelet: one part of the cluster that up.sh made. start comes back when
-# the part answers; stop asks it to end, kill does not ask.
+# the part answers, and does nothing to one that runs; stop asks it to end, kill does not ask.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 pki=$dir/pki
@@ -43,9 +43,11 @@ alive() { [ "$(readlink "/proc/$1/exe" 2>/dev/null)" = "$(readlink -f "$bin/$2")
 start() {
   local command ready pid
   command_of "$1"
-  PATH=$bin:$PATH setsid "${inside[@]}" "${command[@]}" >>"$dir/log/$1" 2>&1 </dev/null &
-  pid=$!
-  echo $pid >"$dir/pid/$1"
+  pid=$(cat "$dir/pid/$1" 2>/dev/null) || pid=none
+  if ! alive "$pid" "$(basename "${command[0]}")"; then
+    PATH=$bin:$PATH setsid "${inside[@]}" "${command[@]}" >>"$dir/log/$1" 2>&1 </dev/null &
+    echo $! >"$dir/pid/$1"
+  fi
   await 60 "${ready[@]}" || { echo "part.sh: $1 is not ready; the end of its log:" >&2; tail -20 "$dir/log/$1" >&2; exit 1; }
 }
 

@@ -37,12 +37,12 @@ type container struct {
 
 // sleeper wants no CPU.
 func sleeper(name, request, limit string) container {
-	return container{name, request, limit, []string{"sleep", "100000"}}
+	return container{name, request, limit, []string{"sh", "-c", "trap 'exit 0' TERM; sleep 100000 & wait"}}
 }
 
 // hog wants one CPU.
 func hog(name, request, limit string) container {
-	return container{name, request, limit, []string{"sh", "-c", "while :; do :; done"}}
+	return container{name, request, limit, []string{"sh", "-c", "trap 'exit 0' TERM; while :; do :; done"}}
 }
 
 type object = map[string]any
@@ -174,8 +174,9 @@ func (p *pod) restart(name string) {
 	})
 }
 
-// files reads all that the agent may ever write of every group of the kubelet's, byte by byte. The containers of some pods
-// go by their names: a restart gives them other ids.
+// files reads all that the agent may ever write of every group of the kubelet's, byte by byte, but for the shares of the
+// classes' groups, which the kubelet writes as pods come and go. The containers of some pods go by their names: a restart
+// gives them other ids.
 func files(t *testing.T, pods ...*pod) map[string]string {
 	t.Helper()
 	var names []string
@@ -195,7 +196,12 @@ func files(t *testing.T, pods ...*pod) map[string]string {
 			return err
 		}
 		switch d.Name() {
-		case "cpu.max", "cpu.max.burst", "cpu.weight", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.shares":
+		case "cpu.shares", "cpu.weight":
+			if !strings.Contains(name, "/pod") {
+				return nil
+			}
+			fallthrough
+		case "cpu.max", "cpu.max.burst", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us":
 			if text, err := os.ReadFile(name); err == nil {
 				texts[named.Replace(strings.TrimPrefix(name, root))] = string(text)
 			}

@@ -1,0 +1,131 @@
+//go:build kube
+
+package kube
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestKilledAgent: what an agent leaves that was killed is taken over by the next one, which puts every file back when
+// it stops; and so does a restore without an agent.
+func TestKilledAgent(t *testing.T) {
+	p := start(t, want{name: "killed", containers: []container{sleeper("a", "100m", "500m"), hog("hog", "100m", "200m")}})
+	before := files(t)
+	a := follower(t, "auto")
+	bursts := map[string]time.Duration{"": 70 * ms, "a": 50 * ms, "hog": 20 * ms}
+	p.become(bursts)
+	a.stop(syscall.SIGKILL)
+	if cmp.Equal(before, files(t)) {
+		t.Fatal("nothing was left behind: the scenario proves nothing")
+	}
+	a.start()
+	p.become(bursts)
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+
+	a.start()
+	p.become(bursts)
+	a.stop(syscall.SIGKILL)
+	a.restore()
+	same(t, before)
+}
+
+// TestAPIServerAway: for 30 s nobody answers. What is in force stays in force, an agent that starts meanwhile writes
+// nothing before it knows whose the pods are, and both put everything back.
+func TestAPIServerAway(t *testing.T) {
+	p := start(t, want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	before := files(t, p)
+	a := follower(t, "none")
+	bursts := map[string]time.Duration{"": 80 * ms, "a": 50 * ms, "b": 30 * ms}
+	p.become(bursts)
+	part(t, "kill", "apiserver")
+	t.Cleanup(func() { // the kubelet would wait up to a minute before it asks again
+		part(t, "start", "apiserver")
+		part(t, "stop", "kubelet")
+		part(t, "start", "kubelet")
+	})
+	always(t, 30*time.Second, func() string { return cmp.Diff(bursts, p.bursts()) })
+	a.stop(syscall.SIGTERM)
+	same(t, before, p)
+
+	a.start()
+	always(t, 2*time.Second, func() string { return cmp.Diff(before, files(t, p)) })
+	part(t, "start", "apiserver")
+	took := eventually(t, 60*time.Second, func() string { return cmp.Diff(bursts, p.bursts()) })
+	t.Logf("in force %v after the API server's return", took.Round(ms))
+	p.annotate(annotation + `={"policy": "none"}`)
+	p.become(map[string]time.Duration{"": 0, "a": 0, "b": 0})
+	a.stop(syscall.SIGTERM)
+	same(t, before, p)
+}
+
+// TestKubeletAndRuntimeRestart: neither takes a burst away, and nothing is left behind after them.
+func TestKubeletAndRuntimeRestart(t *testing.T) {
+	p := start(t, want{name: "steady", containers: []container{sleeper("a", "100m", "500m")}})
+	before := files(t)
+	a := follower(t, "cpuBurstOnly")
+	p.become(full(50 * ms))
+	for _, name := range []string{"kubelet", "containerd"} {
+		part(t, "stop", name)
+		part(t, "start", name)
+		always(t, 2*time.Second, func() string { return cmp.Diff(full(50*ms), p.bursts()) })
+	}
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
+
+// TestContainerRestart: the new container gets its burst, again and again, and the pod's limit does not drift (Koordinator
+// adds the difference of a container that is gone to the pod's quota for good).
+func TestContainerRestart(t *testing.T) {
+	p := start(t, want{name: "restarts", containers: []container{hog("a", "50m", "100m"), sleeper("b", "100m", "300m")}})
+	before := files(t, p)
+	a := follower(t, "auto")
+	bursts := map[string]time.Duration{"": 40 * ms, "a": 10 * ms, "b": 30 * ms}
+	p.become(bursts)
+	for range 2 {
+		p.restart("a")
+		took := eventually(t, 3*time.Second, func() string { return cmp.Diff(bursts, p.bursts()) })
+		t.Logf("after %v", took.Round(ms))
+	}
+	a.stop(syscall.SIGTERM)
+	same(t, before, p)
+}
+
+// TestDeletionUnderLoad: pods come and go while their containers are throttled and raised. The agent goes on, the kubelet
+// removes every group, and the pod that stays is as before.
+func TestDeletionUnderLoad(t *testing.T) {
+	stays := start(t, want{name: "stays", containers: []container{sleeper("a", "100m", "300m")}})
+	before := files(t)
+	a := follower(t, "auto")
+	stays.become(full(30 * ms))
+	for round := range 3 {
+		var pods []*pod
+		for i := range 3 {
+			pods = append(pods, start(t, want{name: fmt.Sprintf("goes-%d-%d", round, i), containers: []container{hog("a", "20m", "50m")}}))
+		}
+		time.Sleep(time.Second)
+		for _, p := range pods {
+			p.delete()
+			eventually(t, 10*time.Second, func() string {
+				if _, err := cluster.groups.Inode(p.path); err == nil {
+					return p.path + " is still there"
+				}
+				return ""
+			})
+		}
+	}
+	for _, c := range a.status().Containers {
+		if c.Quota.Problem != "" || c.Burst.Problem != "" {
+			t.Errorf("%s: %+v, %+v", c.Cgroup, c.Quota, c.Burst)
+		}
+	}
+	stays.stays(full(30 * ms))
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}

@@ -1,0 +1,213 @@
+//go:build kube
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	annotation = "koordinator.sh/cpuBurst"
+	// reaction is how long after the API server's answer a change may take until it is in force.
+	reaction = time.Second
+)
+
+// follower is an agent that follows the API server, with a policy of its own for what nobody speaks of.
+func follower(t *testing.T, own string) *agent {
+	t.Helper()
+	a := newAgent(t, policy(own), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a.start()
+	return a
+}
+
+// configMap makes one, or changes it. It is deleted at the end of the test. The namespace is made if need be.
+func configMap(t *testing.T, namespace, name string, data map[string]string) {
+	t.Helper()
+	if out, err := output(kubectlCommand("get", "namespace", namespace, "--ignore-not-found", "-o", "name")); err != nil || out == "" {
+		kubectl(t, "create", "namespace", namespace)
+	}
+	apply(t, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": namespace, "name": name}, "data": data})
+	t.Cleanup(func() { kubectl(t, "delete", "configmap", name, "--namespace", namespace, "--ignore-not-found") })
+}
+
+func clusterStrategy(t *testing.T, fields string) {
+	t.Helper()
+	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{
+		"cpu-burst-config":          `{"clusterStrategy": {` + fields + `}}`,
+		"resource-threshold-config": `{"clusterStrategy": {"enable": true}}`, // another program's
+	})
+}
+
+// full is what a pod of one container, named a, has with a burst; none is without.
+func full(limit time.Duration) map[string]time.Duration {
+	return map[string]time.Duration{"": limit, "a": limit}
+}
+
+var none = map[string]time.Duration{"": 0, "a": 0}
+
+// become waits until the pod's bursts are as wanted. The time of the kubectl that asked for the change has passed already.
+func (p *pod) become(want map[string]time.Duration) {
+	p.t.Helper()
+	took := eventually(p.t, reaction, func() string { return cmp.Diff(want, p.bursts()) })
+	p.t.Logf("%s: %v after %v", p.name, want, took.Round(ms))
+}
+
+// stays holds that nothing becomes of it.
+func (p *pod) stays(want map[string]time.Duration) {
+	p.t.Helper()
+	always(p.t, reaction, func() string { return cmp.Diff(want, p.bursts()) })
+}
+
+// TestAnnotationSwitchesOnePod: an annotation is followed live, on one pod and no other, and so is its removal.
+func TestAnnotationSwitchesOnePod(t *testing.T) {
+	one := start(t, want{name: "one", containers: []container{sleeper("a", "100m", "500m")}})
+	other := start(t, want{name: "other", containers: []container{sleeper("a", "100m", "500m")}})
+	before := files(t)
+	a := follower(t, "none")
+	one.stays(none)
+	one.annotate(annotation + `={"policy": "auto"}`)
+	one.become(full(50 * ms))
+	one.annotate(annotation + `={"policy": "cpuBurstOnly", "cpuBurstPercent": 20}`)
+	one.become(full(10 * ms))
+	other.stays(none)
+	one.annotate(annotation + "-")
+	one.become(none)
+	one.annotate(`alibabacloud.com/cpuBurst={"policy": "cpuBurstOnly", "cpuBurstPercent": 40}`)
+	one.become(full(20 * ms))
+	one.annotate(annotation + `={"policy": "none"}`) // the newer wins
+	one.become(none)
+	one.annotate(annotation + `={"policy": "cpuBurstOnly"}`)
+	one.become(full(50 * ms))
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
+
+// TestBadAnnotationKeepsTheLastGoodValue: and says on the pod itself what is wrong with it.
+func TestBadAnnotationKeepsTheLastGoodValue(t *testing.T) {
+	p := start(t, want{name: "bad", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly", "cpuBurstPercent": 40}`}})
+	follower(t, "none")
+	p.become(full(20 * ms))
+	for _, c := range []struct{ text, says string }{
+		{`{"policy": "cpuBurstOnly", "cpuBurstPercent": 10001}`, "cpuBurstPercent"},
+		{`{"policy": "cpuBurstOnly`, annotation},
+	} {
+		p.annotate(annotation + "=" + c.text)
+		p.event("CPUBurstInvalid", c.says)
+		p.stays(full(20 * ms))
+	}
+	p.annotate(annotation + `={"policy": "cpuBurstOnly", "cpuBurstPercent": 60}`)
+	p.become(full(30 * ms))
+}
+
+// event waits for a Warning on the pod.
+func (p *pod) event(reason, says string) {
+	p.t.Helper()
+	eventually(p.t, 5*time.Second, func() string {
+		var list struct {
+			Items []struct{ Type, Message string }
+		}
+		out := p.kubectl("get", "events", "-o", "json", "--field-selector", "involvedObject.name="+p.name+",reason="+reason)
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			p.t.Fatal(err)
+		}
+		for _, e := range list.Items {
+			if e.Type == "Warning" && strings.Contains(e.Message, says) {
+				p.t.Log(e.Message)
+				return ""
+			}
+		}
+		return fmt.Sprintf("no Warning %s that speaks of %s: %v", reason, says, list.Items)
+	})
+}
+
+// TestConfigMapOfTheCluster: what Koordinator's ConfigMap says is followed live; an annotation has the last word, field by
+// field; a text that cannot be read changes nothing; without the ConfigMap the node's own file counts again.
+func TestConfigMapOfTheCluster(t *testing.T) {
+	plain := start(t, want{name: "plain", containers: []container{sleeper("a", "100m", "500m")}})
+	asks := start(t, want{name: "asks", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"cpuBurstPercent": 20}`}})
+	before := files(t)
+	a := follower(t, "none")
+	clusterStrategy(t, `"policy": "cpuBurstOnly"`)
+	plain.become(full(50 * ms))
+	asks.become(full(10 * ms))
+	clusterStrategy(t, `"policy": "cpuBurstOnly", "cpuBurstPercent": 40`)
+	plain.become(full(20 * ms))
+	asks.stays(full(10 * ms))
+	clusterStrategy(t, `"policy": "cpuBurstOnly", "cpuBurstPercent": "many"`)
+	plain.stays(full(20 * ms))
+	kubectl(t, "delete", "configmap", "slo-controller-config", "--namespace", "koordinator-system")
+	plain.become(none)
+	asks.become(none)
+	same(t, before)
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
+
+// TestNodeStrategies: the first entry that chooses the node lays its fields over those of the cluster, also when the
+// node's labels change.
+func TestNodeStrategies(t *testing.T) {
+	p := start(t, want{name: "labelled", containers: []container{sleeper("a", "100m", "500m")}})
+	configMap(t, "kube-system", "ack-slo-config", map[string]string{"cpu-burst-config": `{
+		"clusterStrategy": {"policy": "cpuBurstOnly", "cpuBurstPercent": 20},
+		"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "cpuBurstPercent": 60},
+			{"name": "all", "nodeSelector": {}, "cpuBurstPercent": 80}]}`})
+	follower(t, "none")
+	p.become(full(40 * ms))
+	t.Cleanup(func() { kubectl(t, "label", "node", nodeName, "pool-") })
+	kubectl(t, "label", "node", nodeName, "pool=web")
+	p.become(full(30 * ms))
+}
+
+// TestNamespaces: ACK's lists of namespaces; disabled wins, and the annotation of a pod wins over both.
+func TestNamespaces(t *testing.T) {
+	namespace(t, "bursts")
+	namespace(t, "rests")
+	t.Cleanup(func() { kubectl(t, "delete", "namespace", "bursts", "rests", "--wait=false") })
+	in := start(t, want{name: "in", namespace: "bursts", containers: []container{sleeper("a", "100m", "500m")}})
+	out := start(t, want{name: "out", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")}})
+	asks := start(t, want{name: "asks", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")},
+		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	beside := start(t, want{name: "beside", containers: []container{sleeper("a", "100m", "500m")}})
+	follower(t, "none")
+	lists := func(text string) {
+		configMap(t, "koordinator-system", "ack-slo-pod-config", map[string]string{"cpu-burst": text, "memory-qos": "{}"})
+	}
+	lists(`{"enabledNamespaces": ["bursts", "rests"], "disabledNamespaces": ["rests"]}`)
+	in.become(full(50 * ms))
+	asks.become(full(50 * ms))
+	out.stays(none)
+	beside.stays(none)
+	lists(`{"enabledNamespaces": ["rests"]}`)
+	out.become(full(50 * ms))
+	in.become(none)
+}
+
+// TestClassesThatAreNotBurst: LSE and LSR have CPUs of their own and BE is to give way, whatever the policy says.
+func TestClassesThatAreNotBurst(t *testing.T) {
+	var pods []*pod
+	for _, class := range []string{"LSE", "LSR", "BE", "LS", ""} {
+		labels := map[string]string{}
+		if class != "" {
+			labels["koordinator.sh/qosClass"] = class
+		}
+		pods = append(pods, start(t, want{name: "class-" + strings.ToLower(class) + "x", labels: labels,
+			containers: []container{sleeper("a", "50m", "100m")}}))
+	}
+	follower(t, "cpuBurstOnly")
+	for _, p := range pods[3:] {
+		p.become(full(10 * ms))
+	}
+	for _, p := range pods[:3] {
+		p.stays(none)
+	}
+}

@@ -1,0 +1,71 @@
+//go:build kube
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+)
+
+// resize asks for other CPUs for a container.
+func (p *pod) resize(name, request, limit string) {
+	p.t.Helper()
+	patch, err := json.Marshal(object{"spec": object{"containers": []object{{"name": name,
+		"resources": object{"requests": object{"cpu": request}, "limits": object{"cpu": limit}}}}}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.kubectl("patch", "pod", p.name, "--subresource", "resize", "--patch", string(patch))
+}
+
+// limits are the quotas, and the bursts, of the pod and its containers.
+func (p *pod) limits() map[string]cpu.Bandwidth {
+	p.t.Helper()
+	list := map[string]cpu.Bandwidth{}
+	for name, at := range p.groups() {
+		b, err := cluster.groups.Bandwidth(at)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		list[name] = b
+	}
+	return list
+}
+
+// bandwidth is a quota of the kubelet's with a burst.
+func bandwidth(quota, burst time.Duration) cpu.Bandwidth {
+	return cpu.Bandwidth{Quota: quota, Period: 100 * ms, Burst: burst}
+}
+
+// resizeWait is how long the kubelet may take. After a write that failed it tries the pod again at its next look.
+const resizeWait = 30 * time.Second
+
+// TestResize: a container with a burst is made smaller and larger in place. The kernel refuses a quota below the burst, so
+// the burst has to go before. The new limit gets its burst, and is what stays when the agent stops.
+func TestResize(t *testing.T) {
+	p := start(t, want{name: "resized", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "100m")}})
+	a := follower(t, "cpuBurstOnly")
+	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
+	for _, size := range []int{200, 400, 100} {
+		p.resize("a", "50m", fmt.Sprintf("%dm", size))
+		quota := time.Duration(size) * ms / 10
+		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
+		took := eventually(t, resizeWait, func() string { return cmp.Diff(want, p.limits()) })
+		t.Logf("%dm after %v", size, took.Round(ms))
+		eventually(t, resizeWait, func() string {
+			return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")]}`)
+		})
+	}
+	a.stop(syscall.SIGTERM)
+	want := map[string]cpu.Bandwidth{"": bandwidth(20*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}
+	if diff := cmp.Diff(want, p.limits()); diff != "" {
+		t.Error(diff)
+	}
+}
