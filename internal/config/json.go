@@ -149,7 +149,7 @@ type scope bool
 
 const (
 	ofNode scope = true
-	ofPod  scope = false // without sharePoolThresholdPercent, which is no pod's to say
+	ofPod  scope = false // without what holds for the whole node
 )
 
 // patch reads the fields of a strategy. One that is bad keeps the value that it had in last.
@@ -175,6 +175,8 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 		case m.is("sharePoolThresholdPercent") && s == ofNode:
 			p.SharePoolThresholdPercent = r.checked(at("sharePoolThresholdPercent"), m.value, last.SharePoolThresholdPercent,
 				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })
+		case m.is("loadLinePercent") && s == ofNode:
+			p.LoadLinePercent = r.loadLine(at("loadLinePercent"), m.value, last.LoadLinePercent)
 		}
 	}
 	return p
@@ -200,6 +202,18 @@ func (r *jsonReader) checked(field string, raw []byte, last *int64, in func(*int
 		return last
 	}
 	if f := checkStrategy(in(&v), ""); f != nil {
+		r.reject(field, f)
+		return last
+	}
+	return &v
+}
+
+func (r *jsonReader) loadLine(field string, raw []byte, last *float64) *float64 {
+	v, ok := r.number(field, raw)
+	if !ok {
+		return last
+	}
+	if f := checkStrategy(strategy.Patch{LoadLinePercent: &v}, ""); f != nil {
 		r.reject(field, f)
 		return last
 	}

@@ -25,7 +25,7 @@ func FuzzAnnotation(f *testing.F) {
 		if len(bad) > 0 || err != nil {
 			return
 		}
-		peer.SharePoolThresholdPercent = nil
+		peer.SharePoolThresholdPercent, peer.LoadLinePercent = nil, nil
 		if got, want := p.Over(strategy.Default()), peer.Over(strategy.Default()); got != want {
 			t.Fatalf("%q: %+v, the peers read %+v", text, got, want)
 		}

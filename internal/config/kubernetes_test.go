@@ -138,6 +138,11 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector.matchLabels.pool: must be text, not 1`}},
 		{`{"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "policy": "x"}]}`, strategy.CFSQuotaBurstOnly, []string{
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].policy: "x" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`}},
+		{`{"clusterStrategy": {"loadLinePercent": 99.9, "policy": "auto"}}`, strategy.Auto, nil},
+		{`{"clusterStrategy": {"loadLinePercent": 40}}`, strategy.None, []string{
+			`ConfigMap a/b: cpu-burst-config: clusterStrategy.loadLinePercent: 40 is neither 0 nor within 50..99.999`}},
+		{`{"clusterStrategy": {"loadLinePercent": "x"}}`, strategy.None, []string{
+			`ConfigMap a/b: cpu-burst-config: clusterStrategy.loadLinePercent: must be a number, not "x"`}},
 		{`{"nodeStrategies": [{"name": "new", "policy": "auto"}, 5]}`, strategy.None, []string{
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[0].nodeSelector: missing (such as {"matchLabels": {"pool": "web"}}, or {} for every node)`,
 			`ConfigMap a/b: cpu-burst-config: nodeStrategies[1]: must be an object {...}, not 5`}},
@@ -155,6 +160,17 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		if p := (Kubernetes{Cluster: got}).Node(strategy.Default(), web).Policy; p != c.policy {
 			t.Errorf("%s: policy %s, want %s", c.text, p, c.policy)
 		}
+	}
+}
+
+// What holds for the whole node is the administrator's to say, not a pod's.
+func TestLoadLine(t *testing.T) {
+	c, bad := ParseCluster("", `{"clusterStrategy": {"loadLinePercent": 99.9}}`, Cluster{})
+	if got := (Kubernetes{Cluster: c}).Node(strategy.Default(), nil).LoadLinePercent; got != 99.9 || bad != nil {
+		t.Errorf("%v, %v", got, messages(bad))
+	}
+	if p, _, bad := ParseAnnotations("", map[string]string{Annotation: `{"loadLinePercent": 99.9}`}, strategy.Patch{}); p.LoadLinePercent != nil || bad != nil {
+		t.Errorf("%+v, %v", p, messages(bad))
 	}
 }
 

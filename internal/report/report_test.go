@@ -37,7 +37,8 @@ func sample() Status {
 	return Status{
 		Schema: StatusSchema, Version: "0.1.0", Started: t0, Now: t0.Add(now), Mode: Active, Kernel: "6.18.44",
 		Cgroup: "v2", ConfigOK: true, LastTurn: t0.Add(now - 50*ms),
-		Node: Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
+		Node:       Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
+		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, Rejected: 3},
 		Containers: []Container{
 			{
 				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",

@@ -29,8 +29,10 @@ var aPod = Object{"Pod", "default", "web", "u1"}
 // Once, though said again, by another node, and by an agent that starts anew.
 func TestEventsAreMadeOnce(t *testing.T) {
 	s := newServer()
+	var log strings.Builder
 	for _, node := range []string{"n1", "n2", "n1"} {
 		h := testHerald(s, node)
+		h.log = slog.New(slog.NewTextHandler(&log, nil))
 		for range 3 {
 			h.warn(aPod, reasonInvalid, "bad")
 			h.pass()
@@ -45,6 +47,9 @@ func TestEventsAreMadeOnce(t *testing.T) {
 	list, err := s.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 3 {
 		t.Fatalf("%d Events, %v", len(list.Items), err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log.String())
 	}
 	e := list.Items[0]
 	if o := e.InvolvedObject; e.Type != "Warning" || o.Kind != "Pod" || o.Name != "web" || o.Namespace != "default" || o.UID == "" || o.APIVersion != "v1" ||

@@ -282,6 +282,13 @@ func TestMaximaOfNamespace(t *testing.T) {
 		}
 	}
 	second = second.DeepCopy()
+	second.Labels = map[string]string{"koordinator.sh/qosClass": "LSR"}
+	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
+		t.Errorf("beside one that is not burst: %+v", s)
+	}
+	second = second.DeepCopy()
+	second.Labels = nil
 	second.Status.Phase = corev1.PodSucceeded
 	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
 	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
