@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,6 +164,15 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 	}
 }
 
+// A section that cannot be read keeps all that it said.
+func TestSectionKeepsWhatWasGood(t *testing.T) {
+	last, _ := ParseCluster("", nodes, Cluster{})
+	got, _ := ParseCluster("", `{"clusterStrategy": 1}`, last)
+	if s := (Kubernetes{Cluster: got}).Node(strategy.Default(), nil); s.Policy != strategy.Auto || s.SharePoolThresholdPercent != 60 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What holds for the whole node is the administrator's to say, not a pod's.
 func TestLoadLine(t *testing.T) {
 	c, bad := ParseCluster("", `{"clusterStrategy": {"loadLinePercent": 99.9}}`, Cluster{})
@@ -270,6 +280,28 @@ func TestMaxima(t *testing.T) {
 		if diff := cmp.Diff(c.bad, messages(cut)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
 		}
+	}
+}
+
+func TestMaximaDoNotBindTheAdministrator(t *testing.T) {
+	k := Kubernetes{Maxima: Maxima{CFSQuotaBurstPercent: of(int64(150))}}
+	if got, cut := k.Pod("o", auto(), Asked{}); got != auto() || cut != nil {
+		t.Errorf("%+v, %v", got, cut)
+	}
+}
+
+// Extra cores in percent of the limits: exact where they are a whole percent.
+func TestPercent(t *testing.T) {
+	for _, c := range []struct {
+		extra, limits float64
+		want          int64
+	}{{0.3, 0.1, 400}, {0.3, 0.5, 160}, {1, 3, 133}, {0, 1, 100}, {8192, 1e-9, 1000100}} {
+		if got := percent(&c.extra, c.limits); got != c.want {
+			t.Errorf("%v above %v: %d %%, want %d", c.extra, c.limits, got, c.want)
+		}
+	}
+	if got := percent(nil, 1); got != math.MaxInt64 {
+		t.Error(got)
 	}
 }
 
