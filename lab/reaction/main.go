@@ -71,7 +71,7 @@ func run() error {
 func parse(args []string) (settings, error) {
 	s := settings{warmUp: 2 * time.Second}
 	set := flag.NewFlagSet("reaction", flag.ExitOnError)
-	seconds := set.Float64("seconds", 25, "seconds of each of the four runs, after the warm-up")
+	seconds := set.Float64("seconds", 30, "seconds of each of the four runs, after the warm-up")
 	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
 	set.DurationVar(&s.every, "every", 4*time.Second, "time between two jobs of a group")
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
