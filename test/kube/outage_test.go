@@ -38,10 +38,9 @@ func TestKilledAgent(t *testing.T) {
 // TestAPIServerAway: for 30 s nobody answers. What is in force stays in force, an agent that starts meanwhile writes
 // nothing before it knows whose the pods are, and both put everything back.
 func TestAPIServerAway(t *testing.T) {
-	p := start(t, want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")},
-		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	p := start(t, want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")}})
 	before := files(t, p)
-	a := follower(t, "none")
+	a := follower(t, "cpuBurstOnly")
 	bursts := map[string]time.Duration{"": 80 * ms, "a": 50 * ms, "b": 30 * ms}
 	p.become(bursts)
 	part(t, "kill", "apiserver")
