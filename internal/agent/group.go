@@ -64,6 +64,9 @@ func (g *group) stale(now time.Time) {
 
 // interval is how long the group may go without a look.
 func (a *Agent) interval(g *group) time.Duration {
+	if !g.Class.Burstable() { // the guard counts on what it uses (policy/guard.go)
+		return restEvery
+	}
 	near := g.Strategy.Policy.Quota()
 	if a.ear.hears {
 		near = g.watched
@@ -79,7 +82,7 @@ func (a *Agent) interval(g *group) time.Duration {
 
 // reread is how long what was read of a group's limit files holds.
 func (a *Agent) reread(g *group) time.Duration {
-	if a.ear.hears && !g.watched && !g.status.Quota.Changed {
+	if a.ear.hears && !g.watched && !g.status.Quota.Changed && g.Class.Burstable() {
 		return rarelyEvery
 	}
 	return bandwidthEvery

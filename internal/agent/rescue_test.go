@@ -118,6 +118,24 @@ func TestQuietGroupsAreSeldomRead(t *testing.T) {
 	}
 }
 
+// TestOfflineWorkIsRead: what does not count against the share pool has to be known (policy/guard.go), and whether the
+// kernel keeps it behind, too.
+func TestOfflineWorkIsRead(t *testing.T) {
+	w, _ := hearing(t, true)
+	c := w.container("/be", 50*ms, sim.Spin(1))
+	c.Class = workload.ClassBE
+	w.alone(c)
+	w.run(time.Second)
+	before := w.agent.account.self.Looks
+	if err := w.kernel.ForeignWrite("cpu/be/cpu.idle", "1"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5 * time.Second)
+	if looks := w.agent.account.self.Looks - before; looks < 4 || !w.agent.groups[c.ID].behind {
+		t.Errorf("%d looks in 5 s, known to be behind: %v", looks, w.agent.groups[c.ID].behind)
+	}
+}
+
 // TestRescued also sees that the agent says so.
 func TestRescued(t *testing.T) {
 	w, _ := hearing(t, true)

@@ -32,8 +32,8 @@ import (
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
-// itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms
-// (probe/bpf/ahead.h), so of a quota of aheadQuota a third goes by unseen at most, and smaller ones are not foreseen.
+// itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so for
+// quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // Kernels below 5.14 have no burst file, and are raised instead.
@@ -41,8 +41,6 @@ import (
 const (
 	// leastGain is for how long at least the throttle would last: a refill just before the period's own is banked.
 	leastGain = 2 * time.Millisecond
-	// aheadQuota is the least quota whose end is worth foreseeing.
-	aheadQuota = 20 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
 	// refillSpan is over which time a refill counts against the node's headroom.
@@ -87,12 +85,13 @@ func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
 }
 
 func find(heard []Throttle, inode uint64) (Throttle, bool) {
+	var found Throttle
 	for _, t := range heard {
-		if t.Inode == inode {
-			return t, true
+		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // what has begun is what is to be ended
+			found = t
 		}
 	}
-	return Throttle{}, false
+	return found, found.Inode != 0
 }
 
 func (p *podUnits) outermostFirst() []*unit {
@@ -152,8 +151,6 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return "its limit is just being set"
-	case t.Ahead && u.Disk.Quota < aheadQuota:
-		return "its quota is too small to look ahead"
 	case !u.m.burst.retry.ready(in.Now):
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
@@ -215,9 +212,6 @@ func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 // hear books a throttle that the kernel told of.
 func (u *unit) hear(t Throttle) {
 	m := u.m
-	if t.Ahead && t.Bandwidth.Quota < aheadQuota {
-		return
-	}
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true
 	if t.Expires.IsZero() {

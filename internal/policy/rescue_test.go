@@ -64,9 +64,6 @@ func TestRescue(t *testing.T) {
 		{"a resize is under way", strategy.Auto, func(r *rescued) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
 		{"the period ends anyway", strategy.Auto, func(r *rescued) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
 		{"it is foreseen", strategy.Auto, func(r *rescued) { r.heard.Ahead = true }, ""},
-		{"a small quota is not foreseen", strategy.Auto, func(r *rescued) {
-			r.heard.Ahead, r.heard.Bandwidth.Quota, r.group.Disk.Quota, r.heard.Handed = true, 10*ms, 10*ms, 10*ms
-		}, "too small"},
 		{"the cap leaves no room", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
 		{"the cap leaves room for one", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
 		{"what was saved counts", strategy.Auto, func(r *rescued) {
@@ -135,6 +132,21 @@ func TestPodFirst(t *testing.T) {
 	out = r.state.Rescue(in, heard, Purse{Left: 1, Full: 10})
 	if len(out.Changes) != 1 || out.Changes[0].Cgroup.Path != "/p" {
 		t.Errorf("with one write left: %+v", out.Changes)
+	}
+}
+
+// TestBegunBeforeForeseen: of a throttle that was foreseen and has begun since, what has begun counts.
+func TestBegunBeforeForeseen(t *testing.T) {
+	r := newRescued(strategy.CFSQuotaBurstOnly)
+	foreseen := r.heard
+	foreseen.Ahead, foreseen.At = true, r.heard.At.Add(-3*ms)
+	for _, heard := range [][]Throttle{{foreseen, r.heard}, {r.heard, foreseen}} {
+		if got, ok := find(heard, r.heard.Inode); !ok || got.Ahead {
+			t.Errorf("%+v, %v", got, ok)
+		}
+	}
+	if _, ok := find([]Throttle{foreseen}, 99); ok {
+		t.Error("another group was heard of")
 	}
 }
 

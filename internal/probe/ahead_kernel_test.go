@@ -150,3 +150,16 @@ func TestAheadIsSilent(t *testing.T) {
 		t.Errorf("two tasks with three CPUs: %+v", got)
 	}
 }
+
+// A small quota is not foreseen: it would be told of in every period.
+func TestSmallQuotasAreNotForeseen(t *testing.T) {
+	p := open(t, Options{Ahead: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 15*ms, 100*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	within(t, 20*time.Second, "throttles begin", func() bool { return totals(t, p, g).Begins >= 4 })
+	if got := totals(t, p, g); got.Aheads != 0 {
+		t.Errorf("%+v", got)
+	}
+}

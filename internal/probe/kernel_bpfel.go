@@ -79,6 +79,7 @@ const (
 	kernelVarFull                = "full"
 	kernelVarHorizon             = "horizon"
 	kernelVarInterval            = "interval"
+	kernelVarLeast               = "least"
 	kernelVarLimited             = "limited"
 )
 
@@ -157,6 +158,7 @@ type kernelVariableSpecs struct {
 	Full      *ebpf.VariableSpec `ebpf:"full"`
 	Horizon   *ebpf.VariableSpec `ebpf:"horizon"`
 	Interval  *ebpf.VariableSpec `ebpf:"interval"`
+	Least     *ebpf.VariableSpec `ebpf:"least"`
 	Limited   *ebpf.VariableSpec `ebpf:"limited"`
 }
 
@@ -212,6 +214,7 @@ type kernelVariables struct {
 	Full      *ebpf.Variable `ebpf:"full"`
 	Horizon   *ebpf.Variable `ebpf:"horizon"`
 	Interval  *ebpf.Variable `ebpf:"interval"`
+	Least     *ebpf.Variable `ebpf:"least"`
 	Limited   *ebpf.Variable `ebpf:"limited"`
 }
 

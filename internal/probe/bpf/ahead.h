@@ -6,6 +6,7 @@
 // look, and the time that a refill takes, is told now. How many CPUs take from the pool is counted once a tick.
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
+const volatile u64 least = 20000000;  // quotas below it: most of their time would be within the horizon
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
 // crowd counts the CPUs that a group is on.
@@ -85,7 +86,7 @@ SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 		s64 left = q->runtime_remaining - ran;
 		u64 pool = q->tg->cfs_bandwidth.runtime;
 
-		if (q->runtime_enabled && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)horizon)
+		if (q->runtime_enabled && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)horizon)
 			foresee(q, left);
 		q = se->cfs_rq;
 		se = se->parent;
