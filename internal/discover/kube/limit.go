@@ -16,6 +16,12 @@ func (m milli) cpus() float64 { return float64(m) / 1000 }
 // leastQuota is the kubelet's minQuotaPeriod (pkg/kubelet/cm/helpers_linux.go).
 const leastQuota = time.Millisecond
 
+// leastLimit is the least limit that is in force: the kubelet reports that of a smaller one (MinMilliCPULimit there).
+const leastLimit milli = 10
+
+// differs says whether one of two limits is in force where the other is not.
+func (m milli) differs(other milli) bool { return max(m, leastLimit) != max(other, leastLimit) }
+
 // bandwidth is the kubelet's MilliCPUToQuota over the period that the group has.
 func (m milli) bandwidth(period time.Duration) cpu.Bandwidth {
 	return cpu.Bandwidth{Quota: max(leastQuota, (time.Duration(m) * period / 1000).Truncate(time.Microsecond)), Period: period}
@@ -83,7 +89,7 @@ func sizesOf(o *corev1.Pod, r resize) map[string]size {
 		for _, c := range list {
 			z := size{limit: cpuOf(c.Resources.Limits), request: cpuOf(c.Resources.Requests),
 				always: c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways}
-			if is := actual[c.Name]; is > 0 && z.limit > 0 && is != z.limit {
+			if is := actual[c.Name]; is > 0 && z.limit > 0 && is.differs(z.limit) {
 				switch {
 				case r == putOff, r == settled && is < z.limit:
 					z.limit = is

@@ -63,6 +63,7 @@ func TestResize(t *testing.T) {
 	}{
 		{"none", "2", "2", nil, "", 2000, false},
 		{"no status yet", "2", "", nil, "", 2000, false},
+		{"reported as the least limit that there is", "5m", "10m", nil, "", 5, false},
 		{"down, just asked for", "1", "2", nil, "", 1000, true},
 		{"down, under way", "1", "2", pending(corev1.PodResizeInProgress), "", 1000, true},
 		{"down, put off", "1", "2", pending(corev1.PodResizePending), "", 2000, false},
