@@ -34,11 +34,10 @@ type agent struct {
 // network does.
 func newAgent(t *testing.T, config string, flags ...string) *agent {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pl") // t.TempDir is too long for a socket's path
+	dir, err := os.MkdirTemp(scratch, "agent") // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	a := &agent{t: t, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml"), flags: flags}
 	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -152,6 +152,25 @@ func part(t *testing.T, verb, name string) {
 	}
 }
 
+// kubeletSays adds a line to the kubelet's configuration for one test.
+func kubeletSays(t *testing.T, line string) {
+	t.Helper()
+	file := filepath.Join(scratch, "kubelet/config.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart := func(text []byte) {
+		part(t, "stop", "kubelet")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		part(t, "start", "kubelet")
+	}
+	t.Cleanup(func() { restart(text) })
+	restart(append(bytes.Clone(text), line+"\n"...))
+}
+
 // namespace makes a namespace for one test, with what a controller would make in it.
 func namespace(t *testing.T, name string) {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
 )
 
 // want is a pod to be made.
@@ -148,6 +149,25 @@ func (p *pod) bursts() map[string]time.Duration {
 		list[name] = burst
 	}
 	return list
+}
+
+// limits are the quotas, and the bursts, of the pod and its containers.
+func (p *pod) limits() map[string]cpu.Bandwidth {
+	p.t.Helper()
+	list := map[string]cpu.Bandwidth{}
+	for name, at := range p.groups() {
+		b, err := cluster.groups.Bandwidth(at)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		list[name] = b
+	}
+	return list
+}
+
+// bandwidth is a quota of the kubelet's with a burst.
+func bandwidth(quota, burst time.Duration) cpu.Bandwidth {
+	return cpu.Bandwidth{Quota: quota, Period: 100 * ms, Burst: burst}
 }
 
 // restart kills a container's processes and waits until the kubelet has made another one.

@@ -25,25 +25,6 @@ func (p *pod) resize(name, request, limit string) {
 	p.kubectl("patch", "pod", p.name, "--subresource", "resize", "--patch", string(patch))
 }
 
-// limits are the quotas, and the bursts, of the pod and its containers.
-func (p *pod) limits() map[string]cpu.Bandwidth {
-	p.t.Helper()
-	list := map[string]cpu.Bandwidth{}
-	for name, at := range p.groups() {
-		b, err := cluster.groups.Bandwidth(at)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		list[name] = b
-	}
-	return list
-}
-
-// bandwidth is a quota of the kubelet's with a burst.
-func bandwidth(quota, burst time.Duration) cpu.Bandwidth {
-	return cpu.Bandwidth{Quota: quota, Period: 100 * ms, Burst: burst}
-}
-
 // resizeWait is how long the kubelet may take. After a write that failed it tries the pod again at its next look.
 const resizeWait = 30 * time.Second
 

@@ -1,0 +1,42 @@
+//go:build kube
+
+package kube
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+)
+
+// TestKubeletWithoutQuotas: where the kubelet writes no quotas, none is written, whatever limit the spec names
+// (Koordinator writes the limit, and so throttles what was not throttled).
+func TestKubeletWithoutQuotas(t *testing.T) {
+	kubeletSays(t, "cpuCFSQuota: false")
+	p := start(t, want{name: "free", containers: []container{hog("a", "100m", "100m")}})
+	before := files(t)
+	free := map[string]cpu.Bandwidth{"": {Quota: cpu.Unlimited, Period: 100 * ms}, "a": {Quota: cpu.Unlimited, Period: 100 * ms}}
+	if diff := cmp.Diff(free, p.limits()); diff != "" {
+		t.Fatalf("the kubelet wrote a quota, the scenario proves nothing:\n%s", diff)
+	}
+	a := follower(t, "auto")
+	always(t, 2*time.Second, func() string { return cmp.Diff(before, files(t)) })
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
+
+// TestKubeletWithShortPeriods: the period is the kubelet's and is never changed (Koordinator writes the quota of 100 ms
+// into periods of 10 ms, ten times the limit).
+func TestKubeletWithShortPeriods(t *testing.T) {
+	kubeletSays(t, "cpuCFSQuotaPeriod: 10ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}")
+	p := start(t, want{name: "short", containers: []container{sleeper("a", "100m", "500m")}})
+	before := files(t)
+	a := follower(t, "auto")
+	short := cpu.Bandwidth{Quota: 5 * ms, Period: 10 * ms, Burst: 5 * ms}
+	eventually(t, reaction, func() string { return cmp.Diff(map[string]cpu.Bandwidth{"": short, "a": short}, p.limits()) })
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
