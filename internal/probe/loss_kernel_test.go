@@ -97,6 +97,25 @@ func TestDeletedWhileThrottled(t *testing.T) {
 	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
 }
 
+// Nobody is left in a group that stands still: the time until somebody comes is not lost.
+func TestDeserted(t *testing.T) {
+	p := open(t, Options{})
+	g := cgrouptest.New(t)
+	limit(t, g, 5*ms, 100*ms)
+	watch(t, p, g)
+	process := g.Spin(1)[0]
+	within(t, 10*time.Second, "it stands still", func() bool { return totals(t, p, g).Since > 0 })
+	evict(t, g, process)
+	process.Stop()
+	before := totals(t, p, g)
+	time.Sleep(time.Second)
+	g.Idle()
+	got := calm(t, p, g)
+	if lost := got.Wall - before.Wall; lost > 300*ms && !emulated() {
+		t.Errorf("nobody was there for a second, and %v are taken for lost", lost)
+	}
+}
+
 // evict moves a process to the root.
 func evict(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process) {
 	t.Helper()

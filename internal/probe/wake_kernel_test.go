@@ -30,7 +30,12 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	p := open(t, Options{Realtime: true})
 	keep(t, p, kernelProgSchedWakeup)
 	g := cgrouptest.New(t)
-	h := listen(t, p, nil)
+	fillings := 0
+	h := listen(t, p, func(Event) {
+		if fillings++; fillings <= 4 {
+			g.Limit(40 * ms)
+		}
+	})
 	sleeper, _ := helper(t, "sleep")
 	g.Move(sleeper.Process.Pid)
 	watch(t, p, g)
@@ -42,6 +47,16 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	}
 	within(t, 20*time.Second, "the sleeper is heard of", func() bool {
 		return slices.ContainsFunc(h.begins(0), func(e Event) bool { return e.CPU == 1 && e.Facts.Runtime == 0 })
+	})
+	// No end is seen at a wake-up, and still each filling and each period begins anew.
+	within(t, 20*time.Second, "the next filling and the next period", func() bool {
+		var filling, period bool
+		list := h.begins(0)
+		for i := 1; i < len(list); i++ {
+			same := list[i].Facts.Expires == list[i-1].Facts.Expires
+			filling, period = filling || same, period || !same
+		}
+		return filling && period
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
