@@ -162,6 +162,7 @@ func (u *unit) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 	case u.quota > u.limit.Quota:
 		return min(buffer, u.Disk.Burst)
 	case u.quota == u.Disk.Quota && now.Sub(u.m.lastWrite) < u.period():
+		u.postponed = buffer > u.Disk.Burst
 		return min(buffer, u.Disk.Burst) // two writes in one period grant two quotas
 	}
 	return buffer
@@ -180,7 +181,7 @@ func (u *unit) settled(now time.Time) bool {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && u.m.overdue.IsZero() && u.m.wait.ready(now)
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.overdue.IsZero() && u.m.wait.ready(now)
 }
 
 func (u *unit) view(in Input, p *podUnits) View {

@@ -58,6 +58,22 @@ func TestSettled(t *testing.T) {
 	}
 }
 
+// A burst that has to wait for the next period is still to be written then.
+func TestPostponedIsNotSettled(t *testing.T) {
+	s := NewState()
+	turn(s, t0, nil)
+	for _, m := range s.groups {
+		m.lastWrite = t0.Add(60 * ms)
+	}
+	missing := func(g *Group) { g.Disk.Burst = 0 }
+	if out := turn(s, t0.Add(90*ms), missing); out.Views[0].Settled || len(out.Changes) > 0 {
+		t.Errorf("settled %v, changes %v", out.Views[0].Settled, out.Changes)
+	}
+	if out := turn(s, t0.Add(180*ms), missing); len(out.Changes) != 1 {
+		t.Errorf("in the next period: %v", out.Changes)
+	}
+}
+
 // TestQuiet: what was used after a rest is not spread over the rest.
 func TestQuiet(t *testing.T) {
 	used := func(g *Group) {

@@ -176,6 +176,7 @@ type unit struct {
 	decision
 	requested time.Duration // burst asked for
 	buffer    time.Duration // burst that is to stand in the file
+	postponed bool          // a larger one is wanted, in the next period
 }
 
 // decision is what a unit shall hold.
