@@ -69,7 +69,7 @@ func (a *Agent) interval(g *group) time.Duration {
 	}
 	near := g.Strategy.Policy.Quota()
 	if a.ear.hears {
-		near = g.watched
+		near = g.watched || g.ready && !g.settled
 	}
 	switch raised := g.status.Quota.Changed; {
 	case !g.disk.Limited() || !near && !raised:
