@@ -52,6 +52,10 @@ type Options struct {
 	Now     func() time.Time
 }
 
+// afterPeriod is when a second turn is asked for after a change: of two writes to a group in one period the policy puts
+// the second off (each grants a quota), and the period is the kernel's default, 100 ms, or less.
+const afterPeriod = 110 * time.Millisecond
+
 // Discoverer knows the containers of this node, and what Kubernetes wants for them. Its methods may be called from several
 // goroutines.
 type Discoverer struct {
@@ -203,6 +207,7 @@ func (d *Discoverer) learn(take func() bool) {
 		d.Changed(now)
 	}
 	d.poke()
+	time.AfterFunc(afterPeriod, d.poke)
 }
 
 func (d *Discoverer) poke() {

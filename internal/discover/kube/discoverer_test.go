@@ -169,7 +169,7 @@ func TestWakes(t *testing.T) {
 		for {
 			select {
 			case <-w.d.Wake():
-			case <-time.After(20 * ms):
+			case <-time.After(2 * afterPeriod):
 				return
 			}
 		}
@@ -186,6 +186,11 @@ func TestWakes(t *testing.T) {
 	case <-w.d.Wake():
 	case <-time.After(5 * time.Second):
 		t.Error("not woken by a pod")
+	}
+	select {
+	case <-w.d.Wake():
+	case <-time.After(5 * time.Second):
+		t.Error("not woken again for a write that had to wait")
 	}
 	drain()
 	put, _ := w.d.taker(Nodes)
