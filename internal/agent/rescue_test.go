@@ -136,6 +136,23 @@ func TestOfflineWorkIsRead(t *testing.T) {
 	}
 }
 
+// TestPutOffIsNotForgotten: of two writes in one period the second waits for the next, and not for the next look at a
+// quiet group.
+func TestPutOffIsNotForgotten(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.Auto)
+	w.run(time.Second)
+	c := &w.place.pods[0].Containers[0]
+	for _, percent := range []int64{50, 100} {
+		w.place.pods = slices.Clone(w.place.pods)
+		c.Strategy.CPUBurstPercent = percent
+		w.run(10 * ms)
+	}
+	w.want("/a", 50*ms, 25*ms)
+	w.run(300 * ms)
+	w.want("/a", 50*ms, 50*ms)
+}
+
 // TestRescued also sees that the agent says so.
 func TestRescued(t *testing.T) {
 	w, _ := hearing(t, true)
