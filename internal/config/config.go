@@ -1,6 +1,9 @@
 // Package config turns a configuration file, or the flags that stand in for one, into the strategy of each control
 // group. It is pure: bytes in, a checked answer out. docs/CONFIG.md describes the fields.
 //
+// Kubernetes' annotations and ConfigMaps are read here too, from their texts (type Kubernetes): other people write them, and
+// what is bad in them is passed over and told of, where a bad file is an error.
+//
 // Precedence, weakest first: the defaults (strategy.Default), the section strategy, then the overrides whose glob
 // matches the group, in the order of the file. Each lays only the fields that it names over what was there before.
 package config

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,7 +156,7 @@ func (d *Discoverer) taker(r Resource) (put, drop func(any) bool) {
 		}, func(any) bool { return false }
 	}
 	name := func(m *corev1.ConfigMap) ConfigMap { return ConfigMap{m.Namespace, m.Name} }
-	return func(o any) bool { m := o.(*corev1.ConfigMap); d.maps[name(m)] = m; return true },
+	return func(o any) bool { m := trimConfigMap(o.(*corev1.ConfigMap)); d.maps[name(m)] = m; return true },
 		func(o any) bool { delete(d.maps, name(o.(*corev1.ConfigMap))); return true }
 }
 
@@ -174,7 +175,9 @@ func (d *Discoverer) forget(q query, list []any) {
 }
 
 // ready says whether everything that a strategy depends on has been told at least once.
-func (d *Discoverer) ready() bool { return len(d.seen) == len(d.Names)+2 }
+func (d *Discoverer) ready() bool {
+	return !slices.ContainsFunc(d.queries(), func(q query) bool { return !d.seen[q] })
+}
 
 // Configure takes what this node's own file says now, and returns what the node gets.
 func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {

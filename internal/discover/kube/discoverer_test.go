@@ -151,6 +151,11 @@ func TestWhatWentMeanwhile(t *testing.T) {
 	if w.policy() != strategy.Auto {
 		t.Fatal(w.policy())
 	}
+	for name, m := range w.d.maps {
+		if len(m.Data) != 1 {
+			t.Errorf("%s is kept with %d keys", name, len(m.Data))
+		}
+	}
 	w.told(node(nil), web(""))
 	if w.policy() != strategy.None {
 		t.Error("the ConfigMap stays")

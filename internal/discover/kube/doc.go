@@ -32,6 +32,8 @@
 // # Known limits
 //
 // Between the kubelet's write and the spec's watch event there may be a moment: a resize down meets the burst, the runtime's
-// write fails once, and the kubelet tries again. An Event is made once for an object, a reason and a message, by any number
-// of nodes; it is not made again while it lives.
+// write fails once, and the kubelet tries again. It does not for a pod's group: a quota that it left stale there is not
+// repaired here. A limit below 100m with a shorter cpuCFSQuotaPeriod is reported by the kubelet as another than the spec's,
+// and the container is taken for one that shrinks: it gets no burst. An Event is made once for an object, a reason and a
+// message, by any number of nodes; it is not made again while it lives.
 package kube

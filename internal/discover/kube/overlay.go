@@ -57,7 +57,7 @@ func (d *Discoverer) Touched() []string {
 // lay lays what is known over the groups.
 func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
 	d.boundless, d.known = map[string]bool{}, 0
-	shares := d.shares()
+	shares, ready := d.shares(), d.ready()
 	all := make([]workload.Pod, len(base))
 	for i, p := range base {
 		all[i] = p
@@ -67,7 +67,7 @@ func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
 		}
 		all[i].Containers = slices.Clone(p.Containers)
 		known := d.pods[uid]
-		if known == nil || !d.ready() {
+		if known == nil || !ready {
 			for j := range all[i].Containers {
 				all[i].Containers[j].Strategy.Policy = strategy.None
 			}

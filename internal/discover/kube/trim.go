@@ -25,9 +25,13 @@ func trim(o any) (any, error) {
 	case *corev1.Node:
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, Labels: x.Labels, ResourceVersion: x.ResourceVersion}}, nil
 	case *corev1.ConfigMap:
-		return &corev1.ConfigMap{ObjectMeta: bare(x.ObjectMeta), Data: only(x.Data, config.BurstKey, config.NamespaceKey, config.MaximaKey)}, nil
+		return trimConfigMap(x), nil
 	}
 	return o, nil
+}
+
+func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.NamespaceKey, config.MaximaKey)}
 }
 
 func bare(m metav1.ObjectMeta) metav1.ObjectMeta {
