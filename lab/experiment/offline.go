@@ -51,7 +51,7 @@ func (o *Offline) start() error {
 		}
 		const spin = `read -r go; while :; do :; done`
 		c, err := Launch(exec.Command("/bin/sh", "-c", spin), func(pid int) error {
-			return errors.Join(bind(pid, id), o.groups.Enter(group, pid))
+			return errors.Join(o.groups.Enter(group, pid), bind(pid, id)) // below 6.2 a cpuset forgets what it was tied to
 		})
 		if err != nil {
 			return err
