@@ -15,6 +15,7 @@ else
   has_burst() { [ -e "$group/cpu.max.burst" ]; }
 fi
 quota_is() { [ "$(quota)" = "$1" ]; }
+steady() { was=$(quota) && sleep 1 && quota_is "$was"; }
 quota_above() { [ "$(quota)" -gt "$1" ]; }
 burst_set() { ! has_burst || [ "$(burst)" -gt 0 ]; }
 burst_clear() { ! has_burst || [ "$(burst)" = 0 ]; }
