@@ -77,6 +77,8 @@ restarted_service() {
 unit_file() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
   raised 60 20000 || return 1
+  "$program" status >/tmp/out 2>&1
+  grep -q 'throttles: told by the kernel' /tmp/out || fail "the unit keeps the kernel from telling of throttles: $(cat /tmp/out)" || return 1
   systemctl stop plimsoll.service
   same "after systemctl stop" || return 1
   systemctl start plimsoll.service || fail "plimsoll.service does not start again" || return 1
