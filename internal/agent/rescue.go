@@ -18,13 +18,14 @@ import (
 
 // ear is what the agent keeps of what it hears.
 type ear struct {
-	hears  bool
-	why    string         // why it does not
-	places map[uint64]int // by the inode of a group: its pod's place in the snapshot
-	heard  []policy.Throttle
-	lost   int64
-	purse  purse
-	delays delays
+	hears   bool
+	why     string         // why it does not
+	places  map[uint64]int // by the inode of a group: its pod's place in the snapshot
+	heard   []policy.Throttle
+	lost    int64
+	rescues int64
+	purse   purse
+	delays  delays
 }
 
 // take hands over the throttles that wait for an ordinary turn.
@@ -197,21 +198,21 @@ func ids(p workload.Pod) []workload.ID {
 	return list
 }
 
-// rescued counts the throttles that were ended, and how long after their begin.
+// rescued counts the refills, and how long after a throttle's begin those came that ended one. A throttle that was
+// foreseen and has begun since is one.
 func (a *Agent) rescued(heard []policy.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || r.Outcome != plan.Applied {
 			continue
 		}
-		for _, t := range heard {
-			if t.Inode != r.Change.Cgroup.Inode {
-				continue
-			}
-			g.status.Totals.Rescues++
-			if !t.Expires.IsZero() {
-				g.status.Totals.WallSaved += max(0, t.Expires.Sub(r.At))
-			}
+		t, _ := policy.Told(heard, r.Change.Cgroup.Inode)
+		a.ear.rescues++
+		g.status.Totals.Rescues++
+		if !t.Expires.IsZero() {
+			g.status.Totals.WallSaved += max(0, t.Expires.Sub(r.At))
+		}
+		if !t.Ahead {
 			a.ear.delays.add(r.At.Sub(t.At))
 		}
 	}

@@ -172,6 +172,27 @@ func TestRescued(t *testing.T) {
 	}
 }
 
+// TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
+func TestForeseenAndBegunIsOne(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	now := w.kernel.Now()
+	begun := policy.Throttle{Inode: w.id("/a").Inode, At: now.Add(-ms), Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}
+	foreseen := begun
+	foreseen.At, foreseen.Ahead = now.Add(-4*ms), true
+	w.agent.Rescue([]policy.Throttle{foreseen, begun})
+	if e := w.agent.events(); e.Rescues != 1 || e.DelayP99 != ms {
+		t.Errorf("%+v", e)
+	}
+	foreseen.Expires = foreseen.Expires.Add(100 * ms) // the next period's
+	w.kernel.Advance(100 * ms)
+	w.agent.Rescue([]policy.Throttle{foreseen})
+	if e := w.agent.events(); e.Rescues != 2 || e.DelayP99 != ms {
+		t.Errorf("a refill ahead of a throttle has no delay: %+v", e)
+	}
+}
+
 // TestRaisedWhereNothingCanBeRewritten: then a throttle is answered by a raise, as soon as the loop turns.
 func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
 	w, _ := hearing(t, false)

@@ -73,7 +73,7 @@ func (a *Agent) copyWrites() report.Writes {
 
 func (a *Agent) events() report.Events {
 	e := &a.ear
-	return report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.delays.count,
+	return report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.rescues,
 		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
 }
 

@@ -103,7 +103,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
 	u.book(in.Heard)
-	if t, ok := find(in.Throttles, g.Inode); ok {
+	if t, ok := Told(in.Throttles, g.Inode); ok {
 		u.hear(t)
 		u.m.history.Rush(t.At, t.Bandwidth, t.Expires)
 	}

@@ -72,7 +72,7 @@ func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
 	in.Node = s.rest.off(in.Node)
 	for _, p := range pods {
 		for _, u := range p.outermostFirst() {
-			if t, ok := find(heard, u.Inode); ok {
+			if t, ok := Told(heard, u.Inode); ok {
 				s.rescue(in, p, u, t, &purse, out)
 			}
 			if u.Looked {
@@ -84,7 +84,8 @@ func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
 	return *out
 }
 
-func find(heard []Throttle, inode uint64) (Throttle, bool) {
+// Told is what was heard of a group.
+func Told(heard []Throttle, inode uint64) (Throttle, bool) {
 	var found Throttle
 	for _, t := range heard {
 		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // what has begun is what is to be ended

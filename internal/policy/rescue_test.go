@@ -141,11 +141,11 @@ func TestBegunBeforeForeseen(t *testing.T) {
 	foreseen := r.heard
 	foreseen.Ahead, foreseen.At = true, r.heard.At.Add(-3*ms)
 	for _, heard := range [][]Throttle{{foreseen, r.heard}, {r.heard, foreseen}} {
-		if got, ok := find(heard, r.heard.Inode); !ok || got.Ahead {
+		if got, ok := Told(heard, r.heard.Inode); !ok || got.Ahead {
 			t.Errorf("%+v, %v", got, ok)
 		}
 	}
-	if _, ok := find([]Throttle{foreseen}, 99); ok {
+	if _, ok := Told([]Throttle{foreseen}, 99); ok {
 		t.Error("another group was heard of")
 	}
 }
