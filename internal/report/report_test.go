@@ -183,3 +183,16 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsLine: delays are only of throttles that had begun.
+func TestEventsLine(t *testing.T) {
+	for want, e := range map[string]Events{
+		"told by the kernel": {Heard: true},
+		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Rescues: 3},
+		"polled for: no rights": {Why: "no rights"},
+	} {
+		if got := e.line(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -60,7 +60,10 @@ func (e Events) line() string {
 		return "polled for: " + cmp.Or(e.Why, "the kernel does not tell of them")
 	}
 	line := "told by the kernel"
-	if e.Rescues > 0 {
+	switch {
+	case e.Rescues > 0 && e.DelayP99 == 0:
+		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Rescues)
+	case e.Rescues > 0:
 		line += fmt.Sprintf("; %d ended by refills, p50 %s and p99 %s after their begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Lost > 0 {
