@@ -36,9 +36,10 @@ func TestReactionOnRealGroups(t *testing.T) {
 	}
 	for _, sc := range r.Scenarios {
 		for hears, o := range map[bool]outcome{true: sc.Told, false: sc.Polled} {
-			apart := int64(o.Lost.Throttles) - o.Tally.Ends // between two calls a throttle may end
-			if o.Heard != hears || o.Lost.Throttles == 0 || o.Lost.Median <= 0 || apart < -4 || apart > 4 || o.Tally.Dropped != 0 ||
-				o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
+			told := int64(o.Lost.Throttles) + o.Tally.Dropped // a group that flutters is told of as often as its rate allows
+			apart := told - o.Tally.Ends                      // between two calls a throttle may end
+			if o.Heard != hears || o.Lost.Throttles == 0 || o.Lost.Median <= 0 || apart < -4 || apart > 4 ||
+				10*o.Tally.Dropped > told || o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
 				t.Errorf("%s: %+v", sc.name(), o)
 			}
 		}
