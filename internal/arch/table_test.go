@@ -28,6 +28,7 @@ func rules() map[string]rule {
 		"internal/loadline":           {pure: true, imports: values},
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
 		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline")},
+		"internal/reserve":            {pure: true, imports: values},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
 		// the kernel's spelling

@@ -1,0 +1,267 @@
+package reserve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"plimsoll/internal/cpu"
+)
+
+// domain is a part of the machine: all of it, a socket, a NUMA node in it, a cache in that, a core, a thread.
+type domain struct {
+	id       int // in the order of the tree
+	cpus     cpu.Set
+	nodes    []int
+	children []*domain
+	parent   *domain
+	depth    int
+}
+
+// levels is how deep the tree of domains is: the depth of a thread.
+const levels = 5
+
+// machine is the tree of domains, each level within the one above: where a cache spans two nodes, it counts in each of
+// them.
+type machine struct {
+	*domain
+	threads map[int]*domain // by CPU
+	size    int             // domains
+}
+
+func newMachine(t cpu.Topology) *machine {
+	m := &machine{threads: map[int]*domain{}}
+	m.domain = m.cut(nil, t.Places)
+	return m
+}
+
+func (m *machine) cut(parent *domain, places []cpu.Place) *domain {
+	d := &domain{id: m.size, parent: parent}
+	m.size++
+	if parent != nil {
+		d.depth = parent.depth + 1
+	}
+	var keys []int
+	parts := map[int][]cpu.Place{}
+	for _, p := range places {
+		d.cpus = append(d.cpus, p.CPU)
+		if !slices.Contains(d.nodes, p.Node) {
+			d.nodes = append(d.nodes, p.Node)
+		}
+		key := [levels]int{p.Socket, p.Node, p.Cache, p.Core, p.CPU}[min(d.depth, levels-1)]
+		if parts[key] == nil {
+			keys = append(keys, key)
+		}
+		parts[key] = append(parts[key], p)
+	}
+	slices.Sort(d.cpus)
+	if d.depth == levels {
+		m.threads[d.cpus[0]] = d
+		return d
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		d.children = append(d.children, m.cut(d, parts[key]))
+	}
+	return d
+}
+
+// chooser takes CPUs out of those that are left, for one want.
+type chooser struct {
+	a    *allocator
+	left []float64 // capacity that is left in each domain
+}
+
+func (a *allocator) chooser(cpus cpu.Set) *chooser {
+	c := &chooser{a, make([]float64, a.machine.size)}
+	for _, n := range cpus {
+		c.book(n, a.cap[n])
+	}
+	return c
+}
+
+func (c *chooser) book(n int, capacity float64) {
+	for d := c.a.machine.threads[n]; d != nil; d = d.parent {
+		c.left[d.id] += capacity
+	}
+}
+
+// choose finds CPUs of a capacity of need for a want, near to what is left of what it had; nil: there are not enough.
+func (a *allocator) choose(w Want, need float64) cpu.Set {
+	return a.trim(a.chosen(w, need), need)
+}
+
+// trim gives back what unequal CPUs make too much, the slowest first.
+func (a *allocator) trim(set cpu.Set, need float64) cpu.Set {
+	for a.spare(set, need) {
+		set = set.Minus(cpu.Set{a.slowest(set)})
+	}
+	return set
+}
+
+// spare says whether a set has a CPU more than is needed.
+func (a *allocator) spare(set cpu.Set, need float64) bool {
+	return len(set) > 1 && a.size(set)-a.cap[a.slowest(set)] >= need-epsilon
+}
+
+func (a *allocator) slowest(set cpu.Set) int {
+	return slices.MinFunc(set, func(x, y int) int { return cmp.Compare(a.cap[x], a.cap[y]) })
+}
+
+func (a *allocator) chosen(w Want, need float64) cpu.Set {
+	available := a.available(w)
+	kept := w.Has.And(available)
+	size := a.size(kept)
+	switch {
+	case a.size(available) < need-epsilon:
+		return nil
+	case size >= need-epsilon: // it needs less than it has
+		return a.chooser(kept).take(a.machine.domain, need)
+	case len(kept) == 0:
+		return a.chooser(available).take(a.machine.domain, need)
+	}
+	c := a.chooser(available.Minus(kept))
+	return kept.Union(c.take(c.around(kept, need-size), need-size))
+}
+
+// around is the smallest domain about some CPUs that has so much left.
+func (c *chooser) around(cpus cpu.Set, need float64) *domain {
+	d := c.a.machine.domain
+	for {
+		inner := slices.IndexFunc(d.children, func(child *domain) bool {
+			return cpus.Within(child.cpus) && c.left[child.id] >= need-epsilon
+		})
+		if inner < 0 {
+			return d
+		}
+		d = d.children[inner]
+	}
+}
+
+// take takes CPUs of a capacity of need out of a domain that has them: out of the smallest part that has them, and
+// there, where no part of that has them alone, whole parts first.
+func (c *chooser) take(d *domain, need float64) cpu.Set {
+	d = c.smallest(d, need)
+	if !c.divides(d, need) {
+		return c.all(d)
+	}
+	var taken cpu.Set
+	for need > epsilon {
+		part := c.next(d, taken, need)
+		var got cpu.Set
+		if c.divides(part, need) {
+			got = c.take(part, need)
+		} else {
+			got = c.all(part)
+		}
+		taken, need = taken.Union(got), need-c.a.size(got)
+	}
+	return taken
+}
+
+// divides says whether a domain has more than is needed, and parts.
+func (c *chooser) divides(d *domain, need float64) bool {
+	return len(d.children) > 0 && c.left[d.id] > need+epsilon
+}
+
+// all takes what a domain has left.
+func (c *chooser) all(d *domain) cpu.Set {
+	var set cpu.Set
+	for _, n := range d.cpus {
+		if c.left[c.a.machine.threads[n].id] > epsilon {
+			set = append(set, n)
+			c.book(n, -c.a.cap[n])
+		}
+	}
+	return set
+}
+
+// smallest is the smallest domain in d that has so much left; of equal ones the fullest, in the fullest, and so on up.
+func (c *chooser) smallest(d *domain, need float64) *domain {
+	best := d
+	var visit func(*domain)
+	visit = func(at *domain) {
+		if c.left[at.id] < need-epsilon {
+			return
+		}
+		if at.depth > best.depth || at.depth == best.depth && c.fuller(at, best, need) {
+			best = at
+		}
+		for _, child := range at.children {
+			visit(child)
+		}
+	}
+	visit(d)
+	return best
+}
+
+// fuller says whether a is to be taken from rather than b, of the same level. Of equally full ones, the one with more
+// whole cores is better for more than one CPU.
+func (c *chooser) fuller(a, b *domain, need float64) bool {
+	for a != b {
+		switch x, y := c.left[a.id], c.left[b.id]; {
+		case math.Abs(x-y) > epsilon:
+			return x < y
+		case need > 1+epsilon && c.cores(a) != c.cores(b):
+			return c.cores(a) > c.cores(b)
+		}
+		a, b = a.parent, b.parent
+	}
+	return false
+}
+
+// cores counts the cores in a domain of which every thread is left.
+func (c *chooser) cores(d *domain) int {
+	switch {
+	case d.depth < levels-1:
+		sum := 0
+		for _, child := range d.children {
+			sum += c.cores(child)
+		}
+		return sum
+	case d.depth == levels-1 && c.left[d.id] >= c.a.size(d.cpus)-epsilon:
+		return 1
+	}
+	return 0
+}
+
+// next is the part of a domain to go on with: the nearest to what was taken; of those the fullest that has enough, or
+// else the emptiest.
+func (c *chooser) next(d *domain, taken cpu.Set, need float64) *domain {
+	var best *domain
+	for _, part := range d.children {
+		if c.left[part.id] > epsilon && (best == nil || c.better(part, best, taken, need)) {
+			best = part
+		}
+	}
+	return best
+}
+
+func (c *chooser) better(a, b *domain, taken cpu.Set, need float64) bool {
+	if x, y := c.distance(a, taken), c.distance(b, taken); x != y {
+		return x < y
+	}
+	x, y := c.left[a.id], c.left[b.id]
+	enoughX, enoughY := x >= need-epsilon, y >= need-epsilon
+	switch {
+	case enoughX != enoughY:
+		return enoughX
+	case enoughX:
+		return x < y-epsilon
+	}
+	return x > y+epsilon
+}
+
+// distance is the least one between the nodes of a domain and those of some CPUs.
+func (c *chooser) distance(d *domain, cpus cpu.Set) int {
+	least := math.MaxInt
+	for _, n := range cpus {
+		row := c.a.Topology.Distance[c.a.machine.threads[n].nodes[0]]
+		for _, node := range d.nodes {
+			if node < len(row) {
+				least = min(least, row[node])
+			}
+		}
+	}
+	return least
+}

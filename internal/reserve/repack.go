@@ -1,0 +1,137 @@
+package reserve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxSteps bounds the search for the fewest moves: a tenth of a second or so.
+const maxSteps = 200_000
+
+// repacking is the search for a packing into fewer bins, or with somebody more.
+type repacking struct {
+	bins  []*bin
+	room  []float64
+	count []int // items in each bin
+	limit int   // bins that may be in use
+	steps int
+	moves []move
+}
+
+// move is an item that is lifted out of its bin; from is -1 for somebody new.
+type move struct {
+	item     Want
+	from, to int
+}
+
+// repack moves the fewest items so that all of them, and the new ones, stand in at most limit bins. It frees the CPUs
+// of the others. False: nothing was changed.
+func (a *allocator) repack(limit int, fresh []Want) bool {
+	if !a.equal || limit < 0 || len(a.bins) == 0 || limit == len(a.bins) && len(fresh) == 0 {
+		return false
+	}
+	r := &repacking{bins: a.bins, limit: limit}
+	sum, items := 0.0, []move{}
+	for i, b := range a.bins {
+		r.room, r.count = append(r.room, b.room()), append(r.count, len(b.items))
+		for _, w := range b.items {
+			items = append(items, move{w, i, -1})
+			sum += w.CPUs
+		}
+	}
+	for _, w := range fresh {
+		r.moves = append(r.moves, move{w, -1, -1})
+		sum += w.CPUs
+	}
+	if sum > float64(limit)+epsilon {
+		return false
+	}
+	for n := 0; n <= len(items) && r.steps < maxSteps; n++ {
+		if r.lift(items, n) {
+			a.carryOut(r.moves)
+			return true
+		}
+	}
+	return false
+}
+
+// lift tries every choice of n items, and every way to put them elsewhere.
+func (r *repacking) lift(items []move, n int) bool {
+	if r.steps++; r.steps > maxSteps {
+		return false
+	}
+	if n == 0 {
+		order := slices.Clone(r.moves)
+		slices.SortStableFunc(order, func(x, y move) int { return cmp.Compare(y.item.CPUs, x.item.CPUs) })
+		if !r.put(order, 0) {
+			return false
+		}
+		r.moves = order
+		return true
+	}
+	for i := 0; i+n <= len(items); i++ {
+		m := items[i]
+		r.room[m.from] += m.item.CPUs
+		r.count[m.from]--
+		r.moves = append(r.moves, m)
+		if r.lift(items[i+1:], n-1) {
+			return true
+		}
+		r.moves = r.moves[:len(r.moves)-1]
+		r.count[m.from]++
+		r.room[m.from] -= m.item.CPUs
+	}
+	return false
+}
+
+// put finds bins for the moves from the i-th on.
+func (r *repacking) put(moves []move, i int) bool {
+	if r.steps++; r.steps > maxSteps {
+		return false
+	}
+	if i == len(moves) {
+		inUse := 0
+		for _, n := range r.count {
+			if n > 0 {
+				inUse++
+			}
+		}
+		return inUse <= r.limit
+	}
+	m := &moves[i]
+	for to, b := range r.bins {
+		if to == m.from || r.room[to] < m.item.CPUs-epsilon || !m.item.mayUse(b) {
+			continue
+		}
+		m.to = to
+		r.room[to] -= m.item.CPUs
+		r.count[to]++
+		if r.put(moves, i+1) {
+			return true
+		}
+		r.count[to]--
+		r.room[to] += m.item.CPUs
+	}
+	return false
+}
+
+// carryOut moves the items, and gives up bins that are empty.
+func (a *allocator) carryOut(moves []move) {
+	for _, m := range moves {
+		if m.from >= 0 {
+			b := a.bins[m.from]
+			b.items = slices.DeleteFunc(b.items, func(w Want) bool { return w.Name == m.item.Name })
+		}
+		a.bins[m.to].add(m.item)
+	}
+	a.bins = slices.DeleteFunc(a.bins, func(b *bin) bool {
+		if len(b.items) > 0 {
+			return false
+		}
+		for _, c := range b.cpus {
+			a.free[c] = true
+		}
+		a.used -= b.size
+		return true
+	})
+}
