@@ -26,9 +26,9 @@ import (
 //
 // The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
 //
-// Terminology: a refill is the rewrite; a strike is a period in which a throttle began; a group is chronic when it was
-// struck in more than half of the periods of a minute. Its limit is too low, and it is rescued only while writes are
-// not scarce.
+// Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen; a group is
+// chronic when one began in more than half of the periods of a minute. Its limit is too low, and it is rescued only
+// while writes are not scarce.
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
@@ -215,33 +215,47 @@ func (u *unit) hear(t Throttle) {
 	m := u.m
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true
+	strike := m.strikes.hit
+	if t.Ahead {
+		strike = m.strikes.want
+	}
 	if t.Expires.IsZero() {
-		m.strikes.hit(t.At, t.Bandwidth.Period)
+		strike(t.At, t.Bandwidth.Period)
 		return
 	}
 	m.phase.Pin(t.Expires, t.Bandwidth.Period)
-	m.strikes.hit(t.Expires, t.Bandwidth.Period)
+	strike(t.Expires, t.Bandwidth.Period)
 	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Handed >= 0 && m.lastWrite.Before(begin) {
 		m.saved = max(0, t.Handed-t.Bandwidth.Quota)
 	}
 }
 
-// strikes are the periods in which a group was throttled.
+// strikes are the periods in which a group was throttled, or was about to be.
 type strikes struct {
 	recent [lastingHits]time.Time // their ends, oldest first
-	minute time.Time              // when the count began
+	begun  time.Time              // the end of the last one in which a throttle began
+	minute time.Time              // when the count of those began
 	count  int64
 	until  time.Time // chronic until then
 }
 
-// hit counts a period that was struck, once.
-func (s *strikes) hit(end time.Time, period time.Duration) {
+// want books a period whose quota does not do, once, whether that stopped the group or was foreseen.
+func (s *strikes) want(end time.Time, period time.Duration) {
 	last := s.recent[lastingHits-1]
 	if end.Sub(last) < period/2 {
 		return
 	}
 	copy(s.recent[:], s.recent[1:])
 	s.recent[lastingHits-1] = end
+}
+
+// hit books a period in which a throttle began, once.
+func (s *strikes) hit(end time.Time, period time.Duration) {
+	s.want(end, period)
+	if end.Sub(s.begun) < period/2 {
+		return
+	}
+	s.begun = end
 	if end.Sub(s.minute) >= time.Minute {
 		if period > 0 && end.Sub(s.minute) < 2*time.Minute && s.count > int64(time.Minute/period)/2 {
 			s.until = end.Add(time.Minute)

@@ -169,8 +169,42 @@ func TestChronicLeavesWritesToOthers(t *testing.T) {
 	var rare strikes
 	for i := range 300 {
 		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
+		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
 	}
 	if rare.chronic(t0.Add(90 * time.Second)) {
 		t.Error("one period in three is not chronic")
+	}
+}
+
+// TestForeseenIsNotThrottled: a minute of throttles that were foreseen and did not begin says that demand lasts, not that
+// the group stood still.
+func TestForeseenIsNotThrottled(t *testing.T) {
+	for name, c := range map[string]struct {
+		foreseen, begins bool
+		want             bool
+	}{
+		"foreseen alone":     {true, false, false},
+		"begun alone":        {false, true, true},
+		"foreseen and begun": {true, true, true},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		heard := r.heard
+		var u *unit
+		for range 650 {
+			u = &unit{Group: r.group, m: r.state.groups[r.group.ID]}
+			heard.Expires, heard.At = heard.Expires.Add(100*ms), heard.At.Add(100*ms)
+			if c.foreseen {
+				heard.Ahead = true
+				u.hear(heard)
+			}
+			if c.begins {
+				heard.Ahead = false
+				u.hear(heard)
+			}
+		}
+		s := &u.m.strikes
+		if !s.lasting(heard.At, 100*ms) || s.chronic(heard.At) != c.want {
+			t.Errorf("%s: lasting %v, chronic %v, want %v", name, s.lasting(heard.At, 100*ms), s.chronic(heard.At), c.want)
+		}
 	}
 }
