@@ -22,10 +22,6 @@ func ParseAnnotations(object string, annotations map[string]string, last strateg
 	if strings.TrimSpace(text) == "" {
 		return strategy.Patch{}, false, nil
 	}
-	r := &jsonReader{object: object, key: key}
-	list, ok := r.whole(text)
-	if !ok {
-		return last, key == OldAnnotation, r.bad
-	}
-	return r.patch("", list, last, ofPod), key == OldAnnotation, r.bad
+	p, bad = parsed(object, key, text, last, func(r *jsonReader, list []member) strategy.Patch { return r.patch("", list, last, ofPod) })
+	return p, key == OldAnnotation, bad
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 
 	"plimsoll/internal/strategy"
 )
@@ -41,28 +40,22 @@ func (c Cluster) For(labels map[string]string) []strategy.Patch {
 // ParseCluster reads the key cpu-burst-config. What is bad keeps its value of last: a field, an entry of nodeStrategies
 // whose selector cannot be read, or the whole, where the text is no JSON.
 func ParseCluster(object, text string, last Cluster) (Cluster, []*Rejected) {
-	if strings.TrimSpace(text) == "" {
-		return Cluster{}, nil
-	}
-	r := &jsonReader{object: object, key: BurstKey}
-	list, ok := r.whole(text)
-	if !ok {
-		return last, r.bad
-	}
-	var c Cluster
-	for _, m := range list {
-		switch {
-		case m.is("clusterStrategy"):
-			if fields, ok := r.members("clusterStrategy", m.value); ok {
-				c.all = r.patch("clusterStrategy", fields, last.all, ofNode)
-			} else {
-				c.all = last.all
+	return parsed(object, BurstKey, text, last, func(r *jsonReader, list []member) Cluster {
+		var c Cluster
+		for _, m := range list {
+			switch {
+			case m.is("clusterStrategy"):
+				if fields, ok := r.members("clusterStrategy", m.value); ok {
+					c.all = r.patch("clusterStrategy", fields, last.all, ofNode)
+				} else {
+					c.all = last.all
+				}
+			case m.is("nodeStrategies"):
+				c.nodes = r.nodeStrategies(m.value, last.nodes)
 			}
-		case m.is("nodeStrategies"):
-			c.nodes = r.nodeStrategies(m.value, last.nodes)
 		}
-	}
-	return c, r.bad
+		return c
+	})
 }
 
 func (r *jsonReader) nodeStrategies(raw []byte, last []nodeStrategy) []nodeStrategy {

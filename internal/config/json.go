@@ -36,6 +36,20 @@ func (m member) null() bool { return string(m.value) == "null" }
 
 var errTrailing = errors.New("more text after the end")
 
+// parsed reads the text of a key. Without a text nothing is asked for; what is no object leaves what was read last.
+func parsed[T any](object, key, text string, last T, read func(*jsonReader, []member) T) (T, []*Rejected) {
+	if strings.TrimSpace(text) == "" {
+		var nothing T
+		return nothing, nil
+	}
+	r := &jsonReader{object: object, key: key}
+	list, ok := r.whole(text)
+	if !ok {
+		return last, r.bad
+	}
+	return read(r, list), r.bad
+}
+
 // whole reads a text that is one object and nothing else; false when it is not.
 func (r *jsonReader) whole(text string) ([]member, bool) {
 	dec := json.NewDecoder(strings.NewReader(text))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"plimsoll/internal/strategy"
 )
@@ -86,30 +85,24 @@ func percent(extra *float64, limits float64) int64 {
 
 // ParseMaxima reads the key plimsoll-maxima. What is bad keeps its value of last.
 func ParseMaxima(object, text string, last Maxima) (Maxima, []*Rejected) {
-	if strings.TrimSpace(text) == "" {
-		return Maxima{}, nil
-	}
-	r := &jsonReader{object: object, key: MaximaKey}
-	list, ok := r.whole(text)
-	if !ok {
-		return last, r.bad
-	}
-	p := r.patch("", list, strategy.Patch{CPUBurstPercent: last.CPUBurstPercent, CFSQuotaBurstPercent: last.CFSQuotaBurstPercent,
-		CFSQuotaBurstPeriodSeconds: last.CFSQuotaBurstPeriodSeconds}, ofPod)
-	m := Maxima{CPUBurstPercent: p.CPUBurstPercent, CFSQuotaBurstPercent: p.CFSQuotaBurstPercent,
-		CFSQuotaBurstPeriodSeconds: p.CFSQuotaBurstPeriodSeconds}
-	for _, f := range list {
-		switch {
-		case f.null():
-		case f.is("extraCoresPerPod"):
-			m.ExtraCoresPerPod = r.cores("extraCoresPerPod", f.value, last.ExtraCoresPerPod)
-		case f.is("extraCoresPerNamespace"):
-			m.ExtraCoresPerNamespace = r.cores("extraCoresPerNamespace", f.value, last.ExtraCoresPerNamespace)
-		case f.is("exemptNamespaces"):
-			m.exempt = r.texts("exemptNamespaces", f.value)
+	return parsed(object, MaximaKey, text, last, func(r *jsonReader, list []member) Maxima {
+		p := r.patch("", list, strategy.Patch{CPUBurstPercent: last.CPUBurstPercent, CFSQuotaBurstPercent: last.CFSQuotaBurstPercent,
+			CFSQuotaBurstPeriodSeconds: last.CFSQuotaBurstPeriodSeconds}, ofPod)
+		m := Maxima{CPUBurstPercent: p.CPUBurstPercent, CFSQuotaBurstPercent: p.CFSQuotaBurstPercent,
+			CFSQuotaBurstPeriodSeconds: p.CFSQuotaBurstPeriodSeconds}
+		for _, f := range list {
+			switch {
+			case f.null():
+			case f.is("extraCoresPerPod"):
+				m.ExtraCoresPerPod = r.cores("extraCoresPerPod", f.value, last.ExtraCoresPerPod)
+			case f.is("extraCoresPerNamespace"):
+				m.ExtraCoresPerNamespace = r.cores("extraCoresPerNamespace", f.value, last.ExtraCoresPerNamespace)
+			case f.is("exemptNamespaces"):
+				m.exempt = r.texts("exemptNamespaces", f.value)
+			}
 		}
-	}
-	return m, r.bad
+		return m
+	})
 }
 
 func (r *jsonReader) cores(field string, raw []byte, last *float64) *float64 {

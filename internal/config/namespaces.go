@@ -1,8 +1,6 @@
 package config
 
 import (
-	"strings"
-
 	"plimsoll/internal/strategy"
 )
 
@@ -26,24 +24,18 @@ func (n Namespaces) For(namespace string) strategy.Patch {
 // ParseNamespaces reads the key cpu-burst. A list that is none keeps its value of last, as does the whole where the text is
 // no JSON; an entry that is no text is left out.
 func ParseNamespaces(object, text string, last Namespaces) (Namespaces, []*Rejected) {
-	if strings.TrimSpace(text) == "" {
-		return Namespaces{}, nil
-	}
-	r := &jsonReader{object: object, key: NamespaceKey}
-	list, ok := r.whole(text)
-	if !ok {
-		return last, r.bad
-	}
-	var n Namespaces
-	for _, m := range list {
-		switch {
-		case m.is("enabledNamespaces"):
-			n.enabled = r.set("enabledNamespaces", m.value, last.enabled)
-		case m.is("disabledNamespaces"):
-			n.disabled = r.set("disabledNamespaces", m.value, last.disabled)
+	return parsed(object, NamespaceKey, text, last, func(r *jsonReader, list []member) Namespaces {
+		var n Namespaces
+		for _, m := range list {
+			switch {
+			case m.is("enabledNamespaces"):
+				n.enabled = r.set("enabledNamespaces", m.value, last.enabled)
+			case m.is("disabledNamespaces"):
+				n.disabled = r.set("disabledNamespaces", m.value, last.disabled)
+			}
 		}
-	}
-	return n, r.bad
+		return n
+	})
 }
 
 func (r *jsonReader) set(field string, raw []byte, last map[string]bool) map[string]bool {

@@ -71,7 +71,12 @@ func bisect(keeps func(b float64) (bool, error)) (float64, error) {
 		}
 		low = high
 	}
-	for high-low > leastBurst {
+	return halve(low, high, leastBurst, keeps)
+}
+
+// halve narrows the range in which a condition that low keeps and high does not turns over, and returns its lower end.
+func halve[T int | float64](low, high, width T, keeps func(T) (bool, error)) (T, error) {
+	for high-low > width {
 		mid := (low + high) / 2
 		ok, err := keeps(mid)
 		if err != nil {
@@ -116,20 +121,7 @@ func MostPods(c Container, capacity, target float64, replay Replay) (int, error)
 		j, err := Coincidence(Node{capacity, list}, replay)
 		return j <= 1-target && float64(m)*c.use() < capacity, err
 	}
-	low, high := 0, most+1
-	for high-low > 1 {
-		mid := (low + high) / 2
-		ok, err := fits(mid)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low, nil
+	return halve(0, most+1, 1, fits)
 }
 
 // LimitFor is the lowest quota with which no more than a fraction of a recording's periods is throttled, with a burst of
@@ -158,35 +150,17 @@ func TurningRho(n Node, target float64, o Options) (float64, error) {
 		return 0, refuse("a probability such as 0.999", "target %v", target)
 	}
 	o.Rule, o.Interference, o.Resamples = Strict, false, -1
-	low, high := 0.0, 1.0
-	for _, rho := range []float64{0, 0.99, 0.5, 0.25} {
+	keeps := func(rho float64) (bool, error) {
 		o.Rho = rho
 		r, err := Simulate(n, o)
-		if err != nil {
-			return 0, err
-		}
-		switch keeps := r.Miss.Value <= 1-target; {
-		case rho == 0 && !keeps:
-			return 0, nil
-		case rho == 0.99 && keeps:
-			return 1, nil
-		case keeps:
-			low = max(low, rho)
-		default:
-			high = min(high, rho)
-		}
+		return r.Miss.Value <= 1-target, err
 	}
-	for high-low > 0.005 {
-		o.Rho = (low + high) / 2
-		r, err := Simulate(n, o)
-		if err != nil {
-			return 0, err
-		}
-		if r.Miss.Value <= 1-target {
-			low = o.Rho
-		} else {
-			high = o.Rho
-		}
+	const most = 0.99
+	if ok, err := keeps(0); err != nil || !ok {
+		return 0, err
 	}
-	return low, nil
+	if ok, err := keeps(most); err != nil || ok {
+		return 1, err
+	}
+	return halve(0, most, 0.005, keeps)
 }
