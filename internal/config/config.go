@@ -19,21 +19,24 @@ import (
 type File struct {
 	strategy  strategy.Patch
 	overrides []override
+	reserve   *strategy.Reserve
 }
 
 // override is one entry of overrides, or of include: an entry without a field.
 type override struct {
-	cgroup   string // glob in path.Match's syntax
-	strategy strategy.Patch
-	request  *float64
-	class    *workload.Class
+	cgroup    string // glob in path.Match's syntax
+	strategy  strategy.Patch
+	request   *float64
+	class     *workload.Class
+	exclusive *workload.Exclusive
 }
 
 // Effective is what a group is to get, all matching parts of the configuration merged.
 type Effective struct {
-	Strategy strategy.Strategy
-	Request  float64        // reserved CPUs; 0: not said
-	Class    workload.Class // ClassNone: not said
+	Strategy  strategy.Strategy
+	Request   float64        // reserved CPUs; 0: not said
+	Class     workload.Class // ClassNone: not said
+	Exclusive workload.Exclusive
 	// Matched says that an override or include names the group: it is looked after even where nothing else
 	// tells that it is a container.
 	Matched bool
@@ -56,6 +59,9 @@ func (f *File) Resolve(group string) Effective {
 		}
 		if o.class != nil {
 			e.Class = *o.class
+		}
+		if o.exclusive != nil {
+			e.Exclusive = *o.exclusive
 		}
 	}
 	return e

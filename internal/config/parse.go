@@ -31,6 +31,7 @@ func Parse(name string, data []byte) (*File, error) {
 		{"strategy", r.optional(func(field string, n ast.Node) error {
 			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
 		})},
+		{"reserve", r.reserve(f)},
 		{"overrides", r.optional(func(field string, n ast.Node) error {
 			return r.sequence(field, n, func(field string, n ast.Node) error {
 				o, err := r.override(field, n)
@@ -99,6 +100,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 			o.class = &class
 			return checkClass(text)
 		})},
+		entry{"exclusive", r.exclusive(func(e workload.Exclusive) { o.exclusive = &e })},
 		entry{"sharePoolThresholdPercent", r.nodeOnly}, entry{"loadLinePercent", r.nodeOnly})
 	if err := r.mapping(field, n, list); err != nil {
 		return o, err
@@ -115,12 +117,7 @@ func (r reader) nodeOnly(field string, n ast.Node) error {
 
 func checkClass(text string) *fault {
 	classes := []string{string(workload.ClassLSE), string(workload.ClassLSR), string(workload.ClassLS), string(workload.ClassBE)}
-	for _, c := range classes {
-		if text == c {
-			return nil
-		}
-	}
-	return faultf(didYouMean(text, classes), "%q is not one of %s", text, strings.Join(classes, ", "))
+	return oneOf(text, classes)
 }
 
 // checkGlob accepts what can match the path of a group other than the root.

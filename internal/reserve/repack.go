@@ -46,7 +46,7 @@ func (a *allocator) repack(limit int, fresh []Want) bool {
 	if sum > float64(limit)+epsilon {
 		return false
 	}
-	for n := 0; n <= len(items) && r.steps < maxSteps; n++ {
+	for n := 1; n <= len(items) && r.steps < maxSteps; n++ {
 		if r.lift(items, n) {
 			a.carryOut(r.moves)
 			return true

@@ -39,13 +39,14 @@ type Declared struct {
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
 type Container struct {
 	ID
-	Name     string // for people: "default/web/nginx", "nginx.service", the path where nothing is known
-	Runtime  string // containerd, docker, cri-o, podman, systemd, cgroup
-	Class    Class
-	Request  float64           // reserved CPUs; 0 when not known (never derived from a weight)
-	Declared *Declared         // nil when nobody but the cgroup itself knows
-	Strategy strategy.Strategy // what is to be done for it, all configuration merged
-	Paused   bool              // held at its limit by an operator
+	Name      string // for people: "default/web/nginx", "nginx.service", the path where nothing is known
+	Runtime   string // containerd, docker, cri-o, podman, systemd, cgroup
+	Class     Class
+	Request   float64           // reserved CPUs; 0 when not known (never derived from a weight)
+	Declared  *Declared         // nil when nobody but the cgroup itself knows
+	Strategy  strategy.Strategy // what is to be done for it, all configuration merged
+	Exclusive Exclusive         // whether it is to have CPUs of its own
+	Paused    bool              // held at its limit by an operator
 }
 
 // Pod is a group that holds containers and has a limit of its own. A container without a pod stands in a Pod whose

@@ -129,7 +129,7 @@ func (g group) podName() string {
 
 func (n *node) container() workload.Container {
 	c := workload.Container{ID: n.ID, Name: n.facts.name, Runtime: n.place.Runtime, Class: n.effective.Class,
-		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy}
+		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy, Exclusive: n.effective.Exclusive}
 	if n.facts.runtime != "" {
 		c.Runtime = n.facts.runtime
 	}

@@ -107,6 +107,9 @@ func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float
 		if known.class != workload.ClassNone {
 			c.Class = known.class
 		}
+		if known.exclusive != workload.ExclusiveByClass {
+			c.Exclusive = known.exclusive
+		}
 		if is, ok := known.containers[cgroupfs.Classify(c.Path).ID]; ok {
 			d.layContainer(c, known, is)
 		}

@@ -15,6 +15,7 @@ type pod struct {
 	about      Object
 	hash       string // of a mirror pod: its UID on the node
 	class      workload.Class
+	exclusive  workload.Exclusive
 	limit      milli // that the kubelet gives its group
 	request    milli
 	shrinks    bool  // it, or a container of it, is to be made smaller
@@ -53,7 +54,7 @@ func (p *pod) annotated() bool {
 func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		hash:  o.Annotations[staticHash], class: classOf(o.Labels), containers: map[string]container{},
+		hash:  o.Annotations[staticHash], class: classOf(o.Labels), exclusive: exclusiveOf(o.Annotations), containers: map[string]container{},
 		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
 		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation),
 	}
@@ -80,6 +81,15 @@ func newPod(o *corev1.Pod) *pod {
 func containerID(s string) string {
 	_, id, _ := strings.Cut(s, "://")
 	return id
+}
+
+// exclusiveOf reads whether the containers of a pod are to have CPUs of their own. What is no answer is none.
+func exclusiveOf(annotations map[string]string) workload.Exclusive {
+	e, ok := workload.ParseExclusive(annotations[config.ExclusiveAnnotation])
+	if !ok {
+		return workload.ExclusiveByClass
+	}
+	return e
 }
 
 func classOf(labels map[string]string) workload.Class {

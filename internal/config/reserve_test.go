@@ -1,0 +1,67 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+func TestReserve(t *testing.T) {
+	if got := mustParse(t, "").Reserve(); !cmp.Equal(got, strategy.DefaultReserve()) || got.Policy != strategy.ReserveNone {
+		t.Errorf("nothing is configured: %+v", got)
+	}
+	f := mustParse(t, `
+reserve: {policy: auto, floor: 1500m, reservedCPUs: "0-1,8"}
+overrides:
+  - {cgroup: "/lab/*", exclusive: true, request: 2}
+  - {cgroup: "/lab/b", exclusive: strict}
+  - {cgroup: "/lab/c", exclusive: false, class: LSE}
+  - {cgroup: "/lse", class: LSE}
+`)
+	want := strategy.Reserve{Policy: strategy.ReserveAuto, Floor: 1.5, CPUs: cpu.Set{0, 1, 8}}
+	if diff := cmp.Diff(want, f.Reserve()); diff != "" {
+		t.Error(diff)
+	}
+	for group, want := range map[string]struct {
+		exclusive workload.Exclusive
+		reserves  bool
+	}{
+		"/lab/a": {workload.ExclusiveYes, true},
+		"/lab/b": {workload.ExclusiveStrict, true},
+		"/lab/c": {workload.ExclusiveNo, false},
+		"/lse":   {workload.ExclusiveByClass, true},
+		"/other": {workload.ExclusiveByClass, false},
+	} {
+		e := f.Resolve(group)
+		c := workload.Container{Class: e.Class, Exclusive: e.Exclusive}
+		if e.Exclusive != want.exclusive || c.Reserves() != want.reserves {
+			t.Errorf("%s: %q, reserves %v", group, e.Exclusive, c.Reserves())
+		}
+	}
+	if got := mustParse(t, "reserve: {reservedCPUs: 3}").Reserve().CPUs; !cmp.Equal(got, cpu.Set{3}) {
+		t.Errorf("a single CPU is read as %v", got)
+	}
+}
+
+func TestReserveErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"reserve: {policy: on}":                        `c.yaml:1: reserve.policy: "on" is not one of none, cpuset, auto`,
+		"reserve: {floor: 0.5}":                        "c.yaml:1: reserve.floor: leaves everybody else less than a CPU (1 is the least)",
+		"reserve: {floor: most}":                       "is not an amount of CPU",
+		"reserve: {reservedCPUs: 3-1}":                 `"3-1" runs backwards`,
+		"reserve: {reservedCPUs: [1, 2]}":              "must be a list of CPUs",
+		"reserve: {cpus: 1}":                           "unknown field",
+		"overrides: [{cgroup: /a, exclusive: strikt}]": `overrides[0].exclusive: "strikt" is not one of true, false, strict (did you mean strict?)`,
+		"overrides: [{cgroup: /a, exclusive: 2}]":      "exclusive",
+	} {
+		_, err := Parse("c.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

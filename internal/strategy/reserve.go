@@ -1,0 +1,28 @@
+package strategy
+
+import "plimsoll/internal/cpu"
+
+// ReservePolicy chooses how CPUs are made exclusive.
+type ReservePolicy string
+
+// The policies.
+const (
+	ReserveNone   ReservePolicy = "none"   // nobody has CPUs of its own; put back what was changed
+	ReserveCPUSet ReservePolicy = "cpuset" // cpuset.cpus of those who have, and of everybody else
+	ReserveAuto   ReservePolicy = "auto"   // a cpuset partition where the kernel has them, else as cpuset
+)
+
+// ReservePolicies lists the valid policies.
+func ReservePolicies() []string {
+	return []string{string(ReserveNone), string(ReserveCPUSet), string(ReserveAuto)}
+}
+
+// Reserve is how the CPUs of a node are shared out to those who ask for CPUs of their own.
+type Reserve struct {
+	Policy ReservePolicy
+	Floor  float64 // CPUs that stay shared at least
+	CPUs   cpu.Set // never given away: the system's, the kubelet's
+}
+
+// DefaultReserve is what holds where nothing is configured.
+func DefaultReserve() Reserve { return Reserve{Policy: ReserveNone, Floor: 1} }
