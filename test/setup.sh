@@ -9,7 +9,8 @@ declare -A why=(
   [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"
   [runc]="test/kube" [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube"
-  [apache2-bin]="lab/apache"
+  [apache2-bin]="lab/apache" [nginx]="lab/colocation" [ffmpeg]="lab/colocation"
+  [memcached]="lab/reservation" [stress-ng]="lab/reservation"
   [systemd]="systemd-analyze verify"
   [clang-19]="make generate" [llvm-19]="make generate"
 )

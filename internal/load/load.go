@@ -25,6 +25,18 @@ func Poisson(seed, stream uint64, rate float64, length time.Duration) []time.Dur
 	return due
 }
 
+// Constant are the times of requests that come at a constant rate, from 0 to length.
+func Constant(rate float64, length time.Duration) []time.Duration {
+	due := make([]time.Duration, 0, int(rate*length.Seconds())+1)
+	for i := 0; ; i++ {
+		t := time.Duration(float64(i) / rate * float64(time.Second))
+		if t >= length {
+			return due
+		}
+		due = append(due, t)
+	}
+}
+
 // Bounds keep a load finite when the service does not answer.
 type Bounds struct {
 	Timeout time.Duration // from when a request was due; later it is an error
@@ -48,9 +60,14 @@ var ErrOpen = errors.New("too many requests under way")
 // Run sends requests when they are due and waits for the last answer. When ctx ends early, what was not yet due is
 // left out.
 func Run(ctx context.Context, due []time.Duration, b Bounds, send func(context.Context) error) *Outcome {
+	return run(ctx, due, b, send, sleepUntil)
+}
+
+// run takes how to wait for a time as an argument; that says whether ctx outlived the wait.
+func run(ctx context.Context, due []time.Duration, b Bounds, send func(context.Context) error, wait func(context.Context, time.Time) bool) *Outcome {
 	out := &Outcome{Latency: NewLatencies()}
 	var mu sync.Mutex
-	var wait sync.WaitGroup
+	var under sync.WaitGroup
 	open := make(chan struct{}, b.Open)
 	done := func(latency time.Duration, err error) {
 		mu.Lock()
@@ -67,7 +84,7 @@ func Run(ctx context.Context, due []time.Duration, b Bounds, send func(context.C
 	start := time.Now()
 	for _, d := range due {
 		at := start.Add(d)
-		if !sleepUntil(ctx, at) {
+		if !wait(ctx, at) {
 			break
 		}
 		out.Late = max(out.Late, time.Since(at))
@@ -77,7 +94,7 @@ func Run(ctx context.Context, due []time.Duration, b Bounds, send func(context.C
 			done(0, ErrOpen)
 			continue
 		}
-		wait.Go(func() {
+		under.Go(func() {
 			defer func() { <-open }()
 			ctx, cancel := context.WithDeadline(ctx, at.Add(b.Timeout))
 			defer cancel()
@@ -85,7 +102,7 @@ func Run(ctx context.Context, due []time.Duration, b Bounds, send func(context.C
 			done(time.Since(at), err)
 		})
 	}
-	wait.Wait()
+	under.Wait()
 	return out
 }
 

@@ -26,6 +26,41 @@ func TestPoissonIsDecidedBySeedAndStream(t *testing.T) {
 	}
 }
 
+func TestConstantRate(t *testing.T) {
+	due := Constant(4, time.Second+1)
+	if want := []time.Duration{0, 250 * ms, 500 * ms, 750 * ms, time.Second}; !slices.Equal(due, want) {
+		t.Errorf("due at %v, want %v", due, want)
+	}
+}
+
+// TestPreciseWait sends between the milliseconds, which Go's own timers do not hit. A busy machine is late now and then:
+// the best of a few tries counts.
+func TestPreciseWait(t *testing.T) {
+	const rate, length = 450, 200 * ms
+	late := func(run func(context.Context, []time.Duration, Bounds, func(context.Context) error) *Outcome) time.Duration {
+		out := run(t.Context(), Constant(rate, length), Bounds{Timeout: time.Second, Open: 10}, func(context.Context) error { return nil })
+		if out.Requests() != 90 || out.Errors != 0 {
+			t.Fatalf("%d requests, %d errors, want 90 and none", out.Requests(), out.Errors)
+		}
+		return out.Latency.Quantile(0.5)
+	}
+	coarse, fine := late(Run), late(RunPrecisely)
+	for range 10 {
+		if fine < coarse/2 {
+			break
+		}
+		coarse, fine = late(Run), late(RunPrecisely)
+	}
+	if fine >= coarse/2 {
+		t.Errorf("half of the requests were late by %v or more, and by %v with Go's own timers", fine, coarse)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if out := RunPrecisely(ctx, []time.Duration{time.Hour}, Bounds{Open: 1}, nil); out.Requests() != 0 {
+		t.Error("a request is sent after the end of its context")
+	}
+}
+
 // TestPoissonGaps holds the gaps against the exponential law: mean and standard deviation are both 1/rate.
 func TestPoissonGaps(t *testing.T) {
 	const rate = 50

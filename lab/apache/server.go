@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,9 +47,9 @@ func (a *apache) Start(enter func(pid int) error) (err error) {
 	if a.dir, err = experiment.TempDir("apache"); err != nil {
 		return err
 	}
-	address, err := freeAddress()
+	address, err := experiment.FreeAddress()
 	if err != nil {
-		return fmt.Errorf("start Apache: find a port: %w", err)
+		return fmt.Errorf("start Apache: %w", err)
 	}
 	if err := a.prepare(address); err != nil {
 		return fmt.Errorf("start Apache: %w", err)
@@ -111,27 +109,13 @@ func configuration(dir, address string) string {
 	return b.String()
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
 // await waits until Apache answers.
 func (a *apache) await() error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		res, err := http.Head(a.url)
-		if err == nil {
-			res.Body.Close()
-			return nil
-		}
-		if ended := a.child.Ended(); ended != nil || time.Now().After(deadline) {
-			log, _ := os.ReadFile(a.file("error.log"))
-			return fmt.Errorf("Apache does not answer: %w\n%s", errors.Join(err, ended), log)
-		}
+	if err := a.child.AwaitHTTP(a.url, patience); err != nil {
+		log, _ := os.ReadFile(a.file("error.log"))
+		return fmt.Errorf("Apache does not answer: %w\n%s", err, log)
 	}
+	return nil
 }
 
 // URL is the one document.

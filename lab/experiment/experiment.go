@@ -86,7 +86,7 @@ func join(modes []Mode) string {
 
 // Order is the order of the modes in a round: shuffled once, rotated by one from round to round, so that each mode
 // comes at each place, and turned round in every other one, so that it has not always the same one before it.
-func Order(modes []Mode, seed uint64, round int) []Mode {
+func Order[M any](modes []M, seed uint64, round int) []M {
 	order := slices.Clone(modes)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
