@@ -64,6 +64,7 @@ func rules() map[string]rule {
 		// programs
 		"cmd/plimsoll":   {free: true},
 		"lab/apache":     {free: true},
+		"lab/colocation": {free: true},
 		"lab/cost":       {free: true},
 		"lab/density":    {free: true},
 		"lab/experiment": {free: true},

@@ -138,7 +138,7 @@ func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time
 		if err := get(); err != nil {
 			return 0, err
 		}
-		if err := pause(ctx, costGap); err != nil {
+		if err := Pause(ctx, costGap); err != nil {
 			return 0, err
 		}
 		after, err := g.Used(group)
@@ -151,8 +151,8 @@ func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time
 	return costs[costRequests/2], nil
 }
 
-// pause sleeps; the error is why ctx ended.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause sleeps; the error is why ctx ended.
+func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -184,7 +184,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	}
 	result := Summarize(slots, r.Modes)
 	result.Conditions = Conditions{
-		Version: r.Version, Kernel: kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
+		Version: r.Version, Kernel: Kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
 		Limit: r.limit.CPUs(), Utilization: r.Utilization, Rate: rate, Work: 1e3 * r.cost.Seconds(),
 		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.CanBurst(r.group),
 		Loaded: r.Loaded, Behind: r.offline != nil && r.offline.Behind, Exact: r.still != nil,
@@ -236,7 +236,8 @@ func ratio(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-func kernel() string {
+// Kernel is the release of the running kernel.
+func Kernel() string {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
 		return "unknown"

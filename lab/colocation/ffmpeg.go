@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/lab/experiment"
+)
+
+const (
+	filmSeconds  = 5
+	filmSize     = "640x360"
+	framesBefore = 30              // that are done before it is measured: x264 looks ahead first
+	reelPatience = 2 * time.Minute // behind all else, the first frames may take long
+)
+
+// ffmpeg transcodes a film over and over.
+type ffmpeg struct {
+	binary string
+	dir    string
+	child  *experiment.Child
+
+	mu   sync.Mutex
+	done frames
+}
+
+// frames is how many were done at a time.
+type frames struct {
+	at time.Time
+	n  int64
+}
+
+// perSecond is the rate between two.
+func (a frames) perSecond(b frames) float64 {
+	if span := b.at.Sub(a.at).Seconds(); span > 0 {
+		return float64(b.n-a.n) / span
+	}
+	return 0
+}
+
+// prepare makes the film: the same in every run.
+func (f *ffmpeg) prepare(ctx context.Context) (err error) {
+	if f.dir, err = experiment.TempDir("ffmpeg"); err != nil {
+		return err
+	}
+	source := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d", filmSize, filmSeconds)
+	out, err := exec.CommandContext(ctx, f.binary, "-nostdin", "-v", "error", "-f", "lavfi", "-i", source,
+		"-c:v", "libx264", "-preset", "ultrafast", f.film()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make a film with ffmpeg: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (f *ffmpeg) film() string { return filepath.Join(f.dir, "film.mp4") }
+
+// start begins to transcode, always at the film's beginning, and waits until frames come.
+func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) error {
+	cmd := gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v", "libx264", "-preset", "medium",
+		"-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null", "-progress", "pipe:1", "-stats_period", "0.1", "-")
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start ffmpeg: %w", err)
+	}
+	f.done = frames{}
+	if f.child, err = experiment.Launch(cmd, enter); err != nil {
+		return err
+	}
+	go f.listen(said)
+	for deadline := time.Now().Add(reelPatience); ; time.Sleep(20 * time.Millisecond) {
+		switch ended := f.child.Ended(); {
+		case ended != nil:
+			return ended
+		case f.frames().n >= framesBefore:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Now().After(deadline):
+			return errors.New("ffmpeg has not done its first frames within " + reelPatience.String())
+		}
+	}
+}
+
+// listen keeps the last number of frames that ffmpeg tells (-progress).
+func (f *ffmpeg) listen(said io.Reader) {
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		if n, ok := parseFrames(lines.Text()); ok {
+			f.mu.Lock()
+			f.done = frames{time.Now(), n}
+			f.mu.Unlock()
+		}
+	}
+}
+
+// parseFrames reads the line of a progress report that tells the frames.
+func parseFrames(line string) (int64, bool) {
+	text, ok := strings.CutPrefix(line, "frame=")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return n, err == nil
+}
+
+func (f *ffmpeg) frames() frames {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.done
+}
+
+// stop ends the transcoding; what it did is of no use to anybody.
+func (f *ffmpeg) stop() error {
+	if f.child == nil {
+		return nil
+	}
+	defer func() { f.child = nil }()
+	return errors.Join(f.child.Ended(), f.child.Stop(0))
+}
+
+func (f *ffmpeg) remove() error { return errors.Join(f.stop(), os.RemoveAll(f.dir)) }

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/load"
+	"plimsoll/lab/experiment"
+)
+
+// Schema names the format of the JSON. Fields are added, never renamed, within a version.
+const schema = "plimsoll.lab.colocation/v1"
+
+// fewRequests is how many a round must have for a p99.
+const fewRequests = 100
+
+// slot is what was measured of one row in one round.
+type slot struct {
+	row     row
+	load    *load.Outcome
+	seconds float64
+	machine float64       // CPU use of all there is, in [0,1]
+	online  float64       // CPUs that nginx used
+	frames  float64       // of ffmpeg, a second
+	ran     time.Duration // CPU time of nginx for a request
+	waited  time.Duration // on run queues, for a request
+}
+
+// result is what the experiment found.
+type result struct {
+	Schema     string     `json:"schema"`
+	Conditions conditions `json:"conditions"`
+	Rows       []figures  `json:"rows"`
+}
+
+// conditions say under which it was found.
+type conditions struct {
+	Kernel   string  `json:"kernel"`
+	Cgroup   string  `json:"cgroup"`
+	CPUs     int     `json:"cpus"`
+	Rate     float64 `json:"requests_per_second"`
+	Seconds  float64 `json:"seconds_per_row"`
+	Rounds   int     `json:"rounds"`
+	Seed     uint64  `json:"seed"`
+	Foremost bool    `json:"generator_first"` // the load generator came before all ordinary tasks
+}
+
+// figures are those of one row: the medians of its rounds.
+type figures struct {
+	Row       row     `json:"row"`
+	P50       float64 `json:"p50_ms"`
+	P90       float64 `json:"p90_ms"`
+	P99       float64 `json:"p99_ms"`
+	Mean      float64 `json:"mean_ms"`
+	ChangeP50 float64 `json:"p50_change"` // against the baseline, as a ratio
+	ChangeP90 float64 `json:"p90_change"`
+	ChangeP99 float64 `json:"p99_change"`
+	Machine   float64 `json:"machine_use"` // in [0,1]
+	Online    float64 `json:"online_cpus"`
+	Frames    float64 `json:"frames_per_second"`
+	Requests  int     `json:"requests"`
+	Errors    int     `json:"errors"`
+	Cause     string  `json:"first_error,omitempty"`
+	Late      float64 `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
+	Ran       float64 `json:"cpu_ms_per_request"`
+	Waited    float64 `json:"run_queue_ms_per_request"`
+	Lost      float64 `json:"lost_ms_per_request"` // mean response time beyond the baseline's
+	LostWait  float64 `json:"lost_run_queue_ms"`   // the part of it that nginx waited on run queues
+	LostOther float64 `json:"lost_hardware_ms"`    // the rest: it ran slower
+	Curve     []point `json:"percentiles"`         // of all rounds together
+}
+
+// point is one of the distribution of latencies.
+type point struct {
+	Percent float64 `json:"p"`
+	Latency float64 `json:"ms"`
+}
+
+func summarize(slots []slot, rows []row) *result {
+	r := &result{Schema: schema}
+	for _, name := range allRows() {
+		if slices.Contains(rows, name) {
+			r.Rows = append(r.Rows, summarizeRow(name, slots))
+		}
+	}
+	if base := r.row(baseline); base != nil {
+		from := *base
+		for i := range r.Rows {
+			r.Rows[i].compare(from)
+		}
+	}
+	return r
+}
+
+func summarizeRow(name row, slots []slot) figures {
+	mine := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return s.row != name })
+	f := figures{Row: name}
+	all := load.NewLatencies()
+	for _, s := range mine {
+		all.Merge(s.load.Latency)
+		f.Requests += s.load.Requests()
+		f.Errors += s.load.Errors
+		if s.load.Cause != nil && f.Cause == "" {
+			f.Cause = s.load.Cause.Error()
+		}
+		f.Late = max(f.Late, milliseconds(s.load.Late))
+	}
+	quantile := func(q float64) func(slot) float64 {
+		return func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(q)) }
+	}
+	f.P50, f.P90, f.P99 = median(mine, quantile(0.5)), median(mine, quantile(0.9)), median(mine, quantile(0.99))
+	f.Mean = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Mean()) })
+	f.Machine = median(mine, func(s slot) float64 { return s.machine })
+	f.Online = median(mine, func(s slot) float64 { return s.online })
+	f.Frames = median(mine, func(s slot) float64 { return s.frames })
+	f.Ran = median(mine, func(s slot) float64 { return milliseconds(s.ran) })
+	f.Waited = median(mine, func(s slot) float64 { return milliseconds(s.waited) })
+	f.Curve = curve(all)
+	return f
+}
+
+// compare fills in what a row lost against the baseline.
+func (f *figures) compare(base figures) {
+	f.ChangeP50, f.ChangeP90, f.ChangeP99 = change(f.P50, base.P50), change(f.P90, base.P90), change(f.P99, base.P99)
+	f.Lost, f.LostWait = f.Mean-base.Mean, f.Waited-base.Waited
+	f.LostOther = f.Lost - f.LostWait
+}
+
+func change(now, before float64) float64 {
+	if before <= 0 {
+		return 0
+	}
+	return now/before - 1
+}
+
+func (r *result) row(name row) *figures {
+	for i := range r.Rows {
+		if r.Rows[i].Row == name {
+			return &r.Rows[i]
+		}
+	}
+	return nil
+}
+
+// best is the mechanism under which nginx lost least at p99; nil where none was measured.
+func (r *result) best() *figures {
+	var best *figures
+	for i, f := range r.Rows {
+		if f.Row.mechanism() && (best == nil || f.P99 < best.P99) {
+			best = &r.Rows[i]
+		}
+	}
+	return best
+}
+
+// The aims of the project.
+const (
+	aimShare   = 0.2  // of what control lost
+	aimMachine = 0.9  // of the CPUs
+	aimFrames  = 0.95 // of what is left to ffmpeg
+)
+
+// figures hold the best mechanism against the aims.
+func (r *result) figures() []experiment.Figure {
+	best, with := r.best(), r.row(control)
+	if best == nil {
+		return nil
+	}
+	name := string(best.Row)
+	list := []experiment.Figure{share("loss at p90, "+name+" / control", best, with, func(f *figures) float64 { return f.ChangeP90 }),
+		share("loss at p99, "+name+" / control", best, with, func(f *figures) float64 { return f.ChangeP99 }),
+		{Name: "machine CPU, " + name, Value: best.Machine, AtLeast: aimMachine, Measured: true}}
+	frames := experiment.Figure{Name: "ffmpeg, " + name + " / left by nginx", AtLeast: aimFrames}
+	if with != nil {
+		if left := leftTo(*with, best.Online, float64(r.Conditions.CPUs)); left > 0 {
+			frames.Value, frames.Measured = best.Frames/left, true
+		}
+	}
+	return append(list, frames)
+}
+
+// share is a loss as a part of control's. Where control lost nothing there is nothing to win back.
+func share(name string, a, with *figures, of func(*figures) float64) experiment.Figure {
+	f := experiment.Figure{Name: name, AtMost: aimShare}
+	if with != nil && of(with) > 0 {
+		f.Value, f.Measured = max(of(a), 0)/of(with), true
+	}
+	return f
+}
+
+// leftTo is what ffmpeg would do with the CPUs that nginx leaves it, at the rate of the control: frames/s.
+func leftTo(with figures, online, cpus float64) float64 {
+	if with.Online >= cpus {
+		return 0
+	}
+	return with.Frames * (cpus - online) / (cpus - with.Online)
+}
+
+func median(slots []slot, of func(slot) float64) float64 {
+	values := make([]float64, len(slots))
+	for i, s := range slots {
+		values[i] = of(s)
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// curve has no points beyond what so many requests can tell apart.
+func curve(l *load.Latencies) []point {
+	var points []point
+	for _, p := range []float64{50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
+		if float64(l.Count())*(100-p) >= 100 {
+			points = append(points, point{p, milliseconds(l.Quantile(p / 100))})
+		}
+	}
+	return points
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"plimsoll/lab/experiment"
+)
+
+// writeText writes the result for people.
+func (r *result) writeText(w io.Writer) error {
+	var page bytes.Buffer
+	c := r.Conditions
+	fmt.Fprintf(&page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel %s, cgroup %s, %d CPUs.\n\n",
+		c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
+	r.table(&page)
+	page.WriteByte('\n')
+	r.split(&page)
+	page.WriteByte('\n')
+	r.beside(&page)
+	page.WriteByte('\n')
+	for _, sentence := range r.careful() {
+		fmt.Fprintln(&page, sentence)
+	}
+	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
+		return err
+	}
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+// columns writes rows of cells, aligned.
+func columns(page *bytes.Buffer, flags uint, rows [][]string) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags)
+	for _, cells := range rows {
+		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
+	}
+	tw.Flush() // into memory: cannot fail
+}
+
+func (r *result) table(page *bytes.Buffer) {
+	rows := [][]string{{"row", "RT p50", "", "p90", "", "p99", "", "machine CPU", "ffmpeg", "errors"}}
+	for _, f := range r.Rows {
+		cells := []string{string(f.Row)}
+		for _, q := range [][2]float64{{f.P50, f.ChangeP50}, {f.P90, f.ChangeP90}, {f.P99, f.ChangeP99}} {
+			by := ""
+			if f.Row != baseline {
+				by = fmt.Sprintf("%+.1f %%", 100*q[1])
+			}
+			cells = append(cells, fmt.Sprintf("%.2f ms", q[0]), by)
+		}
+		frames := "-"
+		if f.Row.beside() {
+			frames = fmt.Sprintf("%.1f frames/s", f.Frames)
+		}
+		rows = append(rows, append(cells, fmt.Sprintf("%.1f %%", 100*f.Machine), frames, fmt.Sprint(f.Errors)))
+	}
+	columns(page, tabwriter.AlignRight, rows)
+	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the baseline. Machine CPU: use of all CPUs.")
+}
+
+// split says where the lost time went.
+func (r *result) split(page *bytes.Buffer) {
+	rows := [][]string{{"lost a request", "mean RT", "run queue", "hardware", "CPU time"}}
+	for _, f := range r.Rows {
+		if f.Row == baseline {
+			rows = append(rows, []string{string(f.Row), fmt.Sprintf("(%.2f ms)", f.Mean), fmt.Sprintf("(%.2f ms)", f.Waited), "", fmt.Sprintf("%.2f ms", f.Ran)})
+			continue
+		}
+		rows = append(rows, []string{string(f.Row), fmt.Sprintf("%+.2f ms", f.Lost), fmt.Sprintf("%+.2f ms", f.LostWait),
+			fmt.Sprintf("%+.2f ms", f.LostOther), fmt.Sprintf("%.2f ms", f.Ran)})
+	}
+	columns(page, tabwriter.AlignRight, rows)
+	fmt.Fprintln(page, "Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is the rest. A CPU")
+	fmt.Fprintln(page, "that is never idle wakes faster, so the rest may be negative. CPU time: of nginx, a request.")
+}
+
+// careful says what has to be known beside the figures.
+func (r *result) careful() []string {
+	var say []string
+	if !r.Conditions.Foremost {
+		say = append(say, "Careful: the load generator waited for CPUs like everybody else: its own waits are part of the response times.")
+	}
+	for _, f := range r.Rows {
+		if f.Errors > 0 {
+			say = append(say, fmt.Sprintf("Careful: %s: %d of %d requests failed: %s", f.Row, f.Errors, f.Requests, f.Cause))
+		}
+		if f.Late > f.P50 {
+			say = append(say, fmt.Sprintf("%s: the load generator was late by up to %.1f ms, which counts as response time.", f.Row, f.Late))
+		}
+	}
+	return say
+}
