@@ -35,6 +35,7 @@ func rules() map[string]rule {
 		"internal/cgroup": {imports: []string{"cpu"}},
 		"internal/sysfs":  {imports: []string{"cpu"}},
 		"internal/probe":  {imports: []string{"cpu"}},
+		"internal/scx":    {imports: []string{"cpu"}},
 
 		// state
 		"internal/journal": {imports: values},

@@ -1,0 +1,105 @@
+package scx
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Loaded is a scheduler whose programs the kernel has taken, and that is not in force yet.
+type Loaded struct {
+	object *Object
+	parts  *ebpf.Collection
+	table  *ebpf.Map // of operations
+}
+
+// Load has the kernel check an object's programs. Nothing changes for any task.
+func (o *Object) Load() (*Loaded, error) {
+	parts, err := ebpf.NewCollection(o.spec)
+	if err != nil {
+		return nil, fmt.Errorf("load the scheduler %s: %w", o.Name, err)
+	}
+	return &Loaded{object: o, parts: parts, table: parts.Maps[o.ops]}, nil
+}
+
+// Close gives up what was loaded.
+func (l *Loaded) Close() { l.parts.Close() }
+
+// Attachment is a scheduler in force. It ends with Close, with this process, or by the kernel's word.
+type Attachment struct {
+	Name   string
+	Since  time.Time
+	Pause  Pause // of the load
+	Tries  int
+	loaded *Loaded
+	link   link.Link
+	serial int64 // the kernel's count of schedulers, this one included
+}
+
+const (
+	tries   = 5                      // plugsched's installer tries as often
+	between = 500 * time.Millisecond // tries
+)
+
+// Attach puts a loaded scheduler in force. The kernel does it for all tasks or for none. While it is still busy with the
+// last scheduler's end it is asked again, a few times.
+func (l *Loaded) Attach() (*Attachment, error) {
+	a := &Attachment{Name: l.object.Name, loaded: l}
+	for {
+		a.Tries++
+		var err error
+		a.Pause, err = during(func() (err error) {
+			a.link, err = link.AttachStructOps(link.StructOpsOptions{Map: l.table})
+			return err
+		})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EAGAIN) || a.Tries == tries {
+			return nil, fmt.Errorf("attach the scheduler %s, try %d: %w", a.Name, a.Tries, err)
+		}
+		time.Sleep(between)
+	}
+	a.Since = time.Now()
+	state, err := ReadState()
+	if err == nil && (state.State != enabled || state.Ops != a.Name) {
+		err = fmt.Errorf("it ended at once: the kernel's state is %s %s", state.State, state.Ops)
+	}
+	if err != nil {
+		_, closing := a.Close()
+		return nil, errors.Join(fmt.Errorf("attach the scheduler %s: %w", a.Name, err), closing)
+	}
+	a.serial = state.Enabled
+	return a, nil
+}
+
+// Alive says whether the scheduler still is in force, or has been ended by the kernel.
+func (a *Attachment) Alive() (bool, error) {
+	state, err := ReadState()
+	return state.State == enabled && state.Enabled == a.serial, err
+}
+
+// Close takes the scheduler out of the kernel, and waits until no task is run by it.
+func (a *Attachment) Close() (Pause, error) {
+	p, err := during(a.link.Close)
+	a.loaded.Close()
+	if err != nil {
+		return p, fmt.Errorf("detach the scheduler %s: %w", a.Name, err)
+	}
+	for end := time.Now().Add(tries * between); ; time.Sleep(between / 50) {
+		state, err := ReadState()
+		if err != nil {
+			return p, err
+		}
+		if state.State == disabled || state.Enabled != a.serial {
+			return p, nil
+		}
+		if time.Now().After(end) {
+			return p, fmt.Errorf("detach the scheduler %s: the kernel's state is %s after %v", a.Name, state.State, tries*between)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+// group.h: what the scheduler knows of each control group: its class, its share, and its place below the limited ones.
+//
+// A group's entry is made by the kernel's word (cgroup_init) for every group of the cpu controller, and is gone with
+// the group. User space says in `settings` what the kernel does not know, and counts up `generation` (program apply):
+// what follows from the tree above a group is worked out again when it is needed next.
+
+#define LEVELS 12	   // looked at, from a group upwards
+#define ONE (1 << 20)	   // a share of everything
+#define LEAST (ONE / 1024) // a group with less would wait longer than the kernel's watchdog
+#define TASK_WEIGHT 100	   // of a task beside the groups of its group
+
+enum { CLASS_INHERITED, CLASS_ONLINE, CLASS_OFFLINE };
+
+struct setting {
+	u32 class;
+	u32 limited; // quota, period and burst are in force, whatever the kernel's files say
+	u64 quota;
+	u64 period;
+	u64 burst;
+};
+
+// group: the first part is what user space reads (Counters in counters.go).
+struct group {
+	u64 used;      // CPU time of the group's tasks; while it has a limit, also of those below
+	u64 periods;   // nr_periods of cpu.stat
+	u64 throttled; // nr_throttled
+	u64 wall;      // time throttled
+	u64 begins;    // throttles
+	u64 bursts;    // nr_bursts
+	u64 burst_time;
+
+	struct bpf_timer timer;
+	u64 id;
+	u64 parent;
+	u64 generation; // of the tree, when what follows was worked out
+	u64 above;	// the nearest group above that has a limit
+	u64 share;
+	u32 offline;
+
+	u32 weight;
+	u32 tasks;    // that can run
+	u32 runnable; // and groups below that have such tasks
+	u32 below;    // the weights of these groups
+	u64 vtime;
+
+	u64 quota; // 0: none
+	u64 period;
+	u64 burst;
+	s64 runtime;
+	s64 snap; // the runtime after the last refill
+	u64 expires;
+	u64 since; // when this throttle began
+	u32 standing;
+	u32 active; // the timer runs
+	u32 idle;   // nothing was used since it last fired
+	u32 poked;  // it is to release what stands, and no period is over
+	s32 spared; // a task that runs although the group is throttled: it has waited too long
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, u64);
+	TYPE(value, struct group);
+} groups SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, u64);
+	TYPE(value, struct setting);
+} settings SEC(".maps");
+
+u64 generation = 1;
+u64 top; // the root's id
+
+#define add(counter, n) __sync_fetch_and_add(&(counter), n)
+
+static inline struct group *group_at(u64 id)
+{
+	return bpf_map_lookup_elem(&groups, &id);
+}
+
+static inline u32 total(struct group *g)
+{
+	return g->below + g->tasks * TASK_WEIGHT;
+}
+
+// resolve works out what follows from the groups above. Two CPUs may do so at a time, and find the same.
+noinline int resolve(u64 of)
+{
+	u64 now = generation, above = 0, share = ONE, id;
+	struct group *g = group_at(of), *up = g;
+	u32 class = CLASS_INHERITED, part;
+
+	if (!g || g->generation == now)
+		return 0;
+	part = g->tasks * TASK_WEIGHT;
+	for (int i = 0; i < LEVELS; i++) {
+		struct setting *s;
+		u32 all = total(up);
+
+		if (all > part)
+			share = share * part / all;
+		id = up->id;
+		s = bpf_map_lookup_elem(&settings, &id);
+		if (class == CLASS_INHERITED && s)
+			class = s->class;
+		if (!above && i && up->quota)
+			above = id;
+		part = up->weight;
+		up = group_at(up->parent);
+		if (!up)
+			break;
+	}
+	g->above = above;
+	g->offline = class == CLASS_OFFLINE;
+	g->share = share > LEAST ? share : LEAST;
+	g->generation = now;
+	return 0;
+}
+
+static inline void fresh(struct group *g)
+{
+	if (g->generation != generation)
+		resolve(g->id);
+}
+
+// group_of is a task's group. A task of the root, and of an autogroup, is the root's.
+static noinline struct group *group_of(struct task_struct *p)
+{
+	struct task_group *tg = p->sched_task_group;
+	struct cgroup *c = tg ? tg->css.cgroup : NULL;
+	struct group *g;
+	u64 id = top;
+
+	asm volatile("" : "+r"(id)); // or the two loads become one, of either pointer, which the verifier refuses
+	if (c)
+		id = c->kn->id;
+	g = group_at(id);
+	if (!g)
+		g = group_at(top);
+	if (g)
+		fresh(g);
+	return g;
+}
+
+// wake counts a task that can run. The first one of a group makes the group one more that shares what the group above has.
+noinline int wake(u64 id)
+{
+	struct group *g = group_at(id);
+
+	if (!g)
+		return 0;
+	add(g->tasks, 1);
+	for (int i = 0; i < LEVELS && !add(g->runnable, 1); i++) {
+		u32 weight = g->weight;
+
+		g = group_at(g->parent);
+		if (!g)
+			break;
+		add(g->below, weight);
+		add(generation, 1);
+	}
+	return 0;
+}
+
+// rest is wake's opposite.
+noinline int rest(u64 id)
+{
+	struct group *g = group_at(id);
+
+	if (!g)
+		return 0;
+	add(g->tasks, -1);
+	for (int i = 0; i < LEVELS && add(g->runnable, -1) == 1; i++) {
+		u32 weight = g->weight;
+
+		g = group_at(g->parent);
+		if (!g)
+			break;
+		add(g->below, -weight);
+		add(generation, 1);
+	}
+	return 0;
+}
+
+static inline void reweigh(struct group *g, u32 weight)
+{
+	u32 before = g->weight;
+	struct group *up = group_at(g->parent);
+
+	g->weight = weight;
+	if (g->runnable && up)
+		add(up->below, weight - before);
+	add(generation, 1);
+}

@@ -1,0 +1,162 @@
+package scx
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// helperVar says that this process is not a test, but a helper of one: it loads the scheduler, says so, and stays.
+const helperVar = "PLIMSOLL_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperVar) == "" {
+		os.Exit(m.Run())
+	}
+	if _, err := Open(Options{}); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Minute)
+}
+
+// helper starts a process that loads the scheduler and holds it.
+func helper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVar+"=hold")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be dead
+		_ = cmd.Wait()
+	})
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("helper: %q", lines.Text())
+	}
+	return cmd
+}
+
+const ms = time.Millisecond
+
+// open puts the scheduler in force until the test ends. Where the kernel has none of it, that is refused, and the rest
+// of the test has nothing to test: of the kernels of test/vm, the last one has it.
+func open(t *testing.T, o Options) *Scheduler {
+	t.Helper()
+	begin := time.Now()
+	s, err := Open(o)
+	if _, there := ReadState(); errors.Is(there, ErrNotThere) {
+		if err == nil {
+			t.Fatal("loaded, on a kernel without sched_ext")
+		}
+		if os.Getenv("PLIMSOLL_EMULATED") != "" && cgrouptest.AtLeast(cgrouptest.Release(t), "6.18") {
+			t.Fatal(there)
+		}
+		t.Skip(there)
+	}
+	if err != nil {
+		var refused *ebpf.VerifierError
+		if errors.As(err, &refused) {
+			t.Logf("%+v", refused)
+		}
+		t.Fatal(err)
+	}
+	t.Logf("open in %v, attached in %v at try %d: longest pause %v, %v when calm", time.Since(begin), s.Pause.Took, s.Tries, s.Pause.Longest, s.Pause.Calm)
+	t.Cleanup(func() {
+		if alive, err := s.Alive(); !alive || err != nil {
+			exit, _ := s.Exit()
+			t.Errorf("the scheduler has ended: %+v, %v", exit, err)
+		}
+		p, err := s.Close()
+		t.Logf("detached in %v: longest pause %v, %v when calm", p.Took, p.Longest, p.Calm)
+		if err != nil {
+			t.Error(err)
+		}
+		gone(t)
+	})
+	return s
+}
+
+// need skips the test where the kernel has no sched_ext: open says what is tested there.
+func need(t *testing.T) {
+	t.Helper()
+	if _, err := ReadState(); errors.Is(err, ErrNotThere) {
+		t.Skip(err)
+	}
+}
+
+// within waits for something.
+func within(t *testing.T, most time.Duration, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(most); !is(); time.Sleep(10 * ms) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, most)
+		}
+	}
+}
+
+// gone checks that no scheduler is left.
+func gone(t *testing.T) {
+	t.Helper()
+	if state, err := ReadState(); err != nil || state.State != disabled {
+		t.Errorf("after the end: %+v, %v", state, err)
+	}
+}
+
+func inode(t *testing.T, g *cgrouptest.Group) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(path.Dir(g.File("cgroup.procs")), &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}
+
+func set(t *testing.T, s *Scheduler, g *cgrouptest.Group, to Setting) {
+	t.Helper()
+	if err := s.Set(inode(t, g), to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// used is what groups use in a time, as shares of one CPU.
+func used(t *testing.T, over time.Duration, groups ...*cgrouptest.Group) []float64 {
+	t.Helper()
+	read := func() []time.Duration {
+		var list []time.Duration
+		for _, g := range groups {
+			u, err := g.Tree().Usage(g.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, u)
+		}
+		return list
+	}
+	begin, before := time.Now(), read()
+	time.Sleep(over)
+	after, took := read(), time.Since(begin)
+	var shares []float64
+	for i := range groups {
+		shares = append(shares, float64(after[i]-before[i])/float64(took))
+	}
+	return shares
+}

@@ -1,0 +1,103 @@
+package scx
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// Finding is what one check of a preflight found.
+type Finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// Obstacle is what a preflight found in the way.
+type Obstacle struct{ Findings []Finding }
+
+// Error names all obstacles.
+func (o Obstacle) Error() string {
+	var list []string
+	for _, f := range o.Findings {
+		if !f.OK {
+			list = append(list, f.Detail)
+		}
+	}
+	return "not loaded: " + strings.Join(list, "; ")
+}
+
+// ErrOccupied is another scheduler that is loaded.
+var ErrOccupied = errors.New("another sched_ext scheduler is loaded")
+
+// machine is what a preflight looks at.
+type machine struct {
+	sys   string // where sysfs is mounted
+	types func() (*btf.Spec, error)
+}
+
+func thisMachine() machine { return machine{sys: "/sys", types: btf.LoadKernelSpec} }
+
+// Preflight looks whether an object can be loaded here, without changing anything. What only the kernel's verifier can
+// tell, Load does.
+func Preflight(o *Object) []Finding { return thisMachine().preflight(o) }
+
+func (m machine) preflight(o *Object) []Finding {
+	state, err := readState(m.sys)
+	if err != nil {
+		return []Finding{{"sched_ext", false, err.Error()}}
+	}
+	list := []Finding{{"sched_ext", true, "the kernel has it; " + fmt.Sprint(state.Enabled) + " schedulers were loaded since boot"}, m.vacant(state), m.lockdown()}
+	types, err := m.types()
+	if err != nil {
+		return append(list, Finding{"types", false, fmt.Sprintf("the kernel has no type information (/sys/kernel/btf/vmlinux): %v", err)})
+	}
+	list = append(list, Finding{"types", true, "the kernel has type information"})
+	functions, operations := o.needs()
+	return append(list, knowsFunctions(types, functions), knowsOperations(types, operations))
+}
+
+func (m machine) vacant(s State) Finding {
+	if s.State != disabled {
+		return Finding{"vacant", false, fmt.Sprintf("%v: %s is %s", ErrOccupied, s.Ops, s.State)}
+	}
+	return Finding{"vacant", true, "no other scheduler is loaded"}
+}
+
+func (m machine) lockdown() Finding {
+	mode, _ := os.ReadFile(m.sys + "/kernel/security/lockdown") // not there: no lockdown
+	if strings.Contains(string(mode), "[confidentiality]") {
+		return Finding{"lockdown", false, "kernel lockdown is set to confidentiality, which keeps programs from reading the scheduler"}
+	}
+	return Finding{"lockdown", true, "nothing is locked that is needed"}
+}
+
+// knowsFunctions: a function that the kernel does not have is a version that the object was not made for.
+func knowsFunctions(types *btf.Spec, names []string) Finding {
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		var f *btf.Func
+		return types.TypeByName(name, &f) == nil
+	})
+	if len(missing) > 0 {
+		return Finding{"functions", false, "the kernel has not got " + strings.Join(missing, ", ") + ": another version than the scheduler was made for"}
+	}
+	return Finding{"functions", true, fmt.Sprintf("the kernel has all %d that are called", len(names))}
+}
+
+func knowsOperations(types *btf.Spec, names []string) Finding {
+	var table *btf.Struct
+	if err := types.TypeByName(opsType, &table); err != nil {
+		return Finding{"operations", false, "the kernel's types have no " + opsType}
+	}
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(table.Members, func(m btf.Member) bool { return m.Name == name })
+	})
+	if len(missing) > 0 {
+		return Finding{"operations", false, "the kernel does not know the operations " + strings.Join(missing, ", ")}
+	}
+	return Finding{"operations", true, fmt.Sprintf("the kernel knows all %d", len(names))}
+}

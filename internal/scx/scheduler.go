@@ -1,0 +1,193 @@
+package scx
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"plimsoll/internal/cpu"
+)
+
+// Options of the scheduler; the zero value is a good one.
+type Options struct {
+	FloorSlice    time.Duration // what offline tasks get of a CPU that online ones fill, to the next tick; 0: 3 ms
+	FloorInterval time.Duration // in this time; 0: 1 s
+	Watchdog      time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
+	Expel         bool          // no offline task beside an online one on the same core
+}
+
+const (
+	defaultFloorSlice    = 3 * time.Millisecond
+	defaultFloorInterval = time.Second
+	defaultWatchdog      = 20 * time.Second
+	maxWatchdog          = 30 * time.Second // SCX_WATCHDOG_MAX_TIMEOUT
+	maxCPUs              = 1024             // CPUS in bpf/scheduler.bpf.c
+)
+
+// Class is how a group's tasks are treated.
+type Class uint32
+
+// The classes.
+const (
+	Inherited Class = iota // as the group above; online where none says otherwise
+	Online
+	Offline
+)
+
+// Scheduler is Plimsoll's own, in force.
+type Scheduler struct {
+	*Attachment
+	parts objects
+}
+
+type objects struct {
+	kernelMaps
+	kernelPrograms
+	kernelVariables
+}
+
+// Own is Plimsoll's scheduler, for this machine.
+func Own(o Options) (*Object, error) {
+	spec, err := loadKernel()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.constants(spec); err != nil {
+		return nil, err
+	}
+	object, err := newObject(spec)
+	if err != nil {
+		return nil, err
+	}
+	return object, object.setWatchdog(o.Watchdog)
+}
+
+func or(value, otherwise time.Duration) time.Duration {
+	if value > 0 {
+		return value
+	}
+	return otherwise
+}
+
+// constants sets the numbers that the verifier takes for known.
+func (o *Options) constants(spec *ebpf.CollectionSpec) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	if cpus > maxCPUs {
+		return fmt.Errorf("the scheduler knows %d CPUs, and there may be %d here", maxCPUs, cpus)
+	}
+	o.Watchdog = or(o.Watchdog, defaultWatchdog)
+	if o.Watchdog > maxWatchdog {
+		return fmt.Errorf("the kernel's watchdog waits %v at most, not %v", maxWatchdog, o.Watchdog)
+	}
+	cores, err := siblings("/sys")
+	if err != nil {
+		return err
+	}
+	expel := uint32(0)
+	if o.Expel && len(cores) > 0 {
+		expel = 1
+	}
+	var next [maxCPUs]uint16
+	for cpu := range next {
+		next[cpu] = uint16(cpu)
+		if other, ok := cores[cpu]; ok && other < maxCPUs && cpu < cpus {
+			next[cpu] = uint16(other)
+		}
+	}
+	for name, value := range map[string]any{
+		kernelVarCpus:          uint32(cpus),
+		kernelVarExpel:         expel,
+		kernelVarSibling:       next,
+		kernelVarFloorSlice:    uint64(or(o.FloorSlice, defaultFloorSlice)),
+		kernelVarFloorInterval: uint64(or(o.FloorInterval, defaultFloorInterval)),
+		kernelVarTimeoutNs:     uint64(o.Watchdog),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Open puts the scheduler in force, if the preflight finds nothing in its way.
+func Open(o Options) (*Scheduler, error) {
+	object, err := Own(o)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := object.Ready()
+	if err != nil {
+		return nil, err
+	}
+	s := &Scheduler{}
+	if err := loaded.parts.Assign(&s.parts); err != nil {
+		loaded.Close()
+		return nil, fmt.Errorf("load the scheduler: %w", err)
+	}
+	if s.Attachment, err = loaded.Attach(); err != nil {
+		loaded.Close()
+		return nil, errors.Join(err, s.parts.close())
+	}
+	return s, nil
+}
+
+func (o *objects) close() error {
+	return errors.Join(o.kernelMaps.Close(), o.kernelPrograms.Close())
+}
+
+// Close takes the scheduler out of the kernel.
+func (s *Scheduler) Close() (Pause, error) {
+	p, err := s.Attachment.Close()
+	return p, errors.Join(err, s.parts.close())
+}
+
+// Setting is what user space says of a group.
+type Setting struct {
+	Class Class
+	Limit *cpu.Bandwidth // in force instead of what the kernel's files say; nil: they count
+}
+
+// ErrNoGroup is a group that the kernel's cpu controller does not have, or not any more.
+var ErrNoGroup = errors.New("the scheduler knows no such group")
+
+// Set says what a group is to be, by the inode of its directory.
+func (s *Scheduler) Set(group uint64, to Setting) error {
+	value := kernelSetting{Class: uint32(to.Class)}
+	if to.Limit != nil {
+		value.Limited = 1
+		if to.Limit.Limited() {
+			value.Quota, value.Period, value.Burst = uint64(to.Limit.Quota), uint64(to.Limit.Period), uint64(to.Limit.Burst)
+		}
+	}
+	if err := s.parts.Settings.Put(group, value); err != nil {
+		return fmt.Errorf("scheduler: set group %d: %w", group, err)
+	}
+	return s.apply(group)
+}
+
+// Forget makes a group what the groups above and the kernel's files say.
+func (s *Scheduler) Forget(group uint64) error {
+	if err := s.parts.Settings.Delete(group); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("scheduler: forget group %d: %w", group, err)
+	}
+	if err := s.apply(group); !errors.Is(err, ErrNoGroup) {
+		return err
+	}
+	return nil
+}
+
+func (s *Scheduler) apply(group uint64) error {
+	result, err := s.parts.Apply.Run(&ebpf.RunOptions{Context: struct{ ID uint64 }{group}})
+	if err != nil {
+		return fmt.Errorf("scheduler: apply the settings of group %d: %w", group, err)
+	}
+	if result != 0 {
+		return fmt.Errorf("scheduler: group %d: %w", group, ErrNoGroup)
+	}
+	return nil
+}
