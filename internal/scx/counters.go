@@ -36,7 +36,7 @@ func (s *Scheduler) Group(id uint64) (Group, error) {
 	return Group{
 		Offline: g.Offline == 1, Used: time.Duration(g.Used), Periods: int64(g.Periods), Throttled: int64(g.Throttled),
 		Begins: int64(g.Begins), Wall: time.Duration(g.Wall), Bursts: int64(g.Bursts), BurstTime: time.Duration(g.BurstTime),
-		Quota: time.Duration(g.Quota), Period: time.Duration(g.Period), Burst: time.Duration(g.Burst), Standing: g.Standing == 1,
+		Quota: time.Duration(g.Now.Quota), Period: time.Duration(g.Now.Period), Burst: time.Duration(g.Now.Burst), Standing: g.Standing == 1,
 	}, nil
 }
 

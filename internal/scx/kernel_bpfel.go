@@ -38,28 +38,40 @@ type kernelGroup struct {
 	Below      uint32
 	_          [4]byte
 	Vtime      uint64
-	Quota      uint64
-	Period     uint64
-	Burst      uint64
-	Runtime    int64
-	Snap       int64
-	Expires    uint64
-	Since      uint64
-	Standing   uint32
-	Active     uint32
-	Idle       uint32
-	Poked      uint32
-	Spared     int32
-	_          [4]byte
+	Now        struct {
+		_      structs.HostLayout
+		Quota  uint64
+		Period uint64
+		Burst  uint64
+	}
+	File struct {
+		_      structs.HostLayout
+		Quota  uint64
+		Period uint64
+		Burst  uint64
+	}
+	Runtime  int64
+	Snap     int64
+	Expires  uint64
+	Since    uint64
+	Standing uint32
+	Active   uint32
+	Idle     uint32
+	Poked    uint32
+	Spared   int32
+	_        [4]byte
 }
 
 type kernelSetting struct {
 	_       structs.HostLayout
 	Class   uint32
 	Limited uint32
-	Quota   uint64
-	Period  uint64
-	Burst   uint64
+	Limit   struct {
+		_      structs.HostLayout
+		Quota  uint64
+		Period uint64
+		Burst  uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.

@@ -87,7 +87,7 @@ func TestPreflight(t *testing.T) {
 		{"less lockdown", vacant(map[string]string{"kernel/security/lockdown": "none [integrity] confidentiality\n"}), types(t, o), ""},
 		{"no types", vacant(nil), func() (*btf.Spec, error) { return nil, fs.ErrNotExist }, "no type information"},
 		{"an older kernel", vacant(nil), types(t, o, "scx_bpf_dsq_insert"), "has not got scx_bpf_dsq_insert"},
-		{"an operation too many", vacant(nil), types(t, o, "cgroup_set_bandwidth"), "operations cgroup_set_bandwidth"},
+		{"an operation too many", vacant(nil), types(t, o, "cgroup_set_weight"), "operations cgroup_set_weight"},
 		{"a broken file", vacant(map[string]string{folder + "/enable_seq": "many\n"}), types(t, o), "parse enable_seq"},
 		{"a missing file", vacant(map[string]string{folder + "/switch_all": "-"}), types(t, o), "switch_all"},
 	} {
@@ -126,3 +126,30 @@ func TestReadRefuses(t *testing.T) {
 		t.Error("a watchdog that the kernel refuses")
 	}
 }
+
+// A kernel that does not tell of new limits gets the scheduler without that.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		but  string
+		left int
+	}{{"", 0}, {kernelProgCgroupSetBandwidth, 1}} {
+		spec, err := loadKernel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := newObject(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := types(t, o, c.but)()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(spec.Programs)
+		if fit(spec, known); before-len(spec.Programs) != c.left || !knowsOperations(known, second(o.needs())).OK {
+			t.Errorf("without %q: %d of %d programs", c.but, len(spec.Programs), before)
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }

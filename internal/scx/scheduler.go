@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"plimsoll/internal/cpu"
 )
@@ -39,13 +40,14 @@ const (
 // Scheduler is Plimsoll's own, in force.
 type Scheduler struct {
 	*Attachment
+	HearsLimits bool // the kernel tells it of quotas and bursts (6.17)
 	parts objects
 }
 
 type objects struct {
 	kernelMaps
-	kernelPrograms
 	kernelVariables
+	Apply *ebpf.Program `ebpf:"apply"`
 }
 
 // Own is Plimsoll's scheduler, for this machine.
@@ -57,11 +59,21 @@ func Own(o Options) (*Object, error) {
 	if err := o.constants(spec); err != nil {
 		return nil, err
 	}
+	if types, err := btf.LoadKernelSpec(); err == nil { // or the preflight says so
+		fit(spec, types)
+	}
 	object, err := newObject(spec)
 	if err != nil {
 		return nil, err
 	}
 	return object, object.setWatchdog(o.Watchdog)
+}
+
+// fit leaves out what a kernel does not tell: new limits before 6.17 (ddceadce63d9). Those have to come through Set.
+func fit(spec *ebpf.CollectionSpec, types *btf.Spec) {
+	if !knowsOperations(types, []string{kernelProgCgroupSetBandwidth}).OK {
+		delete(spec.Programs, kernelProgCgroupSetBandwidth)
+	}
 }
 
 func or(value, otherwise time.Duration) time.Duration {
@@ -124,7 +136,7 @@ func Open(o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{}
+	s := &Scheduler{HearsLimits: loaded.parts.Programs[kernelProgCgroupSetBandwidth] != nil}
 	if err := loaded.parts.Assign(&s.parts); err != nil {
 		loaded.Close()
 		return nil, fmt.Errorf("load the scheduler: %w", err)
@@ -137,7 +149,7 @@ func Open(o Options) (*Scheduler, error) {
 }
 
 func (o *objects) close() error {
-	return errors.Join(o.kernelMaps.Close(), o.kernelPrograms.Close())
+	return errors.Join(o.kernelMaps.Close(), o.Apply.Close())
 }
 
 // Close takes the scheduler out of the kernel.
@@ -161,7 +173,7 @@ func (s *Scheduler) Set(group uint64, to Setting) error {
 	if to.Limit != nil {
 		value.Limited = 1
 		if to.Limit.Limited() {
-			value.Quota, value.Period, value.Burst = uint64(to.Limit.Quota), uint64(to.Limit.Period), uint64(to.Limit.Burst)
+			value.Limit.Quota, value.Limit.Period, value.Limit.Burst = uint64(to.Limit.Quota), uint64(to.Limit.Period), uint64(to.Limit.Burst)
 		}
 	}
 	if err := s.parts.Settings.Put(group, value); err != nil {

@@ -52,9 +52,9 @@ static inline void tell(struct group *g, enum kind kind, u64 now)
 	e->since = g->since;
 	e->kind = kind;
 	e->cpu = bpf_get_smp_processor_id();
-	e->quota = g->quota;
-	e->period = g->period;
-	e->burst = g->burst;
+	e->quota = g->now.quota;
+	e->period = g->now.period;
+	e->burst = g->now.burst;
 	e->runtime = g->runtime > 0 ? g->runtime : 0;
 	e->snap = g->snap;
 	e->expires = g->expires;
@@ -67,7 +67,7 @@ static inline void activate(struct group *g, u64 now)
 {
 	if (g->active || __sync_val_compare_and_swap(&g->active, 0, 1))
 		return;
-	g->expires = now + g->period;
+	g->expires = now + g->now.period;
 	bpf_timer_start(&g->timer, g->expires, BPF_F_TIMER_ABS);
 }
 
@@ -97,9 +97,9 @@ noinline int charge(u64 id, u64 ran, u64 now)
 
 	for (int i = 0; i < LEVELS && g; i++) {
 		fresh(g);
-		if (!i || g->quota)
+		if (!i || g->now.quota)
 			add(g->used, ran);
-		if (g->quota) {
+		if (g->now.quota) {
 			g->idle = 0;
 			activate(g, now);
 			if (add(g->runtime, -(s64)ran) <= (s64)ran)
@@ -131,7 +131,7 @@ noinline u64 stopped(u64 id)
 // refill is a quota more, up to quota + burst; what was used beyond one quota since the last time is a burst.
 static inline void refill(struct group *g)
 {
-	s64 before = g->runtime, full = g->quota + g->burst, after = before + (s64)g->quota;
+	s64 before = g->runtime, full = g->now.quota + g->now.burst, after = before + (s64)g->now.quota;
 
 	if (g->snap > after) {
 		g->burst_time += g->snap - after;
@@ -144,12 +144,10 @@ static inline void refill(struct group *g)
 }
 
 // limit is a write of quota, period or burst (tg_set_cfs_bandwidth): it grants a quota, and ends a throttle.
-static inline void limit(struct group *g, u64 quota, u64 period, u64 burst)
+static inline void limit(struct group *g, struct bandwidth *to)
 {
-	g->quota = quota;
-	g->period = period;
-	g->burst = burst;
-	if (quota) {
+	g->now = *to;
+	if (to->quota) {
 		if (g->runtime < 0) // what was owed is forgiven
 			g->runtime = 0;
 		refill(g);
@@ -160,4 +158,9 @@ static inline void limit(struct group *g, u64 quota, u64 period, u64 burst)
 		g->poked = 1;
 		bpf_timer_start(&g->timer, 0, 0);
 	}
+}
+
+static inline bool same(struct bandwidth *a, struct bandwidth *b)
+{
+	return a->quota == b->quota && a->period == b->period && a->burst == b->burst;
 }

@@ -12,12 +12,16 @@
 
 enum { CLASS_INHERITED, CLASS_ONLINE, CLASS_OFFLINE };
 
-struct setting {
-	u32 class;
-	u32 limited; // quota, period and burst are in force, whatever the kernel's files say
-	u64 quota;
+struct bandwidth {
+	u64 quota; // 0: none
 	u64 period;
 	u64 burst;
+};
+
+struct setting {
+	u32 class;
+	u32 limited; // the limit is in force, whatever the kernel's files say
+	struct bandwidth limit;
 };
 
 // group: the first part is what user space reads (Counters in counters.go).
@@ -44,9 +48,8 @@ struct group {
 	u32 below;    // the weights of these groups
 	u64 vtime;
 
-	u64 quota; // 0: none
-	u64 period;
-	u64 burst;
+	struct bandwidth now;  // in force
+	struct bandwidth file; // what the kernel's files say
 	s64 runtime;
 	s64 snap; // the runtime after the last refill
 	u64 expires;
@@ -107,7 +110,7 @@ noinline int resolve(u64 of)
 		s = bpf_map_lookup_elem(&settings, &id);
 		if (class == CLASS_INHERITED && s)
 			class = s->class;
-		if (!above && i && up->quota)
+		if (!above && i && up->now.quota)
 			above = id;
 		part = up->weight;
 		up = group_at(up->parent);

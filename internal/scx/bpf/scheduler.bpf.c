@@ -524,27 +524,40 @@ static int expired(void *map, u64 *id, struct group *g)
 	waiting = scx_bpf_dsq_nr_queued(g->id);
 	if (g->poked) {
 		g->poked = 0;
-	} else if (waiting <= 0 && (!g->quota || (g->idle && !g->standing))) {
+	} else if (waiting <= 0 && (!g->now.quota || (g->idle && !g->standing))) {
 		g->active = 0;
 		goto out;
-	} else if (g->quota) {
+	} else if (g->now.quota) {
 		g->periods++;
 		g->idle = 1;
 		if (g->standing)
 			g->throttled++;
 		refill(g);
-		g->expires += g->period;
+		g->expires += g->now.period;
 		if (before(g->expires, now))
-			g->expires = now + g->period;
+			g->expires = now + g->now.period;
 	}
-	if (g->runtime > 0 || !g->quota)
+	if (g->runtime > 0 || !g->now.quota)
 		unthrottle(g, now);
 	drain(g, now);
 	if (g->active)
-		bpf_timer_start(&g->timer, g->quota ? g->expires : now + 100000000, BPF_F_TIMER_ABS);
+		bpf_timer_start(&g->timer, g->now.quota ? g->expires : now + 100000000, BPF_F_TIMER_ABS);
 out:
 	bpf_rcu_read_unlock();
 	return 0;
+}
+
+// read takes what the kernel's files say, in microseconds; RUNTIME_INF is no quota.
+static inline void read(struct bandwidth *to, u64 quota, u64 period, u64 burst)
+{
+	struct bandwidth b = {};
+
+	if (quota != ~0ULL) {
+		b.quota = quota * 1000;
+		b.period = period * 1000;
+		b.burst = burst * 1000;
+	}
+	*to = b;
 }
 
 SEC("struct_ops.s/cgroup_init")
@@ -568,12 +581,10 @@ s32 cgroup_init(u64 *ctx)
 	}
 	if (!new.parent)
 		top = id;
-	if (HAS(scx_cgroup_init_args___bandwidth, bw_quota_us) && b->bw_quota_us != ~0ULL) {
-		new.quota = b->bw_quota_us * 1000;
-		new.period = b->bw_period_us * 1000;
-		new.burst = b->bw_burst_us * 1000;
-		new.runtime = new.snap = new.quota;
-	}
+	if (HAS(scx_cgroup_init_args___bandwidth, bw_quota_us))
+		read(&new.file, b->bw_quota_us, b->bw_period_us, b->bw_burst_us);
+	new.now = new.file;
+	new.runtime = new.snap = new.now.quota;
 	err = bpf_map_update_elem(&groups, &id, &new, BPF_ANY);
 	if (err)
 		return err;
@@ -617,12 +628,11 @@ void cgroup_set_bandwidth(u64 *ctx)
 	u64 id = g ? g->id : 0;
 	struct setting *s = bpf_map_lookup_elem(&settings, &id);
 
-	if (!g || (s && s->limited))
+	if (!g)
 		return;
-	if (ctx[2] == ~0ULL)
-		limit(g, 0, 0, 0);
-	else
-		limit(g, ctx[2] * 1000, ctx[1] * 1000, ctx[3] * 1000);
+	read(&g->file, ctx[2], ctx[1], ctx[3]);
+	if (!s || !s->limited)
+		limit(g, &g->file);
 }
 
 // A CPU that comes or goes does not end the scheduler, as it would without these two.
@@ -650,12 +660,14 @@ int apply(struct applied *of)
 	u64 id = of->id;
 	struct setting *s = bpf_map_lookup_elem(&settings, &id);
 	struct group *g = group_at(id);
+	struct bandwidth *to;
 
 	add(generation, 1);
 	if (!g)
 		return 2; // ENOENT
-	if (s && s->limited && (s->quota != g->quota || s->period != g->period || s->burst != g->burst))
-		limit(g, s->quota, s->period, s->burst);
+	to = s && s->limited ? &s->limit : &g->file;
+	if (!same(to, &g->now))
+		limit(g, to);
 	return 0;
 }
 
