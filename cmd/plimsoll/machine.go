@@ -87,14 +87,18 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 	return cgroupfs.New(tree, root, cgroupfs.Options{Resolver: file, Sources: cgroupfs.HostSources("/"), Log: log, Now: time.Now})
 }
 
-// rules are what the policy must know of this kernel. Whether a rewrite refills takes a fifth of a second to find out,
-// and matters only to who hears of throttles.
-func rules(dir *cgroup.Dir, tree *cgroup.Tree, hears bool) policy.Rules {
+// features are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
+// only to who hears of throttles.
+func features(dir *cgroup.Dir, hears bool) cgroup.Features {
 	host := cgroup.ThisHost()
 	if !hears {
 		host.Spin = nil
 	}
-	found := cgroup.Probe(dir, host)
+	return cgroup.Probe(dir, host)
+}
+
+// rules are what the policy must know of this kernel.
+func rules(found cgroup.Features, tree *cgroup.Tree) policy.Rules {
 	return policy.Rules{
 		Burst:           found.Has(cgroup.FeatureBurst),
 		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),

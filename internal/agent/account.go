@@ -139,6 +139,9 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	}
 	if v.Window.Elapsed() > 0 && g.looked {
 		addTotals(&s.Totals, v, g.status.Quota.Changed)
+		if !v.IsPod {
+			a.priority.usage.add(g.QOS.Rank(), v.Window.Used)
+		}
 	}
 }
 

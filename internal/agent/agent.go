@@ -88,6 +88,7 @@ type Options struct {
 	Pauses   *Pauses
 	Foreign  func(group, what string) // told once of another program that writes a group's limit; nil: nobody
 	Rules    policy.Rules
+	Machine  policy.Machine    // what it has for online before offline
 	Strategy strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock    func() time.Time
 	Log      *slog.Logger
@@ -113,6 +114,7 @@ type Agent struct {
 	dozing     []*group       // the pods of the snapshot, where they doze
 	ear        ear
 	risk       riskMeter
+	priority   priority
 	next       time.Time // when the next turn is due
 	fresh      time.Time // when all groups were looked at for somebody who asked
 	account    account
@@ -127,7 +129,7 @@ func New(o Options) *Agent {
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
 		ceilings: map[string]float64{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
-		ear: ear{hears: o.Ear != nil, why: o.Deaf},
+		priority: newPriority(), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
 
@@ -193,6 +195,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	results := a.Writer.Do(out.Changes)
 	a.state.Learn(now, results)
 	a.settle(now, out, results)
+	results = append(results, a.prefer(now, pods)...)
 	return Turn{Results: results, Notes: out.Notes, Next: a.schedule(now, out)}
 }
 

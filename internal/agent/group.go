@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
 
@@ -35,7 +36,7 @@ type group struct {
 	disk    cpu.Bandwidth
 	diskAt  time.Time // zero: to be read again
 	ready   bool
-	behind  bool
+	idle    bool // cpu.idle is set, of it or of a group above
 	watched bool // policy.View
 	muted   bool // policy.View
 	capped  bool // throttled all the same
@@ -123,8 +124,13 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	}
 	g.seen = a.turn
 	a.present++
-	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.behind, Paused: c.Paused,
+	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.idle || g.offline() && a.priority.behind(g.Path), Paused: c.Paused,
 		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, g.disk.Period > 0
+}
+
+// offline says whether a group is to stand back.
+func (g *group) offline() bool {
+	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
 }
 
 // gone says whether an error means that the group was removed.
@@ -142,7 +148,7 @@ func (a *Agent) read(now time.Time, g *group) error {
 			return err
 		}
 		g.disk, g.diskAt = disk, now
-		g.behind = g.Class == workload.ClassBE && a.idle(g.Path)
+		g.idle = g.offline() && a.idle(g.Path)
 	}
 	if now.Before(g.due) {
 		return nil

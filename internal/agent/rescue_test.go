@@ -131,8 +131,8 @@ func TestOfflineWorkIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(5 * time.Second)
-	if looks := w.agent.account.self.Looks - before; looks < 4 || !w.agent.groups[c.ID].behind {
-		t.Errorf("%d looks in 5 s, known to be behind: %v", looks, w.agent.groups[c.ID].behind)
+	if looks := w.agent.account.self.Looks - before; looks < 4 || !w.agent.groups[c.ID].idle {
+		t.Errorf("%d looks in 5 s, known to be behind: %v", looks, w.agent.groups[c.ID].idle)
 	}
 }
 

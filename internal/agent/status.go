@@ -40,6 +40,7 @@ func (a *Agent) status(now time.Time) report.Status {
 		s.ConfigMsg = a.config.Error()
 	}
 	s.Node.Risk = a.risk.status
+	s.Colocation = a.colocation(now)
 	if a.risk.problem != "" {
 		s.Problems = append(s.Problems, a.risk.problem)
 	}
@@ -132,6 +133,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 // restored takes what was put back as it stands now.
 func (a *Agent) restored(results []plan.Result) {
 	a.state.Learn(a.Clock(), results)
+	a.priority.restored()
 	for _, r := range results {
 		if g := a.groups[r.Change.Cgroup]; g != nil {
 			a.stands(g, r)

@@ -255,3 +255,41 @@ func TestErrorType(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+func TestColocation(t *testing.T) {
+	f := mustParse(t, `
+colocation:
+  enable: true
+  mechanism: idle
+  kubeQOS: true
+  beClass: {cpuQOS: {schedIdle: 1}}
+  systemClass: {cpuQOS: {enable: false, groupIdentity: -2}}
+overrides:
+  - {cgroup: "/lab/batch", class: BE}
+`)
+	got := f.Strategy().Colocation
+	want := strategy.Colocation{Mechanism: strategy.MechanismIdle, KubeQOS: true,
+		LSR:    strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
+		LS:     strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
+		BE:     strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1},
+		System: strategy.CPUQOS{GroupIdentity: -2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got := mustParse(t, "strategy: {policy: auto}").Strategy().Colocation; got.Enabled() {
+		t.Errorf("asked for nothing, got %+v", got)
+	}
+	for text, want := range map[string]string{
+		"colocation: {mechanism: idel}":                            `"idel" is not one of auto, groupIdentity, idle, weight, schedExt, none (did you mean idle?)`,
+		"colocation: {enable: 1}":                                  "must be true or false, not 1",
+		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":      "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",
+		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":          "2 is neither 0 nor 1",
+		"colocation: {beClass: {cpuQoS: {schedIdle: 1}}}":          "unknown field (did you mean cpuQOS?)",
+		"overrides:\n  - {cgroup: /a, class: BE, mechanism: idle}": "unknown field",
+	} {
+		if _, err := Parse("c.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

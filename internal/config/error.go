@@ -45,20 +45,24 @@ func (f *fault) at(file string, line int, field string) *Error {
 
 // checkStrategy finds the field that is out of range; text is what was written there.
 func checkStrategy(p strategy.Patch, text string) *fault {
-	err := p.Check()
+	hint := ""
+	if p.Policy != nil && text != "" {
+		hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly), string(strategy.CFSQuotaBurstOnly),
+			string(strategy.Auto)})
+	}
+	return faultOf(p.Check(), hint)
+}
+
+// faultOf is the fault of a value that was checked, nil where it is good.
+func faultOf(err error, hint string) *fault {
 	if err == nil {
 		return nil
 	}
-	msg, hint := err.Error(), ""
 	var fe *strategy.FieldError
 	if errors.As(err, &fe) {
-		msg = fe.Msg
-		if fe.Field == "policy" {
-			hint = didYouMean(text, []string{string(strategy.None), string(strategy.CPUBurstOnly),
-				string(strategy.CFSQuotaBurstOnly), string(strategy.Auto)})
-		}
+		return &fault{fe.Msg, hint}
 	}
-	return &fault{msg, hint}
+	return &fault{err.Error(), hint}
 }
 
 // didYouMean names the word that is nearest to what was written, or nothing when none is near.

@@ -32,6 +32,7 @@ func Parse(name string, data []byte) (*File, error) {
 			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
 		})},
 		{"reserve", r.reserve(f)},
+		{"colocation", r.optional(r.colocation(&f.strategy.Colocation))},
 		{"overrides", r.optional(func(field string, n ast.Node) error {
 			return r.sequence(field, n, func(field string, n ast.Node) error {
 				o, err := r.override(field, n)
@@ -116,7 +117,10 @@ func (r reader) nodeOnly(field string, n ast.Node) error {
 }
 
 func checkClass(text string) *fault {
-	classes := []string{string(workload.ClassLSE), string(workload.ClassLSR), string(workload.ClassLS), string(workload.ClassBE)}
+	var classes []string
+	for _, c := range workload.Classes() {
+		classes = append(classes, string(c))
+	}
 	return oneOf(text, classes)
 }
 

@@ -17,11 +17,12 @@ type Knob string
 
 // The knobs.
 const (
-	Quota  Knob = "quota"
-	Burst  Knob = "burst"
-	Weight Knob = "weight"
-	Idle   Knob = "idle"
-	CPUs   Knob = "cpus"
+	Quota    Knob = "quota"
+	Burst    Knob = "burst"
+	Weight   Knob = "weight"
+	Idle     Knob = "idle"
+	CPUs     Knob = "cpus"
+	Identity Knob = "identity" // Group Identity, as cpu.bvt_warp_ns counts it
 )
 
 // Value is a knob's value in one canonical spelling: "50ms" or "max" for times, a decimal number for weights and

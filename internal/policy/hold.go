@@ -2,7 +2,7 @@ package policy
 
 import "time"
 
-// hold is what is known of one knob of one group: whose value stands in its file.
+// holdOf is what is known of one knob of one group: whose value stands in its file.
 //
 // Problem: kubelet, runtimes, systemd and people write the same files. A value that differs from ours may be the
 // owner putting its declared limit back (systemd on daemon-reload, runc on update), a resize, or another agent at
@@ -17,16 +17,19 @@ import "time"
 //
 // Known limits: a resize to exactly our value is seen only where the limit is declared. inotify does not help: it
 // tells of a file that was opened to be written (O_TRUNC), also when the kernel then refused the write.
-type hold struct {
+type holdOf[T comparable] struct {
 	known   bool
-	base    time.Duration
-	wrote   time.Duration // the last value of ours that the kernel took
-	ours    bool          // it stands, and is not the baseline
+	base    T
+	wrote   T    // the last value of ours that the kernel took
+	ours    bool // it stands, and is not the baseline
 	foreign bool
 	pending Event     // to be said of a foreign value once it has stood
 	stood   time.Time // since when it stands
 	retry   backoff
 }
+
+// hold is that of a quota or burst.
+type hold = holdOf[time.Duration]
 
 // settling is how long an owner may take between declaring a limit and writing it.
 const settling = time.Second
@@ -45,14 +48,14 @@ const (
 )
 
 // observe compares what stands in the file with what is known. declared is nil where nobody but the file says.
-func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duration) Event {
+func (h *holdOf[T]) observe(now time.Time, disk T, declared *T) Event {
 	isDeclared := declared != nil && *declared == disk
 	switch {
 	case !h.known:
 		return h.first(now, disk, declared)
 	case h.foreign:
 		if isDeclared || declared == nil && disk == h.base {
-			*h = hold{known: true, base: disk}
+			*h = holdOf[T]{known: true, base: disk}
 			return Resized
 		}
 		return h.say(now)
@@ -64,7 +67,7 @@ func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duratio
 		return Reset
 	case isDeclared || !h.ours && declared == nil:
 		if disk != h.base {
-			*h = hold{known: true, base: disk, retry: h.retry}
+			*h = holdOf[T]{known: true, base: disk, retry: h.retry}
 			return Resized
 		}
 	case h.ours || disk != h.base:
@@ -73,7 +76,7 @@ func (h *hold) observe(now time.Time, disk time.Duration, declared *time.Duratio
 	return noEvent
 }
 
-func (h *hold) first(now time.Time, disk time.Duration, declared *time.Duration) Event {
+func (h *holdOf[T]) first(now time.Time, disk T, declared *T) Event {
 	h.known, h.base = true, disk
 	if declared != nil && *declared != disk {
 		h.base = *declared
@@ -83,12 +86,12 @@ func (h *hold) first(now time.Time, disk time.Duration, declared *time.Duration)
 }
 
 // leave gives the knob up to another writer.
-func (h *hold) leave(now time.Time, e Event) {
+func (h *holdOf[T]) leave(now time.Time, e Event) {
 	h.ours, h.foreign, h.pending, h.stood = false, true, e, now
 }
 
 // say tells of a foreign value, once.
-func (h *hold) say(now time.Time) Event {
+func (h *holdOf[T]) say(now time.Time) Event {
 	if h.pending == noEvent || now.Sub(h.stood) < settling {
 		return noEvent
 	}
@@ -98,7 +101,7 @@ func (h *hold) say(now time.Time) Event {
 }
 
 // redeclared follows a declared limit that changed while our value stands.
-func (h *hold) redeclared(disk time.Duration, declared *time.Duration) Event {
+func (h *holdOf[T]) redeclared(disk T, declared *T) Event {
 	if declared == nil || *declared == h.base {
 		return noEvent
 	}
@@ -111,7 +114,7 @@ func (h *hold) redeclared(disk time.Duration, declared *time.Duration) Event {
 }
 
 // learn books a value of ours that the kernel took.
-func (h *hold) learn(value time.Duration) {
+func (h *holdOf[T]) learn(value T) {
 	h.wrote = value
 	h.ours = value != h.base
 }

@@ -26,6 +26,7 @@ type Status struct {
 	ConfigMsg  string      `json:"config_error,omitempty"`
 	Node       Node        `json:"node"`
 	Containers []Container `json:"containers"`
+	Colocation *Colocation `json:"colocation,omitempty"` // nil: not asked for
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked

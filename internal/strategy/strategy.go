@@ -44,6 +44,8 @@ type Strategy struct {
 	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
 	// that it holds. 0: not asked for. An extension; the peers have no such field.
 	LoadLinePercent float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	// Colocation is what online and offline classes get. It is the node's, and so not told of each container.
+	Colocation Colocation `json:"-" yaml:"-"`
 }
 
 // Default is the strategy where nothing is configured.
@@ -54,12 +56,13 @@ func Default() Strategy {
 
 // Patch is a strategy with holes: a nil field inherits.
 type Patch struct {
-	Policy                     *Policy  `json:"policy,omitempty" yaml:"policy"`
-	CPUBurstPercent            *int64   `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
-	CFSQuotaBurstPercent       *int64   `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
-	CFSQuotaBurstPeriodSeconds *int64   `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
-	SharePoolThresholdPercent  *int64   `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
-	LoadLinePercent            *float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	Policy                     *Policy         `json:"policy,omitempty" yaml:"policy"`
+	CPUBurstPercent            *int64          `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
+	CFSQuotaBurstPercent       *int64          `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
+	CFSQuotaBurstPeriodSeconds *int64          `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
+	SharePoolThresholdPercent  *int64          `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
+	LoadLinePercent            *float64        `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	Colocation                 ColocationPatch `json:"-" yaml:"-"`
 }
 
 // Over lays the patch over s, field by field.
@@ -70,6 +73,7 @@ func (p Patch) Over(s Strategy) Strategy {
 	set(&s.CFSQuotaBurstPeriodSeconds, p.CFSQuotaBurstPeriodSeconds)
 	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
 	set(&s.LoadLinePercent, p.LoadLinePercent)
+	s.Colocation = p.Colocation.Over(s.Colocation)
 	return s
 }
 

@@ -18,12 +18,31 @@ type Class string
 
 // The classes. A container without a class is latency sensitive, as at the peer.
 const (
-	ClassLSE  Class = "LSE" // latency sensitive, exclusive CPUs
-	ClassLSR  Class = "LSR" // latency sensitive, reserved CPUs
-	ClassLS   Class = "LS"  // latency sensitive
-	ClassBE   Class = "BE"  // best effort: offline work
-	ClassNone Class = ""    // not said
+	ClassLSE    Class = "LSE"    // latency sensitive, exclusive CPUs
+	ClassLSR    Class = "LSR"    // latency sensitive, reserved CPUs
+	ClassLS     Class = "LS"     // latency sensitive
+	ClassBE     Class = "BE"     // best effort: offline work
+	ClassSystem Class = "SYSTEM" // of the node itself: neither online nor offline
+	ClassNone   Class = ""       // not said
 )
+
+// Classes lists those that can be said.
+func Classes() []Class { return []Class{ClassLSE, ClassLSR, ClassLS, ClassBE, ClassSystem} }
+
+// QOS is what a class gets. A container without a class gets nothing.
+func (c Class) QOS(node strategy.Colocation) strategy.CPUQOS {
+	switch c {
+	case ClassLSE, ClassLSR:
+		return node.LSR
+	case ClassLS:
+		return node.LS
+	case ClassBE:
+		return node.BE
+	case ClassSystem:
+		return node.System
+	}
+	return strategy.CPUQOS{}
+}
 
 // Burstable says whether a container of this class may burst: the peer excludes LSE, LSR and BE
 // (facts/koordinator.md, 1.2).
@@ -47,6 +66,7 @@ type Container struct {
 	Strategy  strategy.Strategy // what is to be done for it, all configuration merged
 	Exclusive Exclusive         // whether it is to have CPUs of its own
 	Paused    bool              // held at its limit by an operator
+	QOS       strategy.CPUQOS   // online or offline, of its class or its own
 }
 
 // Pod is a group that holds containers and has a limit of its own. A container without a pod stands in a Pod whose

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/workload"
@@ -133,10 +134,30 @@ func (n *node) container() workload.Container {
 	if n.facts.runtime != "" {
 		c.Runtime = n.facts.runtime
 	}
+	if c.Class == workload.ClassNone && c.Strategy.Colocation.KubeQOS {
+		c.Class = kubeletClass(n.Path)
+	}
+	c.QOS = c.Class.QOS(c.Strategy.Colocation)
 	if c.Name == "" {
 		c.Name = n.ownName()
 	}
 	return c
+}
+
+// kubeletClass is the class of a pod that says none, by the kubelet's QoS class, which the names of the groups tell: a
+// BestEffort pod is offline, any other online.
+func kubeletClass(group string) workload.Class {
+	for ; group != "/" && group != "."; group = path.Dir(group) {
+		if at := Classify(group); at.Kind != Pod || at.Runtime != kubernetes {
+			continue
+		}
+		above := path.Base(path.Dir(group))
+		if above == "besteffort" || strings.HasSuffix(above, "kubepods-besteffort.slice") {
+			return workload.ClassBE
+		}
+		return workload.ClassLS
+	}
+	return workload.ClassNone
 }
 
 // ownName is what a group is called where no engine has a name for it.

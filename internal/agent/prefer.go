@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// preferEvery is how often the knobs of the priority are looked at, and stranger is how long a group may be there
+// before it is somebody's whom nobody gave a class: a pod's group is made before anybody tells of the pod.
+const (
+	preferEvery = time.Second
+	stranger    = 3 * time.Second
+)
+
+// priority is what the agent keeps of the priority of online work over offline work.
+type priority struct {
+	knobs     *policy.Colocation
+	at        time.Time // of the last look
+	pods      []workload.Pod
+	asked     strategy.Colocation
+	mechanism strategy.Mechanism
+	why       string
+	exposed   []string
+	inForce   map[string]bool // offline groups, by path
+	strangers map[string]time.Time
+	searched  map[string]bool // groups in which strangers were looked for
+	usage     rankUsage
+}
+
+func newPriority() priority {
+	return priority{knobs: policy.NewColocation(), strangers: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
+}
+
+// behind says whether the mechanism verifiably keeps a group behind online work.
+func (p *priority) behind(group string) bool {
+	for ; group != "/" && group != "." && len(p.inForce) > 0; group = path.Dir(group) {
+		if in, known := p.inForce[group]; known {
+			return in
+		}
+	}
+	return false
+}
+
+func (p *priority) restored() {
+	p.knobs.Restored()
+	p.inForce, p.at = nil, time.Time{}
+}
+
+// due says whether there is anything to look at.
+func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation) bool {
+	if !asked.Enabled() && len(p.knobs.Held()) == 0 {
+		p.mechanism, p.why, p.exposed, p.inForce = strategy.MechanismNone, "not asked for", nil, nil
+		return false
+	}
+	same := len(pods) == len(p.pods) && (len(pods) == 0 || &pods[0] == &p.pods[0])
+	return !same || asked != p.asked || now.Sub(p.at) >= preferEvery
+}
+
+// prefer has the kernel run online work before offline work, and sees that it still does.
+func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
+	p, asked := &a.priority, a.Strategy.Colocation
+	if !p.due(now, pods, asked) {
+		return nil
+	}
+	p.at, p.pods, p.asked = now, pods, asked
+	p.usage.mark(now)
+	mechanism, why := policy.Choose(asked.Mechanism, a.Machine)
+	if mechanism != p.mechanism || why != p.why {
+		a.Log.Info("co-location", "mechanism", mechanism, "why", why)
+	}
+	p.mechanism, p.why = mechanism, why
+	var levels []policy.Level
+	var root *policy.Seat
+	if asked.Enabled() {
+		root = a.seats(now, pods)
+		levels = policy.Levels(root)
+		p.exposed = policy.Exposed(root, levels)
+	}
+	wanted := policy.Settings(mechanism, levels, a.Machine)
+	changes, notes := p.knobs.Settle(now, wanted, a.knobs(wanted))
+	a.notePriority(notes)
+	var results []plan.Result
+	if len(changes) > 0 {
+		results = a.Writer.Do(changes)
+		p.knobs.Learn(now, results)
+		a.account.book(results)
+		a.sayPriority(results)
+	}
+	p.inForce = map[string]bool{}
+	for id, in := range policy.InForce(p.knobs.Standings(), p.exposed) {
+		p.inForce[id.Path] = in
+	}
+	return results
+}
+
+// knobs reads what stands in the knobs that are wanted, and in those that are no longer. One that is gone is left out.
+func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
+	keys := a.priority.knobs.Held()
+	for _, s := range wanted {
+		keys = append(keys, s.Key())
+	}
+	stands := map[policy.Key]plan.Value{}
+	for _, k := range keys {
+		if _, read := stands[k]; read {
+			continue
+		}
+		v, err := apply.Read(a.Tree, k.Path, k.Knob)
+		inode, other := a.Tree.Inode(k.Path)
+		switch {
+		case err == nil && other == nil && inode == k.Inode:
+			stands[k] = v
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			a.Log.Debug("co-location", "cgroup", k.Path, "knob", k.Knob, "error", err)
+		}
+	}
+	return stands
+}
+
+// notePriority tells of other writers, and keeps the journal true.
+func (a *Agent) notePriority(notes []policy.ColocationNote) {
+	for _, n := range notes {
+		log := a.Log.With("cgroup", n.Path, "knob", n.Knob, "found", n.Found)
+		switch n.Event {
+		case policy.Reset:
+			log.Info("put back by its owner: applied again after a while")
+		case policy.Foreign:
+			log.Warn("another program wrote it: left alone")
+			a.forget(n.ID, n.Knob)
+		}
+	}
+}
+
+// sayPriority logs what became of writes: each is rare.
+func (a *Agent) sayPriority(results []plan.Result) {
+	for _, r := range results {
+		log := a.Log.Info
+		if r.Outcome == plan.Refused || r.Outcome == plan.Trampled {
+			log = a.Log.Warn
+		}
+		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
+			"outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
+	}
+}
+
+// seats makes the tree of the containers, with the groups above those of a class. What else runs in such a group is
+// looked for, but not in pods, whose groups the discovery knows.
+func (a *Agent) seats(now time.Time, pods []workload.Pod) *policy.Seat {
+	t := seating{agent: a, now: now, at: map[string]*policy.Seat{}, pods: map[string]bool{}}
+	root := &policy.Seat{ID: workload.ID{Path: "/"}}
+	t.at["/"] = root
+	for _, p := range pods {
+		if p.Path != "" && len(p.Containers) > 0 {
+			t.pods[p.Path] = engine(p.Containers[0].Runtime)
+		}
+	}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			t.sit(c)
+		}
+	}
+	t.others()
+	maps.DeleteFunc(a.priority.strangers, func(group string, _ time.Time) bool { return !t.met[group] })
+	return root
+}
+
+// engine says whether a container engine made a group, and so nobody else makes groups in it.
+func engine(runtime string) bool { return runtime != "cgroup" && runtime != "systemd" }
+
+// seating is the making of such a tree.
+type seating struct {
+	agent *Agent
+	now   time.Time
+	at    map[string]*policy.Seat
+	pods  map[string]bool
+	met   map[string]bool // groups nobody gave a class
+}
+
+// sit puts a container into the tree.
+func (t *seating) sit(c workload.Container) {
+	if s := t.above(path.Dir(c.Path)); s != nil {
+		seat := &policy.Seat{ID: c.ID, QOS: c.QOS}
+		s.Children = append(s.Children, seat)
+		t.at[c.Path] = seat
+	}
+}
+
+// above is the seat of a group that holds others, nil where it is gone.
+func (t *seating) above(group string) *policy.Seat {
+	if s := t.at[group]; s != nil {
+		return s
+	}
+	inode, err := t.agent.Tree.Inode(group)
+	parent := t.above(path.Dir(group))
+	if err != nil || parent == nil {
+		return nil
+	}
+	s := &policy.Seat{ID: workload.ID{Path: group, Inode: inode}}
+	parent.Children = append(parent.Children, s)
+	t.at[group] = s
+	return s
+}
+
+// others marks the groups in which something runs that has no seat. Only those above work that is to stand back or to
+// be preferred are of interest.
+func (t *seating) others() {
+	t.met = map[string]bool{}
+	groups := make([]string, 0, len(t.at))
+	for group, s := range t.at {
+		if len(s.Children) > 0 && group != "/" && !t.pods[group] && graded(s) {
+			groups = append(groups, group)
+		}
+	}
+	slices.Sort(groups)
+	searched := map[string]bool{}
+	for _, group := range groups {
+		t.at[group].Others = t.stranger(group)
+		searched[group] = true
+	}
+	t.agent.priority.searched = searched
+}
+
+// graded says whether something in the seat has a class that is enabled.
+func graded(s *policy.Seat) bool {
+	return s.QOS.Enable || slices.ContainsFunc(s.Children, graded)
+}
+
+// stranger says whether a group holds tasks of its own, or a group without a seat in which something has run for a while.
+func (t *seating) stranger(group string) bool {
+	tree := t.agent.Tree
+	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
+		return true
+	}
+	children, err := tree.Children(group)
+	if err != nil {
+		return true
+	}
+	found := false
+	for _, c := range children {
+		if t.at[c] != nil {
+			continue
+		}
+		if populated, err := tree.Populated(c); err != nil || !populated {
+			continue
+		}
+		t.met[c] = true
+		since, known := t.agent.priority.strangers[c]
+		if !known {
+			if t.agent.priority.searched[group] { // else it has been there before us
+				since = t.now
+			}
+			t.agent.priority.strangers[c] = since
+		}
+		found = found || t.now.Sub(since) >= stranger
+	}
+	return found
+}

@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/sysfs"
+	"plimsoll/internal/workload"
+)
+
+// pair is an online and an offline group of the running kernel, and an agent that prefers the one. Each wants all CPUs
+// there are, the online one twice: so that it has a task for each of two CPUs wherever the balancer puts them.
+type pair struct {
+	t               *testing.T
+	online, offline *cgrouptest.Group
+	agent           *Agent
+}
+
+func newPair(t *testing.T, m strategy.Mechanism) *pair {
+	t.Helper()
+	top := cgrouptest.New(t)
+	p := &pair{t: t, online: top.Child("online"), offline: top.Child("offline")}
+	p.online.Spin(4)
+	p.offline.Spin(2)
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(t.TempDir(), boot, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	on := true
+	node := strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.Default())
+	tree := top.Tree()
+	machine := policy.Machine{Idle: m == strategy.MechanismIdle, LeastWeight: 2}
+	if tree.Version() == cgroup.V2 {
+		machine.LeastWeight = 1
+	}
+	p.agent = New(Options{Tree: tree, Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node), p.pod(p.offline, workload.ClassBE, node)}},
+		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(tree, j, time.Now), Switch: &lever{}, Pauses: NewPauses(""),
+		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
+	t.Cleanup(func() { p.agent.stop() })
+	return p
+}
+
+func (p *pair) pod(g *cgrouptest.Group, class workload.Class, node strategy.Strategy) workload.Pod {
+	p.t.Helper()
+	inode, err := g.Tree().Inode(g.Path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: g.Path, Inode: inode}, Name: g.Path, Runtime: "cgroup",
+		Class: class, QOS: class.QOS(node.Colocation), Strategy: node}}}
+}
+
+// share is the part of what both use that is the online group's, over a while.
+func (p *pair) share(d time.Duration) float64 {
+	p.t.Helper()
+	used := func(g *cgrouptest.Group) time.Duration {
+		u, err := g.Tree().Usage(g.Path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return u
+	}
+	online, offline := used(p.online), used(p.offline)
+	time.Sleep(d)
+	online, offline = used(p.online)-online, used(p.offline)-offline
+	p.t.Logf("online %v, offline %v", online, offline)
+	return online.Seconds() / (online + offline).Seconds()
+}
+
+// knobs are the files that mechanisms write.
+func (p *pair) knobs() map[string]string {
+	p.t.Helper()
+	held := map[string]string{}
+	for _, name := range []string{"cpu.shares", "cpu.weight", "cpu.idle"} {
+		for _, g := range []*cgrouptest.Group{p.online, p.offline} {
+			if data, err := os.ReadFile(g.File(name)); err == nil {
+				held[g.Path+"/"+name] = string(data)
+			}
+		}
+	}
+	return held
+}
+
+// TestKernelPrefers: online tasks that want all CPUs get nearly all of the time beside offline ones, where without
+// priority they get about half, and afterwards every file is as it was.
+func TestKernelPrefers(t *testing.T) {
+	for _, m := range []strategy.Mechanism{strategy.MechanismIdle, strategy.MechanismWeight} {
+		t.Run(string(m), func(t *testing.T) {
+			p := newPair(t, m)
+			if _, err := p.offline.Tree().Idle(p.offline.Path); err != nil && m == strategy.MechanismIdle {
+				cgrouptest.Need(t, p.offline.Features().Get(cgroup.FeatureIdle))
+			}
+			if err := p.offline.Tree().SetWeight(p.offline.Path, 300); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.online.Tree().SetWeight(p.online.Path, 300); err != nil {
+				t.Fatal(err)
+			}
+			before := p.knobs()
+			if got := p.share(time.Second); got > 0.75 {
+				t.Errorf("without priority, online gets %.2f", got)
+			}
+			p.agent.Tick(time.Now())
+			if c := p.agent.Status().Colocation; c.Mechanism != m || !c.InForce() {
+				t.Errorf("%+v", c)
+			}
+			if got := p.share(2 * time.Second); got < 0.85 {
+				t.Errorf("online gets %.2f of the CPU time", got)
+			}
+			if err := p.agent.stop(); err != nil {
+				t.Fatal(err)
+			}
+			after := p.knobs()
+			for name, held := range before {
+				if after[name] != held {
+					t.Errorf("%s holds %q, before %q", name, after[name], held)
+				}
+			}
+		})
+	}
+}

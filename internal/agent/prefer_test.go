@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// colocated is a world with an online and an offline container, and the mechanism that is asked for.
+func colocated(t *testing.T, m strategy.Mechanism, online, offline string) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.ask(m)
+	w.classed(online, workload.ClassLS)
+	w.classed(offline, workload.ClassBE)
+	return w
+}
+
+func (w *world) ask(m strategy.Mechanism) {
+	on := true
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(w.agent.Strategy), nil)
+}
+
+func (w *world) classed(path string, class workload.Class) {
+	w.t.Helper()
+	c := w.container(path, 400*ms, sim.Spin(1))
+	c.Class, c.Strategy = class, w.agent.Strategy
+	c.QOS = class.QOS(w.agent.Strategy.Colocation)
+	w.alone(c)
+	w.place.pods = append([]workload.Pod(nil), w.place.pods...) // another snapshot
+}
+
+func (w *world) wantFile(name, want string) {
+	w.t.Helper()
+	got, err := w.kernel.ReadFile("cpu" + name)
+	if err != nil || strings.TrimSpace(string(got)) != want {
+		w.t.Errorf("%s holds %s (%v), want %s", name, strings.TrimSpace(string(got)), err, want)
+	}
+}
+
+func TestPreferIdle(t *testing.T) {
+	w := colocated(t, strategy.MechanismAuto, "/web", "/batch")
+	if err := w.kernel.ForeignWrite("cpu/batch/cpu.shares", "512"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	w.wantFile("/web/cpu.idle", "0")
+	c := w.agent.Status().Colocation
+	if c == nil || c.Mechanism != strategy.MechanismIdle || !c.InForce() || len(c.Knobs) != 1 {
+		t.Fatalf("status %+v", c)
+	}
+	for _, r := range c.Ranks {
+		want := map[strategy.Rank]int{strategy.Online: 1, strategy.Offline: 1}[r.Rank]
+		if r.Containers != want || want == 1 && (r.Used < 0.5 || r.Usage < time.Second) {
+			t.Errorf("%+v, want %d container that uses one CPU", r, want)
+		}
+	}
+	w.ask(strategy.MechanismNone)
+	w.run(2 * time.Second)
+	w.wantFile("/batch/cpu.idle", "0")
+	w.wantFile("/batch/cpu.shares", "512")
+	if c := w.agent.Status().Colocation; c != nil {
+		t.Errorf("status %+v after none", c)
+	}
+}
+
+func TestPreferWeight(t *testing.T) {
+	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.wantFile("/batch/cpu.shares", "2")
+	w.wantFile("/batch/cpu.idle", "0")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFile("/batch/cpu.shares", "1024")
+}
+
+// TestPreferChangesMechanism: the knob of one is put back, and that of the other set.
+func TestPreferChangesMechanism(t *testing.T) {
+	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.ask(strategy.MechanismIdle)
+	w.run(4 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	w.ask(strategy.MechanismWeight)
+	w.run(4 * time.Second)
+	w.wantFile("/batch/cpu.idle", "0")
+	w.wantFile("/batch/cpu.shares", "2")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFile("/batch/cpu.shares", "1024")
+}
+
+// TestPreferFollowsAnOwner: systemd writes idle back to 0 before it writes a weight.
+func TestPreferFollowsAnOwner(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.run(2 * time.Second)
+	if err := w.kernel.ForeignWrite("cpu/batch/cpu.idle", "0"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(4 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	if c := w.agent.Status().Colocation; c.Knobs[0].Resets != 1 || !c.InForce() {
+		t.Errorf("%+v", c.Knobs)
+	}
+}
+
+// TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has just
+// come is waited for.
+func TestPreferRespectsStrangers(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/slice/batch")
+	w.kernel.AddGroup("/slice/sshd")
+	w.kernel.SetLoad("/slice/sshd", sim.Spin(1))
+	w.kernel.Advance(ms) // the load begins
+	w.run(ms)
+	w.wantFile("/slice/cpu.idle", "0")
+	w.wantFile("/slice/batch/cpu.idle", "1")
+
+	w = colocated(t, strategy.MechanismIdle, "/web", "/slice/batch")
+	w.run(2 * time.Second)
+	w.wantFile("/slice/cpu.idle", "1")
+	w.kernel.AddGroup("/slice/pod")
+	w.kernel.SetLoad("/slice/pod", sim.Spin(1))
+	w.run(2 * time.Second)
+	w.wantFile("/slice/cpu.idle", "1")
+	w.run(4 * time.Second)
+	w.wantFile("/slice/cpu.idle", "0")
+	w.wantFile("/slice/batch/cpu.idle", "1")
+}
+
+// TestPreferSparesTheGuard: what offline work uses is there for the asking while its mechanism is in force, by idle and
+// by weight.
+func TestPreferSparesTheGuard(t *testing.T) {
+	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismNone: 2, strategy.MechanismIdle: 1, strategy.MechanismWeight: 1} {
+		w := colocated(t, m, "/web", "/batch")
+		w.run(3 * time.Second)
+		if used := w.agent.Status().Node.Used; used < want-0.2 || used > want+0.2 {
+			t.Errorf("%s: the share pool uses %.2f CPUs, want %.0f", m, used, want)
+		}
+	}
+}
+
+// TestPreferUnderHold: with the kill switch everything is put back and nothing written.
+func TestPreferUnderHold(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.run(2 * time.Second)
+	if _, err := w.agent.Hold(t.Context(), true, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantFile("/batch/cpu.idle", "0")
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	if c := w.agent.Status().Colocation; c.Knobs[0].Resets != 0 {
+		t.Errorf("our own restore counts as the owner's: %+v", c.Knobs)
+	}
+}

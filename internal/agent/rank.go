@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+)
+
+// rankUsage sums the CPU time of the containers on each side of the priority.
+type rankUsage struct {
+	total map[strategy.Rank]time.Duration
+	past  []rankSample // oldest first
+}
+
+type rankSample struct {
+	at    time.Time
+	total map[strategy.Rank]time.Duration
+}
+
+// rankSpan is how far back the present use of a rank looks. Groups at rest are looked at every ten seconds only, and
+// then use next to nothing.
+const rankSpan = 10 * time.Second
+
+func newRankUsage() rankUsage { return rankUsage{total: map[strategy.Rank]time.Duration{}} }
+
+// add books what a container has used since the last look.
+func (u *rankUsage) add(r strategy.Rank, used time.Duration) { u.total[r] += used }
+
+// mark keeps the sums of now, for the use from now on.
+func (u *rankUsage) mark(now time.Time) {
+	for len(u.past) > 1 && now.Sub(u.past[1].at) >= rankSpan {
+		u.past = u.past[1:]
+	}
+	s := rankSample{now, map[strategy.Rank]time.Duration{}}
+	for r, total := range u.total {
+		s.total[r] = total
+	}
+	u.past = append(u.past, s)
+}
+
+// cpus is how many CPUs a rank uses of late.
+func (u *rankUsage) cpus(now time.Time, r strategy.Rank) float64 {
+	if len(u.past) == 0 || !now.After(u.past[0].at) {
+		return 0
+	}
+	return (u.total[r] - u.past[0].total[r]).Seconds() / now.Sub(u.past[0].at).Seconds()
+}
+
+// colocation is what the status says of the priority; nil where none is asked for and none stands.
+func (a *Agent) colocation(now time.Time) *report.Colocation {
+	p := &a.priority
+	asked := a.Strategy.Colocation
+	standings := p.knobs.Standings()
+	if !asked.Enabled() && len(standings) == 0 {
+		return nil
+	}
+	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed}
+	for _, v := range policy.Preflight(a.Machine) {
+		c.Mechanisms = append(c.Mechanisms, report.Mechanism{Name: v.Mechanism, Usable: v.Usable, Why: v.Why})
+	}
+	for _, s := range standings {
+		c.Knobs = append(c.Knobs, knobStands(s))
+	}
+	for _, r := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
+		n := 0
+		for _, g := range a.groups {
+			if g.level == levelContainer && g.QOS.Rank() == r {
+				n++
+			}
+		}
+		c.Ranks = append(c.Ranks, report.Rank{Rank: r, Containers: n, Usage: p.usage.total[r], Used: p.usage.cpus(now, r)})
+	}
+	return c
+}
+
+func knobStands(s policy.Standing) report.Priority {
+	k := report.Priority{Cgroup: s.Path, Knob: s.Knob, Want: s.Value, Have: s.Have, Original: s.Original, InForce: s.InForce,
+		Since: s.Since, Resets: s.Resets, Refused: s.Refused, Foreign: s.Foreign, Problem: s.Problem}
+	if s.Foreign {
+		k.Problem = "another program set it to " + string(s.Have) + "; left alone"
+	}
+	return k
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"github.com/goccy/go-yaml/ast"
+
+	"plimsoll/internal/strategy"
+)
+
+// colocation reads the section of the same name.
+func (r reader) colocation(p *strategy.ColocationPatch) read {
+	return func(field string, n ast.Node) error {
+		return r.mapping(field, n, fields{
+			{"enable", r.flag(func(on bool) { p.Enable = &on })},
+			{"mechanism", r.text(func(text string) *fault {
+				m := strategy.Mechanism(text)
+				p.Mechanism = &m
+				return checkMechanism(*p, text)
+			})},
+			{"kubeQOS", r.flag(func(on bool) { p.KubeQOS = &on })},
+			{"lsrClass", r.optional(r.class(&p.LSR))},
+			{"lsClass", r.optional(r.class(&p.LS))},
+			{"beClass", r.optional(r.class(&p.BE))},
+			{"systemClass", r.optional(r.class(&p.System))},
+		})
+	}
+}
+
+// class reads what a class gets, in the shape of the peer's resource-qos-config.
+func (r reader) class(p *strategy.CPUQOSPatch) read {
+	return func(field string, n ast.Node) error {
+		return r.mapping(field, n, fields{{"cpuQOS", r.optional(func(field string, n ast.Node) error {
+			return r.mapping(field, n, fields{
+				{"enable", r.flag(func(on bool) { p.Enable = &on })},
+				{"groupIdentity", r.integer(func(v int64) *fault {
+					p.GroupIdentity = &v
+					return checkQOS(*p)
+				})},
+				{"schedIdle", r.integer(func(v int64) *fault {
+					p.SchedIdle = &v
+					return checkQOS(*p)
+				})},
+				{"coreExpeller", r.flag(func(on bool) { p.CoreExpeller = &on })},
+			})
+		})}})
+	}
+}
+
+func checkMechanism(p strategy.ColocationPatch, text string) *fault {
+	var names []string
+	for _, m := range strategy.Mechanisms() {
+		names = append(names, string(m))
+	}
+	return faultOf(p.Check(), didYouMean(text, names))
+}
+
+func checkQOS(p strategy.CPUQOSPatch) *fault { return faultOf(p.Check(), "") }
+
+// flag reads true or false.
+func (r reader) flag(take func(bool)) read {
+	return func(field string, n ast.Node) error {
+		b, ok := n.(*ast.BoolNode)
+		if !ok {
+			return r.wrong(field, n, "true or false")
+		}
+		take(b.Value)
+		return nil
+	}
+}

@@ -1,0 +1,214 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Online work strictly before offline work.
+//
+// Problem: two containers on a node share its CPUs by their weights, so that offline work, which takes all the CPU there
+// is, delays online work by its share. The kernels have several mechanisms against it, and none that all have; the knobs
+// count among siblings; and kubelet, systemd and runtimes write the same files.
+//
+// Approach: of a tree of containers with grades, Levels finds the groups at which the priority takes hold; the driver of
+// the mechanism says which knob of them is to hold what; Settle compares that with what stands in the files and makes
+// changes of the difference. A value of ours that its owner has put back is written again after a pause that doubles
+// while the owner keeps at it; any other value is foreign and left alone. What is no longer wanted is put back.
+//
+// Known limits: a weight that an owner changes while ours stands counts as foreign.
+
+// Setting is a knob of a group and what it is to hold.
+type Setting struct {
+	workload.ID
+	Knob  plan.Knob
+	Value plan.Value
+	Why   string
+}
+
+// Key names the knob.
+func (s Setting) Key() Key { return Key{s.ID, s.Knob} }
+
+// Key is one knob of one group.
+type Key struct {
+	workload.ID
+	Knob plan.Knob
+}
+
+// Settings is what the mechanism wants of the levels.
+func Settings(name strategy.Mechanism, levels []Level, m Machine) []Setting {
+	d := driverOf(name)
+	if d == nil {
+		return nil
+	}
+	var list []Setting
+	for _, l := range levels {
+		list = append(list, d.knobs(l, m)...)
+	}
+	return list
+}
+
+// Standing is a knob of the mechanism and what became of it.
+type Standing struct {
+	Setting
+	Have     plan.Value
+	InForce  bool
+	Since    time.Time
+	Resets   int64 // times that the owner put its value back
+	Refused  int64
+	Foreign  bool
+	Problem  string // of the last write
+	Original plan.Value
+}
+
+// Colocation is what is remembered of the knobs from turn to turn. It depends on its inputs only.
+type Colocation struct{ knobs map[Key]*knob }
+
+type knob struct {
+	hold holdOf[plan.Value]
+	Standing
+}
+
+// NewColocation remembers nothing.
+func NewColocation() *Colocation { return &Colocation{knobs: map[Key]*knob{}} }
+
+// undisturbed is how long a value must stand for the next reset not to count as a quarrel with its owner.
+const undisturbed = 20 * time.Second
+
+// Held lists the knobs that may hold something of ours.
+func (c *Colocation) Held() []Key {
+	var list []Key
+	for k := range c.knobs {
+		list = append(list, k)
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return list[i].Path < list[j].Path || list[i].Path == list[j].Path && list[i].Knob < list[j].Knob
+	})
+	return list
+}
+
+// ColocationNote is something that happened to a knob and is to be said once.
+type ColocationNote struct {
+	Key
+	Event Event
+	Found plan.Value
+}
+
+// Settle makes changes of the difference between what is wanted and what stands. A knob that is not in stands is gone.
+func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan.Value) (changes []plan.Change, notes []ColocationNote) {
+	want := map[Key]bool{}
+	for _, s := range wanted {
+		disk, there := stands[s.Key()]
+		if !there {
+			continue
+		}
+		want[s.Key()] = true
+		k := c.knobs[s.Key()]
+		if k == nil {
+			k = &knob{}
+			c.knobs[s.Key()] = k
+		}
+		k.Setting, k.Have = s, disk
+		notes = append(notes, k.observe(now)...)
+		if ch, ok := k.change(now); ok {
+			changes = append(changes, ch)
+		}
+	}
+	for _, key := range c.Held() {
+		if want[key] {
+			continue
+		}
+		k := c.knobs[key]
+		disk, there := stands[key]
+		delete(c.knobs, key)
+		if there && k.hold.ours && disk == k.hold.wrote {
+			changes = append(changes, k.back(disk))
+		}
+	}
+	return changes, notes
+}
+
+// observe compares what stands in the file with what is known.
+func (k *knob) observe(now time.Time) []ColocationNote {
+	if k.InForce && now.Sub(k.Since) >= undisturbed {
+		k.hold.retry = backoff{}
+	}
+	e := k.hold.observe(now, k.Have, nil)
+	k.Original = k.hold.base
+	k.Foreign = k.hold.foreign
+	if in := k.Have == k.Value; in != k.InForce {
+		k.InForce, k.Since = in, now
+	}
+	switch e {
+	case Reset:
+		k.Resets++
+	case noEvent:
+		return nil
+	}
+	return []ColocationNote{{k.Key(), e, k.Have}}
+}
+
+// change is the write that is due, if one is.
+func (k *knob) change(now time.Time) (plan.Change, bool) {
+	if k.hold.foreign || k.InForce || !k.hold.retry.ready(now) {
+		return plan.Change{}, false
+	}
+	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: k.Have, To: k.Value, Why: k.Why}, true
+}
+
+// back is the write that puts back what stood there before us.
+func (k *knob) back(disk plan.Value) plan.Change {
+	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: disk, To: k.hold.base, Why: "no longer asked for", Restore: true}
+}
+
+// Learn takes what became of the changes.
+func (c *Colocation) Learn(now time.Time, results []plan.Result) {
+	for _, r := range results {
+		k := c.knobs[Key{r.Change.Cgroup, r.Change.Knob}]
+		if k == nil {
+			continue
+		}
+		k.Problem = ""
+		switch r.Outcome {
+		case plan.Applied, plan.Clamped:
+			k.hold.learn(r.InForce)
+			k.Have, k.InForce, k.Since = r.InForce, r.InForce == k.Value, now
+			if !k.InForce { // clamped: asked for once in a while
+				k.hold.retry.hit(now)
+			}
+		case plan.Refused, plan.Trampled:
+			k.hold.retry.hit(now)
+			k.Refused++
+			k.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
+		}
+	}
+}
+
+// Restored takes note that everything was put back by command: what stands now is not an owner's doing.
+func (c *Colocation) Restored() { clear(c.knobs) }
+
+// Standings lists the knobs that are wanted, by path.
+func (c *Colocation) Standings() []Standing {
+	var list []Standing
+	for _, key := range c.Held() {
+		list = append(list, c.knobs[key].Standing)
+	}
+	return list
+}
+
+// InForce lists the offline groups at which the mechanism is verified in force: the knobs of each hold what they are to.
+// What is below such a group stands back with it.
+func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
+	groups := map[workload.ID]bool{}
+	for _, s := range standings {
+		before, seen := groups[s.ID]
+		groups[s.ID] = s.InForce && (before || !seen) && !slices.Contains(exposed, s.Path)
+	}
+	return groups
+}

@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// shelf is one knob in a file, which we and its owner write.
+type shelf struct {
+	t      *testing.T
+	now    time.Time
+	state  *Colocation
+	wanted []Setting
+	file   plan.Value
+	events []Event
+	writes []plan.Value
+}
+
+func newShelf(t *testing.T, knob plan.Knob, file, want plan.Value) *shelf {
+	return &shelf{t: t, now: time.Unix(1000, 0), state: NewColocation(), file: file,
+		wanted: []Setting{{workload.ID{Path: "/batch", Inode: 1}, knob, want, "test"}}}
+}
+
+// turn settles once, a second after the last, and carries the changes out.
+func (s *shelf) turn() {
+	s.t.Helper()
+	s.now = s.now.Add(time.Second)
+	stands := map[Key]plan.Value{}
+	for _, k := range append(s.state.Held(), keysOf(s.wanted)...) {
+		stands[k] = s.file
+	}
+	changes, notes := s.state.Settle(s.now, s.wanted, stands)
+	for _, n := range notes {
+		s.events = append(s.events, n.Event)
+	}
+	var results []plan.Result
+	for _, c := range changes {
+		if c.From != s.file {
+			s.t.Errorf("change from %s, the file holds %s", c.From, s.file)
+		}
+		s.file = c.To
+		s.writes = append(s.writes, c.To)
+		results = append(results, plan.Result{Change: c, Outcome: plan.Applied, InForce: c.To})
+	}
+	s.state.Learn(s.now, results)
+}
+
+func keysOf(list []Setting) []Key {
+	var keys []Key
+	for _, s := range list {
+		keys = append(keys, s.Key())
+	}
+	return keys
+}
+
+func (s *shelf) turns(n int) {
+	for range n {
+		s.turn()
+	}
+}
+
+func (s *shelf) standing() Standing {
+	s.t.Helper()
+	list := s.state.Standings()
+	if len(list) != 1 {
+		s.t.Fatalf("%d knobs", len(list))
+	}
+	return list[0]
+}
+
+func TestSettleWritesOnceAndPutsBack(t *testing.T) {
+	s := newShelf(t, plan.Weight, "512", "2")
+	s.turns(5)
+	if s.file != "2" || len(s.writes) != 1 || !s.standing().InForce || s.standing().Original != "512" {
+		t.Errorf("file %s after %v, %+v", s.file, s.writes, s.standing())
+	}
+	s.wanted = nil
+	s.turns(2)
+	if s.file != "512" || len(s.writes) != 2 || len(s.state.Held()) != 0 {
+		t.Errorf("no longer wanted: file %s after %v", s.file, s.writes)
+	}
+}
+
+// What held the value before us stays when we go.
+func TestSettleOwnsNothingThatStoodThere(t *testing.T) {
+	s := newShelf(t, plan.Idle, "1", "1")
+	s.turns(3)
+	s.wanted = nil
+	s.turns(2)
+	if s.file != "1" || len(s.writes) != 0 {
+		t.Errorf("file %s after %v", s.file, s.writes)
+	}
+}
+
+// An owner who puts his value back once a minute, as systemd does with idle when the kubelet sends the weight, is
+// answered after a second, each time.
+func TestSettleOutlastsAnOwner(t *testing.T) {
+	s := newShelf(t, plan.Idle, "0", "1")
+	s.turns(30)
+	inForce := 0
+	for range 5 {
+		s.file = "0"
+		for range 60 {
+			s.turn()
+			if s.standing().InForce {
+				inForce++
+			}
+		}
+	}
+	if got := s.standing(); got.Resets != 5 || inForce < 5*57 {
+		t.Errorf("%d resets seen, in force %d of 300 s", got.Resets, inForce)
+	}
+}
+
+// One who writes every second is not answered every second.
+func TestSettleDoesNotQuarrel(t *testing.T) {
+	s := newShelf(t, plan.Idle, "0", "1")
+	for range 300 {
+		s.turn()
+		s.file = "0"
+	}
+	if n := len(s.writes); n > 20 || n < 5 {
+		t.Errorf("%d writes in 300 s against an owner who writes each second", n)
+	}
+}
+
+// Any other value is foreign: told once, and left alone.
+func TestSettleLeavesForeignValues(t *testing.T) {
+	s := newShelf(t, plan.Weight, "512", "2")
+	s.turns(2)
+	s.file = "700"
+	s.turns(10)
+	if got := s.standing(); s.file != "700" || !got.Foreign || got.InForce || len(s.events) != 1 || s.events[0] != Foreign {
+		t.Errorf("file %s, events %v, %+v", s.file, s.events, got)
+	}
+}
+
+func TestSettleAfterARefusal(t *testing.T) {
+	s := newShelf(t, plan.Weight, "512", "2")
+	stands := map[Key]plan.Value{s.wanted[0].Key(): "512"}
+	tries := 0
+	for range 120 {
+		s.now = s.now.Add(time.Second)
+		changes, _ := s.state.Settle(s.now, s.wanted, stands)
+		tries += len(changes)
+		for _, c := range changes {
+			s.state.Learn(s.now, []plan.Result{{Change: c, Outcome: plan.Refused, Err: "EINVAL"}})
+		}
+	}
+	if got := s.standing(); tries < 3 || tries > 10 || got.Refused != int64(tries) || got.Problem == "" || got.InForce {
+		t.Errorf("%d tries in two minutes, %+v", tries, got)
+	}
+}
+
+func TestInForce(t *testing.T) {
+	id := func(p string) workload.ID { return workload.ID{Path: p} }
+	got := InForce([]Standing{
+		{Setting: Setting{ID: id("/a"), Knob: plan.Idle}, InForce: true},
+		{Setting: Setting{ID: id("/b"), Knob: plan.Idle}},
+		{Setting: Setting{ID: id("/c"), Knob: plan.Idle}, InForce: true},
+		{Setting: Setting{ID: id("/d"), Knob: plan.Idle}, InForce: true},
+		{Setting: Setting{ID: id("/d"), Knob: plan.Weight}},
+	}, []string{"/c"})
+	for p, want := range map[string]bool{"/a": true, "/b": false, "/c": false, "/d": false} {
+		if got[id(p)] != want {
+			t.Errorf("%s in force: %v, want %v", p, got[id(p)], want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"path"
+	"strings"
+
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// At which level of the tree the priority is set.
+//
+// Problem: weight and cpu.idle count among siblings only. An offline pod that is idle inside a group that is not
+// competes, as that group, with everything beside it at the group's full weight.
+//
+// Approach: a group in which everything is of one grade has that grade itself; the topmost such groups are the levels
+// where online and offline are siblings. Where somebody runs in a group whom nobody gave a class, the group is left
+// as it is, and what is below it is looked at.
+//
+// Known limits: an offline group beside online ones competes with what is beside their common group as that group
+// does. Nothing but to move it elsewhere would help; Exposed names such groups.
+
+// Seat is a group of the tree: a container, or one that holds seats.
+type Seat struct {
+	workload.ID
+	QOS      strategy.CPUQOS // of a container
+	Others   bool            // something else than the children runs in it
+	Children []*Seat
+}
+
+// Level is a group in which everything is of one grade.
+type Level struct {
+	workload.ID
+	QOS   strategy.CPUQOS
+	Kept  bool // an owner writes its weight again and again
+	Inner bool // below a level that is kept
+}
+
+// Levels finds the topmost groups of one grade below a root that is none itself.
+func Levels(root *Seat) []Level {
+	var list []Level
+	for _, c := range root.Children {
+		qos, uniform := c.grade()
+		switch {
+		case !uniform:
+			list = append(list, Levels(c)...)
+		case qos.Enable:
+			list = append(list, levelsAt(c, qos, false)...)
+		}
+	}
+	return list
+}
+
+// levelsAt is the level of a seat, and of those below where it is kept.
+func levelsAt(s *Seat, qos strategy.CPUQOS, inner bool) []Level {
+	kept := keptByKubelet(s.Path) && len(s.Children) > 0
+	list := []Level{{s.ID, qos, kept, inner}}
+	if kept {
+		for _, c := range s.Children {
+			list = append(list, levelsAt(c, qos, true)...)
+		}
+	}
+	return list
+}
+
+// grade is what everything in the seat gets, if it is the same.
+func (s *Seat) grade() (qos strategy.CPUQOS, uniform bool) {
+	if len(s.Children) == 0 {
+		return s.QOS, !s.Others
+	}
+	if s.Others {
+		return qos, false
+	}
+	for i, c := range s.Children {
+		q, ok := c.grade()
+		if !ok || i > 0 && !sameGrade(q, qos) {
+			return strategy.CPUQOS{}, false
+		}
+		qos = q
+	}
+	return qos, true
+}
+
+func sameGrade(a, b strategy.CPUQOS) bool {
+	return a.Rank() == b.Rank() && a.Enable == b.Enable && a.GroupIdentity == b.GroupIdentity
+}
+
+// keptByKubelet knows the groups of the kubelet's QoS classes, whose weights it writes at its start and once a minute
+// (pkg/kubelet/cm/qos_container_manager_linux.go, UpdateCgroups), and the one above them.
+func keptByKubelet(group string) bool {
+	name, above := path.Base(group), path.Base(path.Dir(group))
+	switch {
+	case name == "kubepods", above == "kubepods" && (name == "burstable" || name == "besteffort"):
+		return true
+	}
+	for _, suffix := range []string{"kubepods.slice", "kubepods-burstable.slice", "kubepods-besteffort.slice"} {
+		if name == suffix || strings.HasSuffix(name, "-"+suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Exposed lists the offline levels that some online container does not stand beside: it meets the group that holds the
+// level, at that group's weight.
+func Exposed(root *Seat, levels []Level) []string {
+	online := root.online()
+	var list []string
+	for _, l := range levels {
+		beside := path.Dir(l.Path)
+		if l.QOS.Rank() != strategy.Offline || l.Inner || beside == "/" {
+			continue
+		}
+		for _, o := range online {
+			if !strings.HasPrefix(o, beside+"/") {
+				list = append(list, l.Path)
+				break
+			}
+		}
+	}
+	return list
+}
+
+func (s *Seat) online() []string {
+	if len(s.Children) == 0 && s.QOS.Rank() == strategy.Online {
+		return []string{s.Path}
+	}
+	var list []string
+	for _, c := range s.Children {
+		list = append(list, c.online()...)
+	}
+	return list
+}

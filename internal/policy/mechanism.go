@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"fmt"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+)
+
+// Machine is what a machine has of what the mechanisms need. Why says what is missing.
+type Machine struct {
+	Idle        bool // cpu.idle
+	IdleWhy     string
+	Identity    bool // cpu.bvt_warp_ns or cpu.identity, switched on, on a kernel that bears it
+	IdentityWhy string
+	SchedExt    bool // a scheduler of ours can be loaded
+	SchedExtWhy string
+	LeastWeight int64 // of cpu.shares (2) or cpu.weight (1)
+}
+
+// Verdict is what a mechanism's preflight found.
+type Verdict struct {
+	Mechanism strategy.Mechanism `json:"mechanism"`
+	Usable    bool               `json:"usable"`
+	Why       string             `json:"why"`
+}
+
+// driver is one way to have the kernel run online tasks before offline ones: whether the machine has it, and which
+// knobs it turns at a level of the tree. To observe and to undo is the same for all: each knob is read back at every
+// look (Colocation.Settle), and the journal has what stood there before.
+type driver interface {
+	preflight(Machine) (usable bool, why string)
+	knobs(Level, Machine) []Setting
+}
+
+// drivers are those there are, the best first. Without asking, only the first three are chosen.
+func drivers() []struct {
+	name strategy.Mechanism
+	driver
+} {
+	return []struct {
+		name strategy.Mechanism
+		driver
+	}{
+		{strategy.MechanismGroupIdentity, identityDriver{}},
+		{strategy.MechanismIdle, idleDriver{}},
+		{strategy.MechanismWeight, weightDriver{}},
+		{strategy.MechanismSchedExt, schedExtDriver{}},
+	}
+}
+
+// Preflight asks every driver.
+func Preflight(m Machine) []Verdict {
+	var list []Verdict
+	for _, d := range drivers() {
+		usable, why := d.preflight(m)
+		list = append(list, Verdict{d.name, usable, why})
+	}
+	return list
+}
+
+// Choose picks a mechanism: the one that was asked for if it is usable, else the best that is. A scheduler of our own
+// is never chosen without asking.
+func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why string) {
+	if asked == strategy.MechanismNone || asked == "" {
+		return strategy.MechanismNone, "not asked for"
+	}
+	missing := ""
+	for _, v := range Preflight(m) {
+		switch {
+		case v.Mechanism == asked && v.Usable:
+			return v.Mechanism, "asked for: " + v.Why
+		case v.Mechanism == asked:
+			missing = fmt.Sprintf("%s is not to be had (%s); ", asked, v.Why)
+		}
+	}
+	for _, v := range Preflight(m) {
+		if v.Usable && v.Mechanism != strategy.MechanismSchedExt {
+			return v.Mechanism, missing + "the best here: " + v.Why
+		}
+	}
+	return strategy.MechanismNone, missing + "no mechanism is usable"
+}
+
+func driverOf(name strategy.Mechanism) driver {
+	for _, d := range drivers() {
+		if d.name == name {
+			return d.driver
+		}
+	}
+	return nil
+}
+
+// idleDriver sets cpu.idle, which locks the weight: a kubelet that writes the weight of its QoS groups, at its start and
+// once a minute, would fail with EINVAL (kubernetes #136025, koordinator #2732), and systemd clears idle before it
+// writes a weight. So a group whose weight is kept by such an owner gets the least weight, which the kubelet gives it
+// too, and what is below it is idle instead: there nobody writes.
+type idleDriver struct{}
+
+func (idleDriver) preflight(m Machine) (bool, string) { return m.Idle, m.IdleWhy }
+
+func (idleDriver) knobs(l Level, m Machine) []Setting {
+	switch {
+	case l.QOS.Rank() != strategy.Offline:
+		return nil
+	case l.Kept:
+		return []Setting{{l.ID, plan.Weight, plan.Number(m.LeastWeight), "offline, and its owner writes its weight again and again"}}
+	}
+	return []Setting{{l.ID, plan.Idle, "1", "offline: runs when nothing beside it wants to"}}
+}
+
+// weightDriver gives offline groups the least weight beside their siblings.
+type weightDriver struct{}
+
+func (weightDriver) preflight(Machine) (bool, string) { return true, "every kernel has it" }
+
+func (weightDriver) knobs(l Level, m Machine) []Setting {
+	if l.QOS.Rank() != strategy.Offline || l.Inner {
+		return nil
+	}
+	return []Setting{{l.ID, plan.Weight, plan.Number(m.LeastWeight), "offline: the least weight beside its siblings"}}
+}
+
+// schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that
+// they stand back also when the scheduler is gone.
+type schedExtDriver struct{}
+
+func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
+
+func (schedExtDriver) knobs(l Level, m Machine) []Setting {
+	if m.Idle {
+		return idleDriver{}.knobs(l, m)
+	}
+	return weightDriver{}.knobs(l, m)
+}
+
+// identityDriver gives groups their Group Identity, which what is below inherits.
+type identityDriver struct{}
+
+func (identityDriver) preflight(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }
+
+func (identityDriver) knobs(l Level, _ Machine) []Setting {
+	if l.Inner || !l.QOS.Enable {
+		return nil
+	}
+	return []Setting{{l.ID, plan.Identity, plan.Number(l.QOS.GroupIdentity), string(l.QOS.Rank())}}
+}

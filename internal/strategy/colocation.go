@@ -1,0 +1,155 @@
+package strategy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mechanism is how the kernel is made to run online tasks before offline ones.
+type Mechanism string
+
+// The mechanisms.
+const (
+	MechanismAuto          Mechanism = "auto"          // the best that is to be had without asking
+	MechanismGroupIdentity Mechanism = "groupIdentity" // cpu.bvt_warp_ns, cpu.identity (Alibaba Cloud Linux, Anolis)
+	MechanismIdle          Mechanism = "idle"          // cpu.idle (5.15)
+	MechanismWeight        Mechanism = "weight"        // the least weight
+	MechanismSchedExt      Mechanism = "schedExt"      // a scheduler of our own (6.12), with idle underneath
+	MechanismNone          Mechanism = "none"          // touch nothing; put back what was changed
+)
+
+// Mechanisms lists them all.
+func Mechanisms() []Mechanism {
+	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSchedExt, MechanismNone}
+}
+
+// CPUQOS is what a class of containers gets, in the peer's terms (facts/koordinator.md, section 3).
+type CPUQOS struct {
+	Enable        bool  `json:"enable"`
+	GroupIdentity int64 `json:"groupIdentity"` // 2, 1: before others; -1, -2: behind them; 0: neither
+	SchedIdle     int64 `json:"schedIdle"`     // 1: behind all others, whatever groupIdentity says
+	CoreExpeller  bool  `json:"coreExpeller"`  // no offline task beside it on a core
+}
+
+// Rank is on which side of the priority a container stands.
+type Rank string
+
+// The ranks.
+const (
+	Online  Rank = "online"
+	Offline Rank = "offline"
+	Neutral Rank = "neutral" // neither is preferred nor stands back
+)
+
+// Rank reads the side off what a container gets.
+func (q CPUQOS) Rank() Rank {
+	switch {
+	case !q.Enable:
+		return Neutral
+	case q.SchedIdle == 1 || q.GroupIdentity < 0:
+		return Offline
+	case q.GroupIdentity > 0:
+		return Online
+	}
+	return Neutral
+}
+
+// Colocation is what is asked for on a node where online and offline work share the CPUs. The zero value asks for nothing.
+type Colocation struct {
+	Mechanism Mechanism
+	// KubeQOS has pods without a class judged by the kubelet's: BestEffort is offline.
+	KubeQOS bool
+	LSR     CPUQOS // and LSE, as at the peer
+	LS      CPUQOS
+	BE      CPUQOS
+	System  CPUQOS
+}
+
+// DefaultColocation is what patches are laid over: every class is as the peer has it, and none is enabled.
+func DefaultColocation() Colocation {
+	return Colocation{
+		Mechanism: MechanismAuto,
+		LSR:       CPUQOS{GroupIdentity: 2, CoreExpeller: true},
+		LS:        CPUQOS{GroupIdentity: 2, CoreExpeller: true},
+		BE:        CPUQOS{GroupIdentity: -1},
+	}
+}
+
+// Enabled says whether anything is asked for.
+func (c Colocation) Enabled() bool {
+	return c.Mechanism != MechanismNone && (c.LSR.Enable || c.LS.Enable || c.BE.Enable || c.System.Enable)
+}
+
+// CPUQOSPatch is a CPUQOS with holes: a nil field inherits.
+type CPUQOSPatch struct {
+	Enable        *bool  `json:"enable,omitempty"`
+	GroupIdentity *int64 `json:"groupIdentity,omitempty"`
+	SchedIdle     *int64 `json:"schedIdle,omitempty"`
+	CoreExpeller  *bool  `json:"coreExpeller,omitempty"`
+}
+
+// Over lays the patch over q.
+func (p CPUQOSPatch) Over(q CPUQOS) CPUQOS {
+	set(&q.Enable, p.Enable)
+	set(&q.GroupIdentity, p.GroupIdentity)
+	set(&q.SchedIdle, p.SchedIdle)
+	set(&q.CoreExpeller, p.CoreExpeller)
+	return q
+}
+
+// Check reports the first field that is out of range: the bounds are the kernel's.
+func (p CPUQOSPatch) Check() error {
+	if v := p.GroupIdentity; v != nil && (*v < -2 || *v > 2) {
+		return &FieldError{"groupIdentity", fmt.Sprintf("%d is outside -2..2", *v)}
+	}
+	if v := p.SchedIdle; v != nil && *v != 0 && *v != 1 {
+		return &FieldError{"schedIdle", fmt.Sprintf("%d is neither 0 nor 1", *v)}
+	}
+	return nil
+}
+
+// ColocationPatch is a Colocation with holes.
+type ColocationPatch struct {
+	Enable    *bool // of all classes
+	Mechanism *Mechanism
+	KubeQOS   *bool
+	LSR       CPUQOSPatch
+	LS        CPUQOSPatch
+	BE        CPUQOSPatch
+	System    CPUQOSPatch
+}
+
+// Over lays the patch over c. What is said of a class counts more than what is said of all.
+func (p ColocationPatch) Over(c Colocation) Colocation {
+	switch {
+	case p == ColocationPatch{}:
+		return c
+	case c == Colocation{}:
+		c = DefaultColocation()
+	}
+	set(&c.Mechanism, p.Mechanism)
+	set(&c.KubeQOS, p.KubeQOS)
+	for _, class := range []struct {
+		to *CPUQOS
+		by CPUQOSPatch
+	}{{&c.LSR, p.LSR}, {&c.LS, p.LS}, {&c.BE, p.BE}, {&c.System, p.System}} {
+		set(&class.to.Enable, p.Enable)
+		*class.to = class.by.Over(*class.to)
+	}
+	return c
+}
+
+// Check reports a mechanism that is none.
+func (p ColocationPatch) Check() error {
+	if p.Mechanism == nil {
+		return nil
+	}
+	var names []string
+	for _, m := range Mechanisms() {
+		if m == *p.Mechanism {
+			return nil
+		}
+		names = append(names, string(m))
+	}
+	return &FieldError{"mechanism", fmt.Sprintf("%q is not one of %s", *p.Mechanism, strings.Join(names, ", "))}
+}
