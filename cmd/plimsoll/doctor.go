@@ -7,10 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/nri"
 )
 
 func doctorCommand(g *globals) *cobra.Command {
 	var asJSON bool
+	var socket string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what this kernel and mount can do, what that means for each policy, and what to do about it",
@@ -25,11 +27,12 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeEvents())
+			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeEvents(), probeNRI(socket, containerdVersion))
 			e := examine(version, kernel, g.cgroupRoot, found)
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd
 }

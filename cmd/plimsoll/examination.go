@@ -156,6 +156,8 @@ func advise(root string, found cgroup.Features) []string {
 			"To avoid that, mount the cpuacct controller."},
 		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to hear of new cgroups at once. " +
 			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
+		{featureNRI, cgroup.No, "An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. With NRI it " +
+			"does not: containerd " + firstNRI + " or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
 		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: a container is not sure of its own " +
 			"limit when all want theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
 			"`plimsoll advise --live` says how often that happens."},

@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/nri"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
@@ -28,6 +29,7 @@ type kubeFlags struct {
 	kubeconfig string
 	node       string
 	configMaps []string
+	nri        nriFlag
 }
 
 func (f *kubeFlags) register(cmd *cobra.Command) {
@@ -35,6 +37,7 @@ func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.on, "kube", false, "ask Kubernetes about the pods of this node: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "with --kube: the node's name; NODE_NAME, or else the host's name")
+	f.nri.register(flags)
 	var names []string
 	for _, n := range kube.DefaultNames() {
 		names = append(names, n.String())
@@ -146,10 +149,12 @@ func (c *cluster) configure(own strategy.Strategy) strategy.Strategy {
 type reporter struct {
 	*agent.Agent
 	cluster *cluster
+	resizes *nri.Plugin
 }
 
 func (r reporter) Status() report.Status {
 	s := r.Agent.Status()
+	s.NRI = nriStatus(r.resizes)
 	if r.cluster == nil {
 		return s
 	}

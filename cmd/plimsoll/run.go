@@ -113,7 +113,8 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	}
 	a.Writer = m.writer
 	cluster.serve(a)
-	server, err := web.Listen(reporter{a, cluster}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log})
+	resizes := f.kube.nri.open(f.kube.on, a, log)
+	server, err := web.Listen(reporter{a, cluster, resizes}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log})
 	if err != nil {
 		return withHint(err, `is the address in use? --listen chooses another, --listen "" does without`)
 	}
@@ -121,6 +122,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	return live(ctx, a, log,
 		service{"discovery", found.Run},
 		service{"kubernetes", cluster.run},
+		service{"nri", serveNRI(resizes)},
 		service{"web", server.Serve},
 		service{"configuration", func(ctx context.Context) error {
 			return f.follow(ctx, loaded, configure(a, found, cluster, log))

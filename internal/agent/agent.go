@@ -112,6 +112,7 @@ type Agent struct {
 	present    int            // groups that are there in this turn
 	snapshot   []workload.Pod // of the turn before
 	dozing     []*group       // the pods of the snapshot, where they doze
+	ways       ways
 	ear        ear
 	risk       riskMeter
 	priority   priority
@@ -128,7 +129,7 @@ func New(o Options) *Agent {
 	now := o.Clock()
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
-		ceilings: map[string]float64{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
+		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
 		priority: newPriority(), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }

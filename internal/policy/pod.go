@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -22,6 +23,7 @@ func (p *podUnits) assess() {
 		return
 	}
 	p.pod.isPod = true
+	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *unit) bool { return !c.Paused })
 	sum := 0.0
 	for _, c := range p.containers {
 		sum += c.limit.CPUs()

@@ -19,6 +19,7 @@ type Collector struct {
 	containers []metric[Container]
 	agent      []metric[Status]
 	kubernetes []metric[Kubernetes]
+	nri        []metric[NRI]
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
@@ -53,6 +54,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		containers: containerMetrics(),
 		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics()),
 		kubernetes: kubernetesMetrics(),
+		nri:        nriMetrics(),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
@@ -188,6 +190,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.kubernetes {
 		ch <- m.desc
 	}
+	for _, m := range c.nri {
+		ch <- m.desc
+	}
 	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.nodeState, c.mode, c.build} {
 		ch <- d
 	}
@@ -207,6 +212,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		send(m.desc, m.kind, m.value(s))
 	}
 	s.Kubernetes.collect(c.kubernetes, ch)
+	s.NRI.collect(c.nri, ch)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held, DryRun} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))

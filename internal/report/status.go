@@ -30,6 +30,7 @@ type Status struct {
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
+	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
 	Problems   []string    `json:"problems,omitempty"` // for people: what is wrong now, with a hint

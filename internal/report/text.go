@@ -47,6 +47,9 @@ func (s Status) head(p *page) {
 	if k := s.Kubernetes; k != nil {
 		p.printf("kubernetes: %s\n", k.line())
 	}
+	if n := s.NRI; n != nil {
+		p.printf("resizes: %s\n", n.line())
+	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
 }

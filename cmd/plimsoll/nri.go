@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/nri"
+	"plimsoll/internal/report"
+)
+
+// nriFlag is --nri-socket.
+type nriFlag struct {
+	socket string
+	flag   *pflag.Flag
+}
+
+func (f *nriFlag) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.socket, "nri-socket", nri.DefaultSocket, `with --kube: where the container runtime listens for NRI plugins, used as soon as it is there; "" for never`)
+	f.flag = flags.Lookup("nri-socket")
+}
+
+// open makes the plugin that has the agent make way for the container runtime; nil where it is not wanted. It is with
+// --kube, and where the socket is named.
+func (f *nriFlag) open(kube bool, a *agent.Agent, log *slog.Logger) *nri.Plugin {
+	if f.socket == "" || !kube && !f.flag.Changed {
+		return nil
+	}
+	return nri.New(nri.Options{Socket: f.socket, MakeWay: a.MakeWay, Log: log})
+}
+
+// serveNRI is a service.
+func serveNRI(p *nri.Plugin) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if p == nil {
+			return nil
+		}
+		return p.Run(ctx)
+	}
+}
+
+// nriStatus is what the plugin adds to the agent's status.
+func nriStatus(p *nri.Plugin) *report.NRI {
+	if p == nil {
+		return nil
+	}
+	s := p.Status()
+	return &report.NRI{Socket: s.Socket, Connected: s.Connected, Runtime: s.Runtime, Fault: s.Fault, Asked: s.Asked,
+		MadeWay: s.MadeWay, Late: s.Late, Lost: s.Lost}
+}
+
+// featureNRI is the doctor's name for it.
+const featureNRI = "nri"
+
+// firstNRI is the first containerd that has it. It is off by default until 2.0.
+const firstNRI = "1.7"
+
+// probeNRI finds out whether the runtime asks plugins before it changes a limit. Where nobody listens, the version of the
+// containerd that runs tells absent from off.
+func probeNRI(socket string, version func() (string, error)) cgroup.Feature {
+	f := cgroup.Feature{Name: featureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
+		Source: "containerd " + firstNRI + ", CRI-O 1.26"}
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err == nil {
+		conn.Close()
+		return f
+	}
+	v, err := version()
+	switch {
+	case err != nil:
+		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("nobody listens at %s, and no containerd is to be seen: %v", socket, err)
+	case olderThan(v, firstNRI):
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v, firstNRI)
+	default:
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("off: containerd %s has it, but nobody listens at %s", v, socket)
+	}
+	return f
+}
+
+// olderThan compares the first two numbers of versions such as "v2.2.9" and "1.6.20~ds1".
+func olderThan(version, first string) bool {
+	number := func(v string) int {
+		var major, minor int
+		if n, _ := fmt.Sscanf(strings.TrimPrefix(v, "v"), "%d.%d", &major, &minor); n != 2 {
+			return 0
+		}
+		return major<<16 | minor
+	}
+	return number(version) < number(first)
+}
+
+// containerdVersion asks the program of a containerd that runs.
+func containerdVersion() (string, error) {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) != "containerd" {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(name), "exe"), "--version").Output()
+		if err != nil {
+			return "", fmt.Errorf("containerd --version: %w", err)
+		}
+		return versionIn(string(out))
+	}
+	return "", fmt.Errorf("no such process")
+}
+
+// versionIn is the third word of "containerd github.com/containerd/containerd/v2 v2.2.9 HASH".
+func versionIn(text string) (string, error) {
+	if words := strings.Fields(text); len(words) >= 3 {
+		return cmp.Or(strings.TrimPrefix(words[2], "v"), "unknown"), nil
+	}
+	return "", fmt.Errorf("containerd --version: %q is not understood", text)
+}

@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// wayFor is for how long a pod is left at its limits after its owner said that it will write others: the container's
+// comes first, and the pod's follows.
+const wayFor = 2 * time.Second
+
+// ways are the groups that are kept at their limits because their owner is about to write others, and until when.
+type ways map[string]time.Time
+
+func (w ways) open(path string, now time.Time) bool { return now.Before(w[path]) }
+
+// MakeWay puts a group, and all of the pod that it is in, at their limits without a burst, now and for a while: its owner
+// is about to write another limit, and the kernel refuses a quota below the burst, and on v1 one of a pod below those of
+// its containers. Nothing is done where the limit is what it was. It says whether there was anything to put back.
+func (a *Agent) MakeWay(group string, limit cpu.Bandwidth) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g := a.groups[a.paths[group]]
+	if g == nil || g.status.Limit == limit.Quota && g.status.Period == limit.Period {
+		return false
+	}
+	place := slices.IndexFunc(a.snapshot, func(p workload.Pod) bool { return slices.Contains(ids(p), g.ID) })
+	if place < 0 {
+		return false
+	}
+	now, ours := a.Clock(), false
+	maps.DeleteFunc(a.ways, func(_ string, until time.Time) bool { return !now.Before(until) })
+	for _, id := range ids(a.snapshot[place]) {
+		a.ways[id.Path] = now.Add(wayFor)
+		if of := a.groups[id]; of != nil {
+			of.stale(now)
+			ours = ours || of.status.Quota.Changed || of.status.Burst.Changed
+		}
+	}
+	a.tick(now)
+	return ours
+}

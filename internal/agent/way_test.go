@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
+)
+
+// resized writes a limit as an owner does, and says whether the kernel takes it.
+func (w *world) resized(path string, quota time.Duration) error {
+	return w.kernel.ForeignWrite("cpu"+path+"/cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
+}
+
+// TestMakeWay: an owner that makes a container and its pod smaller is refused, and is not when it asked before; afterwards
+// the new limits have their bursts.
+func TestMakeWay(t *testing.T) {
+	w := newWorld(t)
+	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "pod"}
+	pod.Containers = []workload.Container{w.container("/pod/a", 50*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1)), w.container("/pod/b", 50*ms, sim.Spin(2))}
+	w.place.pods = append(w.place.pods, pod)
+	w.run(3 * time.Second)
+	w.want("/pod/a", 50*ms, 50*ms)
+	w.wantRaised("/pod/b", 50*ms)
+	w.wantRaised("/pod", 100*ms)
+	smaller := cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}
+	if w.resized("/pod/a", smaller.Quota) == nil || w.resized("/pod", 70*ms) == nil {
+		t.Fatal("the kernel takes it: the scenario proves nothing")
+	}
+
+	if !w.agent.MakeWay("/pod/a", smaller) {
+		t.Error("there was nothing to put back")
+	}
+	w.want("/pod/a", 50*ms, 0)
+	w.want("/pod/b", 50*ms, 0)
+	w.want("/pod", 100*ms, 0)
+	w.limit("/pod/a", smaller.Quota)
+	w.run(time.Second)
+	w.limit("/pod", 70*ms)
+	w.run(wayFor)
+	w.run(3 * time.Second)
+	w.want("/pod/a", 20*ms, 20*ms)
+	w.wantRaised("/pod/b", 50*ms)
+	w.wantProblem("")
+}
+
+// TestMakeWayForNothing: where no limit changes, or nobody is known, nothing is touched.
+func TestMakeWayForNothing(t *testing.T) {
+	w := raised(t)
+	writes := w.ours()
+	if w.agent.MakeWay("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) || w.agent.MakeWay("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {
+		t.Error("something was put back")
+	}
+	if got := w.ours(); got != writes {
+		t.Errorf("%d writes", got-writes)
+	}
+}
