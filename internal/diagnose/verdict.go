@@ -1,0 +1,119 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"plimsoll/internal/report"
+)
+
+const (
+	little   = 0.01 // CPUs: a container that wants less has no need to be looked at
+	bearable = 0.05 // of what was wanted: less waiting is not worth a word of advice
+	mostly   = 0.5  // of a wait
+)
+
+// judge says what was in the way most, and what can be done about it.
+func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
+	wanted, received := cpus(d.Wanted, elapsed), cpus(d.Received, elapsed)
+	if wanted < little {
+		return fmt.Sprintf("It wanted hardly any CPU (%.3f): what makes it slow is not here.", wanted), ""
+	}
+	worst := heaviest(d)
+	waited := 1 - received/wanted
+	if worst == nil || waited < bearable {
+		return fmt.Sprintf("It received %s of the CPU time that it wanted: it is not short of CPU.", percent(1-waited)), ""
+	}
+	cause, part := worst.Cause, worst.Time.Seconds()/d.Wanted.Seconds()
+	switch cause {
+	case report.CauseOwnLimit:
+		return throttled(d, "its own limit", d.Limit, part, wanted)
+	case report.CausePodLimit:
+		return throttled(d, "a limit above it (its pod's)", d.PodLimit, part, wanted)
+	case report.CauseNeighbour:
+		return crowded(d, part)
+	case report.CauseOwnThreads:
+		return fmt.Sprintf("%s of the time that its threads wanted they waited for each other: on average %.1f wanted to run, on %.2f CPUs.", percent(part), wanted, received),
+			"run fewer threads, or give it more CPUs"
+	case report.CauseKernel:
+		return fmt.Sprintf("%s of the time that it wanted a CPU, kernel threads had it.", percent(part)),
+			"see which: `top -H` and /proc/interrupts; storage and network work can be bound to other CPUs"
+	case report.CauseInterrupts:
+		return fmt.Sprintf("Interrupts took %s of the time that it wanted.", percent(part)), "bind interrupts to other CPUs (/proc/irq/*/smp_affinity_list)"
+	case report.CauseHypervisor:
+		return fmt.Sprintf("The hypervisor took %s of the time that it wanted.", percent(part)), "the machine itself is short of CPU: take a larger or another one"
+	case report.CauseIdle:
+		return fmt.Sprintf("%s of the time that it wanted, an idle CPU was waking up.", percent(part)), "shallower sleep states (cpupower idle-set), if this latency matters"
+	}
+	return fmt.Sprintf("%s of the time that it wanted it waited, and behind whom is not known.", percent(part)), "diagnose for longer: --for 60s"
+}
+
+// heaviest is the cause to speak of: that of the largest part of the shortfall, and without one, of the waits.
+func heaviest(d report.Diagnosed) *report.Wait {
+	var best *report.Wait
+	for i := range d.Waits {
+		w := &d.Waits[i]
+		if best == nil || w.Short > best.Short || w.Short == best.Short && w.Time > best.Time {
+			best = w
+		}
+	}
+	return best
+}
+
+// throttled tells a limit that is too low from one that peaks run into.
+func throttled(d report.Diagnosed, whose string, limit *float64, part, wanted float64) (verdict, next string) {
+	verdict = fmt.Sprintf("%s of the time that it wanted it stood still by %s.", percent(part), whose)
+	above := "its"
+	if whose != "its own limit" {
+		above = "the pod's"
+	}
+	switch {
+	case limit == nil:
+		return verdict, "raise " + above + " limit, or let it burst (`plimsoll run --policy auto`)"
+	case d.Received.Seconds() >= 0.9**limit*d.Wanted.Seconds()/wanted:
+		return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used nearly all of it.", *limit),
+			fmt.Sprintf("raise %s limit; %.2f CPUs were wanted on average, which its waiting makes larger than its need", above, wanted)
+	}
+	return verdict + fmt.Sprintf(" The limit is %.2f CPUs and it used less on average: its peaks run into it.", *limit),
+		"let it burst: `plimsoll run --policy auto`; `plimsoll advise` says how far"
+}
+
+// crowded names the neighbour, and tells what kind of a queue it was.
+func crowded(d report.Diagnosed, part float64) (verdict, next string) {
+	verdict = fmt.Sprintf("%s of the time that it wanted it stood behind others in a run queue", percent(part))
+	if len(d.Neighbours) == 0 {
+		return verdict + ".", "diagnose for longer: --for 60s"
+	}
+	first := d.Neighbours[0]
+	var all, phantom, forced time.Duration
+	for _, n := range d.Neighbours {
+		all, phantom, forced = all+n.Time, phantom+n.Phantom, forced+n.Forced
+	}
+	verdict += fmt.Sprintf(", %s of that behind %s.", percent(ratio(first.Time, all)), first.Name)
+	switch {
+	case ratio(phantom, all) >= mostly:
+		return verdict + fmt.Sprintf(" In %s of it a CPU that it may use was idle.", percent(ratio(phantom, all))),
+			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); CPUs of its own (reserve) end it"
+	case ratio(forced, all) >= mostly:
+		return verdict + fmt.Sprintf(" In %s of it the neighbour had its share on other CPUs: the queue was shared without need.", percent(ratio(forced, all))),
+			"give it CPUs of its own (reserve), or lower the priority of " + first.Name
+	}
+	return verdict, "lower the priority of " + first.Name + " (cpu.idle or cpu.weight), or give it CPUs of its own (reserve)"
+}
+
+func cpus(t, elapsed time.Duration) float64 {
+	if elapsed <= 0 {
+		return 0
+	}
+	return t.Seconds() / elapsed.Seconds()
+}
+
+func ratio(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part.Seconds() / whole.Seconds()
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.0f %%", math.Abs(100*x)) }

@@ -1,0 +1,751 @@
+// SPDX-License-Identifier: GPL-2.0
+// runq.bpf.c: how long the threads of each group run and wait, and what their CPU does in the meantime.
+//
+// A group's time in a state is kept as two sums: n, threads in it now, and s, the instants at which they came minus those
+// at which they left. n * now - s is the thread time spent in it up to any now, also of threads that are still in it, and
+// a thread may come on one CPU and leave on another. When a wait is over, the CPU's last stints say who ran meanwhile.
+//
+// Whatever changes the queue of a CPU runs with that queue locked and interrupts off, so that a CPU's own row of the
+// tables has one writer at a time.
+#include "sched.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define DEPTH 12 // levels of groups looked at, from the task upwards
+#define STINTS 64 // a CPU remembers; a power of two
+#define WORDS 16 // of 64 CPUs
+#define MAX_CPUS (64 * WORDS)
+
+enum slot { OTHERS, KERNEL, IDLE };	    // and those of the groups
+enum state { AWAY, RUNNING, WAITING };
+enum cause { NOBODY, OWN, ABOVE, UNKNOWN }; // whose limit keeps a waiting task
+enum { CLASSES = 4, BUCKETS = 24 };
+
+// task is what is known of a thread.
+struct task {
+	u64 group; // address of its task_group when the slot was looked up
+	u32 slot;
+	u32 generation;
+	u32 state;
+	u32 cpu; // that it waits for
+	u64 since;
+	u64 stood; // of its queue, when the wait began
+	u64 dry;   // the group's own throttled time, then
+	u32 cause;
+	u8 woken;     // it slept before
+	u8 spare;     // an allowed CPU was idle when the wait began
+	u8 throttled; // by itself
+};
+
+// cell is what has become of a group's threads on one CPU. It is whole while version is even.
+struct cell {
+	u64 version;
+	u64 running_n, running_s;
+	u64 waiting_n, waiting_s;
+	// Waits that are over, by what was in the way:
+	u64 own;     // the limit of the group itself or of one inside it
+	u64 above;   // a limit above it
+	u64 idle;    // nothing, its CPU was idle: it was waking up
+	u64 self;    // threads of the same group
+	u64 behind;  // those of others
+	u64 phantom; // of behind: an allowed CPU was idle
+	u64 forced;  // of behind: the other group had its share elsewhere
+	u64 waking;  // of behind: it woke while a slice was running
+	u64 unnamed; // longer ago than the CPU remembers
+	u64 waits_irq, waits_steal; // the CPU was interrupted, or taken away
+	u64 irq, steal;		    // so it was while a thread of the group had it
+	u64 beside;		    // it ran while the sibling ran another group
+	u64 waits;
+};
+
+// stint is a time for which a CPU ran one group.
+struct stint {
+	u64 end; // it began at the end of the one before
+	u32 slot;
+	u32 forced; // the group had its share on other CPUs already
+	u32 irq, steal;
+};
+
+struct cpu {
+	u64 begun; // the present stint
+	u32 slot;
+	u32 head; // stints so far
+	u64 busy; // time that it was not idle, up to begun
+	u64 beside; // the sibling's, at begun
+	u64 irq, steal; // the kernel's, at begun
+	u32 idle;
+	u32 pad;
+	struct stint stints[STINTS];
+};
+
+// facts of a group that user space knows.
+struct facts {
+	u64 allowed[WORDS];
+	u32 share; // CPUs, rounded up
+	u32 class;
+	u32 watched; // what its threads wait for is wanted
+	u32 pad;
+};
+
+struct pair_key {
+	u32 waiter, runner;
+};
+
+// pair is how long one group waited for another.
+struct pair {
+	u64 behind;
+	u64 phantom; // of it: an allowed CPU was idle
+	u64 forced;  // the other had its share elsewhere
+	u64 waking;  // it woke behind a slice that was running
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 32768);
+	TYPE(key, u32);
+	TYPE(value, struct task);
+} tasks SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, u64);
+	TYPE(value, u32);
+} slots SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, struct facts);
+} groups SEC(".maps");
+
+// spreads are the CPUs that each group runs on now.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 4096);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} spreads SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 4096);
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct cell);
+} cells SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, MAX_CPUS);
+	TYPE(key, u32);
+	TYPE(value, struct cpu);
+} cpus SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, struct pair_key);
+	TYPE(value, struct pair);
+} pairs SEC(".maps");
+
+const volatile u32 rows = 4096;	  // slots in a CPU's row of cells
+const volatile u32 possible = 1;  // CPUs; the row after the last is of whoever may be interrupted
+const volatile u32 words = 1;	  // of CPU masks in use
+const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
+
+u32 generation = 1;   // user space raises it when slots have changed
+u64 idle[WORDS];      // CPUs that are
+u64 unseen, unpaired; // tasks and pairs for which there was no room
+
+static inline void add(u64 *counter, u64 n)
+{
+	__sync_fetch_and_add(counter, n);
+}
+
+static inline struct cell *cell_of(u32 row, u32 slot)
+{
+	u32 key = row * rows + slot;
+
+	return bpf_map_lookup_elem(&cells, &key);
+}
+
+static inline void enter(struct cell *c, u32 state, u64 now)
+{
+	if (state == RUNNING) {
+		c->running_n++;
+		c->running_s += now;
+	} else if (state == WAITING) {
+		c->waiting_n++;
+		c->waiting_s += now;
+	}
+}
+
+static inline void leave(struct cell *c, u32 state, u64 now)
+{
+	if (state == RUNNING) {
+		c->running_n--;
+		c->running_s -= now;
+	} else if (state == WAITING) {
+		c->waiting_n--;
+		c->waiting_s -= now;
+	}
+}
+
+// change takes a thread from one state to another, in the groups' sums.
+static inline void change(u32 row, u32 from_slot, u32 from, u32 to_slot, u32 to, u64 now)
+{
+	struct cell *c = cell_of(row, from_slot);
+
+	if (!c)
+		return;
+	c->version++;
+	barrier();
+	leave(c, from, now);
+	if (from_slot == to_slot)
+		enter(c, to, now);
+	barrier();
+	c->version++;
+	if (from_slot == to_slot)
+		return;
+	c = cell_of(row, to_slot);
+	if (!c)
+		return;
+	c->version++;
+	barrier();
+	enter(c, to, now);
+	barrier();
+	c->version++;
+}
+
+// look finds the slot of a task: that of the nearest group above it that has one.
+static noinline u32 look(struct task_struct *p)
+{
+	struct task_group *tg = p->sched_task_group;
+
+	if (((struct task_struct___who *)p)->flags & PF_KTHREAD)
+		return KERNEL;
+	for (int i = 0; i < DEPTH; i++) {
+		struct cgroup *c;
+		u32 *slot;
+		u64 id;
+
+		if (!tg)
+			break;
+		c = READ(tg, css.cgroup);
+		id = c ? READ(READ(c, kn), id) : 0; // an autogroup has none
+		slot = bpf_map_lookup_elem(&slots, &id);
+		if (slot)
+			return *slot;
+		tg = READ(tg, parent);
+	}
+	return OTHERS;
+}
+
+static inline u32 slot_of(struct task_struct *p, struct task *t)
+{
+	u64 group = (u64)p->sched_task_group;
+
+	if (t->group != group || t->generation != generation) {
+		t->slot = look(p);
+		t->group = group;
+		t->generation = generation;
+	}
+	return t->slot;
+}
+
+// culprit says whose limit keeps a task of a throttled queue: its container's own, which has the slot, or one above.
+static noinline u32 culprit(struct task_struct *p, u32 slot)
+{
+	struct sched_entity *se = &p->se;
+	u32 cause = OWN;
+
+	for (int i = 0; i < DEPTH; i++) {
+		struct cfs_rq *q;
+		struct cgroup *c;
+		u32 *here;
+		u64 id;
+
+		if (!se)
+			break;
+		q = READ(se, cfs_rq);
+		if (READ_BITS(q, throttled))
+			return cause;
+		c = READ(READ(q, tg), css.cgroup);
+		id = c ? READ(READ(c, kn), id) : 0;
+		here = bpf_map_lookup_elem(&slots, &id);
+		if (here && *here == slot)
+			cause = ABOVE;
+		se = READ(se, parent);
+	}
+	return UNKNOWN;
+}
+
+static inline u64 dry_time(struct task_struct *p)
+{
+	return ((struct cfs_bandwidth___time *)&p->sched_task_group->cfs_bandwidth)->throttled_time;
+}
+
+// spare says whether a CPU that the group may use is idle, other than the one that the task waits for.
+static inline bool spare(u32 slot, u32 cpu)
+{
+	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+
+	if (!f)
+		return false;
+	for (u32 i = 0; i < WORDS; i++) {
+		u64 mask;
+
+		if (i >= words)
+			break;
+		mask = idle[i];
+		if (i == cpu / 64)
+			mask &= ~(1ull << (cpu % 64));
+		if (mask & f->allowed[i])
+			return true;
+	}
+	return false;
+}
+
+// await begins a wait.
+static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now, bool woken)
+{
+	struct cfs_rq *q = p->se.cfs_rq;
+
+	t->state = WAITING;
+	t->cpu = cpu;
+	t->since = now;
+	t->stood = stood(q);
+	t->dry = dry_time(p);
+	t->woken = woken;
+	t->spare = spare(t->slot, cpu);
+	t->throttled = taken_off(p);
+	t->cause = NOBODY;
+	if (one_by_one() ? t->throttled : q->throttle_count > 0)
+		t->cause = culprit(p, t->slot);
+}
+
+static inline void pay(u32 waiter, u32 runner, struct pair *d)
+{
+	struct pair_key key = {.waiter = waiter, .runner = runner};
+	struct pair zero = {}, *v = bpf_map_lookup_elem(&pairs, &key);
+
+	if (!v) {
+		bpf_map_update_elem(&pairs, &key, &zero, BPF_NOEXIST);
+		v = bpf_map_lookup_elem(&pairs, &key);
+	}
+	if (!v) {
+		add(&unpaired, 1);
+		return;
+	}
+	add(&v->behind, d->behind);
+	if (d->phantom)
+		add(&v->phantom, d->phantom);
+	if (d->forced)
+		add(&v->forced, d->forced);
+	if (d->waking)
+		add(&v->waking, d->waking);
+}
+
+// bill is a wait that is being shared out.
+struct bill {
+	u64 from, to;
+	u64 idle, irq, steal, done;
+	u64 self, behind, phantom, forced, waking;
+	u32 waiter, runner;
+	u32 spares; // of the wait's two ends, how many saw an idle CPU
+	u32 woken;
+	struct pair due; // to runner
+};
+
+static noinline int flush(struct bill *b)
+{
+	if (b->due.behind) {
+		b->due.phantom = b->due.behind * b->spares / 2;
+		if (b->runner == b->waiter) {
+			b->self += b->due.behind;
+		} else {
+			b->behind += b->due.behind;
+			b->phantom += b->due.phantom;
+			b->forced += b->due.forced;
+			b->waking += b->due.waking;
+			pay(b->waiter, b->runner, &b->due);
+		}
+	}
+	__builtin_memset(&b->due, 0, sizeof(b->due));
+	return 0;
+}
+
+// piece shares out the part of a wait that a stint covers. What interrupts took of the stint is not its group's doing.
+static noinline int piece(struct bill *b, struct stint *s, u64 start)
+{
+	u64 from = start > b->from ? start : b->from, to = s->end < b->to ? s->end : b->to, length, lost;
+
+	if (to <= from)
+		return 0;
+	length = to - from;
+	b->done += length;
+	if (s->slot == IDLE) {
+		b->idle += length;
+		return 0;
+	}
+	if (s->irq || s->steal) {
+		u64 whole = s->end - start;
+		u64 irq = s->irq < whole ? length * s->irq / whole : 0, steal = s->steal < whole ? length * s->steal / whole : 0;
+
+		lost = irq + steal < length ? irq + steal : 0;
+		if (lost) {
+			b->irq += irq;
+			b->steal += steal;
+			length -= lost;
+		}
+	}
+	if (s->slot != b->runner)
+		flush(b);
+	b->runner = s->slot;
+	b->due.behind += length;
+	if (s->forced)
+		b->due.forced += length;
+	if (b->woken && start <= b->from)
+		b->due.waking += length;
+	return 0;
+}
+
+// share walks back over the stints of the CPU that a wait was for.
+static noinline int share(struct bill *b, struct cpu *c)
+{
+	u32 head = c->head;
+
+	for (u32 i = 1; i < STINTS; i++) {
+		struct stint *s = &c->stints[(head - i) & (STINTS - 1)];
+		u64 start = c->stints[(head - i - 1) & (STINTS - 1)].end;
+
+		if (!start || s->end <= b->from)
+			break;
+		piece(b, s, start);
+	}
+	return flush(b);
+}
+
+// throttled is the part of a wait that a limit took, and whose limit it was.
+static inline u64 throttled(struct task_struct *p, struct task *t, u64 length, u32 *cause)
+{
+	u64 d;
+
+	*cause = t->cause;
+	if (one_by_one() && !t->throttled)
+		return 0; // it stood in its queue all the time
+	d = stood(p->se.cfs_rq) - t->stood;
+	if ((s64)d <= 0)
+		return 0;
+	if (*cause == NOBODY || *cause == UNKNOWN)
+		*cause = dry_time(p) != t->dry ? OWN : ABOVE;
+	return d < length ? d : length;
+}
+
+// settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the present
+// one.
+static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
+{
+	struct bill b = {.waiter = t->slot, .woken = t->woken, .from = t->since, .to = now};
+	u64 length = now - t->since, limit;
+	u32 row = bpf_get_smp_processor_id(), cause;
+	struct facts *f = bpf_map_lookup_elem(&groups, &b.waiter);
+	struct cell *cell = cell_of(row, b.waiter);
+
+	if (!cell || !f || !f->watched || (s64)length <= 0)
+		return 0;
+	limit = throttled(p, t, length, &cause);
+	b.from += limit;
+	if (limit)
+		b.woken = 0;
+	if (b.from < b.to) {
+		b.spares = t->spare + spare(t->slot, t->cpu);
+		if (open && c->begun) {
+			struct stint now_running = {.end = now, .slot = c->slot};
+
+			piece(&b, &now_running, c->begun);
+			if (c->begun <= b.from)
+				flush(&b);
+			else
+				share(&b, c);
+		} else {
+			share(&b, c);
+		}
+	}
+	cell->version++;
+	barrier();
+	if (cause == OWN)
+		cell->own += limit;
+	else
+		cell->above += limit;
+	cell->idle += b.idle;
+	cell->self += b.self;
+	cell->behind += b.behind;
+	cell->phantom += b.phantom;
+	cell->forced += b.forced;
+	cell->waking += b.waking;
+	cell->waits_irq += b.irq;
+	cell->waits_steal += b.steal;
+	cell->unnamed += length - limit - b.done;
+	cell->waits++;
+	barrier();
+	cell->version++;
+	return 0;
+}
+
+static inline void spread(u32 slot, s64 n)
+{
+	u64 *now = bpf_map_lookup_elem(&spreads, &slot);
+
+	if (now)
+		add(now, n);
+}
+
+// elsewhere says whether a group that a CPU runs has its share on other CPUs.
+static inline bool elsewhere(u32 slot)
+{
+	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+	u64 *now = bpf_map_lookup_elem(&spreads, &slot);
+
+	return f && now && slot > IDLE && (s64)*now > (s64)(f->share ? f->share : 1);
+}
+
+static inline u64 busy(struct cpu *c, u64 now)
+{
+	return c->busy + (c->begun && c->slot != IDLE && now > c->begun ? now - c->begun : 0);
+}
+
+static inline struct cpu *sibling(u32 cpu)
+{
+	u32 other = siblings[cpu & (MAX_CPUS - 1)];
+
+	other--;
+	return other < MAX_CPUS ? bpf_map_lookup_elem(&cpus, &other) : NULL;
+}
+
+// turn ends a CPU's stint.
+static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
+{
+	struct stint *s = &c->stints[c->head & (STINTS - 1)];
+	u64 irq = irq_time(q), steal = steal_time(q), beside = 0;
+	struct cpu *other = sibling(cpu);
+	struct cell *cell;
+
+	if (c->begun) {
+		s->end = now;
+		s->slot = c->slot;
+		s->forced = elsewhere(c->slot);
+		s->irq = irq - c->irq;
+		s->steal = steal - c->steal;
+		c->head++;
+		if (c->slot != IDLE) {
+			c->busy += now - c->begun;
+			if (other && other->slot != c->slot)
+				beside = busy(other, now) - c->beside;
+			if ((s64)beside < 0 || beside > now - c->begun)
+				beside = 0;
+			cell = cell_of(cpu, c->slot);
+			if (cell && (s->irq || s->steal || beside)) {
+				cell->version++;
+				barrier();
+				cell->irq += s->irq;
+				cell->steal += s->steal;
+				cell->beside += beside;
+				barrier();
+				cell->version++;
+			}
+		}
+	}
+	c->irq = irq;
+	c->steal = steal;
+	if (other)
+		c->beside = busy(other, now);
+}
+
+static noinline int make(u32 pid)
+{
+	struct task fresh = {};
+
+	if (bpf_map_update_elem(&tasks, &pid, &fresh, BPF_NOEXIST))
+		add(&unseen, 1);
+	return 0;
+}
+
+static inline struct task *known(struct task_struct *p, bool wanted)
+{
+	u32 pid = ((struct task_struct___who *)p)->pid;
+	struct task *t = bpf_map_lookup_elem(&tasks, &pid);
+
+	if (t || !wanted)
+		return t;
+	make(pid);
+	return bpf_map_lookup_elem(&tasks, &pid);
+}
+
+static inline bool is_idle(struct task_struct *p)
+{
+	return ((struct task_struct___who *)p)->pid == 0;
+}
+
+// out takes a task off its CPU.
+static inline void out(struct task_struct *p, u32 cpu, u64 now)
+{
+	bool wants = runnable(p);
+	struct task *t = known(p, wants);
+	u32 slot;
+
+	if (!t)
+		return;
+	slot = t->slot;
+	if (wants) {
+		u32 was = t->state;
+
+		slot_of(p, t);
+		await(p, t, cpu, now, false);
+		change(cpu, slot, was, t->slot, WAITING, now);
+		return;
+	}
+	change(cpu, slot, t->state, slot, AWAY, now);
+	t->state = AWAY;
+	if (((struct task_struct___who *)p)->exit_state) {
+		u32 pid = ((struct task_struct___who *)p)->pid;
+
+		bpf_map_delete_elem(&tasks, &pid);
+	}
+}
+
+// in gives a CPU to a task, and returns its slot.
+static inline u32 in(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
+{
+	struct task *t = known(p, true);
+	u32 slot, was;
+
+	if (!t)
+		return OTHERS;
+	slot = t->slot;
+	was = t->state;
+	if (was == WAITING)
+		settle(p, t, c, now, false);
+	t->state = RUNNING;
+	slot_of(p, t);
+	change(cpu, slot, was, t->slot, RUNNING, now);
+	return t->slot;
+}
+
+static inline void rest(struct cpu *c, u32 cpu, bool idles)
+{
+	u64 bit = 1ull << (cpu % 64);
+
+	if (c->idle == idles || cpu >= MAX_CPUS)
+		return;
+	c->idle = idles;
+	add(&idle[(cpu / 64) & (WORDS - 1)], idles ? bit : -bit);
+}
+
+SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u32 cpu = bpf_get_smp_processor_id(), slot = IDLE;
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!c)
+		return 0;
+	turn(c, cpu, prev->se.cfs_rq, now);
+	if (!is_idle(prev))
+		out(prev, cpu, now);
+	if (!is_idle(next))
+		slot = in(next, c, cpu, now);
+	rest(c, cpu, slot == IDLE);
+	if (slot != c->slot || !c->begun) {
+		if (c->begun)
+			spread(c->slot, -1);
+		spread(slot, 1);
+	}
+	c->slot = slot;
+	c->begun = now;
+	return 0;
+}
+
+static inline u32 cpu_of(struct task_struct *p)
+{
+	struct cfs_rq *q = p->se.cfs_rq;
+
+	return q->rq->cpu;
+}
+
+// A task that runs may be woken too, before it has gone to sleep.
+static inline void woken(struct task_struct *p)
+{
+	struct task *t = known(p, true);
+	u64 now = bpf_ktime_get_ns();
+	u32 slot;
+
+	if (!t || t->state != AWAY)
+		return;
+	slot = slot_of(p, t);
+	await(p, t, cpu_of(p), now, true);
+	change(bpf_get_smp_processor_id(), slot, AWAY, slot, WAITING, now);
+}
+
+SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
+{
+	woken((void *)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
+{
+	woken((void *)ctx[0]);
+	return 0;
+}
+
+// A waiting task that is moved has waited for one CPU, and goes on for another: the queue that it stands in is still
+// the old one's.
+SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	struct task *t = known(p, false);
+	u64 now = bpf_ktime_get_ns();
+	struct cpu *c;
+	u32 cpu;
+
+	if (!t || t->state != WAITING)
+		return 0;
+	cpu = t->cpu;
+	c = bpf_map_lookup_elem(&cpus, &cpu);
+	if (c)
+		settle(p, t, c, now, true);
+	t->since = now;
+	t->cpu = ctx[1];
+	t->stood = stood_on(p, ctx[1]);
+	t->woken = 0;
+	return 0;
+}
+
+// prime counts the tasks that run or wait when the programs have just been attached: a task that runs alone on its CPU
+// may not be seen otherwise.
+SEC("iter/task") int prime(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct task fresh = {};
+	u64 now = bpf_ktime_get_ns();
+	u32 pid;
+
+	if (!p)
+		return 0;
+	pid = ((struct task_struct___who *)p)->pid;
+	fresh.state = ((struct task_struct___who *)p)->on_cpu ? RUNNING : runnable(p) ? WAITING : AWAY;
+	if (fresh.state == AWAY)
+		return 0;
+	slot_of(p, &fresh);
+	fresh.since = now;
+	fresh.cpu = cpu_of(p);
+	fresh.stood = stood(p->se.cfs_rq);
+	fresh.dry = dry_time(p);
+	if (!bpf_map_update_elem(&tasks, &pid, &fresh, BPF_NOEXIST))
+		change(possible, fresh.slot, AWAY, fresh.slot, fresh.state, now);
+	return 0;
+}

@@ -1,0 +1,135 @@
+package runq
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Sums is what the threads of a group did since it has a slot, in thread time. Running and Waiting go up to At and count
+// threads that still do. The others are parts of waits that are over; only watched groups have them.
+type Sums struct {
+	At      time.Duration // CLOCK_MONOTONIC
+	Running time.Duration // had a CPU, and what interrupts and the hypervisor took of that
+	Waiting time.Duration // wanted one
+
+	Own     time.Duration // kept by the limit of the group, or of one inside it
+	Above   time.Duration // kept by a limit above it
+	Idle    time.Duration // an idle CPU had to wake up
+	Self    time.Duration // behind threads of the group itself
+	Behind  time.Duration // behind others: see Pairs
+	Phantom time.Duration // of Behind: an allowed CPU was idle
+	Forced  time.Duration // of Behind: the other had its share of CPUs elsewhere
+	Waking  time.Duration // of Behind: it woke while a slice was running
+	Unnamed time.Duration // longer ago than a CPU remembers
+
+	WaitsIRQ, WaitsSteal time.Duration // the CPU that was waited for was interrupted, or taken away
+	IRQ, Steal           time.Duration // of Running
+	Beside               time.Duration // of Running: the core's other thread ran another group
+	Waits                int64
+}
+
+const (
+	cellSize = int(unsafe.Sizeof(kernelCell{}))
+	attempts = 100 // to read a cell that is being written: a write takes a few nanoseconds
+)
+
+// Read sums up a group over all CPUs.
+func (p *Probe) Read(slot Slot) (Sums, error) {
+	s := Sums{At: monotonic()}
+	for row := range p.cpus + 1 {
+		if err := p.add(&s, row, slot); err != nil {
+			return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
+		}
+	}
+	return s, nil
+}
+
+func (p *Probe) add(s *Sums, row int, slot Slot) error {
+	var buffer [cellSize]byte
+	at := int64(row*p.rows+int(slot)) * int64(cellSize)
+	for range attempts {
+		if _, err := p.cells.ReadAt(buffer[:], at); err != nil {
+			return err
+		}
+		var again [8]byte
+		if _, err := p.cells.ReadAt(again[:], at); err != nil {
+			return err
+		}
+		before, after := binary.NativeEndian.Uint64(buffer[:]), binary.NativeEndian.Uint64(again[:])
+		if before != after || before%2 == 1 {
+			continue
+		}
+		var c kernelCell
+		if _, err := binary.Decode(buffer[:], binary.NativeEndian, &c); err != nil {
+			return err
+		}
+		s.add(c)
+		return nil
+	}
+	return io.ErrNoProgress
+}
+
+// add takes in one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean something.
+func (s *Sums) add(c kernelCell) {
+	now := uint64(s.At)
+	s.Running += time.Duration(c.RunningN*now - c.RunningS)
+	s.Waiting += time.Duration(c.WaitingN*now - c.WaitingS)
+	for _, part := range []struct {
+		to   *time.Duration
+		from uint64
+	}{
+		{&s.Own, c.Own}, {&s.Above, c.Above}, {&s.Idle, c.Idle}, {&s.Self, c.Self}, {&s.Behind, c.Behind},
+		{&s.Phantom, c.Phantom}, {&s.Forced, c.Forced}, {&s.Waking, c.Waking}, {&s.Unnamed, c.Unnamed},
+		{&s.WaitsIRQ, c.WaitsIrq}, {&s.WaitsSteal, c.WaitsSteal}, {&s.IRQ, c.Irq}, {&s.Steal, c.Steal}, {&s.Beside, c.Beside},
+	} {
+		*part.to += time.Duration(part.from)
+	}
+	s.Waits += int64(c.Waits)
+}
+
+// Pair is how long the threads of one group waited behind those of another, in waits that are over.
+type Pair struct {
+	Waiter, Runner                  Slot
+	Behind, Phantom, Forced, Waking time.Duration // as in Sums
+}
+
+// Pairs lists who waited for whom, in no order.
+func (p *Probe) Pairs() ([]Pair, error) {
+	var list []Pair
+	var key kernelPairKey
+	var value kernelPair
+	all := p.objects.Pairs.Iterate()
+	for all.Next(&key, &value) {
+		list = append(list, Pair{Slot(key.Waiter), Slot(key.Runner), time.Duration(value.Behind), time.Duration(value.Phantom),
+			time.Duration(value.Forced), time.Duration(value.Waking)})
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("runq: list who waits for whom: %w", err)
+	}
+	return list, nil
+}
+
+// Lost is what there was no room for: threads not counted, and waits without a name.
+func (p *Probe) Lost() (tasks, pairs int64) { return count(p.objects.Unseen), count(p.objects.Unpaired) }
+
+func count(v *ebpf.Variable) int64 {
+	var n uint64
+	if err := v.Get(&n); err != nil {
+		return 0 // mapped memory, from 5.5 on
+	}
+	return int64(n)
+}
+
+func monotonic() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0 // every kernel has this clock
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,224 @@
+package runq
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// Options of a probe; the zero value is a good one.
+type Options struct {
+	Groups   int         // how many can be told apart; 0: 4096
+	Tasks    int         // threads of the machine at one time; 0: 32768
+	Siblings map[int]int // the other hardware thread of a CPU's core; CPUs without one are left out
+	Stats    bool        // the kernel measures what the programs cost: see Cost
+
+	change func(*ebpf.CollectionSpec) // tests break the programs with it
+}
+
+// Slot is the number of a group. Those below First stand for what belongs to no group that was set.
+type Slot uint32
+
+// The slots that are there from the beginning.
+const (
+	Others Slot = 0 // threads outside of all groups that were set
+	Kernel Slot = 1 // kernel threads
+	First  Slot = 3
+)
+
+const (
+	defaultGroups = 4096
+	defaultTasks  = 32768
+	maxCPUs       = 1024 // WORDS in bpf/runq.bpf.c
+)
+
+// Probe is a set of programs in the kernel. They are gone with the process that opened it.
+type Probe struct {
+	objects  objects
+	loaded   *ebpf.Collection
+	links    []link.Link
+	stats    io.Closer
+	cells    *ebpf.Memory
+	cpus     int
+	rows     int
+	slots    map[uint64]Slot // by inode
+	next     Slot
+	revision uint32
+}
+
+type objects struct {
+	kernelMaps
+	kernelVariables
+}
+
+// Open loads the programs and attaches them. probe.Explain says what can be done about its error.
+func Open(o Options) (*Probe, error) {
+	p := &Probe{slots: map[uint64]Slot{}, next: First, revision: 1}
+	if err := p.open(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("runq: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+func (p *Probe) open(o Options) error {
+	spec, err := loadKernel()
+	if err != nil {
+		return err
+	}
+	if err := p.size(spec, o); err != nil {
+		return err
+	}
+	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
+	limit := rlimit.RemoveMemlock()
+	if p.loaded, err = ebpf.NewCollection(spec); err != nil {
+		return errors.Join(fmt.Errorf("load programs: %w", err), limit)
+	}
+	if err := p.loaded.Assign(&p.objects); err != nil {
+		return err
+	}
+	if p.cells, err = p.objects.Cells.Memory(); err != nil {
+		return fmt.Errorf("map the sums: %w", err)
+	}
+	if o.Stats {
+		if p.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
+			return fmt.Errorf("enable statistics: %w", err)
+		}
+	}
+	return p.attach()
+}
+
+// size fits the tables to the machine.
+func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
+	var err error
+	if p.cpus, err = ebpf.PossibleCPU(); err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	if p.cpus > maxCPUs {
+		return fmt.Errorf("%d CPUs: at most %d can be told apart", p.cpus, maxCPUs)
+	}
+	p.rows = int(First) + cmpOr(o.Groups, defaultGroups)
+	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmpOr(o.Tasks, defaultTasks))
+	spec.Maps[kernelMapCpus].MaxEntries = uint32(p.cpus)
+	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rows * (p.cpus + 1))
+	for _, name := range []string{kernelMapSlots, kernelMapGroups, kernelMapSpreads} {
+		spec.Maps[name].MaxEntries = uint32(p.rows)
+	}
+	var siblings [maxCPUs]uint32
+	for cpu, other := range o.Siblings {
+		if cpu >= 0 && cpu < p.cpus && other >= 0 && other < p.cpus {
+			siblings[cpu] = uint32(other + 1)
+		}
+	}
+	for name, value := range map[string]any{
+		kernelVarRows:     uint32(p.rows),
+		kernelVarPossible: uint32(p.cpus),
+		kernelVarWords:    uint32((p.cpus + 63) / 64),
+		kernelVarSiblings: siblings,
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	if o.change != nil {
+		o.change(spec)
+	}
+	return nil
+}
+
+func cmpOr(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// attach attaches the programs of the scheduler's tracepoints, and then counts the tasks that are there.
+func (p *Probe) attach() error {
+	for _, program := range p.programs() {
+		if program.name == kernelProgPrime {
+			continue
+		}
+		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", program.name, err)
+		}
+		p.links = append(p.links, l)
+	}
+	return p.prime()
+}
+
+func (p *Probe) prime() error {
+	l, err := link.AttachIter(link.IterOptions{Program: p.loaded.Programs[kernelProgPrime]})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", kernelProgPrime, err)
+	}
+	defer l.Close()
+	tasks, err := l.Open()
+	if err != nil {
+		return fmt.Errorf("open the list of tasks: %w", err)
+	}
+	defer tasks.Close()
+	if _, err := io.Copy(io.Discard, tasks); err != nil {
+		return fmt.Errorf("walk the tasks: %w", err)
+	}
+	return nil
+}
+
+// program is a loaded program and its name.
+type program struct {
+	name string
+	*ebpf.Program
+}
+
+// programs lists what was loaded, in the order in which it is attached.
+func (p *Probe) programs() []program {
+	var list []program
+	for _, name := range slices.Sorted(maps.Keys(p.loaded.Programs)) {
+		list = append(list, program{name, p.loaded.Programs[name]})
+	}
+	return list
+}
+
+// Close takes the programs out of the kernel.
+func (p *Probe) Close() error {
+	var list []error
+	for _, l := range p.links {
+		list = append(list, l.Close())
+	}
+	if p.stats != nil {
+		list = append(list, p.stats.Close())
+	}
+	if p.loaded != nil {
+		p.loaded.Close()
+	}
+	list = append(list, p.objects.Close())
+	return errors.Join(list...)
+}
+
+// Cost is what one program has cost since Open.
+type Cost struct {
+	Program string
+	Runs    int64
+	Total   time.Duration // the measurement included
+}
+
+// Cost needs Options.Stats.
+func (p *Probe) Cost() ([]Cost, error) {
+	var list []Cost
+	for _, program := range p.programs() {
+		s, err := program.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("runq: cost of %s: %w", program.name, err)
+		}
+		list = append(list, Cost{Program: program.name, Runs: int64(s.RunCount), Total: s.Runtime})
+	}
+	return list, nil
+}

@@ -1,0 +1,268 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// DiagnosisSchema names the format of `plimsoll diagnose --json`. Fields are added, never renamed, within a version.
+const DiagnosisSchema = "plimsoll.diagnosis/v1"
+
+// Diagnosis says why containers were slow. Times are thread time: two threads that wait for a second are two seconds.
+type Diagnosis struct {
+	Schema     string        `json:"schema"`
+	Elapsed    time.Duration `json:"elapsed_ns"`
+	CPUs       int           `json:"cpus"`
+	Containers []Diagnosed   `json:"containers"` // the largest shortfall first
+	Overhead   Overhead      `json:"overhead"`
+	Notes      []string      `json:"notes"` // what this kernel cannot tell, and what was lost
+}
+
+// Diagnosed is one container. Received and all of Waits are Wanted.
+type Diagnosed struct {
+	Name       string         `json:"name"`
+	Cgroup     string         `json:"cgroup"`
+	Reserved   *float64       `json:"reserved_cpus"`  // null: nobody has said
+	Limit      *float64       `json:"limit_cpus"`     // its own; null: none
+	PodLimit   *float64       `json:"pod_limit_cpus"` // the lowest above it; null: none
+	Wanted     time.Duration  `json:"wanted_ns"`      // ran, was runnable, or throttled
+	Received   time.Duration  `json:"received_ns"`
+	Used       *float64       `json:"cpu_utilisation"` // received of reserved; null where that is not known
+	Short      *time.Duration `json:"shortfall_ns"`    // of what was wanted and reserved, not received; per 100 ms, summed
+	Waits      []Wait         `json:"waits"`           // by cause, the longest first
+	Neighbours []Neighbour    `json:"neighbours"`      // who was in the way, the longest first
+	Beside     time.Duration  `json:"sibling_busy_ns"` // of Received: the core's other thread ran another group
+	Verdict    string         `json:"verdict"`
+	Next       string         `json:"next"`
+}
+
+// Wait is the time that one cause took.
+type Wait struct {
+	Cause Cause         `json:"cause"`
+	Time  time.Duration `json:"time_ns"`
+	Short time.Duration `json:"shortfall_ns"` // its part of the shortfall
+}
+
+// Neighbour is a group that was in the way.
+type Neighbour struct {
+	Name    string        `json:"name"`
+	Cgroup  string        `json:"cgroup,omitempty"`
+	Time    time.Duration `json:"time_ns"`
+	Phantom time.Duration `json:"phantom_ns"` // of it: a CPU that the container may use was idle
+	Forced  time.Duration `json:"forced_ns"`  // of it: the neighbour had its share on other CPUs
+	Waking  time.Duration `json:"waking_ns"`  // of it: the container woke while a slice was running
+}
+
+// Cause is what stood between a container's threads and a CPU.
+type Cause string
+
+// The causes. Each moment of a wait has one.
+const (
+	CauseOwnLimit   Cause = "own_limit"
+	CausePodLimit   Cause = "pod_limit"
+	CauseNeighbour  Cause = "neighbour"
+	CauseKernel     Cause = "kernel_threads"
+	CauseInterrupts Cause = "interrupts"
+	CauseHypervisor Cause = "hypervisor"
+	CauseIdle       Cause = "idle_wakeup"
+	CauseOwnThreads Cause = "own_threads"
+	CauseUnnamed    Cause = "unnamed"
+)
+
+// Causes lists them in the order of the bar.
+func Causes() []Cause {
+	return []Cause{CauseOwnLimit, CausePodLimit, CauseNeighbour, CauseKernel, CauseInterrupts, CauseHypervisor, CauseIdle, CauseOwnThreads, CauseUnnamed}
+}
+
+// words is how a person reads a cause, and mark its letter in the bar.
+func (c Cause) words() (text, mark string) {
+	switch c {
+	case CauseOwnLimit:
+		return "throttled by its own limit", "L"
+	case CausePodLimit:
+		return "throttled by a limit above it", "P"
+	case CauseNeighbour:
+		return "waiting behind neighbours", "N"
+	case CauseKernel:
+		return "waiting behind kernel threads", "K"
+	case CauseInterrupts:
+		return "interrupts", "I"
+	case CauseHypervisor:
+		return "taken by the hypervisor", "H"
+	case CauseIdle:
+		return "an idle CPU woke up", "w"
+	case CauseOwnThreads:
+		return "waiting behind its own threads", "o"
+	}
+	return "not known behind whom", "?"
+}
+
+// Overhead is what the measurement cost.
+type Overhead struct {
+	Switches  int64         `json:"switches"`
+	PerSwitch time.Duration `json:"per_switch_ns"`     // of the program at a switch, its measurement included
+	Programs  time.Duration `json:"programs_cpu_ns"`   // of all programs
+	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`   // of this process
+	Share     float64       `json:"share_of_machine"`  // both, of the CPU time of all CPUs
+	Lost      int64         `json:"threads_not_seen"`  // for want of room
+	Unpaired  int64         `json:"waits_without_name"` // waits whose neighbour was not noted, for want of room
+}
+
+// barWidth is in characters.
+const barWidth = 60
+
+// Text draws the bars and says the verdicts.
+func (d Diagnosis) Text(w io.Writer) error {
+	var p page
+	if len(d.Containers) == 0 {
+		p.printf("No container wanted any CPU.\n")
+	}
+	if len(d.Containers) > 0 {
+		p.table(d.rows())
+	}
+	for _, c := range d.Containers {
+		c.text(&p, d.Elapsed)
+	}
+	p.printf("\nover %s on %d CPUs; %d switches, %s each; %s of the machine's CPU time went into this\n", span(d.Elapsed), d.CPUs, d.Overhead.Switches,
+		d.Overhead.PerSwitch, percent(d.Overhead.Share))
+	for _, n := range d.Notes {
+		p.printf("note: %s\n", printable(n))
+	}
+	return p.writeTo(w)
+}
+
+func (d Diagnosis) rows() [][]string {
+	rows := [][]string{{"CONTAINER", "RESERVED", "LIMIT", "WANTED", "RECEIVED", "UTILISATION", "SHORTFALL"}}
+	for _, c := range d.Containers {
+		used, short := "-", "-"
+		if c.Used != nil {
+			used = percent(*c.Used)
+		}
+		if c.Short != nil {
+			short = d.rate(*c.Short)
+		}
+		rows = append(rows, []string{printable(c.Name), optional(c.Reserved), optional(c.Limit), d.rate(c.Wanted), d.rate(c.Received), used, short})
+	}
+	return rows
+}
+
+// rate spells thread time as CPUs.
+func (d Diagnosis) rate(t time.Duration) string { return rate(t, d.Elapsed) }
+
+func rate(t, elapsed time.Duration) string {
+	if elapsed <= 0 {
+		return "0.00"
+	}
+	return fmt.Sprintf("%.2f", t.Seconds()/elapsed.Seconds())
+}
+
+func optional(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+func (c Diagnosed) text(p *page, elapsed time.Duration) {
+	p.printf("\n%s\n  %s\n", printable(c.Name), c.bar())
+	rows := [][]string{{"  █ received", rate(c.Received, elapsed), share(c.Received, c.Wanted), ""}}
+	for _, w := range c.Waits {
+		text, mark := w.Cause.words()
+		short := ""
+		if w.Short > 0 {
+			short = "shortfall " + rate(w.Short, elapsed)
+		}
+		rows = append(rows, []string{"  " + mark + " " + text, rate(w.Time, elapsed), share(w.Time, c.Wanted), short})
+	}
+	p.table(rows)
+	for i, n := range c.Neighbours {
+		if i == mostNeighbours {
+			p.printf("    and %d more\n", len(c.Neighbours)-i)
+			break
+		}
+		p.printf("    %d. %s: %s CPUs%s\n", i+1, printable(n.Name), rate(n.Time, elapsed), n.circumstances())
+	}
+	if c.Beside > 0 {
+		p.printf("  of what it received, %s CPUs beside a busy hardware thread\n", rate(c.Beside, elapsed))
+	}
+	p.printf("  %s\n", printable(c.Verdict))
+	if c.Next != "" {
+		p.printf("  next: %s\n", printable(c.Next))
+	}
+}
+
+const mostNeighbours = 5
+
+func (n Neighbour) circumstances() string {
+	var list []string
+	for _, part := range []struct {
+		time time.Duration
+		text string
+	}{
+		{n.Phantom, "while another CPU was idle"},
+		{n.Forced, "while it had its share elsewhere"},
+		{n.Waking, "waking behind a slice that ran"},
+	} {
+		if float64(part.time) >= 0.005*float64(n.Time) && n.Time > 0 {
+			list = append(list, share(part.time, n.Time)+" "+part.text)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(list, ", ") + ")"
+}
+
+func share(part, whole time.Duration) string {
+	if whole <= 0 {
+		return percent(0)
+	}
+	return percent(part.Seconds() / whole.Seconds())
+}
+
+// bar draws what was wanted in characters; where they do not come out even, the largest remainders get one more.
+func (c Diagnosed) bar() string {
+	type part struct {
+		mark string
+		n    int
+		rest float64
+	}
+	list := []part{{mark: "█"}}
+	times := []time.Duration{c.Received}
+	for _, cause := range Causes() {
+		for _, w := range c.Waits {
+			if w.Cause == cause {
+				_, mark := cause.words()
+				list, times = append(list, part{mark: mark}), append(times, w.Time)
+			}
+		}
+	}
+	left := barWidth
+	for i := range list {
+		exact := 0.0
+		if c.Wanted > 0 {
+			exact = barWidth * times[i].Seconds() / c.Wanted.Seconds()
+		}
+		list[i].n = int(math.Floor(exact))
+		list[i].rest = exact - math.Floor(exact)
+		left -= list[i].n
+	}
+	for ; left > 0; left-- {
+		best := 0
+		for i := range list {
+			if list[i].rest > list[best].rest {
+				best = i
+			}
+		}
+		list[best].n++
+		list[best].rest = 0
+	}
+	var b strings.Builder
+	for _, p := range list {
+		b.WriteString(strings.Repeat(p.mark, max(p.n, 0)))
+	}
+	return b.String()
+}
