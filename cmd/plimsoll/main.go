@@ -61,6 +61,6 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
-	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand())
+	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand())
 	return root
 }

@@ -29,6 +29,7 @@ func rules() map[string]rule {
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
 		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline")},
 		"internal/reserve":            {pure: true, imports: values},
+		"internal/diagnose":           {pure: true, imports: []string{"report"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
 		// the kernel's spelling
@@ -36,6 +37,8 @@ func rules() map[string]rule {
 		"internal/sysfs":  {imports: []string{"cpu"}},
 		"internal/probe":  {imports: []string{"cpu"}},
 		"internal/scx":    {imports: []string{"cpu"}},
+
+		"internal/probe/runq": {imports: []string{"cpu"}},
 
 		// state
 		"internal/journal": {imports: values},

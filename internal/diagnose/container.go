@@ -27,7 +27,7 @@ type Behind struct {
 // Describe puts a container's account into words. The waits behind neighbours are scaled to those of the split.
 func Describe(c Container, s Split, behind []Behind) report.Diagnosed {
 	d := report.Diagnosed{Name: c.Name, Cgroup: c.Cgroup, Wanted: s.Wanted, Received: s.Received, Beside: s.Beside,
-		Limit: finite(c.Limit), PodLimit: finite(c.PodLimit), Neighbours: []report.Neighbour{}}
+		Limit: finite(c.Limit), PodLimit: finite(c.PodLimit)}
 	var all, kernel time.Duration
 	for _, b := range behind {
 		all += b.Time
@@ -39,17 +39,7 @@ func Describe(c Container, s Split, behind []Behind) report.Diagnosed {
 	if all > 0 {
 		scale, kernels = float64(s.Waits.Behind)/float64(all), float64(kernel)/float64(all)
 	}
-	for _, b := range behind {
-		if b.Kernel || b.Time <= 0 {
-			continue
-		}
-		of := func(t time.Duration) time.Duration { return time.Duration(float64(t) * scale) }
-		d.Neighbours = append(d.Neighbours, report.Neighbour{Name: b.Name, Cgroup: b.Cgroup, Time: of(b.Time), Phantom: of(b.Phantom),
-			Forced: of(b.Forced), Waking: of(b.Waking)})
-	}
-	slices.SortStableFunc(d.Neighbours, func(a, b report.Neighbour) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name))
-	})
+	d.Neighbours = neighbours(behind, scale)
 	d.Waits = list(s.Waits, s.Shortfall, kernels)
 	slices.SortStableFunc(d.Waits, func(a, b report.Wait) int { return cmp.Compare(b.Time, a.Time) })
 	if c.Reserved > 0 && s.Elapsed > 0 {
@@ -58,6 +48,31 @@ func Describe(c Container, s Split, behind []Behind) report.Diagnosed {
 	}
 	d.Verdict, d.Next = judge(d, s.Elapsed)
 	return d
+}
+
+// neighbours are ranked, those with one path as one: a group may have been made again.
+func neighbours(behind []Behind, scale float64) []report.Neighbour {
+	list := []report.Neighbour{}
+	of := func(t time.Duration) time.Duration { return time.Duration(float64(t) * scale) }
+	for _, b := range behind {
+		if b.Kernel || b.Time <= 0 {
+			continue
+		}
+		i := slices.IndexFunc(list, func(n report.Neighbour) bool { return n.Cgroup == b.Cgroup })
+		if i < 0 {
+			i = len(list)
+			list = append(list, report.Neighbour{Name: b.Name, Cgroup: b.Cgroup})
+		}
+		n := &list[i]
+		n.Time += of(b.Time)
+		n.Phantom += of(b.Phantom)
+		n.Forced += of(b.Forced)
+		n.Waking += of(b.Waking)
+	}
+	slices.SortStableFunc(list, func(a, b report.Neighbour) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list
 }
 
 func finite(v float64) *float64 {

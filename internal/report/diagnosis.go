@@ -103,11 +103,11 @@ func (c Cause) words() (text, mark string) {
 // Overhead is what the measurement cost.
 type Overhead struct {
 	Switches  int64         `json:"switches"`
-	PerSwitch time.Duration `json:"per_switch_ns"`     // of the program at a switch, its measurement included
-	Programs  time.Duration `json:"programs_cpu_ns"`   // of all programs
-	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`   // of this process
-	Share     float64       `json:"share_of_machine"`  // both, of the CPU time of all CPUs
-	Lost      int64         `json:"threads_not_seen"`  // for want of room
+	PerSwitch time.Duration `json:"per_switch_ns"`      // of the program at a switch, its measurement included
+	Programs  time.Duration `json:"programs_cpu_ns"`    // of all programs
+	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`    // of this process
+	Share     float64       `json:"share_of_machine"`   // both, of the CPU time of all CPUs
+	Lost      int64         `json:"threads_not_seen"`   // for want of room
 	Unpaired  int64         `json:"waits_without_name"` // waits whose neighbour was not noted, for want of room
 }
 
@@ -172,13 +172,19 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 	for _, w := range c.Waits {
 		text, mark := w.Cause.words()
 		short := ""
-		if w.Short > 0 {
+		if w.Time < c.Wanted/2000 && w.Short < c.Wanted/2000 {
+			continue // 0.0 %
+		}
+		if w.Short >= c.Wanted/2000 {
 			short = "shortfall " + rate(w.Short, elapsed)
 		}
 		rows = append(rows, []string{"  " + mark + " " + text, rate(w.Time, elapsed), share(w.Time, c.Wanted), short})
 	}
 	p.table(rows)
 	for i, n := range c.Neighbours {
+		if n.Time < c.Wanted/2000 {
+			break
+		}
 		if i == mostNeighbours {
 			p.printf("    and %d more\n", len(c.Neighbours)-i)
 			break

@@ -18,6 +18,7 @@ func TestModelJSONIsDocumented(t *testing.T) {
 		Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}},
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},
+		diagnosis(),
 	} {
 		data, err := json.Marshal(v)
 		var tree any

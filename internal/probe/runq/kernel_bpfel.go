@@ -13,6 +13,27 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type kernelBill struct {
+	_       structs.HostLayout
+	From    uint64
+	To      uint64
+	Idle    uint64
+	Irq     uint64
+	Steal   uint64
+	Done    uint64
+	Self    uint64
+	Behind  uint64
+	Phantom uint64
+	Forced  uint64
+	Waking  uint64
+	Waiter  uint32
+	Runner  uint32
+	Spares  uint32
+	Ahead   uint32
+	Slice   uint64
+	Due     kernelPair
+}
+
 type kernelCell struct {
 	_          structs.HostLayout
 	Version    uint64
@@ -47,8 +68,8 @@ type kernelCpu struct {
 	Irq    uint64
 	Steal  uint64
 	Idle   uint32
-	Pad    uint32
-	Stints [64]struct {
+	Turn   uint32
+	Stints [32]struct {
 		_      structs.HostLayout
 		End    uint64
 		Slot   uint32
@@ -56,6 +77,7 @@ type kernelCpu struct {
 		Irq    uint32
 		Steal  uint32
 	}
+	Ends [64]uint64
 }
 
 type kernelFacts struct {
@@ -92,16 +114,18 @@ type kernelTask struct {
 	Stood      uint64
 	Dry        uint64
 	Cause      uint32
-	Woken      uint8
+	Ahead      uint32
+	Turn       uint32
 	Spare      uint8
 	Throttled  uint8
-	_          [1]byte
+	_          [2]byte
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	kernelMapBills             = "bills"
 	kernelMapCells             = "cells"
 	kernelMapCpus              = "cpus"
 	kernelMapGroups            = "groups"
@@ -177,6 +201,7 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
+	Bills   *ebpf.MapSpec `ebpf:"bills"`
 	Cells   *ebpf.MapSpec `ebpf:"cells"`
 	Cpus    *ebpf.MapSpec `ebpf:"cpus"`
 	Groups  *ebpf.MapSpec `ebpf:"groups"`
@@ -220,6 +245,7 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
+	Bills   *ebpf.Map `ebpf:"bills"`
 	Cells   *ebpf.Map `ebpf:"cells"`
 	Cpus    *ebpf.Map `ebpf:"cpus"`
 	Groups  *ebpf.Map `ebpf:"groups"`
@@ -231,6 +257,7 @@ type kernelMaps struct {
 
 func (m *kernelMaps) Close() error {
 	return _KernelClose(
+		m.Bills,
 		m.Cells,
 		m.Cpus,
 		m.Groups,

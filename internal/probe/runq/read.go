@@ -116,7 +116,9 @@ func (p *Probe) Pairs() ([]Pair, error) {
 }
 
 // Lost is what there was no room for: threads not counted, and waits without a name.
-func (p *Probe) Lost() (tasks, pairs int64) { return count(p.objects.Unseen), count(p.objects.Unpaired) }
+func (p *Probe) Lost() (tasks, pairs int64) {
+	return count(p.objects.Unseen), count(p.objects.Unpaired)
+}
 
 func count(v *ebpf.Variable) int64 {
 	var n uint64

@@ -1,6 +1,7 @@
 package runq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -104,9 +106,9 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 	if p.cpus > maxCPUs {
 		return fmt.Errorf("%d CPUs: at most %d can be told apart", p.cpus, maxCPUs)
 	}
-	p.rows = int(First) + cmpOr(o.Groups, defaultGroups)
-	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmpOr(o.Tasks, defaultTasks))
-	spec.Maps[kernelMapCpus].MaxEntries = uint32(p.cpus)
+	p.rows = int(First) + cmp.Or(o.Groups, defaultGroups)
+	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, defaultTasks))
+	spec.Maps[kernelMapCpus].MaxEntries, spec.Maps[kernelMapBills].MaxEntries = uint32(p.cpus), uint32(p.cpus)
 	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rows * (p.cpus + 1))
 	for _, name := range []string{kernelMapSlots, kernelMapGroups, kernelMapSpreads} {
 		spec.Maps[name].MaxEntries = uint32(p.rows)
@@ -131,13 +133,6 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 		o.change(spec)
 	}
 	return nil
-}
-
-func cmpOr(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // attach attaches the programs of the scheduler's tracepoints, and then counts the tasks that are there.
@@ -201,6 +196,34 @@ func (p *Probe) Close() error {
 	}
 	list = append(list, p.objects.Close())
 	return errors.Join(list...)
+}
+
+// Switch is the program that runs at each context switch.
+const Switch = kernelProgSchedSwitch
+
+// Tells says whether this kernel takes interrupts, and what a hypervisor steals, off the time of threads.
+func (p *Probe) Tells() (irq, steal bool) { return p.has("prev_irq_time"), p.has("prev_steal_time") }
+
+// has says whether the kernel's run queue has a field. Without type information there is none, and no probe either.
+func (p *Probe) has(field string) bool {
+	var rq *btf.Struct
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil || kernel.TypeByName("rq", &rq) != nil {
+		return false
+	}
+	return member(rq, field)
+}
+
+func member(s *btf.Struct, field string) bool {
+	for _, m := range s.Members {
+		if m.Name == field {
+			return true
+		}
+		if inner, ok := m.Type.(*btf.Struct); ok && m.Name == "" && member(inner, field) {
+			return true
+		}
+	}
+	return false
 }
 
 // Cost is what one program has cost since Open.

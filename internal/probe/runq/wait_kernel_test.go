@@ -7,21 +7,172 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two spinners on one CPU: each runs half of the time, and waits for the other in the rest.
-func TestOneCPUForTwo(t *testing.T) {
-	p := open(t, Options{Stats: true})
+// Two spinners on one CPU: whenever one runs, the other waits behind it, whatever else the CPU has to do.
+func TestTwoOnOneCPU(t *testing.T) {
+	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
 	pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
 	time.Sleep(200 * ms)
+	before := pair(t, p, ours, theirs)
 	got := during(t, p, time.Second, ours, theirs)
-	t.Logf("%+v", got)
-	pairs, err := p.Pairs()
-	t.Log(pairs, err)
-	c, _ := p.Cost()
-	for _, c := range c {
-		if c.Runs > 0 {
-			t.Log(c, c.Total/time.Duration(c.Runs))
+	behind := pair(t, p, ours, theirs).Behind - before.Behind
+	for _, s := range got {
+		if !near(s.Running+s.Waiting, s.At, 0.01) {
+			t.Errorf("a thread that always wants to run wanted %v of %v", s.Running+s.Waiting, s.At)
 		}
+		// A wait that began before, or lasts, may be missing: of a few milliseconds where two share a CPU.
+		if !near(s.explained(), s.Waiting, 0.05) {
+			t.Errorf("%v of waiting, %v of it explained: %+v", s.Waiting, s.explained(), s)
+		}
+		if s.Own+s.Above+s.Self > 0 {
+			t.Errorf("neither a limit nor another thread of the group is there: %+v", s)
+		}
+	}
+	if ran := got[1].Running - got[1].Steal - got[1].IRQ; !near(behind, ran, 0.05) {
+		t.Errorf("waited %v behind the neighbour, which ran for %v", behind, ran)
+	}
+}
+
+func pair(t testing.TB, p *Probe, waiter, runner Slot) Pair {
+	t.Helper()
+	list, err := p.Pairs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range list {
+		if v.Waiter == waiter && v.Runner == runner {
+			return v
+		}
+	}
+	return Pair{}
+}
+
+// A CPU that is idle next door, where the threads are bound to this one.
+func TestPhantom(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{})
+	a, b := cgrouptest.New(t), cgrouptest.New(t)
+	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
+	pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
+	part := func() (phantom, idle float64) {
+		time.Sleep(100 * ms)
+		before, rested := pair(t, p, ours, theirs), idleTime(t, 1)
+		time.Sleep(600 * ms)
+		after := pair(t, p, ours, theirs)
+		return (after.Phantom - before.Phantom).Seconds() / (after.Behind - before.Behind).Seconds(), (idleTime(t, 1) - rested).Seconds() / 0.6
+	}
+	phantom, idle := part()
+	if phantom < idle-0.35 || phantom > idle+0.35 {
+		t.Errorf("a CPU was idle in %.2f of the wait, and in %.2f of the time", phantom, idle)
+	}
+	pin(t, 1, b.Spin(1)[0])
+	if phantom, idle = part(); phantom > 0.15 {
+		t.Errorf("with a spinner there, a CPU was idle in %.2f of the wait, and in %.2f of the time", phantom, idle)
+	}
+}
+
+// The neighbour runs on the other CPU too, which is all that it has reserved, or is not.
+func TestForcedSharing(t *testing.T) {
+	needTwoCPUs(t)
+	p := open(t, Options{})
+	a := cgrouptest.New(t)
+	ours := set(t, p, a, 1)
+	pin(t, 0, a.Spin(1)[0])
+	for _, reserved := range []float64{1, 2} {
+		b := cgrouptest.New(t)
+		theirs := set(t, p, b, reserved)
+		spinners := b.Spin(2)
+		pin(t, 0, spinners[0])
+		pin(t, 1, spinners[1])
+		time.Sleep(100 * ms)
+		before, ran := pair(t, p, ours, theirs), runTime(t, spinners[1].PID())
+		time.Sleep(600 * ms)
+		after := pair(t, p, ours, theirs)
+		elsewhere := (runTime(t, spinners[1].PID()) - ran).Seconds() / 0.6
+		part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds()
+		if reserved == 1 && (part < elsewhere-0.35 || part == 0) || reserved == 2 && part > 0.05 {
+			t.Errorf("of a neighbour with %v CPUs reserved, %.2f is forced; it ran elsewhere for %.2f of the time", reserved, part, elsewhere)
+		}
+		for _, s := range spinners {
+			s.Stop()
+		}
+	}
+}
+
+// A thread throttled by its own limit, and one throttled by the limit of a group above, until the kernel counts enough
+// of it.
+func TestWhoseLimit(t *testing.T) {
+	p := open(t, Options{})
+	pod := cgrouptest.New(t)
+	inner, own := pod.Child("container"), cgrouptest.New(t)
+	pod.Limit(10 * ms)
+	own.Limit(10 * ms)
+	for _, c := range []struct {
+		name    string
+		group   *cgrouptest.Group
+		limited *cgrouptest.Group
+		mine    func(Sums) time.Duration
+		other   func(Sums) time.Duration
+	}{
+		{"its own", own, own, func(s Sums) time.Duration { return s.Own }, func(s Sums) time.Duration { return s.Above }},
+		{"the pod's", inner, pod, func(s Sums) time.Duration { return s.Above }, func(s Sums) time.Duration { return s.Own }},
+	} {
+		slot := set(t, p, c.group, 1)
+		s := c.group.Spin(1)[0]
+		pin(t, 0, s)
+		time.Sleep(300 * ms)
+		kernel, before := throttled(t, c.limited), read(t, p, slot)
+		for end := time.Now().Add(10 * time.Second); throttled(t, c.limited)-kernel < 600*ms && time.Now().Before(end); {
+			time.Sleep(100 * ms)
+		}
+		got := read(t, p, slot).minus(before)
+		kernel = throttled(t, c.limited) - kernel
+		if !near(got.Running+got.Waiting, got.At, 0.01) {
+			t.Errorf("%s: wanted %v of %v", c.name, got.Running+got.Waiting, got.At)
+		}
+		// A throttle may stand at either end: one is counted when it is over, by the kernel and by us not at the same time.
+		if d := c.mine(got) - kernel; kernel < 600*ms || d < -200*ms || d > 200*ms {
+			t.Errorf("%s: %v, the kernel counts %v: %+v", c.name, c.mine(got), kernel, got)
+		}
+		if c.other(got) > c.mine(got)/20 {
+			t.Errorf("%s: %v are laid on the other limit: %+v", c.name, c.other(got), got)
+		}
+		s.Stop()
+	}
+}
+
+// Two threads of a container on one CPU: while one runs the other waits for it.
+func TestOwnThreads(t *testing.T) {
+	p := open(t, Options{})
+	g := cgrouptest.New(t)
+	slot := set(t, p, g, 1)
+	pin(t, 0, g.Spin(2)...)
+	time.Sleep(200 * ms)
+	got := during(t, p, time.Second, slot)[0]
+	if !near(got.Running+got.Waiting, 2*got.At, 0.01) {
+		t.Errorf("two threads wanted %v of %v", got.Running+got.Waiting, 2*got.At)
+	}
+	if !near(got.Self, got.Running-got.Steal-got.IRQ, 0.1) {
+		t.Errorf("they ran for %v and waited for each other for %v: %+v", got.Running, got.Self, got)
+	}
+}
+
+// A thread that wakes on a CPU where another one runs waits for the slice to end.
+func TestWakesBehindASlice(t *testing.T) {
+	p := open(t, Options{})
+	a, b := cgrouptest.New(t), cgrouptest.New(t)
+	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
+	pin(t, 0, b.Spin(1)[0], a.Start("while :; do sleep 0.001; done"))
+	time.Sleep(200 * ms)
+	before := pair(t, p, ours, theirs)
+	time.Sleep(time.Second)
+	after := pair(t, p, ours, theirs)
+	behind, waking := after.Behind-before.Behind, after.Waking-before.Waking
+	if waking <= behind/10 || waking > behind {
+		t.Errorf("waited %v behind the spinner, %v of it for the slice that ran", behind, waking)
+	}
+	if spun := pair(t, p, theirs, ours); spun.Waking > spun.Behind/10 {
+		t.Errorf("the spinner does not sleep, and is said to have woken: %+v", spun)
 	}
 }

@@ -12,7 +12,8 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #define DEPTH 12 // levels of groups looked at, from the task upwards
-#define STINTS 64 // a CPU remembers; a power of two
+#define STINTS 32 // a CPU remembers; a power of two
+#define TURNS 64  // whose ends a CPU remembers; a power of two
 #define WORDS 16 // of 64 CPUs
 #define MAX_CPUS (64 * WORDS)
 
@@ -32,7 +33,8 @@ struct task {
 	u64 stood; // of its queue, when the wait began
 	u64 dry;   // the group's own throttled time, then
 	u32 cause;
-	u8 woken;     // it slept before
+	u32 ahead;    // who ran when it woke; IDLE: nobody, or it did not sleep before
+	u32 turn;     // of its CPU, then
 	u8 spare;     // an allowed CPU was idle when the wait began
 	u8 throttled; // by itself
 };
@@ -58,7 +60,7 @@ struct cell {
 	u64 waits;
 };
 
-// stint is a time for which a CPU ran one group.
+// stint is a time for which a CPU ran one group, in one turn or in several.
 struct stint {
 	u64 end; // it began at the end of the one before
 	u32 slot;
@@ -74,8 +76,9 @@ struct cpu {
 	u64 beside; // the sibling's, at begun
 	u64 irq, steal; // the kernel's, at begun
 	u32 idle;
-	u32 pad;
+	u32 turn; // switches so far
 	struct stint stints[STINTS];
+	u64 ends[TURNS];
 };
 
 // facts of a group that user space knows.
@@ -97,6 +100,18 @@ struct pair {
 	u64 phantom; // of it: an allowed CPU was idle
 	u64 forced;  // the other had its share elsewhere
 	u64 waking;  // it woke behind a slice that was running
+};
+
+// bill is a wait that is being shared out. It lies in a map, where the verifier does not follow what it holds.
+struct bill {
+	u64 from, to;
+	u64 idle, irq, steal, done;
+	u64 self, behind, phantom, forced, waking;
+	u32 waiter, runner;
+	u32 spares; // of the wait's two ends, how many saw an idle CPU
+	u32 ahead;
+	u64 slice; // what was left of the slice of ahead, and is not laid on it yet
+	struct pair due; // to runner
 };
 
 struct {
@@ -142,6 +157,14 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, struct cpu);
 } cpus SEC(".maps");
+
+// bills are one a CPU: interrupts are off while one is written.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, MAX_CPUS);
+	TYPE(key, u32);
+	TYPE(value, struct bill);
+} bills SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
@@ -308,6 +331,30 @@ static inline bool spare(u32 slot, u32 cpu)
 	return false;
 }
 
+// meet notes who runs on the CPU that a task is woken on.
+static inline void meet(struct task *t, u32 cpu)
+{
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+
+	if (!c || !c->begun)
+		return;
+	t->ahead = c->slot;
+	t->turn = c->turn;
+}
+
+// slice_of is how long the slice went on that ran when a task woke.
+static inline u64 slice_of(struct task *t, struct cpu *c, u64 now)
+{
+	u32 since = c->turn - t->turn;
+	u64 end = now;
+
+	if (t->ahead == IDLE || since > TURNS)
+		return 0;
+	if (since)
+		end = c->ends[t->turn & (TURNS - 1)];
+	return end > t->since ? end - t->since : 0;
+}
+
 // await begins a wait.
 static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now, bool woken)
 {
@@ -318,7 +365,9 @@ static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now
 	t->since = now;
 	t->stood = stood(q);
 	t->dry = dry_time(p);
-	t->woken = woken;
+	t->ahead = IDLE;
+	if (woken)
+		meet(t, cpu);
 	t->spare = spare(t->slot, cpu);
 	t->throttled = taken_off(p);
 	t->cause = NOBODY;
@@ -348,17 +397,6 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 		add(&v->waking, d->waking);
 }
 
-// bill is a wait that is being shared out.
-struct bill {
-	u64 from, to;
-	u64 idle, irq, steal, done;
-	u64 self, behind, phantom, forced, waking;
-	u32 waiter, runner;
-	u32 spares; // of the wait's two ends, how many saw an idle CPU
-	u32 woken;
-	struct pair due; // to runner
-};
-
 static noinline int flush(struct bill *b)
 {
 	if (b->due.behind) {
@@ -366,6 +404,10 @@ static noinline int flush(struct bill *b)
 		if (b->runner == b->waiter) {
 			b->self += b->due.behind;
 		} else {
+			if (b->runner == b->ahead && b->slice) {
+				b->due.waking = b->slice < b->due.behind ? b->slice : b->due.behind;
+				b->slice -= b->due.waking;
+			}
 			b->behind += b->due.behind;
 			b->phantom += b->due.phantom;
 			b->forced += b->due.forced;
@@ -407,8 +449,6 @@ static noinline int piece(struct bill *b, struct stint *s, u64 start)
 	b->due.behind += length;
 	if (s->forced)
 		b->due.forced += length;
-	if (b->woken && start <= b->from)
-		b->due.waking += length;
 	return 0;
 }
 
@@ -448,31 +488,32 @@ static inline u64 throttled(struct task_struct *p, struct task *t, u64 length, u
 // one.
 static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
 {
-	struct bill b = {.waiter = t->slot, .woken = t->woken, .from = t->since, .to = now};
 	u64 length = now - t->since, limit;
-	u32 row = bpf_get_smp_processor_id(), cause;
-	struct facts *f = bpf_map_lookup_elem(&groups, &b.waiter);
-	struct cell *cell = cell_of(row, b.waiter);
+	u32 row = bpf_get_smp_processor_id(), slot = t->slot, cause;
+	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+	struct bill *b = bpf_map_lookup_elem(&bills, &row);
+	struct cell *cell = cell_of(row, slot);
 
-	if (!cell || !f || !f->watched || (s64)length <= 0)
+	if (!cell || !b || !f || !f->watched || (s64)length <= 0)
 		return 0;
+	__builtin_memset(b, 0, sizeof(*b));
+	b->waiter = slot;
+	b->ahead = t->ahead;
+	b->slice = slice_of(t, c, now);
+	b->from = t->since;
+	b->to = now;
 	limit = throttled(p, t, length, &cause);
-	b.from += limit;
+	b->from += limit;
 	if (limit)
-		b.woken = 0;
-	if (b.from < b.to) {
-		b.spares = t->spare + spare(t->slot, t->cpu);
+		b->slice = 0;
+	if (b->from < b->to) {
+		b->spares = t->spare + spare(t->slot, t->cpu);
 		if (open && c->begun) {
-			struct stint now_running = {.end = now, .slot = c->slot};
+			struct stint present = {.end = now, .slot = c->slot};
 
-			piece(&b, &now_running, c->begun);
-			if (c->begun <= b.from)
-				flush(&b);
-			else
-				share(&b, c);
-		} else {
-			share(&b, c);
+			piece(b, &present, c->begun);
 		}
+		share(b, c);
 	}
 	cell->version++;
 	barrier();
@@ -480,15 +521,15 @@ static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c,
 		cell->own += limit;
 	else
 		cell->above += limit;
-	cell->idle += b.idle;
-	cell->self += b.self;
-	cell->behind += b.behind;
-	cell->phantom += b.phantom;
-	cell->forced += b.forced;
-	cell->waking += b.waking;
-	cell->waits_irq += b.irq;
-	cell->waits_steal += b.steal;
-	cell->unnamed += length - limit - b.done;
+	cell->idle += b->idle;
+	cell->self += b->self;
+	cell->behind += b->behind;
+	cell->phantom += b->phantom;
+	cell->forced += b->forced;
+	cell->waking += b->waking;
+	cell->waits_irq += b->irq;
+	cell->waits_steal += b->steal;
+	cell->unnamed += length - limit - b->done;
 	cell->waits++;
 	barrier();
 	cell->version++;
@@ -525,34 +566,57 @@ static inline struct cpu *sibling(u32 cpu)
 	return other < MAX_CPUS ? bpf_map_lookup_elem(&cpus, &other) : NULL;
 }
 
-// turn ends a CPU's stint.
+// note remembers a turn that has ended. Turns of one group in a row are one stint.
+static inline void note(struct cpu *c, u64 now, u32 irq, u32 steal)
+{
+	struct stint *s = &c->stints[(c->head - 1) & (STINTS - 1)];
+	u32 forced = elsewhere(c->slot);
+
+	c->ends[c->turn & (TURNS - 1)] = now;
+	c->turn++;
+	if (!c->head || s->slot != c->slot || s->forced != forced) {
+		s = &c->stints[c->head & (STINTS - 1)];
+		s->slot = c->slot;
+		s->forced = forced;
+		s->irq = 0;
+		s->steal = 0;
+		c->head++;
+	}
+	s->end = now;
+	s->irq += irq;
+	s->steal += steal;
+}
+
+// beside is how long the core's other thread was busy with another group in this turn.
+static inline u64 beside(struct cpu *c, struct cpu *other, u64 now)
+{
+	u64 d;
+
+	if (!other || other->slot == c->slot)
+		return 0;
+	d = busy(other, now) - c->beside;
+	return (s64)d < 0 || d > now - c->begun ? 0 : d;
+}
+
+// turn ends a CPU's turn with one thread.
 static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 {
-	struct stint *s = &c->stints[c->head & (STINTS - 1)];
-	u64 irq = irq_time(q), steal = steal_time(q), beside = 0;
+	u64 irq = irq_time(q), steal = steal_time(q), shared;
 	struct cpu *other = sibling(cpu);
 	struct cell *cell;
 
 	if (c->begun) {
-		s->end = now;
-		s->slot = c->slot;
-		s->forced = elsewhere(c->slot);
-		s->irq = irq - c->irq;
-		s->steal = steal - c->steal;
-		c->head++;
+		note(c, now, irq - c->irq, steal - c->steal);
 		if (c->slot != IDLE) {
 			c->busy += now - c->begun;
-			if (other && other->slot != c->slot)
-				beside = busy(other, now) - c->beside;
-			if ((s64)beside < 0 || beside > now - c->begun)
-				beside = 0;
+			shared = beside(c, other, now);
 			cell = cell_of(cpu, c->slot);
-			if (cell && (s->irq || s->steal || beside)) {
+			if (cell && (irq != c->irq || steal != c->steal || shared)) {
 				cell->version++;
 				barrier();
-				cell->irq += s->irq;
-				cell->steal += s->steal;
-				cell->beside += beside;
+				cell->irq += irq - c->irq;
+				cell->steal += steal - c->steal;
+				cell->beside += shared;
 				barrier();
 				cell->version++;
 			}
@@ -721,7 +785,7 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	t->since = now;
 	t->cpu = ctx[1];
 	t->stood = stood_on(p, ctx[1]);
-	t->woken = 0;
+	t->ahead = IDLE;
 	return 0;
 }
 

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/diagnose"
+	"plimsoll/internal/probe/runq"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sysfs"
+)
+
+// observer reads what the threads of some containers do, and knows the groups around them by name.
+type observer struct {
+	tree     *cgroup.Tree
+	probe    *runq.Probe
+	online   cpu.Set
+	names    map[runq.Slot]report.Container
+	seen     map[uint64]bool // groups that have a number
+	sealed   map[string]bool // containers: groups inside are part of them
+	requests map[string]float64
+	subjects []*subject
+	crowded  bool // there was no room for all groups
+}
+
+// subject is a container that is diagnosed.
+type subject struct {
+	container report.Container
+	slot      runq.Slot
+	account   diagnose.Account
+	begin     map[runq.Slot]runq.Pair // who was in the way before the account began
+}
+
+// slice is how often a shortfall is taken: the usual period of a limit.
+const slice = 100 * time.Millisecond
+
+// observe loads the programs and numbers the groups: subjects are looked into, known are containers beside them.
+func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, stats bool) (*observer, error) {
+	online, err := h.Online()
+	if err != nil {
+		return nil, err
+	}
+	siblings := map[int]int{}
+	if topology, err := h.Topology(); err == nil { // without it nothing is said of siblings
+		siblings = siblingsOf(topology)
+	}
+	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, sealed: map[string]bool{},
+		requests: map[string]float64{}}
+	if o.probe, err = runq.Open(runq.Options{Groups: max(4096, 2*len(subjects)), Siblings: siblings, Stats: stats}); err != nil {
+		return nil, err
+	}
+	for _, c := range known {
+		o.sealed[c.Cgroup] = true
+		o.requests[c.Cgroup] = c.Request
+	}
+	for _, c := range subjects {
+		o.sealed[c.Cgroup] = true
+		slot, err := o.number(c, true)
+		if err != nil {
+			return nil, errors.Join(err, o.probe.Close())
+		}
+		o.subjects = append(o.subjects, &subject{container: c, slot: slot})
+	}
+	for _, c := range known {
+		_, _ = o.number(c, false) // it may be gone
+	}
+	o.lookAround()
+	return o, nil
+}
+
+// siblingsOf pairs the hardware threads of each core.
+func siblingsOf(t cpu.Topology) map[int]int {
+	of := map[int]int{}
+	for _, a := range t.Places {
+		for _, b := range t.Places {
+			if _, there := of[a.CPU]; !there && a.CPU != b.CPU && a.Core == b.Core {
+				of[a.CPU] = b.CPU
+			}
+		}
+	}
+	return of
+}
+
+// number gives a group its slot.
+func (o *observer) number(c report.Container, watched bool) (runq.Slot, error) {
+	inode, err := o.tree.Inode(c.Cgroup)
+	if err != nil {
+		return runq.Others, err
+	}
+	if o.seen[inode] {
+		return runq.Others, nil
+	}
+	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched})
+	if err != nil {
+		o.crowded = true
+		return runq.Others, err
+	}
+	o.seen[inode], o.names[slot] = true, c
+	return slot, nil
+}
+
+// allowed are the CPUs of the nearest group that is bound to some.
+func (o *observer) allowed(group string) cpu.Set {
+	for ; group != "/" && group != "."; group = path.Dir(group) {
+		if set, err := o.tree.CPUs(group); err == nil && len(set) > 0 {
+			return set.And(o.online)
+		}
+	}
+	return o.online
+}
+
+// lookAround numbers the groups that are no containers, and those that are new.
+func (o *observer) lookAround() { o.walk("/") }
+
+func (o *observer) walk(group string) {
+	children, err := o.tree.Children(group)
+	if err != nil {
+		return // it is gone
+	}
+	for _, c := range children {
+		_, _ = o.number(report.Container{Cgroup: c, Name: c, Request: o.requests[c]}, false) // it may be gone, and crowded is told
+		if !o.sealed[c] {
+			o.walk(c)
+		}
+	}
+}
+
+// read takes the next reading of each subject.
+func (o *observer) read() error {
+	for _, s := range o.subjects {
+		sums, err := o.probe.Read(s.slot)
+		if err != nil {
+			return err
+		}
+		s.account.Add(readingOf(sums))
+	}
+	return nil
+}
+
+func readingOf(s runq.Sums) diagnose.Reading {
+	return diagnose.Reading{At: s.At, Running: s.Running, Waiting: s.Waiting, Beside: s.Beside,
+		Parts: diagnose.Parts{Own: s.Own, Above: s.Above, Behind: s.Behind, Idle: s.Idle, Self: s.Self, Unnamed: s.Unnamed,
+			Lost: diagnose.Lost{IRQ: s.WaitsIRQ, Steal: s.WaitsSteal}},
+		Lost: diagnose.Lost{IRQ: s.IRQ, Steal: s.Steal}}
+}
+
+// start begins all accounts anew.
+func (o *observer) start() error {
+	pairs, err := o.pairs()
+	if err != nil {
+		return err
+	}
+	for _, s := range o.subjects {
+		s.account = diagnose.Account{Reserved: s.container.Request}
+		s.begin = pairs[s.slot]
+	}
+	return o.read()
+}
+
+// pairs are those of all groups, by who waits.
+func (o *observer) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
+	list, err := o.probe.Pairs()
+	if err != nil {
+		return nil, err
+	}
+	by := map[runq.Slot]map[runq.Slot]runq.Pair{}
+	for _, p := range list {
+		if by[p.Waiter] == nil {
+			by[p.Waiter] = map[runq.Slot]runq.Pair{}
+		}
+		by[p.Waiter][p.Runner] = p
+	}
+	return by, nil
+}
+
+// describe puts the accounts into words.
+func (o *observer) describe() ([]report.Diagnosed, error) {
+	pairs, err := o.pairs()
+	if err != nil {
+		return nil, err
+	}
+	list := []report.Diagnosed{}
+	for _, s := range o.subjects {
+		var behind []diagnose.Behind
+		for runner, p := range pairs[s.slot] {
+			was, who := s.begin[runner], o.who(runner)
+			behind = append(behind, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel, Time: p.Behind - was.Behind,
+				Phantom: p.Phantom - was.Phantom, Forced: p.Forced - was.Forced, Waking: p.Waking - was.Waking})
+		}
+		own, above := o.limits(s.container.Cgroup)
+		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
+			Limit: own, PodLimit: above}, s.account.Split(), behind))
+	}
+	diagnose.Rank(list)
+	return list, nil
+}
+
+func (o *observer) who(slot runq.Slot) report.Container {
+	switch slot {
+	case runq.Kernel:
+		return report.Container{Name: "kernel threads"}
+	case runq.Others:
+		return report.Container{Name: "processes outside of any group", Cgroup: "/"}
+	}
+	return o.names[slot]
+}
+
+// limits are the group's own, and the lowest above it, in CPUs.
+func (o *observer) limits(group string) (own, above float64) {
+	own, above = o.limit(group), math.Inf(1)
+	for group = path.Dir(group); group != "/" && group != "."; group = path.Dir(group) {
+		above = min(above, o.limit(group))
+	}
+	return own, above
+}
+
+func (o *observer) limit(group string) float64 {
+	b, err := o.tree.Bandwidth(group)
+	if err != nil {
+		return math.Inf(1) // the root has none, and a group that is gone neither
+	}
+	return b.CPUs()
+}
+
+// overhead is what the measurement has cost since another reading of it.
+func (o *observer) overhead() (report.Overhead, error) {
+	costs, err := o.probe.Cost()
+	if err != nil {
+		return report.Overhead{}, err
+	}
+	var h report.Overhead
+	for _, c := range costs {
+		h.Programs += c.Total
+		if c.Program == runq.Switch {
+			h.Switches, h.PerSwitch = c.Runs, c.Total // the whole, until less divides it
+		}
+	}
+	h.Lost, h.Unpaired = o.probe.Lost()
+	self, err := sysfs.NewHost("/").Self()
+	if err != nil {
+		return report.Overhead{}, fmt.Errorf("read what this process has used: %w", err)
+	}
+	h.Plimsoll = self.CPU
+	return h, nil
+}
+
+// less is the overhead between two readings, on a number of CPUs.
+func less(after, before report.Overhead, elapsed time.Duration, cpus int) report.Overhead {
+	h := report.Overhead{Switches: after.Switches - before.Switches, Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
+		Lost: after.Lost - before.Lost, Unpaired: after.Unpaired - before.Unpaired}
+	if h.Switches > 0 {
+		h.PerSwitch = (after.PerSwitch - before.PerSwitch) / time.Duration(h.Switches)
+	}
+	if elapsed > 0 && cpus > 0 {
+		h.Share = (h.Programs + h.Plimsoll).Seconds() / (elapsed.Seconds() * float64(cpus))
+	}
+	return h
+}

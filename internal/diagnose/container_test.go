@@ -1,0 +1,116 @@
+package diagnose
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/report"
+)
+
+// waited is a second in which a container wanted a CPU and waited like this.
+func waited(p Parts) Split {
+	return Split{Elapsed: time.Second, Wanted: time.Second, Received: time.Second - p.sum(), Waits: p, Shortfall: p}
+}
+
+func plain() Container {
+	return Container{Name: "web", Cgroup: "/web", Reserved: 1, Limit: math.Inf(1), PodLimit: math.Inf(1)}
+}
+
+func TestDescribe(t *testing.T) {
+	got := Describe(plain(), waited(Parts{Behind: 400 * ms, Own: 100 * ms}), []Behind{
+		{Name: "small", Cgroup: "/s", Time: 100 * ms, Forced: 100 * ms},
+		{Name: "kernel threads", Kernel: true, Time: 200 * ms},
+		{Name: "large", Cgroup: "/l", Time: 500 * ms, Phantom: 250 * ms, Waking: 5 * ms},
+		{Name: "never", Cgroup: "/n"},
+	})
+	one, half, short := 1.0, 0.5, 500*ms
+	want := report.Diagnosed{Name: "web", Cgroup: "/web", Reserved: &one, Wanted: time.Second, Received: 500 * ms, Used: &half, Short: &short,
+		Waits: []report.Wait{
+			{Cause: report.CauseNeighbour, Time: 300 * ms, Short: 300 * ms},
+			{Cause: report.CauseOwnLimit, Time: 100 * ms, Short: 100 * ms},
+			{Cause: report.CauseKernel, Time: 100 * ms, Short: 100 * ms},
+		},
+		Neighbours: []report.Neighbour{
+			{Name: "large", Cgroup: "/l", Time: 250 * ms, Phantom: 125 * ms, Waking: 2500 * time.Microsecond},
+			{Name: "small", Cgroup: "/s", Time: 50 * ms, Forced: 50 * ms},
+		}}
+	got.Verdict, got.Next = "", ""
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got): %s", diff)
+	}
+}
+
+// A group that was made again is one neighbour.
+func TestDescribeOneNameOnce(t *testing.T) {
+	d := Describe(plain(), waited(Parts{Behind: 300 * ms}), []Behind{
+		{Name: "job", Cgroup: "/job", Time: 100 * ms, Forced: 10 * ms},
+		{Name: "other", Cgroup: "/other", Time: 120 * ms},
+		{Name: "job", Cgroup: "/job", Time: 80 * ms, Waking: 10 * ms},
+	})
+	want := []report.Neighbour{{Name: "job", Cgroup: "/job", Time: 180 * ms, Forced: 10 * ms, Waking: 10 * ms}, {Name: "other", Cgroup: "/other", Time: 120 * ms}}
+	if diff := cmp.Diff(want, d.Neighbours); diff != "" {
+		t.Errorf("(-want +got): %s", diff)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	limited := func(own, above float64) Container {
+		c := plain()
+		c.Limit, c.PodLimit = own, above
+		return c
+	}
+	idle := Split{Elapsed: time.Second, Wanted: 5 * ms, Received: ms}
+	for _, c := range []struct {
+		name          string
+		container     Container
+		split         Split
+		behind        []Behind
+		verdict, next string // parts of them
+	}{
+		{"hardly anything", plain(), idle, nil, "hardly any CPU", ""},
+		{"content", plain(), waited(Parts{Behind: 20 * ms}), nil, "98 %", ""},
+		{"at its limit", limited(0.5, math.Inf(1)), waited(Parts{Own: 500 * ms}), nil, "its own limit. The limit is 0.50 CPUs and it used nearly all", "raise its limit"},
+		{"peaks", limited(2, math.Inf(1)), waited(Parts{Own: 200 * ms}), nil, "peaks run into it", "let it burst"},
+		{"the pod", limited(2, 0.6), waited(Parts{Above: 400 * ms}), nil, "a limit above it (its pod's). The limit is 0.60", "raise the pod's limit"},
+		{"neighbour", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Cgroup: "/noisy", Time: 400 * ms}, {Name: "other", Cgroup: "/other", Time: 100 * ms}},
+			"50 % of the time that it wanted it stood behind others in a run queue, 80 % of that behind noisy", "lower the priority of noisy"},
+		{"phantom", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Phantom: 300 * ms}}, "In 75 % of it a CPU that it may use was idle", "bound"},
+		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the neighbour had its share", "CPUs of its own (reserve)"},
+		{"its own threads", plain(), waited(Parts{Self: 500 * ms}), nil, "waited for each other", "fewer threads"},
+		{"kernel", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "kernel threads", Kernel: true, Time: 300 * ms}}, "kernel threads had it", "top -H"},
+		{"interrupts", plain(), waited(Parts{Lost: Lost{IRQ: 200 * ms}}), nil, "Interrupts took 20 %", "smp_affinity"},
+		{"hypervisor", plain(), waited(Parts{Lost: Lost{Steal: 200 * ms}}), nil, "The hypervisor took 20 %", "larger"},
+		{"waking", plain(), waited(Parts{Idle: 200 * ms}), nil, "an idle CPU was waking up", "sleep states"},
+		{"who knows", plain(), waited(Parts{Unnamed: 200 * ms}), nil, "not known", "--for"},
+		{"the shortfall goes before the wait", plain(), Split{Elapsed: time.Second, Wanted: 2 * time.Second, Received: 500 * ms,
+			Waits: Parts{Self: time.Second, Behind: 500 * ms}, Shortfall: Parts{Behind: 500 * ms}}, []Behind{{Name: "noisy", Time: 500 * ms}}, "behind noisy", "noisy"},
+	} {
+		d := Describe(c.container, c.split, c.behind)
+		if !strings.Contains(d.Verdict, c.verdict) || !strings.Contains(d.Next, c.next) || c.next == "" && d.Next != "" {
+			t.Errorf("%s: %q; next: %q", c.name, d.Verdict, d.Next)
+		}
+	}
+}
+
+func TestRank(t *testing.T) {
+	short := func(name string, s, waited time.Duration) report.Diagnosed {
+		d := report.Diagnosed{Name: name, Wanted: waited}
+		if s > 0 {
+			d.Short = &s
+		}
+		return d
+	}
+	list := []report.Diagnosed{short("d", 0, ms), short("c", 0, 5*ms), short("b", ms, ms), short("a", 9*ms, ms)}
+	Rank(list)
+	var names []string
+	for _, d := range list {
+		names = append(names, d.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
