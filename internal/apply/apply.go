@@ -81,7 +81,7 @@ var (
 // look reads a knob of exactly this group.
 func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
 	held, err := Read(w.tree, id.Path, knob)
-	if other := w.identify(id); other != nil { // asked last, so that it is true of what was read
+	if other := w.identify(id, knob); other != nil { // asked last, so that it is true of what was read
 		return "", other
 	}
 	if missing(err) {
@@ -91,8 +91,8 @@ func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
 }
 
 // identify tells whether the group is still the one that is meant.
-func (w *Writer) identify(id workload.ID) error {
-	inode, err := w.tree.Inode(id.Path)
+func (w *Writer) identify(id workload.ID, knob plan.Knob) error {
+	inode, err := w.inode(id.Path, knob)
 	switch {
 	case missing(err):
 		return errGone

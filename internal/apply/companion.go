@@ -104,7 +104,7 @@ func (w *Writer) clearIdle(id workload.ID) error {
 
 // ours says whether a value that stands in the file is there because of us.
 func (w *Writer) ours(e journal.Entry, held plan.Value) bool {
-	return e.Ours(held) || w.divided(e, held)
+	return e.Ours(held) || w.divided(e, held) || w.shrunk(e, held)
 }
 
 // isDivided says whether a burst stands divided in the file.

@@ -27,6 +27,8 @@ func (w *Writer) why(c plan.Change, err error) string {
 	switch {
 	case errors.Is(err, errNoFile):
 		return noFile(c.Knob)
+	case c.Knob == plan.CPUs && w.whyCPUs(err) != "":
+		return w.whyCPUs(err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
 		return "control groups cannot be written here: run as root, and in a container mount them writable"
 	case !errors.Is(err, syscall.EINVAL):
@@ -47,6 +49,8 @@ func noFile(knob plan.Knob) string {
 		return "this kernel cannot burst (Linux 5.14 can)"
 	case plan.Idle:
 		return "this kernel has no cpu.idle (Linux 5.15 has)"
+	case plan.Exclusive, plan.Partition:
+		return "this kernel has no such partitions (Linux 6.7 has)"
 	case plan.CPUs:
 		return "the cpuset controller is not enabled for it"
 	}

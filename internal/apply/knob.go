@@ -27,6 +27,15 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	case plan.CPUs:
 		set, err := tree.CPUs(group)
 		return plan.Value(set.String()), err
+	case plan.Exclusive:
+		set, err := tree.ExclusiveCPUs(group)
+		return plan.Value(set.String()), err
+	case plan.Handed:
+		on, err := tree.HandsCPUSets(group)
+		return flag(on), err
+	case plan.Partition:
+		kind, _, err := tree.Partition(group)
+		return plan.Value(kind), err
 	}
 	return "", fmt.Errorf("unknown knob %q", knob)
 }
@@ -58,10 +67,17 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 		return tree.SetWeight(group, n)
 	case plan.Idle:
 		return tree.SetIdle(group, v == "1")
-	case plan.CPUs:
+	case plan.Handed:
+		return tree.HandCPUSets(group, v == "1")
+	case plan.Partition:
+		return setPartition(tree, group, v)
+	case plan.CPUs, plan.Exclusive:
 		cpus, err := cpu.ParseSet(string(v))
 		if err != nil {
 			return err
+		}
+		if knob == plan.Exclusive {
+			return tree.SetExclusiveCPUs(group, cpus)
 		}
 		return tree.SetCPUs(group, cpus)
 	}
@@ -85,15 +101,17 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 			return plan.Time(d), nil
 		}
 		return plan.Time(d.Truncate(time.Microsecond)), nil
-	case plan.Idle:
+	case plan.Idle, plan.Handed:
 		if v != "0" && v != "1" {
-			return "", fmt.Errorf("idle is 0 or 1, not %q", string(v))
+			return "", fmt.Errorf("%s is 0 or 1, not %q", knob, string(v))
 		}
+		return v, nil
+	case plan.Partition:
 		return v, nil
 	case plan.Weight:
 		n, err := v.Number()
 		return plan.Number(n), err
-	case plan.CPUs:
+	case plan.CPUs, plan.Exclusive:
 		cpus, err := cpu.ParseSet(string(v))
 		return plan.Value(cpus.String()), err
 	}

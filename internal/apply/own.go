@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -16,3 +17,15 @@ func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) err
 
 // Forget books that what stands in a file is not ours: its owner resized it, or another program wrote it.
 func (w *Writer) Forget(id workload.ID, knob plan.Knob) error { return w.journal.Done(id, knob) }
+
+// Adopt books a value that stands in a file because of us, though we have not written it there: a group was made while
+// its parent held it. A restore goes to baseline.
+func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: held, Baseline: baseline, Min: held, Max: held})
+	if err != nil {
+		return err
+	}
+	return w.journal.Intend(id, knob, held)
+}

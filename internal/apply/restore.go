@@ -64,7 +64,14 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 		var refused []plan.Result
 		var again []plan.Change
 		for _, c := range changes {
+			var heirs []plan.Change
+			if c.Knob == plan.CPUs {
+				heirs = w.heirs(c.Cgroup, c.From, c.To)
+			}
 			r := w.one(c, toSpec)
+			if r.Outcome == plan.Applied {
+				results = append(results, w.widen(heirs)...)
+			}
 			if r.Outcome == plan.Refused {
 				refused, again = append(refused, r), append(again, c)
 				continue
@@ -98,7 +105,7 @@ func (w *Writer) waits(c plan.Change) bool {
 
 // examine finds out what an entry needs: a write, or only a word.
 func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Result, write bool) {
-	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: e.Target(), Restore: true, Why: "restore the original value"}
+	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.reachable(e.Knob, e.Target()), Restore: true, Why: "restore the original value"}
 	if e.Baseline != "" {
 		c.Why = "restore the declared limit"
 	}
@@ -116,7 +123,7 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 		return c, w.ended(c, plan.Skipped, held, nil), false
 	case w.ours(e, held), toSpec && e.Baseline != "":
 		return c, plan.Result{}, true
-	case held == e.Original:
+	case held == w.reachable(e.Knob, e.Original):
 		return c, w.ended(c, plan.Skipped, held, nil), false
 	}
 	return c, w.ended(c, plan.Trampled, held, leftAlone(held)), false

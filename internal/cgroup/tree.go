@@ -254,30 +254,6 @@ func (t *Tree) SetIdle(group string, idle bool) error {
 	return t.write(group, "cpu.idle", text)
 }
 
-// CPUs reads the CPUs that the group is bound to; empty where it inherits (v2).
-func (t *Tree) CPUs(group string) (cpu.Set, error) {
-	data, err := t.fs.ReadFile(t.cpusFile(group))
-	if err != nil {
-		return nil, err
-	}
-	text, err := line(data)
-	if err == nil {
-		var set cpu.Set
-		if set, err = cpu.ParseSet(text); err == nil {
-			return set, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w", t.cpusFile(group), err)
-}
-
-// SetCPUs binds the group to a set of CPUs.
-func (t *Tree) SetCPUs(group string, set cpu.Set) error {
-	// With the newline, for the kernel never hears of a write of nothing, which is the empty set on v2.
-	return t.fs.WriteFile(t.cpusFile(group), []byte(set.String()+"\n"))
-}
-
-func (t *Tree) cpusFile(group string) string { return path.Join(".", t.cpuset, group, "cpuset.cpus") }
-
 // Counters reads what the kernel counted for a group.
 func (t *Tree) Counters(group string) (cpu.Counters, error) {
 	c, err := t.Stat(group)

@@ -3,9 +3,7 @@ package plan
 
 import (
 	"fmt"
-	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -23,6 +21,11 @@ const (
 	Idle     Knob = "idle"
 	CPUs     Knob = "cpus"
 	Identity Knob = "identity" // Group Identity, as cpu.bvt_warp_ns counts it
+	// Handed says whether a group hands the cpuset controller on to its children (v2).
+	Handed Knob = "handed"
+	// Exclusive and Partition make CPUs exclusive by the kernel's own means (v2, 6.7 and later).
+	Exclusive Knob = "exclusive"
+	Partition Knob = "partition"
 )
 
 // Value is a knob's value in one canonical spelling: "50ms" or "max" for times, a decimal number for weights and
@@ -87,39 +90,3 @@ func (c Change) raises() bool {
 	to, err2 := c.To.Time()
 	return err1 == nil && err2 == nil && to > from
 }
-
-// Order sorts changes so that the kernel refuses none of them for their order: burst <= quota on every kernel, and
-// on v1 child quota <= parent quota (kernel/sched/core.c, tg_set_cfs_bandwidth and tg_cfs_schedulable_down). So:
-// bursts down; quotas up, parents first; quotas down, children first; bursts up; then the other knobs.
-func Order(changes []Change) {
-	sort.SliceStable(changes, func(i, j int) bool {
-		a, b := changes[i], changes[j]
-		if pa, pb := phase(a), phase(b); pa != pb {
-			return pa < pb
-		}
-		da, db := depth(a), depth(b)
-		if da != db {
-			if a.raises() {
-				return da < db
-			}
-			return da > db
-		}
-		return a.Cgroup.Path < b.Cgroup.Path
-	})
-}
-
-func phase(c Change) int {
-	switch {
-	case c.Knob == Burst && !c.raises():
-		return 0
-	case c.Knob == Quota && c.raises():
-		return 1
-	case c.Knob == Quota:
-		return 2
-	case c.Knob == Burst:
-		return 3
-	}
-	return 4
-}
-
-func depth(c Change) int { return strings.Count(c.Cgroup.Path, "/") }

@@ -55,6 +55,11 @@ func restOf(pods []podUnits) rest {
 	for _, p := range pods {
 		for _, u := range p.containers {
 			used := u.m.history.Mean(nodeSpan)
+			if u.Lift {
+				r.reserved += float64(u.CPUs)
+				r.apart += math.Min(used, float64(u.CPUs))
+				continue
+			}
 			switch u.Class {
 			case workload.ClassLSE, workload.ClassLSR:
 				r.reserved += u.Request

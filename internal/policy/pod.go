@@ -76,7 +76,9 @@ func (p *podUnits) raisable() []*unit {
 	return units
 }
 
-func (p *podUnits) raises(u *unit) bool { return (!u.isPod || p.itself) && u.Class.Burstable() }
+func (p *podUnits) raises(u *unit) bool {
+	return !u.Lift && (!u.isPod || p.itself) && u.Class.Burstable()
+}
 
 // follow sets the quota of a pod whose containers are raised: its declared quota and what they have above their
 // limits. It is absolute, so that it cannot drift; -1 stays -1. A pod that is raised itself is kept from standing
@@ -100,6 +102,10 @@ func (p *podUnits) follow(in Input) {
 		if in.Rules.Nested {
 			u.quota = max(u.quota, min(most, u.cap()))
 		}
+		return
+	}
+	if p.lifted() && u.m.quota.retry.ready(in.Now) {
+		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
 		return
 	}
 	u.quota, u.kind = u.limit.Quota+above, KindPod

@@ -15,6 +15,7 @@ func settle(in Input, pods []podUnits, out *Output) {
 			if !p.raises(u) {
 				u.release()
 			}
+			u.lift()
 			u.requested, u.buffer = u.burst(in.Now, in.Rules)
 			u.pace(in, out)
 			u.emit(in, &p, out)
@@ -41,7 +42,7 @@ func (u *unit) release() {
 // pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
 // be written now, and asks for a look when it can be made whole.
 func (u *unit) pace(in Input, out *Output) {
-	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.m.quota.foreign {
+	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.m.quota.foreign {
 		u.m.overdue = time.Time{}
 		return
 	}
@@ -221,7 +222,7 @@ func (u *unit) viewAgain(in Input, p *podUnits) View {
 func (o *Output) add(u *unit, knob plan.Knob, from, to time.Duration, kind Kind, why string) {
 	c := plan.Change{Cgroup: u.ID, Knob: knob, From: plan.Time(from), To: plan.Time(to), Why: why, Restore: kind == KindRestore}
 	if knob == plan.Quota {
-		c.Min, c.Max = plan.Time(u.limit.Quota), plan.Time(capFor(u.limit, u.Strategy))
+		c.Min, c.Max = plan.Time(u.limit.Quota), plan.Time(u.most(to))
 	} else {
 		c.Min, c.Max = plan.Time(0), plan.Time(max(u.limit.Quota, from, to))
 	}

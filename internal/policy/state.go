@@ -19,6 +19,8 @@ type Group struct {
 	Class    workload.Class
 	Behind   bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
 	Paused   bool
+	Lift     bool // it has CPUs of its own, and can use no others
+	CPUs     int  // that it is bound to; 0: to none
 	Declared *workload.Declared
 	Disk     cpu.Bandwidth  // what the files hold
 	Ready    bool           // a task is in it: the owner has set it up
@@ -66,6 +68,7 @@ const (
 	KindBudget   Kind = "budget"    // the time above the limit is used up
 	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
 	KindPod      Kind = "pod"       // a pod follows its containers
+	KindReserve  Kind = "reserve"   // the quota of a container with CPUs of its own is lifted
 	KindRescue   Kind = "rescue"    // a throttle is ended by a refill
 )
 
@@ -170,6 +173,7 @@ type unit struct {
 	isPod   bool
 	limit   cpu.Bandwidth // the baseline quota over the real period, the baseline burst
 	ceiling float64
+	now     time.Time
 	cpus    int
 	window  sample.Usage
 	stood   bool // throttled in the window

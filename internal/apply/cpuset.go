@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// CPUs have three peculiarities on v1. The groups of the cpuset controller are another hierarchy's, with inodes of their
+// own. When a CPU goes offline the kernel takes it out of cpuset.cpus for good, and nobody has written
+// (kernel/cgroup/cpuset-v1.c, cpuset1_hotplug_update_tasks). And a group begins without CPUs, so that whoever makes one
+// copies its parent's, which may be ours: such an heir is in no journal, and is widened with its parent.
+
+// ofCPUSet says whether a knob is the cpuset controller's.
+func ofCPUSet(knob plan.Knob) bool { return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition }
+
+// inode is the identity of a group in the hierarchy that has the knob.
+func (w *Writer) inode(group string, knob plan.Knob) (uint64, error) {
+	if ofCPUSet(knob) {
+		return w.tree.CPUSetInode(group)
+	}
+	return w.tree.Inode(group)
+}
+
+// setPartition writes cpuset.cpus.partition. The kernel takes a partition that it cannot make, and calls it invalid: that
+// is taken back, for an invalid one becomes valid at any later time.
+func setPartition(tree *cgroup.Tree, group string, kind plan.Value) error {
+	before, _, err := tree.Partition(group)
+	if err != nil {
+		return err
+	}
+	if err := tree.SetPartition(group, string(kind)); err != nil {
+		return err
+	}
+	_, invalid, err := tree.Partition(group)
+	if err != nil || invalid == "" {
+		return err
+	}
+	return errors.Join(fmt.Errorf("the kernel cannot make the partition: %s", invalid), tree.SetPartition(group, before))
+}
+
+// shrunk says whether CPUs that went offline were taken by the kernel out of a value of ours.
+func (w *Writer) shrunk(e journal.Entry, held plan.Value) bool {
+	if e.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || held == "" || !e.Written() {
+		return false
+	}
+	return inside(held, e.Last) || e.Ours(e.Prev) && inside(held, e.Prev)
+}
+
+func inside(part, whole plan.Value) bool {
+	a, err1 := cpu.ParseSet(string(part))
+	b, err2 := cpu.ParseSet(string(whole))
+	return err1 == nil && err2 == nil && a.Within(b)
+}
+
+// reachable is what of a value can be restored now: on v1 the kernel refuses CPUs that are offline.
+func (w *Writer) reachable(knob plan.Knob, v plan.Value) plan.Value {
+	if knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
+		return v
+	}
+	online, err1 := w.tree.CPUs("/")
+	want, err2 := cpu.ParseSet(string(v))
+	if some := want.And(online); err1 == nil && err2 == nil && len(some) > 0 {
+		return plan.Value(some.String())
+	}
+	return v
+}
+
+// heirs are the changes that widen the groups below one whose CPUs are being put back, as far as they hold what it holds
+// and nobody else has claimed them.
+func (w *Writer) heirs(id workload.ID, from, to plan.Value) []plan.Change {
+	if w.tree.Version() != cgroup.V1 {
+		return nil
+	}
+	var list []plan.Change
+	sets, err := w.tree.CPUSets(id.Path)
+	if err != nil {
+		return nil
+	}
+	heir := map[string]bool{id.Path: true}
+	for _, s := range sets {
+		child := workload.ID{Path: s.Path, Inode: s.Inode}
+		_, claimed := w.journal.Entry(child, plan.CPUs)
+		if !heir[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != from {
+			continue
+		}
+		heir[s.Path] = true
+		list = append(list, plan.Change{Cgroup: child, Knob: plan.CPUs, From: from, To: to, Restore: true,
+			Why: "made while its parent was confined"})
+	}
+	return list
+}
+
+// widen carries out the changes of heirs, once their parent has its CPUs back.
+func (w *Writer) widen(heirs []plan.Change) []plan.Result {
+	var results []plan.Result
+	for _, c := range heirs {
+		err := w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: c.From, Baseline: c.To, Min: c.From, Max: c.To})
+		if err != nil {
+			results = append(results, w.result(c, plan.Refused, c.From, err))
+			continue
+		}
+		results = append(results, w.one(c, true))
+	}
+	return results
+}
+
+// whyCPUs says why the kernel refuses CPUs (kernel/cgroup/cpuset.c, validate_change and update_cpumask).
+func (w *Writer) whyCPUs(err error) string {
+	switch {
+	case errors.Is(err, syscall.EBUSY):
+		return "a group in it has a CPU that these leave out"
+	case errors.Is(err, syscall.ENOSPC):
+		return "a group with tasks needs a CPU"
+	case errors.Is(err, syscall.EACCES) && w.tree.Version() == cgroup.V1:
+		return "its parent has not all of these CPUs"
+	case errors.Is(err, syscall.EINVAL):
+		return "a CPU of these is offline, or another group has it exclusively"
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package policy
+
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+)
+
+// Lifting the quota of a group that has CPUs of its own.
+//
+// A group that cannot use more than its own CPUs takes nothing from anybody by using them whenever it wants, and a quota
+// would stop it on CPUs that nobody else may use. So its quota is lifted, and its pod's with it, for a quota of the pod
+// would stop it as well. A group that is bound to some CPUs without having them to itself keeps its quota, and no raise
+// of it goes beyond the number of these CPUs.
+
+// lift makes the decision of a unit that is to be lifted, or is not to be any longer.
+func (u *unit) lift() {
+	switch {
+	case u.m.quota.foreign || !u.limit.Limited():
+	case u.Lift && !u.Paused && u.m.quota.retry.ready(u.now):
+		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
+	case u.m.quota.ours && u.Disk.Quota == cpu.Unlimited:
+		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}
+	}
+}
+
+// lifted says whether a container of the pod has no quota because of us.
+func (p *podUnits) lifted() bool {
+	for _, c := range p.containers {
+		if c.limit.Limited() && c.quota == cpu.Unlimited {
+			return true
+		}
+	}
+	return false
+}
+
+// bound is the ceiling of a group that is bound to some CPUs.
+func (g Group) bound(ceiling float64) float64 {
+	if g.CPUs > 0 {
+		return min(ceiling, float64(g.CPUs))
+	}
+	return ceiling
+}
+
+// most is the largest quota that may be written for a change to this one.
+func (u *unit) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }

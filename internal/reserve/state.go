@@ -1,0 +1,196 @@
+package reserve
+
+import (
+	"path"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Confining: from an allocation to what each group's cpuset.cpus shall be.
+//
+// Those who have CPUs of their own are bound to them; one that may use more than it reserves (its limit is above its
+// request) keeps the shared pool besides, unless it asks to be strict. All others are confined to the shared pool.
+// On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group holds its own.
+// The groups above an exclusive one have the shared pool and the exclusive CPUs below them.
+//
+// A group's original CPUs are what its owner gave it. Nobody is ever given a CPU that its original does not have. A
+// group that its owner has bound to fewer CPUs than its parent has is pinned: it is left alone, and its CPUs are kept
+// out of what is given away. So nobody who was pinned loses a CPU.
+//
+// Others write the same files. Where the original is back, its owner has put it back, and ours is written again after
+// a back-off. Any other value is that program's: the group is left alone as long as it stands.
+
+// Group is a control group with CPUs, as it stands.
+type Group struct {
+	workload.ID
+	CPUs cpu.Set // empty: it inherits
+}
+
+// Container is one that asks for CPUs of its own.
+type Container struct {
+	workload.ID         // in the hierarchy of the cpu controller
+	Request     float64 // CPUs
+	Limit       float64 // CPUs; +Inf: none
+	Strict      bool
+}
+
+// Way is a group on the way from the root to a container, that may have to hand the cpuset controller on (v2).
+type Way struct {
+	workload.ID
+	Handed bool
+}
+
+// Input is what a turn decides on.
+type Input struct {
+	Now        time.Time
+	Rules      strategy.Reserve
+	Owner      string // who else shares out the node's CPUs, so that nothing may be done; "": nobody
+	Inherits   bool   // an empty set inherits (v2)
+	Partitions bool   // the kernel has partitions below groups that are none (v2, 6.7+)
+	Topology   cpu.Topology
+	Groups     []Group // all but the root, parents before children
+	Ways       []Way
+	Containers []Container // in the order in which they came
+	Promised   float64     // requests of all others
+}
+
+// Share is what a container got.
+type Share struct {
+	workload.ID
+	Own       cpu.Set // exclusive CPUs
+	CPUs      cpu.Set // all that it may use
+	Request   float64
+	Strict    bool
+	Packed    bool // others that reserve are on its CPUs
+	Lift      bool // its quota is to be lifted: it cannot use more than its own CPUs
+	Partition bool
+}
+
+// Pin is a group that another program has bound to CPUs.
+type Pin struct {
+	Path string
+	CPUs cpu.Set
+}
+
+// Heir is a group that holds a value of ours because its parent did when it was made.
+type Heir struct {
+	ID             workload.ID
+	Held, Baseline cpu.Set
+}
+
+// Output is what a turn decided.
+type Output struct {
+	Changes    []plan.Change
+	Heirs      []Heir        // to be booked before the changes are carried out
+	Foreign    []workload.ID // no longer ours
+	Shares     []Share
+	Refused    []Refusal
+	Unconfined []Refusal // groups that the kernel does not let be bound
+	Pinned     []Pin
+	Shared     cpu.Set
+	Resets     []Pin // whose owner has put its CPUs back; ours are written again after a while
+}
+
+// State is what is remembered from turn to turn. It depends on its inputs only.
+type State struct {
+	groups map[workload.ID]*memory
+	sets   map[workload.ID]cpu.Set // what containers have
+	handed map[workload.ID]bool    // groups that hand the controller on because of us
+	fenced map[workload.ID]*fence  // files of partitions
+	online cpu.Set
+}
+
+// memory is what is remembered of one group.
+type memory struct {
+	original cpu.Set
+	lost     cpu.Set // of the original, that went offline (v1)
+	wrote    cpu.Set // stands in the file, where ours
+	ours     bool
+	foreign  bool
+	retry    backoff
+	problem  string // why the last write was refused
+}
+
+// NewState remembers nothing.
+func NewState() *State {
+	return &State{groups: map[workload.ID]*memory{}, sets: map[workload.ID]cpu.Set{}, handed: map[workload.ID]bool{},
+		fenced: map[workload.ID]*fence{}}
+}
+
+// Idle says whether nothing of ours stands anywhere.
+func (s *State) Idle() bool {
+	for _, m := range s.groups {
+		if m.ours {
+			return false
+		}
+	}
+	return len(s.handed) == 0 && len(s.fenced) == 0
+}
+
+// Decide takes a turn.
+func (s *State) Decide(in Input) Output {
+	var out Output
+	t := s.observe(in, &out)
+	wants := t.wants(in, &out)
+	got := Allocate(t.machine(in), wants)
+	out.Refused = append(out.Refused, got.Refused...)
+	out.Shared = got.Shared
+	s.sets = map[workload.ID]cpu.Set{}
+	for _, c := range in.Containers {
+		if own := got.Sets[c.Path]; len(own) > 0 {
+			s.sets[c.ID] = own
+			out.Shares = append(out.Shares, t.share(c, own, got))
+		}
+	}
+	t.confine(in, &out)
+	s.handOn(in, &out)
+	s.fence(in, t, &out)
+	s.online = in.Topology.Set()
+	return out
+}
+
+// Learn books what became of the changes.
+func (s *State) Learn(now time.Time, results []plan.Result) {
+	for _, r := range results {
+		s.learnFence(now, r)
+		switch done := r.Outcome == plan.Applied; {
+		case r.Change.Knob == plan.Handed && done:
+			s.handed[r.Change.Cgroup] = true
+			if r.Change.Restore {
+				delete(s.handed, r.Change.Cgroup)
+			}
+		case r.Change.Knob == plan.CPUs:
+			s.learn(now, r)
+		}
+	}
+}
+
+func (s *State) learn(now time.Time, r plan.Result) {
+	m := s.groups[r.Change.Cgroup]
+	if m == nil {
+		return
+	}
+	switch r.Outcome {
+	case plan.Applied:
+		if set, err := cpu.ParseSet(string(r.InForce)); err == nil {
+			m.wrote, m.problem = set, ""
+			m.ours = !r.Change.Restore
+		}
+	case plan.Refused:
+		m.retry.hit(now)
+		m.problem = r.Err
+	}
+}
+
+// above lists the groups above a path, without the root.
+func above(group string) []string {
+	var list []string
+	for at := path.Dir(group); at != "/" && at != "."; at = path.Dir(at) {
+		list = append(list, at)
+	}
+	return list
+}

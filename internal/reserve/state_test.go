@@ -1,0 +1,398 @@
+package reserve
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// world is a tree of groups that keeps the kernel's rules for cpuset.cpus.
+type world struct {
+	t      testing.TB
+	v2     bool
+	now    time.Time
+	topo   cpu.Topology
+	sets   map[string]cpu.Set
+	inode  map[string]uint64
+	next   uint64
+	state  *State
+	rules  strategy.Reserve
+	asking []Container
+	writes int
+	refuse string // the kernel refuses CPUs of this group
+}
+
+func newWorld(t testing.TB, v2 bool, cpus int) *world {
+	w := &world{t: t, v2: v2, now: time.Unix(1000, 0), topo: shape{1, 1, 1, cpus, 1}.topology(), sets: map[string]cpu.Set{},
+		inode: map[string]uint64{}, state: NewState(), rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1}}
+	return w
+}
+
+// make makes groups as a runtime does: on v1 with a copy of the parent's CPUs.
+func (w *world) make(groups ...string) {
+	for _, g := range groups {
+		w.next++
+		w.inode[g] = w.next
+		w.sets[g] = nil
+		if !w.v2 {
+			w.sets[g] = w.of(path.Dir(g))
+		}
+	}
+}
+
+func (w *world) remove(group string) {
+	delete(w.sets, group)
+	w.asking = slices.DeleteFunc(w.asking, func(c Container) bool { return c.Path == group })
+}
+
+func (w *world) of(group string) cpu.Set {
+	if group == "/" {
+		return w.topo.Set()
+	}
+	return w.sets[group]
+}
+
+// effective is what tasks of a group may use.
+func (w *world) effective(group string) cpu.Set {
+	if group == "/" {
+		return w.topo.Set()
+	}
+	outer := w.effective(path.Dir(group))
+	if own := w.sets[group].And(outer); len(own) > 0 || !w.v2 {
+		return own
+	}
+	return outer
+}
+
+// ask opts a group in.
+func (w *world) ask(group string, request, limit float64, strict bool) {
+	w.asking = append(w.asking, Container{ID: workload.ID{Path: group, Inode: w.inode[group]}, Request: request, Limit: limit, Strict: strict})
+}
+
+// turn takes one, and carries it out under the kernel's rules.
+func (w *world) turn() Output {
+	w.t.Helper()
+	w.now = w.now.Add(time.Second)
+	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking}
+	for g, set := range w.sets {
+		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})
+	}
+	slices.SortFunc(in.Groups, func(a, b Group) int { return strings.Compare(a.Path, b.Path) })
+	out := w.state.Decide(in)
+	w.state.Learn(w.now, w.carryOut(out.Changes))
+	return out
+}
+
+func (w *world) carryOut(changes []plan.Change) []plan.Result {
+	w.t.Helper()
+	var results []plan.Result
+	plan.Order(changes)
+	for _, c := range changes {
+		r := plan.Result{Change: c, Outcome: plan.Applied, InForce: c.To}
+		switch {
+		case string(c.From) != w.sets[c.Cgroup.Path].String():
+			w.t.Fatalf("%+v, but there is %s", c, w.sets[c.Cgroup.Path])
+		case c.Cgroup.Path == w.refuse:
+			r.Outcome, r.InForce, r.Err = plan.Refused, c.From, "the kernel does not like it"
+		default:
+			w.write(c.Cgroup.Path, set(w.t, string(c.To)))
+			w.writes++
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+// write keeps v1's rules: within the parent, about the children, never empty.
+func (w *world) write(group string, to cpu.Set) {
+	w.t.Helper()
+	if !w.v2 && !(len(to) > 0 && to.Within(w.of(path.Dir(group)))) {
+		w.t.Fatalf("EACCES or ENOSPC: %s to %s, the parent has %s", group, to, w.of(path.Dir(group)))
+	}
+	for child, theirs := range w.sets {
+		if !w.v2 && path.Dir(child) == group && !theirs.Within(to) {
+			w.t.Fatalf("EBUSY: %s to %s, %s has %s", group, to, child, theirs)
+		}
+	}
+	w.sets[group] = to
+}
+
+// exclusive checks that nobody but its owner, and those packed with it, runs on a CPU that is somebody's own.
+func (w *world) exclusive(out Output) {
+	w.t.Helper()
+	for _, sh := range out.Shares {
+		if got := w.effective(sh.Path); !got.Equal(sh.CPUs) {
+			w.t.Fatalf("%s runs on %s, not on %s: %+v\n%+v\n%v", sh.Path, got, sh.CPUs, out, w.asking, w.sets)
+		}
+		for g := range w.sets {
+			packed := slices.ContainsFunc(out.Shares, func(o Share) bool {
+				return (o.Path == g || strings.HasPrefix(g, o.Path+"/") || strings.HasPrefix(o.Path, g+"/")) && o.Own.Equal(sh.Own)
+			})
+			if packed || strings.HasPrefix(sh.Path, g+"/") {
+				continue
+			}
+			if both := w.effective(g).And(sh.Own); len(both) > 0 {
+				w.t.Fatalf("%s may run on %s, which are %s's own", g, both, sh.Path)
+			}
+		}
+	}
+}
+
+func versions(t *testing.T, test func(t *testing.T, v2 bool)) {
+	for _, v2 := range []bool{false, true} {
+		t.Run(map[bool]string{false: "v1", true: "v2"}[v2], func(t *testing.T) { test(t, v2) })
+	}
+}
+
+// TestConfine: who asks is bound to CPUs of its own, everybody else to the rest, and all is put back.
+func TestConfine(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 8)
+		w.make("/kube", "/kube/pod", "/kube/pod/a", "/kube/pod/pause", "/kube/other", "/kube/other/b", "/system", "/system/c")
+		before := fmt.Sprint(w.sets)
+		w.ask("/kube/pod/a", 2, 2, false)
+		out := w.turn()
+		w.exclusive(out)
+		if got := out.Shares[0]; got.Own.String() != "0-1" || !got.Lift || out.Shared.String() != "2-7" {
+			t.Errorf("%+v, shared %s", got, out.Shared)
+		}
+		writes := w.writes
+		if v2 && writes != 4 {
+			t.Errorf("%d writes on v2: the topmost do", writes)
+		}
+		w.exclusive(w.turn())
+		if w.writes != writes {
+			t.Errorf("%d writes where nothing happened", w.writes-writes)
+		}
+		w.make("/kube/pod/new", "/system/new")
+		w.exclusive(w.turn())
+		w.remove("/kube/pod/new")
+		w.remove("/system/new")
+		w.asking = nil
+		w.turn()
+		if after := fmt.Sprint(w.sets); after != before || !w.state.Idle() {
+			t.Errorf("before %s, after %s", before, after)
+		}
+	})
+}
+
+// TestBurstable: one with a limit above its request keeps the shared pool, unless it is strict.
+func TestBurstable(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b", "/c", "/d")
+		w.ask("/a", 1, 3, false)
+		w.ask("/b", 1, math.Inf(1), true)
+		out := w.turn()
+		w.exclusive(out)
+		want := []Share{
+			{ID: w.asking[0].ID, Own: cpu.Set{0}, CPUs: cpu.Set{0, 2, 3}, Request: 1},
+			{ID: w.asking[1].ID, Own: cpu.Set{1}, CPUs: cpu.Set{1}, Request: 1, Strict: true, Lift: true},
+		}
+		if diff := cmp.Diff(want, out.Shares); diff != "" {
+			t.Error(diff)
+		}
+		w.ask("/c", 1, 1, false)
+		out = w.turn() // /a leaves the CPU that /c gets
+		w.exclusive(out)
+		w.ask("/d", 1, 1, false)
+		out = w.turn()
+		w.exclusive(out)
+		if len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "0 are left") {
+			t.Errorf("refused %v", out.Refused)
+		}
+	})
+}
+
+// TestPinned: whom another program has bound keeps its CPUs, and they are not given away.
+func TestPinned(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b", "/bound", "/bound/in")
+		w.sets["/bound/in"] = cpu.Set{0}
+		w.sets["/b"] = cpu.Set{1}
+		w.ask("/a", 2, 2, false)
+		w.ask("/b", 1, 1, false)
+		out := w.turn()
+		w.exclusive(out)
+		if len(out.Shares) != 1 || out.Shares[0].Own.String() != "2-3" || len(out.Pinned) != 2 {
+			t.Fatalf("%+v, pinned %v", out.Shares, out.Pinned)
+		}
+		if got := w.effective("/bound/in").String() + " " + w.effective("/b").String(); got != "0 1" {
+			t.Errorf("the bound ones run on %s", got)
+		}
+		if len(out.Refused) != 1 || out.Refused[0].Why != "its owner has bound it to 1: left alone" {
+			t.Errorf("%v", out.Refused)
+		}
+	})
+}
+
+// TestNarrowBranch: a branch that is bound as a whole keeps a CPU for the others in it.
+func TestNarrowBranch(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 8)
+		w.make("/kube")
+		w.sets["/kube"] = cpu.Set{4, 5, 6}
+		w.make("/kube/a", "/kube/b", "/kube/c")
+		w.ask("/kube/a", 2, 2, false)
+		w.ask("/kube/b", 1, 1, false)
+		out := w.turn()
+		w.exclusive(out)
+		if got := w.effective("/kube/c").String(); got != "4" || len(out.Refused) != 1 ||
+			!strings.Contains(out.Refused[0].Why, "0 of them within 5-6") {
+			t.Errorf("the other has %s, refused %v", got, out.Refused)
+		}
+	})
+}
+
+// TestForeign: a reset is answered after a back-off, another value never.
+func TestForeign(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b", "/c")
+		w.ask("/a", 1, 1, false)
+		original := w.sets["/b"]
+		w.turn()
+		w.sets["/b"] = original
+		out := w.turn()
+		if len(out.Resets) != 1 || !w.sets["/b"].Equal(original) {
+			t.Fatalf("resets %v, /b %s", out.Resets, w.sets["/b"])
+		}
+		w.now = w.now.Add(firstGap)
+		w.exclusive(w.turn())
+		w.sets["/b"] = cpu.Set{1, 2}
+		if out = w.turn(); len(out.Foreign) != 1 || len(out.Pinned) != 1 || !w.sets["/b"].Equal(cpu.Set{1, 2}) {
+			t.Fatalf("%+v", out)
+		}
+		w.sets["/a"] = cpu.Set{3}
+		if out = w.turn(); len(out.Shares) != 0 || !strings.Contains(out.Refused[0].Why, "another program has set its CPUs to 3") {
+			t.Fatalf("%+v", out)
+		}
+		if !w.sets["/c"].Equal(original) || !w.sets["/a"].Equal(cpu.Set{3}) {
+			t.Errorf("what is left: %v", w.sets)
+		}
+	})
+}
+
+// TestRefused: what the kernel does not take is not half done.
+func TestRefused(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b")
+		before := fmt.Sprint(w.sets)
+		w.ask("/a", 1, 1, false)
+		w.refuse = "/a"
+		w.turn()
+		out := w.turn()
+		if got := fmt.Sprint(w.sets); got != before || len(out.Refused) != 1 || out.Refused[0].Why != "the kernel does not like it" {
+			t.Errorf("%s, refused %v", got, out.Refused)
+		}
+		w.refuse = ""
+		w.now = w.now.Add(firstGap)
+		w.exclusive(w.turn())
+	})
+}
+
+// TestOwner: where the kubelet shares out the CPUs, nothing is done, and what was is undone.
+func TestOwner(t *testing.T) {
+	w := newWorld(t, true, 4)
+	w.make("/a", "/b")
+	w.ask("/a", 1, 1, false)
+	w.turn()
+	in := Input{Now: w.now, Rules: w.rules, Inherits: true, Topology: w.topo, Containers: w.asking, Owner: "the kubelet"}
+	for _, g := range []string{"/a", "/b"} {
+		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, w.sets[g]})
+	}
+	out := w.state.Decide(in)
+	w.state.Learn(w.now, w.carryOut(out.Changes))
+	if len(w.sets["/a"])+len(w.sets["/b"]) != 0 || out.Refused[0].Why != "the kubelet: left alone" || !w.state.Idle() {
+		t.Errorf("%v, %+v", w.sets, out)
+	}
+}
+
+// TestOffline: a CPU that goes offline is replaced, and the newest gives way where none is left.
+func TestOffline(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/a", "/b", "/c")
+		w.ask("/a", 1, 1, false)
+		w.ask("/b", 2, 2, false)
+		w.exclusive(w.turn())
+		all := w.topo
+		w.topo.Places = slices.Delete(slices.Clone(w.topo.Places), 0, 1)
+		if !v2 { // the kernel's doing
+			for g, s := range w.sets {
+				w.sets[g] = s.And(w.topo.Set())
+				if len(w.sets[g]) == 0 {
+					w.sets[g] = nil
+				}
+			}
+		}
+		out := w.turn()
+		if len(out.Foreign) > 0 && v2 {
+			t.Errorf("offline is taken for foreign: %+v", out)
+		}
+		w.topo = all
+		w.now = w.now.Add(time.Hour)
+		w.turn()
+		w.exclusive(w.turn())
+	})
+}
+
+// TestHistories: through any history the kernel refuses nothing, nobody shares what is somebody's own, and in the end
+// all is as it was.
+func TestHistories(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		for seed := range uint64(150) {
+			rnd := rand.New(rand.NewPCG(seed, 4))
+			w := newWorld(t, v2, 3+rnd.IntN(14))
+			w.make("/k", "/k/p", "/k/p/a", "/k/p/b", "/s", "/s/x", "/t")
+			var made []string
+			for step := range 15 {
+				switch rnd.IntN(4) {
+				case 0:
+					g := fmt.Sprint([]string{"/k", "/k/p", "/s", ""}[rnd.IntN(4)], "/n", step)
+					w.make(g, g+"/deep")
+					made = append(made, g)
+				case 1:
+					if len(made) > 0 {
+						w.remove(made[0] + "/deep")
+						w.remove(made[0])
+						made = made[1:]
+					}
+				case 2:
+					if len(made) > 0 {
+						g, request := made[rnd.IntN(len(made))], draw(rnd, 6)
+						w.asking = slices.DeleteFunc(w.asking, func(c Container) bool { return c.Path == g })
+						w.ask(g, request, request+float64(rnd.IntN(2)), rnd.IntN(3) == 0)
+					}
+				case 3:
+					if len(w.asking) > 0 {
+						w.asking = slices.Delete(w.asking, 0, 1)
+					}
+				}
+				w.exclusive(w.turn())
+			}
+			w.asking = nil
+			w.turn()
+			w.turn()
+			for g, s := range w.sets {
+				if v2 && len(s) != 0 || !v2 && !s.Equal(w.topo.Set()) {
+					t.Fatalf("seed %d: %s holds %s", seed, g, s)
+				}
+			}
+		}
+	})
+}
