@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 )
 
@@ -21,7 +22,10 @@ type examination struct {
 	Root     string          `json:"cgroup_root"`
 	Features cgroup.Features `json:"features"`
 	Policies []prognosis     `json:"policies"`
-	Advice   []string        `json:"advice"`
+	// Priority is how online work can be preferred to offline work here, and Preferred what mechanism auto comes to.
+	Priority  []policy.Verdict   `json:"priority"`
+	Preferred strategy.Mechanism `json:"priority_auto"`
+	Advice    []string           `json:"advice"`
 }
 
 // prognosis is what a policy comes to on this machine.
@@ -33,9 +37,12 @@ type prognosis struct {
 
 // examine draws the conclusions.
 func examine(version, kernel, root string, found cgroup.Features) examination {
+	machine := priorities(found)
+	auto, _ := policy.Choose(strategy.MechanismAuto, machine)
 	return examination{Schema: examinationSchema, Version: version, Kernel: kernel, Root: root, Features: found,
 		Policies: []prognosis{nonePrognosis(found), burstPrognosis(found), quotaPrognosis(found), autoPrognosis(found)},
-		Advice:   advise(root, found)}
+		Priority: policy.Preflight(machine), Preferred: auto,
+		Advice: advise(root, found)}
 }
 
 func nonePrognosis(found cgroup.Features) prognosis {
@@ -200,6 +207,7 @@ func (e examination) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "    - %s\n", m)
 		}
 	}
+	e.priorityText(&b)
 	if len(e.Advice) > 0 {
 		b.WriteString("\nWhat to know and to do:\n")
 	}
@@ -210,6 +218,18 @@ func (e examination) Text(w io.Writer) error {
 		return fmt.Errorf("write text: %w", err)
 	}
 	return nil
+}
+
+// priorityText says which mechanisms of `colocation` are to be had.
+func (e examination) priorityText(b *strings.Builder) {
+	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here\n", e.Preferred)
+	for _, v := range e.Priority {
+		word := "no "
+		if v.Usable {
+			word = "yes"
+		}
+		fmt.Fprintf(b, "  %-13s %s  %s\n", v.Mechanism, word, v.Why)
+	}
 }
 
 func orDash(s string) string {

@@ -1,19 +1,21 @@
 package main
 
 import (
+	"strings"
+
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/policy"
 )
 
 // priorities are what the policy must know of this machine to prefer online work.
-func priorities(found cgroup.Features, tree *cgroup.Tree) policy.Machine {
+func priorities(found cgroup.Features) policy.Machine {
 	m := policy.Machine{LeastWeight: 2, // MIN_SHARES, kernel/sched/sched.h
 		SchedExtWhy: "no scheduler of ours is loaded"}
-	if tree.Version() == cgroup.V2 {
+	if !strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
 		m.LeastWeight = 1 // CGROUP_WEIGHT_MIN
 	}
 	m.Idle, m.IdleWhy = able(found, cgroup.FeatureIdle)
-	m.IdentityWhy = "not driven yet"
+	m.Identity, m.IdentityWhy = able(found, cgroup.FeatureIdentity)
 	return m
 }
 

@@ -41,6 +41,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	}
 	s.Node.Risk = a.risk.status
 	s.Colocation = a.colocation(now)
+	s.Problems = append(s.Problems, s.Colocation.Problems()...)
 	if a.risk.problem != "" {
 		s.Problems = append(s.Problems, a.risk.problem)
 	}

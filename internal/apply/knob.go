@@ -36,6 +36,9 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	case plan.Partition:
 		kind, _, err := tree.Partition(group)
 		return plan.Value(kind), err
+	case plan.Identity:
+		grade, err := tree.Identity(group)
+		return plan.Number(grade), err
 	}
 	return "", fmt.Errorf("unknown knob %q", knob)
 }
@@ -80,6 +83,12 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 			return tree.SetExclusiveCPUs(group, cpus)
 		}
 		return tree.SetCPUs(group, cpus)
+	case plan.Identity:
+		grade, err := v.Number()
+		if err != nil {
+			return err
+		}
+		return tree.SetIdentity(group, grade)
 	}
 	return fmt.Errorf("unknown knob %q", knob)
 }
@@ -108,7 +117,7 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 		return v, nil
 	case plan.Partition:
 		return v, nil
-	case plan.Weight:
+	case plan.Weight, plan.Identity:
 		n, err := v.Number()
 		return plan.Number(n), err
 	case plan.CPUs, plan.Exclusive:
@@ -128,7 +137,7 @@ func order(knob plan.Knob, a, b plan.Value) (sign int, ok bool) {
 		dx, errX = a.Time()
 		dy, errY = b.Time()
 		x, y = int64(dx), int64(dy)
-	case plan.Weight, plan.Idle:
+	case plan.Weight, plan.Idle, plan.Identity:
 		x, errX = a.Number()
 		y, errY = b.Number()
 	default:

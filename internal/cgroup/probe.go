@@ -263,7 +263,7 @@ func (p *prober) bandwidth() {
 func (p *prober) others() {
 	p.add(FeatureIdle, func() (State, string) { return p.file("cpu.idle") })
 	p.add(FeatureStatLocal, func() (State, string) { return p.file("cpu.stat.local") })
-	p.add(FeatureIdentity, func() (State, string) { return p.file("cpu.bvt_warp_ns", "cpu.identity") })
+	p.add(FeatureIdentity, p.identity)
 	p.add(FeaturePartition, p.partition)
 }
 

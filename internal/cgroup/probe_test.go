@@ -145,7 +145,10 @@ func TestProbeAnswers(t *testing.T) {
 			p.mkdirErr = syscall.EROFS
 			p.memFS["cpu/cpu.cfs_quota_us"] = "-1\n"
 		}},
-		{"Group Identity", FeatureIdentity, Yes, func(p *probeFS, _ fstest.MapFS) { p.template["cpu.bvt_warp_ns"] = "0\n" }},
+		{"Group Identity", FeatureIdentity, Yes, func(p *probeFS, h fstest.MapFS) {
+			p.template["cpu.bvt_warp_ns"] = "0\n"
+			h["proc/sys/kernel/osrelease"] = &fstest.MapFile{Data: []byte("5.10.134-16.al8.x86_64\n")}
+		}},
 		{"part of the tasks", FeatureEnforced, Yes, func(_ *probeFS, h fstest.MapFS) {
 			h["sys/kernel/sched_ext/switch_all"] = &fstest.MapFile{Data: []byte("0\n")}
 		}},

@@ -41,31 +41,41 @@ func (c Cluster) For(labels map[string]string) []strategy.Patch {
 // whose selector cannot be read, or the whole, where the text is no JSON.
 func ParseCluster(object, text string, last Cluster) (Cluster, []*Rejected) {
 	return parsed(object, BurstKey, text, last, func(r *jsonReader, list []member) Cluster {
-		var c Cluster
-		for _, m := range list {
-			switch {
-			case m.is("clusterStrategy"):
-				if fields, ok := r.members("clusterStrategy", m.value); ok {
-					c.all = r.patch("clusterStrategy", fields, last.all, ofNode)
-				} else {
-					c.all = last.all
-				}
-			case m.is("nodeStrategies"):
-				c.nodes = r.nodeStrategies(m.value, last.nodes)
-			}
-		}
-		return c
+		return r.cluster(list, last, func(field string, list []member, last strategy.Patch) strategy.Patch {
+			return r.patch(field, list, last, ofNode)
+		})
 	})
 }
 
-func (r *jsonReader) nodeStrategies(raw []byte, last []nodeStrategy) []nodeStrategy {
+// fieldsOf reads the fields of a strategy. One that is bad keeps the value that it had in last.
+type fieldsOf func(field string, list []member, last strategy.Patch) strategy.Patch
+
+// cluster reads the shape that all of the peer's keys have.
+func (r *jsonReader) cluster(list []member, last Cluster, read fieldsOf) Cluster {
+	var c Cluster
+	for _, m := range list {
+		switch {
+		case m.is("clusterStrategy"):
+			if fields, ok := r.members("clusterStrategy", m.value); ok {
+				c.all = read("clusterStrategy", fields, last.all)
+			} else {
+				c.all = last.all
+			}
+		case m.is("nodeStrategies"):
+			c.nodes = r.nodeStrategies(m.value, last.nodes, read)
+		}
+	}
+	return c
+}
+
+func (r *jsonReader) nodeStrategies(raw []byte, last []nodeStrategy, read fieldsOf) []nodeStrategy {
 	list, ok := r.elements("nodeStrategies", raw)
 	if !ok {
 		return last
 	}
 	var nodes []nodeStrategy
 	for i, raw := range list {
-		if n, ok := r.nodeStrategy(fmt.Sprintf("nodeStrategies[%d]", i), raw, last); ok {
+		if n, ok := r.nodeStrategy(fmt.Sprintf("nodeStrategies[%d]", i), raw, last, read); ok {
 			nodes = append(nodes, n)
 		}
 	}
@@ -73,7 +83,7 @@ func (r *jsonReader) nodeStrategies(raw []byte, last []nodeStrategy) []nodeStrat
 }
 
 // nodeStrategy reads one entry. Entries are known again by their names.
-func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy) (nodeStrategy, bool) {
+func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy, read fieldsOf) (nodeStrategy, bool) {
 	list, ok := r.members(field, raw)
 	if !ok {
 		return nodeStrategy{}, false
@@ -89,7 +99,7 @@ func (r *jsonReader) nodeStrategy(field string, raw []byte, all []nodeStrategy) 
 		}
 	}
 	last, known := named(all, n.name)
-	n.patch = r.patch(field, list, last.patch, ofNode)
+	n.patch = read(field, list, last.patch)
 	if selector == nil { // the API's LabelSelector: none matches nothing, an empty one everything
 		r.reject(field+".nodeSelector", faultf(`such as {"matchLabels": {"pool": "web"}}, or {} for every node`, "missing"))
 		return n, false

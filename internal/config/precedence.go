@@ -9,6 +9,7 @@ import "plimsoll/internal/strategy"
 // The maxima come last, and bind pods with an annotation only.
 type Kubernetes struct {
 	Cluster    Cluster
+	QOS        Cluster // online and offline classes
 	Namespaces Namespaces
 	Maxima     Maxima
 }
@@ -22,7 +23,7 @@ type Asked struct {
 
 // Node is what a node with these labels gets, over what its own file says.
 func (k Kubernetes) Node(own strategy.Strategy, labels map[string]string) strategy.Strategy {
-	for _, p := range k.Cluster.For(labels) {
+	for _, p := range append(k.Cluster.For(labels), k.QOS.For(labels)...) {
 		own = p.Over(own)
 	}
 	return own

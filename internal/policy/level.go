@@ -42,7 +42,7 @@ func Levels(root *Seat) []Level {
 	for _, c := range root.Children {
 		qos, uniform := c.grade()
 		switch {
-		case !uniform:
+		case !uniform || ofAllPods(c.Path): // whose weight is against the system's services, and whose identity is to stay 0
 			list = append(list, Levels(c)...)
 		case qos.Enable:
 			list = append(list, levelsAt(c, qos, false)...)
@@ -86,20 +86,21 @@ func sameGrade(a, b strategy.CPUQOS) bool {
 }
 
 // keptByKubelet knows the groups of the kubelet's QoS classes, whose weights it writes at its start and once a minute
-// (pkg/kubelet/cm/qos_container_manager_linux.go, UpdateCgroups), and the one above them.
+// (pkg/kubelet/cm/qos_container_manager_linux.go, UpdateCgroups).
 func keptByKubelet(group string) bool {
 	name, above := path.Base(group), path.Base(path.Dir(group))
-	switch {
-	case name == "kubepods", above == "kubepods" && (name == "burstable" || name == "besteffort"):
-		return true
-	}
-	for _, suffix := range []string{"kubepods.slice", "kubepods-burstable.slice", "kubepods-besteffort.slice"} {
-		if name == suffix || strings.HasSuffix(name, "-"+suffix) {
-			return true
-		}
-	}
-	return false
+	return above == "kubepods" && (name == "burstable" || name == "besteffort") ||
+		named(name, "kubepods-burstable.slice") || named(name, "kubepods-besteffort.slice")
 }
+
+// ofAllPods knows the group above those.
+func ofAllPods(group string) bool {
+	name := path.Base(group)
+	return name == "kubepods" || named(name, "kubepods.slice")
+}
+
+// named says whether a slice has a name, also below a kubelet's own --cgroup-root.
+func named(slice, name string) bool { return slice == name || strings.HasSuffix(slice, "-"+name) }
 
 // Exposed lists the offline levels that some online container does not stand beside: it meets the group that holds the
 // level, at that group's weight.

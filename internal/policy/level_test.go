@@ -84,6 +84,12 @@ func TestLevelsOfPriority(t *testing.T) {
 			identity: map[string]string{"/kubepods.slice/kubepods-besteffort.slice identity": "-1",
 				"/kubepods.slice/kubepods-pod1.slice identity": "2"},
 		},
+		"the group of all pods is no level, even when all are offline": {
+			tree:     forest(map[string]strategy.CPUQOS{"/kubepods/besteffort/pod3/c": offline()}),
+			idle:     map[string]string{"/kubepods/besteffort weight": "2", "/kubepods/besteffort/pod3 idle": "1"},
+			weight:   map[string]string{"/kubepods/besteffort weight": "2"},
+			identity: map[string]string{"/kubepods/besteffort identity": "-1"},
+		},
 		"a neutral pod among offline ones keeps its place": {
 			tree: forest(map[string]strategy.CPUQOS{"/kubepods/besteffort/pod3/c": offline(), "/kubepods/besteffort/pod4/c": neutral}),
 			idle: map[string]string{"/kubepods/besteffort/pod3 idle": "1"}, weight: map[string]string{"/kubepods/besteffort/pod3 weight": "2"},

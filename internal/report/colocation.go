@@ -1,7 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
@@ -56,4 +59,93 @@ func (c Colocation) InForce() bool {
 		}
 	}
 	return len(c.Knobs) > 0
+}
+
+// line is "idle in force at 2 groups; online 1.90 CPUs (3 containers), offline 0.10 (2)".
+func (c Colocation) line() string {
+	line := fmt.Sprintf("%s (%s)", c.Mechanism, c.Why)
+	in := 0
+	for _, k := range c.Knobs {
+		if k.InForce {
+			in++
+		}
+	}
+	line += fmt.Sprintf("; in force in %d of %d files", in, len(c.Knobs))
+	if resets, refused := c.resets(), c.refused(); resets+refused > 0 {
+		line += fmt.Sprintf(", put back by others %d times, refused %d times", resets, refused)
+	}
+	for _, r := range c.Ranks {
+		if r.Containers > 0 {
+			line += fmt.Sprintf("; %s: %d containers, %.2f CPUs", r.Rank, r.Containers, r.Used)
+		}
+	}
+	return line
+}
+
+// resets and refused sum over the knobs.
+func (c Colocation) resets() (n int64) {
+	for _, k := range c.Knobs {
+		n += k.Resets
+	}
+	return n
+}
+
+func (c Colocation) refused() (n int64) {
+	for _, k := range c.Knobs {
+		n += k.Refused
+	}
+	return n
+}
+
+// Problems are those of the knobs, in words.
+func (c *Colocation) Problems() []string {
+	if c == nil {
+		return nil
+	}
+	var list []string
+	for _, k := range c.Knobs {
+		if k.Problem != "" {
+			list = append(list, fmt.Sprintf("%s: %s: %s", printable(k.Cgroup), k.Knob, k.Problem))
+		}
+	}
+	for _, group := range c.Exposed {
+		list = append(list, fmt.Sprintf("%s: offline, and some online work does not stand beside it: it meets the group above it, at that "+
+			"group's weight; hint: give offline pods no CPU request, so that they are BestEffort", printable(group)))
+	}
+	return list
+}
+
+// colocationMetrics are the descriptions of what collect sends.
+type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used, containers *prometheus.Desc }
+
+func newColocationMetrics() colocationMetrics {
+	return colocationMetrics{
+		inForce:    describe("colocation_in_force", "1 while every file that makes offline work stand back holds what it is to."),
+		mechanism:  describe("colocation_mechanism", "1 for the mechanism that is used.", "mechanism"),
+		resets:     describe("colocation_resets", "Times that owners put their values back, over the files that are held now."),
+		refused:    describe("colocation_refused", "Writes that were refused or overwritten, over the files that are held now."),
+		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank.", "rank"),
+		used:       describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.", "rank"),
+		containers: describe("rank_containers", "Containers of a rank.", "rank"),
+	}
+}
+
+func (m colocationMetrics) list() []*prometheus.Desc {
+	return []*prometheus.Desc{m.inForce, m.mechanism, m.resets, m.refused, m.usage, m.used, m.containers}
+}
+
+// collect sends nothing where nobody asks for priority.
+func (c *Colocation) collect(m colocationMetrics, send sender) {
+	if c == nil {
+		return
+	}
+	send(m.inForce, prometheus.GaugeValue, bit(c.InForce()))
+	send(m.mechanism, prometheus.GaugeValue, 1, string(c.Mechanism))
+	send(m.resets, prometheus.GaugeValue, float64(c.resets()))
+	send(m.refused, prometheus.GaugeValue, float64(c.refused()))
+	for _, r := range c.Ranks {
+		send(m.usage, prometheus.CounterValue, r.Usage.Seconds(), string(r.Rank))
+		send(m.used, prometheus.GaugeValue, r.Used, string(r.Rank))
+		send(m.containers, prometheus.GaugeValue, float64(r.Containers), string(r.Rank))
+	}
 }

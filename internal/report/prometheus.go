@@ -20,6 +20,7 @@ type Collector struct {
 	agent      []metric[Status]
 	kubernetes []metric[Kubernetes]
 	nri        []metric[NRI]
+	colocation colocationMetrics
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
@@ -55,6 +56,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics()),
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
+		colocation: newColocationMetrics(),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
@@ -193,6 +195,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.nri {
 		ch <- m.desc
 	}
+	for _, d := range c.colocation.list() {
+		ch <- d
+	}
 	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.nodeState, c.mode, c.build} {
 		ch <- d
 	}
@@ -213,6 +218,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	s.Kubernetes.collect(c.kubernetes, ch)
 	s.NRI.collect(c.nri, ch)
+	s.Colocation.collect(c.colocation, send)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held, DryRun} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))

@@ -38,6 +38,7 @@ func sample() Status {
 		Schema: StatusSchema, Version: "0.1.0", Started: t0, Now: t0.Add(now), Mode: Active, Kernel: "6.18.44",
 		Cgroup: "v2", ConfigOK: true, LastTurn: t0.Add(now - 50*ms),
 		Node:       Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
+		Colocation: sampleColocation(),
 		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, Rejected: 3},
 		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, MadeWay: 2, Late: 1},
 		Containers: []Container{

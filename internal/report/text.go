@@ -44,6 +44,9 @@ func (s Status) head(p *page) {
 			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
 	}
 	p.printf("throttles: %s\n", s.Events.line())
+	if c := s.Colocation; c != nil {
+		p.printf("co-location: %s\n", c.line())
+	}
 	if k := s.Kubernetes; k != nil {
 		p.printf("kubernetes: %s\n", k.line())
 	}

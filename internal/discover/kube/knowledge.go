@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"plimsoll/internal/config"
@@ -21,13 +23,15 @@ func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	old := d.pods[p.key()]
 	d.pods[p.key()] = p
 	if old != nil {
-		p.patch = old.patch
+		p.patch, p.qos = old.patch, old.qos
 		if sameTexts(old.annotations, p.annotations) {
 			return true
 		}
 	}
 	patch, deprecated, bad := config.ParseAnnotations("Pod "+p.name(), p.annotations, p.patch)
 	p.patch = patch
+	d.reject(p.about, bad)
+	p.qos, bad = config.ParseQOSAnnotation("Pod "+p.name(), p.annotations[config.QOSAnnotation], p.qos)
 	d.reject(p.about, bad)
 	if deprecated {
 		d.herald.warn(p.about, reasonDeprecated, config.OldAnnotation+" is deprecated: use "+config.Annotation)
@@ -46,13 +50,14 @@ func (d *Discoverer) dropPod(o *corev1.Pod) bool {
 }
 
 func sameTexts(a, b map[string]string) bool {
-	return a[config.Annotation] == b[config.Annotation] && a[config.OldAnnotation] == b[config.OldAnnotation]
+	return maps.Equal(a, b)
 }
 
 // readConfigMaps reads what is new in the keys.
 func (d *Discoverer) readConfigMaps() {
 	c := &d.config
 	read(d, config.BurstKey, &c.Cluster, config.ParseCluster)
+	read(d, config.QOSKey, &c.QOS, config.ParseQOS)
 	read(d, config.NamespaceKey, &c.Namespaces, config.ParseNamespaces)
 	read(d, config.MaximaKey, &c.Maxima, config.ParseMaxima)
 }

@@ -69,7 +69,9 @@ func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
 		known := d.pods[uid]
 		if known == nil || !ready {
 			for j := range all[i].Containers {
-				all[i].Containers[j].Strategy.Policy = strategy.None
+				c := &all[i].Containers[j]
+				c.Strategy.Policy = strategy.None
+				c.QOS = c.Class.QOS(d.node.Colocation)
 			}
 			continue
 		}
@@ -106,6 +108,10 @@ func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float
 		d.sayCut(known.about, cut)
 		if known.class != workload.ClassNone {
 			c.Class = known.class
+		}
+		c.QOS = c.Class.QOS(c.Strategy.Colocation)
+		if c.Class == workload.ClassLS { // a pod cannot prefer itself to what its class gets
+			c.QOS = known.qos.Over(c.QOS)
 		}
 		if known.exclusive != workload.ExclusiveByClass {
 			c.Exclusive = known.exclusive

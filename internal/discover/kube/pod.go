@@ -25,6 +25,7 @@ type pod struct {
 
 	annotations map[string]string
 	patch       strategy.Patch
+	qos         strategy.CPUQOSPatch
 }
 
 // container is one container of a pod, whatever its kind: an ordinary, init, side-car or ephemeral one.
@@ -56,7 +57,7 @@ func newPod(o *corev1.Pod) *pod {
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		hash:  o.Annotations[staticHash], class: classOf(o.Labels), exclusive: exclusiveOf(o.Annotations), containers: map[string]container{},
 		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
-		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation),
+		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation),
 	}
 	r := resizeOf(o)
 	sizes := sizesOf(o, r)
@@ -98,8 +99,8 @@ func classOf(labels map[string]string) workload.Class {
 		text = labels[oldQOSClass]
 	}
 	switch c := workload.Class(text); c {
-	case workload.ClassLSE, workload.ClassLSR, workload.ClassLS, workload.ClassBE:
+	case workload.ClassLSE, workload.ClassLSR, workload.ClassLS, workload.ClassBE, workload.ClassSystem:
 		return c
 	}
-	return workload.ClassNone // SYSTEM too: the peer bursts it
+	return workload.ClassNone
 }

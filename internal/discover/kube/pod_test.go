@@ -118,7 +118,7 @@ func TestClass(t *testing.T) {
 		{map[string]string{"koordinator.sh/qosClass": "BE"}, workload.ClassBE},
 		{map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, workload.ClassLS},
 		{map[string]string{"alibabacloud.com/qosClass": "BE"}, workload.ClassBE},
-		{map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, workload.ClassNone},
+		{map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, workload.ClassSystem},
 		{map[string]string{"koordinator.sh/qosClass": "be"}, workload.ClassNone},
 	} {
 		if got := classOf(c.labels); got != c.want {

@@ -31,7 +31,7 @@ func trim(o any) (any, error) {
 }
 
 func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.NamespaceKey, config.MaximaKey)}
+	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.NamespaceKey, config.MaximaKey)}
 }
 
 func bare(m metav1.ObjectMeta) metav1.ObjectMeta {
@@ -54,7 +54,7 @@ func only(m map[string]string, keys ...string) map[string]string {
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
 	t.Labels = only(p.Labels, qosClass, oldQOSClass)
-	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.ExclusiveAnnotation, staticHash)
+	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash)
 	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
 		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
 	s := &t.Status

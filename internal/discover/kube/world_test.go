@@ -313,5 +313,5 @@ func node(labels map[string]string) *corev1.Node {
 
 func configMap(namespace, name, key, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
-		Data: map[string]string{key: text, "resource-qos-config": "{not json"}}
+		Data: map[string]string{key: text, "colocation-config": "{not json"}}
 }

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/strategy"
+)
+
+// recorded is what the peer's documentation has for resource-qos-config, with other keys beside that are other programs'.
+const recorded = `{
+  "clusterStrategy": {
+    "policies": {"cpuPolicy": "groupIdentity"},
+    "lsrClass": {"cpuQOS": {"enable": true, "groupIdentity": 2}, "memoryQOS": {"enable": true}},
+    "lsClass": {"cpuQOS": {"enable": true, "groupIdentity": 2}},
+    "beClass": {"cpuQOS": {"enable": true, "groupIdentity": -1}}},
+  "nodeStrategies": [
+    {"name": "smt", "nodeSelector": {"matchLabels": {"pool": "smt"}}, "policies": {"cpuPolicy": "coreSched"},
+     "beClass": {"cpuQOS": {"schedIdle": 1, "coreExpeller": true}}},
+    {"name": "off", "nodeSelector": {"matchLabels": {"pool": "off"}}, "beClass": {"cpuQOS": {"enable": false}}}]}`
+
+func TestQOSOfTheCluster(t *testing.T) {
+	c, bad := ParseQOS("", recorded, Cluster{})
+	if len(bad) > 0 {
+		t.Fatal(messages(bad))
+	}
+	for pool, want := range map[string]struct {
+		mechanism strategy.Mechanism
+		be        strategy.CPUQOS
+		rank      strategy.Rank
+	}{
+		"":    {strategy.MechanismAuto, strategy.CPUQOS{Enable: true, GroupIdentity: -1}, strategy.Offline},
+		"smt": {strategy.MechanismIdle, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1, CoreExpeller: true}, strategy.Offline},
+		"off": {strategy.MechanismAuto, strategy.CPUQOS{GroupIdentity: -1}, strategy.Neutral},
+	} {
+		got := (Kubernetes{QOS: c}).Node(strategy.Default(), map[string]string{"pool": pool}).Colocation
+		if got.Mechanism != want.mechanism || got.BE != want.be || got.BE.Rank() != want.rank || !got.LS.Enable || got.System.Enable {
+			t.Errorf("pool %q: %+v", pool, got)
+		}
+	}
+	if got := (Kubernetes{}).Node(strategy.Default(), nil); got != strategy.Default() {
+		t.Errorf("without the key: %+v", got)
+	}
+}
+
+// What the node's own file says is the weakest.
+func TestQOSOverTheFile(t *testing.T) {
+	own := mustParse(t, "colocation: {enable: true, mechanism: weight, systemClass: {cpuQOS: {groupIdentity: -2}}}").Strategy()
+	c, _ := ParseQOS("", `{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": false}}}}`, Cluster{})
+	got := (Kubernetes{QOS: c}).Node(own, nil).Colocation
+	if got.Mechanism != strategy.MechanismWeight || got.BE.Enable || !got.LS.Enable || got.System.GroupIdentity != -2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is bad keeps its last good value, field by field.
+func TestQOSKeepsWhatWasGood(t *testing.T) {
+	last, _ := ParseQOS("", recorded, Cluster{})
+	for text, want := range map[string]struct {
+		be  strategy.CPUQOS
+		bad []string
+	}{
+		`{`: {strategy.CPUQOS{Enable: true, GroupIdentity: -1}, []string{`ConfigMap a/b: resource-qos-config: not JSON: unexpected EOF (such as {"policy": "auto"})`}},
+		`{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": "yes", "groupIdentity": -3, "schedIdle": 2}}, "policies": {"cpuPolicy": "coreschd"}}}`: {
+			strategy.CPUQOS{Enable: true, GroupIdentity: -1}, []string{
+				`ConfigMap a/b: resource-qos-config: clusterStrategy.beClass.cpuQOS.enable: must be true or false, not "yes"`,
+				`ConfigMap a/b: resource-qos-config: clusterStrategy.beClass.cpuQOS.groupIdentity: -3 is outside -2..2`,
+				`ConfigMap a/b: resource-qos-config: clusterStrategy.beClass.cpuQOS.schedIdle: 2 is neither 0 nor 1`,
+				`ConfigMap a/b: resource-qos-config: clusterStrategy.policies.cpuPolicy: "coreschd" is neither groupIdentity nor coreSched (did you mean coreSched?)`}},
+		`{"clusterStrategy": {"beClass": 7}}`: {strategy.CPUQOS{Enable: true, GroupIdentity: -1},
+			[]string{`ConfigMap a/b: resource-qos-config: clusterStrategy.beClass: must be an object {...}, not 7`}},
+		``: {strategy.CPUQOS{}, nil},
+	} {
+		c, bad := ParseQOS("ConfigMap a/b", text, last)
+		got := (Kubernetes{QOS: c}).Node(strategy.Default(), nil).Colocation.BE
+		if diff := cmp.Diff(want.bad, messages(bad)); got != want.be || diff != "" {
+			t.Errorf("%s: %+v\n-want +got\n%s", text, got, diff)
+		}
+	}
+}
+
+func TestQOSAnnotation(t *testing.T) {
+	class := strategy.CPUQOS{Enable: true, GroupIdentity: 2}
+	for text, want := range map[string]strategy.CPUQOS{
+		"":                                    class,
+		`{"groupIdentity": -1}`:               {Enable: true, GroupIdentity: -1},
+		`{"enable": false}`:                   {GroupIdentity: 2},
+		`{"groupIdentity": 9, "schedIdle":1}`: {Enable: true, GroupIdentity: 2, SchedIdle: 1},
+	} {
+		p, bad := ParseQOSAnnotation("Pod a/b", text, strategy.CPUQOSPatch{})
+		if got := p.Over(class); got != want || (len(bad) > 0) != (text != "" && want.SchedIdle == 1) {
+			t.Errorf("%s: %+v %v", text, got, messages(bad))
+		}
+	}
+}
