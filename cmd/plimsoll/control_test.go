@@ -56,6 +56,10 @@ func (f *fakeAgent) Hold(_ context.Context, restore bool, reason string) ([]plan
 	return nil, f.note("hold", reason)
 }
 
+func (f *fakeAgent) Retire(context.Context) ([]plan.Result, error) {
+	return nil, f.note("retire")
+}
+
 func (f *fakeAgent) Resume(context.Context) error { return f.note("resume") }
 
 func (f *fakeAgent) Pause(_ context.Context, container string, d time.Duration) error {
@@ -140,6 +144,7 @@ func TestSteering(t *testing.T) {
 			stdout: "default/web/nginx (/pods/web) is released for 1m0s\n/pods/web burst 50ms -> 0s: applied\n"},
 		"release web --for 5s --json": {call: "release /pods/web 5s", stdout: `"schema": "plimsoll.results/v1"`},
 		"pause nginx":                 {err: "default/api/nginx (/pods/api), default/web/nginx (/pods/web)", stderr: "cgroup path"},
+		"retire":                      {call: "retire", stdout: "nothing"},
 		"pause nobody":                {err: `no container is called "nobody"`, stderr: "plimsoll status"},
 		"pause web --for -1s":         {err: "negative"},
 		"release web --for 0":         {err: "above 0"},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -74,8 +75,8 @@ func (f *kubeFlags) nodeName() (string, error) {
 // cluster is what Kubernetes knows; nil where nobody asks it.
 type cluster struct {
 	*kube.Discoverer
-	changed func(strategy.Strategy)
-	fault   atomic.Pointer[error] // of plimsoll's own file
+	changed atomic.Pointer[func(strategy.Strategy)] // nil while there is no agent to tell
+	fault   atomic.Pointer[error]                   // of plimsoll's own file
 }
 
 // open makes a client of the API server, which may be away.
@@ -97,7 +98,7 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	}
 	c := &cluster{}
 	c.Discoverer = kube.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
-		Own: file.Strategy(), Changed: func(s strategy.Strategy) { c.changed(s) }, Log: log, Now: time.Now})
+		Own: file.Strategy(), Changed: c.tell, Log: log, Now: time.Now})
 	return c, nil
 }
 
@@ -114,13 +115,29 @@ func (c *cluster) serve(a *agent.Agent) {
 	if c == nil {
 		return
 	}
-	c.changed = func(s strategy.Strategy) {
+	changed := func(s strategy.Strategy) {
 		a.Configure(s, nil)
 		if err := c.fault.Load(); err != nil && *err != nil {
 			a.Configure(s, *err) // the file is as bad as it was
 		}
 	}
+	c.changed.Store(&changed)
+	c.Tell()
 	a.Foreign = c.Foreign
+}
+
+func (c *cluster) tell(s strategy.Strategy) {
+	if changed := c.changed.Load(); changed != nil {
+		(*changed)(s)
+	}
+}
+
+// ready says why it is not known yet what Kubernetes wants for each pod.
+func (c *cluster) ready() error {
+	if c == nil || c.Status().Ready {
+		return nil
+	}
+	return errors.New("the API server has not told of all pods yet")
 }
 
 func (c *cluster) run(ctx context.Context) error {

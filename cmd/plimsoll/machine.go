@@ -39,8 +39,8 @@ func (g *globals) openTree() (*cgroup.Dir, *cgroup.Tree, error) {
 	return dir, tree, nil
 }
 
-// openMachine takes the lock and opens the journal, which puts nothing back yet.
-func (g *globals) openMachine() (*machine, error) {
+// findMachine finds the control groups, and takes nothing yet.
+func (g *globals) findMachine() (*machine, error) {
 	if os.Geteuid() != 0 {
 		return nil, withHint(errors.New("control groups can be written by root only"), "run it with sudo")
 	}
@@ -48,19 +48,36 @@ func (g *globals) openMachine() (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{dir: dir, tree: tree}
-	if err := m.open(g); err != nil {
+	return &machine{dir: dir, tree: tree}, nil
+}
+
+// openMachine takes the lock and opens the journal, which puts nothing back yet.
+func (g *globals) openMachine() (*machine, error) {
+	m, err := g.findMachine()
+	if err != nil {
+		return nil, err
+	}
+	if err = m.takeLock(g); err == nil {
+		err = m.open(g)
+	}
+	if err != nil {
 		m.close()
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *machine) open(g *globals) error {
+// root is what is locked: the root of the hierarchy with the cpu controller.
+func (m *machine) root(g *globals) string { return filepath.Join(g.cgroupRoot, m.tree.Dir("/")) }
+
+func (m *machine) takeLock(g *globals) error {
 	var err error
-	if m.lock, err = apply.TakeLock(filepath.Join(g.cgroupRoot, m.tree.Dir("/"))); err != nil {
-		return err
-	}
+	m.lock, err = apply.TakeLock(m.root(g))
+	return err
+}
+
+// open opens the journal. The lock must be held.
+func (m *machine) open(g *globals) error {
 	boot, err := journal.BootID()
 	if err != nil {
 		return err

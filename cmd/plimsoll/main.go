@@ -39,11 +39,15 @@ func withHint(err error, hint string) error {
 }
 
 func main() {
-	if err := newRoot().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "plimsoll: error:", err)
+	root, name := newRoot(), "plimsoll"
+	if asPlugin(os.Args[0]) {
+		root, name = newPlugin(), "kubectl plimsoll"
+	}
+	if err := root.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, name+": error:", err)
 		var h interface{ Hint() string }
 		if errors.As(err, &h) && h.Hint() != "" {
-			fmt.Fprintln(os.Stderr, "plimsoll: hint:", h.Hint())
+			fmt.Fprintln(os.Stderr, name+": hint:", h.Hint())
 		}
 		os.Exit(1)
 	}
@@ -61,6 +65,6 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
-	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand())
+	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), retireCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand(), waitCommand())
 	return root
 }

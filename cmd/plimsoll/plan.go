@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/agent"
+	"plimsoll/internal/config"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/sysfs"
+	"plimsoll/internal/web"
 	"plimsoll/internal/workload"
 )
 
@@ -57,15 +64,85 @@ func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, erro
 	if err != nil {
 		return nil, err
 	}
+	o := a.Rehearsed()
+	o.Tree, o.Host, o.Log = tree, a.Host, log
+	return collect(context.Background(), o, nil, watch)
+}
+
+// collect takes turns of an agent of its own, whose changes are collected and not made. left is what another agent has
+// written.
+func collect(ctx context.Context, o agent.Options, left []journal.Entry, watch time.Duration) ([]plan.Change, error) {
 	notes := &notebook{at: map[written]int{}}
-	a.Writer, a.DryRun = notes, true
+	o.Writer = notes
+	a := agent.New(o)
+	if left != nil {
+		a.Adopt(left)
+	}
 	for end := time.Now().Add(watch); ; {
 		turn := a.Tick(time.Now())
 		if !turn.Next.Before(end) {
 			return notes.changes, nil
 		}
-		time.Sleep(time.Until(turn.Next))
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Until(turn.Next)):
+		}
 	}
+}
+
+// rehearsal rehearses beside a running agent.
+func (g *globals) rehearsal(a *agent.Agent, entries func() []journal.Entry) web.Rehearsal {
+	return func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
+		dir, tree, err := g.openTree()
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		o := a.Rehearsed()
+		o.Tree, o.Host = tree, host{sysfs.NewHost("/"), tree}
+		view := &audience{Discoverer: o.Discover}
+		if policy != "" {
+			own, err := config.FromFlags(policy, nil)
+			if err != nil {
+				return nil, err
+			}
+			view.policy = own.Strategy().Policy
+		}
+		o.Discover, o.Log = view, slog.New(slog.DiscardHandler)
+		return collect(ctx, o, entries(), watch)
+	}
+}
+
+// audience sees the containers that another agent looks after, and takes no event from it.
+type audience struct {
+	agent.Discoverer
+	policy strategy.Policy // in place of each one's own, if not ""
+	seen   []workload.Pod
+	made   []workload.Pod
+}
+
+func (*audience) Touched() []string     { return nil }
+func (*audience) Wake() <-chan struct{} { return nil }
+
+func (v *audience) Pods() ([]workload.Pod, error) {
+	pods, err := v.Discoverer.Pods()
+	if err != nil || v.policy == "" {
+		return pods, err
+	}
+	if len(pods) == len(v.seen) && (len(pods) == 0 || &pods[0] == &v.seen[0]) {
+		return v.made, nil
+	}
+	v.seen, v.made = pods, slices.Clone(pods)
+	for i := range v.made {
+		v.made[i].Containers = slices.Clone(v.made[i].Containers)
+		for j := range v.made[i].Containers {
+			if c := &v.made[i].Containers[j]; c.Class.Burstable() {
+				c.Strategy.Policy = v.policy
+			}
+		}
+	}
+	return v.made, nil
 }
 
 // notebook is a writer that writes nothing down but in itself. Of several changes of a knob it keeps the last.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ type runFlags struct {
 	polls     bool
 	realtime  bool
 	ahead     bool
+	standBy   bool
 	kube      kubeFlags
 }
 
@@ -77,6 +79,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
+	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
 	return cmd
@@ -90,15 +93,15 @@ func (f *runFlags) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// run is the agent's life: what a dead one left behind is put back, then turns are taken until the context ends.
+// run is the agent's life: what a dead one left behind is put back, or what a live one passed on is taken over; then
+// turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp) error {
 	log := f.logger()
-	m, err := g.openMachine()
+	m, err := g.findMachine()
 	if err != nil {
 		return err
 	}
 	defer m.close()
-	recovered(log, m.writer.Restore(nil, false))
 	found, err := scanner(m.tree, g.cgroupRoot, file, log)
 	if err != nil {
 		return err
@@ -107,26 +110,52 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
+	c := newCrew(ctx, log)
+	defer c.stop()
+	c.start(service{"discovery", found.Run}, service{"kubernetes", cluster.run})
+	passed, err := f.takeOver(c.ctx, g, m, cluster, log)
+	if err == nil {
+		err = m.open(g)
+	}
+	if err != nil {
+		return c.end(notCanceled(err))
+	}
 	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.hear(log), log)
 	if err != nil {
-		return err
+		return c.end(err)
 	}
-	a.Writer = m.writer
+	a.Writer, a.Heir = m.writer, g.heir(log)
+	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
+		return c.end(err)
+	}
 	cluster.serve(a)
 	resizes := f.kube.nri.open(f.kube.on, a, log)
-	server, err := web.Listen(reporter{a, cluster, resizes}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log})
+	server, err := web.Listen(reporter{a, cluster, resizes}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
+		Plan: g.rehearsal(a, m.journal.Entries)})
 	if err != nil {
-		return withHint(err, `is the address in use? --listen chooses another, --listen "" does without`)
+		return c.end(withHint(err, `is the address in use? --listen chooses another, --listen "" does without`))
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
-	return live(ctx, a, log,
-		service{"discovery", found.Run},
-		service{"kubernetes", cluster.run},
-		service{"nri", serveNRI(resizes)},
-		service{"web", server.Serve},
-		service{"configuration", func(ctx context.Context) error {
-			return f.follow(ctx, loaded, configure(a, found, cluster, log))
-		}})
+	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"configuration", func(ctx context.Context) error {
+		return f.follow(ctx, loaded, configure(a, found, cluster, log))
+	}})
+	return c.end(a.Run(c.ctx))
+}
+
+// takeOver takes the lock, with --stand-by when the agent that has it ends.
+func (f *runFlags) takeOver(ctx context.Context, g *globals, m *machine, k *cluster, log *slog.Logger) (passed bool, err error) {
+	if !f.standBy {
+		return false, m.takeLock(g)
+	}
+	return m.standBy(ctx, g, f.listen, k.ready, log)
+}
+
+// notCanceled is no error where it only says that the agent was stopped.
+func notCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
@@ -177,28 +206,43 @@ type service struct {
 	run  func(context.Context) error
 }
 
-// live runs the agent and its services. The services outlive the agent's last turn, in which it puts everything
-// back, and end after it. A service that fails ends the agent.
-func live(ctx context.Context, a *agent.Agent, log *slog.Logger, services ...service) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	beside, end := context.WithCancel(context.WithoutCancel(ctx))
-	failed := make(chan error, len(services))
+// crew is the services. They outlive the agent's last turn, in which it puts everything back, and end after it. A
+// service that fails ends the agent.
+type crew struct {
+	ctx    context.Context // the agent's
+	stop   context.CancelFunc
+	beside context.Context // the services'
+	leave  context.CancelFunc
+	log    *slog.Logger
+	all    sync.WaitGroup
+	mu     sync.Mutex
+	errs   []error
+}
+
+func newCrew(ctx context.Context, log *slog.Logger) *crew {
+	c := &crew{log: log}
+	c.ctx, c.stop = context.WithCancel(ctx)
+	c.beside, c.leave = context.WithCancel(context.WithoutCancel(ctx))
+	return c
+}
+
+func (c *crew) start(services ...service) {
 	for _, s := range services {
-		go func() {
-			err := s.run(beside)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", s.name, err)
-				log.Error("a part of the agent failed", "error", err)
-				stop()
+		c.all.Go(func() {
+			if err := s.run(c.beside); err != nil {
+				c.log.Error("a part of the agent failed", "error", fmt.Errorf("%s: %w", s.name, err))
+				c.mu.Lock()
+				c.errs = append(c.errs, fmt.Errorf("%s: %w", s.name, err))
+				c.mu.Unlock()
+				c.stop()
 			}
-			failed <- err
-		}()
+		})
 	}
-	errs := []error{a.Run(ctx)}
-	end()
-	for range services {
-		errs = append(errs, <-failed)
-	}
-	return errors.Join(errs...)
+}
+
+// end ends the services after the agent, and returns what went wrong with any of them.
+func (c *crew) end(err error) error {
+	c.leave()
+	c.all.Wait()
+	return errors.Join(append([]error{err}, c.errs...)...)
 }

@@ -178,18 +178,7 @@ type daemon struct {
 func (s *shipped) start() *daemon {
 	s.t.Helper()
 	for end := time.Now().Add(lockWait); ; time.Sleep(200 * ms) {
-		l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, s.flags...)...),
-			log: &logbook{}, done: make(chan struct{})}
-		l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-		l.cmd.Stderr = l.log
-		if err := l.cmd.Start(); err != nil {
-			s.t.Fatal(err)
-		}
-		go func() {
-			_ = l.cmd.Wait() // ProcessState has it
-			close(l.done)
-		}()
-		s.t.Cleanup(l.end)
+		l := s.launch(s.flags...)
 		if l.runs() {
 			return l
 		}
@@ -200,14 +189,35 @@ func (s *shipped) start() *daemon {
 	}
 }
 
-func (l *daemon) runs() bool {
+// launch starts an agent, and waits for nothing.
+func (s *shipped) launch(flags ...string) *daemon {
+	s.t.Helper()
+	l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, flags...)...),
+		log: &logbook{}, done: make(chan struct{})}
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	l.cmd.Stderr = l.log
+	if err := l.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		_ = l.cmd.Wait() // ProcessState has it
+		close(l.done)
+	}()
+	s.t.Cleanup(l.end)
+	return l
+}
+
+func (l *daemon) runs() bool { return l.says("msg=running") }
+
+// says waits until the log has a text.
+func (l *daemon) says(text string) bool {
 	for end := time.Now().Add(patience(5 * time.Second)); time.Now().Before(end); time.Sleep(5 * ms) {
 		select {
 		case <-l.done:
 			return false
 		default:
 		}
-		if strings.Contains(l.log.String(), "msg=running") {
+		if strings.Contains(l.log.String(), text) {
 			return true
 		}
 	}

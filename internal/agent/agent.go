@@ -95,6 +95,7 @@ type Options struct {
 	Version  string
 	Kernel   string
 	DryRun   bool
+	Heir     func() bool // asked at the end: does another agent take over? nil: none does
 }
 
 // Agent looks after the containers of one machine.
@@ -122,6 +123,8 @@ type Agent struct {
 	config     error
 	failed     error // of the last discovery
 	poke       chan struct{}
+	adopted    map[workload.ID]bool // what was taken over, until the first look
+	retired    bool
 }
 
 // New makes an agent; Run starts it.
@@ -191,6 +194,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
 	in := a.look(now, pods)
+	a.disown()
 	out := a.state.Decide(in)
 	a.note(out.Notes) // before any write: what is no longer ours leaves the journal, and a write claims it anew
 	results := a.Writer.Do(out.Changes)
@@ -213,7 +217,7 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 		}
 	}
 	a.missed()
-	a.Writer.SetHold(a.Switch.Held())
+	a.Writer.SetHold(a.held())
 	return pods
 }
 
@@ -327,18 +331,6 @@ func (a *Agent) inStep(now time.Time, d time.Duration) time.Time {
 		due = due.Add(lookEvery)
 	}
 	return due
-}
-
-// stop puts everything back at the end of Run.
-func (a *Agent) stop() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.DryRun {
-		return nil
-	}
-	results := a.Writer.Restore(nil, false)
-	a.account.book(results)
-	return a.sayRestored(results)
 }
 
 // Configure takes a new configuration of the node, or the reason why there is none.

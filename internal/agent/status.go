@@ -59,7 +59,7 @@ func (a *Agent) mode() report.Mode {
 	switch {
 	case a.DryRun:
 		return report.DryRun
-	case a.Switch.Held():
+	case a.held():
 		return report.Held
 	}
 	return report.Active
@@ -124,6 +124,10 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	if !restore {
 		return nil, nil
 	}
+	return a.putBack()
+}
+
+func (a *Agent) putBack() ([]plan.Result, error) {
 	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
 	a.restored(results)
@@ -149,6 +153,7 @@ func (a *Agent) Resume(context.Context) error {
 	if err := a.Switch.Set(false); err != nil {
 		return err
 	}
+	a.retired = false
 	a.Log.Info("resumed")
 	a.wake()
 	return nil

@@ -94,7 +94,8 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	}
 	m := s.groups[g.ID]
 	if m == nil {
-		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
+		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour), burst: s.adopted[g.ID]}
+		delete(s.adopted, g.ID)
 		s.groups[g.ID] = m
 	}
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)

@@ -119,6 +119,7 @@ type State struct {
 	relief   []relief
 	refills  []relief // what refills handed out of late
 	rest     rest
+	adopted  map[workload.ID]hold // bursts that an agent before us wrote, until their groups are seen
 }
 
 // rest is what the last whole turn found of the node, for the turns of single groups.
@@ -164,7 +165,14 @@ type memory struct {
 }
 
 // NewState remembers nothing.
-func NewState() *State { return &State{groups: map[workload.ID]*memory{}} }
+func NewState() *State {
+	return &State{groups: map[workload.ID]*memory{}, adopted: map[workload.ID]hold{}}
+}
+
+// AdoptBurst has a burst of a group that was not seen yet taken for ours: it stands in place of base.
+func (s *State) AdoptBurst(id workload.ID, base, stands time.Duration) {
+	s.adopted[id] = hold{known: true, base: base, wrote: stands, ours: stands != base}
+}
 
 // unit is one group during a turn.
 type unit struct {

@@ -58,6 +58,13 @@ func (c *Client) Hold(ctx context.Context, restore bool, reason string) ([]plan.
 	return r.Results, err
 }
 
+// Retire has the agent put everything back, and write nothing until it is stopped.
+func (c *Client) Retire(ctx context.Context) ([]plan.Result, error) {
+	var r report.Results
+	err := c.call(ctx, http.MethodPost, "retire", struct{}{}, &r)
+	return r.Results, err
+}
+
 // Resume ends a hold.
 func (c *Client) Resume(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "resume", struct{}{}, &struct{}{})

@@ -37,6 +37,7 @@ func (s *Server) public() http.Handler {
 func (s *Server) control() http.Handler {
 	mux := s.readOnly()
 	mux.HandleFunc("POST /api/v1/hold", post(s, s.hold))
+	mux.HandleFunc("POST /api/v1/retire", post(s, s.retire))
 	mux.HandleFunc("POST /api/v1/resume", post(s, s.resume))
 	mux.HandleFunc("POST /api/v1/pause", post(s, s.pause))
 	mux.HandleFunc("POST /api/v1/release", post(s, s.release))
@@ -57,6 +58,7 @@ func (s *Server) readOnly() *http.ServeMux {
 	mux.HandleFunc("GET /readyz", s.check(ready))
 	mux.HandleFunc("GET /api/v1/status", s.show(func(st report.Status) any { return st }))
 	mux.HandleFunc("GET /api/v1/report", s.show(func(st report.Status) any { return report.Of(st) }))
+	mux.HandleFunc("GET /api/v1/plan", s.plan)
 	mux.HandleFunc("GET /{$}", index)
 	return mux
 }
@@ -118,6 +120,14 @@ func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.Handl
 
 func (s *Server) hold(ctx context.Context, q holdRequest) (any, error) {
 	results, err := s.agent.Hold(ctx, q.Restore, q.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return report.NewResults(results), nil
+}
+
+func (s *Server) retire(ctx context.Context, _ struct{}) (any, error) {
+	results, err := s.agent.Retire(ctx)
 	if err != nil {
 		return nil, err
 	}

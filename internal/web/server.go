@@ -20,6 +20,7 @@ type Options struct {
 	Socket string // path of the control socket
 	Now    func() time.Time
 	Log    *slog.Logger
+	Plan   Rehearsal // nil: there is none
 }
 
 // ErrInUse says that another process answers on the control socket.
@@ -34,7 +35,9 @@ type Server struct {
 	unix   net.Listener // nil: off
 	asking chan struct{}
 	// patience is how long an agent that stands still may take to give a snapshot.
-	patience time.Duration
+	patience   time.Duration
+	rehearse   Rehearsal
+	rehearsing chan struct{}
 }
 
 const (
@@ -48,7 +51,8 @@ const (
 
 // Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
 func Listen(agent Agent, o Options) (*Server, error) {
-	s := &Server{agent: agent, now: o.Now, log: o.Log, asking: make(chan struct{}, 1), patience: 2 * time.Second}
+	s := &Server{agent: agent, now: o.Now, log: o.Log, asking: make(chan struct{}, 1), patience: 2 * time.Second,
+		rehearse: o.Plan, rehearsing: make(chan struct{}, 1)}
 	var err error
 	if o.Listen != "" {
 		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {

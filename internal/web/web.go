@@ -23,6 +23,8 @@ type Agent interface {
 	Status() report.Status
 	// Hold stops all writing; with restore, everything that was written is put back first.
 	Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error)
+	// Retire puts everything back, and writes nothing until the agent is stopped.
+	Retire(ctx context.Context) ([]plan.Result, error)
 	// Resume ends a hold.
 	Resume(ctx context.Context) error
 	// Pause keeps a container, named by its cgroup path, at its limit for d; 0 ends that.

@@ -56,6 +56,8 @@ func (f *fake) Hold(_ context.Context, restore bool, reason string) ([]plan.Resu
 	return nil, f.note("hold", reason)
 }
 
+func (f *fake) Retire(context.Context) ([]plan.Result, error) { return results(), f.note("retire") }
+
 func (f *fake) Resume(context.Context) error { return f.note("resume") }
 
 func (f *fake) Pause(_ context.Context, container string, d time.Duration) error {
@@ -177,6 +179,8 @@ func TestClientCalls(t *testing.T) {
 	check("hold", held, []plan.Result{}, err)
 	held, err = c.Hold(ctx, true, "restoring")
 	check("hold+restore", held, results(), err)
+	held, err = c.Retire(ctx)
+	check("retire", held, results(), err)
 	check("resume", nil, nil, c.Resume(ctx))
 	target, err := c.Pause(ctx, "default/web/nginx", 30*time.Minute)
 	check("pause", target, Target{"/lab/a", "default/web/nginx"}, err)
@@ -184,7 +188,7 @@ func TestClientCalls(t *testing.T) {
 	check("end of pause", target, Target{"/lab/b", "default/api/nginx"}, err)
 	released, err := c.Release(ctx, "/lab/a", time.Minute)
 	check("release", released, Released{Target{"/lab/a", "default/web/nginx"}, results()}, err)
-	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "resume", "pause /lab/a 30m0s", "pause /lab/b 0s",
+	check("the agent's side", a.calls, []string{"hold looking", "hold+restore restoring", "retire", "resume", "pause /lab/a 30m0s", "pause /lab/b 0s",
 		"release /lab/a 1m0s"}, nil)
 }
 

@@ -57,9 +57,13 @@ func Connect(kubeconfig, userAgent string) (API, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOf(config, userAgent)
+}
+
+func clientOf(config *rest.Config, userAgent string) (client, error) {
 	types := runtime.NewScheme()
 	if err := corev1.AddToScheme(types); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
+		return client{}, fmt.Errorf("kubernetes client: %w", err)
 	}
 	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
@@ -68,7 +72,7 @@ func Connect(kubeconfig, userAgent string) (API, error) {
 	config.UserAgent = userAgent
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
+		return client{}, fmt.Errorf("kubernetes client: %w", err)
 	}
 	return client{c, runtime.NewParameterCodec(types)}, nil
 }

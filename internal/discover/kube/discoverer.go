@@ -187,6 +187,16 @@ func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {
 	return d.node
 }
 
+// Tell tells the strategy of the node, to who was not there when it became what it is.
+func (d *Discoverer) Tell() {
+	d.order.Lock()
+	defer d.order.Unlock()
+	d.mu.Lock()
+	now := d.node
+	d.mu.Unlock()
+	d.Changed(now)
+}
+
 // learn takes something new into force. The strategy of the node is told without the lock that a turn of the agent takes,
 // and in the order in which it came about.
 func (d *Discoverer) learn(take func() bool) {

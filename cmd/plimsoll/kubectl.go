@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/report"
+)
+
+// pluginName is what kubectl calls for `kubectl plimsoll`: the same binary by another name.
+const pluginName = "kubectl-plimsoll"
+
+// asPlugin says whether the binary was called as kubectl's plugin.
+func asPlugin(arg0 string) bool { return strings.HasPrefix(filepath.Base(arg0), pluginName) }
+
+// plugin is what its commands have in common.
+type plugin struct {
+	kubeconfig, context string
+	namespace, selector string
+	node                string
+	asJSON              bool
+}
+
+func newPlugin() *cobra.Command {
+	p := &plugin{}
+	root := &cobra.Command{
+		Use:   pluginName,
+		Short: "Ask the agents of a cluster, through the API server's proxy to their pods",
+		Long: `Ask the agents of a cluster, through the API server's proxy to their pods. It needs what the chart's role plimsoll-viewer
+permits: to list the pods of its namespace, and to get pods/proxy.`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl plimsoll"},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file; without one, what kubectl uses")
+	flags.StringVar(&p.context, "context", "", "the context of the kubeconfig to use")
+	flags.StringVarP(&p.namespace, "namespace", "n", "plimsoll", "where the agents run")
+	flags.StringVarP(&p.selector, "selector", "l", "app.kubernetes.io/name=plimsoll,app.kubernetes.io/component=agent", "the labels of their pods")
+	flags.StringVar(&p.node, "node", "", "ask this node only")
+	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+
+	var policy string
+	var watch time.Duration
+	plan := &cobra.Command{
+		Use:   "plan",
+		Short: "Show every change that the agents would make, were the policy this one, and write nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := map[string]string{"watch": watch.String()}
+			if policy != "" {
+				query["policy"] = policy
+			}
+			return ask[report.Plan](cmd, p, "plan", query)
+		},
+	}
+	plan.Flags().StringVar(&policy, "policy", "", "for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
+	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
+	root.AddCommand(
+		&cobra.Command{Use: "status", Short: "Show what is changed on each node", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Status](cmd, p, "status", nil) }},
+		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, "report", nil) }},
+		plan)
+	return root
+}
+
+// ask asks all agents, and shows what they say.
+func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[string]string) error {
+	ctx, cancel := within(cmd, steerTimeout)
+	defer cancel()
+	cluster, err := kube.Reach(p.kubeconfig, p.context, pluginName+"/"+version)
+	if err != nil {
+		return withHint(err, "--kubeconfig, or KUBECONFIG, says where the API server is")
+	}
+	pods, err := cluster.Agents(ctx, p.namespace, p.selector, p.node)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return withHint(fmt.Errorf("no agent's pod in namespace %s has the labels %s", p.namespace, p.selector), "--namespace is that of the chart's release")
+	}
+	answers := askAll[T](ctx, pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
+		return cluster.Ask(ctx, a, "/api/v1/"+what, query)
+	})
+	all := report.NewCluster(answers)
+	if err := show(cmd.OutOrStdout(), all, p.asJSON); err != nil {
+		return err
+	}
+	if n := all.Silent(); n > 0 {
+		return fmt.Errorf("%d of %d nodes gave no answer", n, len(all.Nodes))
+	}
+	return nil
+}
+
+// atOnce is how many agents are asked at a time.
+const atOnce = 16
+
+// askAll asks every pod, and gives one answer for each node, in the order of their names. During an update a node has two
+// pods, of which the one that stands by has nothing to say.
+func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
+	answers := make([]report.Answer[T], len(pods))
+	places := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, pod := range pods {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			answers[i] = answerOf[T](ctx, pod, get)
+		})
+	}
+	all.Wait()
+	slices.SortStableFunc(answers, func(a, b report.Answer[T]) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), silence(a)-silence(b), strings.Compare(a.Pod, b.Pod))
+	})
+	return slices.CompactFunc(answers, func(a, b report.Answer[T]) bool {
+		return a.Node == b.Node && (a.Answer == nil || b.Answer == nil)
+	})
+}
+
+// silence puts those who answer first.
+func silence[T report.Page](a report.Answer[T]) int {
+	if a.Answer == nil {
+		return 1
+	}
+	return 0
+}
+
+func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
+	a := report.Answer[T]{Node: pod.Node, Pod: pod.Name}
+	data, err := get(ctx, pod)
+	var answer T
+	if err == nil {
+		err = json.Unmarshal(data, &answer)
+	}
+	if err != nil {
+		a.Error = err.Error()
+		return a
+	}
+	a.Answer = &answer
+	return a
+}

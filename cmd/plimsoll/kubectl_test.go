@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/report"
+)
+
+// fakeCluster answers as an API server does: a list of pods, and the proxy to each.
+type fakeCluster struct {
+	pods  []corev1.Pod
+	agent map[string]http.HandlerFunc // by pod
+	asked []string
+}
+
+func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/v1/namespaces/plimsoll/pods" {
+		f.asked = append(f.asked, r.URL.Query().Get("labelSelector")+" "+r.URL.Query().Get("fieldSelector"))
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: f.pods})
+		return
+	}
+	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/plimsoll/pods/")
+	pod, path, _ := strings.Cut(rest, ":12779/proxy")
+	if h := f.agent[pod]; ok && h != nil {
+		r.URL.Path = path
+		h(w, r)
+		return
+	}
+	http.Error(w, "no such pod", http.StatusNotFound)
+}
+
+func agentPod(name, node string) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "plimsoll", Name: name}, Spec: corev1.PodSpec{NodeName: node,
+		Containers: []corev1.Container{{Name: "plimsoll", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 12779}}}}}}
+}
+
+// kubectlPlimsoll runs the plugin against a fake cluster.
+func kubectlPlimsoll(t *testing.T, f *fakeCluster, args ...string) (stdout string, err error) {
+	t.Helper()
+	server := httptest.NewServer(f)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "` + server.URL + `"}}], users: [{name: u, user: {}}],
+contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := newPlugin()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs(append(args, "--kubeconfig", file))
+	err = root.Execute()
+	return out.String(), err
+}
+
+func TestPluginAsksEachNodeOnce(t *testing.T) {
+	status := (&fakeAgent{}).Status()
+	says := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/status":
+			_ = report.WriteJSON(w, status)
+		case "/api/v1/report":
+			_ = report.WriteJSON(w, report.Of(status))
+		case "/api/v1/plan":
+			if r.FormValue("policy") != "auto" || r.FormValue("watch") != "1s" {
+				http.Error(w, r.URL.RawQuery, http.StatusBadRequest)
+				return
+			}
+			_ = report.WriteJSON(w, report.NewPlan(nil, nil))
+		}
+	}
+	standsBy := func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "stands by", http.StatusServiceUnavailable)
+	}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("new", "n2"), agentPod("old", "n2"), agentPod("one", "n1")},
+		agent: map[string]http.HandlerFunc{"new": standsBy, "old": says, "one": says}}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"status"}, "default/web/nginx"},
+		{[]string{"report"}, "default/web/nginx"},
+		{[]string{"plan", "--policy", "auto", "--watch", "1s"}, "nothing to change"},
+	} {
+		out, err := kubectlPlimsoll(t, f, c.args...)
+		if err != nil {
+			t.Errorf("%v: %v", c.args, err)
+		}
+		if n1, n2 := strings.Index(out, "== n1 (pod one)"), strings.Index(out, "== n2 (pod old)"); n1 != 0 || n2 < n1 || strings.Count(out, c.want) < 2 ||
+			strings.Contains(out, "stands by") {
+			t.Errorf("%v: got\n%s", c.args, out)
+		}
+	}
+	out, err := kubectlPlimsoll(t, f, "status", "--json", "--node", "n1", "-l", "a=b")
+	var got report.Cluster[report.Status]
+	if e := json.Unmarshal([]byte(out), &got); e != nil || err != nil || got.Schema != report.ClusterSchema || len(got.Nodes) != 2 ||
+		got.Nodes[0].Node != "n1" || got.Nodes[0].Answer.Version != "1" {
+		t.Errorf("%v, %v, %s", err, e, out)
+	}
+	if last := f.asked[len(f.asked)-1]; last != "a=b spec.nodeName=n1" {
+		t.Errorf("the API server was asked for %q", last)
+	}
+}
+
+func TestPluginTellsOfSilence(t *testing.T) {
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{
+		"one": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "stands by", http.StatusServiceUnavailable)
+		}}}
+	out, err := kubectlPlimsoll(t, f, "status")
+	if err == nil || !strings.Contains(err.Error(), "1 of 1") || !strings.Contains(out, "no answer") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := kubectlPlimsoll(t, &fakeCluster{}, "status"); err == nil || !strings.Contains(err.Error(), "no agent's pod") {
+		t.Errorf("of no pod: %v", err)
+	}
+}
+
+func TestCalledAsPlugin(t *testing.T) {
+	for name, want := range map[string]bool{"/usr/local/bin/kubectl-plimsoll": true, "kubectl-plimsoll.exe": true, "/plimsoll": false, "kubectl": false} {
+		if got := asPlugin(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAwaitDaemonSet: until all its nodes are ready, through an API server that does not answer at times, and no longer
+// than it may.
+func TestAwaitDaemonSet(t *testing.T) {
+	answers := []struct {
+		d   kube.DaemonSet
+		err error
+	}{{err: errors.New("away")}, {d: kube.DaemonSet{Generation: 1}}, {d: kube.DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 1}},
+		{d: kube.DaemonSet{Generation: 1, Observed: 1, Desired: 2, Ready: 2}}}
+	asked := 0
+	ask := func(context.Context) (kube.DaemonSet, error) {
+		a := answers[min(asked, len(answers)-1)]
+		asked++
+		return a.d, a.err
+	}
+	if err := awaitDaemonSet(t.Context(), ask, time.Millisecond); err != nil || asked != len(answers) {
+		t.Errorf("after %d answers: %v", asked, err)
+	}
+	answers = answers[:3]
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := awaitDaemonSet(ctx, ask, time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 nodes") {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(true, errors.Is(err, context.DeadlineExceeded)); diff != "" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/apply"
+	"plimsoll/internal/report"
+	"plimsoll/internal/web"
+)
+
+// readyEvery is how often an agent that stands by looks whether it may take over.
+const readyEvery = 50 * time.Millisecond
+
+// standBy takes the lock of the machine, or waits for the end of the agent that has it. passed says that what that one
+// wrote is left for this one. It stands in line only when ready: an agent that knows nothing yet would put it back.
+func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready func() error, log *slog.Logger) (passed bool, err error) {
+	if err := m.takeLock(g); err == nil || !errors.As(err, new(*apply.LockedError)) {
+		return false, err
+	}
+	log.Info("another agent runs here: stand by until it ends")
+	var inLine atomic.Bool
+	waiting, end := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		served <- web.Waiting(waiting, listen, func() error {
+			if err := ready(); err != nil || inLine.Load() {
+				return err
+			}
+			return errors.New("another agent stands by already")
+		})
+	}()
+	defer func() {
+		end()
+		err = errors.Join(err, <-served)
+	}()
+	for ready() != nil {
+		if err := m.takeLock(g); err == nil || !errors.As(err, new(*apply.LockedError)) {
+			return false, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(readyEvery):
+		}
+	}
+	line, err := apply.StandInLine(ctx, g.stateDir)
+	if err != nil {
+		return false, err
+	}
+	inLine.Store(true)
+	m.lock, passed, err = line.Take(ctx, m.root(g))
+	return passed, err
+}
+
+// inherit makes of a journal what is to become of it: taken over where it was passed on, else put back.
+func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passed bool, log *slog.Logger) error {
+	if passed && ctx.Err() == nil {
+		a.Adopt(m.journal.Entries())
+	} else {
+		recovered(log, m.writer.Restore(nil, false))
+	}
+	return apply.Settle(g.stateDir)
+}
+
+// heir says at the end of an agent whether another one takes over. When in doubt, none does.
+func (g *globals) heir(log *slog.Logger) func() bool {
+	return func() bool {
+		passed, err := apply.PassOn(g.stateDir)
+		if err != nil {
+			log.Warn("another agent cannot take over", "error", err)
+		}
+		return passed
+	}
+}
+
+func retireCommand(g *globals) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "retire",
+		Short: "Before an uninstallation: put everything back, and have the agent write nothing until it is stopped",
+		Long: `Put everything back, and have the agent write nothing until it is stopped: what comes then has nothing left to put
+back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`plimsoll hold`" + ` is for that. Where no agent runs it is
+` + "`plimsoll restore`" + `.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := within(cmd, steerTimeout)
+			defer cancel()
+			results, err := g.client().Retire(ctx)
+			if errors.Is(err, web.ErrNoAgent) {
+				results, err = restore(ctx, g, false)
+			}
+			if err != nil {
+				return err
+			}
+			if err := show(cmd.OutOrStdout(), report.NewResults(results), asJSON); err != nil {
+				return err
+			}
+			return refused(results)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"maps"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// passes says whether what stands in a knob may stay for the next agent. A burst may: the kernel bounds what it hands
+// out. A raised quota may not: nobody would lower it if the next agent did not come.
+func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
+
+// Adopt takes over the bursts that another agent has left for this one, and puts the rest back. It is called before
+// the first turn, with the entries of the journal.
+func (a *Agent) Adopt(entries []journal.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return !passes(e) }, false))
+	a.adopted = map[workload.ID]bool{}
+	for _, e := range entries {
+		base, err1 := e.Target().Time()
+		last, err2 := e.Last.Time()
+		if passes(e) && err1 == nil && err2 == nil {
+			a.state.AdoptBurst(e.ID, base, last)
+		}
+		a.adopted[e.ID] = true
+	}
+	a.Log.Info("taken over from the agent before", "groups", len(a.adopted))
+}
+
+// disown puts back what was taken over for groups that turn out to be nobody's to look after.
+func (a *Agent) disown() {
+	if a.adopted == nil || a.failed != nil {
+		return
+	}
+	for id := range a.adopted {
+		if a.groups[id] != nil {
+			delete(a.adopted, id)
+		}
+	}
+	if len(a.adopted) > 0 {
+		left := a.adopted
+		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return left[e.ID] }, false))
+	}
+	a.adopted = nil
+}
+
+// stop puts everything back at the end of Run, but for what the next agent takes over.
+func (a *Agent) stop() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.DryRun {
+		return nil
+	}
+	var only func(journal.Entry) bool
+	if a.Heir != nil && a.Heir() {
+		a.Log.Info("another agent takes over: bursts stay")
+		only = func(e journal.Entry) bool { return !passes(e) }
+	}
+	results := a.Writer.Restore(only, false)
+	a.account.book(results)
+	return a.sayRestored(results)
+}
+
+// Retire puts everything back, and writes nothing for the rest of this agent's life, or until Resume. The next agent
+// knows nothing of it, as it does of a hold.
+func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.retired = true
+	a.Writer.SetHold(true)
+	a.Log.Warn("retired: nothing is written until it is stopped, or `plimsoll resume`")
+	return a.putBack()
+}
+
+// held says whether nothing may be written.
+func (a *Agent) held() bool { return a.retired || a.Switch.Held() }
+
+// Rehearsed is what an agent is made of that decides as this one would, and has nothing in common with it but who runs.
+// Tree, Host, Writer and Log are the caller's to set.
+func (a *Agent) Rehearsed() Options {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := a.Options
+	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
+	o.Ear, o.Heir, o.Foreign = nil, nil, nil
+	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until)}, true
+	return o
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+)
+
+// succeed ends the agent of a world, and starts another one on what it left.
+func (w *world) succeed(passed bool) {
+	w.t.Helper()
+	w.agent.Heir = func() bool { return passed }
+	if err := w.agent.stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := w.agent.Options
+	o.Writer, o.Heir = apply.New(w.tree, j, w.kernel.Now), nil
+	w.agent = New(o)
+	w.agent.Adopt(j.Entries())
+}
+
+// two is a world with a container that is throttled and one that rests, both with what the agent gives them.
+func two(t *testing.T) *world {
+	w := newWorld(t)
+	w.hog("/busy")
+	w.alone(w.container("/calm", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+	w.run(2 * time.Second)
+	w.wantRaised("/busy", 50*ms)
+	w.want("/calm", 50*ms, 50*ms)
+	return w
+}
+
+func TestSuccessorKeepsBurstsAndLowersQuotas(t *testing.T) {
+	w := two(t)
+	burst := w.kernel.Bandwidth("/busy").Burst
+	w.succeed(true)
+	w.want("/calm", 50*ms, 50*ms)
+	w.want("/busy", 50*ms, burst)
+	writes := len(w.kernel.Writes())
+	w.run(2 * time.Second)
+	for _, x := range w.kernel.Writes()[writes:] {
+		if x.Group.Path == "/calm" {
+			t.Errorf("written anew: %+v", x)
+		}
+	}
+	w.wantRaised("/busy", 50*ms)
+	if c := w.status("/calm"); !c.Burst.Changed || c.Burst.Original != 0 {
+		t.Errorf("the status does not know whose burst it is: %+v", c.Burst)
+	}
+	w.succeed(false)
+	w.want("/calm", 50*ms, 0)
+	w.want("/busy", 50*ms, 0)
+}
+
+func TestSuccessorTakesBackWhatItsPolicyDoesNotWant(t *testing.T) {
+	w := two(t)
+	w.succeed(true)
+	for i := range w.place.pods {
+		w.place.pods[i].Containers[0].Strategy.Policy = strategy.None
+	}
+	w.run(time.Second)
+	w.want("/calm", 50*ms, 0)
+	w.want("/busy", 50*ms, 0)
+}
+
+func TestSuccessorPutsBackWhatIsNotItsToLookAfter(t *testing.T) {
+	w := two(t)
+	w.succeed(true)
+	w.place.pods = nil
+	w.run(time.Second)
+	w.want("/calm", 50*ms, 0)
+	w.want("/busy", 50*ms, 0)
+}
+
+func TestRetiredAgentWritesNoMore(t *testing.T) {
+	w := two(t)
+	if _, err := w.agent.Retire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/calm", 50*ms, 0)
+	w.want("/busy", 50*ms, 0)
+	w.run(2 * time.Second)
+	w.want("/busy", 50*ms, 0)
+	if w.lever.held {
+		t.Error("the next agent is held too")
+	}
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	w.wantRaised("/busy", 50*ms)
+}

@@ -1,0 +1,140 @@
+package apply
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// held is a lock that a test lets go of.
+func held(t *testing.T, root string) *Lock {
+	t.Helper()
+	l, err := TakeLock(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestNothingIsPassedOnToNobody(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		if passed, err := PassOn(dir); passed || err != nil {
+			t.Fatalf("passed on to nobody: %v, %v", passed, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, passFile)); err == nil {
+			t.Error("the word that it is passed on stands")
+		}
+	}
+}
+
+func TestWhoStandsInLineTakesOver(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	lock := held(t, root)
+	line, err := StandInLine(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := StandInLine(full, dir); err == nil {
+		t.Fatal("two stand in one place")
+	}
+	passed, err := PassOn(dir)
+	if !passed || err != nil {
+		t.Fatalf("not passed on: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	next, passed, err := line.Take(t.Context(), root)
+	if err != nil || !passed {
+		t.Fatalf("taken over: %v, %v", passed, err)
+	}
+	if err := Settle(dir); err != nil {
+		t.Fatal(err)
+	}
+	if passed, err := PassOn(dir); passed || err != nil {
+		t.Errorf("nobody stands in line any more, and it is passed on: %v", err)
+	}
+	if err := next.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhoTakesOverFromTheDead: an agent that was killed passed nothing on.
+func TestWhoTakesOverFromTheDead(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	lock := held(t, root)
+	line, err := StandInLine(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	next, passed, err := line.Take(t.Context(), root)
+	if err != nil || passed {
+		t.Fatalf("passed on by the dead: %v, %v", passed, err)
+	}
+	if err := next.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOfTwoThatEndTogetherOneIsTheLast: whichever way their steps fall, what is passed on is taken.
+func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	chance := rand.New(rand.NewPCG(1, 2))
+	outcomes := map[bool]int{}
+	for range 300 {
+		lock := held(t, root)
+		line, err := StandInLine(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		type end struct {
+			lock *Lock
+			err  error
+		}
+		ended := make(chan end)
+		go func() {
+			l, _, err := line.Take(ctx, root)
+			ended <- end{l, err}
+		}()
+		early, late := time.Duration(chance.Int64N(300)), time.Duration(chance.Int64N(300))
+		go func() {
+			time.Sleep(early * time.Microsecond)
+			stop()
+		}()
+		time.Sleep(late * time.Microsecond)
+		passed, err := PassOn(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		e := <-ended
+		stop()
+		if passed && e.lock == nil {
+			t.Fatalf("it was passed on, and nobody took it: %v", e.err)
+		}
+		outcomes[passed]++
+		if e.lock != nil {
+			if err := e.lock.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Settle(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if outcomes[true] == 0 || outcomes[false] == 0 {
+		t.Errorf("passed on or not: %v; the scenario proves nothing", outcomes)
+	}
+}
