@@ -5,9 +5,11 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # Where the programs of `make build` go. The binary is static: it runs on any Linux of its architecture.
 BIN     := bin/plimsoll
+# The image of `make image`: the name that the chart asks for, unless told otherwise.
+IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
+.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
         test-long bench bench-model bench-reaction bench-demo generate lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
@@ -18,8 +20,15 @@ help: ## this list
 setup: ## install what the tests need (Debian, root); nothing happens when it is there
 	@bash test/setup.sh
 
-build: ## one static binary, bin/plimsoll
+build: ## one static binary, bin/plimsoll, and its name as a plugin of kubectl
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/plimsoll
+	ln -sf $(notdir $(BIN)) $(dir $(BIN))kubectl-plimsoll
+
+image: ## bin/plimsoll-image.tar, an OCI archive for amd64 and arm64, without registry or engine; IMAGE=REPOSITORY:TAG
+	deploy/image.sh $(IMAGE) bin/plimsoll-image.tar
+
+manifests: ## lint the Helm chart and render deploy/manifests from it
+	cd deploy/tools && go run ./manifests ../helm/plimsoll ../manifests
 
 demo: build ## a real service at half a CPU, without and with Plimsoll (root); options: DEMO_ARGS='--seconds 10'
 	$(BIN) demo $(DEMO_ARGS)

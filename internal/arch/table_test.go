@@ -63,6 +63,9 @@ func rules() map[string]rule {
 		"internal/arch":       {},
 		"internal/cgrouptest": {free: true},
 
+		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image
+		"deploy/tools/manifests": {},
+
 		"test/kube/pause":      {},
 		"test/kube/kubernetes": {kube: true}, // a module of its own: its versions are not the product's
 

@@ -1,0 +1,145 @@
+// Command manifests lints the Helm chart and renders it into plain manifests: what is installed, and apart from it the
+// DaemonSet that puts everything back before an uninstallation. With -check it only tells whether they are as rendered.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	namespace = "plimsoll"
+	// kubeVersion is the one that is rendered for: fields that an older API server does not know are dropped by it.
+	kubeVersion = "v1.34.0"
+)
+
+func main() {
+	check := flag.Bool("check", false, "write nothing; fail when a manifest is not as rendered")
+	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: manifests [-check] CHART FOLDER"); flag.PrintDefaults() }
+	flag.Parse()
+	if flag.NArg() != 2 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(flag.Arg(0), flag.Arg(1), *check); err != nil {
+		fmt.Fprintln(os.Stderr, "manifests:", err)
+		os.Exit(1)
+	}
+}
+
+func run(chart, folder string, check bool) error {
+	if err := linted(chart); err != nil {
+		return err
+	}
+	files, err := render(chart)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if check {
+			if was, err := os.ReadFile(path); err != nil || !bytes.Equal(was, text) {
+				wrong = errors.Join(wrong, fmt.Errorf("%s is not what the chart renders; hint: make manifests", path))
+			}
+		} else if err := os.WriteFile(path, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return wrong
+}
+
+// linted is helm lint, with the values as they are and with every switch of the chart the other way.
+func linted(chart string) error {
+	version, err := chartutil.ParseKubeVersion(kubeVersion)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	for _, values := range []map[string]any{nil, {
+		"events":     map[string]any{"enabled": true, "memlock": true},
+		"hostPID":    false,
+		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"uninstall":  map[string]any{"restore": false},
+	}, {"events": map[string]any{"enabled": false}}} {
+		for _, m := range lint.AllWithKubeVersion(chart, values, namespace, version).Messages {
+			if m.Severity > support.InfoSev {
+				wrong = errors.Join(wrong, fmt.Errorf("lint: %w", m))
+			}
+		}
+	}
+	return wrong
+}
+
+// render makes the files by name.
+func render(dir string) (map[string][]byte, error) {
+	chart, err := loader.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	able := chartutil.DefaultCapabilities.Copy()
+	parsed, err := chartutil.ParseKubeVersion(kubeVersion)
+	if err != nil {
+		return nil, err
+	}
+	able.KubeVersion = *parsed
+	values, err := chartutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := engine.Render(chart, values)
+	if err != nil {
+		return nil, err
+	}
+	for name := range texts {
+		if strings.HasSuffix(name, "NOTES.txt") {
+			delete(texts, name)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(texts, able.APIVersions, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, err
+	}
+	const head = "# Rendered from deploy/helm/plimsoll by make manifests. Do not edit.\n"
+	install := bytes.NewBufferString(head + "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + namespace +
+		"\n  labels:\n    pod-security.kubernetes.io/enforce: privileged # hostPath and hostPID\n")
+	for _, m := range manifests {
+		fmt.Fprintf(install, "---\n%s\n", strings.TrimSpace(m.Content))
+	}
+	restore := bytes.NewBufferString(head)
+	for _, h := range hooks {
+		if h.Kind == "DaemonSet" {
+			text, err := withoutHook(h.Manifest)
+			if err != nil {
+				return nil, err
+			}
+			restore.Write(text)
+		}
+	}
+	return map[string][]byte{"plimsoll.yaml": install.Bytes(), "restore.yaml": restore.Bytes()}, nil
+}
+
+// withoutHook takes off what makes an object a hook of Helm's.
+func withoutHook(text string) ([]byte, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		return nil, err
+	}
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "annotations")
+	}
+	return yaml.Marshal(object)
+}
