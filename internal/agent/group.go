@@ -53,6 +53,8 @@ type group struct {
 	dozeUntil time.Time
 	rested    int64
 	since     time.Time
+	born      time.Time // its first task was seen then; zero: it has none yet
+	old       bool      // it was there before the agent
 	status    report.Container
 	said      map[string]bool // outcomes that were logged
 }
@@ -102,7 +104,7 @@ func (a *Agent) rest() time.Duration {
 func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string) (policy.Group, bool) {
 	g := a.groups[c.ID]
 	if g == nil {
-		g = &group{since: now, said: map[string]bool{}}
+		g = &group{since: now, said: map[string]bool{}, old: a.turn <= 1}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
 	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.ways.open(c.Path, now)
@@ -125,12 +127,18 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	g.seen = a.turn
 	a.present++
 	return policy.Group{ID: c.ID, Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.idle || g.offline() && a.priority.behind(g.Path), Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked}, g.disk.Period > 0
+		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked, Starting: g.starting(now)}, g.disk.Period > 0
 }
 
 // offline says whether a group is to stand back.
 func (g *group) offline() bool {
 	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
+}
+
+// starting says whether a container is in its start. Of one that was there before the agent nobody knows how old it is.
+func (g *group) starting(now time.Time) bool {
+	return g.level == levelContainer && !g.old && !g.Started && !g.born.IsZero() &&
+		now.Sub(g.born) < time.Duration(g.Strategy.StartupSeconds)*time.Second
 }
 
 // gone says whether an error means that the group was removed.
@@ -148,6 +156,9 @@ func (a *Agent) read(now time.Time, g *group) error {
 			return err
 		}
 		g.disk, g.diskAt = disk, now
+		if g.ready && g.born.IsZero() {
+			g.born = now
+		}
 		g.idle = g.offline() && a.idle(g.Path)
 	}
 	if now.Before(g.due) {

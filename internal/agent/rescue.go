@@ -263,7 +263,7 @@ func (p *purse) spend(writes int, took time.Duration) {
 	if writes == 0 {
 		return
 	}
-	p.left -= took
+	p.left = max(0, p.left-took) // a start takes more than there is (policy/rescue.go)
 	p.cost = max(time.Microsecond, p.cost+(took/time.Duration(writes)-p.cost)/costMemory)
 }
 

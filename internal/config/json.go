@@ -186,6 +186,9 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 		case m.is("cfsQuotaBurstPeriodSeconds"):
 			p.CFSQuotaBurstPeriodSeconds = r.checked(at("cfsQuotaBurstPeriodSeconds"), m.value, last.CFSQuotaBurstPeriodSeconds,
 				func(v *int64) strategy.Patch { return strategy.Patch{CFSQuotaBurstPeriodSeconds: v} })
+		case m.is("startupSeconds"):
+			p.StartupSeconds = r.checked(at("startupSeconds"), m.value, last.StartupSeconds,
+				func(v *int64) strategy.Patch { return strategy.Patch{StartupSeconds: v} })
 		case m.is("sharePoolThresholdPercent") && s == ofNode:
 			p.SharePoolThresholdPercent = r.checked(at("sharePoolThresholdPercent"), m.value, last.SharePoolThresholdPercent,
 				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })

@@ -65,6 +65,7 @@ func (r reader) strategy(p *strategy.Patch) fields {
 		{"cpuBurstPercent", r.whole(p, &p.CPUBurstPercent)},
 		{"cfsQuotaBurstPercent", r.whole(p, &p.CFSQuotaBurstPercent)},
 		{"cfsQuotaBurstPeriodSeconds", r.whole(p, &p.CFSQuotaBurstPeriodSeconds)},
+		{"startupSeconds", r.whole(p, &p.StartupSeconds)},
 	}
 }
 

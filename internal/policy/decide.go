@@ -218,6 +218,8 @@ func (u *unit) wish(in Input) {
 			u.Strategy.CFSQuotaBurstPeriodSeconds)}
 	case !u.Ready || !u.m.everStood && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
+	case u.Starting && in.rescued():
+		u.decision = decision{u.limit.Quota, KindGiveBack, "starting: throttles are ended one by one, and the quota stays"}
 	case u.Looked:
 		u.decision = u.demand(in)
 	}

@@ -33,6 +33,7 @@ func (p *podUnits) assess() {
 	if len(p.containers) > 0 {
 		p.pod.Strategy = p.strategy()
 	}
+	p.pod.Starting = slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Starting })
 	if p.pod.stood && !p.itself {
 		p.blame()
 	}

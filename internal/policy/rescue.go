@@ -26,6 +26,12 @@ import (
 //
 // The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
 //
+// A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime such
+// as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the quota
+// stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it is
+// refilled however often it is throttled, also when writes are scarce, up to the cap and as far as the node can spare it.
+// What it wants then says nothing of its limit. Where throttles are polled for, a start is as any other time.
+//
 // Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen; a group is
 // chronic when one began in more than half of the periods of a minute. Its limit is too low, and it is rescued only
 // while writes are not scarce.
@@ -106,7 +112,7 @@ func (p *podUnits) outermostFirst() []*unit {
 func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
 	u.hear(t)
 	why := u.hopeless(in, &p, t)
-	if why == "" && !purse.affords(u.m.strikes.chronic(in.Now)) {
+	if why == "" && !u.Starting && !purse.affords(u.m.strikes.chronic(in.Now)) {
 		why = "too many writes"
 	}
 	if why == "" && !u.covered() {
@@ -216,7 +222,7 @@ func (u *unit) hear(t Throttle) {
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true
 	strike := m.strikes.hit
-	if t.Ahead {
+	if t.Ahead || u.Starting {
 		strike = m.strikes.want
 	}
 	if t.Expires.IsZero() {

@@ -80,6 +80,9 @@ func TestRescue(t *testing.T) {
 		}, "overload"},
 		{"no burst is asked for", strategy.Auto, func(r *rescued) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
 		{"no writes left", strategy.Auto, func(r *rescued) { r.purse.Left = 0 }, "too many writes"},
+		{"no writes left, but it starts", strategy.Auto, func(r *rescued) { r.purse.Left, r.group.Starting = 0, true }, ""},
+		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 5, true }, "overload"},
+		{"a start has the same cap", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},
 	} {
 		r := newRescued(c.policy)
 		c.change(r)

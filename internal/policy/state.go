@@ -21,6 +21,7 @@ type Group struct {
 	Paused   bool
 	Lift     bool // it has CPUs of its own, and can use no others
 	CPUs     int  // that it is bound to; 0: to none
+	Starting bool // it is new, and in its start
 	Declared *workload.Declared
 	Disk     cpu.Bandwidth  // what the files hold
 	Ready    bool           // a task is in it: the owner has set it up

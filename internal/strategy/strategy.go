@@ -39,6 +39,9 @@ type Strategy struct {
 	CFSQuotaBurstPercent int64 `json:"cfsQuotaBurstPercent" yaml:"cfsQuotaBurstPercent"`
 	// CFSQuotaBurstPeriodSeconds is how long a container may run at the cap; -1: no bound.
 	CFSQuotaBurstPeriodSeconds int64 `json:"cfsQuotaBurstPeriodSeconds" yaml:"cfsQuotaBurstPeriodSeconds"`
+	// StartupSeconds is for how long at most a new container is in its start: its throttles are ended one by one, and its
+	// quota stays as it is. An extension; the peers have no such field.
+	StartupSeconds int64 `json:"startupSeconds" yaml:"startupSeconds"`
 	// SharePoolThresholdPercent is the node's CPU use above which raised quotas are taken back.
 	SharePoolThresholdPercent int64 `json:"sharePoolThresholdPercent" yaml:"sharePoolThresholdPercent"`
 	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
@@ -51,7 +54,7 @@ type Strategy struct {
 // Default is the strategy where nothing is configured.
 func Default() Strategy {
 	return Strategy{Policy: None, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 300,
-		CFSQuotaBurstPeriodSeconds: Unlimited, SharePoolThresholdPercent: 50}
+		CFSQuotaBurstPeriodSeconds: Unlimited, StartupSeconds: 60, SharePoolThresholdPercent: 50}
 }
 
 // Patch is a strategy with holes: a nil field inherits.
@@ -60,6 +63,7 @@ type Patch struct {
 	CPUBurstPercent            *int64          `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
 	CFSQuotaBurstPercent       *int64          `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
 	CFSQuotaBurstPeriodSeconds *int64          `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
+	StartupSeconds             *int64          `json:"startupSeconds,omitempty" yaml:"startupSeconds"`
 	SharePoolThresholdPercent  *int64          `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
 	LoadLinePercent            *float64        `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
 	Colocation                 ColocationPatch `json:"-" yaml:"-"`
@@ -71,6 +75,7 @@ func (p Patch) Over(s Strategy) Strategy {
 	set(&s.CPUBurstPercent, p.CPUBurstPercent)
 	set(&s.CFSQuotaBurstPercent, p.CFSQuotaBurstPercent)
 	set(&s.CFSQuotaBurstPeriodSeconds, p.CFSQuotaBurstPeriodSeconds)
+	set(&s.StartupSeconds, p.StartupSeconds)
 	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
 	set(&s.LoadLinePercent, p.LoadLinePercent)
 	s.Colocation = p.Colocation.Over(s.Colocation)
@@ -105,6 +110,7 @@ func (p Patch) Check() error {
 		{"cpuBurstPercent", p.CPUBurstPercent, 0, 10000},
 		{"cfsQuotaBurstPercent", p.CFSQuotaBurstPercent, 100, 10000},
 		{"cfsQuotaBurstPeriodSeconds", p.CFSQuotaBurstPeriodSeconds, -1, 365 * 24 * 3600},
+		{"startupSeconds", p.StartupSeconds, 0, 600},
 		{"sharePoolThresholdPercent", p.SharePoolThresholdPercent, 0, 100},
 	} {
 		if f.value != nil && (*f.value < f.lo || *f.value > f.hi) {

@@ -29,6 +29,7 @@ func TestCheck(t *testing.T) {
 		{"burst below zero", Patch{CPUBurstPercent: of(int64(-1))}, "cpuBurstPercent"},
 		{"burst too large", Patch{CPUBurstPercent: of(int64(10001))}, "cpuBurstPercent"},
 		{"a cap below the limit", Patch{CFSQuotaBurstPercent: of(int64(99))}, "cfsQuotaBurstPercent"},
+		{"a start that never ends", Patch{StartupSeconds: of(int64(601))}, "startupSeconds"},
 		{"seconds below -1", Patch{CFSQuotaBurstPeriodSeconds: of(int64(-2))}, "cfsQuotaBurstPeriodSeconds"},
 		{"a load line that asks for more than ever is", Patch{LoadLinePercent: of(100.0)}, "loadLinePercent"},
 		{"no number", Patch{LoadLinePercent: of(math.NaN())}, "loadLinePercent"},

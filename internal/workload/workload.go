@@ -66,6 +66,7 @@ type Container struct {
 	Strategy  strategy.Strategy // what is to be done for it, all configuration merged
 	Exclusive Exclusive         // whether it is to have CPUs of its own
 	Paused    bool              // held at its limit by an operator
+	Started   bool              // its owner says that its start is over; false: it is not, or nobody says
 	QOS       strategy.CPUQOS   // online or offline, of its class or its own
 }
 

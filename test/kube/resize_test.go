@@ -25,6 +25,19 @@ func (p *pod) resize(name, request, limit string) {
 	p.kubectl("patch", "pod", p.name, "--subresource", "resize", "--patch", string(patch))
 }
 
+func milli(n int) string { return fmt.Sprintf("%dm", n) }
+
+// settles waits until the kubelet says no more that it resizes the pod.
+func (p *pod) settles() {
+	p.t.Helper()
+	eventually(p.t, resizeWait, func() string {
+		return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")]}`)
+	})
+}
+
+// wait is for what takes a moment, on a machine that is slow.
+const wait = 30 * time.Second
+
 // resizeWait is how long the kubelet may take. After a write that failed it tries the pod again at its next look.
 const resizeWait = 30 * time.Second
 
@@ -35,14 +48,12 @@ func TestResize(t *testing.T) {
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	for _, size := range []int{200, 400, 100} {
-		p.resize("a", "50m", fmt.Sprintf("%dm", size))
+		p.resize("a", "50m", milli(size))
 		quota := time.Duration(size) * ms / 10
 		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
 		took := eventually(t, resizeWait, func() string { return cmp.Diff(want, p.limits()) })
 		t.Logf("%dm after %v", size, took.Round(ms))
-		eventually(t, resizeWait, func() string {
-			return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")]}`)
-		})
+		p.settles()
 	}
 	a.stop(syscall.SIGTERM)
 	want := map[string]cpu.Bandwidth{"": bandwidth(20*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}

@@ -25,15 +25,14 @@
 //
 // # Resize in place
 //
-// The kernel refuses a quota below the burst, so a container that is to be made smaller is held at its limit, without a
-// burst, from the moment in which its pod's spec says so until the status agrees. A size that the kubelet has put off, or
+// The kernel refuses a quota below the burst, and on v1 one of a pod below that of a container of it. So a pod of which a
+// container is to have another limit is held at its limits, without bursts, from the moment in which its spec says so until
+// the status agrees; the new limit is declared from when it stands in the group. A size that the kubelet has put off, or
 // refused, does not count.
 //
 // # Known limits
 //
 // Between the kubelet's write and the spec's watch event there may be a moment: a resize down meets the burst, the runtime's
-// write fails once, and the kubelet tries again. It does not for a pod's group: a quota that it left stale there is not
-// repaired here. A limit below 100m with a shorter cpuCFSQuotaPeriod is reported by the kubelet as another than the spec's,
-// and the container is taken for one that shrinks: it gets no burst. An Event is made once for an object, a reason and a
+// write fails once, and the kubelet tries again (package nri prevents it). An Event is made once for an object, a reason and a
 // message, by any number of nodes; it is not made again while it lives.
 package kube

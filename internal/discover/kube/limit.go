@@ -16,15 +16,18 @@ func (m milli) cpus() float64 { return float64(m) / 1000 }
 // leastQuota is the kubelet's minQuotaPeriod (pkg/kubelet/cm/helpers_linux.go).
 const leastQuota = time.Millisecond
 
-// leastLimit is the least limit that is in force: the kubelet reports that of a smaller one (MinMilliCPULimit there).
-const leastLimit milli = 10
-
-// differs says whether one of two limits is in force where the other is not.
-func (m milli) differs(other milli) bool { return max(m, leastLimit) != max(other, leastLimit) }
-
 // bandwidth is the kubelet's MilliCPUToQuota over the period that the group has.
 func (m milli) bandwidth(period time.Duration) cpu.Bandwidth {
 	return cpu.Bandwidth{Quota: max(leastQuota, (time.Duration(m) * period / 1000).Truncate(time.Microsecond)), Period: period}
+}
+
+// course is a limit while its owner changes it: the one that is, by the status, and the one that is to be, by the spec.
+type course struct{ is, to milli }
+
+// changes says whether the two are different quotas. Of a limit below the least quota the kubelet reports the least, which
+// hangs on the period: at 10 ms, 50m is reported as 100m.
+func (c course) changes(period time.Duration) bool {
+	return c.is != c.to && (period == 0 || c.is.bandwidth(period) != c.to.bandwidth(period))
 }
 
 func cpuOf(list corev1.ResourceList) milli {
@@ -35,48 +38,27 @@ func cpuOf(list corev1.ResourceList) milli {
 	return milli(q.MilliValue())
 }
 
-// resize is how far a resize in place has come.
-type resize int
-
-const (
-	settled  resize = iota // or the kubelet has not seen it yet
-	putOff                 // it cannot be done, now or ever: what is, stays
-	underWay               // the kubelet has agreed to it
-)
-
-// resizeOf reads the pod's conditions (1.33 and later), or the field that was there before them.
-func resizeOf(o *corev1.Pod) resize {
-	now := settled
+// putOff says whether a resize in place cannot be done, now or ever: what is, stays. The pod's conditions tell (1.33 and
+// later), or the field that was there before them.
+func putOff(o *corev1.Pod) bool {
 	for _, c := range o.Status.Conditions {
-		switch {
-		case c.Status != corev1.ConditionTrue:
-		case c.Type == corev1.PodResizePending:
-			return putOff
-		case c.Type == corev1.PodResizeInProgress:
-			now = underWay
+		if c.Status == corev1.ConditionTrue && c.Type == corev1.PodResizePending {
+			return true
 		}
 	}
-	switch o.Status.Resize {
-	case corev1.PodResizeStatusDeferred, corev1.PodResizeStatusInfeasible:
-		return putOff
-	case corev1.PodResizeStatusInProgress:
-		return underWay
-	}
-	return now
+	return o.Status.Resize == corev1.PodResizeStatusDeferred || o.Status.Resize == corev1.PodResizeStatusInfeasible
 }
 
 // size is what a container has of CPU.
 type size struct {
-	limit   milli
+	limit   course
 	request milli
-	shrinks bool
 	always  bool // an init container that runs beside the others
 }
 
-// sizesOf lists the sizes of a pod's containers by name: those that are to be, unless the kubelet has put them off. While
-// it has not said anything yet, the smaller counts: it can only be granted.
-func sizesOf(o *corev1.Pod, r resize) map[string]size {
-	actual := map[string]milli{}
+// sizesOf lists the sizes of a pod's containers by name. What the kubelet has put off is not to be.
+func sizesOf(o *corev1.Pod) map[string]size {
+	actual, off := map[string]milli{}, putOff(o)
 	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses} {
 		for _, s := range list {
 			if s.Resources != nil && cpuOf(s.Resources.Limits) > 0 {
@@ -87,14 +69,13 @@ func sizesOf(o *corev1.Pod, r resize) map[string]size {
 	sizes := map[string]size{}
 	for _, list := range [][]corev1.Container{o.Spec.Containers, o.Spec.InitContainers} {
 		for _, c := range list {
-			z := size{limit: cpuOf(c.Resources.Limits), request: cpuOf(c.Resources.Requests),
+			limit := cpuOf(c.Resources.Limits)
+			z := size{limit: course{limit, limit}, request: cpuOf(c.Resources.Requests),
 				always: c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways}
-			if is := actual[c.Name]; is > 0 && z.limit > 0 && is.differs(z.limit) {
-				switch {
-				case r == putOff, r == settled && is < z.limit:
-					z.limit = is
-				default:
-					z.shrinks = z.limit < is
+			if is := actual[c.Name]; is > 0 && limit > 0 {
+				z.limit.is = is
+				if off {
+					z.limit.to = is
 				}
 			}
 			sizes[c.Name] = z
@@ -104,44 +85,52 @@ func sizesOf(o *corev1.Pod, r resize) map[string]size {
 }
 
 // podSize is the limit that the kubelet writes to the pod's group, 0 for none, and what the pod has reserved
-// (ResourceConfigForPod; k8s.io/component-helpers/resource, PodLimits and PodRequests). A container without a limit leaves
-// the pod without one.
-func podSize(o *corev1.Pod, sizes map[string]size) (limit, request milli) {
-	unlimited := false
-	var sides, most size
-	for _, c := range o.Spec.Containers {
-		z := sizes[c.Name]
-		unlimited = unlimited || z.limit == 0
-		limit += z.limit
-		request += z.request
+// (ResourceConfigForPod; k8s.io/component-helpers/resource, PodLimits and PodRequests).
+func podSize(o *corev1.Pod, sizes map[string]size) (limit course, request milli) {
+	return course{podLimit(o, sizes, func(c course) milli { return c.is }), podLimit(o, sizes, func(c course) milli { return c.to })},
+		podRequest(o, sizes)
+}
+
+// podLimit: a container without a limit leaves the pod without one.
+func podLimit(o *corev1.Pod, sizes map[string]size, of func(course) milli) milli {
+	extra := cpuOf(o.Spec.Overhead)
+	if own := o.Spec.Resources; own != nil && cpuOf(own.Limits) > 0 {
+		return cpuOf(own.Limits) + extra
 	}
+	limit, all := sum(o, sizes, func(z size) milli { return of(z.limit) })
+	if !all || limit == 0 {
+		return 0
+	}
+	return limit + extra
+}
+
+func podRequest(o *corev1.Pod, sizes map[string]size) milli {
+	request, _ := sum(o, sizes, func(z size) milli { return z.request })
+	if own := o.Spec.Resources; own != nil && cpuOf(own.Requests) > 0 {
+		request = cpuOf(own.Requests)
+	}
+	return request + cpuOf(o.Spec.Overhead)
+}
+
+// sum is what the containers need together at most: those that run, with the side-cars, or an init container with the
+// side-cars before it. all says whether there is always something to add.
+func sum(o *corev1.Pod, sizes map[string]size, of func(size) milli) (total milli, all bool) {
+	all = true
+	for _, c := range o.Spec.Containers {
+		m := of(sizes[c.Name])
+		all = all && m > 0
+		total += m
+	}
+	var sides, most milli
 	for _, c := range o.Spec.InitContainers {
 		z := sizes[c.Name]
+		m := sides + of(z)
 		if z.always {
-			limit += z.limit
-			request += z.request
-			sides.limit += z.limit
-			sides.request += z.request
-			z = sides
-		} else {
-			z.limit += sides.limit
-			z.request += sides.request
+			total += of(z)
+			sides = m
 		}
-		unlimited = unlimited || z.limit == 0
-		most.limit, most.request = max(most.limit, z.limit), max(most.request, z.request)
+		all = all && m > 0
+		most = max(most, m)
 	}
-	limit, request = max(limit, most.limit), max(request, most.request)
-	if own := o.Spec.Resources; own != nil {
-		if l := cpuOf(own.Limits); l > 0 {
-			limit, unlimited = l, false
-		}
-		if r := cpuOf(own.Requests); r > 0 {
-			request = r
-		}
-	}
-	extra := cpuOf(o.Spec.Overhead)
-	if unlimited || limit == 0 {
-		return 0, request + extra
-	}
-	return limit + extra, request + extra
+	return max(total, most), all
 }

@@ -15,10 +15,10 @@ const kubernetes = "kubernetes"
 
 // snapshot is the last one, and what it was made of.
 type snapshot struct {
-	groups    []workload.Pod
-	shown     []workload.Pod
-	boundless map[string]bool // groups that had no quota, though a limit is declared
-	known     int             // pods of which there is a group and which the API server told of
+	groups  []workload.Pod
+	shown   []workload.Pod
+	awaited map[string]bool // groups in which a limit is to come: none was there, or it is to be another one
+	known   int             // pods of which there is a group and which the API server told of
 }
 
 // Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
@@ -42,12 +42,12 @@ func same(a, b []workload.Pod) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// Touched lists the groups that were written. Where a quota has come that was missing, the snapshot is made anew.
+// Touched lists the groups that were written. Where a limit may have come that was awaited, the snapshot is made anew.
 func (d *Discoverer) Touched() []string {
 	groups := d.Groups.Touched()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if slices.ContainsFunc(groups, func(g string) bool { return d.boundless[g] }) {
+	if slices.ContainsFunc(groups, func(g string) bool { return d.awaited[g] }) {
 		d.dirty = true
 		d.poke()
 	}
@@ -56,7 +56,7 @@ func (d *Discoverer) Touched() []string {
 
 // lay lays what is known over the groups.
 func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
-	d.boundless, d.known = map[string]bool{}, 0
+	d.awaited, d.known = map[string]bool{}, 0
 	shares, ready := d.shares(), d.ready()
 	all := make([]workload.Pod, len(base))
 	for i, p := range base {
@@ -97,12 +97,14 @@ func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float
 		p.Request = known.request.cpus()
 	}
 	if p.Path != "" {
-		p.Declared = d.declared(p.Declared, p.Path, known.limit, "spec of pod "+known.name(), known.shrinks)
+		p.Declared = d.declared(p.Declared, p.Path, known, known.limit)
 	}
 	asked := config.Asked{Annotated: known.annotated(), Patch: known.patch, Share: config.Share{
 		Namespace: known.about.Namespace, PodCPUs: known.limits.cpus(), NamespaceCPUs: shares[known.about.Namespace]}}
+	resizes := d.resizes(p, known)
 	for i := range p.Containers {
 		c := &p.Containers[i]
+		c.Paused = c.Paused || resizes
 		var cut []*config.Rejected
 		c.Strategy, cut = d.config.Pod("Pod "+known.name(), d.config.Node(c.Strategy, d.labels), asked)
 		d.sayCut(known.about, cut)
@@ -127,22 +129,47 @@ func (d *Discoverer) layContainer(c *workload.Container, known *pod, is containe
 	if is.request > 0 {
 		c.Request = is.request.cpus()
 	}
-	c.Paused = c.Paused || is.shrinks
-	c.Declared = d.declared(c.Declared, c.Path, is.limit, "spec of pod "+known.name(), is.shrinks)
+	c.Declared = d.declared(c.Declared, c.Path, known, is.limit)
+	c.Started = c.Started || is.started
 }
 
-// declared is the limit of a group. What the runtime keeps is exact, and counts where it is to be had, unless a smaller
-// one is on its way. A group that has no quota is not to have one, whatever the spec says.
-func (d *Discoverer) declared(runtimes *workload.Declared, group string, limit milli, source string, shrinks bool) *workload.Declared {
-	if limit == 0 || runtimes != nil && !shrinks {
+// declared is the limit of a group. What the runtime keeps is exact, and counts where it is to be had, unless another one
+// is on its way: then the new limit is declared as soon as it stands in the group. A group that has no quota is not to have
+// one, whatever the spec says.
+func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
+	if limit.to == 0 {
 		return runtimes
 	}
 	now, err := d.Bandwidth(group)
 	if err != nil || !now.Limited() {
-		d.boundless[group] = true
+		d.awaited[group] = true
 		return runtimes
 	}
-	return &workload.Declared{Bandwidth: limit.bandwidth(now.Period), Source: source}
+	resizes := known.resizes(now.Period)
+	if runtimes != nil && !resizes {
+		return runtimes
+	}
+	b := limit.to.bandwidth(now.Period)
+	if resizes {
+		d.awaited[group] = true
+		if now.Quota != b.Quota {
+			b = limit.is.bandwidth(now.Period)
+		}
+	}
+	return &workload.Declared{Bandwidth: b, Source: "spec of pod " + known.name()}
+}
+
+// resizes says whether a container of a pod is to have another limit than it has.
+func (d *Discoverer) resizes(p *workload.Pod, known *pod) bool {
+	if !known.resizes(0) {
+		return false
+	}
+	for _, c := range p.Containers {
+		if b, err := d.Bandwidth(c.Path); err == nil && b.Limited() {
+			return known.resizes(b.Period)
+		}
+	}
+	return true
 }
 
 // shares sums, by namespace, the limits of the pods that raise their quotas by an annotation.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -133,32 +134,49 @@ func TestNoLimitWhereNoneIs(t *testing.T) {
 	}
 }
 
-// What the runtime keeps is exact, and counts, until a smaller size is on its way. Then the container is held at its limit,
-// without a burst, so that the kernel takes the smaller quota.
-func TestShrinkingHoldsAtTheLimit(t *testing.T) {
-	w := newWorld(t)
-	g := group("u1", "a")
-	runc := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 399 * ms, Period: 100 * ms}, Source: "runc state"}
-	g.Containers[0].Declared = runc
-	w.groups.set(g)
-	pod := web(`{"policy": "auto"}`)
-	pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("4")}
-	w.told(node(nil), pod)
-	if c := w.pod(0).Containers[0]; c.Declared != runc || c.Paused {
-		t.Errorf("%+v, declared %+v", c, c.Declared)
+// What the runtime keeps is exact, and counts, until another size is on its way. Then all of the pod is held at its limits,
+// without bursts, so that the kernel takes the owner's writes, and the new limit counts from when it stands in the group.
+func TestAResizeHoldsAtTheLimit(t *testing.T) {
+	for to, quota := range map[string]time.Duration{"1": 100 * ms, "5": 500 * ms} {
+		w := newWorld(t)
+		g := group("u1", "a", "b")
+		runc := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 399 * ms, Period: 100 * ms}, Source: "runc state"}
+		g.Containers[0].Declared = runc
+		w.groups.set(g)
+		pod := web(`{"policy": "auto"}`)
+		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("4")}
+		w.told(node(nil), pod)
+		if c := w.pod(0).Containers[0]; c.Declared != runc || c.Paused {
+			t.Errorf("%+v, declared %+v", c, c.Declared)
+		}
+		asked := pod.DeepCopy()
+		asked.Spec.Containers[0].Resources.Limits = cpuIs(to)
+		w.told(node(nil), asked)
+		wants := func(when string, pod, container time.Duration) {
+			t.Helper()
+			p := w.pod(0)
+			if c := p.Containers[0]; c.Declared.Bandwidth.Quota != container || !c.Paused || !p.Containers[1].Paused || p.Declared.Bandwidth.Quota != pod {
+				t.Errorf("%s: %+v, declared %+v, pod %+v", when, c, c.Declared, p.Declared)
+			}
+		}
+		wants("on its way", 400*ms, 400*ms)
+		w.writes(g.Containers[0].Path, quota)
+		wants("the container's is written", 400*ms, quota)
+		w.writes(g.Path, quota)
+		wants("the pod's is written", quota, quota)
+		asked.Status.ContainerStatuses[0].Resources.Limits = cpuIs(to)
+		w.told(node(nil), asked)
+		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota {
+			t.Errorf("done, and still held: %+v", p)
+		}
 	}
-	small := pod.DeepCopy()
-	small.Spec.Containers[0].Resources.Limits = cpuIs("1")
-	w.told(node(nil), small)
-	p := w.pod(0)
-	if c := p.Containers[0]; c.Declared == nil || c.Declared.Bandwidth.Quota != 100*ms || !c.Paused || p.Declared.Bandwidth.Quota != 100*ms {
-		t.Errorf("on its way: %+v, declared %+v, pod %+v", c, c.Declared, p.Declared)
-	}
-	small.Status.ContainerStatuses[0].Resources.Limits = cpuIs("1")
-	w.told(node(nil), small)
-	if c := w.pod(0).Containers[0]; c.Paused {
-		t.Errorf("done, and still held: %+v", c)
-	}
+}
+
+// writes changes the quota of a group, as an owner does.
+func (w *world) writes(group string, quota time.Duration) {
+	w.disk[group] = cpu.Bandwidth{Quota: quota, Period: 100 * ms}
+	w.groups.touched = []string{group}
+	w.d.Touched()
 }
 
 // The same slice until something changes: the agent takes another one for news.
@@ -189,7 +207,7 @@ func TestConfigurationLive(t *testing.T) {
 		"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "cfsQuotaBurstPercent": 400}]}`)
 	namespaces := configMap("koordinator-system", "ack-slo-pod-config", ack, `{"disabledNamespaces": ["default"]}`)
 	with := func(edit func(*strategy.Strategy)) strategy.Strategy {
-		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, SharePoolThresholdPercent: 70}
+		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 70}
 		edit(&s)
 		return s
 	}

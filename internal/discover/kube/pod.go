@@ -2,6 +2,7 @@ package kube
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,9 +17,8 @@ type pod struct {
 	hash       string // of a mirror pod: its UID on the node
 	class      workload.Class
 	exclusive  workload.Exclusive
-	limit      milli // that the kubelet gives its group
+	limit      course // that the kubelet gives its group
 	request    milli
-	shrinks    bool  // it, or a container of it, is to be made smaller
 	limits     milli // sum over its containers
 	ended      bool
 	containers map[string]container // by id
@@ -31,9 +31,19 @@ type pod struct {
 // container is one container of a pod, whatever its kind: an ordinary, init, side-car or ephemeral one.
 type container struct {
 	name    string
-	limit   milli
+	limit   course
 	request milli
-	shrinks bool // to be made smaller, and the runtime has not done it yet
+	started bool // it has a probe, which says so
+}
+
+// resizes says whether a container of the pod is to have another limit than it has; without a period, whether it may be.
+func (p *pod) resizes(period time.Duration) bool {
+	for _, c := range p.containers {
+		if c.limit.changes(period) {
+			return true
+		}
+	}
+	return false
 }
 
 // key is the UID that the pod's control group is named after.
@@ -59,23 +69,31 @@ func newPod(o *corev1.Pod) *pod {
 		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
 		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation),
 	}
-	r := resizeOf(o)
-	sizes := sizesOf(o, r)
+	sizes, probes := sizesOf(o), probed(o)
 	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
 			if id := containerID(s.ContainerID); id != "" {
 				z := sizes[s.Name]
-				p.containers[id] = container{name: s.Name, limit: z.limit, request: z.request, shrinks: z.shrinks}
+				p.containers[id] = container{name: s.Name, limit: z.limit, request: z.request, started: probes[s.Name] && s.Ready}
 			}
 		}
 	}
 	p.limit, p.request = podSize(o, sizes)
 	for _, c := range o.Spec.Containers {
-		z := sizes[c.Name]
-		p.limits += max(0, z.limit)
-		p.shrinks = p.shrinks || z.shrinks
+		p.limits += sizes[c.Name].limit.to
 	}
 	return p
+}
+
+// probed lists the containers that are asked whether they are ready. Others are ready from their first moment.
+func probed(o *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for _, list := range [][]corev1.Container{o.Spec.Containers, o.Spec.InitContainers} {
+		for _, c := range list {
+			names[c.Name] = c.ReadinessProbe != nil || c.StartupProbe != nil
+		}
+	}
+	return names
 }
 
 // containerID takes the runtime's name off "containerd://ID".

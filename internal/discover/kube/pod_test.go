@@ -2,6 +2,7 @@ package kube
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -43,8 +44,8 @@ func TestPodSize(t *testing.T) {
 		{"overhead of no limit", corev1.PodSpec{Containers: []corev1.Container{box("a", "100m", "")}, Overhead: cpuIs("250m")}, 0, 350},
 	} {
 		p := newPod(&corev1.Pod{Spec: c.spec})
-		if p.limit != c.limit || p.request != c.request {
-			t.Errorf("%s: limit %d, request %d, want %d and %d", c.name, p.limit, p.request, c.limit, c.request)
+		if want := (course{c.limit, c.limit}); p.limit != want || p.request != c.request {
+			t.Errorf("%s: limit %v, request %d, want %d and %d", c.name, p.limit, p.request, c.limit, c.request)
 		}
 	}
 }
@@ -56,39 +57,60 @@ func TestResize(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		spec, actual string
+		period       time.Duration
 		conditions   []corev1.PodCondition
-		older        string // the field of before 1.33
-		limit        milli
-		shrinks      bool
+		older        corev1.PodResizeStatus // the field of before 1.33
+		want         course
+		resizes      bool
 	}{
-		{"none", "2", "2", nil, "", 2000, false},
-		{"no status yet", "2", "", nil, "", 2000, false},
-		{"reported as the least limit that there is", "5m", "10m", nil, "", 5, false},
-		{"down, just asked for", "1", "2", nil, "", 1000, true},
-		{"down, under way", "1", "2", pending(corev1.PodResizeInProgress), "", 1000, true},
-		{"down, put off", "1", "2", pending(corev1.PodResizePending), "", 2000, false},
-		{"up, just asked for", "3", "2", nil, "", 2000, false},
-		{"up, under way", "3", "2", pending(corev1.PodResizeInProgress), "", 3000, false},
-		{"up, impossible", "300", "2", pending(corev1.PodResizePending), "", 2000, false},
-		{"up, under way, before 1.33", "3", "2", nil, "InProgress", 3000, false},
-		{"down, put off, before 1.33", "1", "2", nil, "Deferred", 2000, false},
-		{"a condition that no longer holds", "3", "2", []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: corev1.ConditionFalse}}, "", 2000, false},
+		{"none", "2", "2", 100 * ms, nil, "", course{2000, 2000}, false},
+		{"no status yet", "2", "", 100 * ms, nil, "", course{2000, 2000}, false},
+		{"reported as the least limit that there is", "5m", "10m", 100 * ms, nil, "", course{10, 5}, false},
+		{"the least limit of a short period", "50m", "100m", 10 * ms, nil, "", course{100, 50}, false},
+		{"the same at the usual period", "50m", "100m", 100 * ms, nil, "", course{100, 50}, true},
+		{"down", "1", "2", 100 * ms, nil, "", course{2000, 1000}, true},
+		{"down, under way", "1", "2", 100 * ms, pending(corev1.PodResizeInProgress), "", course{2000, 1000}, true},
+		{"down, put off", "1", "2", 100 * ms, pending(corev1.PodResizePending), "", course{2000, 2000}, false},
+		{"up", "3", "2", 100 * ms, nil, "", course{2000, 3000}, true},
+		{"up, impossible", "300", "2", 100 * ms, pending(corev1.PodResizePending), "", course{2000, 2000}, false},
+		{"up, under way, before 1.33", "3", "2", 100 * ms, nil, corev1.PodResizeStatusInProgress, course{2000, 3000}, true},
+		{"down, put off, before 1.33", "1", "2", 100 * ms, nil, corev1.PodResizeStatusDeferred, course{2000, 2000}, false},
+		{"a condition that no longer holds", "3", "2", 100 * ms, []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}}, "", course{2000, 3000}, true},
 	} {
 		o := web("")
 		o.Spec.Containers = []corev1.Container{box("apache", "", c.spec)}
 		if c.actual != "" {
 			o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs(c.actual)}
 		}
-		o.Status.Conditions = c.conditions
-		switch c.older {
-		case "InProgress":
-			o.Status.Resize = corev1.PodResizeStatusInProgress
-		case "Deferred":
-			o.Status.Resize = corev1.PodResizeStatusDeferred
-		}
+		o.Status.Conditions, o.Status.Resize = c.conditions, c.older
 		p := newPod(o)
-		if is := p.containers[id("a")]; is.limit != c.limit || is.shrinks != c.shrinks || p.limit != c.limit || p.shrinks != c.shrinks {
-			t.Errorf("%s: container %+v, pod %d %v, want %d %v", c.name, is, p.limit, p.shrinks, c.limit, c.shrinks)
+		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
+			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period), c.want, c.resizes)
+		}
+	}
+}
+
+// TestStarted: a container that is asked whether it is ready has started when it is; of others nobody knows.
+func TestStarted(t *testing.T) {
+	probe := &corev1.Probe{PeriodSeconds: 5}
+	for _, c := range []struct {
+		name               string
+		readiness, startup *corev1.Probe
+		ready, want        bool
+	}{
+		{"no probe", nil, nil, true, false},
+		{"not ready", probe, nil, false, false},
+		{"ready", probe, nil, true, true},
+		{"started up", nil, probe, true, true},
+		{"starting up", nil, probe, false, false},
+	} {
+		o := web("")
+		o.Spec.Containers[0].ReadinessProbe, o.Spec.Containers[0].StartupProbe = c.readiness, c.startup
+		o.Status.ContainerStatuses[0].Ready = c.ready
+		for _, o := range []*corev1.Pod{o, trimPod(o), trimPod(trimPod(o))} {
+			if got := newPod(o).containers[id("a")].started; got != c.want {
+				t.Errorf("%s: %v", c.name, got)
+			}
 		}
 	}
 }
@@ -99,10 +121,10 @@ func TestContainersOfEveryKind(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("init", "b"), runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d"), {Name: "not yet"}}
 	want := map[string]container{
-		id("a"): {name: "apache", limit: 4000, request: 4000}, id("b"): {name: "init", limit: 1000},
-		id("c"): {name: "side", limit: 300, request: 200}, id("d"): {name: "debug"},
+		id("a"): {name: "apache", limit: course{4000, 4000}, request: 4000}, id("b"): {name: "init", limit: course{1000, 1000}},
+		id("c"): {name: "side", limit: course{300, 300}, request: 200}, id("d"): {name: "debug"},
 	}
-	if diff := cmp.Diff(want, newPod(o).containers, cmp.AllowUnexported(container{})); diff != "" {
+	if diff := cmp.Diff(want, newPod(o).containers, cmp.AllowUnexported(container{}, course{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -158,7 +180,7 @@ func TestTrim(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
 	short := trimPod(o)
-	facts := cmp.AllowUnexported(pod{}, container{})
+	facts := cmp.AllowUnexported(pod{}, container{}, course{})
 	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
 		t.Errorf("the trimmed pod is another one: %s", diff)
 	}

@@ -60,7 +60,7 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	s := &t.Status
 	s.Resize, s.Phase = p.Status.Resize, p.Status.Phase
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+		if c.Type == corev1.PodResizePending {
 			s.Conditions = append(s.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 		}
 	}
@@ -73,7 +73,11 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 func trimContainers(list []corev1.Container) []corev1.Container {
 	var short []corev1.Container
 	for _, c := range list {
-		short = append(short, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+		t := corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		if c.ReadinessProbe != nil || c.StartupProbe != nil {
+			t.ReadinessProbe = &corev1.Probe{}
+		}
+		short = append(short, t)
 	}
 	return short
 }
@@ -81,7 +85,7 @@ func trimContainers(list []corev1.Container) []corev1.Container {
 func trimStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var short []corev1.ContainerStatus
 	for _, c := range list {
-		short = append(short, corev1.ContainerStatus{Name: c.Name, ContainerID: c.ContainerID, Resources: c.Resources})
+		short = append(short, corev1.ContainerStatus{Name: c.Name, ContainerID: c.ContainerID, Resources: c.Resources, Ready: c.Ready})
 	}
 	return short
 }
