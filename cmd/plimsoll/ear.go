@@ -33,7 +33,7 @@ func (f *runFlags) hear(log *slog.Logger) hearing {
 	p, err := probe.Open(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead})
 	if err != nil {
 		why := explained(err)
-		log.Warn("the kernel does not tell of throttles: polling", "error", why)
+		log.Warn("the kernel does not tell of throttles: polling; the starts of containers are not covered", "error", why)
 		return hearing{why: why}
 	}
 	return hearing{ear: &ear{Probe: p}}

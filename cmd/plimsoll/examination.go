@@ -99,7 +99,7 @@ func quotaPrognosis(found cgroup.Features) prognosis {
 		return p
 	}
 	p.Works = true
-	p.Meaning = []string{eventsMeaning(found), "quotas are raised for throttling that lasts, up to cfsQuotaBurstPercent of the limit"}
+	p.Meaning = []string{eventsMeaning(found), startMeaning(found), "quotas are raised for throttling that lasts, up to cfsQuotaBurstPercent of the limit"}
 	if found.Get(cgroup.FeatureRefill).State != cgroup.No {
 		p.Meaning = append(p.Meaning, "every write of a quota grants runtime at once: it is charged to the container")
 	}
@@ -119,6 +119,14 @@ func eventsMeaning(found cgroup.Features) string {
 		return "throttles are told of as they begin (eBPF), and answered by raising the quota: no burst can be rewritten here"
 	}
 	return "throttles are told of as they begin (eBPF), and ended at once by rewriting the unchanged burst"
+}
+
+// startMeaning says what becomes of a container's start.
+func startMeaning(found cgroup.Features) string {
+	if !found.Has(featureEvents) || !found.Has(cgroup.FeatureBurst) || !found.Has(cgroup.FeatureRefill) {
+		return "a container's start (startupSeconds) is as any other time: its quota may be raised in it, and what it reads of it then is not its limit"
+	}
+	return "in a container's start (startupSeconds) throttles are ended one by one, and its quota stays"
 }
 
 func autoPrognosis(found cgroup.Features) prognosis {
