@@ -41,7 +41,7 @@ const (
 type Scheduler struct {
 	*Attachment
 	HearsLimits bool // the kernel tells it of quotas and bursts (6.17)
-	parts objects
+	parts       objects
 }
 
 type objects struct {
