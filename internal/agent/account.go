@@ -194,6 +194,9 @@ func (a *Agent) note(notes []policy.Note) {
 }
 
 func (a *Agent) noteOne(n policy.Note) {
+	if a.priority.owns(n.Cgroup, n.Knob) {
+		return // not another program's
+	}
 	log := a.Log.With("cgroup", n.Cgroup.Path, "knob", n.Knob, "found", string(plan.Time(n.Found)), "limit", string(plan.Time(n.Base)))
 	key := n.Cgroup.Path + " " + string(n.Knob)
 	delete(a.account.problems, key)

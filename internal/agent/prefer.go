@@ -35,6 +35,7 @@ type priority struct {
 	strangers map[string]time.Time
 	searched  map[string]bool // groups in which strangers were looked for
 	usage     rankUsage
+	press     suppressor
 }
 
 func newPriority() priority {
@@ -86,7 +87,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 		levels = policy.Levels(root)
 		p.exposed = policy.Exposed(root, levels)
 	}
-	wanted := policy.Settings(mechanism, levels, a.Machine)
+	wanted := append(policy.Settings(mechanism, levels, a.Machine), a.suppress(now, asked.Suppress, levels)...)
 	changes, notes := p.knobs.Settle(now, wanted, a.knobs(wanted))
 	a.notePriority(notes)
 	var results []plan.Result

@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -130,5 +131,36 @@ func TestKernelPrefers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKernelSuppresses: on a machine that is full, offline work is bounded to what the mark leaves within seconds, by real
+// quotas, and afterwards has its limit back. What others use on the machine at the same time only lowers the bound.
+func TestKernelSuppresses(t *testing.T) {
+	p := newPair(t, strategy.MechanismWeight)
+	on, mark := true, int64(65)
+	p.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on,
+		ThresholdPercent: &mark}}}.Over(p.agent.Strategy), nil)
+	tree, path := p.offline.Tree(), p.offline.Path
+	before, err := tree.Bandwidth(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now cpu.Bandwidth
+	for deadline := time.Now().Add(10 * time.Second); !now.Limited() && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		p.agent.Tick(time.Now())
+		if now, err = tree.Bandwidth(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Online work alone wants both CPUs, so that the floor is what is left: 5 % of them.
+	if cpus, err := p.agent.Host.Online(); err != nil || !now.Limited() || now.CPUs() > 0.5*float64(cpus) {
+		t.Errorf("offline work has %v on %d CPUs (%v)", now, cpus, err)
+	}
+	if err := p.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := tree.Bandwidth(path); err != nil || after != before {
+		t.Errorf("%v after, %v before (%v)", after, before, err)
 	}
 }

@@ -166,3 +166,39 @@ func TestPreferUnderHold(t *testing.T) {
 		t.Errorf("our own restore counts as the owner's: %+v", c.Knobs)
 	}
 }
+
+// TestSuppress: what offline work may use is bounded to what the mark leaves, at once, and given back when it wants less.
+// That its quota moves is nobody's resize.
+func TestSuppress(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.kernel.SetLoad("/batch", sim.Spin(4))
+	w.run(2 * time.Second)
+	w.want("/batch", 400*ms, 0)
+	on := true
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	w.run(5 * time.Second)
+	const room = 172 * ms // per 100 ms: 65 % of four CPUs less what /web gets, which is a little below one
+	if got := w.kernel.Bandwidth("/batch").Quota; got < room-10*ms || got > room+10*ms {
+		t.Errorf("quota %v, want %v", got, room)
+	}
+	w.wantFile("/batch/cpu.idle", "1")
+	before := w.ours()
+	w.run(10 * time.Second)
+	if n := w.ours() - before; n > 3 {
+		t.Errorf("%d writes in 10 s in which nothing changed", n)
+	}
+	w.kernel.SetLoad("/web", sim.Spin(2))
+	w.run(2 * time.Second)
+	if got := w.kernel.Bandwidth("/batch").Quota; got > room-40*ms {
+		t.Errorf("quota %v after more online work came", got)
+	}
+	w.kernel.SetLoad("/batch", sim.Load{})
+	w.run(15 * time.Second)
+	w.want("/batch", 400*ms, 0)
+	w.kernel.SetLoad("/batch", sim.Spin(4))
+	w.run(5 * time.Second)
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/batch", 400*ms, 0)
+}

@@ -57,6 +57,9 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 		return nil
 	}
 	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed}
+	if room, bounded := p.press.state.Room(); bounded {
+		c.Room = &room
+	}
 	for _, v := range policy.Preflight(a.Machine) {
 		c.Mechanisms = append(c.Mechanisms, report.Mechanism{Name: v.Mechanism, Usable: v.Usable, Why: v.Why})
 	}

@@ -17,6 +17,7 @@ func (r reader) colocation(p *strategy.ColocationPatch) read {
 				return checkMechanism(*p, text)
 			})},
 			{"kubeQOS", r.flag(func(on bool) { p.KubeQOS = &on })},
+			{"suppress", r.optional(r.suppress(&p.Suppress))},
 			{"lsrClass", r.optional(r.class(&p.LSR))},
 			{"lsClass", r.optional(r.class(&p.LS))},
 			{"beClass", r.optional(r.class(&p.BE))},
@@ -42,6 +43,23 @@ func (r reader) class(p *strategy.CPUQOSPatch) read {
 				{"coreExpeller", r.flag(func(on bool) { p.CoreExpeller = &on })},
 			})
 		})}})
+	}
+}
+
+// suppress reads the bound of offline work, with the names of the peer's resource-threshold-config.
+func (r reader) suppress(p *strategy.SuppressPatch) read {
+	percent := func(to **int64) read {
+		return r.integer(func(v int64) *fault {
+			*to = &v
+			return faultOf(p.Check(), "")
+		})
+	}
+	return func(field string, n ast.Node) error {
+		return r.mapping(field, n, fields{
+			{"enable", r.flag(func(on bool) { p.Enable = &on })},
+			{"cpuSuppressThresholdPercent", percent(&p.ThresholdPercent)},
+			{"cpuSuppressMinPercent", percent(&p.MinPercent)},
+		})
 	}
 }
 

@@ -265,16 +265,18 @@ colocation:
   mechanism: idle
   kubeQOS: true
   beClass: {cpuQOS: {schedIdle: 1}}
+  suppress: {enable: true, cpuSuppressThresholdPercent: 70}
   systemClass: {cpuQOS: {enable: false, groupIdentity: -2}}
 overrides:
   - {cgroup: "/lab/batch", class: BE}
 `)
 	got := f.Strategy().Colocation
 	want := strategy.Colocation{Mechanism: strategy.MechanismIdle, KubeQOS: true,
-		LSR:    strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
-		LS:     strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
-		BE:     strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1},
-		System: strategy.CPUQOS{GroupIdentity: -2},
+		LSR:      strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
+		LS:       strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
+		BE:       strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1},
+		System:   strategy.CPUQOS{GroupIdentity: -2},
+		Suppress: strategy.Suppress{Enable: true, ThresholdPercent: 70, MinPercent: 5},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -283,12 +285,13 @@ overrides:
 		t.Errorf("asked for nothing, got %+v", got)
 	}
 	for text, want := range map[string]string{
-		"colocation: {mechanism: idel}":                            `"idel" is not one of auto, groupIdentity, idle, weight, schedExt, none (did you mean idle?)`,
-		"colocation: {enable: 1}":                                  "must be true or false, not 1",
-		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":      "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",
-		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":          "2 is neither 0 nor 1",
-		"colocation: {beClass: {cpuQoS: {schedIdle: 1}}}":          "unknown field (did you mean cpuQOS?)",
-		"overrides:\n  - {cgroup: /a, class: BE, mechanism: idle}": "unknown field",
+		"colocation: {mechanism: idel}":                              `"idel" is not one of auto, groupIdentity, idle, weight, schedExt, none (did you mean idle?)`,
+		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside 0..100",
+		"colocation: {enable: 1}":                                    "must be true or false, not 1",
+		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":        "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",
+		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":            "2 is neither 0 nor 1",
+		"colocation: {beClass: {cpuQoS: {schedIdle: 1}}}":            "unknown field (did you mean cpuQOS?)",
+		"overrides:\n  - {cgroup: /a, class: BE, mechanism: idle}":   "unknown field",
 	} {
 		if _, err := Parse("c.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

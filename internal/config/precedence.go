@@ -10,6 +10,7 @@ import "plimsoll/internal/strategy"
 type Kubernetes struct {
 	Cluster    Cluster
 	QOS        Cluster // online and offline classes
+	Threshold  Cluster // how much offline work may use
 	Namespaces Namespaces
 	Maxima     Maxima
 }
@@ -23,8 +24,10 @@ type Asked struct {
 
 // Node is what a node with these labels gets, over what its own file says.
 func (k Kubernetes) Node(own strategy.Strategy, labels map[string]string) strategy.Strategy {
-	for _, p := range append(k.Cluster.For(labels), k.QOS.For(labels)...) {
-		own = p.Over(own)
+	for _, c := range []Cluster{k.Cluster, k.QOS, k.Threshold} {
+		for _, p := range c.For(labels) {
+			own = p.Over(own)
+		}
 	}
 	return own
 }

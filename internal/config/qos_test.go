@@ -94,3 +94,18 @@ func TestQOSAnnotation(t *testing.T) {
 		}
 	}
 }
+
+func TestThreshold(t *testing.T) {
+	last, bad := ParseThreshold("", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 70, "cpuSuppressPolicy": "cpuset",
+		"memoryEvictThresholdPercent": 70}}`, Cluster{})
+	want := strategy.Suppress{Enable: true, ThresholdPercent: 70, MinPercent: 5}
+	got := (Kubernetes{Threshold: last}).Node(strategy.Default(), nil).Colocation
+	if len(bad) > 0 || got.Suppress != want || got.Enabled() {
+		t.Errorf("%+v, %v; the bound alone prefers nobody", got, messages(bad))
+	}
+	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10}}`, last)
+	want.MinPercent = 10
+	if got := (Kubernetes{Threshold: c}).Node(strategy.Default(), nil).Colocation.Suppress; got != want || len(bad) != 1 {
+		t.Errorf("%+v, %v", got, messages(bad))
+	}
+}

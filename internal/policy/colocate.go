@@ -30,6 +30,8 @@ type Setting struct {
 	Knob  plan.Knob
 	Value plan.Value
 	Why   string
+	Min   plan.Value // of a value that changes: its range, to be journalled once
+	Max   plan.Value
 }
 
 // Key names the knob.
@@ -91,6 +93,12 @@ func (c *Colocation) Held() []Key {
 		return list[i].Path < list[j].Path || list[i].Path == list[j].Path && list[i].Knob < list[j].Knob
 	})
 	return list
+}
+
+// Owns says whether what stands in a knob is ours.
+func (c *Colocation) Owns(key Key) bool {
+	k := c.knobs[key]
+	return k != nil && k.hold.ours
 }
 
 // ColocationNote is something that happened to a knob and is to be said once.
@@ -159,7 +167,7 @@ func (k *knob) change(now time.Time) (plan.Change, bool) {
 	if k.hold.foreign || k.InForce || !k.hold.retry.ready(now) {
 		return plan.Change{}, false
 	}
-	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: k.Have, To: k.Value, Why: k.Why}, true
+	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: k.Have, To: k.Value, Min: k.Min, Max: k.Max, Why: k.Why}, true
 }
 
 // back is the write that puts back what stood there before us.
@@ -207,6 +215,9 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
+		if s.Knob == plan.Quota {
+			continue // bounds it, and prefers nobody
+		}
 		before, seen := groups[s.ID]
 		groups[s.ID] = s.InForce && (before || !seen) && !slices.Contains(exposed, s.Path)
 	}

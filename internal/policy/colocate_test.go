@@ -21,7 +21,7 @@ type shelf struct {
 
 func newShelf(t *testing.T, knob plan.Knob, file, want plan.Value) *shelf {
 	return &shelf{t: t, now: time.Unix(1000, 0), state: NewColocation(), file: file,
-		wanted: []Setting{{workload.ID{Path: "/batch", Inode: 1}, knob, want, "test"}}}
+		wanted: []Setting{{ID: workload.ID{Path: "/batch", Inode: 1}, Knob: knob, Value: want, Why: "test"}}}
 }
 
 // turn settles once, a second after the last, and carries the changes out.

@@ -104,9 +104,9 @@ func (idleDriver) knobs(l Level, m Machine) []Setting {
 	case l.QOS.Rank() != strategy.Offline:
 		return nil
 	case l.Kept:
-		return []Setting{{l.ID, plan.Weight, plan.Number(m.LeastWeight), "offline, and its owner writes its weight again and again"}}
+		return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: "offline, and its owner writes its weight again and again"}}
 	}
-	return []Setting{{l.ID, plan.Idle, "1", "offline: runs when nothing beside it wants to"}}
+	return []Setting{{ID: l.ID, Knob: plan.Idle, Value: "1", Why: "offline: runs when nothing beside it wants to"}}
 }
 
 // weightDriver gives offline groups the least weight beside their siblings.
@@ -118,7 +118,7 @@ func (weightDriver) knobs(l Level, m Machine) []Setting {
 	if l.QOS.Rank() != strategy.Offline || l.Inner {
 		return nil
 	}
-	return []Setting{{l.ID, plan.Weight, plan.Number(m.LeastWeight), "offline: the least weight beside its siblings"}}
+	return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: "offline: the least weight beside its siblings"}}
 }
 
 // schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that
@@ -143,5 +143,5 @@ func (identityDriver) knobs(l Level, _ Machine) []Setting {
 	if l.Inner || !l.QOS.Enable {
 		return nil
 	}
-	return []Setting{{l.ID, plan.Identity, plan.Number(l.QOS.GroupIdentity), string(l.QOS.Rank())}}
+	return []Setting{{ID: l.ID, Knob: plan.Identity, Value: plan.Number(l.QOS.GroupIdentity), Why: string(l.QOS.Rank())}}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +18,8 @@ type Colocation struct {
 	Why        string             `json:"why"`
 	Mechanisms []Mechanism        `json:"mechanisms"` // that there are, and whether this machine has them
 	Knobs      []Priority         `json:"knobs"`
-	Exposed    []string           `json:"exposed,omitempty"` // offline groups that some online work does not stand beside
+	Exposed    []string           `json:"exposed,omitempty"`           // offline groups that some online work does not stand beside
+	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
 	Ranks      []Rank             `json:"ranks"`
 }
 
@@ -71,8 +73,11 @@ func (c Colocation) line() string {
 		}
 	}
 	line += fmt.Sprintf("; in force in %d of %d files", in, len(c.Knobs))
-	if resets, refused := c.resets(), c.refused(); resets+refused > 0 {
+	if resets, refused := c.resets(), c.Refused(); resets+refused > 0 {
 		line += fmt.Sprintf(", put back by others %d times, refused %d times", resets, refused)
+	}
+	if c.Room != nil {
+		line += fmt.Sprintf("; offline bounded to %.2f CPUs", *c.Room)
 	}
 	for _, r := range c.Ranks {
 		if r.Containers > 0 {
@@ -82,7 +87,7 @@ func (c Colocation) line() string {
 	return line
 }
 
-// resets and refused sum over the knobs.
+// resets sums over the knobs.
 func (c Colocation) resets() (n int64) {
 	for _, k := range c.Knobs {
 		n += k.Resets
@@ -90,7 +95,8 @@ func (c Colocation) resets() (n int64) {
 	return n
 }
 
-func (c Colocation) refused() (n int64) {
+// Refused sums the writes that were refused or overwritten.
+func (c Colocation) Refused() (n int64) {
 	for _, k := range c.Knobs {
 		n += k.Refused
 	}
@@ -116,7 +122,7 @@ func (c *Colocation) Problems() []string {
 }
 
 // colocationMetrics are the descriptions of what collect sends.
-type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used, containers *prometheus.Desc }
+type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used, containers, room *prometheus.Desc }
 
 func newColocationMetrics() colocationMetrics {
 	return colocationMetrics{
@@ -125,13 +131,14 @@ func newColocationMetrics() colocationMetrics {
 		resets:     describe("colocation_resets", "Times that owners put their values back, over the files that are held now."),
 		refused:    describe("colocation_refused", "Writes that were refused or overwritten, over the files that are held now."),
 		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank.", "rank"),
+		room:       describe("offline_room_cpus", "CPUs that offline work may use; +Inf while it is not bounded."),
 		used:       describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.", "rank"),
 		containers: describe("rank_containers", "Containers of a rank.", "rank"),
 	}
 }
 
 func (m colocationMetrics) list() []*prometheus.Desc {
-	return []*prometheus.Desc{m.inForce, m.mechanism, m.resets, m.refused, m.usage, m.used, m.containers}
+	return []*prometheus.Desc{m.inForce, m.mechanism, m.resets, m.refused, m.usage, m.used, m.containers, m.room}
 }
 
 // collect sends nothing where nobody asks for priority.
@@ -142,7 +149,12 @@ func (c *Colocation) collect(m colocationMetrics, send sender) {
 	send(m.inForce, prometheus.GaugeValue, bit(c.InForce()))
 	send(m.mechanism, prometheus.GaugeValue, 1, string(c.Mechanism))
 	send(m.resets, prometheus.GaugeValue, float64(c.resets()))
-	send(m.refused, prometheus.GaugeValue, float64(c.refused()))
+	send(m.refused, prometheus.GaugeValue, float64(c.Refused()))
+	room := math.Inf(1)
+	if c.Room != nil {
+		room = *c.Room
+	}
+	send(m.room, prometheus.GaugeValue, room)
 	for _, r := range c.Ranks {
 		send(m.usage, prometheus.CounterValue, r.Usage.Seconds(), string(r.Rank))
 		send(m.used, prometheus.GaugeValue, r.Used, string(r.Rank))

@@ -58,11 +58,39 @@ func (q CPUQOS) Rank() Rank {
 type Colocation struct {
 	Mechanism Mechanism
 	// KubeQOS has pods without a class judged by the kubelet's: BestEffort is offline.
-	KubeQOS bool
-	LSR     CPUQOS // and LSE, as at the peer
-	LS      CPUQOS
-	BE      CPUQOS
-	System  CPUQOS
+	KubeQOS  bool
+	LSR      CPUQOS // and LSE, as at the peer
+	LS       CPUQOS
+	BE       CPUQOS
+	System   CPUQOS
+	Suppress Suppress
+}
+
+// Suppress bounds what offline work uses, in the peer's terms.
+type Suppress struct {
+	Enable           bool
+	ThresholdPercent int64 // of the node's CPUs: above it, offline work has to use less
+	MinPercent       int64 // of the node's CPUs, that it may use in any case
+}
+
+// SuppressPatch is a Suppress with holes.
+type SuppressPatch struct {
+	Enable           *bool
+	ThresholdPercent *int64
+	MinPercent       *int64
+}
+
+// Check reports the first field that is out of range.
+func (p SuppressPatch) Check() error {
+	for _, f := range []struct {
+		name  string
+		value *int64
+	}{{"cpuSuppressThresholdPercent", p.ThresholdPercent}, {"cpuSuppressMinPercent", p.MinPercent}} {
+		if f.value != nil && (*f.value < 0 || *f.value > 100) {
+			return &FieldError{f.name, fmt.Sprintf("%d is outside 0..100", *f.value)}
+		}
+	}
+	return nil
 }
 
 // DefaultColocation is what patches are laid over: every class is as the peer has it, and none is enabled.
@@ -72,6 +100,7 @@ func DefaultColocation() Colocation {
 		LSR:       CPUQOS{GroupIdentity: 2, CoreExpeller: true},
 		LS:        CPUQOS{GroupIdentity: 2, CoreExpeller: true},
 		BE:        CPUQOS{GroupIdentity: -1},
+		Suppress:  Suppress{ThresholdPercent: 65, MinPercent: 5},
 	}
 }
 
@@ -117,6 +146,7 @@ type ColocationPatch struct {
 	LS        CPUQOSPatch
 	BE        CPUQOSPatch
 	System    CPUQOSPatch
+	Suppress  SuppressPatch
 }
 
 // Over lays the patch over c. What is said of a class counts more than what is said of all.
@@ -129,6 +159,9 @@ func (p ColocationPatch) Over(c Colocation) Colocation {
 	}
 	set(&c.Mechanism, p.Mechanism)
 	set(&c.KubeQOS, p.KubeQOS)
+	set(&c.Suppress.Enable, p.Suppress.Enable)
+	set(&c.Suppress.ThresholdPercent, p.Suppress.ThresholdPercent)
+	set(&c.Suppress.MinPercent, p.Suppress.MinPercent)
 	for _, class := range []struct {
 		to *CPUQOS
 		by CPUQOSPatch

@@ -58,6 +58,7 @@ func (d *Discoverer) readConfigMaps() {
 	c := &d.config
 	read(d, config.BurstKey, &c.Cluster, config.ParseCluster)
 	read(d, config.QOSKey, &c.QOS, config.ParseQOS)
+	read(d, config.ThresholdKey, &c.Threshold, config.ParseThreshold)
 	read(d, config.NamespaceKey, &c.Namespaces, config.ParseNamespaces)
 	read(d, config.MaximaKey, &c.Maxima, config.ParseMaxima)
 }

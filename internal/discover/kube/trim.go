@@ -31,7 +31,7 @@ func trim(o any) (any, error) {
 }
 
 func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.NamespaceKey, config.MaximaKey)}
+	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.ThresholdKey, config.NamespaceKey, config.MaximaKey)}
 }
 
 func bare(m metav1.ObjectMeta) metav1.ObjectMeta {

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// suppressor measures what offline groups and the node use from second to second, and bounds the former.
+type suppressor struct {
+	state    policy.Suppression
+	at       time.Time
+	busy     time.Duration
+	used     map[workload.ID]time.Duration
+	settings []policy.Setting
+}
+
+// soonest is how short a time a measurement may span: prefer may look more often than once a second.
+const soonest = preferEvery * 9 / 10
+
+// suppress says what the quotas of the offline levels are to be.
+func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
+	s := &a.priority.press
+	if !ask.Enable {
+		*s = suppressor{}
+		return nil
+	}
+	elapsed := now.Sub(s.at)
+	if elapsed < soonest {
+		return s.settings
+	}
+	busy, err := a.Host.Busy()
+	cpus, err2 := a.Host.Online()
+	if err = errors.Join(err, err2); err != nil {
+		a.Log.Debug("suppression of offline work", "error", err)
+		return s.settings
+	}
+	load := policy.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
+	used := map[workload.ID]time.Duration{}
+	for _, l := range levels {
+		if l.Inner || l.QOS.Rank() != strategy.Offline {
+			continue
+		}
+		usage, err := a.Tree.Usage(l.Path)
+		b, err2 := a.Tree.Bandwidth(l.Path)
+		if err := errors.Join(err, err2); err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				a.Log.Debug("suppression of offline work", "cgroup", l.Path, "error", err)
+			}
+			continue
+		}
+		used[l.ID] = usage
+		if before, known := s.used[l.ID]; known {
+			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(), Period: b.Period})
+		}
+	}
+	first := s.at.IsZero()
+	s.at, s.busy, s.used = now, busy, used
+	if !first {
+		s.settings = s.state.Decide(now, ask, load)
+	}
+	return s.settings
+}
+
+// owns says whether the priority of online work holds a knob: what others find in it is ours.
+func (p *priority) owns(id workload.ID, knob plan.Knob) bool {
+	return p.knobs.Owns(policy.Key{ID: id, Knob: knob})
+}

@@ -1,0 +1,45 @@
+package config
+
+import "plimsoll/internal/strategy"
+
+// ThresholdKey is the key of the peer's ConfigMap that bounds offline work.
+const ThresholdKey = "resource-threshold-config"
+
+// ParseThreshold reads the key resource-threshold-config, of which only the suppression of CPU is of interest here: eviction
+// and memory are other programs'. What is bad keeps its value of last. The bound is kept by quotas, whatever
+// cpuSuppressPolicy says.
+func ParseThreshold(object, text string, last Cluster) (Cluster, []*Rejected) {
+	return parsed(object, ThresholdKey, text, last, func(r *jsonReader, list []member) Cluster {
+		return r.cluster(list, last, r.suppress)
+	})
+}
+
+func (r *jsonReader) suppress(field string, list []member, last strategy.Patch) strategy.Patch {
+	var p strategy.Patch
+	s, old := &p.Colocation.Suppress, last.Colocation.Suppress
+	for _, m := range list {
+		at := join(field, m.name)
+		switch {
+		case m.null():
+		case m.is("enable"):
+			s.Enable = r.flag(at, m.value, old.Enable)
+		case m.is("cpuSuppressThresholdPercent"):
+			s.ThresholdPercent = r.percent(at, m.value, old.ThresholdPercent)
+		case m.is("cpuSuppressMinPercent"):
+			s.MinPercent = r.percent(at, m.value, old.MinPercent)
+		}
+	}
+	return p
+}
+
+func (r *jsonReader) percent(field string, raw []byte, last *int64) *int64 {
+	v, ok := r.integer(field, raw)
+	if !ok {
+		return last
+	}
+	if f := faultOf((strategy.SuppressPatch{ThresholdPercent: &v}).Check(), ""); f != nil {
+		r.reject(field, f)
+		return last
+	}
+	return &v
+}

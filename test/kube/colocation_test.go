@@ -1,0 +1,134 @@
+//go:build kube
+
+package kube
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+const besteffort = "/kubepods/besteffort"
+
+// prefers is an agent that prefers online pods to offline ones, as the ConfigMap of the peer has it.
+func prefers(t *testing.T, mechanism string) *agent {
+	t.Helper()
+	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{"resource-qos-config": `{"clusterStrategy": {
+		"lsClass": {"cpuQOS": {"enable": true}}, "beClass": {"cpuQOS": {"enable": true}}}}`})
+	a := newAgent(t, policy("none")+"colocation: {mechanism: "+mechanism+"}\n", "--kube", "--kubeconfig",
+		filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a.start()
+	return a
+}
+
+// classed is a pod of a class, without a request where it is offline.
+func classed(t *testing.T, name, class string) *pod {
+	t.Helper()
+	c := sleeper("a", "50m", "")
+	if class == "BE" {
+		c = sleeper("a", "", "")
+	}
+	return start(t, want{name: name, labels: map[string]string{"koordinator.sh/qosClass": class}, containers: []container{c}})
+}
+
+func fileOf(group, name string) string {
+	return filepath.Join(cgrouptest.Root(), cluster.groups.Dir(group), name)
+}
+
+// holds says what is wrong with a group's weight and idle, as "shares idle".
+func holds(want map[string]string) string {
+	got := map[string]string{}
+	for group := range want {
+		weight, err := cluster.groups.Weight(group)
+		idle, err2 := cluster.groups.Idle(group)
+		got[group] = fmt.Sprint(weight, idle)
+		if err != nil || err2 != nil {
+			return fmt.Sprint(err, err2)
+		}
+	}
+	return cmp.Diff(want, got)
+}
+
+// TestIdleStopsTheKubelet is why the kubelet's own groups are never idle: it writes their weight at its start, which the
+// kernel refuses while they are (Koordinator #2732).
+func TestIdleStopsTheKubelet(t *testing.T) {
+	part(t, "stop", "kubelet")
+	idle := fileOf(besteffort, "cpu.idle")
+	restore := func() {
+		part(t, "stop", "kubelet")
+		if err := os.WriteFile(idle, []byte("0"), 0); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(fileOf(besteffort, "cpu.shares"), []byte("2"), 0); err != nil {
+			t.Error(err)
+		}
+		part(t, "start", "kubelet")
+	}
+	t.Cleanup(restore)
+	if err := os.WriteFile(idle, []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(scratch, "log/kubelet")
+	before, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go command(nil, "./part.sh", "start", "kubelet") // may not come back before the node is ready
+	eventually(t, 60*time.Second, func() string {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return err.Error()
+		}
+		for _, line := range strings.Split(string(text[len(before):]), "\n") {
+			if strings.Contains(line, "cpu.shares") && strings.Contains(line, "invalid argument") {
+				t.Log(line)
+				return ""
+			}
+		}
+		return "the kubelet does not complain of cpu.shares"
+	})
+}
+
+// TestPriorityAndTheKubelet: the offline pod stands back, the kubelet's minute goes by and it is restarted, it goes on to
+// start pods, and what was written stays; with the agent everything goes.
+func TestPriorityAndTheKubelet(t *testing.T) {
+	for _, c := range []struct {
+		mechanism string
+		pod       string // what the offline pod's group holds
+		during    time.Duration
+	}{{"idle", "3 true", 70 * time.Second}, {"weight", "2 false", 2 * time.Second}} {
+		t.Run(c.mechanism, func(t *testing.T) {
+			online, offline := classed(t, "web-"+c.mechanism, "LS"), classed(t, "batch-"+c.mechanism, "BE")
+			before := files(t)
+			weight, err := cluster.groups.Weight(online.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := prefers(t, c.mechanism)
+			want := map[string]string{besteffort: "2 false", offline.path: c.pod, online.path: fmt.Sprint(weight, false)}
+			eventually(t, 5*time.Second, func() string { return holds(want) })
+			always(t, c.during, func() string { return holds(want) })
+			part(t, "stop", "kubelet")
+			part(t, "start", "kubelet")
+			another := classed(t, "late-"+c.mechanism, "BE") // which a kubelet that does not start would not make
+			if c.mechanism == "idle" {
+				want[another.path] = c.pod
+			}
+			eventually(t, 10*time.Second, func() string { return holds(want) })
+			if s := a.status().Colocation; s == nil || !s.InForce() || s.Refused() > 0 || string(s.Mechanism) != c.mechanism {
+				t.Errorf("%+v", s)
+			}
+			another.delete()
+			a.stop(syscall.SIGTERM)
+			same(t, before)
+		})
+	}
+}
