@@ -271,7 +271,7 @@ func (g *globals) match(tree *cgroup.Tree, known []report.Container, file *confi
 	return []report.Container{c}, nil
 }
 
-// matching are containers by name or path, and where there are none, groups by path.
+// matching are containers by name or path, and other groups by path.
 func matching(tree *cgroup.Tree, known []report.Container, glob string, plain func(string) report.Container) ([]report.Container, error) {
 	if _, err := path.Match(glob, ""); err != nil {
 		return nil, fmt.Errorf("%q: %w", glob, err)
@@ -283,7 +283,7 @@ func matching(tree *cgroup.Tree, known []report.Container, glob string, plain fu
 			list = append(list, c)
 		}
 	}
-	if len(list) > 0 || !strings.HasPrefix(glob, "/") {
+	if !strings.HasPrefix(glob, "/") {
 		return list, nil
 	}
 	var walk func(group string) error
@@ -293,7 +293,7 @@ func matching(tree *cgroup.Tree, known []report.Container, glob string, plain fu
 			return nil
 		}
 		for _, c := range children {
-			if hit(c) {
+			if hit(c) && !slices.ContainsFunc(list, func(o report.Container) bool { return o.Cgroup == c }) {
 				list = append(list, plain(c))
 			}
 			if err := walk(c); err != nil {

@@ -78,6 +78,7 @@ func TestVerdict(t *testing.T) {
 		{"the pod", limited(2, 0.6), waited(Parts{Above: 400 * ms}), nil, "a limit above it (its pod's). The limit is 0.60", "raise the pod's limit"},
 		{"neighbour", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Cgroup: "/noisy", Time: 400 * ms}, {Name: "other", Cgroup: "/other", Time: 100 * ms}},
 			"50 % of the time that it wanted it stood behind others in a run queue, 80 % of that behind noisy", "lower the priority of noisy"},
+		{"no group", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "processes outside of any group", Cgroup: "/", Time: 400 * ms}}, "", "into one of a lower priority"},
 		{"phantom", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Phantom: 300 * ms}}, "In 75 % of it a CPU that it may use was idle", "bound"},
 		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the neighbour had its share", "CPUs of its own (reserve)"},
 		{"its own threads", plain(), waited(Parts{Self: 500 * ms}), nil, "waited for each other", "fewer threads"},

@@ -97,9 +97,17 @@ func crowded(d report.Diagnosed, part float64) (verdict, next string) {
 			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); CPUs of its own (reserve) end it"
 	case ratio(forced, all) >= mostly:
 		return verdict + fmt.Sprintf(" In %s of it the neighbour had its share on other CPUs: the queue was shared without need.", percent(ratio(forced, all))),
-			"give it CPUs of its own (reserve), or lower the priority of " + first.Name
+			"give it CPUs of its own (reserve), or " + lower(first)
 	}
-	return verdict, "lower the priority of " + first.Name + " (cpu.idle or cpu.weight), or give it CPUs of its own (reserve)"
+	return verdict, lower(first) + " (cpu.idle or cpu.weight), or give it CPUs of its own (reserve)"
+}
+
+// lower is how a neighbour is put behind: a group has a weight, what is outside of all groups has none.
+func lower(n report.Neighbour) string {
+	if n.Cgroup == "/" {
+		return "put the processes that belong to no group into one of a lower priority"
+	}
+	return "lower the priority of " + n.Name
 }
 
 func cpus(t, elapsed time.Duration) float64 {

@@ -20,7 +20,7 @@
 //
 // # Known limits
 //
-// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 31 stints passed has its oldest part without
+// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 63 stints passed has its oldest part without
 // a name (Sums.Unnamed). Whether a CPU was idle elsewhere is looked at when a wait begins and ends, and stands for
 // all of it. Of a wait that a limit interrupted, the limit's part is taken to have come first.
 //

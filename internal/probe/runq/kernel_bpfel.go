@@ -69,7 +69,7 @@ type kernelCpu struct {
 	Steal  uint64
 	Idle   uint32
 	Turn   uint32
-	Stints [32]struct {
+	Stints [64]struct {
 		_      structs.HostLayout
 		End    uint64
 		Slot   uint32

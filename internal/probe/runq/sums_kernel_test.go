@@ -26,10 +26,10 @@ func TestForkStormAddsUp(t *testing.T) {
 	used := usage(t, g)
 	got := during(t, p, 1500*ms, slot)[0]
 	used = usage(t, g) - used
-	if received := got.Running - got.IRQ - got.Steal; !near(received, used, 0.02) {
+	if received := got.Running - got.IRQ - got.Steal; !near(received, used, slack(0.02)) {
 		t.Errorf("received %v, the kernel counts %v", received, used)
 	}
-	if !near(got.explained(), got.Waiting, 0.03) {
+	if !near(got.explained(), got.Waiting, 0.1) {
 		t.Errorf("%v of waiting, %v of it explained: %+v", got.Waiting, got.explained(), got)
 	}
 	if got.Waits < 100 {
@@ -61,13 +61,13 @@ func TestMigrationAddsUp(t *testing.T) {
 	if !near(got.Running+got.Waiting, got.At, 0.01) {
 		t.Errorf("wanted %v of %v", got.Running+got.Waiting, got.At)
 	}
-	if received := got.Running - got.IRQ - got.Steal; !near(received, used, 0.02) {
+	if received := got.Running - got.IRQ - got.Steal; !near(received, used, slack(0.02)) {
 		t.Errorf("received %v, the kernel counts %v", received, used)
 	}
-	if !near(got.Waiting, delay, 0.05) {
+	if !near(got.Waiting, delay, slack(0.05)) {
 		t.Errorf("waited %v, /proc/PID/schedstat says %v", got.Waiting, delay)
 	}
-	if !near(got.explained(), got.Waiting, 0.05) {
+	if !near(got.explained(), got.Waiting, 0.15) {
 		t.Errorf("%v of waiting, %v of it explained: %+v", got.Waiting, got.explained(), got)
 	}
 }

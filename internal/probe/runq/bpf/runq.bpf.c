@@ -12,7 +12,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #define DEPTH 12 // levels of groups looked at, from the task upwards
-#define STINTS 32 // a CPU remembers; a power of two
+#define STINTS 64 // a CPU remembers; a power of two
 #define TURNS 64  // whose ends a CPU remembers; a power of two
 #define WORDS 16 // of 64 CPUs
 #define MAX_CPUS (64 * WORDS)
@@ -378,94 +378,105 @@ static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now
 static inline void pay(u32 waiter, u32 runner, struct pair *d)
 {
 	struct pair_key key = {.waiter = waiter, .runner = runner};
-	struct pair zero = {}, *v = bpf_map_lookup_elem(&pairs, &key);
+	struct pair *v = bpf_map_lookup_elem(&pairs, &key);
 
-	if (!v) {
-		bpf_map_update_elem(&pairs, &key, &zero, BPF_NOEXIST);
-		v = bpf_map_lookup_elem(&pairs, &key);
-	}
-	if (!v) {
-		add(&unpaired, 1);
-		return;
-	}
-	add(&v->behind, d->behind);
-	if (d->phantom)
+	if (v) {
+		add(&v->behind, d->behind);
 		add(&v->phantom, d->phantom);
-	if (d->forced)
 		add(&v->forced, d->forced);
-	if (d->waking)
 		add(&v->waking, d->waking);
+	} else if (bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST)) {
+		add(&unpaired, 1);
+	}
 }
 
-static noinline int flush(struct bill *b)
+// The functions that are not static are verified by themselves, once, and not anew in each turn of the loop that calls
+// them. They take numbers only.
+
+// flush lays what a bill has gathered on the group that ran.
+noinline int flush(u32 row)
 {
-	if (b->due.behind) {
-		b->due.phantom = b->due.behind * b->spares / 2;
-		if (b->runner == b->waiter) {
-			b->self += b->due.behind;
-		} else {
-			if (b->runner == b->ahead && b->slice) {
-				b->due.waking = b->slice < b->due.behind ? b->slice : b->due.behind;
-				b->slice -= b->due.waking;
-			}
-			b->behind += b->due.behind;
-			b->phantom += b->due.phantom;
-			b->forced += b->due.forced;
-			b->waking += b->due.waking;
-			pay(b->waiter, b->runner, &b->due);
+	struct bill *b = bpf_map_lookup_elem(&bills, &row);
+
+	if (!b || !b->due.behind)
+		return 0;
+	if (b->runner == b->waiter) {
+		b->self += b->due.behind;
+	} else {
+		if (b->runner == b->ahead) {
+			b->due.waking = b->slice < b->due.behind ? b->slice : b->due.behind;
+			b->slice -= b->due.waking;
 		}
+		b->due.phantom = b->due.behind * b->spares / 2;
+		b->behind += b->due.behind;
+		b->phantom += b->due.phantom;
+		b->forced += b->due.forced;
+		b->waking += b->due.waking;
+		pay(b->waiter, b->runner, &b->due);
 	}
 	__builtin_memset(&b->due, 0, sizeof(b->due));
 	return 0;
 }
 
-// piece shares out the part of a wait that a stint covers. What interrupts took of the stint is not its group's doing.
-static noinline int piece(struct bill *b, struct stint *s, u64 start)
+// lay shares out the part of a wait that a stint covers. What interrupts took of the stint is not its group's doing.
+static inline void lay(u32 row, struct bill *b, struct stint *s, u64 start, u64 end)
 {
-	u64 from = start > b->from ? start : b->from, to = s->end < b->to ? s->end : b->to, length, lost;
+	u64 from = start > b->from ? start : b->from, to = end < b->to ? end : b->to, length, whole = end - start;
+	u64 irq = s->irq, steal = s->steal;
 
 	if (to <= from)
-		return 0;
+		return;
 	length = to - from;
 	b->done += length;
 	if (s->slot == IDLE) {
 		b->idle += length;
-		return 0;
+		return;
 	}
-	if (s->irq || s->steal) {
-		u64 whole = s->end - start;
-		u64 irq = s->irq < whole ? length * s->irq / whole : 0, steal = s->steal < whole ? length * s->steal / whole : 0;
-
-		lost = irq + steal < length ? irq + steal : 0;
-		if (lost) {
-			b->irq += irq;
-			b->steal += steal;
-			length -= lost;
-		}
+	if (irq + steal && irq + steal <= whole) {
+		irq = length * irq / whole;
+		steal = length * steal / whole;
+		b->irq += irq;
+		b->steal += steal;
+		length -= irq + steal;
 	}
 	if (s->slot != b->runner)
-		flush(b);
+		flush(row);
 	b->runner = s->slot;
 	b->due.behind += length;
 	if (s->forced)
 		b->due.forced += length;
-	return 0;
 }
 
-// share walks back over the stints of the CPU that a wait was for.
-static noinline int share(struct bill *b, struct cpu *c)
+// piece does so for a stint by its number, and says whether one before it may matter.
+noinline int piece(u32 row, u32 cpu, u32 n)
 {
-	u32 head = c->head;
+	struct bill *b = bpf_map_lookup_elem(&bills, &row);
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	struct stint *s;
+	u64 start;
 
-	for (u32 i = 1; i < STINTS; i++) {
-		struct stint *s = &c->stints[(head - i) & (STINTS - 1)];
-		u64 start = c->stints[(head - i - 1) & (STINTS - 1)].end;
+	if (!b || !c)
+		return 0;
+	s = &c->stints[n & (STINTS - 1)];
+	start = c->stints[(n - 1) & (STINTS - 1)].end;
+	if (!start || s->end <= b->from)
+		return 0;
+	lay(row, b, s, start, s->end);
+	return start > b->from;
+}
 
-		if (!start || s->end <= b->from)
-			break;
-		piece(b, s, start);
-	}
-	return flush(b);
+// present does so for the turn that a CPU is in.
+noinline int present(u32 row, u32 cpu)
+{
+	struct bill *b = bpf_map_lookup_elem(&bills, &row);
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	struct stint s = {};
+
+	if (!b || !c || !c->begun)
+		return 0;
+	s.slot = c->slot;
+	lay(row, b, &s, c->begun, b->to);
+	return 0;
 }
 
 // throttled is the part of a wait that a limit took, and whose limit it was.
@@ -508,12 +519,12 @@ static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c,
 		b->slice = 0;
 	if (b->from < b->to) {
 		b->spares = t->spare + spare(t->slot, t->cpu);
-		if (open && c->begun) {
-			struct stint present = {.end = now, .slot = c->slot};
-
-			piece(b, &present, c->begun);
-		}
-		share(b, c);
+		if (open)
+			present(row, t->cpu);
+		for (u32 i = 1; i < STINTS; i++)
+			if (!piece(row, t->cpu, c->head - i))
+				break;
+		flush(row);
 	}
 	cell->version++;
 	barrier();

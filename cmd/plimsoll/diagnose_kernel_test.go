@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/report"
+)
+
+// Two groups share a CPU, a third one is throttled: each is told of what keeps it, and the parts add up.
+func TestKernelDiagnose(t *testing.T) {
+	top := cgrouptest.New(t)
+	web, batch, capped := top.Child("web"), top.Child("batch"), top.Child("capped")
+	capped.Limit(2 * time.Millisecond) // which a busy machine gives it too
+	bind(t, web.Spin(1)[0], batch.Spin(1)[0], capped.Spin(1)[0])
+	time.Sleep(200 * time.Millisecond)
+	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("overrides:\n- cgroup: "+top.Path+"/web\n  request: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := n.run("diagnose", top.Path+"/*", "--for", "2s", "--json", "--config", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d report.Diagnosis
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]report.Diagnosed{}
+	for _, c := range d.Containers {
+		found[filepath.Base(c.Cgroup)] = c
+		sum := c.Received
+		for _, w := range c.Waits {
+			sum += w.Time
+		}
+		if off := (sum - c.Wanted).Abs(); off > c.Wanted/100 {
+			t.Errorf("%s: %v wanted, %v in parts", c.Name, c.Wanted, sum)
+		}
+		if off := (c.Wanted - d.Elapsed).Abs(); off > d.Elapsed/20 {
+			t.Errorf("%s: a spinner wanted %v of %v", c.Name, c.Wanted, d.Elapsed)
+		}
+	}
+	w := found["web"]
+	if w.Reserved == nil || *w.Reserved != 1 || w.Short == nil || (*w.Short-(w.Wanted-w.Received)).Abs() > w.Wanted/20 || w.Used == nil {
+		t.Errorf("with a CPU reserved: %+v", w)
+	}
+	if behind := neighbour(w, batch.Path); (behind - found["batch"].Received).Abs() > d.Elapsed/10 {
+		t.Errorf("waited %v behind the neighbour, which received %v: %+v", behind, found["batch"].Received, w.Neighbours)
+	}
+	if found["batch"].Short != nil {
+		t.Errorf("a shortfall of what nobody has reserved: %+v", found["batch"])
+	}
+	c := found["capped"]
+	if c.Limit == nil || *c.Limit != 0.02 || cause(c, report.CauseOwnLimit) == 0 || cause(w, report.CauseOwnLimit) > 0 {
+		t.Errorf("%+v", c)
+	}
+	if d.Overhead.Switches == 0 || d.Overhead.PerSwitch <= 0 || d.Overhead.Share <= 0 || d.Overhead.Lost > 0 {
+		t.Errorf("%+v", d.Overhead)
+	}
+}
+
+// What can be named, and what not.
+func TestKernelDiagnoseNames(t *testing.T) {
+	g := cgrouptest.New(t)
+	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	if out, _, err := n.run("diagnose", g.Path, "--for", "200ms"); err != nil || !strings.Contains(out, "hardly any CPU") {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, bad := range [][]string{{"/plimsoll-no-such-group"}, {"/plimsoll-no-such-*"}, {"no-such-name"}, {"[", "x"}, {g.Path, "--for", "100ms"}} {
+		if out, _, err := n.run(append([]string{"diagnose"}, bad...)...); err == nil {
+			t.Errorf("%q: %s", bad, out)
+		}
+	}
+}
+
+// bind keeps processes on CPU 0.
+func bind(t *testing.T, list ...*cgrouptest.Process) {
+	t.Helper()
+	var set unix.CPUSet
+	set.Set(0)
+	for _, p := range list {
+		if err := unix.SchedSetaffinity(p.PID(), &set); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func neighbour(d report.Diagnosed, cgroup string) time.Duration {
+	for _, n := range d.Neighbours {
+		if n.Cgroup == cgroup {
+			return n.Time
+		}
+	}
+	return 0
+}
+
+func cause(d report.Diagnosed, c report.Cause) time.Duration {
+	for _, w := range d.Waits {
+		if w.Cause == c {
+			return w.Time
+		}
+	}
+	return 0
+}
