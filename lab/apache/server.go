@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func (a *apache) Start(enter func(pid int) error) (err error) {
 		return fmt.Errorf("start Apache: %w", err)
 	}
 	a.url = "http://" + address + "/file.txt"
-	cmd := exec.Command("/bin/sh", "-c", `read -r go && exec "$@"`, "sh", a.binary, "-f", a.file("apache.conf"), "-D", "FOREGROUND")
+	cmd := experiment.Gated(a.binary, "-f", a.file("apache.conf"), "-D", "FOREGROUND")
 	if a.child, err = experiment.Launch(cmd, enter); err != nil {
 		return err
 	}

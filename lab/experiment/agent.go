@@ -18,7 +18,7 @@ import (
 
 const (
 	settle        = 500 * time.Millisecond // after a change of policy, for what cannot be seen in a file
-	applyPatience = 10 * time.Second       // the agent starts, reads its configuration and writes
+	applyPatience = time.Minute            // the agent starts, reads its configuration and writes: long on an emulated CPU
 	stopPatience  = 15 * time.Second       // the agent restores what it changed
 	askPatience   = 5 * time.Second        // it answers
 )
@@ -80,16 +80,39 @@ func (a *Agent) await() error {
 
 func (a *Agent) file() string { return filepath.Join(a.dir, "config.yaml") }
 
-// write puts the configuration in place in one step, so that the agent cannot read half of it.
+// write puts the configuration of a policy in place.
 func (a *Agent) write(policy strategy.Policy) error {
+	return a.Configure(a.config(a.groups.Base(), policy))
+}
+
+// Configure gives the agent another configuration, in one step, so that it cannot read half of it. It reads it within a
+// second; what comes of it is for the caller to wait for.
+func (a *Agent) Configure(text string) error {
 	draft := a.file() + ".new"
-	if err := os.WriteFile(draft, []byte(a.config(a.groups.Base(), policy)), 0o600); err != nil {
+	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the agent's configuration: %w", err)
 	}
 	if err := os.Rename(draft, a.file()); err != nil {
 		return fmt.Errorf("write the agent's configuration: %w", err)
 	}
 	return nil
+}
+
+// Await waits until what a configuration brings about shows: missing says what does not show yet.
+func (a *Agent) Await(ctx context.Context, missing func() error) error {
+	for deadline := time.Now().Add(applyPatience); ; time.Sleep(20 * time.Millisecond) {
+		left := missing()
+		switch {
+		case left == nil:
+			return nil
+		case a.child.Ended() != nil:
+			return fmt.Errorf("the agent does not run: %w", a.child.Ended())
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Now().After(deadline):
+			return fmt.Errorf("the agent has not done it within %v: %w\n%s", applyPatience, left, a.child.said)
+		}
+	}
 }
 
 // config leaves everything but the experiment's own groups alone.

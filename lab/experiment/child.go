@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -103,4 +104,17 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.text))
+}
+
+// Wait waits until the process has ended by itself, with success.
+func (c *Child) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.done:
+	}
+	if c.err != nil {
+		return c.Ended()
+	}
+	return nil
 }

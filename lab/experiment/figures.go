@@ -128,12 +128,17 @@ func median(m *ModeResult, of func(Round) float64) float64 {
 	for _, r := range m.Rounds {
 		values = append(values, of(r))
 	}
+	return Median(values)
+}
+
+// Median is the middle value, or the mean of the two; 0 when there is none.
+func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // WriteFigures writes each figure beside its target.

@@ -20,25 +20,40 @@ import (
 // has waited for yet still counts.
 const emptyPatience = 5 * time.Second
 
+// cpusetV1 is where the cpuset hierarchy of v1 is, below the root.
+const cpusetV1 = "cpuset"
+
 // Groups are the control groups that one experiment makes: /plimsoll-<name>-<pid>, which has no limit, and limited
 // groups below it.
 type Groups struct {
 	dir    *cgroup.Dir
 	tree   *cgroup.Tree
 	base   string
-	made   []string // directories below the root, parents first
-	enable []string // v2: subtree_control files of others that the cpu controller was enabled in
+	pinned bool      // they are in the cpuset hierarchy too
+	made   []string  // directories below the root, parents first
+	enable []enabled // in groups of others
 }
 
+// enabled is a controller that was enabled in a subtree_control file (v2).
+type enabled struct{ file, controller string }
+
 // NewGroups finds the cpu controller below root and makes the upper group.
-func NewGroups(root, name string) (*Groups, error) {
+func NewGroups(root, name string) (*Groups, error) { return makeGroups(root, name, false) }
+
+// NewPinnableGroups are groups that can be bound to CPUs too.
+func NewPinnableGroups(root, name string) (*Groups, error) { return makeGroups(root, name, true) }
+
+func makeGroups(root, name string, pinned bool) (*Groups, error) {
 	dir := cgroup.NewDir(root)
 	tree, err := cgroup.Detect(dir)
 	if err != nil {
 		return nil, err
 	}
 	prefix := "/plimsoll-" + name + "-"
-	g := &Groups{dir: dir, tree: tree, base: prefix + strconv.Itoa(os.Getpid())}
+	g := &Groups{dir: dir, tree: tree, base: prefix + strconv.Itoa(os.Getpid()), pinned: pinned}
+	if pinned && tree.Version() == cgroup.V1 && !g.exists(cpusetV1) {
+		return nil, WithHint(fmt.Errorf("%s: no cpuset hierarchy", path.Join(root, cpusetV1)), "mount it: the groups are to be bound to CPUs")
+	}
 	if err := g.sweep(prefix); err != nil {
 		return nil, err
 	}
@@ -80,6 +95,26 @@ func (g *Groups) make(group string) error {
 			return err
 		}
 		g.made = append(g.made, name)
+		if err := g.inherit(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inherit gives a new group of the cpuset hierarchy what the one above it has: on v1 it has nothing, and takes no tasks.
+func (g *Groups) inherit(name string) error {
+	if !strings.HasPrefix(name, cpusetV1+"/") {
+		return nil
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		above, err := g.dir.ReadFile(path.Join(path.Dir(name), file))
+		if err != nil {
+			return err
+		}
+		if err := g.dir.WriteFile(path.Join(name, file), above); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -88,7 +123,13 @@ func (g *Groups) make(group string) error {
 // from cpu, for the CPU time used is counted there.
 func (g *Groups) dirs(group string) []string {
 	dirs := []string{g.tree.Dir(group)}
-	if g.tree.Version() == cgroup.V2 || g.exists(path.Join(g.tree.Dir("/"), "cpuacct.usage")) {
+	if g.tree.Version() == cgroup.V2 {
+		return dirs
+	}
+	if g.pinned {
+		dirs = append(dirs, path.Join(cpusetV1, group))
+	}
+	if g.exists(path.Join(g.tree.Dir("/"), "cpuacct.usage")) {
 		return dirs
 	}
 	for _, acct := range []string{"cpuacct", "../cpuacct"} {
@@ -104,7 +145,7 @@ func (g *Groups) exists(name string) bool {
 	return err == nil
 }
 
-// delegate enables the cpu controller for the groups below a group (v2). What was not enabled in a group of somebody
+// delegate enables the controllers for the groups below a group (v2). What was not enabled in a group of somebody
 // else is disabled again in the end.
 func (g *Groups) delegate(group string) error {
 	if g.tree.Version() == cgroup.V1 {
@@ -115,14 +156,16 @@ func (g *Groups) delegate(group string) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(strings.Fields(string(have)), "cpu") {
-		return nil
-	}
-	if err := g.dir.WriteFile(name, []byte("+cpu")); err != nil {
-		return fmt.Errorf("enable the cpu controller: %w", err)
-	}
-	if group != g.base && path.Dir(group) != g.base {
-		g.enable = append(g.enable, name)
+	for _, controller := range []string{"cpu", "cpuset"} {
+		if controller == "cpuset" && !g.pinned || slices.Contains(strings.Fields(string(have)), controller) {
+			continue
+		}
+		if err := g.dir.WriteFile(name, []byte("+"+controller)); err != nil {
+			return fmt.Errorf("enable the %s controller: %w", controller, err)
+		}
+		if group != g.base && path.Dir(group) != g.base {
+			g.enable = append(g.enable, enabled{name, controller})
+		}
 	}
 	return nil
 }
@@ -162,9 +205,9 @@ func (g *Groups) Close() error {
 		errs = append(errs, g.remove(name))
 	}
 	g.made = nil
-	for _, name := range g.enable {
+	for _, e := range g.enable {
 		// EBUSY and the like: somebody has begun to use it meanwhile, and may keep it.
-		_ = g.dir.WriteFile(name, []byte("-cpu"))
+		_ = g.dir.WriteFile(e.file, []byte("-"+e.controller))
 	}
 	g.enable = nil
 	return errors.Join(append(errs, g.dir.Close())...)

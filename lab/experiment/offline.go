@@ -49,9 +49,8 @@ func (o *Offline) start() error {
 		if err != nil {
 			return err
 		}
-		const spin = `read -r go; while :; do :; done`
-		c, err := Launch(exec.Command("/bin/sh", "-c", spin), func(pid int) error {
-			return errors.Join(o.groups.Enter(group, pid), bind(pid, id)) // below 6.2 a cpuset forgets what it was tied to
+		c, err := Launch(Spin(), func(pid int) error {
+			return errors.Join(o.groups.Enter(group, pid), Bind(pid, id)) // below 6.2 a cpuset forgets what it was tied to
 		})
 		if err != nil {
 			return err
@@ -60,6 +59,9 @@ func (o *Offline) start() error {
 	}
 	return nil
 }
+
+// Spin is a process that never stops to run, once it has been let in.
+func Spin() *exec.Cmd { return exec.Command("/bin/sh", "-c", `read -r go; while :; do :; done`) }
 
 // stepBack puts the upper group behind its siblings: below it, the groups are among themselves.
 func (o *Offline) stepBack() error {
@@ -73,8 +75,8 @@ func (o *Offline) stepBack() error {
 	return err
 }
 
-// bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
-func bind(pid, id int) error {
+// Bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
+func Bind(pid, id int) error {
 	var one unix.CPUSet
 	one.Set(id)
 	if err := unix.SchedSetaffinity(pid, &one); err != nil {

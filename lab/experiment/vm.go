@@ -1,0 +1,68 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated, one after the other: shares of
+// CPU time are what they are, and response times are not those of any machine.
+type VM struct {
+	Kernel string // a series of test/vm/kernels.sh
+	Cgroup string // v1, v2
+	CPUs   int
+	Memory int           // MiB; 0: the default
+	Span   time.Duration // allowed in all, once it has booted
+}
+
+// Run builds a package of this project for the machine and runs the script there, beside the program, which has the name
+// of the package, and the files. What the script writes to its console is written to stdout.
+func (v VM) Run(ctx context.Context, pkg, script string, files ...string) (err error) {
+	runner, err := filepath.Abs("test/vm/run.sh")
+	if err == nil {
+		_, err = os.Stat(runner)
+	}
+	if err != nil {
+		return WithHint(err, "run this in the project's folder, which has the virtual machines in test/vm")
+	}
+	name := filepath.Base(pkg)
+	dir, err := TempDir(name + "-vm")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program, main := filepath.Join(dir, name), filepath.Join(dir, name+".sh")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the guest has no C library
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s for the virtual machine: %w\n%s", pkg, err, out)
+	}
+	if err := os.WriteFile(main, []byte(script), 0o644); err != nil {
+		return fmt.Errorf("write the script of the virtual machine: %w", err)
+	}
+	return v.boot(ctx, append([]string{runner, v.Kernel, v.Cgroup, main, program}, files...))
+}
+
+func (v VM) boot(ctx context.Context, line []string) error {
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), "SMP="+strconv.Itoa(v.CPUs), fmt.Sprintf("SECONDS_MAX=%.0f", v.Span.Seconds()))
+	if v.Memory > 0 {
+		cmd.Env = append(cmd.Env, "MEM="+strconv.Itoa(v.Memory))
+	}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	// A group of its own: Ctrl-C reaches the experiment alone, which then has the script end the machine and remove its files.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the virtual machine: %w", errors.Join(context.Cause(ctx), err))
+	}
+	return nil
+}
