@@ -2,24 +2,70 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
 )
 
-// apply brings a row about.
-func (b *bench) apply(ctx context.Context, r row) error {
-	tree := b.groups.Tree()
-	if err := tree.SetIdle(b.offline, r == idle); err != nil {
-		return err
+// configuration of the agent for a mechanism. The classes are the same with all.
+func (b *bench) configuration(m strategy.Mechanism) string {
+	return fmt.Sprintf("strategy: {policy: none}\ncolocation: {enable: true, mechanism: %s}\noverrides:\n", m) +
+		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline)
+}
+
+// apply asks the agent for a row.
+func (b *bench) apply(r row) error { return b.agent.Configure(b.configuration(r.mechanism())) }
+
+// mechanisms asks the agent what this machine has.
+func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err error) {
+	if err := b.agent.Configure(b.configuration(strategy.MechanismAuto)); err != nil {
+		return nil, err
 	}
-	if r != idle {
-		w := int64(1024)
-		if r == weight {
-			w = 2
+	return list, b.agent.Await(ctx, func() error {
+		status, err := b.agent.Status(ctx)
+		if err == nil && status.Colocation == nil {
+			err = errors.New("the agent does not go by its configuration yet")
 		}
-		if err := tree.SetWeight(b.offline, w); err != nil {
+		if err == nil {
+			list = status.Colocation.Mechanisms
+		}
+		return err
+	})
+}
+
+// await waits until a row is in force.
+func (b *bench) await(ctx context.Context, r row) error {
+	err := b.agent.Await(ctx, func() error {
+		status, err := b.agent.Status(ctx)
+		if err != nil {
 			return err
 		}
+		return missing(r, status.Colocation)
+	})
+	if err != nil {
+		return err
 	}
 	return experiment.Pause(ctx, settle)
+}
+
+// missing says what is not yet as the row has it. Without a co-location nothing is asked for, and nothing is changed.
+func missing(r row, c *report.Colocation) error {
+	switch {
+	case c == nil && r.prefers():
+		return errors.New("the agent does not go by its configuration yet")
+	case c == nil:
+		return nil
+	case c.Asked != r.mechanism():
+		return fmt.Errorf("the agent still goes by %q", c.Asked)
+	case !r.prefers() && len(c.Knobs) > 0:
+		return fmt.Errorf("%s of %s is not put back yet", c.Knobs[0].Knob, c.Knobs[0].Cgroup)
+	case r.prefers() && c.Mechanism != r.mechanism():
+		return fmt.Errorf("%s is used instead of %s: %s", c.Mechanism, r.mechanism(), c.Why)
+	case r.prefers() && !c.InForce():
+		return fmt.Errorf("%s is not in force yet", c.Mechanism)
+	}
+	return nil
 }

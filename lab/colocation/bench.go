@@ -24,6 +24,7 @@ type bench struct {
 	settings
 	groups          *experiment.Groups
 	online, offline string // groups
+	agent           *experiment.Agent
 	server          nginx
 	film            ffmpeg
 	clients         []*load.Client
@@ -34,11 +35,14 @@ type bench struct {
 
 // measure measures all rows and cleans up, however it ends. Progress goes to say.
 func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	b := &bench{settings: s, say: say, foremost: true}
-	if b.server.binary, err = program("nginx"); err != nil {
+	b := &bench{settings: s, say: say, foremost: true, film: ffmpeg{size: filmSize}}
+	if s.emulated {
+		b.film.size = smallFilm
+	}
+	if b.server.binary, err = experiment.Program("nginx"); err != nil {
 		return nil, err
 	}
-	if b.film.binary, err = program("ffmpeg"); err != nil {
+	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {
 		return nil, err
 	}
 	if b.groups, err = experiment.NewGroups(s.cgroupRoot, "colocation"); err != nil {
@@ -72,18 +76,24 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.offline, err = b.groups.Add("offline"); err != nil {
 		return err
 	}
-	if len(b.rows) == 0 {
-		if b.rows, err = present(b.groups.Tree(), b.offline); err != nil {
-			return err
-		}
-	}
 	if err := b.film.prepare(ctx); err != nil {
 		return err
 	}
 	for range connections * runtime.NumCPU() {
 		b.clients = append(b.clients, load.NewClient(1))
 	}
-	return b.server.start(func(pid int) error { return b.groups.Enter(b.online, pid) })
+	if err := b.server.start(func(pid int) error { return b.groups.Enter(b.online, pid) }); err != nil {
+		return err
+	}
+	if b.agent, err = experiment.StartAgent(experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}, b.groups); err != nil {
+		return err
+	}
+	if len(b.rows) > 0 {
+		return nil
+	}
+	found, err := b.mechanisms(ctx)
+	b.rows = present(found)
+	return err
 }
 
 // close ends what was started, last first: the agent restores while the groups are still there.
@@ -91,7 +101,11 @@ func (b *bench) close() error {
 	for _, c := range b.clients {
 		c.Close()
 	}
-	return errors.Join(b.film.remove(), b.server.stop(), b.groups.Close())
+	var agent error
+	if b.agent != nil {
+		agent = b.agent.Stop()
+	}
+	return errors.Join(agent, b.film.remove(), b.server.stop(), b.groups.Close())
 }
 
 // measureRounds has the rows take turns.
@@ -118,7 +132,7 @@ func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
 
 // slot measures one row once.
 func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, err error) {
-	if err := b.apply(ctx, r); err != nil {
+	if err := b.apply(r); err != nil {
 		return s, err
 	}
 	if r.beside() {
@@ -126,6 +140,9 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 		if err := b.film.start(ctx, func(pid int) error { return b.groups.Enter(b.offline, pid) }); err != nil {
 			return s, err
 		}
+	}
+	if err := b.await(ctx, r); err != nil { // the agent takes no notice of groups that are empty
+		return s, err
 	}
 	if err := b.warmUp(ctx); err != nil {
 		return s, err

@@ -21,6 +21,7 @@ import (
 const (
 	filmSeconds  = 5
 	filmSize     = "640x360"
+	smallFilm    = "160x90"
 	framesBefore = 30              // that are done before it is measured: x264 looks ahead first
 	reelPatience = 2 * time.Minute // behind all else, the first frames may take long
 )
@@ -28,6 +29,7 @@ const (
 // ffmpeg transcodes a film over and over.
 type ffmpeg struct {
 	binary string
+	size   string // of the film
 	dir    string
 	child  *experiment.Child
 
@@ -54,7 +56,7 @@ func (f *ffmpeg) prepare(ctx context.Context) (err error) {
 	if f.dir, err = experiment.TempDir("ffmpeg"); err != nil {
 		return err
 	}
-	source := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d", filmSize, filmSeconds)
+	source := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d", f.size, filmSeconds)
 	out, err := exec.CommandContext(ctx, f.binary, "-nostdin", "-v", "error", "-f", "lavfi", "-i", source,
 		"-c:v", "libx264", "-preset", "ultrafast", f.film()).CombinedOutput()
 	if err != nil {
@@ -67,7 +69,7 @@ func (f *ffmpeg) film() string { return filepath.Join(f.dir, "film.mp4") }
 
 // start begins to transcode, always at the film's beginning, and waits until frames come.
 func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) error {
-	cmd := gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v", "libx264", "-preset", "medium",
+	cmd := experiment.Gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v", "libx264", "-preset", "medium",
 		"-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null", "-progress", "pipe:1", "-stats_period", "0.1", "-")
 	said, err := cmd.StdoutPipe()
 	if err != nil {

@@ -38,6 +38,8 @@ type settings struct {
 	plimsoll   string
 	json       bool
 	svg        string
+	emulated   bool   // the CPUs are: all is slow
+	vm         string // kernel of a virtual machine to run in; "": this machine
 }
 
 func main() {
@@ -54,6 +56,9 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if s.vm != "" {
+		return boot(ctx, s, s.vm)
+	}
 	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
 	if err != nil {
 		return err
@@ -75,14 +80,19 @@ func parse(args []string) (settings, error) {
 	seconds := set.Float64("seconds", 30, "seconds of load for each row")
 	rows := set.String("rows", "", "rows to measure, separated by commas (default: all that this machine has)")
 	set.IntVar(&s.rounds, "rounds", 0, "rounds in which the rows take turns (0: of about 6 s each)")
-	set.Float64Var(&s.rate, "rate", 75*float64(runtime.NumCPU()), "requests a second (default: 75 for each CPU)")
+	set.Float64Var(&s.rate, "rate", 75*float64(runtime.NumCPU()), "requests a second (default: 75 for each CPU; in a virtual machine 10)")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the rows' order")
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.svg, "svg", "", "write a chart to this file")
+	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.12, which has sched_ext; its response times are those of no machine")
+	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: a small film")
 	if err := set.Parse(args); err != nil {
 		return s, err
+	}
+	if s.vm != "" && !given(set, "rate") {
+		s.rate = emulatedRate
 	}
 	s.perRow = time.Duration(*seconds * float64(time.Second))
 	if s.rounds == 0 {
@@ -95,6 +105,15 @@ func parse(args []string) (settings, error) {
 		}
 	}
 	return s, s.check()
+}
+
+// emulatedRate is a load that two emulated CPUs can bear.
+const emulatedRate = 10
+
+// given says whether a flag was.
+func given(set *flag.FlagSet, name string) (is bool) {
+	set.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }
 
 func (s settings) check() error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,15 +25,6 @@ type nginx struct {
 	child  *experiment.Child
 }
 
-// program finds a program that `make setup` installs.
-func program(name string) (string, error) {
-	found, err := exec.LookPath(name)
-	if err != nil {
-		return "", experiment.WithHint(err, "run `make setup`, which installs "+name)
-	}
-	return found, nil
-}
-
 // start starts nginx behind a gate, so that all its processes are born in the group.
 func (n *nginx) start(enter func(pid int) error) (err error) {
 	if n.dir, err = experiment.TempDir("nginx"); err != nil {
@@ -48,7 +38,7 @@ func (n *nginx) start(enter func(pid int) error) (err error) {
 		return fmt.Errorf("start nginx: %w", err)
 	}
 	n.url = "http://" + address + "/file.txt"
-	cmd := gated(n.binary, "-p", n.dir, "-c", n.file("nginx.conf"), "-e", n.file("error.log"))
+	cmd := experiment.Gated(n.binary, "-p", n.dir, "-c", n.file("nginx.conf"), "-e", n.file("error.log"))
 	if n.child, err = experiment.Launch(cmd, enter); err != nil {
 		return err
 	}
@@ -57,11 +47,6 @@ func (n *nginx) start(enter func(pid int) error) (err error) {
 		return fmt.Errorf("nginx does not answer: %w\n%s", err, log)
 	}
 	return nil
-}
-
-// gated is a program that waits for a line on its standard input before it begins.
-func gated(program string, args ...string) *exec.Cmd {
-	return exec.Command("/bin/sh", append([]string{"-c", `read -r go && exec "$@"`, "sh", program}, args...)...)
 }
 
 func (n *nginx) file(name string) string { return filepath.Join(n.dir, name) }

@@ -146,7 +146,7 @@ func (r *result) row(name row) *figures {
 func (r *result) best() *figures {
 	var best *figures
 	for i, f := range r.Rows {
-		if f.Row.mechanism() && (best == nil || f.P99 < best.P99) {
+		if f.Row.prefers() && (best == nil || f.P99 < best.P99) {
 			best = &r.Rows[i]
 		}
 	}
@@ -201,12 +201,7 @@ func median(slots []slot, of func(slot) float64) float64 {
 	for i, s := range slots {
 		values[i] = of(s)
 	}
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	return experiment.Median(values)
 }
 
 // curve has no points beyond what so many requests can tell apart.

@@ -10,9 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"plimsoll/internal/load"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 )
 
 const ms = time.Millisecond
+
+const (
+	weight = row(strategy.MechanismWeight)
+	idle   = row(strategy.MechanismIdle)
+)
 
 // slotOf has 100 latencies: 50 of each of p50, 40 of p90, 10 of p99.
 func slotOf(r row, p50, p90, p99 time.Duration, s slot) slot {
@@ -44,8 +51,43 @@ func rounds() []slot {
 	return slots
 }
 
+func measured() []row { return []row{idle, control, weight, baseline} }
+
+func TestRowsOfTheMachine(t *testing.T) {
+	list := []report.Mechanism{{Name: strategy.MechanismIdle, Usable: true}, {Name: strategy.MechanismSchedExt},
+		{Name: strategy.MechanismWeight, Usable: true}}
+	if diff := cmp.Diff([]row{baseline, control, idle, weight}, present(list)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsMissing(t *testing.T) {
+	knob := []report.Priority{{Cgroup: "/a", InForce: true}}
+	waits := []report.Priority{{Cgroup: "/a", InForce: true}, {Cgroup: "/b"}}
+	for _, c := range []struct {
+		row     row
+		status  *report.Colocation
+		missing string
+	}{
+		{control, nil, ""},
+		{idle, nil, "does not go by"},
+		{control, &report.Colocation{Asked: strategy.MechanismNone}, ""},
+		{control, &report.Colocation{Asked: strategy.MechanismIdle}, "still goes by"},
+		{baseline, &report.Colocation{Asked: strategy.MechanismNone, Knobs: knob}, "not put back"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob}, ""},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: waits}, "not in force"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle}, "not in force"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismWeight, Knobs: knob}, "instead of"},
+	} {
+		err := missing(c.row, c.status)
+		if (err == nil) != (c.missing == "") || err != nil && !strings.Contains(err.Error(), c.missing) {
+			t.Errorf("%s, %+v: %v, want %q", c.row, c.status, err, c.missing)
+		}
+	}
+}
+
 func TestSummarize(t *testing.T) {
-	r := summarize(rounds(), allRows())
+	r := summarize(rounds(), measured())
 	if len(r.Rows) != 4 {
 		t.Fatalf("%d rows, want 4", len(r.Rows))
 	}
@@ -64,7 +106,7 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestFiguresAgainstTheAims(t *testing.T) {
-	r := summarize(rounds(), allRows())
+	r := summarize(rounds(), measured())
 	r.Conditions.CPUs = 2
 	var got []float64
 	var met []bool
@@ -86,14 +128,14 @@ func TestFiguresAgainstTheAims(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	r := summarize(rounds(), allRows())
+	r := summarize(rounds(), measured())
 	r.Conditions = conditions{CPUs: 2, Foremost: true}
 	r.Rows[1].Errors, r.Rows[1].Cause = 3, "refused"
 	var page bytes.Buffer
 	if err := r.writeText(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"+150.1 %", "+25.0 %", "153.0 frames/s", "3 of 300 requests failed: refused", "cpu.idle (here)", "+69.9 %", "+24.6 %"} {
+	for _, want := range []string{"+150.1 %", "+25.0 %", "153.0 frames/s", "3 of 300 requests failed: refused", "idle (here)", "+69.9 %", "+24.6 %"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in:\n%s", want, page.String())
 		}
@@ -105,13 +147,13 @@ func TestText(t *testing.T) {
 	if err := r.chart().Write(&picture, "x.svg"); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(picture.String(), ">cpu.idle<"); n != 1 {
-		t.Errorf("cpu.idle is named %d times in the chart", n)
+	if n := strings.Count(picture.String(), ">idle<"); n != 1 {
+		t.Errorf("idle is named %d times in the chart", n)
 	}
 }
 
 func TestParse(t *testing.T) {
-	if s, err := parse([]string{"-seconds", "12", "-rate", "100", "-rows", "cpu.idle, baseline"}); err != nil || s.rounds != 2 || !cmp.Equal(s.rows, []row{idle, baseline}) {
+	if s, err := parse([]string{"-seconds", "12", "-rate", "100", "-rows", "idle, baseline"}); err != nil || s.rounds != 2 || !cmp.Equal(s.rows, []row{idle, baseline}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, bad := range [][]string{{"-rows", "control"}, {"-rows", "baseline,baseline"}, {"-rows", "baseline,nice"}, {"-seconds", "0.5"},
@@ -142,5 +184,12 @@ func TestKernelText(t *testing.T) {
 	}
 	if rate := (frames{start, 100}).perSecond(frames{start, 100}); rate != 0 {
 		t.Errorf("no frame between: %g frames/s", rate)
+	}
+}
+
+func TestLibraries(t *testing.T) {
+	const listed = "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f0)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f1)\n"
+	if diff := cmp.Diff([]string{"/lib/x86_64-linux-gnu/libz.so.1", "/lib64/ld-linux-x86-64.so.2"}, libraries(listed)); diff != "" {
+		t.Errorf("libraries (-want +got):\n%s", diff)
 	}
 }

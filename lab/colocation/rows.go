@@ -1,32 +1,46 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
-	"plimsoll/internal/cgroup"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 )
 
-// row is one way to have the two on the machine.
+// row is one way to have the two on the machine. Those with a mechanism bear its name.
 type row string
 
 const (
 	baseline row = "baseline" // nginx alone
 	control  row = "control"  // both, equal shares
-	weight   row = "weight"   // the least weight for ffmpeg
-	idle     row = "cpu.idle" // ffmpeg runs when nothing else wants to
 )
 
-func allRows() []row { return []row{baseline, control, weight, idle} }
+// allRows are all that there may be, in the order of the table.
+func allRows() []row {
+	rows := []row{baseline, control}
+	for _, m := range strategy.Mechanisms() {
+		if m != strategy.MechanismAuto && m != strategy.MechanismNone {
+			rows = append(rows, row(m))
+		}
+	}
+	return rows
+}
 
 // beside says whether ffmpeg runs.
 func (r row) beside() bool { return r != baseline }
 
-// mechanism says whether the online task is put first.
-func (r row) mechanism() bool { return r != baseline && r != control }
+// prefers says whether the online task is put first.
+func (r row) prefers() bool { return r != baseline && r != control }
+
+// mechanism is what the agent is asked for.
+func (r row) mechanism() strategy.Mechanism {
+	if r.prefers() {
+		return strategy.Mechanism(r)
+	}
+	return strategy.MechanismNone
+}
 
 func parseRows(names []string) ([]row, error) {
 	var list []row
@@ -46,14 +60,9 @@ func parseRows(names []string) ([]row, error) {
 	return list, nil
 }
 
-// present are the rows that this machine has.
-func present(tree *cgroup.Tree, group string) ([]row, error) {
-	rows := []row{baseline, control, weight}
-	switch _, err := tree.Idle(group); {
-	case err == nil:
-		rows = append(rows, idle)
-	case !errors.Is(err, fs.ErrNotExist): // below 5.15
-		return nil, err
-	}
-	return rows, nil
+// present are the rows that this machine has, as the agent says.
+func present(list []report.Mechanism) []row {
+	return slices.DeleteFunc(allRows(), func(r row) bool {
+		return r.prefers() && !slices.ContainsFunc(list, func(m report.Mechanism) bool { return m.Name == r.mechanism() && m.Usable })
+	})
 }
