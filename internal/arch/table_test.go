@@ -70,15 +70,16 @@ func rules() map[string]rule {
 		"test/kube/kubernetes": {kube: true}, // a module of its own: its versions are not the product's
 
 		// programs
-		"cmd/plimsoll":   {free: true},
-		"lab/apache":     {free: true},
-		"lab/colocation": {free: true},
-		"lab/cost":       {free: true},
-		"lab/density":    {free: true},
-		"lab/experiment": {free: true},
-		"lab/model":      {free: true},
-		"lab/figures":    {free: true},
-		"lab/reaction":   {free: true},
+		"cmd/plimsoll":    {free: true},
+		"lab/apache":      {free: true},
+		"lab/colocation":  {free: true},
+		"lab/cost":        {free: true},
+		"lab/density":     {free: true},
+		"lab/experiment":  {free: true},
+		"lab/model":       {free: true},
+		"lab/figures":     {free: true},
+		"lab/reaction":    {free: true},
+		"lab/reservation": {free: true},
 	}
 }
 

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/load"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+const (
+	boundP99       = time.Millisecond // of the highest load that counts
+	lowest         = 500.0            // requests a second that the search begins with
+	searchSteps    = 6
+	stopPatience   = 5 * time.Second
+	calibratePass  = 20 // passes of the job that tell what one costs
+	searchFraction = 4  // a step of the search takes so much less than a measurement
+)
+
+// bench is a measurement under way.
+type bench struct {
+	settings
+	groups            *experiment.Groups
+	target, neighbour string // groups
+	server            memcached
+	stress            string // program
+	child             *experiment.Child
+	keeper            *keeper
+	dir               string // for files
+	requests          string // the file that tells plimsoll diagnose what the target has reserved
+	passes            int    // of the batch job
+	say               func(format string, args ...any)
+}
+
+// measure measures all situations and cleans up, however it ends. Progress goes to say.
+func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
+	b := &bench{settings: s, say: say}
+	if b.server.binary, err = experiment.Program("memcached"); err != nil {
+		return nil, err
+	}
+	if b.stress, err = experiment.Program("stress-ng"); err != nil {
+		return nil, err
+	}
+	if b.groups, err = experiment.NewPinnableGroups(s.cgroupRoot, "reservation"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		err = errors.Join(err, b.close())
+	}()
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	slots, err := b.rounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r = summarize(slots)
+	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
+		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Request: targetRequest}
+	return r, nil
+}
+
+// prepare makes the groups, which have equal weights, and finds the size of the batch job.
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.target, err = b.groups.Add("target"); err != nil {
+		return err
+	}
+	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
+		return err
+	}
+	enter := func(pid int) error { return b.groups.Enter(b.target, pid) }
+	if err := b.server.start(enter); err != nil {
+		return err
+	}
+	took, err := runJob(ctx, calibratePass, enter)
+	if err != nil {
+		return err
+	}
+	b.passes = max(1, int(float64(calibratePass)*b.slot.Seconds()/took.Seconds()))
+	if err := b.tellRequests(); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
+		return nil
+	}
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour)
+	return err
+}
+
+// tellRequests writes down what the target has reserved.
+func (b *bench) tellRequests() (err error) {
+	if b.dir, err = experiment.TempDir("reservation"); err != nil {
+		return err
+	}
+	b.requests = filepath.Join(b.dir, "requests.yaml")
+	return os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone)), 0o600)
+}
+
+// close ends what was started, last first: the agent restores while the groups are still there.
+func (b *bench) close() error {
+	return errors.Join(b.silence(), b.keeper.stop(), b.server.stop(), b.groups.Close(), os.RemoveAll(b.dir))
+}
+
+// surround starts the neighbour; limits and weights are what the two have reserved.
+func (b *bench) surround(n neighbour) error {
+	if n.Kind == nobody {
+		return nil
+	}
+	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
+	if n.Capped {
+		limit = experiment.Limited(float64(runtime.NumCPU()) - targetRequest)
+	}
+	if err := b.groups.Limit(b.neighbour, limit); err != nil {
+		return err
+	}
+	cmd, err := n.command(b.stress)
+	if err != nil {
+		return err
+	}
+	b.child, err = experiment.Launch(cmd, func(pid int) error { return b.groups.Enter(b.neighbour, pid) })
+	return err
+}
+
+// silence ends the neighbour.
+func (b *bench) silence() error {
+	if b.child == nil {
+		return nil
+	}
+	defer func() { b.child = nil }()
+	return errors.Join(b.child.Ended(), b.child.Stop(stopPatience))
+}
+
+func (b *bench) rounds(ctx context.Context) ([]slot, error) {
+	total := b.repeat * len(b.situations)
+	b.say("%d situations, rounds: %d", len(b.situations), b.repeat)
+	var slots []slot
+	for round := range b.repeat {
+		for _, sit := range experiment.Order(b.situations, b.seed, round) {
+			s, err := b.measureSlot(ctx, sit)
+			if err != nil {
+				return nil, fmt.Errorf("%s, round %d: %w", sit.name(), round+1, err)
+			}
+			slots = append(slots, s)
+			b.say("[%*d/%d] %-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", len(fmt.Sprint(total)), len(slots), total,
+				sit.name(), s.took.Seconds(), 100*s.utilization, milliseconds(s.load.Latency.Quantile(0.99)))
+		}
+	}
+	return slots, nil
+}
+
+// measureSlot measures one situation once: the batch job, then memcached.
+func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err error) {
+	s.situation = sit
+	if err := b.surround(sit.Neighbour); err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, b.silence()) }()
+	if b.keeper != nil {
+		if err := b.keeper.keep(ctx, sit.Reserved); err != nil {
+			return s, err
+		}
+	}
+	if err := experiment.Pause(ctx, settle); err != nil {
+		return s, err
+	}
+	if err := b.batch(ctx, &s); err != nil {
+		return s, fmt.Errorf("batch job: %w", err)
+	}
+	s.asked, err = b.diagnose(ctx, func() (err error) {
+		s.load, err = b.request(ctx, b.rate, b.slot)
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("memcached: %w", err)
+	}
+	if b.search {
+		s.most, err = highest(lowest, b.highest, searchSteps, func(rate float64) (bool, error) {
+			out, err := b.request(ctx, rate, b.slot/searchFraction)
+			return err == nil && out.Errors == 0 && out.Latency.Quantile(0.99) <= boundP99, err
+		})
+	}
+	return s, err
+}
+
+// batch runs the batch job and takes what it received.
+func (b *bench) batch(ctx context.Context, s *slot) (err error) {
+	before, err := b.used()
+	if err != nil {
+		return err
+	}
+	s.split, err = b.diagnose(ctx, func() (err error) {
+		s.took, err = runJob(ctx, b.passes, func(pid int) error { return b.groups.Enter(b.target, pid) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	after, err := b.used()
+	s.utilization = (after.target - before.target).Seconds() / s.took.Seconds() / targetRequest
+	s.neighbours = (after.neighbour - before.neighbour).Seconds() / s.took.Seconds()
+	return err
+}
+
+// uses are the CPU times of the two groups.
+type uses struct{ target, neighbour time.Duration }
+
+func (b *bench) used() (u uses, err error) {
+	if u.target, err = b.groups.Used(b.target); err != nil {
+		return u, err
+	}
+	u.neighbour, err = b.groups.Used(b.neighbour)
+	return u, err
+}
+
+// request loads memcached over connections of its own.
+func (b *bench) request(ctx context.Context, rate float64, length time.Duration) (*load.Outcome, error) {
+	g, err := dial(b.server.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := experiment.Foremost(); err != nil {
+		b.say("careful: the load generator competes with what it measures: %v", err)
+	}
+	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))
+	return out, errors.Join(err, g.close())
+}
+
+// highest finds the highest rate between two that is good, by halving their distance on the scale of ratios. Where not
+// even the lowest is good, it is 0.
+func highest(low, high float64, steps int, good func(float64) (bool, error)) (float64, error) {
+	found := 0.0
+	for step := range steps {
+		rate := geometric(low, high)
+		if step == 0 {
+			rate = low
+		}
+		ok, err := good(rate)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			found, low = rate, rate
+		case step == 0:
+			return 0, nil
+		default:
+			high = rate
+		}
+	}
+	return found, nil
+}

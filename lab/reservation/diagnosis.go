@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/lab/experiment"
+)
+
+const (
+	diagnosePatience = 10 * time.Second // to load its programs, and to tell
+	longestDiagnosis = time.Hour
+)
+
+// split is where the time went that a target wanted: the parts sum up to what it wanted.
+type split struct {
+	Wanted    float64            `json:"wanted_seconds"`
+	Received  float64            `json:"received_seconds"`
+	Shortfall float64            `json:"shortfall_seconds"` // of what was wanted and reserved, not received
+	Waits     map[string]float64 `json:"waits_seconds"`     // by cause
+	Phantom   float64            `json:"phantom_seconds"`   // of the wait behind the neighbour: a CPU that it might use was idle
+	Forced    float64            `json:"forced_seconds"`    // the neighbour had its share on other CPUs
+	Waking    float64            `json:"waking_seconds"`    // it woke while a slice was running
+}
+
+// plus adds up two measurements.
+func (s split) plus(o split) split {
+	sum := split{Wanted: s.Wanted + o.Wanted, Received: s.Received + o.Received, Shortfall: s.Shortfall + o.Shortfall,
+		Phantom: s.Phantom + o.Phantom, Forced: s.Forced + o.Forced, Waking: s.Waking + o.Waking, Waits: map[string]float64{}}
+	for _, waits := range []map[string]float64{s.Waits, o.Waits} {
+		for cause, seconds := range waits {
+			sum.Waits[cause] += seconds
+		}
+	}
+	return sum
+}
+
+// splitOf is that of a diagnosed container.
+func splitOf(d report.Diagnosed) split {
+	s := split{Wanted: d.Wanted.Seconds(), Received: d.Received.Seconds(), Waits: map[string]float64{}}
+	if d.Short != nil {
+		s.Shortfall = d.Short.Seconds()
+	}
+	for _, w := range d.Waits {
+		s.Waits[string(w.Cause)] += w.Time.Seconds()
+	}
+	for _, n := range d.Neighbours {
+		s.Phantom += n.Phantom.Seconds()
+		s.Forced += n.Forced.Seconds()
+		s.Waking += n.Waking.Seconds()
+	}
+	return s
+}
+
+// causes are those that a split has, the longest first.
+func (s split) causes() []string {
+	var list []string
+	for cause, seconds := range s.Waits {
+		if seconds > 0 {
+			list = append(list, cause)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		if s.Waits[a] != s.Waits[b] {
+			if s.Waits[a] > s.Waits[b] {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return list
+}
+
+// diagnose has `plimsoll diagnose` watch the target while work is done.
+func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) {
+	if !b.split {
+		return split{}, work()
+	}
+	cmd := exec.Command(b.plimsoll, "diagnose", b.target, "--cgroup-root", b.cgroupRoot, "--config", b.requests, "--json",
+		"--for", longestDiagnosis.String())
+	var told bytes.Buffer
+	cmd.Stdout = &told
+	child, err := experiment.Launch(cmd, func(int) error { return nil })
+	if err != nil {
+		return split{}, err
+	}
+	stop := func() error { return child.Stop(diagnosePatience) }
+	if err := experiment.Pause(ctx, settle); err != nil { // its programs are loaded by then
+		return split{}, errors.Join(err, stop())
+	}
+	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
+		return split{}, err
+	}
+	return read(told.Bytes(), b.target)
+}
+
+// read takes the target's split out of what `plimsoll diagnose --json` wrote.
+func read(text []byte, target string) (split, error) {
+	var d report.Diagnosis
+	if err := json.Unmarshal(text, &d); err != nil {
+		return split{}, fmt.Errorf("read what plimsoll diagnose tells: %w", err)
+	}
+	for _, c := range d.Containers {
+		if c.Cgroup == target {
+			return splitOf(c), nil
+		}
+	}
+	return split{}, fmt.Errorf("plimsoll diagnose tells nothing of %s", target)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/load"
+)
+
+const (
+	connections = 32
+	grace       = 2 * time.Second        // for the last answers
+	wake        = 100 * time.Millisecond // how often the end of the context is looked for
+	fullAt      = 4096                   // requests under way on a connection; one that is due beyond is an error and is not sent
+)
+
+// generator puts an open-loop load on memcached. One thread sends each request when it is due, whatever became of
+// earlier ones, and takes the answers; between, it sleeps in the kernel to the nanosecond. A goroutine for each request
+// would cost more than memcached's answer.
+type generator struct {
+	conns []*connection
+	polls []unix.PollFd
+}
+
+// connection has its requests answered in order: a latency is that of the oldest one under way.
+type connection struct {
+	fd       int
+	question []byte
+	answer   []byte
+	at       int             // bytes of the next answer that have come
+	under    []time.Duration // when those under way were due
+}
+
+func dial(address string) (*generator, error) {
+	g := &generator{}
+	for i := range connections {
+		c, err := dialOne(address, i)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("connect to memcached: %w", err), g.close())
+		}
+		g.conns = append(g.conns, c)
+		g.polls = append(g.polls, unix.PollFd{Fd: int32(c.fd), Events: unix.POLLIN})
+	}
+	return g, nil
+}
+
+func dialOne(address string, i int) (*connection, error) {
+	to, err := net.ResolveTCPAddr("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	at := &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}
+	err = errors.Join(unix.Connect(fd, at), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetNonblock(fd, true))
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return &connection{fd: fd, question: question(i), answer: answer(i)}, nil
+}
+
+func (g *generator) close() error {
+	var errs []error
+	for _, c := range g.conns {
+		errs = append(errs, unix.Close(c.fd))
+	}
+	return errors.Join(errs...)
+}
+
+// run sends requests when they are due and waits for the last answer.
+func (g *generator) run(ctx context.Context, due []time.Duration) (*load.Outcome, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	out := &load.Outcome{Latency: load.NewLatencies()}
+	start := time.Now()
+	for next := 0; ; {
+		now := time.Since(start)
+		for ; next < len(due) && due[next] <= now; next++ {
+			out.Late = max(out.Late, now-due[next])
+			if err := g.conns[next%len(g.conns)].send(due[next]); err != nil {
+				out.Errors++
+				out.Cause = errors.Join(out.Cause, err)
+			}
+		}
+		left := wake
+		if next < len(due) {
+			left = min(left, due[next]-now)
+		} else if under := g.under(); under == 0 || ctx.Err() != nil || now > due[len(due)-1]+grace {
+			out.Errors += g.giveUp()
+			return out, context.Cause(ctx)
+		}
+		if ctx.Err() != nil {
+			next = len(due)
+		}
+		if err := g.take(left, start, out); err != nil {
+			return out, err
+		}
+	}
+}
+
+// under counts the requests that wait for an answer.
+func (g *generator) under() (n int) {
+	for _, c := range g.conns {
+		n += len(c.under)
+	}
+	return n
+}
+
+// giveUp forgets them.
+func (g *generator) giveUp() int {
+	n := g.under()
+	for _, c := range g.conns {
+		c.under = nil
+	}
+	return n
+}
+
+// take waits for answers, at most as long as told, and takes those that are there.
+func (g *generator) take(atMost time.Duration, start time.Time, out *load.Outcome) error {
+	t := unix.NsecToTimespec(int64(max(atMost, 0)))
+	n, err := unix.Ppoll(g.polls, &t, nil)
+	if n <= 0 || err != nil {
+		if err == unix.EINTR {
+			err = nil
+		}
+		return err
+	}
+	now := time.Since(start)
+	for i, p := range g.polls {
+		if p.Revents == 0 {
+			continue
+		}
+		if err := g.conns[i].receive(now, out.Latency); err != nil {
+			return fmt.Errorf("connection %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+var errFull = errors.New("too many requests under way")
+
+// send sends a request that is due.
+func (c *connection) send(due time.Duration) error {
+	if len(c.under) >= fullAt {
+		return errFull
+	}
+	n, err := unix.Write(c.fd, c.question)
+	if err == nil && n < len(c.question) {
+		err = fmt.Errorf("only %d bytes of a request were sent", n)
+	}
+	if err == nil {
+		c.under = append(c.under, due)
+	}
+	return err
+}
+
+// receive takes the answers that have come.
+func (c *connection) receive(now time.Duration, to *load.Latencies) error {
+	var buffer [16 << 10]byte
+	n, err := unix.Read(c.fd, buffer[:])
+	if err == unix.EAGAIN {
+		return nil
+	}
+	if err == nil && n == 0 {
+		err = errors.New("memcached has closed it")
+	}
+	if err != nil {
+		return err
+	}
+	return c.match(buffer[:n], now, to)
+}
+
+// match holds what has come against the answers that are due, and records the latency of each that is complete.
+func (c *connection) match(data []byte, now time.Duration, to *load.Latencies) error {
+	for len(data) > 0 {
+		n := min(len(data), len(c.answer)-c.at)
+		if len(c.under) == 0 || !bytes.Equal(data[:n], c.answer[c.at:c.at+n]) {
+			return fmt.Errorf("unexpected answer %q", data[:n])
+		}
+		data = data[n:]
+		if c.at += n; c.at == len(c.answer) {
+			to.Record(now - c.under[0])
+			c.under, c.at = c.under[1:], 0
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// keeper is the agent that gives the target CPUs of its own, and takes them back.
+type keeper struct {
+	*experiment.Agent
+	tree              *cgroup.Tree
+	target, neighbour string // groups
+}
+
+func startKeeper(binary, root string, groups *experiment.Groups, target, neighbour string) (*keeper, error) {
+	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root}, groups)
+	if err != nil {
+		return nil, err
+	}
+	return &keeper{agent, groups.Tree(), target, neighbour}, nil
+}
+
+// configuration says what the target has reserved, and whether its CPUs are its own.
+func configuration(target string, policy strategy.ReservePolicy) string {
+	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: true}\n",
+		policy, target, targetRequest)
+}
+
+// keep has the agent reserve, or put everything back, and waits until the groups show it.
+func (k *keeper) keep(ctx context.Context, reserve bool) error {
+	policy := strategy.ReserveNone
+	if reserve {
+		policy = strategy.ReserveCPUSet
+	}
+	if err := k.Configure(configuration(k.target, policy)); err != nil {
+		return err
+	}
+	return k.Await(ctx, func() error {
+		own, err := k.tree.CPUs(k.target)
+		if err != nil {
+			return err
+		}
+		others, err := k.tree.CPUs(k.neighbour)
+		if err != nil {
+			return err
+		}
+		return apart(own, others, reserve)
+	})
+}
+
+// apart says what the CPUs of the two do not show yet.
+func apart(own, others cpu.Set, reserve bool) error {
+	kept := len(own) > 0 && len(others) > 0 && len(own.And(others)) == 0
+	switch {
+	case reserve && !kept:
+		return fmt.Errorf("the target may use CPUs %q and its neighbour %q: they are to share none", own, others)
+	case reserve && len(own) != int(targetRequest):
+		return fmt.Errorf("the target has CPUs %q: it has reserved %g", own, targetRequest)
+	case !reserve && kept:
+		return errors.New("the target's CPUs are not given back yet")
+	}
+	return nil
+}
+
+// stop ends the agent, which puts everything back.
+func (k *keeper) stop() error {
+	if k == nil {
+		return nil
+	}
+	return k.Stop()
+}

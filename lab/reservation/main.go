@@ -1,0 +1,137 @@
+// Command reservation shows where a container does not get the CPU that it has reserved, and why: the experiments of
+// Mind the Gap (SoCC '21), scaled to this machine.
+//
+// Approach: the target has reserved one CPU, its neighbour all others, and their weights are equal, so on paper nobody
+// takes anything from anybody. The target is a batch job of one thread, which shows in how long it takes and how much
+// of its CPU it receives, and then memcached under an open-loop load, which shows in its response time. The neighbour
+// is stress-ng or many threads that sleep and wake, with a limit of what it has reserved (capped) or without one
+// (burstable). With -three the published table of three CPUs is measured in a virtual machine: what sharing a run
+// queue costs where every thread has its place.
+//
+// Known limits: the load generator runs on the same machine, before all ordinary tasks; what it uses nobody else has.
+// On two CPUs the scheduler can keep a target of one thread by itself, and often does.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/lab/experiment"
+)
+
+// settings say what is measured.
+type settings struct {
+	slot       time.Duration // of a measurement
+	repeat     int           // rounds
+	rate       float64       // requests a second at which the response time is taken
+	highest    float64       // requests a second that the search goes up to
+	search     bool
+	split      bool // have `plimsoll diagnose` tell where the time went
+	reserve    bool // measure the target with a CPU for itself too
+	situations []situation
+	seed       uint64
+	cgroupRoot string
+	plimsoll   string
+	json       bool
+	three      bool // in a virtual machine
+	guest      bool // in this one
+}
+
+const settle = time.Second // after a change, before it is measured
+
+// findings are what can be told.
+type findings interface{ writeText(w io.Writer) error }
+
+func main() { os.Exit(experiment.Fail("reservation", run())) }
+
+func run() error {
+	s, inner, err := parse(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	switch {
+	case inner.passes > 0:
+		return work(os.Stdin, os.Stdout, inner.passes)
+	case inner.sleepers > 0:
+		return sleepAndWake(os.Stdin, inner.sleepers)
+	}
+	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
+		return err
+	}
+	if s.three {
+		return boot(ctx, s)
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	var r findings
+	if s.guest {
+		r, err = measureThree(ctx, s, say)
+	} else {
+		r, err = measure(ctx, s, say)
+	}
+	if err != nil {
+		return err
+	}
+	return tell(r, s)
+}
+
+// tell writes what was found.
+func tell(r findings, s settings) error {
+	if s.json {
+		return report.WriteJSON(os.Stdout, r)
+	}
+	return r.writeText(os.Stdout)
+}
+
+// inner is what this program does as a part of the experiment.
+type inner struct{ passes, sleepers int }
+
+func parse(args []string) (settings, inner, error) {
+	var s settings
+	var i inner
+	set := flag.NewFlagSet("reservation", flag.ExitOnError)
+	seconds := set.Float64("seconds", 10, "seconds of each measurement")
+	set.IntVar(&s.repeat, "rounds", 3, "rounds in which the situations take turns")
+	set.Float64Var(&s.rate, "rate", 2000, "requests a second to memcached at which its response time is taken")
+	set.Float64Var(&s.highest, "highest", 32000, "requests a second that the search for the highest throughput goes up to")
+	set.BoolVar(&s.search, "search", true, "search the highest throughput at which p99 is a millisecond or less")
+	set.BoolVar(&s.split, "diagnose", true, "have plimsoll diagnose tell where the target's time went")
+	set.BoolVar(&s.reserve, "reserve", false, "measure the target with a CPU for itself too")
+	sweep := set.Bool("sweep", true, "measure neighbours of 1 to 16 threads too")
+	only := set.String("only", "", "measure only situations whose names contain this, and alone")
+	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals and of the order")
+	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	set.BoolVar(&s.json, "json", false, "print the result as JSON")
+	set.BoolVar(&s.three, "three", false, "measure the published table of three CPUs, in a virtual machine")
+	set.BoolVar(&s.guest, "three-here", false, "measure it on this machine, which has three CPUs")
+	set.IntVar(&i.passes, "work", 0, "be the batch job, of so many passes")
+	set.IntVar(&i.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
+	if err := set.Parse(args); err != nil {
+		return s, i, err
+	}
+	s.slot = time.Duration(*seconds * float64(time.Second))
+	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), *sweep, s.reserve), func(sit situation) bool {
+		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), *only)
+	})
+	switch {
+	case s.slot < time.Second || s.slot > 10*time.Minute:
+		return s, i, fmt.Errorf("-seconds %g: must be from 1 to 600", *seconds)
+	case s.repeat < 1:
+		return s, i, fmt.Errorf("-rounds %d: must be 1 or more", s.repeat)
+	case s.rate < 100 || s.rate > s.highest || s.highest <= lowest:
+		return s, i, fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
+	}
+	return s, i, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/lab/experiment"
+)
+
+// kind is what a neighbour does.
+type kind string
+
+const (
+	nobody   kind = "alone"
+	onCPU    kind = "cpu"    // stress-ng: arithmetic
+	onMemory kind = "memory" // stress-ng: streams through memory, so the hardware is contended for too
+	sleepers kind = "sleepers"
+)
+
+// neighbour is who is beside the target.
+type neighbour struct {
+	Kind    kind `json:"kind"`
+	Threads int  `json:"threads"`
+	Capped  bool `json:"capped"` // its limit is what it has reserved; else it has none (burstable)
+}
+
+func (n neighbour) name() string {
+	if n.Kind == nobody {
+		return string(nobody)
+	}
+	how := "burstable"
+	if n.Capped {
+		how = "capped"
+	}
+	return fmt.Sprintf("%s %s x%d", how, n.Kind, n.Threads)
+}
+
+// command is the program.
+func (n neighbour) command(stress string) (*exec.Cmd, error) {
+	threads := strconv.Itoa(n.Threads)
+	switch n.Kind {
+	case onCPU:
+		return experiment.Gated(stress, "--quiet", "--cpu", threads, "--cpu-method", "int64"), nil
+	case onMemory:
+		return experiment.Gated(stress, "--quiet", "--stream", threads), nil
+	case sleepers:
+		self, err := os.Executable()
+		return exec.Command(self, "-sleepers", threads), err
+	}
+	return nil, fmt.Errorf("no such neighbour: %s", n.Kind)
+}
+
+const (
+	longestBurn  = 4 * time.Millisecond
+	longestSleep = 40 * time.Millisecond
+)
+
+// sleepAndWake is the neighbour that the balancer cannot place: many threads that each run for a short while and sleep
+// for a short while, so that no CPU has the same ones for long.
+func sleepAndWake(in io.Reader, threads int) error {
+	gate := bufio.NewReader(in)
+	if _, err := gate.ReadString('\n'); err != nil {
+		return fmt.Errorf("wait to be let in: %w", err)
+	}
+	runtime.GOMAXPROCS(threads)
+	for i := range threads {
+		go burnAndSleep(rand.New(rand.NewPCG(uint64(i), 0)))
+	}
+	_, err := io.Copy(io.Discard, gate) // ends when the experiment does
+	return err
+}
+
+func burnAndSleep(rng *rand.Rand) {
+	runtime.LockOSThread()
+	for {
+		for end := threadTime() + time.Duration(rng.Int64N(int64(longestBurn))); threadTime() < end; {
+		}
+		d := unix.NsecToTimespec(rng.Int64N(int64(longestSleep)))
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &d, nil) // a signal ends it early: that is no matter
+	}
+}
+
+// threadTime is the CPU time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return time.Hour // every kernel has this clock
+	}
+	return time.Duration(t.Nano())
+}

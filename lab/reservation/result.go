@@ -1,0 +1,157 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/load"
+	"plimsoll/lab/experiment"
+)
+
+// Schema names the format of the JSON. Fields are added, never renamed, within a version.
+const schema = "plimsoll.lab.reservation/v1"
+
+// slot is what was measured of one situation in one round.
+type slot struct {
+	situation
+	took        time.Duration // by the batch job
+	utilization float64       // what it received, of what is reserved for it
+	neighbours  float64       // CPUs of the neighbour meanwhile
+	load        *load.Outcome // of memcached
+	most        float64       // requests a second at the bound on p99; 0: none
+	split       split         // of the batch job's time
+	asked       split         // of memcached's, at the load at which its response time is taken
+}
+
+// result is what the experiment found.
+type result struct {
+	Schema     string     `json:"schema"`
+	Conditions conditions `json:"conditions"`
+	Rows       []figures  `json:"rows"`
+}
+
+// conditions say under which it was found.
+type conditions struct {
+	Kernel  string  `json:"kernel"`
+	Cgroup  string  `json:"cgroup"`
+	CPUs    int     `json:"cpus"`
+	Seconds float64 `json:"seconds"` // of a measurement
+	Rounds  int     `json:"rounds"`
+	Rate    float64 `json:"requests_per_second"`
+	Request float64 `json:"request_cpus"` // of the target
+}
+
+// figures are those of one situation: the medians of its rounds.
+type figures struct {
+	situation
+	Took        float64 `json:"batch_seconds"`
+	Slowdown    float64 `json:"batch_slowdown"`    // against alone, as a ratio
+	Utilization float64 `json:"batch_utilization"` // CPU consumed / CPU reserved
+	Neighbour   float64 `json:"neighbour_cpus"`
+	Scheduling  float64 `json:"slowdown_scheduling"` // the part of the slowdown that is CPU time not received
+	Hardware    float64 `json:"slowdown_hardware"`   // the rest: the CPU time that was received did less
+	P50         float64 `json:"p50_ms"`
+	P99         float64 `json:"p99_ms"`
+	ChangeP99   float64 `json:"p99_change"`
+	Most        float64 `json:"most_requests_per_second"` // at p99 <= 1 ms; 0: not even the lowest load, or not searched
+	Requests    int     `json:"requests"`
+	Errors      int     `json:"errors"`
+	Batch       split   `json:"batch_time"`     // where the batch job's time went, all rounds
+	Asked       split   `json:"memcached_time"` // the same of memcached
+}
+
+func summarize(slots []slot) *result {
+	r := &result{Schema: schema}
+	var order []situation
+	for _, s := range slots {
+		if !slices.Contains(order, s.situation) {
+			order = append(order, s.situation)
+		}
+	}
+	for _, sit := range order {
+		r.Rows = append(r.Rows, summarizeRow(sit, slots))
+	}
+	slices.SortStableFunc(r.Rows, func(a, b figures) int { return rank(a.situation) - rank(b.situation) })
+	if alone := r.row(situation{Neighbour: neighbour{Kind: nobody}}); alone != nil {
+		base := *alone
+		for i := range r.Rows {
+			r.Rows[i].compare(base)
+		}
+	}
+	return r
+}
+
+// rank orders the table: alone, then kind by kind, with more and more threads.
+func rank(s situation) int {
+	n := 1000 * slices.Index([]kind{nobody, onCPU, onMemory, sleepers}, s.Neighbour.Kind)
+	n += 4 * s.Neighbour.Threads
+	if s.Neighbour.Capped {
+		n += 500
+	}
+	if s.Reserved {
+		n++
+	}
+	return n
+}
+
+func summarizeRow(sit situation, slots []slot) figures {
+	f := figures{situation: sit}
+	mine := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return s.situation != sit })
+	for _, s := range mine {
+		f.Requests += s.load.Requests()
+		f.Errors += s.load.Errors
+		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
+	}
+	f.Took = median(mine, func(s slot) float64 { return s.took.Seconds() })
+	f.Utilization = median(mine, func(s slot) float64 { return s.utilization })
+	f.Neighbour = median(mine, func(s slot) float64 { return s.neighbours })
+	f.P50 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.5)) })
+	f.P99 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.99)) })
+	f.Most = median(mine, func(s slot) float64 { return s.most })
+	return f
+}
+
+// compare tells what the target lost against alone. The batch job's work is the same everywhere, so it takes longer by
+// two factors that multiply: it receives less CPU time a second, and the CPU time that it needs grows.
+func (f *figures) compare(alone figures) {
+	f.Slowdown, f.ChangeP99 = over(f.Took, alone.Took), over(f.P99, alone.P99)-1
+	f.Scheduling = over(alone.Utilization, f.Utilization)
+	f.Hardware = over(f.Took*f.Utilization, alone.Took*alone.Utilization)
+}
+
+func over(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}
+
+func (r *result) row(sit situation) *figures {
+	for i := range r.Rows {
+		if r.Rows[i].situation == sit {
+			return &r.Rows[i]
+		}
+	}
+	return nil
+}
+
+// worst is where the target received least without a CPU for itself; nil where nobody was beside it.
+func (r *result) worst() *figures {
+	var worst *figures
+	for i, f := range r.Rows {
+		if !f.Reserved && f.situation.Neighbour.Kind != nobody && (worst == nil || f.Utilization < worst.Utilization) {
+			worst = &r.Rows[i]
+		}
+	}
+	return worst
+}
+
+func median(slots []slot, of func(slot) float64) float64 {
+	values := make([]float64, len(slots))
+	for i, s := range slots {
+		values[i] = of(s)
+	}
+	return experiment.Median(values)
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// writeText writes the result for people.
+func (r *result) writeText(w io.Writer) error {
+	var page bytes.Buffer
+	c := r.Conditions
+	fmt.Fprintf(&page, "A target that has reserved %g of %d CPUs, and a neighbour of the same weight that has reserved the rest.\n", c.Request, c.CPUs)
+	fmt.Fprintf(&page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
+	r.table(&page)
+	r.splits(&page)
+	if worst := r.worst(); worst != nil {
+		fmt.Fprintf(&page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
+	}
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+func (r *result) table(page *bytes.Buffer) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	row("", "batch job", "", "CPU", "scheduling", "hardware", "neighbour", "memcached", "", "", "most")
+	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", "p99 <= 1 ms")
+	for _, f := range r.Rows {
+		most := "-"
+		if f.Most > 0 {
+			most = fmt.Sprintf("%.0f/s", f.Most)
+		}
+		row(f.name(), fmt.Sprintf("%.2f s", f.Took), fmt.Sprintf("x%.2f", f.Slowdown), fmt.Sprintf("%.0f %%", 100*f.Utilization),
+			fmt.Sprintf("x%.2f", f.Scheduling), fmt.Sprintf("x%.2f", f.Hardware), fmt.Sprintf("%.2f", f.Neighbour),
+			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), most)
+	}
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two factors: scheduling")
+	fmt.Fprintf(page, "(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response time at %g requests a second,\n", r.Conditions.Rate)
+	fmt.Fprintln(page, "and the most requests a second at which its p99 is a millisecond or less.")
+}
+
+// splits says where the time went that the target wanted, as plimsoll diagnose tells.
+func (r *result) splits(page *bytes.Buffer) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
+	rows := 0
+	line := func(name, what string, s split) {
+		if s.Wanted <= 0 {
+			return
+		}
+		rows++
+		percent := func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part/s.Wanted) }
+		var waits []string
+		for _, cause := range s.causes() {
+			waits = append(waits, cause+" "+percent(s.Waits[cause]))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall), percent(s.Forced), percent(s.Phantom),
+			percent(s.Waking), strings.Join(waits, ", "))
+	}
+	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tforced\tphantom\twaking\t  waits")
+	for _, f := range r.Rows {
+		line(f.name(), "batch", f.Batch)
+		line("", "memcached", f.Asked)
+	}
+	if rows == 0 {
+		return
+	}
+	page.WriteByte('\n')
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintln(page, "Shortfall: of what was wanted and reserved, not received. Of the waits behind the neighbour, forced: it had its share on other")
+	fmt.Fprintln(page, "CPUs; phantom: a CPU that the target may use was idle; waking: the target woke while a slice was running (plimsoll diagnose).")
+}
