@@ -67,7 +67,7 @@ fuzz: ## every fuzz test for a while; FUZZTIME=30s
 	@bash test/tiers.sh fuzz
 
 generate: ## the eBPF programs from their C source (clang-19, see make setup)
-	go generate ./internal/probe/... ./internal/scx
+	go generate ./internal/probe/... ./internal/scx/...
 
 figures: ## draw docs/figures anew, from the model
 	go run ./lab/figures docs/figures

@@ -65,6 +65,6 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
-	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), retireCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand(), waitCommand())
+	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), retireCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), schedCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand(), waitCommand())
 	return root
 }

@@ -60,8 +60,9 @@ func rules() map[string]rule {
 		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "policy", "report", "sim")},
 
 		// tests
-		"internal/arch":       {},
-		"internal/cgrouptest": {free: true},
+		"internal/arch":        {},
+		"internal/cgrouptest":  {free: true},
+		"internal/scx/scxtest": {},
 
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image
 		"deploy/tools/manifests": {},

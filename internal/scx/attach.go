@@ -48,15 +48,21 @@ const (
 // Attach puts a loaded scheduler in force. The kernel does it for all tasks or for none. While it is still busy with the
 // last scheduler's end it is asked again, a few times.
 func (l *Loaded) Attach() (*Attachment, error) {
+	var a *Attachment
+	p, err := during(func() (err error) { a, err = l.attach(); return err })
+	if err != nil {
+		return nil, err
+	}
+	a.Pause = p
+	return a, nil
+}
+
+func (l *Loaded) attach() (*Attachment, error) {
 	a := &Attachment{Name: l.object.Name, loaded: l}
 	for {
 		a.Tries++
 		var err error
-		a.Pause, err = during(func() (err error) {
-			a.link, err = link.AttachStructOps(link.StructOpsOptions{Map: l.table})
-			return err
-		})
-		if err == nil {
+		if a.link, err = link.AttachStructOps(link.StructOpsOptions{Map: l.table}); err == nil {
 			break
 		}
 		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EAGAIN) || a.Tries == tries {
@@ -70,8 +76,7 @@ func (l *Loaded) Attach() (*Attachment, error) {
 		err = fmt.Errorf("it ended at once: the kernel's state is %s %s", state.State, state.Ops)
 	}
 	if err != nil {
-		_, closing := a.Close()
-		return nil, errors.Join(fmt.Errorf("attach the scheduler %s: %w", a.Name, err), closing)
+		return nil, errors.Join(fmt.Errorf("attach the scheduler %s: %w", a.Name, err), a.detach())
 	}
 	a.serial = state.Enabled
 	return a, nil
@@ -85,21 +90,25 @@ func (a *Attachment) Alive() (bool, error) {
 
 // Close takes the scheduler out of the kernel, and waits until no task is run by it.
 func (a *Attachment) Close() (Pause, error) {
-	p, err := during(a.link.Close)
+	p, err := during(a.detach)
 	a.loaded.Close()
-	if err != nil {
-		return p, fmt.Errorf("detach the scheduler %s: %w", a.Name, err)
+	return p, err
+}
+
+func (a *Attachment) detach() error {
+	if err := a.link.Close(); err != nil {
+		return fmt.Errorf("detach the scheduler %s: %w", a.Name, err)
 	}
 	for end := time.Now().Add(tries * between); ; time.Sleep(between / 50) {
 		state, err := ReadState()
 		if err != nil {
-			return p, err
+			return err
 		}
 		if state.State == disabled || state.Enabled != a.serial {
-			return p, nil
+			return nil
 		}
 		if time.Now().After(end) {
-			return p, fmt.Errorf("detach the scheduler %s: the kernel's state is %s after %v", a.Name, state.State, tries*between)
+			return fmt.Errorf("detach the scheduler %s: the kernel's state is %s after %v", a.Name, state.State, tries*between)
 		}
 	}
 }

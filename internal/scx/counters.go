@@ -52,7 +52,7 @@ type Totals struct {
 // cpuState is struct cpu of bpf/scheduler.bpf.c.
 type cpuState struct {
 	Began, Last, Vtime, Beside, Floored, Kicks, Online, Offline uint64
-	Runs, Floor                                                 uint32
+	Runs, Floor, Ordered, _                                     uint32
 }
 
 // Totals reads the sums.

@@ -106,9 +106,8 @@ func (o *Object) setWatchdog(after time.Duration) error {
 
 // Ready is Load after a preflight that found nothing in the way.
 func (o *Object) Ready() (*Loaded, error) {
-	list := Preflight(o)
-	if slices.ContainsFunc(list, func(f Finding) bool { return !f.OK }) {
-		return nil, Obstacle{list}
+	if found := (Obstacle{Preflight(o)}); found.Any() {
+		return nil, found
 	}
 	return o.Load()
 }

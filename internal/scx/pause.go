@@ -44,39 +44,58 @@ func during(change func() error) (Pause, error) {
 
 // watch is a thread on each CPU that notes how late it wakes.
 type watch struct {
+	begun  time.Time
 	latest atomic.Int64
 	over   atomic.Bool
+	beats  map[int]*atomic.Int64 // when each CPU's thread was last awake, from begun; -1: it has no thread any more
 }
 
 func (w *watch) take() time.Duration { return time.Duration(w.latest.Swap(0)) }
+
+// silent is the CPU whose thread has not been awake for the longest time.
+func (w *watch) silent() (cpu int, d time.Duration) {
+	now := time.Since(w.begun)
+	for c, last := range w.beats {
+		if at := time.Duration(last.Load()); at >= 0 && now-at >= d {
+			cpu, d = c, now-at
+		}
+	}
+	return cpu, d
+}
 
 func (w *watch) start() (stop func(), err error) {
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		return nil, err
 	}
+	w.begun, w.beats = time.Now(), map[int]*atomic.Int64{}
 	var threads sync.WaitGroup
-	for cpu := range runtime.NumCPU() * 64 { // numbers may have holes
+	for cpu := range maxCPUs {
 		if allowed.IsSet(cpu) {
-			threads.Go(func() { w.beat(cpu) })
+			last := &atomic.Int64{}
+			w.beats[cpu] = last
+			threads.Go(func() { w.beat(cpu, last) })
 		}
 	}
 	return func() { w.over.Store(true); threads.Wait() }, nil
 }
 
 // beat stays on its thread, which ends with it.
-func (w *watch) beat(cpu int) {
+func (w *watch) beat(cpu int, at *atomic.Int64) {
 	runtime.LockOSThread()
 	var set unix.CPUSet
 	set.Set(cpu)
-	if unix.SchedSetaffinity(0, &set) != nil {
-		return // the CPU has gone
+	ordinary := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL} // whatever the process is
+	if unix.SchedSetaffinity(0, &set) != nil || unix.SchedSetAttr(0, &ordinary, 0) != nil {
+		at.Store(-1) // the CPU has gone
+		return
 	}
-	for last := time.Now(); !w.over.Load(); {
+	for last := time.Since(w.begun); !w.over.Load(); {
 		nap := unix.NsecToTimespec(int64(beat))
 		_ = unix.Nanosleep(&nap, nil)
-		now := time.Now()
-		for late := int64(now.Sub(last) - beat); ; {
+		now := time.Since(w.begun)
+		at.Store(int64(now))
+		for late := int64(now - last - beat); ; {
 			if seen := w.latest.Load(); late <= seen || w.latest.CompareAndSwap(seen, late) {
 				break
 			}

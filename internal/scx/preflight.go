@@ -20,6 +20,11 @@ type Finding struct {
 // Obstacle is what a preflight found in the way.
 type Obstacle struct{ Findings []Finding }
 
+// Any says whether there is one.
+func (o Obstacle) Any() bool {
+	return slices.ContainsFunc(o.Findings, func(f Finding) bool { return !f.OK })
+}
+
 // Error names all obstacles.
 func (o Obstacle) Error() string {
 	var list []string
@@ -33,6 +38,9 @@ func (o Obstacle) Error() string {
 
 // ErrOccupied is another scheduler that is loaded.
 var ErrOccupied = errors.New("another sched_ext scheduler is loaded")
+
+// checkVacant is the check that no scheduler is loaded.
+const checkVacant = "vacant"
 
 // machine is what a preflight looks at.
 type machine struct {
@@ -63,9 +71,9 @@ func (m machine) preflight(o *Object) []Finding {
 
 func (m machine) vacant(s State) Finding {
 	if s.State != disabled {
-		return Finding{"vacant", false, fmt.Sprintf("%v: %s is %s", ErrOccupied, s.Ops, s.State)}
+		return Finding{checkVacant, false, fmt.Sprintf("%v: %s is %s", ErrOccupied, s.Ops, s.State)}
 	}
-	return Finding{"vacant", true, "no other scheduler is loaded"}
+	return Finding{checkVacant, true, "no other scheduler is loaded"}
 }
 
 func (m machine) lockdown() Finding {

@@ -20,7 +20,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define OFFLINE ((1ULL << 62) | 2)
 #define CPUS 1024
 #define SLOT(cpu) ((u32)(cpu) & (CPUS - 1))
-#define PEEK 8 // waiting tasks looked at
+#define LAG 50000000	  // of CPU time that a group may be behind its share
+#define LEAD 10000000000ULL // of virtual time that it may be ahead
 
 const volatile u32 cpus = 1;
 const volatile u32 expel = 0;
@@ -41,11 +42,12 @@ struct cpu {
 	u64 online_time;
 	u64 offline_time;
 	u32 runs;
-	u32 floor; // the next offline task runs by the floor
+	u32 floor;   // the next offline task runs by the floor
+	u32 ordered; // the next task was taken in its turn
 };
 
 struct cpu cpu[CPUS];
-u64 clock[2]; // the virtual time of the last task that began, online and offline
+u64 clock[2]; // the virtual time, online and offline: the latest of a task that began in its turn
 u32 offline_cpus; // CPUs that run offline tasks and may be taken away
 
 u32 exit_kind;
@@ -57,13 +59,16 @@ static inline bool before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-// turn is where a group stands in its queue. A group that slept is not given what it did not use, but for one slice.
+// turn is where a group stands in its queue: never so far behind that it would keep the others out for long, nor so far
+// ahead that it would be.
 static inline u64 turn(struct group *g)
 {
-	u64 earliest = clock[!!g->offline] - slice_online;
+	u64 now = clock[!!g->offline], earliest = now - (u64)LAG * ONE / g->share;
 
 	if (before(g->vtime, earliest))
 		g->vtime = earliest;
+	if (before(now + LEAD, g->vtime))
+		g->vtime = now + LEAD;
 	return g->vtime;
 }
 
@@ -323,6 +328,7 @@ void dispatch(u64 *ctx)
 			return;
 		own->floor = 0;
 	}
+	own->ordered = 1;
 	if (g && !g->offline && stays(c, ONLINE, turn(g))) {
 		prev->scx.slice = slice(prev, g);
 		return;
@@ -333,14 +339,19 @@ void dispatch(u64 *ctx)
 		prev->scx.slice = slice(prev, g);
 		return;
 	}
-	if (expelled(c))
-		return;
-	if (g && stays(c, OFFLINE, turn(g))) {
-		prev->scx.slice = slice(prev, g);
-		return;
+	if (!expelled(c)) {
+		if (g && stays(c, OFFLINE, turn(g))) {
+			prev->scx.slice = slice(prev, g);
+			return;
+		}
+		if (scx_bpf_dsq_move_to_local(OFFLINE))
+			return;
+		if (g) {
+			prev->scx.slice = slice(prev, g);
+			return;
+		}
 	}
-	if (!scx_bpf_dsq_move_to_local(OFFLINE) && g)
-		prev->scx.slice = slice(prev, g);
+	own->ordered = 0;
 }
 
 // account books what runs on a CPU up to now.
@@ -377,8 +388,9 @@ void running(u64 *ctx)
 	if (!g)
 		return;
 	own->vtime = turn(g);
-	if (before(clock[!!g->offline], own->vtime))
+	if (before(clock[!!g->offline], own->vtime) && (own->ordered || !scx_bpf_dsq_nr_queued(g->offline ? OFFLINE : ONLINE)))
 		clock[!!g->offline] = own->vtime;
+	own->ordered = 0;
 	if (held(p, g))
 		p->scx.slice = 0; // until the next tick: it slipped by while it was being throttled
 	if (g->spared == p->pid)
@@ -456,9 +468,14 @@ SEC("struct_ops/runnable")
 void runnable(u64 *ctx)
 {
 	struct group *g = group_of(ARG(struct task_struct *, 0));
+	u64 earliest;
 
-	if (g)
-		wake(g->id);
+	if (!g)
+		return;
+	earliest = clock[!!g->offline] - slice_online;
+	if (!g->tasks && before(g->vtime, earliest))
+		g->vtime = earliest; // a group that slept is not given what it did not use, but for one slice
+	wake(g->id);
 }
 
 SEC("struct_ops/quiescent")

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/scx"
+)
+
+// schedSocket is where the process that holds a scheduler answers, in the state directory.
+const schedSocket = "sched.sock"
+
+// schedSchema names the format of `plimsoll sched status --json` and of `plimsoll sched check --json`.
+const schedSchema = "plimsoll.sched/v1"
+
+func schedCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sched",
+		Short: "Load a sched_ext scheduler into the kernel while it runs, replace it, and take it out again",
+		Long: `Load a sched_ext scheduler into the kernel while it runs, replace it, and take it out again.
+Before anything changes, what stands in the way is looked for, and the kernel checks the programs. The scheduler is in
+force for all tasks or for none. It ends with the process that loaded it, whatever ends that: tasks are then run by the
+kernel's own scheduler, and nothing stays behind.`,
+	}
+	cmd.AddCommand(schedLoad(g), schedSwap(g), schedUnload(g), schedStatus(g), schedCheck())
+	return cmd
+}
+
+// mostFlag adds --most-pause to a command.
+func mostFlag(cmd *cobra.Command, most *time.Duration) {
+	cmd.Flags().DurationVar(most, "most-pause", 2*time.Second,
+		"take the scheduler out when a CPU runs no ordinary task for so long in its first 10 s; 0: leave that to the kernel's watchdog")
+}
+
+func schedLoad(g *globals) *cobra.Command {
+	var most time.Duration
+	cmd := &cobra.Command{
+		Use:   "load FILE.bpf.o",
+		Short: "Put a scheduler in force, and hold it until this command is ended",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := readObject(args[0])
+			if err != nil {
+				return err
+			}
+			return hold(cmd, g, o, most)
+		},
+	}
+	mostFlag(cmd, &most)
+	return cmd
+}
+
+func readObject(file string) (*scx.Object, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the scheduler: %w", err)
+	}
+	return scx.Read(bytes.NewReader(data))
+}
+
+// hold keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
+func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) error {
+	if err := os.MkdirAll(g.stateDir, 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	s, err := listenSched(filepath.Join(g.stateDir, schedSocket))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	h, err := scx.Hold(o, most)
+	if err != nil {
+		return explainSched(err)
+	}
+	go s.serve(h)
+	status, err := h.Status()
+	if err != nil {
+		return errors.Join(err, giveUp(h))
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, pauseText(status.Pause))
+	for tick := time.NewTicker(500 * time.Millisecond); ; {
+		select {
+		case <-signals:
+		case <-s.unload:
+		case <-tick.C:
+			if why, err := h.Ended(); err != nil || why != "" {
+				return errors.Join(fmt.Errorf("the scheduler is not in force any more: %s", why), err, giveUp(h))
+			}
+			continue
+		}
+		p, err := h.Close()
+		if err == nil {
+			fmt.Fprintf(out, "taken out: %s\n", pauseText(p))
+		}
+		return err
+	}
+}
+
+// giveUp gives up a scheduler that has ended, or is of no use.
+func giveUp(h *scx.Holder) error {
+	_, err := h.Close()
+	return err
+}
+
+// pauseText says how long a change took.
+func pauseText(p scx.Pause) string {
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+	return fmt.Sprintf("it took %v, and the longest pause of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Calm))
+}
+
+// explainSched adds what can be done.
+func explainSched(err error) error {
+	var found scx.Obstacle
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return withHint(err, "loading a scheduler needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")
+	case errors.As(err, &found) && strings.Contains(err.Error(), scx.ErrOccupied.Error()):
+		return withHint(err, "`plimsoll sched unload` takes out one that `plimsoll sched load` holds; another tool's is that tool's to end")
+	}
+	return err
+}
+
+func schedSwap(g *globals) *cobra.Command {
+	var most time.Duration
+	cmd := &cobra.Command{
+		Use:   "swap FILE.bpf.o",
+		Short: "Put another scheduler in the place of the one that `load` holds; if that fails, the old one is put back",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := readObject(args[0]); err != nil {
+				return err
+			}
+			data, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read the scheduler: %w", err)
+			}
+			s, err := g.askSched(schedRequest{Do: doSwap, Object: data, Most: most})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is in force: %s\n", s.Ops, pauseText(s.Pause))
+			return nil
+		},
+	}
+	mostFlag(cmd, &most)
+	return cmd
+}
+
+func schedUnload(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unload",
+		Short: "Take out the scheduler that `load` holds",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.askSched(schedRequest{Do: doUnload})
+			if err != nil {
+				return err
+			}
+			for end := time.Now().Add(askTimeout); ; time.Sleep(20 * time.Millisecond) {
+				now, err := scx.ReadState()
+				if err != nil {
+					return err
+				}
+				if now.Ops != s.Ops || now.Enabled != s.Enabled {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is taken out\n", s.Ops)
+					return nil
+				}
+				if time.Now().After(end) {
+					return fmt.Errorf("%s is still %s after %v", s.Ops, now.State, askTimeout)
+				}
+			}
+		},
+	}
+}
+
+// schedReport is `plimsoll sched status`.
+type schedReport struct {
+	Schema string `json:"schema"`
+	scx.Status
+}
+
+// Text writes it for people.
+func (r schedReport) Text(w io.Writer) error {
+	line := fmt.Sprintf("sched_ext: %s", r.State.State)
+	if r.Ops != "" {
+		line += ": " + r.Ops
+	}
+	if r.Holder != 0 {
+		line += fmt.Sprintf(", held by process %d since %s\n%s, at try %d", r.Holder, r.Since.Format(time.RFC3339), pauseText(r.Pause), r.Tries)
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+func schedStatus(g *globals) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show which scheduler is in force, who holds it, and how long its load took",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := schedReport{Schema: schedSchema}
+			var err error
+			if r.Status, err = g.askSched(schedRequest{Do: doStatus}); errors.Is(err, errNobody) {
+				r.Status.State, err = scx.ReadState()
+			}
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), r, asJSON)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func schedCheck() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE.bpf.o",
+		Short: "Say whether a scheduler can be loaded here, and change nothing",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := readObject(args[0])
+			if err != nil {
+				return err
+			}
+			r := schedFindings{Schema: schedSchema, Name: o.Name, Findings: scx.Preflight(o)}
+			if err := show(cmd.OutOrStdout(), r, asJSON); err != nil {
+				return err
+			}
+			if o := (scx.Obstacle{Findings: r.Findings}); o.Any() {
+				return o
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// schedFindings is `plimsoll sched check`.
+type schedFindings struct {
+	Schema   string        `json:"schema"`
+	Name     string        `json:"name"`
+	Findings []scx.Finding `json:"findings"`
+}
+
+// Text writes it for people.
+func (r schedFindings) Text(w io.Writer) error {
+	for _, f := range r.Findings {
+		word := "ok"
+		if !f.OK {
+			word = "NO"
+		}
+		if _, err := fmt.Fprintf(w, "%-11s %s  %s\n", f.Check, word, f.Detail); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll/internal/scx/scxtest"
+)
+
+// held starts `plimsoll sched load` and waits until it says that the scheduler is in force.
+func (s *shipped) held(object string) (end func() error) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := s.command(ctx, "sched", "load", "--most-pause", "0", object)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		cmd.Stderr = os.Stderr
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it may have ended
+	})
+	if lines := bufio.NewScanner(out); !lines.Scan() || !strings.Contains(lines.Text(), "is in force") {
+		s.t.Fatalf("sched load: %q", lines.Text())
+	}
+	return func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return cmd.Wait()
+	}
+}
+
+func (s *shipped) scheduler() (name string, pid int) {
+	s.t.Helper()
+	var r struct {
+		Schema, State, Ops string
+		PID                int
+	}
+	if err := json.Unmarshal([]byte(s.must("sched", "status", "--json")), &r); err != nil || r.Schema != schedSchema {
+		s.t.Fatalf("%+v, %v", r, err)
+	}
+	if r.State != "enabled" {
+		return r.State, r.PID
+	}
+	return r.Ops, r.PID
+}
+
+// A scheduler is loaded, held, not doubled, not replaced by one that does not work, and taken out by command and by
+// signal. Where the kernel has no sched_ext, that is what is said.
+func TestSched(t *testing.T) {
+	s := newShipped(t)
+	dir := t.TempDir()
+	fifo, refuse := filepath.Join(dir, "fifo.bpf.o"), filepath.Join(dir, "refuse.bpf.o")
+	for file, object := range map[string][]byte{fifo: scxtest.Fifo(), refuse: scxtest.Refuse()} {
+		if err := os.WriteFile(file, object, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat("/sys/kernel/sched_ext"); err != nil {
+		for _, command := range []string{"check", "load"} {
+			if out, err := s.run("sched", command, fifo); err == nil || !strings.Contains(err.Error(), "no sched_ext") {
+				t.Errorf("sched %s: %q, %v", command, out, err)
+			}
+		}
+		return
+	}
+	s.must("sched", "check", fifo)
+	end := s.held(fifo)
+	if name, pid := s.scheduler(); name != "fifo" || pid == 0 {
+		t.Errorf("%s is held by %d", name, pid)
+	}
+	if _, err := s.run("sched", "check", fifo); err == nil || !strings.Contains(err.Error(), "fifo is enabled") {
+		t.Errorf("a second one could be loaded: %v", err)
+	}
+	if _, err := s.run("sched", "swap", "--most-pause", "0", refuse); err == nil || !strings.Contains(err.Error(), "fifo is back in force") {
+		t.Errorf("swapped: %v", err)
+	}
+	if got := s.must("sched", "swap", "--most-pause", "0", fifo); !strings.Contains(got, "fifo is in force") {
+		t.Error(got)
+	}
+	if err := end(); err != nil {
+		t.Errorf("on SIGTERM: %v", err)
+	}
+	if name, pid := s.scheduler(); name != "disabled" || pid != 0 {
+		t.Errorf("%s is left, held by %d", name, pid)
+	}
+	s.held(fifo)
+	s.must("sched", "unload")
+	if name, _ := s.scheduler(); name != "disabled" {
+		t.Errorf("%s is left", name)
+	}
+	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), errNobody.Error()) {
+		t.Errorf("unloaded what nobody holds: %v", err)
+	}
+}

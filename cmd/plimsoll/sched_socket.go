@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/scx"
+)
+
+// What can be asked of the process that holds a scheduler.
+const (
+	doStatus = "status"
+	doSwap   = "swap"
+	doUnload = "unload"
+)
+
+// schedRequest is one question, in JSON, on a connection of its own.
+type schedRequest struct {
+	Do     string        `json:"do"`
+	Object []byte        `json:"object,omitempty"` // of a swap
+	Most   time.Duration `json:"most,omitempty"`
+}
+
+// schedAnswer is the answer to it.
+type schedAnswer struct {
+	Status scx.Status `json:"status"`
+	Error  string     `json:"error,omitempty"`
+}
+
+// errNobody says that no process of ours holds a scheduler.
+var errNobody = errors.New("no scheduler is held by `plimsoll sched load`")
+
+const (
+	schedPatience = 2 * time.Minute // of who asks: the kernel checks the programs of a swap
+	mostObject    = 64 << 20        // bytes
+)
+
+// schedServer answers questions about a held scheduler.
+type schedServer struct {
+	listener net.Listener
+	unload   chan struct{}
+	once     sync.Once
+}
+
+// listenSched opens the socket. Only its owner may use it: the state directory is closed to others. One whose process is
+// dead is replaced.
+func listenSched(path string) (*schedServer, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("listen on %s: another `plimsoll sched load` holds a scheduler", path)
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("remove a dead process's socket: %w", err)
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
+	}
+	return &schedServer{listener: l, unload: make(chan struct{})}, nil
+}
+
+func (s *schedServer) close() { _ = s.listener.Close() } // the process ends, and with it the socket
+
+func (s *schedServer) serve(h *scx.Holder) {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		go s.answer(c, h)
+	}
+}
+
+func (s *schedServer) answer(c net.Conn, h *scx.Holder) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(schedPatience)) // a socket has deadlines
+	var q schedRequest
+	var a schedAnswer
+	err := json.NewDecoder(io.LimitReader(c, mostObject)).Decode(&q)
+	if err == nil {
+		a.Status, err = s.do(h, q)
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	a.Status.Holder = os.Getpid()
+	_ = json.NewEncoder(c).Encode(a) // who asked may have gone
+	if q.Do == doUnload && err == nil {
+		s.once.Do(func() { close(s.unload) })
+	}
+}
+
+func (s *schedServer) do(h *scx.Holder, q schedRequest) (scx.Status, error) {
+	switch q.Do {
+	case doStatus, doUnload:
+		return h.Status()
+	case doSwap:
+		o, err := scx.Read(bytes.NewReader(q.Object))
+		if err != nil {
+			return scx.Status{}, err
+		}
+		return h.Swap(o, q.Most)
+	}
+	return scx.Status{}, fmt.Errorf("%q is nothing that can be asked", q.Do)
+}
+
+// askSched asks the process that holds a scheduler.
+func (g *globals) askSched(q schedRequest) (scx.Status, error) {
+	c, err := net.Dial("unix", filepath.Join(g.stateDir, schedSocket))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return scx.Status{}, errNobody
+	}
+	if err != nil {
+		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
+	}
+	defer c.Close()
+	var a schedAnswer
+	if err := errors.Join(c.SetDeadline(time.Now().Add(schedPatience)), json.NewEncoder(c).Encode(q)); err != nil {
+		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
+	}
+	if err := json.NewDecoder(c).Decode(&a); err != nil {
+		return scx.Status{}, fmt.Errorf("hear from who holds the scheduler: %w", err)
+	}
+	if a.Error != "" {
+		return a.Status, errors.New(a.Error)
+	}
+	return a.Status, nil
+}
