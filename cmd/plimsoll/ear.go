@@ -70,7 +70,7 @@ func (e *ear) Read() ([]policy.Throttle, error) {
 func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
 	f := event.Facts
 	t := policy.Throttle{Inode: event.Group, At: at(event.At), Handed: f.Snap, Ahead: event.Kind == probe.Dry,
-		Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
+		Counted: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.Held, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)
 	}

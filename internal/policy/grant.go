@@ -94,6 +94,13 @@ func (m *memory) begun(now time.Time, length time.Duration) time.Duration {
 	return min(length, length-m.phase.Next(now).Sub(now)+width/2)
 }
 
+// correct has the ledger follow the kernel's own account of the period, where no write came after it.
+func (m *memory) correct(t Throttle) {
+	if t.Counted && t.At.After(m.written) {
+		m.handed = min(m.handed, t.Used+t.Left)
+	}
+}
+
 // charge books a write of ours.
 func (m *memory) charge(now time.Time, before, after cpu.Bandwidth) {
 	m.handed = m.standing(now, before).handed + after.Quota

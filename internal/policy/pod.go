@@ -152,6 +152,7 @@ func (s *State) Learn(now time.Time, results []plan.Result) {
 		if m == nil {
 			continue
 		}
+		m.written = r.At
 		h := &m.quota
 		if r.Change.Knob == plan.Burst {
 			h = &m.burst

@@ -18,7 +18,9 @@ import (
 // unthrottles it at once (kernel/sched/core.c, tg_set_cfs_bandwidth), and no value moves. So a throttle that the
 // kernel tells of is answered by such a refill, if
 //   - the cap allows it: a refill hands out a quota, and is charged as any other write (grant.go), against what the
-//     kernel says that the period was handed (cfs_bandwidth.runtime_snap) since it says that it began;
+//     kernel says that the period can use by now: what it has used, and what is left in the pool and on CPUs. A refill
+//     takes from all CPUs what they hold, so that this is less than what was handed out, and next to nothing of a refill
+//     may remain of which one CPU had taken the slice;
 //   - the budget above the limit is not used up;
 //   - the node can spare it (share.go), unless the group has saved it up: a strategy that asks for a burst of
 //     cpuBurstPercent is owed the time that was left unused, up to that much, of which mainline itself keeps one quota
@@ -60,6 +62,9 @@ type Throttle struct {
 	Bandwidth cpu.Bandwidth // as the kernel has it
 	Handed    time.Duration // what was in the pool after its last refill; negative: the kernel does not keep that
 	Expires   time.Time     // when the period timer fires next; zero: not known
+	Counted   bool          // Used and Left are known
+	Used      time.Duration // CPU time since the period began, or some more
+	Left      time.Duration // in the pool, and taken from it by CPUs that have not used it
 	Ahead     bool          // it has not begun yet: the runtime will be used up soon
 }
 
@@ -231,6 +236,7 @@ func (u *unit) hear(t Throttle) {
 	}
 	m.phase.Pin(t.Expires, t.Bandwidth.Period)
 	strike(t.Expires, t.Bandwidth.Period)
+	m.correct(t)
 	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Handed >= 0 && m.lastWrite.Before(begin) {
 		m.saved = max(0, t.Handed-t.Bandwidth.Quota)
 	}

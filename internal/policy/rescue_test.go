@@ -116,6 +116,40 @@ func TestRefillsAddUp(t *testing.T) {
 	}
 }
 
+// TestRefillsByTheKernelsAccount: a refill takes what CPUs hold, so that the period can use less than was handed out in it. A
+// word from before the last write says nothing of that write.
+func TestRefillsByTheKernelsAccount(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		used, left time.Duration
+		stale      bool
+		want       int
+	}{
+		{"all that was handed out", 100 * ms, 50 * ms, false, 0},
+		{"a part of it was taken from a CPU", 60 * ms, 40 * ms, false, 1},
+		{"nearly enough of it", 60 * ms, 41 * ms, false, 0},
+		{"told of before the last refill", 60 * ms, 40 * ms, true, 0},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		for range 2 {
+			out := r.rescue()
+			if len(out.Changes) != 1 {
+				t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
+			}
+			done := r.heard.At.Add(200 * time.Microsecond)
+			r.state.Learn(done, []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
+			r.heard.At = r.heard.At.Add(10 * ms)
+		}
+		r.heard.Counted, r.heard.Used, r.heard.Left = true, c.used, c.left
+		if c.stale {
+			r.heard.At = r.heard.At.Add(-10 * ms)
+		}
+		if got := len(r.rescue().Changes); got != c.want {
+			t.Errorf("%s: %d refills, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPodFirst: a pod and a container that stand both are both refilled, and the pod by its own cap.
 func TestPodFirst(t *testing.T) {
 	r := newRescued(strategy.CFSQuotaBurstOnly)

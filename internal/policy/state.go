@@ -161,6 +161,7 @@ type memory struct {
 	saved       time.Duration
 	handed      time.Duration
 	lastWrite   time.Time
+	written     time.Time // when it was done
 	why         string
 	view        View // of the last whole turn
 }

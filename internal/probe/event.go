@@ -30,8 +30,12 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
-// NoSnap is Facts.Snap where the kernel does not keep it.
-const NoSnap time.Duration = -1
+// NoSnap is Facts.Snap where the kernel does not keep it, and NoUse is Facts.Used without Options.Use, or before the end of
+// a first period was seen.
+const (
+	NoSnap time.Duration = -1
+	NoUse  time.Duration = -1
+)
 
 // Facts is what the kernel knows of a group's bandwidth at the instant of an event (struct cfs_bandwidth).
 type Facts struct {
@@ -42,6 +46,8 @@ type Facts struct {
 	Snap    time.Duration // Runtime after the last refill; NoSnap below 5.16
 	Expires time.Duration // when the period ends, CLOCK_MONOTONIC; 0 while no timer runs
 	Periods int64         // nr_periods of cpu.stat
+	Used    time.Duration // CPU time since the period began, or some more; NoUse where that was not seen
+	Held    time.Duration // what CPUs have taken from the pool and not used
 }
 
 // Event is a throttle's begin or end, or word of one that is to come.
@@ -55,7 +61,7 @@ type Event struct {
 }
 
 // eventSize is that of struct event in bpf/throttle.bpf.c.
-const eventSize = 88
+const eventSize = 104
 
 // decode reads a record of the ring. The kernel's byte order is the machine's, and only little-endian ones are built
 // for (kernel_bpfel.go).
@@ -69,7 +75,8 @@ func decode(raw []byte) (Event, error) {
 	e.Kind, e.CPU = Kind(uint32(word)), int(word>>32)
 	e.Facts = Facts{
 		Quota: w.quota(), Period: w.time(), Burst: w.time(), Runtime: w.time(),
-		Snap: w.snap(), Expires: w.time(), Periods: int64(w.time()),
+		Snap: w.known(NoSnap), Expires: w.time(), Periods: int64(w.time()),
+		Used: w.known(NoUse), Held: w.time(),
 	}
 	if e.Kind < Begin || e.Kind > Dry {
 		return Event{}, fmt.Errorf("decode event: %v", e.Kind)
@@ -107,10 +114,11 @@ func (w *words) quota() time.Duration {
 	return w.time()
 }
 
-func (w *words) snap() time.Duration {
+// known knows the programs' UNKNOWN.
+func (w *words) known(unknown time.Duration) time.Duration {
 	if binary.LittleEndian.Uint64(w.raw) == math.MaxUint64 {
 		w.next()
-		return NoSnap
+		return unknown
 	}
 	return w.time()
 }

@@ -29,10 +29,12 @@ type Throttle struct {
 	Bandwidth cpu.Bandwidth
 	Handed    time.Duration // what was in the pool after its last refill
 	Expires   time.Time     // when the period timer fires next
+	Used      time.Duration // since the period began
+	Left      time.Duration // in the pool: no CPU takes more than it uses
 }
 
 func (k *Kernel) throttle(g *group) Throttle {
-	return Throttle{g.id, k.Now(), g.pool.Bandwidth(), g.pool.Handed(), k.config.Start.Add(g.expiry)}
+	return Throttle{g.id, k.Now(), g.pool.Bandwidth(), g.pool.Handed(), k.config.Start.Add(g.expiry), g.spent, g.pool.Runtime()}
 }
 
 // Period is what a limited group used in one bandwidth period, between two expiries of its timer.

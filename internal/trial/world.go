@@ -190,7 +190,8 @@ func (w *World) tell(t sim.Throttle) {
 	}
 	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
 	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
-		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed, Expires: t.Expires}})
+		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
+			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left}})
 	})
 }
 

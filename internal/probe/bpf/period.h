@@ -5,23 +5,9 @@
 // there, and the group's own timer says when its period is over: the sums are read then, and nothing at a switch.
 
 #define SECOND 1000000000ULL
-#define CPUS 4096 // most CPUs looked at
 
-const volatile u32 cpus = 1; // of the machine
 volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
-
-static inline u64 used(struct task_group *tg)
-{
-	struct sched_entity **all = READ(tg, se), *se;
-	u64 sum = 0;
-
-	for (u32 i = 0; i < cpus && i < CPUS; i++) {
-		if (!bpf_probe_read_kernel(&se, sizeof(se), all + i) && se)
-			sum += READ(se, sum_exec_runtime);
-	}
-	return sum;
-}
 
 // share is the class of a use: sixteenths of the limit, rounded up.
 static inline u32 share(u64 id, struct task_group *tg, u64 use)

@@ -34,8 +34,10 @@ struct event {
 	s64 snap;
 	u64 expires;
 	s64 periods;
+	s64 used;
+	u64 held;
 };
-_Static_assert(sizeof(struct event) == 88, "eventSize");
+_Static_assert(sizeof(struct event) == 104, "eventSize");
 
 // group is a group that user space watches, and what has become of it.
 struct group {
@@ -196,11 +198,15 @@ static inline void facts(struct event *e, struct cfs_bandwidth *b)
 	e->periods = READ(b, nr_periods);
 }
 
+#include "balance.h"
+
 // report sends an event with its facts, and says whether it was sent. The reader is woken each time: it may not have
 // read the ends before, and the kernel wakes by itself only a reader that has read all.
 static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u64 now, u64 since)
 {
 	struct task_group *tg = READ(q, tg);
+	s64 used = UNKNOWN;
+	u64 held = 0;
 	struct event *e;
 
 	if (bpf_map_lookup_elem(&muted, &id))
@@ -211,6 +217,7 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 			add(&g->dropped, 1);
 		return false;
 	}
+	balance(g, tg, &used, &held);
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		add(&full, 1);
@@ -224,6 +231,8 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 	e->kind = kind;
 	e->cpu = cpu_of(q);
 	facts(e, &tg->cfs_bandwidth);
+	e->used = used;
+	e->held = held;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return true;
 }
