@@ -133,6 +133,10 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	change(&s.Quota, v.QuotaOurs, now)
 	change(&s.Burst, v.BurstOurs, now)
 	a.tooLow(g, v.LimitTooLow)
+	if v.AtCap > 0 {
+		s.Totals.AtCap++
+		s.Totals.AtCapWall += v.AtCap
+	}
 	s.BudgetLeft = nil
 	if left := v.BudgetLeft; left != cpu.Unlimited {
 		s.BudgetLeft = &left

@@ -117,6 +117,9 @@ func (p *podUnits) outermostFirst() []*unit {
 func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
 	u.hear(t)
 	why := u.hopeless(in, &p, t)
+	if u.capped && !t.Ahead {
+		u.stands = max(0, t.Expires.Sub(t.At))
+	}
 	if why == "" && !u.Starting && !purse.affords(u.m.strikes.chronic(in.Now)) {
 		why = "too many writes"
 	}
@@ -146,8 +149,8 @@ func (u *unit) barred(in Input, p *podUnits) string {
 		return "another program wrote its files"
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"
-	case u.raised() && 2*u.Disk.Quota > u.cap():
-		return fmt.Sprintf("its quota is raised, and the cap of %v a period leaves no room for another", u.cap())
+	case u.topped():
+		return u.atCap("leaves no room for another quota")
 	case in.Node.State() == NodeOverload && !u.covered():
 		return fmt.Sprintf("node is %s", NodeOverload)
 	}
@@ -159,7 +162,6 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 	if why := u.barred(in, p); why != "" {
 		return why
 	}
-	standing := u.m.standing(in.Now, u.Disk)
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return "its limit is just being set"
@@ -167,10 +169,24 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
-	case standing.room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota:
-		return fmt.Sprintf("the cap of %v a period is reached", u.cap())
+	case u.full(in.Now):
+		return u.atCap("is reached")
 	}
 	return ""
+}
+
+// atCap is why nothing may be handed out in this period, and is remembered.
+func (u *unit) atCap(what string) string {
+	u.capped = true
+	return fmt.Sprintf("the cap of %v a period %s", u.cap(), what)
+}
+
+// topped says whether the quota is raised so far that no period has room for another one.
+func (u *unit) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
+
+// full says whether the standing period has no room for another quota.
+func (u *unit) full(now time.Time) bool {
+	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
 // rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.

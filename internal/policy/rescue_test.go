@@ -66,6 +66,10 @@ func TestRescue(t *testing.T) {
 		{"it is foreseen", strategy.Auto, func(r *rescued) { r.heard.Ahead = true }, ""},
 		{"the cap leaves no room", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
 		{"the cap leaves room for one", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
+		{"a raised quota leaves no room", strategy.Auto, func(r *rescued) {
+			r.group.Disk.Quota, r.heard.Bandwidth.Quota = 120*ms, 120*ms
+			r.state.groups[r.group.ID].quota.learn(120 * ms)
+		}, "the cap"},
 		{"what was saved counts", strategy.Auto, func(r *rescued) {
 			r.group.Strategy.CFSQuotaBurstPercent = 200
 			r.group.Disk.Burst, r.heard.Bandwidth.Burst, r.heard.Handed = 50*ms, 50*ms, 90*ms
@@ -89,6 +93,9 @@ func TestRescue(t *testing.T) {
 		out := r.rescue()
 		if got := out.Views[0].Why; c.why != "" && (len(out.Changes) > 0 || !strings.Contains(got, c.why)) {
 			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Changes, got, c.why)
+		}
+		if atCap := out.Views[0].AtCap; atCap > 0 != (c.why == "the cap") || atCap > 0 && atCap != 60*ms {
+			t.Errorf("%s: at the cap for %v", c.name, atCap)
 		}
 		if c.why != "" {
 			continue

@@ -212,7 +212,7 @@ func (u *unit) viewAgain(in Input, p *podUnits) View {
 	v := u.m.view
 	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
 	v.Limit = u.limit
-	v.AboveLimit, v.LimitTooLow = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now)
+	v.AboveLimit, v.LimitTooLow, v.AtCap = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now), u.stands
 	v.Muted = v.Watched && u.barred(in, p) != ""
 	u.m.muted = v.Muted
 	return v

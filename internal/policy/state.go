@@ -98,8 +98,9 @@ type View struct {
 	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
-	Muted          bool // its throttles need not be told: nothing can be done about them before the next look
-	LimitTooLow    bool // throttled in more than half of the periods of a minute
+	Muted          bool          // its throttles need not be told: nothing can be done about them before the next look
+	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
+	LimitTooLow    bool          // throttled in more than half of the periods of a minute
 }
 
 // Output is what a turn decided.
@@ -190,6 +191,8 @@ type unit struct {
 	decision
 	requested time.Duration // burst asked for
 	buffer    time.Duration // burst that is to stand in the file
+	capped    bool          // the cap is why it is not refilled
+	stands    time.Duration // for how long the throttle lasts that the cap leaves standing
 	postponed bool          // a larger one is wanted, in the next period
 }
 

@@ -89,6 +89,8 @@ func containerMetrics() []metric[Container] {
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
 		c("rescues_total", "Throttles that were ended by a refill.", func(t Totals) float64 { return float64(t.Rescues) }),
 		c("wall_saved_seconds_total", "Wall time that ended throttles would have lasted longer.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
+		c("at_cap_total", "Throttles that stand because the cap is reached.", func(t Totals) float64 { return float64(t.AtCap) }),
+		c("at_cap_wall_seconds_total", "Wall time that those last.", func(t Totals) float64 { return t.AtCapWall.Seconds() }),
 		g("second_cpus", "The most CPUs used in one second; 0 where that is not known.", func(c Container) float64 { return c.second() }),
 		g("peak_cpus", "The most CPUs used in one period; 0 where that is not known.", func(c Container) float64 { return c.peak() }),
 		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),

@@ -120,6 +120,8 @@ type Totals struct {
 	Raises        int64         `json:"raises"`
 	Rescues       int64         `json:"rescues"`       // throttles that were ended by a refill
 	WallSaved     time.Duration `json:"wall_saved_ns"` // how much longer they would have lasted
+	AtCap         int64         `json:"at_cap"`        // throttles that were told of, and may not be ended: their period has had its cap
+	AtCapWall     time.Duration `json:"at_cap_wall_ns"`
 	// Events is nil where the kernel does not tell of throttles. Else ThrottledWall is what it has counted.
 	Events *Throttles `json:"events,omitempty"`
 }
