@@ -54,7 +54,7 @@ test-long: build ## 10,000 simulated machines, the experiments at full length, t
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench
 
-bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 3 minutes)
+bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 6 minutes)
 	@bash test/tiers.sh bench-reaction
 
 bench-model: ## the load line's model: published cells, figures of docs/MODEL.md, speed beside numpy and numba (python3, PyPI)

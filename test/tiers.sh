@@ -43,7 +43,7 @@ tier_labs_long() {
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density
 }
 tier_bench() { need_groups && go run ./lab/cost; }
-tier_bench_reaction() { need_groups && go run ./lab/reaction; }
+tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 40; }
 tier_bench_model() {
   local python
   python=$(bash bench/setup.sh) && go run ./lab/model -python "$python" speed cells claims

@@ -21,7 +21,7 @@ type fleet struct {
 	workers []*experiment.Child
 }
 
-func newFleet(groups *experiment.Groups, n int) (*fleet, error) {
+func newFleet(groups *experiment.Groups, n int, quota time.Duration) (*fleet, error) {
 	f := &fleet{Groups: groups, limit: cpu.Bandwidth{Quota: quota, Period: cpu.DefaultPeriod}}
 	for i := range n {
 		group, err := groups.Add(fmt.Sprintf("job%d", i))
@@ -52,7 +52,7 @@ func (f *fleet) prepare(seed uint64, every time.Duration) (begin func() error, e
 	}
 	defer waits.Close()
 	for i, group := range f.paths {
-		cmd := exec.Command(self, "-worker", strconv.Itoa(i), "-seed", strconv.FormatUint(seed, 10), "-every", every.String())
+		cmd := exec.Command(self, "-worker", strconv.Itoa(i), "-seed", strconv.FormatUint(seed, 10), "-every", every.String(), "-quota", f.limit.Quota.String())
 		cmd.ExtraFiles = []*os.File{waits} // startFile
 		c, err := experiment.Launch(cmd, func(pid int) error { return f.Enter(group, pid) })
 		if err != nil {

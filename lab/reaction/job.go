@@ -15,12 +15,15 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// A job uses more than a group may at once: its quota, and as much again that the kernel lets it save (burst <= quota).
 const (
-	quota  = 5 * time.Millisecond // of the kernel's default period, 100 ms
-	burn   = 12 * time.Millisecond
-	jitter = 4 // a job is late by up to a fourth of the time between two
+	leastQuota = 5 * time.Millisecond // a slice (sched_cfs_bandwidth_slice_us)
+	mostQuota  = 40 * time.Millisecond
+	jitter     = 4 // a job is late by up to a fourth of the time between two
 )
+
+// burn is the CPU time of a job: more than a group may use at once, which is its quota, and as much again that the kernel
+// lets it save (burst <= quota).
+func burn(quota time.Duration) time.Duration { return quota * 12 / 5 }
 
 // schedule is when the jobs of one group are due, counted from the start.
 type schedule struct {
@@ -47,7 +50,7 @@ func (s *schedule) next() time.Duration {
 const startFile = 3
 
 // work does the jobs of one group until in ends.
-func work(in io.Reader, jobs *schedule) error {
+func work(in io.Reader, jobs *schedule, burn time.Duration) error {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1) // the jobs are to be all that the group does
 	gate := bufio.NewReader(in)

@@ -35,7 +35,7 @@ func TestSchedule(t *testing.T) {
 
 // TestJobExceedsWhatIsSaved: else nothing would be throttled.
 func TestJobExceedsWhatIsSaved(t *testing.T) {
-	if saved := 2 * quota; burn <= saved {
-		t.Errorf("a job of %v fits into %v", burn, saved)
+	if saved := 2 * leastQuota; burn(leastQuota) <= saved {
+		t.Errorf("a job of %v fits into %v", burn(leastQuota), saved)
 	}
 }

@@ -1,11 +1,15 @@
 // Command reaction measures how long throttles last when the agent is told of them by the kernel, beside an agent that
 // polls for them: the real binary, the same jobs, on a quiet machine and on a full one.
 //
-// Approach: each of many groups may use 5 of 100 ms, and gets a job of 12 ms of CPU time every four seconds: more than
-// it may have saved up, and so seldom that no agent has the quota still raised from the last one. A probe of the lab's
+// Approach: each of many groups may use a quota of 100 ms, and gets a job of 2.4 quotas of CPU time every four seconds: more
+// than it may have saved up, and so seldom that no agent has the quota still raised from the last one. A probe of the lab's
 // own has the kernel tell when each throttle began and when a task of the group ran again. The full machine is kept so
 // by offline work, class BE and behind all others (cpu.idle): beside ordinary work as much, the guard rightly grants
 // nothing.
+//
+// A job is one thread, but its program has others, as most have, and each CPU takes a slice of 5 ms at a time. What one
+// CPU holds another lacks, so that of a quota of a slice or few a group may have been handed its cap (three quotas) and stand
+// still all the same. The agent counts those throttles apart: nothing may be handed out.
 //
 // Known limits: what the programs in the kernel cost is not in the agent's CPU time. Where others take the CPUs from a
 // group after its throttle ended, that time counts as lost too, by both agents.
@@ -29,6 +33,7 @@ import (
 // settings say what is measured.
 type settings struct {
 	groups     int
+	quota      time.Duration // of 100 ms
 	every      time.Duration // between two jobs of a group
 	span       time.Duration // of each run
 	warmUp     time.Duration
@@ -51,7 +56,7 @@ func run() error {
 		return err
 	}
 	if s.worker >= 0 {
-		return work(os.Stdin, newSchedule(s.seed, s.worker, s.every))
+		return work(os.Stdin, newSchedule(s.seed, s.worker, s.every), burn(s.quota))
 	}
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
@@ -73,6 +78,7 @@ func parse(args []string) (settings, error) {
 	set := flag.NewFlagSet("reaction", flag.ExitOnError)
 	seconds := set.Float64("seconds", 30, "seconds of each of the four runs, after the warm-up")
 	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
+	set.DurationVar(&s.quota, "quota", leastQuota, "what a group may use of 100 ms")
 	set.DurationVar(&s.every, "every", 4*time.Second, "time between two jobs of a group")
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
@@ -90,6 +96,8 @@ func parse(args []string) (settings, error) {
 	switch {
 	case s.groups < 1 || s.groups > 500:
 		return s, fmt.Errorf("-groups %d: must be from 1 to 500", s.groups)
+	case s.quota < leastQuota || s.quota > mostQuota:
+		return s, fmt.Errorf("-quota %v: must be from %v to %v", s.quota, leastQuota, mostQuota)
 	case s.every < 100*time.Millisecond || s.every > time.Minute:
 		return s, fmt.Errorf("-every %v: must be from 100ms to 1m", s.every)
 	case s.span < time.Second || s.span > most:

@@ -28,10 +28,10 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	b := &bench{settings: s, say: say}
 	defer func() { err = errors.Join(err, b.close(groups)) }()
-	if b.fleet, err = newFleet(groups, s.groups); err != nil {
+	if b.fleet, err = newFleet(groups, s.groups, s.quota); err != nil {
 		return nil, err
 	}
-	r = &result{Groups: s.groups, Every: s.every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.seed, CPUs: runtime.NumCPU(),
+	r = &result{Groups: s.groups, Quota: s.quota, Every: s.every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.seed, CPUs: runtime.NumCPU(),
 		Cgroup: groups.Tree().Version().String()}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
@@ -134,15 +134,27 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 func between(first, last reading, l lost) outcome {
 	span := (last.at - first.at).Seconds()
 	told := last.status.Events
+	count, wall := atCap(last.status)
+	countBefore, wallBefore := atCap(first.status)
 	return outcome{
 		Heard: told.Heard, Why: told.Why, Lost: l, Tally: last.tally.since(first.tally),
 		Rescues: told.Rescues - first.status.Events.Rescues, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
+		AtCap: count - countBefore, AtCapTime: wall - wallBefore,
 		LostPerSecond: l.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,
 		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,
 		GroupsCPU:     (last.used - first.used).Seconds() / span,
 		Node:          last.status.Node,
 	}
+}
+
+// atCap is what the agent says of the throttles that it may not end.
+func atCap(s report.Status) (count int64, wall time.Duration) {
+	for _, c := range s.Containers {
+		count += c.Totals.AtCap
+		wall += c.Totals.AtCapWall
+	}
+	return count, wall
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

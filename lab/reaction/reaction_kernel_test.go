@@ -14,7 +14,7 @@ import (
 // counted alike, and nothing left behind.
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{groups: 4, every: time.Second / 5, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly", seed: 1,
+	s := settings{groups: 4, quota: leastQuota, every: time.Second / 5, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly", seed: 1,
 		cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {

@@ -24,6 +24,7 @@ const (
 // result is what was measured.
 type result struct {
 	Groups    int             `json:"groups"`
+	Quota     time.Duration   `json:"quota_ns"`
 	Every     time.Duration   `json:"every_ns"` // between two jobs of a group
 	Seconds   float64         `json:"seconds"`
 	Policy    strategy.Policy `json:"policy"`
@@ -57,6 +58,8 @@ type outcome struct {
 	Rescues       int64         `json:"rescues"`
 	DelayP50      time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to the end of the write, as the agent says
 	DelayP99      time.Duration `json:"delay_p99_ns"`
+	AtCap         int64         `json:"at_cap"`          // throttles that the agent may not end, as it says
+	AtCapTime     time.Duration `json:"at_cap_ns"`       // and how long they last
 	LostPerSecond float64       `json:"lost_per_second"` // wall time, of all groups together
 	Writes        float64       `json:"writes_per_second"`
 	AgentCPU      float64       `json:"agent_cpus"`
@@ -81,8 +84,19 @@ func (r *result) figures() []experiment.Figure {
 		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
 		add("time lost a throttle, median, polled / told, "+s.name(), over(polled.Median, told.Median), aimRatio, 0, both)
 		add("time lost a throttle, mean, polled / told, "+s.name(), over(polled.Mean, told.Mean), aimRatio, 0, both)
+		add("the same, of those that may be ended, "+s.name(), over(polled.Mean, s.Told.endable()), aimRatio, 0, both)
+		add("time lost in all, polled / told, "+s.name(), over(polled.Total, told.Total), 0, 0, both)
 	}
 	return list
+}
+
+// endable is the mean of the throttles that may be ended.
+func (o outcome) endable() time.Duration {
+	n := int64(o.Lost.Throttles) - o.AtCap
+	if n <= 0 {
+		return o.Lost.Mean
+	}
+	return max(0, o.Lost.Total-o.AtCapTime) / time.Duration(n)
 }
 
 func over(a, b time.Duration) float64 {
@@ -98,7 +112,7 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 func (r *result) writeText(w io.Writer) error {
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
-		r.Groups, quota, r.Policy, burn, r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+		r.Groups, r.Quota, r.Policy, burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(&page)
 	for _, sentence := range r.conclude() {
 		fmt.Fprintln(&page, sentence)
@@ -114,15 +128,16 @@ func (r *result) writeText(w io.Writer) error {
 func (r *result) table(page *bytes.Buffer) {
 	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
-	row("", "", "", "begin to write", "", "lost a throttle", "", "", "lost", "writes", "agent")
-	row("machine", "agent", "throttles", "p50", "p99", "median", "p99", "mean", "a second", "a second", "CPU")
+	row("", "", "", "begin to write", "", "lost a throttle", "", "", "at the cap", "", "lost", "writes", "agent")
+	row("machine", "agent", "throttles", "p50", "p99", "median", "p99", "mean", "throttles", "mean of others", "a second", "a second", "CPU")
 	for _, s := range r.Scenarios {
 		for _, o := range []outcome{s.Told, s.Polled} {
 			row(append([]string{s.name(), o.way()}, o.cells()...)...)
 		}
 	}
 	tw.Flush() // into memory: cannot fail
-	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.")
+	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
+		"At the cap: the agent says that the period has been handed all that the strategy allows.")
 }
 
 func (o outcome) way() string {
@@ -139,7 +154,7 @@ func (o outcome) cells() []string {
 	}
 	l := o.Lost
 	return []string{fmt.Sprint(l.Throttles), p50, p99, span(l.Median), span(l.P99), span(l.Mean),
-		span(time.Duration(o.LostPerSecond * float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU)}
+		fmt.Sprint(o.AtCap), span(o.endable()), span(time.Duration(o.LostPerSecond * float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU)}
 }
 
 func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", milliseconds(d)) }

@@ -55,16 +55,17 @@ func TestSum(t *testing.T) {
 func TestBetween(t *testing.T) {
 	status := func(cpu time.Duration, rescues, writes int64) report.Status {
 		return report.Status{
-			Self:   report.Self{CPU: cpu},
-			Events: report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
-			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
+			Self:       report.Self{CPU: cpu},
+			Events:     report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
+			Writes:     report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
+			Containers: []report.Container{{Totals: report.Totals{AtCap: rescues, AtCapWall: cpu}}, {Totals: report.Totals{AtCap: 1}}},
 		}
 	}
 	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
 		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
 		lost{Throttles: 5, Total: 40 * ms})
 	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Tally: tally{5, 40 * ms, 0}, Rescues: 4,
-		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
+		DelayP50: ms, DelayP99: 2 * ms, AtCap: 4, AtCapTime: 20 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -91,9 +92,12 @@ func TestFigures(t *testing.T) {
 		"late median":  {func(told, polled *outcome) { told.DelayP50 = 501 * time.Microsecond }, 1, 0},
 		"late tail":    {func(told, polled *outcome) { told.DelayP99 = 5001 * time.Microsecond }, 1, 0},
 		"short median": {func(told, polled *outcome) { polled.Lost.Median = 4 * ms }, 1, 0},
-		"short mean":   {func(told, polled *outcome) { told.Lost.Mean = 3 * ms }, 1, 0},
-		"deaf":         {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 5},
-		"no rescue":    {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
+		"short mean":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.Total = 3*ms, 600*3*ms }, 2, 0},
+		"at the cap": {func(told, polled *outcome) {
+			told.Lost.Mean, told.Lost.Total, told.AtCap, told.AtCapTime = 3*ms, 600*3*ms, 30, 1700*ms
+		}, 1, 0},
+		"deaf":      {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 7},
+		"no rescue": {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
 	} {
 		r := good()
 		c.change(&r.Scenarios[0].Told, &r.Scenarios[0].Polled)
@@ -108,6 +112,23 @@ func TestFigures(t *testing.T) {
 		}
 		if missed != c.missed || not != c.not {
 			t.Errorf("%s: %d missed, %d not measured; want %d, %d", name, missed, not, c.missed, c.not)
+		}
+	}
+}
+
+func TestEndable(t *testing.T) {
+	for _, c := range []struct {
+		o    outcome
+		want time.Duration
+	}{
+		{outcome{}, 0},
+		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}}, 10 * ms},
+		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 1, AtCapTime: 37 * ms}, ms},
+		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 1, AtCapTime: 41 * ms}, 0},
+		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 4, AtCapTime: 40 * ms}, 10 * ms},
+	} {
+		if got := c.o.endable(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
 		}
 	}
 }
@@ -147,7 +168,7 @@ func TestParseRefuses(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"}, {"-every", "1ms"},
-		{"-policy", "cpuBurstOnly"}} {
+		{"-policy", "cpuBurstOnly"}, {"-quota", "4ms"}, {"-quota", "1s"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)
 		}
