@@ -149,7 +149,7 @@ const cappedEvery = 3 * lookEvery
 // kernel tells of throttles: then looking only keeps the books.
 const (
 	restEvery  = time.Second
-	quietEvery = 10 * time.Second
+	quietEvery = 30 * time.Second
 )
 
 // gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and

@@ -22,7 +22,8 @@ const (
 	// stillPeriods is for how many periods nothing must have moved. A timer counts up to two more expiries after the
 	// last use, and those of pod and containers are not in phase.
 	stillPeriods = 3
-	// dozeAtMost is after how long all of a pod is looked at again although nothing moved.
+	// dozeAtMost is after how long all of a pod is looked at again although nothing moved; where the kernel tells of
+	// throttles, rarelyEvery.
 	dozeAtMost = 30 * time.Second
 )
 
@@ -64,7 +65,11 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 	for i := range p.Containers {
 		a.groups[p.Containers[i].ID].top = pod
 	}
-	pod.dozeUntil, a.dozing[place] = until.Add(dozeAtMost), pod
+	most := dozeAtMost
+	if a.ear.hears {
+		most = rarelyEvery
+	}
+	pod.dozeUntil, a.dozing[place] = until.Add(most), pod
 }
 
 // asleep says whether a group has nothing to be done for, and nothing happened to it of late.

@@ -25,7 +25,7 @@ const (
 // often those of a group that is at rest while the kernel tells of throttles, and with each of the limit.
 const (
 	bandwidthEvery = 2 * time.Second
-	rarelyEvery    = 30 * time.Second
+	rarelyEvery    = time.Minute
 )
 
 // group is what the agent keeps of one group that it looks after.

@@ -14,7 +14,7 @@ import (
 // real throttling, and nothing left behind.
 func TestBenchOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, cgroupRoot: cgrouptest.Root(),
+	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, cgroupRoot: cgrouptest.Root(),
 		plimsoll: cgrouptest.Binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {

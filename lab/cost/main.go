@@ -23,7 +23,8 @@ type settings struct {
 	size       size
 	span       time.Duration // of each scenario
 	warmUp     time.Duration
-	others     int // groups that are made besides, when refills are measured
+	polls      bool // measure the agent that polls, too
+	others     int  // groups that are made besides, when refills are measured
 	cgroupRoot string
 	plimsoll   string
 	json       bool
@@ -58,13 +59,14 @@ func run() error {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 24 * time.Second, others: manyGroups}
+	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, others: manyGroups}
 	set := flag.NewFlagSet("cost", flag.ExitOnError)
-	seconds := set.Float64("seconds", 20, "seconds of each scenario, after the warm-up")
+	seconds := set.Float64("seconds", 60, "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
 	set.IntVar(&s.size.Pods, "pods", s.size.Pods, "pods")
 	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods; a tenth of them is throttled in the second scenario")
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.bare, "bare", "", "be the bare loop: read the files that are listed in this file until standard input ends")
 	if err := set.Parse(args); err != nil {

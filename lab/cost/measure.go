@@ -49,7 +49,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: groups.Tree().Version().String()}
 	for _, throttled := range []bool{false, true} {
-		for _, polls := range []bool{false, true} {
+		for _, polls := range s.ways() {
 			if throttled {
 				if err := b.fleet.throttle(); err != nil {
 					return nil, err
@@ -64,6 +64,14 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r.Refills, err = b.refills(ctx)
 	return r, err
+}
+
+// ways are those of hearing of throttles that are measured: told by the kernel, and polling.
+func (s settings) ways() []bool {
+	if s.polls {
+		return []bool{false, true}
+	}
+	return []bool{false}
 }
 
 // close ends the processes, then removes what they were in.

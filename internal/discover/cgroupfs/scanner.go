@@ -23,7 +23,7 @@ import (
 
 const (
 	// defaultEvery is how often the whole tree is walked although inotify keeps up with it.
-	defaultEvery = 10 * time.Second
+	defaultEvery = 30 * time.Second
 	// blindEvery is how often it is walked where inotify cannot.
 	blindEvery = time.Second
 )
@@ -32,7 +32,7 @@ const (
 type Options struct {
 	Resolver Resolver
 	Sources  Sources
-	Every    time.Duration // between two walks of the whole tree; 0: 10 s
+	Every    time.Duration // between two walks of the whole tree; 0: 30 s
 	Log      *slog.Logger  // nil: silent
 	Now      func() time.Time
 }
