@@ -18,28 +18,40 @@ func TestBalance(t *testing.T) {
 	h := listen(t, p, nil)
 	g.Spin(2)
 	id := inode(t, g)
-	within(t, 30*time.Second, "eight throttles begin", func() bool { return len(h.begins(id)) >= 8 })
-	least, err := tick()
+	off, err := tick()
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, even := 0, 0
+	off *= ticks
+	if emulated() {
+		off *= ticks
+	}
+	within(t, 30*time.Second, "six throttles are even with a quota of 40 ms", func() bool {
+		even := 0
+		for _, e := range h.begins(id) {
+			f := e.Facts
+			if sum := f.Used + f.Runtime + f.Held; f.Used != NoUse && sum > quota-off && sum < quota+off {
+				even++
+			}
+		}
+		return even >= 6
+	})
+}
+
+// Without the use of periods none is told.
+func TestNoUse(t *testing.T) {
+	p := open(t, Options{})
+	g := cgrouptest.New(t)
+	limit(t, g, 10*ms, 100*ms)
+	watch(t, p, g)
+	h := listen(t, p, nil)
+	g.Spin(1)
+	id := inode(t, g)
+	within(t, 20*time.Second, "three throttles begin", func() bool { return len(h.begins(id)) >= 3 })
 	for _, e := range h.begins(id) {
-		f := e.Facts
-		if f.Used == NoUse {
-			continue
+		if e.Facts.Used != NoUse || e.Facts.Held != 0 {
+			t.Errorf("%+v", e)
 		}
-		known++
-		if off := f.Used + f.Runtime + f.Held - quota; off > -ticks*least && off < ticks*least {
-			even++
-		}
-	}
-	// A period whose end another machine's load has put off counts for more than itself.
-	if known < 5 || 2*even < known && !emulated() {
-		t.Errorf("%d of the %d throttles whose use is known are even with a quota of %v: %+v", even, known, quota, h.begins(id))
-	}
-	if e := h.begins(id)[0]; e.Facts.Used != NoUse {
-		t.Errorf("before the end of a first period: %+v", e)
 	}
 }
 
@@ -48,30 +60,25 @@ func TestRefillTakesWhatCPUsHold(t *testing.T) {
 	needTwoCPUs(t)
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
-	limit(t, g, 20*ms, time.Second)
+	limit(t, g, 20*ms, 500*ms)
 	watch(t, p, g)
 	id, n := inode(t, g), 0
-	const each = 5 // refills in a period
+	const each = 3 // refills in a row
 	h := listen(t, p, func(e Event) {
 		if n++; n%(each+1) != 0 {
 			g.Limit(20 * ms)
 		}
 	})
 	g.Spin(2)
-	within(t, 30*time.Second, "two periods are over", func() bool { return len(h.begins(id)) > 3*(each+1) })
-	less := 0
-	handed := map[time.Duration]time.Duration{} // by the period's end
-	for _, e := range h.begins(id) {
-		f := e.Facts
-		handed[f.Expires] += 20 * ms
-		if f.Used == NoUse {
-			continue
+	within(t, 30*time.Second, "a refill has taken something", func() bool {
+		handed := map[time.Duration]time.Duration{} // by the period's end
+		for _, e := range h.begins(id) {
+			f := e.Facts
+			handed[f.Expires] += 20 * ms
+			if f.Used != NoUse && f.Used+f.Runtime+f.Held < handed[f.Expires]-ms {
+				return true
+			}
 		}
-		if f.Used+f.Runtime+f.Held < handed[f.Expires]-ms {
-			less++
-		}
-	}
-	if less == 0 && !emulated() {
-		t.Errorf("of %d refills none took anything: %+v", n, h.begins(id))
-	}
+		return false
+	})
 }
