@@ -9,7 +9,6 @@ import (
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -96,7 +95,7 @@ func (p *pair) knobs() map[string]string {
 }
 
 // TestKernelPrefers: online tasks that want all CPUs get nearly all of the time beside offline ones, where without
-// priority they get about half, and afterwards every file is as it was.
+// priority, the offline group having ten times the weight, they get a tenth, and afterwards every file is as it was.
 func TestKernelPrefers(t *testing.T) {
 	for _, m := range []strategy.Mechanism{strategy.MechanismIdle, strategy.MechanismWeight} {
 		t.Run(string(m), func(t *testing.T) {
@@ -104,21 +103,21 @@ func TestKernelPrefers(t *testing.T) {
 			if _, err := p.offline.Tree().Idle(p.offline.Path); err != nil && m == strategy.MechanismIdle {
 				cgrouptest.Need(t, p.offline.Features().Get(cgroup.FeatureIdle))
 			}
-			if err := p.offline.Tree().SetWeight(p.offline.Path, 300); err != nil {
+			if err := p.offline.Tree().SetWeight(p.offline.Path, 3000); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.online.Tree().SetWeight(p.online.Path, 300); err != nil {
 				t.Fatal(err)
 			}
 			before := p.knobs()
-			if got := p.share(time.Second); got > 0.75 {
+			if got := p.share(time.Second); got > 0.5 {
 				t.Errorf("without priority, online gets %.2f", got)
 			}
 			p.agent.Tick(time.Now())
 			if c := p.agent.Status().Colocation; c.Mechanism != m || !c.InForce() {
 				t.Errorf("%+v", c)
 			}
-			if got := p.share(2 * time.Second); got < 0.85 {
+			if got := p.share(2 * time.Second); got < 0.8 {
 				t.Errorf("online gets %.2f of the CPU time", got)
 			}
 			if err := p.agent.stop(); err != nil {
@@ -146,7 +145,7 @@ func TestKernelSuppresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var now cpu.Bandwidth
+	now := before
 	for deadline := time.Now().Add(10 * time.Second); !now.Limited() && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		p.agent.Tick(time.Now())
 		if now, err = tree.Bandwidth(path); err != nil {
