@@ -172,7 +172,8 @@ func (n *notebook) Do(changes []plan.Change) []plan.Result {
 	return results
 }
 
-func (*notebook) Restore(func(journal.Entry) bool, bool) []plan.Result { return nil }
-func (*notebook) Rebase(workload.ID, plan.Knob, plan.Value) error      { return nil }
-func (*notebook) Forget(workload.ID, plan.Knob) error                  { return nil }
-func (*notebook) SetHold(bool)                                         {}
+func (*notebook) Restore(func(journal.Entry) bool, bool) []plan.Result       { return nil }
+func (*notebook) Rebase(workload.ID, plan.Knob, plan.Value) error            { return nil }
+func (*notebook) Forget(workload.ID, plan.Knob) error                        { return nil }
+func (*notebook) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
+func (*notebook) SetHold(bool)                                               {}

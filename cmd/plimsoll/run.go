@@ -173,7 +173,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{sysfs.NewHost("/"), tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree), Machine: priorities(can), Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
-		Version: version, Kernel: kernel,
+		Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }
 
@@ -188,6 +188,7 @@ func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *s
 		}
 		log.Info("configuration loaded", "policy", file.Strategy().Policy)
 		found.Configure(file)
+		a.Reserve(file.Reserve())
 		a.Configure(cluster.configure(file.Strategy()), nil)
 	}
 }

@@ -67,6 +67,7 @@ type Writer interface {
 	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
+	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) error
 	SetHold(bool)
 }
 
@@ -96,6 +97,8 @@ type Options struct {
 	Kernel   string
 	DryRun   bool
 	Heir     func() bool // asked at the end: does another agent take over? nil: none does
+
+	Reserving Reserving
 }
 
 // Agent looks after the containers of one machine.
@@ -125,6 +128,8 @@ type Agent struct {
 	poke       chan struct{}
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    bool
+
+	reservations reservations
 }
 
 // New makes an agent; Run starts it.
@@ -133,7 +138,7 @@ func New(o Options) *Agent {
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
 		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
-		priority: newPriority(), ear: ear{hears: o.Ear != nil, why: o.Deaf},
+		priority: newPriority(), reservations: newReservations(), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
 
@@ -168,6 +173,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-a.Discover.Wake():
+			a.regroup()
 			time.Sleep(gather)
 		case <-a.poke:
 		}
@@ -193,6 +199,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 
 func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
+	owned := a.reserve(now, pods)
 	in := a.look(now, pods)
 	a.disown()
 	out := a.state.Decide(in)
@@ -201,7 +208,8 @@ func (a *Agent) tick(now time.Time) Turn {
 	a.state.Learn(now, results)
 	a.settle(now, out, results)
 	results = append(results, a.prefer(now, pods)...)
-	return Turn{Results: results, Notes: out.Notes, Next: a.schedule(now, out)}
+	results = append(results, owned...)
+	return Turn{Results: results, Notes: out.Notes, Next: a.reservations.next(now, a.schedule(now, out))}
 }
 
 // discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
@@ -292,7 +300,7 @@ func (a *Agent) drop() []workload.ID {
 		a.account.left(g)
 	}
 	if len(dropped) > 0 {
-		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return dropped[e.ID] }, false))
+		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) }, false))
 	}
 	return list
 }

@@ -40,6 +40,8 @@ func (a *Agent) status(now time.Time) report.Status {
 		s.ConfigMsg = a.config.Error()
 	}
 	s.Node.Risk = a.risk.status
+	s.Reserve = a.reserveStatus()
+	s.Problems = append(s.Problems, a.reserveProblems()...)
 	s.Colocation = a.colocation(now)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
 	if a.risk.problem != "" {
@@ -138,9 +140,10 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 // restored takes what was put back as it stands now.
 func (a *Agent) restored(results []plan.Result) {
 	a.state.Learn(a.Clock(), results)
+	a.restoredCPUs(a.Clock(), results)
 	a.priority.restored()
 	for _, r := range results {
-		if g := a.groups[r.Change.Cgroup]; g != nil {
+		if g := a.groups[r.Change.Cgroup]; g != nil && (r.Change.Knob == plan.Quota || r.Change.Knob == plan.Burst) {
 			a.stands(g, r)
 		}
 	}

@@ -19,7 +19,9 @@ import (
 // copies its parent's, which may be ours: such an heir is in no journal, and is widened with its parent.
 
 // ofCPUSet says whether a knob is the cpuset controller's.
-func ofCPUSet(knob plan.Knob) bool { return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition }
+func ofCPUSet(knob plan.Knob) bool {
+	return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition
+}
 
 // inode is the identity of a group in the hierarchy that has the knob.
 func (w *Writer) inode(group string, knob plan.Knob) (uint64, error) {

@@ -51,7 +51,7 @@ func rules() map[string]rule {
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
 		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs"), kube: true},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "policy", "report", "sample")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "policy", "report", "reserve", "sample")},
 		"internal/nri":               {imports: []string{"cpu"}},
 		"internal/web":               {imports: and(values, "report")},
 

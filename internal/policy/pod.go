@@ -149,7 +149,7 @@ func (p *podUnits) quiet() bool {
 func (s *State) Learn(now time.Time, results []plan.Result) {
 	for _, r := range results {
 		m := s.groups[r.Change.Cgroup]
-		if m == nil {
+		if m == nil || r.Change.Knob != plan.Quota && r.Change.Knob != plan.Burst {
 			continue
 		}
 		m.written = r.At

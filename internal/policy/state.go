@@ -164,7 +164,8 @@ type memory struct {
 	lastWrite   time.Time
 	written     time.Time // when it was done
 	why         string
-	view        View // of the last whole turn
+	ceiling     float64 // CPUs that a raise may reach
+	view        View    // of the last whole turn
 }
 
 // NewState remembers nothing.

@@ -21,6 +21,7 @@ type Collector struct {
 	kubernetes []metric[Kubernetes]
 	nri        []metric[NRI]
 	colocation colocationMetrics
+	reserve    []metric[Reserve]
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
@@ -57,6 +58,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
 		colocation: newColocationMetrics(),
+		reserve:    reserveMetrics(),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
@@ -194,6 +196,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.kubernetes {
 		ch <- m.desc
 	}
+	for _, m := range c.reserve {
+		ch <- m.desc
+	}
 	for _, m := range c.nri {
 		ch <- m.desc
 	}
@@ -221,6 +226,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	s.Kubernetes.collect(c.kubernetes, ch)
 	s.NRI.collect(c.nri, ch)
 	s.Colocation.collect(c.colocation, send)
+	s.Reserve.collect(c.reserve, ch)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held, DryRun} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))

@@ -40,6 +40,7 @@ func sample() Status {
 		Node:       Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
 		Colocation: sampleColocation(),
 		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, Rejected: 3},
+		Reserve:    sampleReserve(),
 		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, MadeWay: 2, Late: 1},
 		Containers: []Container{
 			{

@@ -30,6 +30,7 @@ type Status struct {
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
+	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: nobody asks for CPUs of its own
 	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`

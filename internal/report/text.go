@@ -50,6 +50,7 @@ func (s Status) head(p *page) {
 	if k := s.Kubernetes; k != nil {
 		p.printf("kubernetes: %s\n", k.line())
 	}
+	s.Reserve.lines(p)
 	if n := s.NRI; n != nil {
 		p.printf("resizes: %s\n", n.line())
 	}

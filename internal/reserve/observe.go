@@ -118,6 +118,9 @@ func (n *node) trace(t *turn, inherits bool) {
 // wants says who asks for what, and refuses those for whom no allocation could be carried out.
 func (t *turn) wants(in Input, out *Output) []Want {
 	var list []Want
+	if in.Rules.Policy == strategy.ReserveNone {
+		return nil
+	}
 	for _, c := range in.Containers {
 		if why := t.unable(in, c); why != "" {
 			out.Refused = append(out.Refused, Refusal{c.Path, why})
@@ -138,8 +141,6 @@ func (t *turn) wants(in Input, out *Output) []Want {
 func (t *turn) unable(in Input, c Container) string {
 	n := t.at[c.Path]
 	switch {
-	case in.Rules.Policy == strategy.ReserveNone:
-		return "reserve.policy is none"
 	case in.Owner != "":
 		return in.Owner + ": left alone"
 	case n == nil && in.Inherits:

@@ -180,6 +180,8 @@ func (s *State) learn(now time.Time, r plan.Result) {
 			m.wrote, m.problem = set, ""
 			m.ours = !r.Change.Restore
 		}
+	case plan.Skipped:
+		m.ours = m.ours && !r.Change.Restore
 	case plan.Refused:
 		m.retry.hit(now)
 		m.problem = r.Err

@@ -18,6 +18,7 @@ const (
 	unified hierarchy = iota
 	cpuV1
 	acctV1
+	cpusetV1
 )
 
 func pathError(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
@@ -36,7 +37,10 @@ func (k *Kernel) locate(name string) (g *group, in hierarchy, file string, err e
 			in = cpuV1
 		case "cpuacct":
 			in = acctV1
-		default:
+		case "cpuset":
+			in = cpusetV1
+		}
+		if in == unified || in == cpusetV1 && !k.config.CPUSets {
 			return nil, 0, "", syscall.ENOENT
 		}
 		rest = below
@@ -60,6 +64,8 @@ func (k *Kernel) files(g *group, in hierarchy) []string {
 	switch in {
 	case acctV1:
 		return append(files, "tasks", "cpuacct.usage")
+	case cpusetV1:
+		return append(files, "tasks", "cpuset.cpus", "cpuset.effective_cpus")
 	case cpuV1:
 		files = append(files, "tasks", "cpu.shares", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat")
 		if k.config.BurstFile {
@@ -67,12 +73,18 @@ func (k *Kernel) files(g *group, in hierarchy) []string {
 		}
 	default:
 		files = append(files, "cgroup.threads", "cgroup.controllers", "cpu.stat")
+		if k.config.CPUSets {
+			files = append(files, "cpuset.cpus.effective")
+		}
 		if g == k.root { // CFTYPE_NOT_ON_ROOT
 			return files
 		}
 		files = append(files, "cgroup.events", "cpu.weight", "cpu.idle", "cpu.max")
 		if k.config.BurstFile {
 			files = append(files, "cpu.max.burst")
+		}
+		if k.config.CPUSets {
+			files = append(files, "cpuset.cpus")
 		}
 	}
 	if !k.config.NoThrottledLocal {
@@ -101,8 +113,11 @@ func (k *Kernel) Inode(name string) (uint64, error) {
 		return 1, nil
 	}
 	n := g.id.Inode
-	if in == acctV1 {
+	switch in {
+	case acctV1:
 		n += 32
+	case cpusetV1:
+		n += 48
 	}
 	if file != "" {
 		n += uint64(k.fileNumber(g, in, file))
@@ -189,6 +204,9 @@ func (k *Kernel) ReadFile(name string) ([]byte, error) {
 }
 
 func (k *Kernel) text(g *group, in hierarchy, file string) string {
+	if cpusFile(file) {
+		return k.cpusText(g, file)
+	}
 	b := g.pool.Bandwidth()
 	switch file {
 	case "cgroup.procs":
@@ -196,7 +214,7 @@ func (k *Kernel) text(g *group, in hierarchy, file string) string {
 	case "tasks", "cgroup.threads":
 		return numbers(g.tasks)
 	case "cgroup.controllers":
-		return "cpu\n"
+		return map[bool]string{false: "cpu\n", true: "cpuset cpu\n"}[k.config.CPUSets]
 	case "cgroup.events":
 		return fmt.Sprintf("populated %d\nfrozen 0\n", bit(g.populated()))
 	case "cpuacct.usage":

@@ -42,6 +42,7 @@ type Config struct {
 	BurstAboveQuota  bool // Alibaba Cloud Linux 4.19
 	NoBurstCounters  bool // 5.14 and 5.15: burst without nr_bursts
 	DividesBurst     bool // v2 from 5.14 to 6.9: a write of cpu.max divides the burst by 1000 (49217ea147df mends it)
+	CPUSets          bool // there is a cpuset controller; on v1 a hierarchy of its own
 	NoThrottledLocal bool // below 6.6: no cpu.stat.local
 	Start            time.Time
 	Seed             uint64
@@ -79,6 +80,7 @@ type group struct {
 	tasks    []int
 	weight   int64
 	idle     bool
+	cpus     cpu.Set       // of cpuset.cpus
 	usage    time.Duration // with all groups below
 	source
 
@@ -152,7 +154,13 @@ func (k *Kernel) add(name string, parent *group) *group {
 	g.rng = k.rand(fmt.Sprintf("%s %d", name, k.inode))
 	g.expiry = time.Duration(g.rng.Int64N(int64(cpu.DefaultPeriod)))
 	g.next.At = never
+	if k.config.Version == 1 || parent == nil {
+		g.cpus = k.all()
+	}
 	if parent != nil {
+		if k.config.Version == 1 {
+			g.cpus = parent.cpus
+		}
 		parent.children = append(parent.children, g)
 		slices.SortFunc(parent.children, func(a, b *group) int { return strings.Compare(a.id.Path, b.id.Path) })
 	}

@@ -80,6 +80,8 @@ func (k *Kernel) set(g *group, file, text string) error {
 		return k.setWeight(g, file, text)
 	case "cpu.idle":
 		return k.setIdle(g, text)
+	case "cpuset.cpus":
+		return k.setCPUs(g, text)
 	default:
 		return syscall.EACCES // read-only here
 	}

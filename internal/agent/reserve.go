@@ -1,0 +1,336 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/reserve"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// reserveEvery is how often the groups' CPUs are looked at although nothing tells of a change, and reserveGap how soon
+// after a look the next one may be: whoever makes groups without end is to cost a bounded number of looks.
+const (
+	reserveEvery = 2 * time.Second
+	reserveGap   = 50 * time.Millisecond
+)
+
+// Reserving is what must be known to give containers CPUs of their own.
+type Reserving struct {
+	Topology func() (cpu.Topology, error) // nil: nobody is given any
+	Owner    func() string                // another program that shares out the node's CPUs; "": nobody
+	Kept     func() cpu.Set               // CPUs that the kubelet keeps for itself and the system
+	Rules    strategy.Reserve
+}
+
+// reservations is what the agent keeps of the CPUs that containers have of their own.
+type reservations struct {
+	state    *reserve.State
+	at       time.Time // of the last look; zero: to be looked at
+	pods     []workload.Pod
+	asking   bool // somebody asks
+	active   bool // there is something to look at
+	soon     bool // groups have come or gone
+	since    map[workload.ID]int64
+	arrivals int64
+	shares   map[string]reserve.Share
+	last     reserve.Output
+	loose    int // processes that no cpuset binds
+	rules    strategy.Reserve
+	problem  string
+	said     map[string]bool
+}
+
+func newReservations() reservations {
+	return reservations{state: reserve.NewState(), since: map[workload.ID]int64{}, said: map[string]bool{}}
+}
+
+// Reserve takes new rules for the CPUs that containers may have of their own.
+func (a *Agent) Reserve(rules strategy.Reserve) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Reserving.Rules, a.reservations.at = rules, time.Time{}
+	a.wake()
+}
+
+// ofCPUs says whether a knob is one of those that make CPUs exclusive.
+func ofCPUs(knob plan.Knob) bool {
+	switch knob {
+	case plan.CPUs, plan.Handed, plan.Exclusive, plan.Partition:
+		return true
+	}
+	return false
+}
+
+// due says whether there is anything to look at.
+func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Reserve) bool {
+	if same := len(pods) == len(r.pods) && (len(pods) == 0 || &pods[0] == &r.pods[0]); !same {
+		r.pods, r.asking, r.at = pods, false, time.Time{}
+		for _, p := range pods {
+			r.asking = r.asking || slices.ContainsFunc(p.Containers, workload.Container.Reserves)
+		}
+	}
+	r.active = r.asking && rules.Policy != strategy.ReserveNone || !r.state.Idle() || len(r.shares)+len(r.last.Refused) > 0
+	age := now.Sub(r.at)
+	return r.active && (age >= reserveEvery || r.soon && age >= reserveGap)
+}
+
+// reserve gives those who ask CPUs of their own, and sees that everybody else stays off them.
+func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
+	r := &a.reservations
+	if a.Reserving.Topology == nil || !r.due(now, pods, a.Reserving.Rules) {
+		return nil
+	}
+	r.at, r.soon, r.problem = now, false, ""
+	in, err := a.reserveInput(now, pods)
+	if err != nil {
+		r.problem = fmt.Sprintf("CPUs of their own: %v", err)
+		return nil
+	}
+	out := r.state.Decide(in)
+	r.last, r.rules = out, in.Rules
+	for _, h := range out.Heirs {
+		a.sayJournal(a.Writer.Adopt(h.ID, plan.CPUs, value(h.Held), value(h.Baseline)))
+	}
+	for _, f := range out.Foreign {
+		a.Log.Warn("another program has set CPUs: left alone", "cgroup", f.Path)
+		a.sayJournal(a.Writer.Forget(f, plan.CPUs))
+	}
+	for _, p := range out.Resets {
+		a.Log.Info("its owner has put CPUs back: applied again after a while", "cgroup", p.Path, "cpus", p.CPUs)
+	}
+	results := a.Writer.Do(out.Changes)
+	r.state.Learn(now, results)
+	a.account.book(results)
+	a.reserved(now, results)
+	return results
+}
+
+func value(set cpu.Set) plan.Value { return plan.Value(set.String()) }
+
+func (a *Agent) sayJournal(err error) {
+	if err != nil {
+		a.Log.Error("journal", "error", err)
+	}
+}
+
+// reserved books who has what now, and looks again at once where the kernel's answer asks for another decision.
+func (a *Agent) reserved(now time.Time, results []plan.Result) {
+	r := &a.reservations
+	refused := map[string]bool{}
+	for _, x := range results {
+		log := a.Log.Debug
+		switch {
+		case x.Outcome == plan.Refused:
+			refused[x.Change.Cgroup.Path], r.at, log = true, time.Time{}, a.Log.Warn
+		case x.Outcome == plan.Applied && x.Change.Knob == plan.Handed, x.Outcome == plan.Applied && x.Change.Knob == plan.Partition:
+			r.at = time.Time{}
+		}
+		log("CPUs", "cgroup", x.Change.Cgroup.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
+			"outcome", x.Outcome, "error", x.Err, "why", x.Change.Why)
+	}
+	before := r.shares
+	r.shares = map[string]reserve.Share{}
+	for _, sh := range r.last.Shares {
+		if refused[sh.Path] {
+			continue
+		}
+		r.shares[sh.Path] = sh
+		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Lift != sh.Lift {
+			a.Log.Info("CPUs of its own", "cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_lifted", sh.Lift)
+			a.roused(now, sh.Path)
+		}
+	}
+	for group := range before {
+		if _, has := r.shares[group]; !has {
+			a.roused(now, group)
+		}
+	}
+	for _, f := range r.last.Refused {
+		if key := f.Name + f.Why; !r.said[key] {
+			r.said[key] = true
+			a.Log.Warn("no CPUs of its own", "cgroup", f.Name, "why", f.Why)
+		}
+	}
+}
+
+// roused has a group looked at in this turn: its limit is another question now.
+func (a *Agent) roused(now time.Time, group string) {
+	if g := a.groups[a.paths[group]]; g != nil {
+		g.stale(now)
+	}
+}
+
+// reserveInput reads what stands.
+func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, error) {
+	in := reserve.Input{Now: now, Rules: a.Reserving.Rules, Inherits: a.Tree.Version() == cgroup.V2}
+	if !a.Tree.HasCPUSets() {
+		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu controller")
+	}
+	if a.Reserving.Owner != nil {
+		in.Owner = a.Reserving.Owner()
+	}
+	if a.Reserving.Kept != nil {
+		in.Rules.CPUs = in.Rules.CPUs.Union(a.Reserving.Kept())
+	}
+	var err error
+	if in.Topology, err = a.Reserving.Topology(); err != nil {
+		return in, err
+	}
+	sets, err := a.Tree.CPUSets("/")
+	if err != nil {
+		return in, err
+	}
+	for _, s := range sets {
+		in.Groups = append(in.Groups, reserve.Group{ID: workload.ID{Path: s.Path, Inode: s.Inode}, CPUs: s.CPUs})
+	}
+	a.askers(pods, &in)
+	in.Partitions = in.Inherits && slices.ContainsFunc(in.Containers, func(c reserve.Container) bool {
+		_, err := a.Tree.ExclusiveCPUs(c.Path)
+		return err == nil
+	})
+	a.waysTo(&in)
+	a.countLoose(in)
+	return in, nil
+}
+
+// askers lists who asks for CPUs, in the order in which they came, and sums what all others were promised.
+func (a *Agent) askers(pods []workload.Pod, in *reserve.Input) {
+	r := &a.reservations
+	since := map[workload.ID]int64{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			if !c.Reserves() {
+				in.Promised += c.Request
+				continue
+			}
+			if since[c.ID] = r.since[c.ID]; since[c.ID] == 0 {
+				r.arrivals++
+				since[c.ID] = r.arrivals
+			}
+			limit := a.limitOf(c)
+			one := reserve.Container{ID: c.ID, Request: c.Request, Limit: limit, Strict: c.Exclusive == workload.ExclusiveStrict}
+			if one.Request == 0 && !math.IsInf(limit, 1) {
+				one.Request = limit
+			}
+			in.Containers = append(in.Containers, one)
+		}
+	}
+	r.since = since
+	slices.SortStableFunc(in.Containers, func(x, y reserve.Container) int { return int(since[x.ID] - since[y.ID]) })
+}
+
+// limitOf is a container's limit in CPUs, whatever stands in the file because of us.
+func (a *Agent) limitOf(c workload.Container) float64 {
+	if c.Declared != nil {
+		return c.Declared.Bandwidth.CPUs()
+	}
+	if g := a.groups[c.ID]; g != nil && g.status.Period > 0 {
+		return cpu.Bandwidth{Quota: g.status.Limit, Period: g.status.Period}.CPUs()
+	}
+	b, err := a.Tree.Bandwidth(c.Path)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return b.CPUs()
+}
+
+// waysTo lists the groups from the root to those who ask, which must hand the cpuset controller on (v2).
+func (a *Agent) waysTo(in *reserve.Input) {
+	if !in.Inherits {
+		return
+	}
+	seen := map[string]bool{}
+	for _, c := range in.Containers {
+		for at := path.Dir(c.Path); !seen[at]; at = path.Dir(at) {
+			seen[at] = true
+			inode, err1 := a.Tree.Inode(at)
+			handed, err2 := a.Tree.HandsCPUSets(at)
+			if err1 == nil && err2 == nil {
+				in.Ways = append(in.Ways, reserve.Way{ID: workload.ID{Path: at, Inode: inode}, Handed: handed})
+			}
+		}
+	}
+}
+
+// countLoose counts the processes that no cpuset keeps off exclusive CPUs: those of the root (but kernel threads, which a
+// cgroup list shows as well on v1), and on v1 those in groups above containers that have some.
+func (a *Agent) countLoose(in reserve.Input) {
+	groups := map[string]bool{"/": true}
+	for _, c := range in.Containers {
+		for at := path.Dir(c.Path); !groups[at]; at = path.Dir(at) {
+			groups[at] = true
+		}
+	}
+	n := 0
+	for group := range groups {
+		pids, err := a.Tree.CPUSetTasks(group)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		n += len(pids)
+	}
+	a.reservations.loose = n
+}
+
+// restoredCPUs takes CPUs that were put back as they stand now.
+func (a *Agent) restoredCPUs(now time.Time, results []plan.Result) {
+	a.reservations.state.Learn(now, results)
+	a.reservations.at = time.Time{}
+}
+
+// ofLeaver says whether an entry of the journal is to be put back when its group is no longer looked after. CPUs are
+// not: whoever has none of its own is confined all the same.
+func ofLeaver(e journal.Entry) bool { return !ofCPUs(e.Knob) }
+
+// reserveProblems are told of in the status.
+func (a *Agent) reserveProblems() []string {
+	r := &a.reservations
+	var list []string
+	if r.problem != "" {
+		list = append(list, r.problem)
+	}
+	for _, f := range r.last.Refused {
+		list = append(list, f.Name+": no CPUs of its own: "+f.Why)
+	}
+	for _, f := range r.last.Unconfined {
+		list = append(list, f.Name+": not confined to the shared pool: "+strings.TrimSpace(f.Why))
+	}
+	return list
+}
+
+// regroup has the groups' CPUs looked at: a group was made, or is gone.
+func (a *Agent) regroup() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reservations.soon = true
+}
+
+// next is when the groups' CPUs are to be looked at again, if that is before another time.
+func (r *reservations) next(now, other time.Time) time.Time {
+	at := other
+	switch {
+	case !r.active:
+	case r.at.IsZero():
+		at = now.Add(gather)
+	case r.soon:
+		at = r.at.Add(reserveGap)
+	default:
+		at = r.at.Add(reserveEvery)
+	}
+	if at.Before(other) {
+		return at
+	}
+	return other
+}

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// newShared is a world whose CPUs can be given away.
+func newShared(t *testing.T, version, cpus int) *world {
+	t.Helper()
+	k := sim.New(sim.Config{CPUs: cpus, Version: version, BurstFile: true, CPUSets: true, Seed: 1})
+	tree, err := cgroup.Detect(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, kernel: k, tree: tree, place: &place{wake: make(chan struct{}, 1)}, host: &host{kernel: k}, lever: &lever{},
+		disk: journal.NewMemory()}
+	w.revive()
+	return w
+}
+
+// revive makes an agent, as after a crash: what the last one left behind is put back first.
+func (w *world) revive() {
+	w.t.Helper()
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	writer := apply.New(w.tree, j, w.kernel.Now)
+	writer.Restore(nil, false)
+	online := make(cpu.Set, w.kernel.Online())
+	for i := range online {
+		online[i] = i
+	}
+	w.agent = New(Options{Tree: w.tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
+		Pauses: NewPauses(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
+		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim",
+		Reserving: Reserving{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
+			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1}}})
+}
+
+// made makes a group with a limit, and tells of it as a container.
+func (w *world) made(path string, quota time.Duration, exclusive workload.Exclusive, request float64) workload.ID {
+	w.t.Helper()
+	w.kernel.AddGroup(path)
+	if err := w.tree.SetQuota(path, quota); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kernel.SetTasks(path, 1)
+	id := w.id(path)
+	w.place.pods = append(append([]workload.Pod{}, w.place.pods...), workload.Pod{Containers: []workload.Container{
+		{ID: id, Name: path, Runtime: "cgroup", Strategy: strategy.Default(), Exclusive: exclusive, Request: request}}})
+	return id
+}
+
+// files are what stands of CPUs and quotas.
+func (w *world) files(groups ...string) string {
+	w.t.Helper()
+	var text []string
+	for _, g := range groups {
+		set, err := w.tree.CPUs(g)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		b, err := w.tree.Bandwidth(g)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		quota := "max"
+		if b.Limited() {
+			quota = b.Quota.String()
+		}
+		text = append(text, g+"="+set.String()+" "+quota)
+	}
+	return strings.Join(text, ", ")
+}
+
+func bothVersions(t *testing.T, test func(*testing.T, *world, int)) {
+	for _, version := range []int{1, 2} {
+		t.Run(fmt.Sprint("v", version), func(t *testing.T) { test(t, newShared(t, version, 4), version) })
+	}
+}
+
+// TestReserve: who asks has CPUs of its own and no quota, all others are confined, whoever is new is so in the next
+// turn, and at the end, or after a crash, every file is what it was.
+func TestReserve(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/a", 150*ms, workload.ExclusiveStrict, 1.5)
+		w.made("/b", 100*ms, workload.ExclusiveByClass, 0)
+		w.kernel.AddGroup("/plain")
+		before := w.files("/a", "/b", "/plain")
+		w.run(time.Second)
+		if got, want := w.files("/a", "/b", "/plain"), "/a=0-1 max, /b=2-3 100ms, /plain=2-3 max"; got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+		w.kernel.AddGroup("/new")
+		w.agent.regroup()
+		w.agent.Tick(w.kernel.Now())
+		if got, want := w.files("/new"), "/new=2-3 max"; got != want {
+			t.Errorf("new: %s, want %s", got, want)
+		}
+		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Own) != 1 ||
+			!cmp.Equal(got.Own[0], report.OwnCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Lifted: true}) {
+			t.Errorf("status %+v", got)
+		}
+		writes := w.ours()
+		w.run(10 * time.Second)
+		if n := w.ours() - writes; n != 0 {
+			t.Errorf("%d writes where nothing happened", n)
+		}
+		w.revive() // kill -9
+		if got := w.files("/a", "/b", "/plain"); got != before {
+			t.Errorf("after the crash: %s, before: %s", got, before)
+		}
+		w.run(time.Second)
+		if err := w.agent.stop(); err != nil {
+			t.Error(err)
+		}
+		if got := w.files("/a", "/b", "/plain"); got != before {
+			t.Errorf("at the end: %s, before: %s", got, before)
+		}
+	})
+}
+
+// TestReserveHeirs: on v1 a group that is made in a confined one copies its CPUs, and is widened with it.
+func TestReserveHeirs(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		w := newShared(t, 1, 4)
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		w.run(time.Second)
+		w.kernel.AddGroup("/b/known")
+		w.run(3 * time.Second)
+		w.made("/c", 100*ms, workload.ExclusiveYes, 1) // the pool gets smaller, and with it what has been copied
+		w.run(3 * time.Second)
+		w.kernel.AddGroup("/b/late") // nobody has seen it when the end comes
+		if got, want := w.files("/b/known", "/b/late"), "/b/known=2-3 max, /b/late=2-3 max"; got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+		if crash {
+			w.revive()
+		} else if err := w.agent.stop(); err != nil {
+			t.Error(err)
+		}
+		if got, want := w.files("/b", "/b/known", "/b/late"), "/b=0-3 max, /b/known=0-3 max, /b/late=0-3 max"; got != want {
+			t.Errorf("crash %v: %s, want %s", crash, got, want)
+		}
+	}
+}
+
+// TestReservePod: a pod's quota is lifted with its container's, and both are lowered again in an order that v1 takes.
+func TestReservePod(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/pod", 200*ms, workload.ExclusiveByClass, 0)
+		w.made("/pod/a", 100*ms, workload.ExclusiveYes, 1)
+		w.made("/pod/b", 100*ms, workload.ExclusiveByClass, 0)
+		c := w.place.pods
+		w.place.pods = []workload.Pod{{ID: c[0].Containers[0].ID, Containers: []workload.Container{c[1].Containers[0], c[2].Containers[0]}}}
+		before := w.files("/pod", "/pod/a", "/pod/b")
+		w.run(time.Second)
+		pod := map[int]string{1: "0-3", 2: ""}[version]
+		if got, want := w.files("/pod", "/pod/a", "/pod/b"), "/pod="+pod+" max, /pod/a=0 max, /pod/b=1-3 100ms"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		opted := w.place.pods[0].Containers
+		w.place.pods = []workload.Pod{{ID: c[0].Containers[0].ID, Containers: append([]workload.Container{}, opted...)}}
+		w.place.pods[0].Containers[0].Exclusive = workload.ExclusiveNo
+		w.run(time.Second)
+		if got := w.files("/pod", "/pod/a", "/pod/b"); got != before {
+			t.Errorf("opted out: %s, before: %s", got, before)
+		}
+	})
+}
+
+// TestReserveBurstable: one that keeps the shared pool keeps its quota, and is raised to the number of its CPUs at most.
+func TestReserveBurstable(t *testing.T) {
+	w := newShared(t, 1, 6)
+	w.made("/a", 150*ms, workload.ExclusiveYes, 1)
+	w.made("/b", 300*ms, workload.ExclusiveYes, 2)
+	w.place.pods[0].Containers[0].Strategy.Policy = strategy.CFSQuotaBurstOnly
+	w.kernel.SetLoad("/a", sim.Spin(6))
+	w.run(3 * time.Second)
+	if got := w.kernel.Bandwidth("/b"); got.Quota != 300*ms {
+		t.Errorf("/b is not at its limit: %v", got)
+	}
+	if c := w.agent.state.Ceiling(w.id("/a")); c != 4 {
+		t.Errorf("it may be raised to %v CPUs, and is bound to 4", c)
+	}
+	w.wantRaised("/a", 150*ms)
+}
+
+// TestReserveHold: the kill switch puts CPUs back, and nothing is taken for another program's doing.
+func TestReserveHold(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		before := w.files("/a", "/b")
+		w.run(time.Second)
+		during := w.files("/a", "/b")
+		if _, err := w.agent.Hold(t.Context(), true, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		w.run(3 * time.Second)
+		if got := w.files("/a", "/b"); got != before {
+			t.Errorf("held: %s, before: %s", got, before)
+		}
+		if err := w.agent.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.run(3 * time.Second)
+		if got := w.files("/a", "/b"); got != during || got == before {
+			t.Errorf("resumed: %s, before it was held: %s", got, during)
+		}
+	})
+}
+
+// TestReserveOthers: the kubelet's CPU manager is left alone, and what is not there is said.
+func TestReserveOthers(t *testing.T) {
+	w := newShared(t, 2, 4)
+	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+	w.made("/big", 100*ms, workload.ExclusiveYes, 8)
+	w.run(time.Second)
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "/big: no CPUs of its own: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
+		t.Errorf("problems: %s", got)
+	}
+	w.agent.Reserving.Owner = func() string { return "the kubelet" }
+	w.run(3 * time.Second)
+	if got, want := w.files("/a", "/big"), "/a= 100ms, /big= 100ms"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	w = newShared(t, 2, 4)
+	w.agent.Tree = newWorld(t).tree
+	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+	w.agent.Tick(w.kernel.Now())
+	if got := w.agent.reservations.problem; !strings.Contains(got, "no cpuset controller") {
+		t.Errorf("problem %q", got)
+	}
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reserve is how the node's CPUs are shared out to those who ask for CPUs of their own.
+type Reserve struct {
+	Policy  string      `json:"policy"`
+	Shared  string      `json:"shared"`      // CPUs of everybody else
+	CPUs    int         `json:"shared_cpus"` // how many
+	Floor   float64     `json:"floor_cpus"`
+	Kept    string      `json:"reserved"` // never given away
+	Own     []OwnCPUs   `json:"exclusive"`
+	Refused []NoCPUs    `json:"refused"`
+	Pinned  []BoundCPUs `json:"pinned"` // groups that another program has bound to CPUs: left alone
+	Loose   int         `json:"loose"`  // processes that no cpuset binds
+}
+
+// OwnCPUs is a container with CPUs of its own.
+type OwnCPUs struct {
+	Cgroup    string  `json:"cgroup"`
+	Request   float64 `json:"request_cpus"`
+	CPUs      string  `json:"cpus"`
+	N         int     `json:"n"`
+	MayUse    string  `json:"may_use"` // with the shared pool, where it keeps that
+	Packed    bool    `json:"packed,omitempty"`
+	Lifted    bool    `json:"quota_lifted,omitempty"`
+	Partition bool    `json:"partition,omitempty"`
+}
+
+// NoCPUs is a container that asks for CPUs and has none.
+type NoCPUs struct {
+	Cgroup string `json:"cgroup"`
+	Why    string `json:"why"`
+}
+
+// BoundCPUs is a group that another program has bound.
+type BoundCPUs struct {
+	Cgroup string `json:"cgroup"`
+	CPUs   string `json:"cpus"`
+}
+
+// lines are for people.
+func (r *Reserve) lines(p *page) {
+	if r == nil {
+		return
+	}
+	p.printf("reserve (%s): %d with CPUs of their own, %d refused; shared pool %s (%d CPUs, at least %g)\n", r.Policy, len(r.Own), len(r.Refused),
+		dash(r.Shared), r.CPUs, r.Floor)
+	for _, o := range r.Own {
+		var more []string
+		for _, m := range []struct {
+			is   bool
+			text string
+		}{{o.Packed, "packed with others"}, {o.MayUse != o.CPUs, "may use " + o.MayUse}, {o.Lifted, "quota lifted"}, {o.Partition, "a partition"}} {
+			if m.is {
+				more = append(more, m.text)
+			}
+		}
+		p.printf("  %s: %s (%s)\n", printable(o.Cgroup), o.CPUs, strings.Join(append([]string{fmt.Sprintf("request %g", o.Request)}, more...), ", "))
+	}
+	for _, b := range r.Pinned {
+		p.printf("  %s: bound to %s by another program, left alone\n", printable(b.Cgroup), b.CPUs)
+	}
+	if r.Loose > 0 && len(r.Own) > 0 {
+		p.printf("  %d processes are in no group that can be bound, and may run on any CPU\n", r.Loose)
+	}
+}
+
+func reserveMetrics() []metric[Reserve] {
+	return []metric[Reserve]{
+		gauge("reserve_exclusive_cpus", "CPUs that containers have of their own.", nil, func(r Reserve) float64 {
+			seen := map[string]int{}
+			for _, o := range r.Own {
+				seen[o.CPUs] = o.N
+			}
+			n := 0
+			for _, cpus := range seen {
+				n += cpus
+			}
+			return float64(n)
+		}),
+		gauge("reserve_shared_cpus", "CPUs of everybody else.", nil, func(r Reserve) float64 { return float64(r.CPUs) }),
+		gauge("reserve_containers", "Containers with CPUs of their own.", nil, func(r Reserve) float64 { return float64(len(r.Own)) }),
+		gauge("reserve_refused", "Containers that ask for CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
+		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
+		gauge("reserve_loose_processes", "Processes that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Loose) }),
+	}
+}
+
+// collect sends nothing where nobody asks.
+func (r *Reserve) collect(metrics []metric[Reserve], ch chan<- prometheus.Metric) {
+	if r == nil {
+		return
+	}
+	for _, m := range metrics {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*r))
+	}
+}

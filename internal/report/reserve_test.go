@@ -1,0 +1,34 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+func sampleReserve() *Reserve {
+	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, Floor: 1, Kept: "7", Loose: 3,
+		Own: []OwnCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Lifted: true},
+			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true}, {Cgroup: "/b", Request: 0.5, CPUs: "3", N: 1, MayUse: "3", Packed: true}},
+		Refused: []NoCPUs{{Cgroup: "/big", Why: "it needs 9 CPUs"}}, Pinned: []BoundCPUs{{Cgroup: "/old", CPUs: "5"}}}
+}
+
+func TestReserveInWords(t *testing.T) {
+	var p page
+	sampleReserve().lines(&p)
+	want := `reserve (auto): 3 with CPUs of their own, 1 refused; shared pool 4-7 (4 CPUs, at least 1)
+  /web: 0-2 (request 2.5, quota lifted)
+  /a: 3 (request 0.5, packed with others, may use 3-7)
+  /b: 3 (request 0.5, packed with others)
+  /old: bound to 5 by another program, left alone
+  3 processes are in no group that can be bound, and may run on any CPU
+`
+	var b strings.Builder
+	if err := p.writeTo(&b); err != nil || b.String() != want {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	for _, m := range reserveMetrics() {
+		if v := m.value(*sampleReserve()); strings.Contains(m.desc.String(), "exclusive_cpus") && v != 4 {
+			t.Errorf("%v exclusive CPUs: the packed ones share one", v)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"syscall"
+
+	"plimsoll/internal/cpu"
+)
+
+// CPUs as the cpuset controller has them: kept and checked as the kernel does, but no CPU time moves with them. On v1
+// they are a hierarchy of their own, in which a new group has its parent's CPUs, as runtimes see to.
+
+// cpusFile says whether a file is one of the cpuset controller.
+func cpusFile(file string) bool {
+	switch file {
+	case "cpuset.cpus", "cpuset.cpus.effective", "cpuset.effective_cpus":
+		return true
+	}
+	return false
+}
+
+func (k *Kernel) all() cpu.Set {
+	set := make(cpu.Set, k.config.CPUs)
+	for i := range set {
+		set[i] = i
+	}
+	return set
+}
+
+// effective is what tasks of a group may use (kernel/cgroup/cpuset.c, update_cpumasks_hier).
+func (k *Kernel) effective(g *group) cpu.Set {
+	if g == k.root {
+		return k.all()
+	}
+	outer := k.effective(g.parent)
+	if own := g.cpus.And(outer); len(own) > 0 || k.config.Version == 1 {
+		return own
+	}
+	return outer
+}
+
+func (k *Kernel) cpusText(g *group, file string) string {
+	set := g.cpus
+	if file != "cpuset.cpus" {
+		set = k.effective(g)
+	}
+	return set.String() + "\n"
+}
+
+// setCPUs is update_cpumask: on v1 no child has a CPU that its parent has not, and a group with tasks has one.
+func (k *Kernel) setCPUs(g *group, text string) error {
+	set, err := cpu.ParseSet(text)
+	switch {
+	case err != nil:
+		return syscall.EINVAL
+	case g == k.root:
+		return syscall.EACCES
+	case !set.Within(k.all()):
+		return syscall.EINVAL
+	}
+	if k.config.Version == 1 {
+		if !set.Within(g.parent.cpus) {
+			return syscall.EACCES
+		}
+		for _, c := range g.children {
+			if !c.cpus.Within(set) {
+				return syscall.EBUSY
+			}
+		}
+		if len(set) == 0 && len(g.tasks) > 0 {
+			return syscall.ENOSPC
+		}
+	}
+	g.cpus = set
+	return nil
+}
