@@ -3,89 +3,320 @@
 package kube
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/report"
 )
 
-// rights are all that the agent needs of the API server.
-func rights() []any {
-	read := []string{"get", "list", "watch"}
-	group := "rbac.authorization.k8s.io"
-	named := func(kind string) object { return object{"name": "plimsoll", "apiGroup": group, "kind": kind} }
-	subject := []object{{"kind": "ServiceAccount", "name": "plimsoll", "namespace": "kube-system"}}
-	all := []any{
-		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "plimsoll", "namespace": "kube-system"}},
-		object{"apiVersion": group + "/v1", "kind": "ClusterRole", "metadata": object{"name": "plimsoll"}, "rules": []object{
-			{"apiGroups": []string{""}, "resources": []string{"pods", "nodes"}, "verbs": read},
-			{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create"}}}},
-		object{"apiVersion": group + "/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": "plimsoll"},
-			"roleRef": named("ClusterRole"), "subjects": subject},
+// The files that `make manifests` renders, and the image that they name.
+const (
+	installed = "../../deploy/manifests/plimsoll.yaml"
+	restoring = "../../deploy/manifests/restore.yaml"
+	agents    = "plimsoll" // the namespace
+)
+
+// image packs the image once, as `make image` does, and gives it to the cluster's containerd.
+var image = sync.OnceValues(func() (string, error) {
+	out := filepath.Join(scratch, "image.tar")
+	text, err := os.ReadFile(installed)
+	if err != nil {
+		return "", err
 	}
-	for namespace, names := range map[string][]string{
-		"kube-system":        {"ack-slo-config"},
-		"koordinator-system": {"slo-controller-config", "ack-slo-pod-config"},
-	} {
-		at := object{"name": "plimsoll", "namespace": namespace}
-		all = append(all,
-			object{"apiVersion": group + "/v1", "kind": "Role", "metadata": at, "rules": []object{
-				{"apiGroups": []string{""}, "resources": []string{"configmaps"}, "resourceNames": names, "verbs": read}}},
-			object{"apiVersion": group + "/v1", "kind": "RoleBinding", "metadata": at, "roleRef": named("Role"), "subjects": subject})
+	_, name, _ := strings.Cut(string(text), "image: ")
+	name, _, _ = strings.Cut(name, "\n")
+	if _, err := command(nil, "../../deploy/image.sh", name, out); err != nil {
+		return "", err
 	}
-	return all
+	_, err = command(nil, filepath.Join(cluster.bin, "ctr"), "--address", filepath.Join(scratch, "containerd/containerd.sock"),
+		"--namespace", "k8s.io", "images", "import", out)
+	return out, err
+})
+
+// deployed is the agent as it is installed: the objects of the manifests, but that there is no controller that would make
+// a DaemonSet's pods. The test does.
+type deployed struct {
+	t     *testing.T
+	state string // the folder of the journal, on the host
 }
 
-// daemon is the agent as a pod of the host's network, with the host's control groups and a folder for its journal, and
-// without privileges. The binary is the host's. No kube-proxy runs: the API server's own address is given. hostPID: on
-// cgroup v1 cgroup.procs names only processes of the reader's PID namespace, and every group would look empty.
-func daemon(dir string) object {
-	mount := func(name, at string) object { return object{"name": name, "mountPath": at} }
-	host := func(name, at string) object { return object{"name": name, "hostPath": object{"path": at}} }
-	return object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "plimsoll", "namespace": "kube-system"},
-		"spec": object{"nodeName": nodeName, "hostNetwork": true, "hostPID": true, "serviceAccountName": "plimsoll", "terminationGracePeriodSeconds": 10,
-			"containers": []object{{"name": "plimsoll", "image": "plimsoll.test/busybox:1", "imagePullPolicy": "Never",
-				"command": []string{"/host/plimsoll", "run", "--kube", "--cgroup-root", "/host/cgroup", "--state-dir", "/host/state",
-					"--config", "/host/config.yaml", "--listen", "127.0.0.1:0"},
-				"env": []object{{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"},
-					{"name": "NODE_NAME", "valueFrom": object{"fieldRef": object{"fieldPath": "spec.nodeName"}}}},
-				"resources": object{"requests": object{"cpu": "10m"}},
-				"volumeMounts": []object{mount("groups", "/host/cgroup"), mount("state", "/host/state"),
-					mount("binary", "/host/plimsoll"), mount("config", "/host/config.yaml")},
-			}},
-			"volumes": []object{host("groups", "/sys/fs/cgroup"), host("state", filepath.Join(dir, "state")),
-				host("binary", cluster.binary), host("config", filepath.Join(dir, "config.yaml"))}}}
+// deploy installs the manifests. At the end of the test nothing of them is left.
+func deploy(t *testing.T) *deployed {
+	t.Helper()
+	if _, err := image(); err != nil {
+		t.Fatal(err)
+	}
+	d := &deployed{t, filepath.Join(scratch, "state-"+strings.ToLower(t.Name()))}
+	if out, err := output(kubectlCommand("get", "namespace", agents, "--ignore-not-found", "-o", "name")); err != nil || out == "" {
+		namespace(t, agents)
+		root, err := os.ReadFile(filepath.Join(scratch, "pki/ca.crt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, "create", "configmap", "kube-root-ca.crt", "--namespace", agents, "--from-literal=ca.crt="+string(root))
+	}
+	for _, file := range []string{installed, restoring} {
+		kubectl(t, "apply", "-f", file)
+	}
+	return d
 }
 
-// TestAgentAsAPod: with a service account of few rights and without privileges it follows an annotation, and when its pod
-// is deleted everything is as before.
-func TestAgentAsAPod(t *testing.T) {
+// start makes a pod of a DaemonSet, as its controller would. The state of its own is the test's, no kube-proxy leads to
+// the API server, and NRI is where up.sh has put it; the rest is as the manifest says.
+func (d *deployed) start(daemonSet, name string) *pod {
+	d.t.Helper()
+	var o struct{ Spec struct{ Template object } }
+	if err := json.Unmarshal([]byte(kubectl(d.t, "get", "daemonset", daemonSet, "--namespace", agents, "-o", "json")), &o); err != nil {
+		d.t.Fatal(err)
+	}
+	made := o.Spec.Template
+	made["apiVersion"], made["kind"] = "v1", "Pod"
+	meta, spec := made["metadata"].(object), made["spec"].(object)
+	meta["name"], meta["namespace"], spec["nodeName"] = name, agents, nodeName
+	for _, v := range spec["volumes"].([]any) {
+		volume := v.(object)
+		if host, ok := volume["hostPath"].(object); ok && volume["name"] == "state" {
+			host["path"] = d.state
+		} else if ok && volume["name"] == "nri" {
+			host["path"] = filepath.Join(scratch, "containerd")
+		}
+	}
+	c := spec["containers"].([]any)[0].(object)
+	env, _ := c["env"].([]any)
+	c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
+	apply(d.t, made)
+	p := &pod{t: d.t, namespace: agents, name: name}
+	d.t.Cleanup(p.delete)
+	d.t.Cleanup(func() {
+		if d.t.Failed() {
+			out, err := output(kubectlCommand("logs", name, "--namespace", agents, "--all-containers"))
+			d.t.Log(name, out, err)
+		}
+	})
+	p.kubectl("wait", "--for=condition=Ready", "--timeout=90s", "pod/"+name) // another agent of this machine may run
+	return p
+}
+
+// plugin is kubectl plimsoll.
+func plugin(t *testing.T, args ...string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "kubectl-plimsoll")
+	if err := os.Symlink(cluster.binary, name); err != nil {
+		t.Fatal(err)
+	}
+	out, err := output(exec.Command("nsenter", append([]string{inside, name, "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig")}, args...)...))
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	return out
+}
+
+func answer[T report.Page](t *testing.T, args ...string) T {
+	t.Helper()
+	var c report.Cluster[T]
+	if err := json.Unmarshal([]byte(plugin(t, append(args, "--json")...)), &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Nodes) != 1 || c.Nodes[0].Node != nodeName {
+		t.Fatalf("answers of %+v", c.Nodes)
+	}
+	return *c.Nodes[0].Answer
+}
+
+// TestManifestsAreTaken: the API server finds nothing in them that it does not know.
+func TestManifestsAreTaken(t *testing.T) {
+	deploy(t) // the namespace must be there
+	for _, file := range []string{installed, restoring} {
+		kubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", file)
+	}
+}
+
+// TestImageIsReproducible: the same sources make the same archive.
+func TestImageIsReproducible(t *testing.T) {
+	first, err := image()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(installed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, name, _ := strings.Cut(string(text), "image: ")
+	name, _, _ = strings.Cut(name, "\n")
+	second := filepath.Join(t.TempDir(), "image.tar")
+	if _, err := command(nil, "../../deploy/image.sh", name, second); err != nil {
+		t.Fatal(err)
+	}
+	a, errA := os.ReadFile(first)
+	b, errB := os.ReadFile(second)
+	if errA != nil || errB != nil || !bytes.Equal(a, b) {
+		t.Errorf("%d and %d bytes differ (%v, %v)", len(a), len(b), errA, errB)
+	}
+}
+
+// TestAgentAsItIsDeployed: the pod of the DaemonSet, from the image, with the rights of its service account and no
+// privileges, hears of throttles, follows an annotation, tells of itself through the API server's proxy, and when it is
+// deleted everything is as before.
+func TestAgentAsItIsDeployed(t *testing.T) {
 	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}})
 	before := files(t)
 	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"cpuBurstPercent": 40}}`})
-	for _, o := range rights() {
-		apply(t, o)
-	}
-	a := newAgent(t, policy("none"))
-	if err := os.Mkdir(a.state, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self := &pod{t: t, namespace: "kube-system", name: "plimsoll"}
-	apply(t, daemon(filepath.Dir(a.state)))
-	t.Cleanup(self.delete)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(self.kubectl("logs", "plimsoll"))
-			t.Log(output(a.command("status", "--json")))
-		}
-	})
-	self.kubectl("wait", "--for=condition=Ready", "--timeout=90s", "pod/plimsoll") // the kubelet starts it again while another agent runs
+	d := deploy(t)
+	self := d.start("plimsoll", "agent")
 	p.annotate(annotation + `={"policy": "cpuBurstOnly"}`)
-	eventually(t, lockWait, func() string { return cmp.Diff(full(20*ms), p.bursts()) })
+	p.become(full(20 * ms))
 	p.annotate(annotation + `={"policy": "never"}`)
 	p.event("CPUBurstInvalid", "never")
 	p.stays(full(20 * ms))
-	self.kubectl("delete", "pod", "plimsoll")
+	s := answer[report.Status](t, "status")
+	if !s.Events.Heard {
+		t.Errorf("it polls: %s", s.Events.Why)
+	}
+	c, err := report.Find(s.Containers, "served/a")
+	if err != nil || c.Burst.InForce != 20*ms || s.Kubernetes == nil || !s.Kubernetes.Ready {
+		t.Errorf("%v, %+v, %+v", err, c.Burst, s.Kubernetes)
+	}
+	if r := answer[report.Report](t, "report"); len(r.Containers) == 0 {
+		t.Error("an empty report")
+	}
+	plans := answer[report.Plan](t, "plan", "--policy", "none", "--watch", "0s")
+	if len(plans.Changes) != 2 || plans.Changes[0].To != "0s" {
+		t.Errorf("planned: %+v", plans.Changes)
+	}
+	p.stays(full(20 * ms)) // it was a plan
+	t.Log("\n" + plugin(t, "status"))
+	self.delete()
 	same(t, before)
+}
+
+// TestRightsAreFew: what the agent's service account may not do.
+func TestRightsAreFew(t *testing.T) {
+	deploy(t)
+	may := func(args ...string) string {
+		out, _ := output(kubectlCommand(append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + agents + ":plimsoll"}, args...)...)) // "no" is an exit code
+		return strings.TrimSpace(out)
+	}
+	for _, c := range []struct{ want, args string }{
+		{"yes", "watch pods --all-namespaces"}, {"yes", "list nodes"}, {"yes", "create events -n default"},
+		{"yes", "watch configmaps/slo-controller-config -n koordinator-system"}, {"yes", "get configmaps/ack-slo-config -n kube-system"},
+		{"no", "get configmaps/kube-root-ca.crt -n default"}, {"no", "list configmaps -n default"}, {"no", "get secrets -n plimsoll"},
+		{"no", "patch pods -n default"}, {"no", "delete pods -n plimsoll"}, {"no", "patch nodes"}, {"no", "get pods --subresource=exec -n default"},
+		{"no", "get daemonsets -n plimsoll"},
+	} {
+		if got := may(strings.Fields(c.args)...); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s", c.args, got)
+		}
+	}
+}
+
+// watchBursts tells, when it is stopped, which bursts the pod had but for those that it should have.
+func watchBursts(t *testing.T, p *pod, want map[string]time.Duration) (stop func() string) {
+	t.Helper()
+	quit, said := make(chan struct{}), make(chan string, 1)
+	go func() {
+		for {
+			select {
+			case <-quit:
+				said <- ""
+				return
+			case <-time.After(2 * ms):
+			}
+			if diff := cmp.Diff(want, p.bursts()); diff != "" {
+				said <- diff
+				return
+			}
+		}
+	}()
+	return sync.OnceValue(func() string { close(quit); return <-said })
+}
+
+// TestRollingUpdateKeepsBursts: as a DaemonSet with maxSurge does it, the new pod is there and ready before the old one
+// goes. What the old one wrote is never put back in between, and the new one puts it back at its own end.
+func TestRollingUpdateKeepsBursts(t *testing.T) {
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	before := files(t)
+	d := deploy(t)
+	old := d.start("plimsoll", "agent-old")
+	eventually(t, lockWait, func() string { return cmp.Diff(full(50*ms), p.bursts()) })
+	next := d.start("plimsoll", "agent-new")
+	stop := watchBursts(t, p, full(50*ms))
+	t.Cleanup(func() { stop() })
+	old.delete()
+	eventually(t, 10*time.Second, func() string {
+		out, err := output(kubectlCommand("logs", "agent-new", "--namespace", agents))
+		if err != nil || !strings.Contains(out, "taken over") {
+			return "not taken over: " + out
+		}
+		return ""
+	})
+	eventually(t, 10*time.Second, func() string {
+		if s := answer[report.Status](t, "status"); len(s.Containers) == 0 {
+			return "it knows of no container"
+		}
+		return ""
+	})
+	p.stays(full(50 * ms))
+	if diff := stop(); diff != "" {
+		t.Errorf("during the update:\n%s", diff)
+	}
+	p.annotate(annotation + `={"policy": "cpuBurstOnly", "cpuBurstPercent": 40}`)
+	p.become(full(20 * ms))
+	next.delete()
+	same(t, before)
+}
+
+// TestDaemonSetDeletedDuringAnUpdate: both pods end, and none of them believes that the other goes on.
+func TestDaemonSetDeletedDuringAnUpdate(t *testing.T) {
+	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
+	before := files(t)
+	d := deploy(t)
+	d.start("plimsoll", "agent-old")
+	eventually(t, lockWait, func() string { return cmp.Diff(full(50*ms), p.bursts()) })
+	d.start("plimsoll", "agent-new")
+	kubectl(t, "delete", "pod", "agent-old", "agent-new", "--namespace", agents, "--wait=true")
+	same(t, before)
+}
+
+// TestUninstallPutsEverythingBack: the pod of the chart's hook has the agent put everything back and write no more, before
+// anything is deleted; on a node whose agent was killed it puts everything back by itself.
+func TestUninstallPutsEverythingBack(t *testing.T) {
+	p := start(t, want{name: "served", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
+	before, all := p.files(), files(t)
+	d := deploy(t)
+	agent := d.start("plimsoll", "agent")
+	helped := func() { eventually(t, lockWait, func() string { return p.helped("a", 10*ms) }) }
+	helped()
+	hook := d.start("plimsoll-restore", "restore")
+	always(t, 2*time.Second, func() string { return cmp.Diff(before, p.files()) })
+	hook.delete()
+	agent.delete()
+	same(t, all)
+
+	killed := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	killed.state = d.state
+	killed.start() // it is not held
+	helped()
+	killed.stop(syscall.SIGKILL)
+	d.start("plimsoll-restore", "restore-again").delete()
+	same(t, all)
+}
+
+// files are those of the pod alone.
+func (p *pod) files() map[string]string {
+	p.t.Helper()
+	all := files(p.t)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.Contains(name, path.Base(p.path)) })
+	return all
 }
