@@ -21,6 +21,7 @@ command_of() {
         --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction --allow-privileged
         --kubelet-client-certificate "$pki/admin.crt" --kubelet-client-key "$pki/admin.key"
         --kubelet-certificate-authority "$pki/ca.crt" --kubelet-preferred-address-types InternalIP
+        --audit-policy-file "$dir/audit.yaml" --audit-log-path "$dir/log/audit" --audit-log-mode blocking
         --endpoint-reconciler-type none --enable-priority-and-fairness=false --profiling=false)
       ready=(kubectl get --raw /readyz)
       ;;
