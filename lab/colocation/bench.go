@@ -35,9 +35,9 @@ type bench struct {
 
 // measure measures all rows and cleans up, however it ends. Progress goes to say.
 func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	b := &bench{settings: s, say: say, foremost: true, film: ffmpeg{size: filmSize}}
+	b := &bench{settings: s, say: say, foremost: true, server: nginx{size: fileSize}, film: ffmpeg{size: filmSize}}
 	if s.emulated {
-		b.film.size = smallFilm
+		b.server.size, b.film.size = smallFile, smallFilm
 	}
 	if b.server.binary, err = experiment.Program("nginx"); err != nil {
 		return nil, err

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	fileSize = 60 << 10 // about a millisecond of compression
-	patience = 10 * time.Second
+	fileSize  = 60 << 10 // about a millisecond of compression
+	smallFile = 6 << 10
+	patience  = 10 * time.Second
 )
 
 // nginx is one of its own: its own configuration, port, document and log; the system's is not touched.
 type nginx struct {
 	binary string
+	size   int // of the document
 	dir    string
 	url    string
 	child  *experiment.Child
@@ -60,7 +62,7 @@ func (n *nginx) prepare(address string) error {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(n.file("www/file.txt"), load.Text(1, fileSize), 0o644),
+		os.WriteFile(n.file("www/file.txt"), load.Text(1, n.size), 0o644),
 		os.WriteFile(n.file("nginx.conf"), []byte(configuration(n.dir, address)), 0o644))
 }
 

@@ -30,7 +30,7 @@ func (m *memcached) start(enter func(pid int) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("start memcached: %w", err)
 	}
-	cmd := experiment.Gated(m.binary, "-l", host, "-p", port, "-U", "0", "-t", "1", "-m", "64", "-u", "nobody")
+	cmd := experiment.Gated(m.binary, "-l", host, "-p", port, "-U", "0", "-t", "1", "-m", "64", "-u", "root") // a change of user would undo that it dies with the experiment (prctl(2), PR_SET_PDEATHSIG)
 	if m.child, err = experiment.Launch(cmd, enter); err != nil {
 		return err
 	}
