@@ -64,7 +64,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	r = summarize(slots, b.rows)
 	r.Conditions = conditions{
 		Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(), Rate: s.rate,
-		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Foremost: b.foremost,
+		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Emulated: s.emulated, Foremost: b.foremost,
 	}
 	return r, nil
 }

@@ -42,6 +42,7 @@ type conditions struct {
 	Seconds  float64 `json:"seconds_per_row"`
 	Rounds   int     `json:"rounds"`
 	Seed     uint64  `json:"seed"`
+	Emulated bool    `json:"emulated"`        // the CPUs are
 	Foremost bool    `json:"generator_first"` // the load generator came before all ordinary tasks
 }
 

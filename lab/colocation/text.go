@@ -81,6 +81,9 @@ func (r *result) split(page *bytes.Buffer) {
 // careful says what has to be known beside the figures.
 func (r *result) careful() []string {
 	var say []string
+	if r.Conditions.Emulated {
+		say = append(say, "Careful: the CPUs are emulated: who runs before whom is as on real ones, and response times are those of no machine.")
+	}
 	if !r.Conditions.Foremost {
 		say = append(say, "Careful: the load generator waited for CPUs like everybody else: its own waits are part of the response times.")
 	}

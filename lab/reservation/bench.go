@@ -178,7 +178,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 		return s, fmt.Errorf("batch job: %w", err)
 	}
 	s.asked, err = b.diagnose(ctx, func() (err error) {
-		s.load, err = b.request(ctx, b.rate, b.slot)
+		s.load, err = b.request(ctx, sit.Reserved, b.rate, b.slot)
 		return err
 	})
 	if err != nil {
@@ -186,7 +186,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 	}
 	if b.search {
 		s.most, err = highest(lowest, b.highest, searchSteps, func(rate float64) (bool, error) {
-			out, err := b.request(ctx, rate, b.slot/searchFraction)
+			out, err := b.request(ctx, sit.Reserved, rate, b.slot/searchFraction)
 			return err == nil && out.Errors == 0 && out.Latency.Quantile(0.99) <= boundP99, err
 		})
 	}
@@ -224,7 +224,7 @@ func (b *bench) used() (u uses, err error) {
 }
 
 // request loads memcached over connections of its own.
-func (b *bench) request(ctx context.Context, rate float64, length time.Duration) (*load.Outcome, error) {
+func (b *bench) request(ctx context.Context, reserved bool, rate float64, length time.Duration) (*load.Outcome, error) {
 	g, err := dial(b.server.address)
 	if err != nil {
 		return nil, err
@@ -232,7 +232,16 @@ func (b *bench) request(ctx context.Context, rate float64, length time.Duration)
 	if err := experiment.Foremost(); err != nil {
 		b.say("careful: the load generator competes with what it measures: %v", err)
 	}
-	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))
+	due := load.Poisson(b.seed, uint64(rate), rate, length)
+	var out *load.Outcome
+	if reserved {
+		var shared cpu.Set
+		if shared, err = b.groups.Tree().CPUs(b.neighbour); err == nil {
+			out, err = g.runOn(ctx, shared, due)
+		}
+	} else {
+		out, err = g.run(ctx, due)
+	}
 	return out, errors.Join(err, g.close())
 }
 

@@ -146,6 +146,28 @@ func (r *result) worst() *figures {
 	return worst
 }
 
+// The aims of the project, for a target with CPUs of its own.
+const (
+	aimShort = 0.01 // of what it wants
+	aimP99   = 1.1  // of that alone, where the hardware is not contended for
+)
+
+// aims holds what a CPU of its own brings against the aims.
+func (r *result) aims() []experiment.Figure {
+	var list []experiment.Figure
+	for _, f := range r.Rows {
+		if !f.Reserved {
+			continue
+		}
+		list = append(list, experiment.Figure{Name: "shortfall of the batch job, " + f.name(), AtMost: aimShort, Measured: f.Batch.Wanted > 0,
+			Value: over(f.Batch.Shortfall, f.Batch.Wanted)})
+		if f.situation.Neighbour.Kind != onMemory {
+			list = append(list, experiment.Figure{Name: "p99 of memcached / alone, " + f.name(), AtMost: aimP99, Measured: f.P99 > 0, Value: 1 + f.ChangeP99})
+		}
+	}
+	return list
+}
+
 func median(slots []slot, of func(slot) float64) float64 {
 	values := make([]float64, len(slots))
 	for i, s := range slots {

@@ -48,6 +48,11 @@ func TestSummarize(t *testing.T) {
 	if worst := r.worst(); worst == nil || worst.Utilization != 0.5 || worst.Reserved {
 		t.Errorf("worst: %+v", worst)
 	}
+	r.Rows[2].Batch = split{Wanted: 10, Shortfall: 0.2}
+	aims := r.aims()
+	if len(aims) != 2 || aims[0].Met() || aims[0].Value != 0.02 || !aims[1].Met() {
+		t.Errorf("aims: %+v", aims)
+	}
 	var page bytes.Buffer
 	if err := r.writeText(&page); err != nil {
 		t.Fatal(err)

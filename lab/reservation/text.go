@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"plimsoll/lab/experiment"
 )
 
 // writeText writes the result for people.
@@ -18,6 +20,12 @@ func (r *result) writeText(w io.Writer) error {
 	r.splits(&page)
 	if worst := r.worst(); worst != nil {
 		fmt.Fprintf(&page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
+	}
+	if aims := r.aims(); len(aims) > 0 {
+		page.WriteByte('\n')
+		if err := experiment.WriteFigures(&page, aims); err != nil {
+			return err
+		}
 	}
 	_, err := w.Write(page.Bytes())
 	return err
