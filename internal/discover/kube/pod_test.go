@@ -59,7 +59,7 @@ func TestResize(t *testing.T) {
 		spec, actual string
 		period       time.Duration
 		conditions   []corev1.PodCondition
-		older        corev1.PodResizeStatus // the field of before 1.33
+		older        string // the field of before 1.33
 		want         course
 		resizes      bool
 	}{
@@ -73,8 +73,8 @@ func TestResize(t *testing.T) {
 		{"down, put off", "1", "2", 100 * ms, pending(corev1.PodResizePending), "", course{2000, 2000}, false},
 		{"up", "3", "2", 100 * ms, nil, "", course{2000, 3000}, true},
 		{"up, impossible", "300", "2", 100 * ms, pending(corev1.PodResizePending), "", course{2000, 2000}, false},
-		{"up, under way, before 1.33", "3", "2", 100 * ms, nil, corev1.PodResizeStatusInProgress, course{2000, 3000}, true},
-		{"down, put off, before 1.33", "1", "2", 100 * ms, nil, corev1.PodResizeStatusDeferred, course{2000, 2000}, false},
+		{"up, under way, before 1.33", "3", "2", 100 * ms, nil, "InProgress", course{2000, 3000}, true},
+		{"down, put off, before 1.33", "1", "2", 100 * ms, nil, "Deferred", course{2000, 2000}, false},
 		{"a condition that no longer holds", "3", "2", 100 * ms, []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}}, "", course{2000, 3000}, true},
 	} {
 		o := web("")
@@ -82,7 +82,7 @@ func TestResize(t *testing.T) {
 		if c.actual != "" {
 			o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs(c.actual)}
 		}
-		o.Status.Conditions, o.Status.Resize = c.conditions, c.older
+		o.Status.Conditions, o.Status.Resize = c.conditions, corev1.PodResizeStatus(c.older)
 		p := newPod(o)
 		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
 			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period), c.want, c.resizes)
