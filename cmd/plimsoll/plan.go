@@ -177,3 +177,7 @@ func (*notebook) Rebase(workload.ID, plan.Knob, plan.Value) error            { r
 func (*notebook) Forget(workload.ID, plan.Knob) error                        { return nil }
 func (*notebook) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
 func (*notebook) SetHold(bool)                                               {}
+
+func (*notebook) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
+	return plan.Result{Change: plan.Change{Cgroup: id, Knob: knob, From: value, To: value, Why: why}, Outcome: plan.Skipped}
+}

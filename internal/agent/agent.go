@@ -65,6 +65,7 @@ type Host interface {
 type Writer interface {
 	Do([]plan.Change) []plan.Result
 	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
+	RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) error
@@ -207,6 +208,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	results := a.Writer.Do(out.Changes)
 	a.state.Learn(now, results)
 	a.settle(now, out, results)
+	results = append(results, a.repair(now, out.Repairs)...)
 	results = append(results, a.prefer(now, pods)...)
 	results = append(results, owned...)
 	return Turn{Results: results, Notes: out.Notes, Next: a.reservations.next(now, a.schedule(now, out))}

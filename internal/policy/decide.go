@@ -52,6 +52,9 @@ func (s *State) Decide(in Input) Output {
 	out.Node = in.Node
 	raisable := wish(in, pods)
 	s.guard(in, raisable, out)
+	for _, p := range pods {
+		p.stale(in, out)
+	}
 	settle(in, pods, out)
 	return *out
 }

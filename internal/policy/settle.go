@@ -182,7 +182,7 @@ func (u *unit) settled(now time.Time) bool {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.overdue.IsZero() && u.m.wait.ready(now)
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.ready(now)
 }
 
 func (u *unit) view(in Input, p *podUnits) View {

@@ -106,6 +106,7 @@ type View struct {
 // Output is what a turn decided.
 type Output struct {
 	Changes []plan.Change
+	Repairs []plan.Change // limits that are to be written in their owner's place (stale.go), after the changes
 	Kinds   map[Kind]int64
 	Notes   []Note
 	Views   []View
@@ -164,8 +165,9 @@ type memory struct {
 	lastWrite   time.Time
 	written     time.Time // when it was done
 	why         string
-	ceiling     float64 // CPUs that a raise may reach
-	view        View    // of the last whole turn
+	ceiling     float64   // CPUs that a raise may reach
+	view        View      // of the last whole turn
+	stale       time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
 }
 
 // NewState remembers nothing.

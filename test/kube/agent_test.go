@@ -91,6 +91,7 @@ func (a *agent) runs() bool {
 
 // end is the end of the test, whatever happened.
 func (a *agent) end() {
+	_ = a.cmd.Process.Signal(syscall.SIGCONT) // a test may have stopped it
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-a.done:
@@ -100,6 +101,14 @@ func (a *agent) end() {
 	}
 	if a.t.Failed() {
 		a.t.Logf("the agent's log:\n%s", a.log)
+	}
+}
+
+// signal sends one.
+func (a *agent) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
 	}
 }
 

@@ -33,10 +33,13 @@ func TestKubeletWithoutQuotas(t *testing.T) {
 func TestKubeletWithShortPeriods(t *testing.T) {
 	kubeletSays(t, "cpuCFSQuotaPeriod: 10ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}")
 	p := start(t, want{name: "short", containers: []container{sleeper("a", "100m", "500m")}})
+	least := start(t, want{name: "least", containers: []container{sleeper("a", "20m", "50m")}}) // the kubelet reports it as 100m
 	before := files(t)
 	a := follower(t, "auto")
-	short := cpu.Bandwidth{Quota: 5 * ms, Period: 10 * ms, Burst: 5 * ms}
-	eventually(t, reaction, func() string { return cmp.Diff(map[string]cpu.Bandwidth{"": short, "a": short}, p.limits()) })
+	for p, quota := range map[*pod]time.Duration{p: 5 * ms, least: ms} {
+		short := cpu.Bandwidth{Quota: quota, Period: 10 * ms, Burst: quota}
+		eventually(t, wait, func() string { return cmp.Diff(map[string]cpu.Bandwidth{"": short, "a": short}, p.limits()) })
+	}
 	a.stop(syscall.SIGTERM)
 	same(t, before)
 }

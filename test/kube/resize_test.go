@@ -61,3 +61,39 @@ func TestResize(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// write sets a pod's or container's burst, as another program does.
+func (p *pod) write(name string, burst time.Duration) {
+	p.t.Helper()
+	if err := cluster.groups.SetBurst(p.groups()[name], burst); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestStalePodQuota: the kubelet's write of the pod's new quota is refused for the burst that an agent which does not answer
+// has left there, and the kubelet takes the resize for done. The agent writes what was declared when it is back, and there
+// is nothing to put back afterwards.
+func TestStalePodQuota(t *testing.T) {
+	p := start(t, want{name: "stale", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
+	a := follower(t, "cpuBurstOnly")
+	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
+	a.signal(syscall.SIGSTOP)
+	p.write("a", 0) // so that the container's is taken
+	p.resize("a", "50m", "200m")
+	eventually(t, resizeWait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
+	p.settles()
+	if b := p.limits()[""]; b.Quota != 60*ms {
+		t.Fatalf("the pod has %v: the scenario proves nothing", b)
+	}
+	a.signal(syscall.SIGCONT)
+	eventually(t, wait, func() string {
+		want := bandwidth(30*ms, 0)
+		want.Burst = p.limits()[""].Burst
+		return cmp.Diff(want, p.limits()[""])
+	})
+	a.stop(syscall.SIGTERM)
+	want := map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(20*ms, 0), "b": bandwidth(10*ms, 0)}
+	if diff := cmp.Diff(want, p.limits()); diff != "" {
+		t.Error(diff)
+	}
+}

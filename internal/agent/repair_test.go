@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
+)
+
+// resizedPod is a pod with a burst whose container was made smaller; the pod's own quota was refused, and stays.
+func resizedPod(t *testing.T) (*world, *workload.Pod) {
+	t.Helper()
+	w := newWorld(t)
+	declared := func(quota time.Duration) *workload.Declared {
+		return &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec"}
+	}
+	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "pod", Declared: declared(100 * ms)}
+	a := w.container("/pod/a", 100*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1))
+	a.Declared = declared(100 * ms)
+	pod.Containers = []workload.Container{a}
+	w.place.pods = []workload.Pod{pod}
+	w.run(time.Second)
+	w.want("/pod", 100*ms, 100*ms)
+
+	for _, group := range []string{"/pod/a", "/pod"} {
+		if w.resized(group, 40*ms) == nil {
+			t.Fatalf("%s: the kernel takes it: the scenario proves nothing", group)
+		}
+	}
+	next := pod
+	next.Declared = declared(40 * ms)
+	a.Declared, a.Paused = declared(40*ms), true
+	next.Containers = []workload.Container{a}
+	w.place.pods = []workload.Pod{next}
+	w.run(100 * ms)
+	w.limit("/pod/a", 40*ms)
+	w.run(100 * ms)
+	a.Paused = false
+	next.Containers = []workload.Container{a}
+	w.place.pods = []workload.Pod{next}
+	return w, &next
+}
+
+// TestRepairsAStalePod: its owner takes the resize for done. After a while the declared limit is written in its place, and
+// nothing of ours is to be put back there.
+func TestRepairsAStalePod(t *testing.T) {
+	w, _ := resizedPod(t)
+	w.run(2 * time.Second)
+	w.want("/pod/a", 40*ms, 40*ms)
+	if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms {
+		t.Fatalf("its owner was not waited for: %v", got)
+	}
+	w.run(3 * time.Second)
+	w.want("/pod/a", 40*ms, 40*ms)
+	w.want("/pod", 40*ms, 40*ms)
+	w.wantProblem("")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/pod/a", 40*ms, 0)
+	w.want("/pod", 40*ms, 0)
+}
+
+// TestWaitsForTheOwner: what its owner writes in time is left to it, and what another one writes is left alone.
+func TestWaitsForTheOwner(t *testing.T) {
+	for name, quota := range map[string]time.Duration{"its owner": 40 * ms, "another one": 70 * ms} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := resizedPod(t)
+			w.run(time.Second)
+			w.limit("/pod", quota)
+			w.run(10 * time.Second)
+			if got := w.kernel.Bandwidth("/pod").Quota; got != quota {
+				t.Errorf("%v, want %v", got, quota)
+			}
+		})
+	}
+}
+
+// TestRepairsNothingWhileHeld: the kill switch holds for the writes of others too.
+func TestRepairsNothingWhileHeld(t *testing.T) {
+	w, _ := resizedPod(t)
+	w.lever.held = true
+	w.run(10 * time.Second)
+	if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms {
+		t.Errorf("%v, though held", got)
+	}
+}
