@@ -27,7 +27,7 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeEvents(), probeNRI(socket, containerdVersion))
+			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion))
 			e := examine(version, kernel, g.cgroupRoot, found)
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},

@@ -56,7 +56,7 @@ func nonePrognosis(found cgroup.Features) prognosis {
 // obstacle is what keeps every policy from working, or "".
 func obstacle(found cgroup.Features) string {
 	for _, name := range []string{cgroup.FeatureController, cgroup.FeatureWritable, cgroup.FeatureBandwidth,
-		cgroup.FeatureEnforced} {
+		cgroup.FeatureEnforced, featureTasks} {
 		if f := found.Get(name); f.State == cgroup.No {
 			return f.Detail
 		}

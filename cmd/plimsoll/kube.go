@@ -167,11 +167,15 @@ type reporter struct {
 	*agent.Agent
 	cluster *cluster
 	resizes *nri.Plugin
+	unseen  string // what the agent cannot see, with a hint; "" for nothing
 }
 
 func (r reporter) Status() report.Status {
 	s := r.Agent.Status()
 	s.NRI = nriStatus(r.resizes)
+	if r.unseen != "" {
+		s.Problems = append(s.Problems, r.unseen)
+	}
 	if r.cluster == nil {
 		return s
 	}

@@ -73,6 +73,7 @@ type shipped struct {
 	binary        string
 	state, config string
 	flags         []string // further ones of run
+	apart         bool     // it runs in a PID namespace of its own
 }
 
 func newShipped(t *testing.T) *shipped {
@@ -195,6 +196,9 @@ func (s *shipped) launch(flags ...string) *daemon {
 	l := &daemon{t: s.t, cmd: s.command(context.Background(), append([]string{"run", "--config", s.config, "--listen", "127.0.0.1:0"}, flags...)...),
 		log: &logbook{}, done: make(chan struct{})}
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if s.apart {
+		l.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
+	}
 	l.cmd.Stderr = l.log
 	if err := l.cmd.Start(); err != nil {
 		s.t.Fatal(err)

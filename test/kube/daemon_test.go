@@ -50,6 +50,8 @@ var image = sync.OnceValues(func() (string, error) {
 type deployed struct {
 	t     *testing.T
 	state string // the folder of the journal, on the host
+	// hidden has its pods in PID namespaces of their own.
+	hidden bool
 }
 
 // deploy installs the manifests. At the end of the test nothing of them is left.
@@ -58,7 +60,7 @@ func deploy(t *testing.T) *deployed {
 	if _, err := image(); err != nil {
 		t.Fatal(err)
 	}
-	d := &deployed{t, filepath.Join(scratch, "state-"+strings.ToLower(t.Name()))}
+	d := &deployed{t: t, state: filepath.Join(scratch, "state-"+strings.ToLower(t.Name()))}
 	if out, err := output(kubectlCommand("get", "namespace", agents, "--ignore-not-found", "-o", "name")); err != nil || out == "" {
 		namespace(t, agents)
 		root, err := os.ReadFile(filepath.Join(scratch, "pki/ca.crt"))
@@ -93,6 +95,7 @@ func (d *deployed) start(daemonSet, name string) *pod {
 			host["path"] = filepath.Join(scratch, "containerd")
 		}
 	}
+	spec["hostPID"] = !d.hidden
 	c := spec["containers"].([]any)[0].(object)
 	env, _ := c["env"].([]any)
 	c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})

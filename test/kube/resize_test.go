@@ -62,8 +62,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// write sets a pod's or container's burst, as another program does.
-func (p *pod) write(name string, burst time.Duration) {
+// setBurst sets a pod's or container's burst, as another program does.
+func (p *pod) setBurst(name string, burst time.Duration) {
 	p.t.Helper()
 	if err := cluster.groups.SetBurst(p.groups()[name], burst); err != nil {
 		p.t.Fatal(err)
@@ -78,7 +78,7 @@ func TestStalePodQuota(t *testing.T) {
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	a.signal(syscall.SIGSTOP)
-	p.write("a", 0) // so that the container's is taken
+	p.setBurst("a", 0) // so that the container's is taken
 	p.resize("a", "50m", "200m")
 	eventually(t, resizeWait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
 	p.settles()

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"plimsoll/internal/cgroup"
+)
+
+// featureTasks is the doctor's name for it.
+const featureTasks = "tasks-visible"
+
+// hiddenTasks is what is wrong where the tasks of others' groups cannot be seen; it goes with hintTasks.
+const (
+	hiddenTasks = "the tasks of other control groups cannot be seen: all of them look empty, and nothing is written"
+	hintTasks   = "in a pod, hostPID: true; in a container, --pid=host"
+)
+
+// probeTasks finds out whether the tasks of others' groups can be seen.
+func probeTasks(tree *cgroup.Tree, err error) cgroup.Feature {
+	f := cgroup.Feature{Name: featureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen", Source: "pidlist_array_load"}
+	var hidden bool
+	if err == nil && !firstPIDNamespace() {
+		hidden, err = tree.HidesTasks(os.Getpid())
+	}
+	switch {
+	case err != nil:
+		f.State, f.Detail = cgroup.Unknown, err.Error()
+	case hidden:
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("%s; hint: %s", hiddenTasks, hintTasks)
+	}
+	return f
+}
+
+// firstPIDNamespace says whether this process sees those of all others. Its number is the same on every machine
+// (include/linux/proc_ns.h, PROC_PID_INIT_INO).
+func firstPIDNamespace() bool {
+	at, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && at == "pid:[4026531836]"
+}
+
+// sight says once what the agent cannot see; "" where that is nothing.
+func sight(tree *cgroup.Tree, log *slog.Logger) string {
+	f := probeTasks(tree, nil)
+	if f.State != cgroup.No {
+		return ""
+	}
+	log.Error(hiddenTasks, "hint", hintTasks)
+	return f.Detail
+}

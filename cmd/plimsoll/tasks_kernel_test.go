@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
+)
+
+// TestPIDNamespace: in a PID namespace of its own, as in a pod without hostPID, the doctor and the agent say that on v1 they
+// see no tasks; on v2 they need not.
+func TestPIDNamespace(t *testing.T) {
+	s := newShipped(t)
+	g := cgrouptest.New(t)
+	g.Limit(startLimit)
+	g.Idle()
+	v1 := g.Tree().Version() == cgroup.V1
+	doctor := func(apart bool) cgroup.Feature {
+		cmd := s.command(context.Background(), "doctor", "--json")
+		if apart {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e examination
+		if err := json.Unmarshal(out, &e); err != nil {
+			t.Fatal(err)
+		}
+		return e.Features.Get(featureTasks)
+	}
+	if f := doctor(false); f.State != cgroup.Yes {
+		t.Errorf("in the host's: %+v", f)
+	}
+	if f := doctor(true); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
+		t.Errorf("in one of its own: %+v", f)
+	}
+
+	s.configure("cpuBurstOnly", g.Path)
+	s.apart = true
+	agent := s.start()
+	problems := strings.Join(s.status().Problems, "\n")
+	for _, said := range []string{problems, agent.log.String()} {
+		if strings.Contains(said, "hostPID: true") != v1 {
+			t.Errorf("it says %q", said)
+		}
+	}
+}
