@@ -16,7 +16,7 @@ import (
 func TestPIDNamespace(t *testing.T) {
 	s := newShipped(t)
 	g := cgrouptest.New(t)
-	g.Limit(startLimit)
+	g.Limit(hogLimit)
 	g.Idle()
 	v1 := g.Tree().Version() == cgroup.V1
 	doctor := func(apart bool) cgroup.Feature {
