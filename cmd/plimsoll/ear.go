@@ -80,7 +80,7 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 // Totals is what the programs have counted of a group.
 func (e *ear) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
-	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
+	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Untold: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
 		Lengths: []report.Length{}, Usage: t.Sum, Uses: t.Uses[:]}
 	for i, n := range t.Lengths {
 		if n > 0 {

@@ -43,7 +43,7 @@ type Ear interface {
 	// Read waits for throttles, and returns those there are. An error says that none will be heard any more; it is
 	// io.EOF after Close.
 	Read() ([]policy.Throttle, error)
-	// Lost counts the throttles that were not told of, since the start.
+	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
 	Lost() int64
 	// Totals is what was counted of a group, told of or not; false for one that is not watched.
 	Totals(group uint64) (report.Throttles, bool)

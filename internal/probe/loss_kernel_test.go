@@ -55,7 +55,7 @@ func TestRateIsLimited(t *testing.T) {
 	losses := p.Losses()
 	sent := int(got.Begins - got.Dropped)
 	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
-	if got.Dropped == 0 || losses.Limited != got.Dropped || losses.Full != 0 || got.Ends != got.Begins {
+	if got.Dropped == 0 || losses.Limited != got.Dropped || losses.Full != 0 || p.Lost() != 0 || got.Ends != got.Begins {
 		t.Errorf("%+v, %+v", got, losses)
 	}
 	if n := len(h.begins(0)); n != sent || n < 21 || n > 21+1+int(rate*took.Seconds()) {

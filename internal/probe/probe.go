@@ -151,6 +151,10 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
+// A group that has had its pool dry on one CPU and not on another may be released and stand again several times in a
+// millisecond: each refill of a quota of one slice goes to the CPU that asks first. The cap ends that within a period, after
+// fewer than 21 (lab/reaction has seen 8). In the long run the kernel itself hands returned slices out 200 times a second
+// at most (kernel/sched/fair.c, cfs_bandwidth_slack_period).
 const (
 	defaultInterval = time.Second / 200    // between two events of a group in the long run
 	refill          = 2 * time.Millisecond // what it takes user space to hear of a pool and to fill it, at worst

@@ -82,11 +82,11 @@ func (p *Probe) Losses() Losses {
 	return Losses{Limited: count(p.objects.Limited), Full: count(p.objects.Full), Broken: p.broken.Load()}
 }
 
-// Lost is the number of events that did not reach the reader, for any reason. When it grows, a throttle may stand that
-// nobody was told of.
+// Lost is the number of events that should have reached the reader. When it grows, a throttle may stand in a group that
+// nobody was told of. One over its group's rate is none of them: that group was told of a moment ago.
 func (p *Probe) Lost() int64 {
 	l := p.Losses()
-	return l.Limited + l.Full + l.Broken
+	return l.Full + l.Broken
 }
 
 func count(v *ebpf.Variable) int64 {

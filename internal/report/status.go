@@ -131,6 +131,7 @@ type Totals struct {
 type Throttles struct {
 	Begun    int64         `json:"begun"`
 	Ended    int64         `json:"ended"`
+	Untold   int64         `json:"untold"`    // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
 	Wall     time.Duration `json:"wall_ns"`   // the group stood still, until a task of it ran again; of throttles that ended
 	Foreseen int64         `json:"foreseen"`  // times that the runtime was about to be used up before the period's end
 	Lengths  []Length      `json:"lengths"`   // of throttles that ended, shortest first, without empty classes
