@@ -2,7 +2,7 @@
 // in the first scenario, and a tenth of which are throttled all the time in the second, once with the kernel telling of
 // throttles and once polling for them. Beside it, in the same seconds, a process runs that does nothing but read files of
 // the same groups as often as the agent does. Then it measures what the write costs that ends a throttle, among few and
-// among many groups.
+// among many groups, and what it costs to size the bursts by a load line.
 package main
 
 import (

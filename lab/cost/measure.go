@@ -62,7 +62,10 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 			r.Scenarios = append(r.Scenarios, sc)
 		}
 	}
-	r.Refills, err = b.refills(ctx)
+	if r.Refills, err = b.refills(ctx); err != nil {
+		return nil, err
+	}
+	r.LoadLine, err = sizeBursts(s.size.Containers)
 	return r, err
 }
 
@@ -89,7 +92,7 @@ func (b *bench) close() error {
 
 // scenario starts an agent, lets it settle, and measures it and the bare loop in the same seconds.
 func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenario, err error) {
-	sc.Name, sc.Polls, sc.AimCPU = "idle", polls, aimCPU
+	sc.Name, sc.Polls, sc.AimCPU = idleName, polls, aimCPU
 	switch {
 	case throttled:
 		sc.Name = "10 % throttled"

@@ -22,6 +22,7 @@ type result struct {
 	Cgroup    string     `json:"cgroup"`
 	Scenarios []scenario `json:"scenarios"`
 	Refills   []refill   `json:"refills"`
+	LoadLine  sizing     `json:"load_line"`
 }
 
 // scenario is what was measured in one.
@@ -73,10 +74,23 @@ func (r *result) writeText(w io.Writer) error {
 	for _, s := range r.Scenarios {
 		text += s.text()
 	}
-	text += refillText(r.Refills)
+	text += refillText(r.Refills) + r.LoadLine.text(r.idle())
 	_, err := io.WriteString(w, text)
 	return err
 }
+
+// idle is the CPU of the agent that is told of throttles when there are none.
+func (r *result) idle() float64 {
+	for _, s := range r.Scenarios {
+		if s.Name == idleName && !s.Polls {
+			return s.Agent.CPUs
+		}
+	}
+	return 0
+}
+
+// idleName is the scenario in which nothing throttles.
+const idleName = "idle"
 
 func (s scenario) title() string {
 	if s.Polls {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/policy"
+)
+
+// sizing is what it costs to size the bursts of a node by its load line (loadLinePercent), which the agent does beside its
+// turns, once every policy.LoadLineEvery.
+type sizing struct {
+	Containers int           `json:"containers"`
+	CPU        time.Duration `json:"cpu_ns"` // of one
+	Share      float64       `json:"share"`  // of the bursts asked for
+}
+
+// sizingsMeasured is over how many the mean is taken.
+const sizingsMeasured = 3
+
+// demands are those of a node of 250 containers that can bear a part of its bursts, so that the part has to be searched for. One period in
+// ten is busy, and wants more than the limit as often as not; as the kernel's programs count it in ten minutes.
+func demands(containers int) (list []policy.Demand, capacity float64) {
+	const periods, busy, calm, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
+	for i := range containers {
+		quota := 0.25 * float64(1+i%4)
+		d := policy.Demand{Quota: quota, Asked: 2, Uses: make([]int64, 4*policy.UsesPerQuota+1)}
+		for class := 1; class < len(d.Uses); class++ {
+			from, to := float64(class-1)/policy.UsesPerQuota, float64(class)/policy.UsesPerQuota
+			between := func(mean float64) float64 { return math.Exp(-from/mean) - math.Exp(-to/mean) }
+			d.Uses[class] = int64(periods * ((1-busy)*between(calm) + busy*between(peak)))
+		}
+		list = append(list, d)
+		capacity += quota * ((1-busy)*calm + busy*peak)
+	}
+	return list, capacity * (1 + 2.4/math.Sqrt(float64(containers)))
+}
+
+// sizeBursts measures on this process.
+func sizeBursts(containers int) (sizing, error) {
+	list, capacity := demands(containers)
+	before, err := own()
+	if err != nil {
+		return sizing{}, err
+	}
+	s := sizing{Containers: containers}
+	for range sizingsMeasured {
+		risk, err := policy.LoadLine(capacity, list, 99.9)
+		if err != nil {
+			return s, err
+		}
+		s.Share = risk.Share
+	}
+	after, err := own()
+	s.CPU = (after - before) / sizingsMeasured
+	return s, err
+}
+
+// own is the CPU time of this process.
+func own() (time.Duration, error) {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return 0, errors.Join(errors.New("getrusage"), err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
+}
+
+// cpus is its mean, with one every policy.LoadLineEvery.
+func (s sizing) cpus() float64 { return s.CPU.Seconds() / policy.LoadLineEvery.Seconds() }
+
+// text holds it against what the agent costs when nothing throttles.
+func (s sizing) text(idle float64) string {
+	text := fmt.Sprintf("\nthe load line (loadLinePercent), sized once a minute\n  of %d          %v of CPU time each, %.2f %% of a CPU",
+		s.Containers, s.CPU.Round(time.Millisecond), 100*s.cpus())
+	if idle > 0 {
+		text += fmt.Sprintf(", %.1f x the idle agent", s.cpus()/idle)
+	}
+	return text + "\n"
+}
