@@ -307,3 +307,28 @@ func TestPurse(t *testing.T) {
 		t.Errorf("%+v after a minute's rest", got)
 	}
 }
+
+// TestFollowingPodIsSeldomRead: nothing is decided on what a pod uses whose quota only follows its container's.
+func TestFollowingPodIsSeldomRead(t *testing.T) {
+	w, _ := hearing(t, true)
+	pod := workload.Pod{ID: w.group("/pod", 50*ms), Name: "p",
+		Containers: []workload.Container{w.container("/pod/a", 50*ms, sim.Spin(2))}}
+	w.place.pods = append(w.place.pods, pod)
+	w.run(20 * time.Second)
+	if !w.status("/pod").Quota.Changed || !w.status("/pod/a").Quota.Changed {
+		t.Fatalf("not raised: %+v", w.status("/pod").Quota)
+	}
+	count := func(id workload.ID) int {
+		looks := 0
+		var last time.Time
+		for end := w.kernel.Now().Add(10 * time.Second); w.kernel.Now().Before(end); w.run(45 * ms) {
+			if at := w.agent.groups[id].reading.At; at.After(last) {
+				looks, last = looks+1, at
+			}
+		}
+		return looks
+	}
+	if a, p := count(pod.Containers[0].ID), count(pod.ID); p > 15 || a < 2*p {
+		t.Errorf("in 10 s the container was read %d times, its pod %d times", a, p)
+	}
+}

@@ -195,8 +195,9 @@ func (u *unit) view(in Input, p *podUnits) View {
 	if u.m.burst.foreign {
 		v.Foreign = append(v.Foreign, plan.Burst)
 	}
-	v.Watched = u.m.everStood || u.raised()
-	if in.rescued() && !u.raised() {
+	raised := u.raised() && p.raises(u) // nothing hangs on what a pod uses that follows its containers
+	v.Watched = u.m.everStood || raised
+	if in.rescued() && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
 	v.LimitTooLow = u.m.strikes.chronic(now)
