@@ -103,7 +103,9 @@ Y
 
 # Who asks the API server for what: a test counts the agent's requests.
 cat >$dir/audit.yaml <<Y
-{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, users: [admin, "system:serviceaccount:plimsoll:plimsoll"]}, {level: None}]}
+apiVersion: audit.k8s.io/v1
+kind: Policy
+rules: [{level: Metadata, users: [admin, "system:serviceaccount:plimsoll:plimsoll"]}, {level: None}]
 Y
 for part in etcd apiserver containerd; do "$kube/part.sh" start $part; done
 # What a controller manager would make and a pod needs.

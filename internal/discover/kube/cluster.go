@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -120,5 +121,10 @@ func (c *Cluster) Ask(ctx context.Context, a AgentPod, path string, query map[st
 	for k, v := range query {
 		r = r.Param(k, v)
 	}
-	return r.DoRaw(ctx)
+	data, err := r.Do(ctx).Raw()
+	var said struct{ Error string }
+	if err != nil && json.Unmarshal(data, &said) == nil && said.Error != "" {
+		return nil, errors.New(said.Error) // the agent's own word, in place of the API server's about it
+	}
+	return data, err
 }
