@@ -120,6 +120,12 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(notCanceled(err))
 	}
+	begun := false
+	defer func() {
+		if !begun { // nobody else would
+			recovered(log, m.writer.Restore(nil, false))
+		}
+	}()
 	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.hear(log), log)
 	if err != nil {
 		return c.end(err)
@@ -139,6 +145,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, loaded, configure(a, found, cluster, log))
 	}})
+	begun = true
 	return c.end(a.Run(c.ctx))
 }
 

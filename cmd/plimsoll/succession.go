@@ -27,18 +27,22 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 	log.Info("another agent runs here: stand by until it ends")
 	var inLine atomic.Bool
 	waiting, end := context.WithCancel(ctx)
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	go func() {
-		served <- web.Waiting(waiting, listen, func() error {
+		defer close(served)
+		wrong := web.Waiting(waiting, listen, func() error {
 			if err := ready(); err != nil || inLine.Load() {
 				return err
 			}
 			return errors.New("another agent stands by already")
 		})
+		if wrong != nil { // the address may be that of the agent that runs
+			log.Warn("nobody can ask whether this agent stands by", "error", wrong)
+		}
 	}()
 	defer func() {
 		end()
-		err = errors.Join(err, <-served)
+		<-served // the address is free
 	}()
 	for ready() != nil {
 		if err := m.takeLock(g); err == nil || !errors.As(err, new(*apply.LockedError)) {
