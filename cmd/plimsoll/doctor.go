@@ -28,7 +28,9 @@ cgroup is written.`,
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
 			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion))
-			e := examine(version, kernel, g.cgroupRoot, found)
+			machine := priorities(found)
+			machine.SchedExt, machine.SchedExtWhy = schedulers{}.Preflight()
+			e := examine(version, kernel, g.cgroupRoot, found, machine)
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},
 	}

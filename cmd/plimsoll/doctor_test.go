@@ -25,7 +25,7 @@ func TestExaminationGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found).Text(&got); err != nil {
+			if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found, priorities(found)).Text(&got); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
@@ -120,7 +120,7 @@ func TestPrognosis(t *testing.T) {
 		{"no limits", no(cgroup.FeatureBandwidth), false, false, false},
 	} {
 		got := map[strategy.Policy]bool{}
-		for _, p := range examine("", "", "", tt.found).Policies {
+		for _, p := range examine("", "", "", tt.found, priorities(tt.found)).Policies {
 			got[p.Policy] = p.Works
 		}
 		want := map[strategy.Policy]bool{strategy.None: true, strategy.CPUBurstOnly: tt.burst,

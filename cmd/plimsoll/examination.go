@@ -36,8 +36,7 @@ type prognosis struct {
 }
 
 // examine draws the conclusions.
-func examine(version, kernel, root string, found cgroup.Features) examination {
-	machine := priorities(found)
+func examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) examination {
 	auto, _ := policy.Choose(strategy.MechanismAuto, machine)
 	return examination{Schema: examinationSchema, Version: version, Kernel: kernel, Root: root, Features: found,
 		Policies: []prognosis{nonePrognosis(found), burstPrognosis(found), quotaPrognosis(found), autoPrognosis(found)},

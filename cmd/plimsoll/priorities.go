@@ -10,7 +10,7 @@ import (
 // priorities are what the policy must know of this machine to prefer online work.
 func priorities(found cgroup.Features) policy.Machine {
 	m := policy.Machine{LeastWeight: 2, // MIN_SHARES, kernel/sched/sched.h
-		SchedExtWhy: "no scheduler of ours is loaded"}
+		SchedExtWhy: "not looked for: nobody asked for schedExt"}
 	if !strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
 		m.LeastWeight = 1 // CGROUP_WEIGHT_MIN
 	}

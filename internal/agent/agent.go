@@ -80,24 +80,25 @@ type Switch interface {
 
 // Options are what an agent is made of.
 type Options struct {
-	Tree     *cgroup.Tree
-	Discover Discoverer
-	Host     Host
-	Ear      Ear    // nil: throttles are found by polling
-	Deaf     string // why there is no Ear
-	Writer   Writer
-	Switch   Switch
-	Pauses   *Pauses
-	Foreign  func(group, what string) // told once of another program that writes a group's limit; nil: nobody
-	Rules    policy.Rules
-	Machine  policy.Machine    // what it has for online before offline
-	Strategy strategy.Strategy // the node's: sharePoolThresholdPercent
-	Clock    func() time.Time
-	Log      *slog.Logger
-	Version  string
-	Kernel   string
-	DryRun   bool
-	Heir     func() bool // asked at the end: does another agent take over? nil: none does
+	Tree       *cgroup.Tree
+	Discover   Discoverer
+	Host       Host
+	Ear        Ear    // nil: throttles are found by polling
+	Deaf       string // why there is no Ear
+	Writer     Writer
+	Switch     Switch
+	Pauses     *Pauses
+	Foreign    func(group, what string) // told once of another program that writes a group's limit; nil: nobody
+	Rules      policy.Rules
+	Machine    policy.Machine    // what it has for online before offline
+	Schedulers Schedulers        // nil: no scheduler is ever loaded
+	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
+	Clock      func() time.Time
+	Log        *slog.Logger
+	Version    string
+	Kernel     string
+	DryRun     bool
+	Heir       func() bool // asked at the end: does another agent take over? nil: none does
 
 	Reserving Reserving
 }

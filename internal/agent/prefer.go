@@ -36,6 +36,7 @@ type priority struct {
 	searched  map[string]bool // groups in which strangers were looked for
 	usage     rankUsage
 	press     suppressor
+	schedule  schedule
 }
 
 func newPriority() priority {
@@ -59,7 +60,7 @@ func (p *priority) restored() {
 
 // due says whether there is anything to look at.
 func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation) bool {
-	if !asked.Enabled() && len(p.knobs.Held()) == 0 {
+	if !asked.Enabled() && len(p.knobs.Held()) == 0 && p.schedule.now == nil {
 		p.mechanism, p.why, p.exposed, p.inForce = strategy.MechanismNone, "not asked for", nil, nil
 		return false
 	}
@@ -75,7 +76,8 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	p.at, p.pods, p.asked = now, pods, asked
 	p.usage.mark(now)
-	mechanism, why := policy.Choose(asked.Mechanism, a.Machine)
+	machine := a.machine(asked.Mechanism)
+	mechanism, why := policy.Choose(asked.Mechanism, machine)
 	if mechanism != p.mechanism || why != p.why {
 		a.Log.Info("co-location", "mechanism", mechanism, "why", why)
 	}
@@ -87,7 +89,8 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 		levels = policy.Levels(root)
 		p.exposed = policy.Exposed(root, levels)
 	}
-	wanted := append(policy.Settings(mechanism, levels, a.Machine), a.suppress(now, asked.Suppress, levels)...)
+	wanted := append(policy.Settings(mechanism, levels, machine), a.suppress(now, asked.Suppress, levels)...)
+	a.schedules(now, mechanism, asked.LS.CoreExpeller || asked.LSR.CoreExpeller, levels)
 	changes, notes := p.knobs.Settle(now, wanted, a.knobs(wanted))
 	a.notePriority(notes)
 	var results []plan.Result

@@ -130,6 +130,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 }
 
 func (a *Agent) putBack() ([]plan.Result, error) {
+	a.unschedule()
 	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
 	a.restored(results)

@@ -55,6 +55,7 @@ func (a *Agent) stop() error {
 	if a.DryRun {
 		return nil
 	}
+	a.unschedule()
 	var only func(journal.Entry) bool
 	if a.Heir != nil && a.Heir() {
 		a.Log.Info("another agent takes over: bursts stay")

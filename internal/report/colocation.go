@@ -21,6 +21,26 @@ type Colocation struct {
 	Exposed    []string           `json:"exposed,omitempty"`           // offline groups that some online work does not stand beside
 	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
 	Ranks      []Rank             `json:"ranks"`
+	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: none of ours was wanted
+}
+
+// Scheduler is the one of our own that mechanism schedExt loads.
+type Scheduler struct {
+	InForce bool          `json:"in_force"`
+	Since   *time.Time    `json:"since,omitempty"`
+	Pause   time.Duration `json:"pause_ns"` // that tasks stood still at the load
+	Loads   int64         `json:"loads"`    // tries
+	Groups  int           `json:"groups"`   // whose side it was told
+	Ended   string        `json:"ended,omitempty"`
+	Problem string        `json:"problem,omitempty"`
+}
+
+// line is "scheduler in force since 12:00:00, pause 1.2ms; quotas and bursts are enforced by it, and none is raised".
+func (s *Scheduler) line() string {
+	if !s.InForce {
+		return fmt.Sprintf("scheduler not in force after %d loads (%s)", s.Loads, s.Problem)
+	}
+	return fmt.Sprintf("scheduler in force since %s, pause %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Pause))
 }
 
 // Mechanism is one way to prefer online work.
@@ -76,6 +96,9 @@ func (c Colocation) line() string {
 	if resets, refused := c.resets(), c.Refused(); resets+refused > 0 {
 		line += fmt.Sprintf(", put back by others %d times, refused %d times", resets, refused)
 	}
+	if c.Scheduler != nil {
+		line += "; " + c.Scheduler.line()
+	}
 	if c.Room != nil {
 		line += fmt.Sprintf("; offline bounded to %.2f CPUs", *c.Room)
 	}
@@ -113,6 +136,9 @@ func (c *Colocation) Problems() []string {
 		if k.Problem != "" {
 			list = append(list, fmt.Sprintf("%s: %s: %s", printable(k.Cgroup), k.Knob, k.Problem))
 		}
+	}
+	if c.Scheduler != nil && c.Scheduler.Problem != "" {
+		list = append(list, c.Scheduler.Problem)
 	}
 	for _, group := range c.Exposed {
 		list = append(list, fmt.Sprintf("%s: offline, and some online work does not stand beside it: it meets the group above it, at that "+

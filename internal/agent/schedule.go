@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+)
+
+// Schedulers can put a scheduler of our own into the kernel.
+type Schedulers interface {
+	// Preflight says whether that can be done here, and why not. It changes nothing.
+	Preflight() (usable bool, why string)
+	// Open does it. With expel, no offline task runs beside an online one on the same core.
+	Open(expel bool) (Scheduler, error)
+}
+
+// Scheduler is one in force. It ends with this process, however that ends.
+type Scheduler interface {
+	// Set says on which side a group, by inode, and what is below it, stands.
+	Set(group uint64, offline bool) error
+	Forget(group uint64) error
+	// Ended says why it is no longer in force; "" while it is.
+	Ended() (string, error)
+	// Pause is how long tasks stood still at the load.
+	Pause() time.Duration
+	// Close takes it out: all tasks are the fair class's again.
+	Close() error
+}
+
+// schedule is what the agent keeps of the scheduler. While it is in force the kernel enforces no quota and no burst, and
+// counts no throttle: the scheduler enforces what stands in the files, and the agent holds all containers at their limits.
+type schedule struct {
+	now     Scheduler
+	since   time.Time
+	sets    map[uint64]bool // offline or not, by inode
+	next    time.Time       // no load before that
+	gap     time.Duration
+	loads   int64
+	ended   string // why the last one ended
+	probed  bool
+	problem string
+}
+
+// patience with a scheduler that the kernel ends: each load waits twice as long as the one before, and after the last no
+// further one is tried until somebody asks for it anew.
+const (
+	reloadFirst = 10 * time.Second
+	reloadMost  = 5
+)
+
+// schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not.
+func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, expel bool, levels []policy.Level) {
+	s := &a.priority.schedule
+	if mechanism != strategy.MechanismSchedExt || a.Schedulers == nil || a.DryRun || a.retired || a.Switch.Held() {
+		a.unschedule()
+		return
+	}
+	if s.now != nil {
+		a.watchScheduler(now)
+	}
+	if s.now == nil && !now.Before(s.next) && s.loads < reloadMost {
+		a.openScheduler(now, expel)
+	}
+	if s.now != nil {
+		s.assign(a, levels)
+	}
+}
+
+// watchScheduler takes note when the kernel has ended the scheduler.
+func (a *Agent) watchScheduler(now time.Time) {
+	s := &a.priority.schedule
+	why, err := s.now.Ended()
+	if err != nil {
+		s.problem = "the scheduler: " + err.Error()
+		return
+	}
+	if why == "" {
+		return
+	}
+	a.Log.Warn("the scheduler has ended: offline work stands back by cpu.idle", "why", why, "loads", s.loads)
+	err = s.now.Close()
+	s.now, s.ended, s.gap = nil, why, max(reloadFirst, 2*s.gap)
+	s.next = now.Add(s.gap)
+	s.problem = "the scheduler has ended: " + why
+	if err != nil {
+		s.problem += "; " + err.Error()
+	}
+}
+
+func (a *Agent) openScheduler(now time.Time, expel bool) {
+	s := &a.priority.schedule
+	s.loads++
+	opened, err := a.Schedulers.Open(expel)
+	if err != nil {
+		a.Log.Warn("the scheduler cannot be loaded", "error", err)
+		s.problem, s.gap = "the scheduler cannot be loaded: "+err.Error(), max(reloadFirst, 2*s.gap)
+		s.next = now.Add(s.gap)
+		return
+	}
+	s.now, s.since, s.sets, s.problem = opened, now, map[uint64]bool{}, ""
+	a.Log.Info("the scheduler is in force: quotas and bursts are its own now", "pause", opened.Pause())
+	a.rouseAll(now)
+}
+
+// assign tells the scheduler of the levels that are new or another rank's, and of those that are none any more.
+func (s *schedule) assign(a *Agent, levels []policy.Level) {
+	want := map[uint64]bool{}
+	for _, l := range levels {
+		if !l.Inner && l.QOS.Rank() != strategy.Neutral {
+			want[l.Inode] = l.QOS.Rank() == strategy.Offline
+		}
+	}
+	var faults error
+	for group, offline := range want {
+		if now, known := s.sets[group]; known && now == offline {
+			continue
+		}
+		err := s.now.Set(group, offline)
+		if err == nil {
+			s.sets[group] = offline
+		}
+		faults = errors.Join(faults, err)
+	}
+	for group := range s.sets {
+		if _, wanted := want[group]; !wanted {
+			faults = errors.Join(faults, s.now.Forget(group))
+			delete(s.sets, group)
+		}
+	}
+	s.problem = ""
+	if faults != nil {
+		s.problem = faults.Error()
+		a.Log.Debug("scheduler", "error", faults)
+	}
+}
+
+// unschedule takes the scheduler out. Who asks for it anew finds all tries left.
+func (a *Agent) unschedule() {
+	s := &a.priority.schedule
+	if s.now != nil {
+		err := s.now.Close()
+		a.Log.Info("the scheduler is out", "error", err)
+		a.rouseAll(a.Clock())
+	}
+	a.priority.schedule = schedule{probed: s.probed}
+}
+
+// rouseAll has every group looked at: whether it is held at its limit is another question now.
+func (a *Agent) rouseAll(now time.Time) {
+	for _, g := range a.groups {
+		g.stale(now)
+	}
+}
+
+// scheduled says whether a scheduler of ours is in force.
+func (a *Agent) scheduled() bool { return a.priority.schedule.now != nil }
+
+// machine is what this machine has. Whether a scheduler can be loaded takes a while to find out, and is asked once
+// somebody wants it.
+func (a *Agent) machine(asked strategy.Mechanism) policy.Machine {
+	s := &a.priority.schedule
+	if asked == strategy.MechanismSchedExt && a.Schedulers != nil && !s.probed {
+		a.Machine.SchedExt, a.Machine.SchedExtWhy = a.Schedulers.Preflight()
+		s.probed = true
+	}
+	return a.Machine
+}
+
+// scheduler is what the status says of it; nil where none was wanted.
+func (s *schedule) scheduler() *report.Scheduler {
+	if s.loads == 0 {
+		return nil
+	}
+	r := &report.Scheduler{InForce: s.now != nil, Loads: s.loads, Groups: len(s.sets), Ended: s.ended, Problem: s.problem}
+	if s.now != nil {
+		since := s.since
+		r.Since, r.Pause = &since, s.now.Pause()
+	}
+	return r
+}

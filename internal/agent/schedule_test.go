@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+)
+
+// loader is a kernel that takes schedulers, as a test arranges it.
+type loader struct {
+	usable bool
+	refuse error
+	opened []*fakeScheduler
+}
+
+func (l *loader) Preflight() (bool, string) { return l.usable, "as arranged" }
+func (l *loader) Open(bool) (Scheduler, error) {
+	if l.refuse != nil {
+		return nil, l.refuse
+	}
+	s := &fakeScheduler{ranks: map[uint64]bool{}}
+	l.opened = append(l.opened, s)
+	return s, nil
+}
+
+func (l *loader) last() *fakeScheduler { return l.opened[len(l.opened)-1] }
+
+type fakeScheduler struct {
+	ranks  map[uint64]bool
+	ended  string
+	closed bool
+}
+
+func (s *fakeScheduler) Set(group uint64, offline bool) error { s.ranks[group] = offline; return nil }
+func (s *fakeScheduler) Forget(group uint64) error            { delete(s.ranks, group); return nil }
+func (s *fakeScheduler) Ended() (string, error)               { return s.ended, nil }
+func (s *fakeScheduler) Pause() time.Duration                 { return ms }
+func (s *fakeScheduler) Close() error                         { s.closed = true; return nil }
+
+func scheduledWorld(t *testing.T, l *loader) *world {
+	w := colocated(t, strategy.MechanismSchedExt, "/web", "/batch")
+	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.agent.Schedulers = l
+	return w
+}
+
+// TestSchedule: the scheduler knows who is offline, cpu.idle is set underneath, nobody is raised while it enforces the
+// limits, and with the mechanism it goes.
+func TestSchedule(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.hog("/hog")
+	w.run(2 * time.Second)
+	want := map[uint64]bool{w.id("/web").Inode: false, w.id("/batch").Inode: true}
+	if diff := cmp.Diff(want, l.last().ranks); diff != "" {
+		t.Errorf("ranks -want +got\n%s", diff)
+	}
+	w.wantFile("/batch/cpu.idle", "1")
+	w.want("/hog", 50*ms, 0)
+	if c := w.agent.Status().Colocation; c.Mechanism != strategy.MechanismSchedExt || c.Scheduler == nil || !c.Scheduler.InForce || c.Scheduler.Groups != 2 {
+		t.Errorf("%+v", c)
+	}
+	w.ask(strategy.MechanismIdle)
+	w.run(2 * time.Second)
+	if !l.last().closed || len(l.opened) != 1 {
+		t.Error("the scheduler is still there")
+	}
+	w.wantFile("/batch/cpu.idle", "1")
+	w.wantRaised("/hog", 50*ms)
+}
+
+// TestScheduleEnds: a scheduler that the kernel ends is loaded again, after longer and longer pauses, and not for ever.
+func TestScheduleEnds(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	for range 600 {
+		w.run(time.Second)
+		l.last().ended = "runnable task stall"
+	}
+	if n := len(l.opened); n != reloadMost {
+		t.Errorf("loaded %d times in 10 minutes, want %d", n, reloadMost)
+	}
+	w.wantProblem("runnable task stall")
+	w.wantFile("/batch/cpu.idle", "1")
+	for _, s := range l.opened {
+		if !s.closed {
+			t.Error("one that ended is still held")
+		}
+	}
+}
+
+func TestScheduleIsRefused(t *testing.T) {
+	l := &loader{usable: true, refuse: errors.New("another scheduler is loaded")}
+	w := scheduledWorld(t, l)
+	w.run(3 * time.Second)
+	w.wantProblem("another scheduler is loaded")
+	w.wantFile("/batch/cpu.idle", "1")
+
+	w = scheduledWorld(t, &loader{})
+	w.run(3 * time.Second)
+	if c := w.agent.Status().Colocation; c.Mechanism != strategy.MechanismIdle || c.Scheduler != nil {
+		t.Errorf("a kernel that cannot: %+v", c)
+	}
+}
+
+// TestScheduleGoesFirst: at the end, and with the kill switch, the scheduler is out before files are put back.
+func TestScheduleGoesFirst(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.run(2 * time.Second)
+	if _, err := w.agent.Hold(t.Context(), true, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	if !l.last().closed || len(l.opened) != 1 {
+		t.Error("held, and a scheduler in force")
+	}
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	if len(l.opened) != 2 {
+		t.Fatal("resumed, and no scheduler")
+	}
+	if err := w.agent.stop(); err != nil || !l.last().closed {
+		t.Errorf("stopped, and a scheduler in force (%v)", err)
+	}
+	w.wantFile("/batch/cpu.idle", "0")
+}
