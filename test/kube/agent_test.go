@@ -76,7 +76,7 @@ func (a *agent) start() {
 }
 
 func (a *agent) runs() bool {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-a.done:
 			return false
@@ -95,7 +95,7 @@ func (a *agent) end() {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-a.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(wait):
 		_ = a.cmd.Process.Kill()
 		<-a.done
 	}
@@ -120,7 +120,7 @@ func (a *agent) stop(signal syscall.Signal) {
 	}
 	select {
 	case <-a.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(wait):
 		a.t.Fatalf("the agent does not end on %v", signal)
 	}
 	if code := a.cmd.ProcessState.ExitCode(); signal == syscall.SIGTERM && code != 0 {

@@ -178,6 +178,10 @@ func namespace(t *testing.T, name string) {
 	kubectl(t, "create", "serviceaccount", "default", "--namespace", name)
 }
 
+// wait is how long what takes a moment may take on a machine that is slow. After a write that failed, the kubelet tries a pod
+// again at its next look.
+const wait = 90 * time.Second
+
 // eventually waits until wrong has nothing to say any more, and returns how long that took.
 func eventually(t *testing.T, within time.Duration, wrong func() string) time.Duration {
 	t.Helper()

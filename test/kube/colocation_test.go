@@ -82,7 +82,7 @@ func TestIdleStopsTheKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	go command(nil, "./part.sh", "start", "kubelet") // may not come back before the node is ready
-	eventually(t, 60*time.Second, func() string {
+	eventually(t, wait, func() string {
 		text, err := os.ReadFile(log)
 		if err != nil {
 			return err.Error()
@@ -114,7 +114,7 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 			}
 			a := prefers(t, c.mechanism)
 			want := map[string]string{besteffort: "2 false", offline.path: c.pod, online.path: fmt.Sprint(weight, false)}
-			eventually(t, 5*time.Second, func() string { return holds(want) })
+			eventually(t, wait, func() string { return holds(want) })
 			always(t, c.during, func() string { return holds(want) })
 			part(t, "stop", "kubelet")
 			part(t, "start", "kubelet")
@@ -122,7 +122,7 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 			if c.mechanism == "idle" {
 				want[another.path] = c.pod
 			}
-			eventually(t, 10*time.Second, func() string { return holds(want) })
+			eventually(t, wait, func() string { return holds(want) })
 			if s := a.status().Colocation; s == nil || !s.InForce() || s.Refused() > 0 || string(s.Mechanism) != c.mechanism {
 				t.Errorf("%+v", s)
 			}

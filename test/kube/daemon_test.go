@@ -257,14 +257,14 @@ func TestRollingUpdateKeepsBursts(t *testing.T) {
 	stop := watchBursts(t, p, full(50*ms))
 	t.Cleanup(func() { stop() })
 	old.delete()
-	eventually(t, 10*time.Second, func() string {
+	eventually(t, wait, func() string {
 		out, err := output(kubectlCommand("logs", "agent-new", "--namespace", agents))
 		if err != nil || !strings.Contains(out, "taken over") {
 			return "not taken over: " + out
 		}
 		return ""
 	})
-	eventually(t, 10*time.Second, func() string {
+	eventually(t, wait, func() string {
 		if s := answer[report.Status](t, "status"); len(s.Containers) == 0 {
 			return "it knows of no container"
 		}

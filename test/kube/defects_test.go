@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,10 +59,10 @@ func TestLimitPutBackByItsOwner(t *testing.T) {
 		}
 		return ""
 	}
-	eventually(t, 10*time.Second, raised)
+	eventually(t, wait, raised)
 	p.write(p.containers["a"], "10000")
-	eventually(t, reaction, func() string { return cmp.Diff(cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}, p.limits()["a"]) })
-	took := eventually(t, 10*time.Second, raised)
+	eventually(t, wait, func() string { return cmp.Diff(cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}, p.limits()["a"]) })
+	took := eventually(t, wait, raised)
 	t.Logf("raised again after %v", took.Round(ms))
 	if log := a.log.String(); !strings.Contains(log, "put back by its owner") {
 		t.Errorf("it was not seen:\n%s", log)

@@ -29,15 +29,15 @@ func TestPodsWithoutTheAPIServer(t *testing.T) {
 		{half, map[string]time.Duration{"": 0, "a": 40 * ms, "free": 0}}, // the pod has no limit
 		{effort, map[string]time.Duration{"": 0, "a": 0}},
 	} {
-		took := eventually(t, 3*time.Second, func() string { return cmp.Diff(c.want, c.pod.bursts()) })
+		took := eventually(t, wait, func() string { return cmp.Diff(c.want, c.pod.bursts()) })
 		t.Logf("%s after %v", c.pod.name, took.Round(ms))
 	}
 	burstable.restart("a")
-	eventually(t, 3*time.Second, func() string {
+	eventually(t, wait, func() string {
 		return cmp.Diff(map[string]time.Duration{"": 70 * ms, "a": 50 * ms, "b": 20 * ms}, burstable.bursts())
 	})
 	late := start(t, want{name: "late", containers: []container{sleeper("a", "100m", "100m")}})
-	eventually(t, 3*time.Second, func() string {
+	eventually(t, wait, func() string {
 		return cmp.Diff(map[string]time.Duration{"": 10 * ms, "a": 10 * ms}, late.bursts())
 	})
 	late.delete()

@@ -123,7 +123,7 @@ func TestFullNode(t *testing.T) {
 	asked := requests(t)
 	begin := time.Now()
 	a := follower(t, "none")
-	took := eventually(t, 20*time.Second, func() string {
+	took := eventually(t, wait, func() string {
 		if s := a.status(); s.Kubernetes == nil || !s.Kubernetes.Ready || s.Kubernetes.Pods < many || s.Kubernetes.Matched < many {
 			return fmt.Sprintf("%+v", s.Kubernetes)
 		}

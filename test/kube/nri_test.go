@@ -22,7 +22,7 @@ func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 	reason := func() string {
 		return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")].reason}`)
 	}
-	took := eventually(p.t, resizeWait, func() string {
+	took := eventually(p.t, wait, func() string {
 		if r := reason(); r == "Error" {
 			p.t.Errorf("the kubelet says: %s", p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")].message}`))
 		}
@@ -33,7 +33,7 @@ func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 		}
 		return ""
 	})
-	eventually(p.t, resizeWait, func() string { return cmp.Diff(want, p.limits()) })
+	eventually(p.t, wait, func() string { return cmp.Diff(want, p.limits()) })
 	return took
 }
 
@@ -96,7 +96,7 @@ func TestResizeOfARaisedPod(t *testing.T) {
 			for _, size := range []int{100, 400, 200} {
 				p.resize("a", "50m", milli(size))
 				want := time.Duration(size) * ms / 10
-				took := eventually(t, resizeWait, func() string { return cmp.Diff(bandwidth(want, 0), p.limits()["a"]) })
+				took := eventually(t, wait, func() string { return cmp.Diff(bandwidth(want, 0), p.limits()["a"]) })
 				t.Logf("%dm after %v", size, took.Round(ms))
 				p.settles()
 				eventually(t, wait, raised)

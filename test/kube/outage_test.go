@@ -27,7 +27,7 @@ func TestKilledAgent(t *testing.T) {
 	before := files(t)
 	a := follower(t, "auto")
 	helped := func() {
-		eventually(t, reaction, func() string { return p.helped("a", 50*ms) + p.helped("hog", 20*ms) })
+		eventually(t, wait, func() string { return p.helped("a", 50*ms) + p.helped("hog", 20*ms) })
 	}
 	helped()
 	a.stop(syscall.SIGKILL)
@@ -67,7 +67,7 @@ func TestAPIServerAway(t *testing.T) {
 	a.start()
 	always(t, 2*time.Second, func() string { return cmp.Diff(before, files(t, p)) })
 	part(t, "start", "apiserver")
-	took := eventually(t, 60*time.Second, func() string { return cmp.Diff(bursts, p.bursts()) })
+	took := eventually(t, wait, func() string { return cmp.Diff(bursts, p.bursts()) })
 	t.Logf("in force %v after the API server's return", took.Round(ms))
 	p.annotate(annotation + `={"policy": "none"}`)
 	p.become(map[string]time.Duration{"": 0, "a": 0, "b": 0})
@@ -97,7 +97,7 @@ func TestContainerRestart(t *testing.T) {
 	before := files(t, p)
 	a := follower(t, "auto")
 	for range 2 {
-		took := eventually(t, 3*time.Second, func() string { return p.helped("a", 10*ms) + p.helped("b", 30*ms) })
+		took := eventually(t, wait, func() string { return p.helped("a", 10*ms) + p.helped("b", 30*ms) })
 		t.Logf("after %v", took.Round(ms))
 		p.restart("a")
 	}
@@ -117,10 +117,12 @@ func TestDeletionUnderLoad(t *testing.T) {
 		for i := range 3 {
 			pods = append(pods, start(t, want{name: fmt.Sprintf("goes-%d-%d", round, i), containers: []container{hog("a", "20m", "50m")}}))
 		}
-		time.Sleep(time.Second)
+		for _, p := range pods {
+			eventually(t, wait, func() string { return p.helped("a", 5*ms) })
+		}
 		for _, p := range pods {
 			p.delete()
-			eventually(t, 10*time.Second, func() string {
+			eventually(t, wait, func() string {
 				if _, err := cluster.groups.Inode(p.path); err == nil {
 					return p.path + " is still there"
 				}

@@ -183,7 +183,7 @@ func (p *pod) restart(name string) {
 			p.t.Fatal(err)
 		}
 	}
-	eventually(p.t, 30*time.Second, func() string {
+	eventually(p.t, wait, func() string {
 		if p.find(); p.containers[name] == was || p.containers[name] == p.path {
 			return name + " is not restarted"
 		}

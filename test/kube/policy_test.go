@@ -53,11 +53,30 @@ func full(limit time.Duration) map[string]time.Duration {
 
 var none = map[string]time.Duration{"": 0, "a": 0}
 
-// become waits until the pod's bursts are as wanted. The time of the kubectl that asked for the change has passed already.
-func (p *pod) become(want map[string]time.Duration) {
+// become waits until the pod's bursts are as wanted, and says how long that took. The time of the kubectl that asked for the
+// change has passed already.
+func (p *pod) become(want map[string]time.Duration) time.Duration {
 	p.t.Helper()
-	took := eventually(p.t, reaction, func() string { return cmp.Diff(want, p.bursts()) })
+	took := eventually(p.t, wait, func() string { return cmp.Diff(want, p.bursts()) })
 	p.t.Logf("%s: %v after %v", p.name, want, took.Round(ms))
+	return took
+}
+
+// TestReaction: of ten changes most are in force within a second of the API server's answer.
+func TestReaction(t *testing.T) {
+	p := start(t, want{name: "quick", containers: []container{sleeper("a", "100m", "500m")}})
+	follower(t, "none")
+	var late int
+	for i := range 10 {
+		percent := 20 + 10*(i%2)
+		p.annotate(fmt.Sprintf(`%s={"policy": "cpuBurstOnly", "cpuBurstPercent": %d}`, annotation, percent))
+		if p.become(full(time.Duration(percent)*ms/2)) > reaction {
+			late++
+		}
+	}
+	if late > 3 {
+		t.Errorf("%d of 10 took longer than %v", late, reaction)
+	}
 }
 
 // stays holds that nothing becomes of it.
@@ -111,7 +130,7 @@ func TestBadAnnotationKeepsTheLastGoodValue(t *testing.T) {
 // event waits for a Warning on the pod.
 func (p *pod) event(reason, says string) {
 	p.t.Helper()
-	eventually(p.t, 5*time.Second, func() string {
+	eventually(p.t, wait, func() string {
 		var list struct {
 			Items []struct{ Type, Message string }
 		}

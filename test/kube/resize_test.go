@@ -30,16 +30,10 @@ func milli(n int) string { return fmt.Sprintf("%dm", n) }
 // settles waits until the kubelet says no more that it resizes the pod.
 func (p *pod) settles() {
 	p.t.Helper()
-	eventually(p.t, resizeWait, func() string {
+	eventually(p.t, wait, func() string {
 		return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")]}`)
 	})
 }
-
-// wait is for what takes a moment, on a machine that is slow.
-const wait = 30 * time.Second
-
-// resizeWait is how long the kubelet may take. After a write that failed it tries the pod again at its next look.
-const resizeWait = 30 * time.Second
 
 // TestResize: a container with a burst is made smaller and larger in place. The kernel refuses a quota below the burst, so
 // the burst has to go before. The new limit gets its burst, and is what stays when the agent stops.
@@ -51,7 +45,7 @@ func TestResize(t *testing.T) {
 		p.resize("a", "50m", milli(size))
 		quota := time.Duration(size) * ms / 10
 		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
-		took := eventually(t, resizeWait, func() string { return cmp.Diff(want, p.limits()) })
+		took := eventually(t, wait, func() string { return cmp.Diff(want, p.limits()) })
 		t.Logf("%dm after %v", size, took.Round(ms))
 		p.settles()
 	}
@@ -80,7 +74,7 @@ func TestStalePodQuota(t *testing.T) {
 	a.signal(syscall.SIGSTOP)
 	p.setBurst("a", 0) // so that the container's is taken
 	p.resize("a", "50m", "200m")
-	eventually(t, resizeWait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
+	eventually(t, wait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
 	p.settles()
 	if b := p.limits()[""]; b.Quota != 60*ms {
 		t.Fatalf("the pod has %v: the scenario proves nothing", b)

@@ -73,6 +73,37 @@ restarted_service() {
   burst_clear || fail "at the end the burst is $(burst)"
 }
 
+# A pod as the kubelet's systemd driver and runc make it on v2: a slice with a limit below slices of classes, and in it a
+# scope with a limit (pkg/kubelet/cm, CgroupName.ToSystemd; runc, libcontainer/cgroups/systemd). It is known by its names
+# alone, both levels get a burst, daemon-reload leaves it, and nothing is left at the end.
+pod_of_the_systemd_driver() {
+  pod=kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice
+  scope=cri-containerd-$(printf '%064d' 7).scope
+  service=$group
+  systemd-run --quiet --scope --slice=$pod --unit="$scope" -p CPUQuota=20% sh -c 'while :; do :; done' 2>/dev/null &
+  group=/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/$pod
+  within 10 test -e "$group/$scope/cpu.max" || fail "no $group/$scope" || return 1
+  systemctl set-property --runtime $pod CPUQuota=20%
+  within 10 quota_is 20000 || fail "the pod's quota is $(quota)" || return 1
+  files >/tmp/before
+  start --policy auto
+  within 60 burst_set || fail "the pod has no burst" || return 1
+  group=$group/$scope
+  within 60 burst_set || fail "the container has no burst" || return 1
+  ./plimsoll status >/tmp/out 2>&1
+  grep -q "pod 11111111" /tmp/out || fail "status does not name the pod: $(cat /tmp/out)" || return 1
+  systemctl daemon-reload
+  sleep 1
+  burst_set || fail "daemon-reload takes the burst away" || return 1
+  group=$(dirname "$group")
+  stop TERM && same "after the end"
+}
+
+end_of_the_pod() {
+  [ -z "$pod" ] || systemctl stop "$pod" "$scope" 2>/dev/null
+  group=${service:-$group} pod=
+}
+
 # The shipped unit file: it is correct, starts, and puts everything back on stop and after kill -9 (ExecStopPost).
 unit_file() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
@@ -109,6 +140,7 @@ teardown() {
   [ $result = ok ] || [ ! -e /etc/systemd/system/plimsoll.service ] ||
     journalctl -b -u plimsoll.service -o cat --no-pager -n 30 | sed 's/^/  unit: /'
   systemctl stop plimsoll.service 2>/dev/null
+  end_of_the_pod
 }
 
 cat >/etc/systemd/system/burner.service <<'U'
@@ -117,7 +149,7 @@ ExecStart=/bin/sh -c 'while :; do :; done'
 CPUQuota=20%
 U
 systemctl daemon-reload
-names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service"
+names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver"
 [ ! -e plimsoll.service ] || names="$names install_unit unit_file"
 for name in $names; do scenario "$name"; done
 exit $failed
