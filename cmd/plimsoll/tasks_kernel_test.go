@@ -19,30 +19,25 @@ func TestPIDNamespace(t *testing.T) {
 	g.Limit(hogLimit)
 	g.Idle()
 	v1 := g.Tree().Version() == cgroup.V1
-	doctor := func(apart bool) cgroup.Feature {
-		cmd := s.command(context.Background(), "doctor", "--json")
-		if apart {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-		}
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var e examination
-		if err := json.Unmarshal(out, &e); err != nil {
-			t.Fatal(err)
-		}
-		return e.Features.Get(featureTasks)
-	}
-	if f := doctor(false); f.State != cgroup.Yes {
+	if f := probeTasks(g.Tree(), nil); f.State != cgroup.Yes {
 		t.Errorf("in the host's: %+v", f)
 	}
-	if f := doctor(true); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
+	cmd := s.command(context.Background(), "doctor", "--json")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e examination
+	if err := json.Unmarshal(out, &e); err != nil {
+		t.Fatal(err)
+	}
+	if f := e.Features.Get(featureTasks); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
 		t.Errorf("in one of its own: %+v", f)
 	}
 
 	s.configure("cpuBurstOnly", g.Path)
-	s.apart = true
+	s.apart, s.flags = true, append(s.flags, "--poll")
 	agent := s.start()
 	problems := strings.Join(s.status().Problems, "\n")
 	for _, said := range []string{problems, agent.log.String()} {
@@ -50,4 +45,5 @@ func TestPIDNamespace(t *testing.T) {
 			t.Errorf("it says %q", said)
 		}
 	}
+	agent.stop(syscall.SIGTERM)
 }

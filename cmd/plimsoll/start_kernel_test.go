@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
+)
+
+// startsVar says how many containers are started; test-long starts 10,000.
+const startsVar = "PLIMSOLL_STARTS"
+
+func starts(t *testing.T, usual int) int {
+	t.Helper()
+	if emulated() {
+		usual /= 5
+	}
+	text := os.Getenv(startsVar)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", startsVar, err)
+	}
+	return n
+}
+
+// startLimit is the limit of the containers that are started.
+const startLimit = 20 * ms
+
+// needHazard proves that a burst in a group that has no quota yet makes the runtime's write fail: that is what the order of
+// the agent's writes is about.
+func needHazard(t *testing.T) {
+	t.Helper()
+	g := cgrouptest.New(t)
+	defer g.Remove()
+	if err := g.Tree().SetBurst(g.Path, 2*startLimit); err != nil {
+		t.Logf("the kernel itself takes no burst without a quota: %v", err)
+		return
+	}
+	if err := g.Tree().SetQuota(g.Path, startLimit); err == nil {
+		t.Fatal("a quota below the burst is taken: the scenario proves nothing")
+	}
+}
+
+// TestStartOfAContainer: a runtime puts the first task in and then sets the limit (runc, libcontainer/process_linux.go), or
+// first the limit. The agent is told of both at once, sets the burst after the limit and soon, and no start fails.
+func TestStartOfAContainer(t *testing.T) {
+	s := newShipped(t)
+	base := cgrouptest.New(t)
+	if !hasBurst(base) {
+		s.configure("auto", base.Path+"/*") // there is nothing but the race to be looked at
+	} else {
+		needHazard(t)
+		s.configure("cpuBurstOnly", base.Path+"/*")
+	}
+	s.start()
+	r := rand.New(rand.NewPCG(1, 0))
+	var waits []time.Duration
+	for i := range starts(t, 300) {
+		g := base.Child(fmt.Sprintf("c%d", i))
+		limitFirst, pause := r.IntN(4) == 0, time.Duration(r.IntN(4000))*time.Microsecond
+		if limitFirst {
+			g.Limit(startLimit)
+			time.Sleep(pause)
+		}
+		p, first := g.Idle(), time.Now()
+		if !limitFirst {
+			time.Sleep(pause)
+			g.Limit(startLimit)
+		}
+		if hasBurst(base) && i%2 == 0 { // others end at once
+			eventually(t, patience(10*time.Second), func() string { return startedWith(t, g) })
+			waits = append(waits, time.Since(first))
+		}
+		p.Stop()
+		g.Remove()
+	}
+	if len(waits) == 0 {
+		return
+	}
+	slices.Sort(waits)
+	median := waits[len(waits)/2]
+	t.Logf("burst %v (median) and %v (p99) after the first task", median.Round(ms/10), waits[len(waits)*99/100].Round(ms/10))
+	if most := patience(200 * ms); median > most {
+		t.Errorf("the burst comes %v after the first task (median), want %v", median, most)
+	}
+}
+
+func startedWith(t *testing.T, g *cgrouptest.Group) string {
+	b, err := g.Tree().Bandwidth(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (cpu.Bandwidth{Quota: startLimit, Period: 100 * ms, Burst: startLimit}); b != want {
+		return fmt.Sprintf("it has %+v, not %+v", b, want)
+	}
+	return ""
+}
+
+// TestStartIsRescued: what a new container wants beyond its limit it gets by refills, and its quota stays what it is.
+func TestStartIsRescued(t *testing.T) {
+	s := newShipped(t)
+	base := cgrouptest.New(t)
+	s.configure("cfsQuotaBurstOnly", base.Path+"/*")
+	agent := s.start()
+	if e := s.status().Events; !e.Heard {
+		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
+	}
+	if !hasBurst(base) {
+		t.Log("no burst to rewrite: a start is as any other time")
+		return
+	}
+	g := base.Child("new")
+	g.Limit(hogLimit)
+	before := files(t, g)
+	g.Spin(2)
+	eventually(t, raiseWait, func() string {
+		if n := s.status().Events.Rescues; n < 20 {
+			return fmt.Sprintf("%d rescues; node %+v", n, s.status().Node)
+		}
+		same(t, 0, before, g)
+		return ""
+	})
+	agent.stop(syscall.SIGTERM)
+	same(t, 0, before, g)
+}
