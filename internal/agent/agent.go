@@ -140,7 +140,7 @@ func New(o Options) *Agent {
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
 		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
-		priority: newPriority(), reservations: newReservations(), ear: ear{hears: o.Ear != nil, why: o.Deaf},
+		priority: newPriority(), reservations: newReservations(o.Reserving.known), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
 

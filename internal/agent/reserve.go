@@ -32,6 +32,8 @@ type Reserving struct {
 	Owner    func() string                // another program that shares out the node's CPUs; "": nobody
 	Kept     func() cpu.Set               // CPUs that the kubelet keeps for itself and the system
 	Rules    strategy.Reserve
+
+	known *reserve.State // of an agent that this one rehearses
 }
 
 // reservations is what the agent keeps of the CPUs that containers have of their own.
@@ -52,8 +54,11 @@ type reservations struct {
 	said     map[string]bool
 }
 
-func newReservations() reservations {
-	return reservations{state: reserve.NewState(), since: map[workload.ID]int64{}, said: map[string]bool{}}
+func newReservations(known *reserve.State) reservations {
+	if known == nil {
+		known = reserve.NewState()
+	}
+	return reservations{state: known, since: map[workload.ID]int64{}, said: map[string]bool{}}
 }
 
 // Reserve takes new rules for the CPUs that containers may have of their own.

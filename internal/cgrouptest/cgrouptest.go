@@ -31,12 +31,13 @@ const (
 
 // Group is a control group that a test made.
 type Group struct {
-	Path string // below the cpu hierarchy (v1) or the root (v2)
-	t    testing.TB
-	dir  *cgroup.Dir
-	tree *cgroup.Tree
-	acct string // directory of the same group in a cpuacct hierarchy of its own, or ""
-	cpu  bool   // the cpu controller is handed on to children (v2)
+	Path   string // below the cpu hierarchy (v1) or the root (v2)
+	t      testing.TB
+	dir    *cgroup.Dir
+	tree   *cgroup.Tree
+	cpuset string // the same in a cpuset hierarchy of its own, or ""
+	acct   string // directory of the same group in a cpuacct hierarchy of its own, or ""
+	cpu    bool   // the cpu controller is handed on to children (v2)
 }
 
 // Root is where the control groups are mounted.
@@ -181,11 +182,7 @@ const removeWait = 5 * time.Second
 // Remove kills what runs in the group and below it and removes it. It is done at the end of the test in any case.
 func (g *Group) Remove() {
 	g.t.Helper()
-	dirs := []string{g.tree.Dir(g.Path)}
-	if g.acct != "" {
-		dirs = append(dirs, g.acct)
-	}
-	for _, dir := range dirs {
+	for _, dir := range g.dirs() {
 		if err := clear(g.dir, dir, time.Now().Add(removeWait)); err != nil {
 			g.t.Errorf("a test's group stays behind: %v", err)
 		}
@@ -239,7 +236,7 @@ func kill(d *cgroup.Dir, dir string) error {
 
 // sweep removes the groups of test binaries that were killed.
 func sweep(d *cgroup.Dir, tree *cgroup.Tree) {
-	for _, parent := range []string{tree.Dir("/"), "cpuacct"} {
+	for _, parent := range []string{tree.Dir("/"), "cpuacct", "cpuset"} {
 		names, err := d.Dirs(parent)
 		if err != nil {
 			continue

@@ -58,11 +58,7 @@ func (g *Group) Idle() *Process {
 // Move puts a process into the group.
 func (g *Group) Move(pid int) {
 	g.t.Helper()
-	dirs := []string{g.tree.Dir(g.Path)}
-	if g.acct != "" {
-		dirs = append(dirs, g.acct)
-	}
-	for _, dir := range dirs {
+	for _, dir := range g.dirs() {
 		if err := g.dir.WriteFile(path.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid))); err != nil {
 			g.t.Fatal(err)
 		}

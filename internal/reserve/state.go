@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"maps"
 	"path"
 	"time"
 
@@ -119,6 +120,21 @@ type memory struct {
 func NewState() *State {
 	return &State{groups: map[workload.ID]*memory{}, sets: map[workload.ID]cpu.Set{}, handed: map[workload.ID]bool{},
 		fenced: map[workload.ID]*fence{}}
+}
+
+// Clone is a state of its own that remembers the same.
+func (s *State) Clone() *State {
+	c := &State{groups: map[workload.ID]*memory{}, sets: maps.Clone(s.sets), handed: maps.Clone(s.handed),
+		fenced: map[workload.ID]*fence{}, online: s.online}
+	for id, m := range s.groups {
+		one := *m
+		c.groups[id] = &one
+	}
+	for id, f := range s.fenced {
+		one := *f
+		c.fenced[id] = &one
+	}
+	return c
 }
 
 // Idle says whether nothing of ours stands anywhere.
