@@ -3,8 +3,6 @@ package experiment
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,15 +13,11 @@ const lowestRealTime = 1
 // Foremost makes this process come before all ordinary ones, with every thread that it has by now: a load generator
 // stands for other machines, whose CPUs the experiment does not take. What the threads start is ordinary again.
 func Foremost() error {
-	threads, err := filepath.Glob("/proc/self/task/*")
+	ids, err := threads()
 	if err != nil {
-		return fmt.Errorf("list the threads of this process: %w", err)
+		return err
 	}
-	for _, name := range threads {
-		id, err := strconv.Atoi(filepath.Base(name))
-		if err != nil {
-			return fmt.Errorf("list the threads of this process: %w", err)
-		}
+	for _, id := range ids {
 		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: lowestRealTime}
 		if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("make process %d a real-time one: %w", os.Getpid(), err)

@@ -183,6 +183,18 @@ func (g *Groups) Enter(group string, pid int) error {
 // Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.
 func (g *Groups) Limit(group string, b cpu.Bandwidth) error { return g.tree.SetQuota(group, b.Quota) }
 
+// LimitEvery writes quota and period of a group that has no limit.
+func (g *Groups) LimitEvery(group string, b cpu.Bandwidth) error {
+	name, text := "cpu.max", fmt.Sprintf("max %d", b.Period.Microseconds())
+	if g.tree.Version() == cgroup.V1 {
+		name, text = "cpu.cfs_period_us", strconv.FormatInt(b.Period.Microseconds(), 10)
+	}
+	if err := g.dir.WriteFile(path.Join(g.tree.Dir(group), name), []byte(text)); err != nil {
+		return err
+	}
+	return g.tree.SetQuota(group, b.Quota)
+}
+
 // CanBurst says whether the kernel has the burst buffer (5.14).
 func (g *Groups) CanBurst(group string) bool {
 	_, err := g.tree.Burst(group)

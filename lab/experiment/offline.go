@@ -75,16 +75,6 @@ func (o *Offline) stepBack() error {
 	return err
 }
 
-// Bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
-func Bind(pid, id int) error {
-	var one unix.CPUSet
-	one.Set(id)
-	if err := unix.SchedSetaffinity(pid, &one); err != nil {
-		return fmt.Errorf("bind process %d to CPU %d: %w", pid, id, err)
-	}
-	return nil
-}
-
 // Base is the upper group.
 func (o *Offline) Base() string { return o.groups.Base() }
 

@@ -26,9 +26,10 @@ func startKeeper(binary, root string, groups *experiment.Groups, target, neighbo
 	return &keeper{agent, groups.Tree(), target, neighbour}, nil
 }
 
-// configuration says what the target has reserved, and whether its CPUs are its own.
+// configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would
+// have the shared CPUs besides.
 func configuration(target string, policy strategy.ReservePolicy) string {
-	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: true}\n",
+	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
 		policy, target, targetRequest)
 }
 

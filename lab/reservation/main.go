@@ -107,7 +107,7 @@ func parse(args []string) (settings, inner, error) {
 	set.Float64Var(&s.highest, "highest", 32000, "requests a second that the search for the highest throughput goes up to")
 	set.BoolVar(&s.search, "search", true, "search the highest throughput at which p99 is a millisecond or less")
 	set.BoolVar(&s.split, "diagnose", true, "have plimsoll diagnose tell where the target's time went")
-	set.BoolVar(&s.reserve, "reserve", false, "measure the target with a CPU for itself too")
+	set.BoolVar(&s.reserve, "reserve", true, "measure the target with a CPU for itself too")
 	sweep := set.Bool("sweep", true, "measure neighbours of 1 to 16 threads too")
 	only := set.String("only", "", "measure only situations whose names contain this, and alone")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals and of the order")

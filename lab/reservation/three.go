@@ -20,6 +20,9 @@ const (
 	neighbourRequest = 2.0
 	targetRequest    = 1.0
 	tolerance        = 0.05
+	// threePeriod is that of the neighbour's limit: the longest that the kernel takes. The emulated CPUs take turns of
+	// 100 ms (QEMU, TCG_KICK_PERIOD), in which no timer of another one fires; the formula holds for any period.
+	threePeriod = time.Second
 )
 
 // threeCase is a row of the table.
@@ -85,6 +88,9 @@ func measureThree(ctx context.Context, s settings, say func(string, ...any)) (r 
 		return nil, err
 	}
 	b := &three{settings: s, groups: groups}
+	if err := experiment.Confine(cpu.Set{1, 2}); err != nil { // the agent is not to be on the target's CPU
+		return nil, errors.Join(err, groups.Close())
+	}
 	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), groups.Close()) }()
 	if err := b.prepare(); err != nil {
 		return nil, err
@@ -124,11 +130,14 @@ func (b *three) prepare() (err error) {
 
 // measure has the threads run where the table has them, and takes what the target gets.
 func (b *three) measure(ctx context.Context, c threeCase) (got float64, err error) {
-	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
+	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: threePeriod}
 	if c.Capped {
-		limit = experiment.Limited(neighbourRequest)
+		limit.Quota = neighbourRequest * threePeriod
 	}
-	if err := b.groups.Limit(b.neighbour, limit); err != nil {
+	if err := b.groups.LimitEvery(b.neighbour, limit); err != nil {
+		return 0, err
+	}
+	if err := b.keeper.keep(ctx, false); err != nil { // a thread cannot be bound to a CPU that its group does not have
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
