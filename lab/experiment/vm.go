@@ -20,6 +20,8 @@ type VM struct {
 	CPUs   int
 	Memory int           // MiB; 0: the default
 	Span   time.Duration // allowed in all, once it has booted
+	// Programs of this host that the script needs, on its path.
+	Programs []string
 }
 
 // Run builds a package of this project for the machine and runs the script there, beside the program, which has the name
@@ -44,7 +46,16 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) (err e
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s for the virtual machine: %w\n%s", pkg, err, out)
 	}
-	if err := os.WriteFile(main, []byte(script), 0o644); err != nil {
+	if len(v.Programs) > 0 {
+		files = append(files, filepath.Join(dir, root))
+		script = useRoot + script
+	}
+	for _, name := range v.Programs {
+		if err := install(ctx, name, filepath.Join(dir, root)); err != nil {
+			return fmt.Errorf("copy %s for the virtual machine: %w", name, err)
+		}
+	}
+	if err := os.WriteFile(main, []byte(script+"\n"), 0o644); err != nil {
 		return fmt.Errorf("write the script of the virtual machine: %w", err)
 	}
 	return v.boot(ctx, append([]string{runner, v.Kernel, v.Cgroup, main, program}, files...))

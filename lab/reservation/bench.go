@@ -42,6 +42,9 @@ type bench struct {
 
 // measure measures all situations and cleans up, however it ends. Progress goes to say.
 func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
+	if n := runtime.NumCPU(); n < 2 {
+		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", n)
+	}
 	b := &bench{settings: s, say: say}
 	if b.server.binary, err = experiment.Program("memcached"); err != nil {
 		return nil, err
@@ -71,12 +74,15 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	return r, nil
 }
 
-// prepare makes the groups, which have equal weights, and finds the size of the batch job.
+// prepare makes the groups and finds the size of the batch job.
 func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.target, err = b.groups.Add("target"); err != nil {
 		return err
 	}
 	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
+		return err
+	}
+	if err := weigh(b.groups, b.target, b.neighbour, float64(runtime.NumCPU())-targetRequest); err != nil {
 		return err
 	}
 	enter := func(pid int) error { return b.groups.Enter(b.target, pid) }

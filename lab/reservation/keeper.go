@@ -55,6 +55,15 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 	})
 }
 
+// weigh gives target and neighbour the weights that Kubernetes gives for what they have reserved.
+func weigh(groups *experiment.Groups, target, neighbour string, request float64) error {
+	one := 1024.0
+	if groups.Tree().Version() == cgroup.V2 {
+		one = 100
+	}
+	return errors.Join(groups.Tree().SetWeight(target, int64(one*targetRequest)), groups.Tree().SetWeight(neighbour, int64(one*request)))
+}
+
 // apart says what the CPUs of the two do not show yet.
 func apart(own, others cpu.Set, reserve bool) error {
 	kept := len(own) > 0 && len(others) > 0 && len(own.And(others)) == 0

@@ -1,7 +1,7 @@
 // Command reservation shows where a container does not get the CPU that it has reserved, and why: the experiments of
 // Mind the Gap (SoCC '21), scaled to this machine.
 //
-// Approach: the target has reserved one CPU, its neighbour all others, and their weights are equal, so on paper nobody
+// Approach: the target has reserved one CPU, its neighbour all others, and their weights are as much, so on paper nobody
 // takes anything from anybody. The target is a batch job of one thread, which shows in how long it takes and how much
 // of its CPU it receives, and then memcached under an open-loop load, which shows in its response time. The neighbour
 // is stress-ng or many threads that sleep and wake, with a limit of what it has reserved (capped) or without one
@@ -38,13 +38,16 @@ type settings struct {
 	search     bool
 	split      bool // have `plimsoll diagnose` tell where the time went
 	reserve    bool // measure the target with a CPU for itself too
+	sweep      bool // measure neighbours of 1 to 16 threads too
+	only       string
 	situations []situation
 	seed       uint64
 	cgroupRoot string
 	plimsoll   string
 	json       bool
-	three      bool // in a virtual machine
-	guest      bool // in this one
+	vm         int  // CPUs of a virtual machine to measure in; 0: this machine
+	three      bool // measure the published table, in a virtual machine
+	guest      bool // measure it on this one
 }
 
 const settle = time.Second // after a change, before it is measured
@@ -70,7 +73,10 @@ func run() error {
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
-	if s.three {
+	switch {
+	case s.three:
+		return bootThree(ctx, s)
+	case s.vm > 0:
 		return boot(ctx, s)
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
@@ -108,12 +114,13 @@ func parse(args []string) (settings, inner, error) {
 	set.BoolVar(&s.search, "search", true, "search the highest throughput at which p99 is a millisecond or less")
 	set.BoolVar(&s.split, "diagnose", true, "have plimsoll diagnose tell where the target's time went")
 	set.BoolVar(&s.reserve, "reserve", true, "measure the target with a CPU for itself too")
-	sweep := set.Bool("sweep", true, "measure neighbours of 1 to 16 threads too")
-	only := set.String("only", "", "measure only situations whose names contain this, and alone")
+	set.BoolVar(&s.sweep, "sweep", true, "measure neighbours of 1 to 16 threads too")
+	set.StringVar(&s.only, "only", "", "measure only situations whose names contain this, and alone")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals and of the order")
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
+	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives holds there, response times are those of no machine")
 	set.BoolVar(&s.three, "three", false, "measure the published table of three CPUs, in a virtual machine")
 	set.BoolVar(&s.guest, "three-here", false, "measure it on this machine, which has three CPUs")
 	set.IntVar(&i.passes, "work", 0, "be the batch job, of so many passes")
@@ -122,8 +129,8 @@ func parse(args []string) (settings, inner, error) {
 		return s, i, err
 	}
 	s.slot = time.Duration(*seconds * float64(time.Second))
-	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), *sweep, s.reserve), func(sit situation) bool {
-		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), *only)
+	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), s.sweep, s.reserve), func(sit situation) bool {
+		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), s.only)
 	})
 	switch {
 	case s.slot < time.Second || s.slot > 10*time.Minute:

@@ -14,7 +14,7 @@ import (
 func (r *result) writeText(w io.Writer) error {
 	var page bytes.Buffer
 	c := r.Conditions
-	fmt.Fprintf(&page, "A target that has reserved %g of %d CPUs, and a neighbour of the same weight that has reserved the rest.\n", c.Request, c.CPUs)
+	fmt.Fprintf(&page, "A target that has reserved %g of %d CPUs, and a neighbour that has reserved the rest, with the weights that go with it.\n", c.Request, c.CPUs)
 	fmt.Fprintf(&page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
 	r.table(&page)
 	r.splits(&page)

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
 )
@@ -109,7 +108,7 @@ func measureThree(ctx context.Context, s settings, say func(string, ...any)) (r 
 	return r, nil
 }
 
-// prepare makes the groups, with the weights that Kubernetes gives for such requests.
+// prepare makes the groups.
 func (b *three) prepare() (err error) {
 	if b.target, err = b.groups.Add("target"); err != nil {
 		return err
@@ -117,11 +116,7 @@ func (b *three) prepare() (err error) {
 	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
 		return err
 	}
-	one := int64(1024)
-	if b.groups.Tree().Version() == cgroup.V2 {
-		one = 100
-	}
-	if err := errors.Join(b.groups.Tree().SetWeight(b.target, one), b.groups.Tree().SetWeight(b.neighbour, neighbourRequest*one)); err != nil {
+	if err := weigh(b.groups, b.target, b.neighbour, neighbourRequest); err != nil {
 		return err
 	}
 	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour)
