@@ -25,12 +25,8 @@ func boot(ctx context.Context, s settings, kernel string) error {
 	for i, r := range s.rows {
 		names[i] = string(r)
 	}
-	script := strings.Join([]string{
-		"mkdir -p /etc /var/log/nginx /var/lib/nginx",
-		"echo 'root:x:0:0::/:/bin/sh' >/etc/passwd; echo 'www-data:x:33:33::/:/bin/sh' >>/etc/passwd",
-		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group",
+	script := "mkdir -p /var/log/nginx /var/lib/nginx\n" +
 		fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
-			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.json, strings.Join(names, ",")),
-	}, "\n")
+			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.json, strings.Join(names, ","))
 	return vm.Run(ctx, "./lab/colocation", script, s.plimsoll)
 }

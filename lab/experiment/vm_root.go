@@ -12,9 +12,11 @@ import (
 const (
 	root   = "root"                 // the folder of programs and their libraries
 	loader = "ld-linux-x86-64.so.2" // of dynamic programs; the guests are x86-64
-	// useRoot has the guest find both.
-	useRoot = "mkdir -p /lib64; ln -s $PWD/" + root + "/lib/" + loader + " /lib64/" + loader +
-		"; export PATH=$PWD/" + root + "/bin:$PATH LD_LIBRARY_PATH=$PWD/" + root + "/lib\n"
+	// useRoot has the guest find both, and know the users that they run as.
+	useRoot = "mkdir -p /lib64 /etc; ln -s $PWD/" + root + "/lib/" + loader + " /lib64/" + loader + "\n" +
+		"export PATH=$PWD/" + root + "/bin:$PATH LD_LIBRARY_PATH=$PWD/" + root + "/lib\n" +
+		"echo 'root:x:0:0::/:/bin/sh' >/etc/passwd; echo 'www-data:x:33:33::/:/bin/sh' >>/etc/passwd\n" +
+		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group\n"
 )
 
 // install copies a program and the libraries that it is linked with.

@@ -20,7 +20,7 @@ const (
 	boundP99       = time.Millisecond // of the highest load that counts
 	lowest         = 500.0            // requests a second that the search begins with
 	searchSteps    = 6
-	stopPatience   = 5 * time.Second
+	stopPatience   = 30 * time.Second
 	calibratePass  = 20 // passes of the job that tell what one costs
 	searchFraction = 4  // a step of the search takes so much less than a measurement
 )

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +18,7 @@ import (
 )
 
 const (
-	diagnosePatience = 10 * time.Second // to load its programs, and to tell
+	diagnosePatience = time.Minute // to load its programs, and to tell: long on an emulated CPU
 	longestDiagnosis = time.Hour
 )
 
@@ -94,13 +96,33 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 		return split{}, err
 	}
 	stop := func() error { return child.Stop(diagnosePatience) }
-	if err := experiment.Pause(ctx, settle); err != nil { // its programs are loaded by then
-		return split{}, errors.Join(err, stop())
+	if err := attached(ctx, cmd.Process.Pid); err != nil {
+		return split{}, errors.Join(err, child.Ended(), stop())
 	}
 	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
 		return split{}, err
 	}
 	return read(told.Bytes(), b.target)
+}
+
+// attached waits until a process has programs in the kernel: it holds a link to each (kernel/bpf/syscall.c,
+// bpf_link_new_fd).
+func attached(ctx context.Context, pid int) error {
+	for deadline := time.Now().Add(diagnosePatience); time.Now().Before(deadline); {
+		if err := experiment.Pause(ctx, settle/4); err != nil {
+			return err
+		}
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil {
+			return err
+		}
+		for _, name := range files {
+			if to, err := os.Readlink(name); err == nil && strings.Contains(to, "bpf_link") {
+				return experiment.Pause(ctx, settle/4) // the others follow at once
+			}
+		}
+	}
+	return errors.New("plimsoll diagnose has no programs in the kernel after " + diagnosePatience.String())
 }
 
 // read takes the target's split out of what `plimsoll diagnose --json` wrote.

@@ -62,14 +62,14 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	switch {
+	switch { // these end by a signal, at once
 	case inner.passes > 0:
 		return work(os.Stdin, os.Stdout, inner.passes)
 	case inner.sleepers > 0:
 		return sleepAndWake(os.Stdin, inner.sleepers)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
