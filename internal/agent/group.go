@@ -21,10 +21,11 @@ const (
 	levelContainer = "container"
 )
 
-// bandwidthEvery is how often limit files are read although nothing tells that they were written, and rarelyEvery how
-// often those of a group that is at rest while the kernel tells of throttles, and with each of the limit.
+// bandwidthEvery is how often limit files are read although inotify tells of no write. Where the kernel tells of throttles,
+// and with each of the limit, it is heldEvery for a group that is raised or throttled, and rarelyEvery for one at rest.
 const (
 	bandwidthEvery = 2 * time.Second
+	heldEvery      = 10 * time.Second
 	rarelyEvery    = time.Minute
 )
 
@@ -87,10 +88,13 @@ func (a *Agent) interval(g *group) time.Duration {
 
 // reread is how long what was read of a group's limit files holds.
 func (a *Agent) reread(g *group) time.Duration {
-	if a.ear.hears && !g.watched && !g.status.Quota.Changed && g.Class.Burstable() {
-		return rarelyEvery
+	switch {
+	case !a.ear.hears || !g.Class.Burstable():
+		return bandwidthEvery
+	case g.watched || g.status.Quota.Changed:
+		return heldEvery
 	}
-	return bandwidthEvery
+	return rarelyEvery
 }
 
 // rest is how long a group may go without a look that nothing is to be decided for.

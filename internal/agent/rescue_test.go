@@ -332,3 +332,27 @@ func TestFollowingPodIsSeldomRead(t *testing.T) {
 		t.Errorf("in 10 s the container was read %d times, its pod %d times", a, p)
 	}
 }
+
+// TestRereads: limit files are read again when somebody writes them, and else seldom where the kernel tells of throttles.
+func TestRereads(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.hog("/a")
+	w.run(20 * time.Second)
+	rereads := func(d time.Duration) int {
+		n := 0
+		var last time.Time
+		for end := w.kernel.Now().Add(d); w.kernel.Now().Before(end); w.run(45 * ms) {
+			if at := w.agent.groups[w.id("/a")].diskAt; at.After(last) {
+				n, last = n+1, at
+			}
+		}
+		return n
+	}
+	if n := rereads(30 * time.Second); n < 2 || n > 5 || !w.status("/a").Quota.Changed {
+		t.Errorf("%d rereads of a raised group in 30 s", n)
+	}
+	w.agent.ear.hears = false
+	if n := rereads(30 * time.Second); n < 12 {
+		t.Errorf("%d rereads of a raised group in 30 s, polling", n)
+	}
+}
