@@ -29,7 +29,8 @@ cgroup is written.`,
 			defer dir.Close()
 			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion))
 			machine := priorities(found)
-			machine.SchedExt, machine.SchedExtWhy = schedulers{}.Preflight()
+			ext := preflight()
+			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why
 			e := examine(version, kernel, g.cgroupRoot, found, machine)
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},

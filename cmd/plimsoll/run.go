@@ -179,7 +179,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	can := features(dir, hears.ear != nil)
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{sysfs.NewHost("/"), tree}, Pauses: pauses, Clock: time.Now, Log: log,
-		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree), Machine: priorities(can), Schedulers: schedulers{}, Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
+		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree), Machine: priorities(can), Schedulers: &schedulers{}, Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
 		Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }

@@ -8,33 +8,87 @@ import (
 	"plimsoll/internal/scx"
 )
 
-// schedulers loads the scheduler of our own for the agent.
-type schedulers struct{}
+// schedulers loads the scheduler of our own for the agent. The kernel takes its time to check the programs, in which the
+// agent is to go on: that is done beside it. Only the agent's turns call it.
+type schedulers struct {
+	found  chan finding // of a preflight under way
+	opened chan opening // of a load under way
+}
+
+type finding struct {
+	usable bool
+	why    string
+}
+
+type opening struct {
+	scheduler *scx.Scheduler
+	err       error
+}
 
 var errDeafScheduler = errors.New("this kernel does not tell schedulers of new quotas and bursts (it does since 6.17, ddceadce63d9)")
 
-func (schedulers) Preflight() (usable bool, why string) {
+// preflight says whether the scheduler can be loaded here.
+func preflight() finding {
 	object, err := scx.Own(scx.Options{})
 	if err != nil {
-		return false, err.Error()
+		return finding{why: err.Error()}
 	}
 	obstacle := scx.Obstacle{Findings: scx.Preflight(object)}
 	if obstacle.Any() {
-		return false, obstacle.Error()
+		return finding{why: obstacle.Error()}
 	}
-	return true, "a scheduler of our own can be loaded"
+	return finding{true, "a scheduler of our own can be loaded"}
 }
 
-func (schedulers) Open(expel bool) (agent.Scheduler, error) {
-	s, err := scx.Open(scx.Options{Expel: expel})
-	if err != nil {
-		return nil, err
+func (s *schedulers) Preflight() (usable bool, why string, err error) {
+	if s.found == nil {
+		s.found = make(chan finding, 1)
+		go func() { s.found <- preflight() }()
 	}
-	if !s.HearsLimits {
-		_, err := s.Close()
-		return nil, errors.Join(errDeafScheduler, err)
+	select {
+	case f := <-s.found:
+		s.found = nil
+		return f.usable, f.why, nil
+	default:
+		return false, "", agent.ErrNotYet
 	}
-	return ownScheduler{s}, nil
+}
+
+func (s *schedulers) Open(expel bool) (agent.Scheduler, error) {
+	if s.opened == nil {
+		s.opened = make(chan opening, 1)
+		go func() {
+			opened, err := scx.Open(scx.Options{Expel: expel})
+			s.opened <- opening{opened, err}
+		}()
+	}
+	select {
+	case o := <-s.opened:
+		s.opened = nil
+		switch {
+		case o.err != nil:
+			return nil, o.err
+		case !o.scheduler.HearsLimits:
+			_, err := o.scheduler.Close()
+			return nil, errors.Join(errDeafScheduler, err)
+		}
+		return ownScheduler{o.scheduler}, nil
+	default:
+		return nil, agent.ErrNotYet
+	}
+}
+
+func (s *schedulers) Cancel() error {
+	if s.opened == nil {
+		return nil
+	}
+	o := <-s.opened // the kernel cannot be interrupted
+	s.opened = nil
+	if o.err != nil {
+		return nil // nothing was loaded
+	}
+	_, err := o.scheduler.Close()
+	return err
 }
 
 // ownScheduler is one in force, as the agent wants it.
@@ -73,4 +127,4 @@ func (s ownScheduler) Close() error {
 	return err
 }
 
-var _ agent.Schedulers = schedulers{}
+var _ agent.Schedulers = (*schedulers)(nil)

@@ -9,13 +9,20 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Schedulers can put a scheduler of our own into the kernel.
+// Schedulers can put a scheduler of our own into the kernel. What takes long goes on beside the turns.
 type Schedulers interface {
-	// Preflight says whether that can be done here, and why not. It changes nothing.
-	Preflight() (usable bool, why string)
-	// Open does it. With expel, no offline task runs beside an online one on the same core.
+	// Preflight says whether that can be done here, and why not; the error is ErrNotYet while that is being found out. It
+	// changes nothing.
+	Preflight() (usable bool, why string, err error)
+	// Open does it; the error is ErrNotYet while the kernel checks the programs. With expel, no offline task runs beside an
+	// online one on the same core.
 	Open(expel bool) (Scheduler, error)
+	// Cancel ends an Open that said ErrNotYet last.
+	Cancel() error
 }
+
+// ErrNotYet asks to be called again at the next turn.
+var ErrNotYet = errors.New("not yet")
 
 // Scheduler is one in force. It ends with this process, however that ends.
 type Scheduler interface {
@@ -38,6 +45,7 @@ type schedule struct {
 	sets    map[uint64]bool // offline or not, by inode
 	next    time.Time       // no load before that
 	gap     time.Duration
+	opening bool
 	loads   int64
 	ended   string // why the last one ended
 	probed  bool
@@ -61,7 +69,7 @@ func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, expel boo
 	if s.now != nil {
 		a.watchScheduler(now)
 	}
-	if s.now == nil && !now.Before(s.next) && s.loads < reloadMost {
+	if s.now == nil && !now.Before(s.next) && (s.opening || s.loads < reloadMost) {
 		a.openScheduler(now, expel)
 	}
 	if s.now != nil {
@@ -92,8 +100,13 @@ func (a *Agent) watchScheduler(now time.Time) {
 
 func (a *Agent) openScheduler(now time.Time, expel bool) {
 	s := &a.priority.schedule
-	s.loads++
+	if !s.opening {
+		s.loads++
+	}
 	opened, err := a.Schedulers.Open(expel)
+	if s.opening = errors.Is(err, ErrNotYet); s.opening {
+		return
+	}
 	if err != nil {
 		a.Log.Warn("the scheduler cannot be loaded", "error", err)
 		s.problem, s.gap = "the scheduler cannot be loaded: "+err.Error(), max(reloadFirst, 2*s.gap)
@@ -140,6 +153,11 @@ func (s *schedule) assign(a *Agent, levels []policy.Level) {
 // unschedule takes the scheduler out. Who asks for it anew finds all tries left.
 func (a *Agent) unschedule() {
 	s := &a.priority.schedule
+	if s.opening {
+		if err := a.Schedulers.Cancel(); err != nil {
+			a.Log.Warn("a scheduler was being loaded", "error", err)
+		}
+	}
 	if s.now != nil {
 		err := s.now.Close()
 		a.Log.Info("the scheduler is out", "error", err)
@@ -158,20 +176,24 @@ func (a *Agent) rouseAll(now time.Time) {
 // scheduled says whether a scheduler of ours is in force.
 func (a *Agent) scheduled() bool { return a.priority.schedule.now != nil }
 
-// machine is what this machine has. Whether a scheduler can be loaded takes a while to find out, and is asked once
-// somebody wants it.
+// machine is what this machine has. Whether a scheduler can be loaded is asked when somebody
+// wants it.
 func (a *Agent) machine(asked strategy.Mechanism) policy.Machine {
 	s := &a.priority.schedule
 	if asked == strategy.MechanismSchedExt && a.Schedulers != nil && !s.probed {
-		a.Machine.SchedExt, a.Machine.SchedExtWhy = a.Schedulers.Preflight()
-		s.probed = true
+		usable, why, err := a.Schedulers.Preflight()
+		if s.probed = !errors.Is(err, ErrNotYet); s.probed {
+			a.Machine.SchedExt, a.Machine.SchedExtWhy = usable, why
+		} else {
+			a.Machine.SchedExtWhy = "it is being found out"
+		}
 	}
 	return a.Machine
 }
 
 // scheduler is what the status says of it; nil where none was wanted.
 func (s *schedule) scheduler() *report.Scheduler {
-	if s.loads == 0 {
+	if s.loads == 0 || s.opening && s.loads == 1 {
 		return nil
 	}
 	r := &report.Scheduler{InForce: s.now != nil, Loads: s.loads, Groups: len(s.sets), Ended: s.ended, Problem: s.problem}

@@ -13,13 +13,27 @@ import (
 
 // loader is a kernel that takes schedulers, as a test arranges it.
 type loader struct {
-	usable bool
-	refuse error
-	opened []*fakeScheduler
+	usable    bool
+	refuse    error
+	late      int  // calls that are answered by ErrNotYet
+	slow      bool // every Open is
+	cancelled int
+	opened    []*fakeScheduler
 }
 
-func (l *loader) Preflight() (bool, string) { return l.usable, "as arranged" }
+func (l *loader) notYet() error {
+	if l.late--; l.late >= 0 {
+		return ErrNotYet
+	}
+	return nil
+}
+
+func (l *loader) Preflight() (bool, string, error) { return l.usable, "as arranged", l.notYet() }
+func (l *loader) Cancel() error                    { l.cancelled++; return nil }
 func (l *loader) Open(bool) (Scheduler, error) {
+	if err := l.notYet(); err != nil || l.slow {
+		return nil, ErrNotYet
+	}
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
@@ -131,4 +145,26 @@ func TestScheduleGoesFirst(t *testing.T) {
 		t.Errorf("stopped, and a scheduler in force (%v)", err)
 	}
 	w.wantFile("/batch/cpu.idle", "0")
+}
+
+// TestScheduleTakesTime: while the kernel checks the programs offline work stands back by cpu.idle, and who ends the agent
+// then leaves no scheduler.
+func TestScheduleTakesTime(t *testing.T) {
+	l := &loader{usable: true, late: 6}
+	w := scheduledWorld(t, l)
+	w.run(2500 * ms)
+	w.wantFile("/batch/cpu.idle", "1")
+	if c := w.agent.Status().Colocation; c.Mechanism != strategy.MechanismIdle {
+		t.Errorf("%+v", c)
+	}
+	w.run(10 * time.Second)
+	if c := w.agent.Status().Colocation; c.Scheduler == nil || !c.Scheduler.InForce || c.Scheduler.Loads != 1 {
+		t.Errorf("%+v", c)
+	}
+	l = &loader{usable: true, slow: true}
+	w = scheduledWorld(t, l)
+	w.run(2 * time.Second)
+	if err := w.agent.stop(); err != nil || l.cancelled != 1 {
+		t.Errorf("cancelled %d times, %v", l.cancelled, err)
+	}
 }
