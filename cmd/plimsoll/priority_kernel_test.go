@@ -59,6 +59,7 @@ func TestRunPrefers(t *testing.T) {
 	for _, asked := range []strategy.Mechanism{strategy.MechanismIdle, strategy.MechanismSchedExt} {
 		t.Run(string(asked), func(t *testing.T) {
 			s := newShipped(t)
+			s.flags = []string{"--poll"}
 			top := cgrouptest.New(t)
 			online, offline := top.Child("online"), top.Child("offline")
 			online.Idle()
@@ -100,22 +101,5 @@ func TestRunPrefers(t *testing.T) {
 				return ""
 			})
 		})
-	}
-}
-
-// TestDoctorTellsOfPriority: what the doctor says is to be had is what the kernel has.
-func TestDoctorTellsOfPriority(t *testing.T) {
-	s := newShipped(t)
-	g := cgrouptest.New(t)
-	text := s.must("doctor")
-	word := map[bool]string{true: "yes", false: "no"}
-	_, err := g.Tree().Idle(g.Path)
-	for _, line := range []string{fmt.Sprintf("  idle          %-3s ", word[err == nil]), "  weight        yes "} {
-		if !strings.Contains(text, line) {
-			t.Errorf("no line %q in\n%s", line, text)
-		}
-	}
-	if auto := comesTo(t, strategy.MechanismAuto, g); !strings.Contains(text, fmt.Sprintf("auto comes to %s here", auto)) {
-		t.Errorf("auto is not said to come to %s:\n%s", auto, text)
 	}
 }
