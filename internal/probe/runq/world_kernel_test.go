@@ -19,14 +19,6 @@ const ms = time.Millisecond
 // emulated says that the CPU is, and that no bound on time holds.
 func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 
-// slack is by how much two counters may differ that are read one after the other: on an emulated CPU that takes long.
-func slack(share float64) float64 {
-	if emulated() {
-		return 0.2
-	}
-	return share
-}
-
 // open starts a probe that is gone when the test ends.
 func open(t testing.TB, o Options) *Probe {
 	t.Helper()
