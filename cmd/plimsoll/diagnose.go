@@ -97,6 +97,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.probe.Close()
+	time.Sleep(slice) // a thread is counted for its group from its next switch on
 	for {
 		d, err := o.window(ctx, f.length)
 		if err != nil {
@@ -129,14 +130,13 @@ func (o *observer) window(ctx context.Context, length time.Duration) (report.Dia
 	if err != nil {
 		return report.Diagnosis{}, err
 	}
-	begin := time.Now()
 	if err := o.start(); err != nil {
 		return report.Diagnosis{}, err
 	}
-	if err := o.watch(ctx, begin, length); err != nil {
+	if err := o.watch(ctx, time.Now(), length); err != nil {
 		return report.Diagnosis{}, err
 	}
-	elapsed := time.Since(begin)
+	elapsed := o.subjects[0].account.Split().Elapsed // all are read together
 	after, err := o.overhead()
 	if err != nil {
 		return report.Diagnosis{}, err

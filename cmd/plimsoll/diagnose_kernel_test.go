@@ -52,7 +52,11 @@ func TestKernelDiagnose(t *testing.T) {
 	if w.Reserved == nil || *w.Reserved != 1 || w.Short == nil || (*w.Short-(w.Wanted-w.Received)).Abs() > w.Wanted/20 || w.Used == nil {
 		t.Errorf("with a CPU reserved: %+v", w)
 	}
-	if behind := neighbour(w, batch.Path); (behind - found["batch"].Received).Abs() > d.Elapsed/10 {
+	off := d.Elapsed / 10
+	if emulated() {
+		off = d.Elapsed / 3 // the machine stands still for long
+	}
+	if behind := neighbour(w, batch.Path); (behind - found["batch"].Received).Abs() > off {
 		t.Errorf("waited %v behind the neighbour, which received %v: %+v", behind, found["batch"].Received, w.Neighbours)
 	}
 	if found["batch"].Short != nil {

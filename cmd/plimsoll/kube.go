@@ -168,6 +168,7 @@ type reporter struct {
 	cluster *cluster
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
+	waits   *waits
 }
 
 func (r reporter) Status() report.Status {
@@ -176,6 +177,7 @@ func (r reporter) Status() report.Status {
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}
+	r.waits.report(&s)
 	if r.cluster == nil {
 		return s
 	}

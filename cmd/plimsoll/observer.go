@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/diagnose"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 )
 
@@ -32,7 +33,10 @@ type observer struct {
 type subject struct {
 	container report.Container
 	slot      runq.Slot
+	inode     uint64
+	rank      strategy.Rank
 	account   diagnose.Account
+	last      runq.Sums
 	begin     map[runq.Slot]runq.Pair // who was in the way before the account began
 }
 
@@ -95,7 +99,12 @@ func (o *observer) number(c report.Container, watched bool) (runq.Slot, error) {
 	if o.seen[inode] {
 		return runq.Others, nil
 	}
-	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched})
+	return o.set(c, inode, watched, 0)
+}
+
+// set tells the programs what is known of a group.
+func (o *observer) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
+	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched, Class: class})
 	if err != nil {
 		o.crowded = true
 		return runq.Others, err
@@ -143,10 +152,17 @@ func (o *observer) read() error {
 }
 
 func readingOf(s runq.Sums) diagnose.Reading {
-	return diagnose.Reading{At: s.At, Running: s.Running, Waiting: s.Waiting, Beside: s.Beside,
+	return diagnose.Reading{At: s.At, Running: s.Running, Waiting: s.Waiting, Beside: total(s.Beside[:]),
 		Parts: diagnose.Parts{Own: s.Own, Above: s.Above, Behind: s.Behind, Idle: s.Idle, Self: s.Self, Unnamed: s.Unnamed,
 			Lost: diagnose.Lost{IRQ: s.WaitsIRQ, Steal: s.WaitsSteal}},
 		Lost: diagnose.Lost{IRQ: s.IRQ, Steal: s.Steal}}
+}
+
+func total(list []time.Duration) (sum time.Duration) {
+	for _, d := range list {
+		sum += d
+	}
+	return sum
 }
 
 // start begins all accounts anew.

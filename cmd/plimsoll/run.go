@@ -34,6 +34,7 @@ type runFlags struct {
 	realtime  bool
 	ahead     bool
 	standBy   bool
+	waits     bool
 	kube      kubeFlags
 }
 
@@ -78,6 +79,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the configuration and exit")
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
+	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
@@ -136,13 +138,14 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	}
 	cluster.serve(a)
 	resizes := f.kube.nri.open(f.kube.on, a, log)
-	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
+	measured := f.openWaits(m.tree, cluster.over(found), log)
+	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
 		Plan: g.rehearsal(a, m.journal.Entries)})
 	if err != nil {
 		return c.end(withHint(err, `is the address in use? --listen chooses another, --listen "" does without`))
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"configuration", func(ctx context.Context) error {
+	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, loaded, configure(a, found, cluster, log))
 	}})
 	begun = true

@@ -123,7 +123,7 @@ func (a *Account) Split() Split {
 	return s
 }
 
-// parts lists the causes in the order of the bar; behind kernel threads was share kernel of what was behind others.
+// list are the causes in the order of the bar; behind kernel threads was share kernel of what was behind others.
 func list(waits, short Parts, kernel float64) []report.Wait {
 	of := func(d time.Duration, x float64) time.Duration { return time.Duration(float64(d) * x) }
 	all := []report.Wait{
@@ -144,4 +144,13 @@ func list(waits, short Parts, kernel float64) []report.Wait {
 		}
 	}
 	return kept
+}
+
+// Sum is the account for a counter: it only grows, so that waits that last are not in it. Kernel threads are neighbours.
+func (a *Account) Sum() report.Waited {
+	f, l := a.first, a.last
+	lost := Lost{l.Lost.IRQ - f.Lost.IRQ, l.Lost.Steal - f.Lost.Steal}
+	running := l.Running - f.Running
+	return report.Waited{Wanted: running + l.Waiting - f.Waiting, Received: running - lost.IRQ - lost.Steal, Beside: l.Beside - f.Beside,
+		Waits: list(l.Parts.minus(f.Parts).plus(Parts{Lost: lost}), a.shortfall, 0)}
 }

@@ -22,6 +22,7 @@ type Collector struct {
 	nri        []metric[NRI]
 	colocation colocationMetrics
 	reserve    []metric[Reserve]
+	waits      waitsMetrics
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
@@ -59,6 +60,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		nri:        nriMetrics(),
 		colocation: newColocationMetrics(),
 		reserve:    reserveMetrics(),
+		waits:      newWaitsMetrics(),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
@@ -202,7 +204,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.nri {
 		ch <- m.desc
 	}
-	for _, d := range c.colocation.list() {
+	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
 		ch <- d
 	}
 	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.nodeState, c.mode, c.build} {
@@ -227,6 +229,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	s.NRI.collect(c.nri, ch)
 	s.Colocation.collect(c.colocation, send)
 	s.Reserve.collect(c.reserve, ch)
+	s.Waits.collect(c.waits, ch, send)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held, DryRun} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))
@@ -271,6 +274,7 @@ func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, sen
 		for _, m := range c.containers {
 			send(m.desc, m.kind, m.value(unit), labels...)
 		}
+		c.waits.container(unit.Totals.Waited, labels, send)
 		if e := unit.Totals.Events; e != nil {
 			ch <- e.histogram(c.throttles, labels)
 		}

@@ -27,6 +27,7 @@ type Status struct {
 	Node       Node        `json:"node"`
 	Containers []Container `json:"containers"`
 	Colocation *Colocation `json:"colocation,omitempty"` // nil: not asked for
+	Waits      *Waits      `json:"waits,omitempty"`      // nil: not asked for
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
@@ -125,6 +126,7 @@ type Totals struct {
 	AtCapWall     time.Duration `json:"at_cap_wall_ns"`
 	// Events is nil where the kernel does not tell of throttles. Else ThrottledWall is what it has counted.
 	Events *Throttles `json:"events,omitempty"`
+	Waited *Waited    `json:"waited,omitempty"` // nil: not measured
 }
 
 // Throttles is what the kernel's programs have counted of a group since they watch it.

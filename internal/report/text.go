@@ -47,6 +47,9 @@ func (s Status) head(p *page) {
 	if c := s.Colocation; c != nil {
 		p.printf("co-location: %s\n", c.line())
 	}
+	if w := s.Waits; w != nil {
+		p.printf("waits: %s\n", w.line())
+	}
 	if k := s.Kubernetes; k != nil {
 		p.printf("kubernetes: %s\n", k.line())
 	}

@@ -7,12 +7,21 @@ import (
 	"plimsoll/internal/cpu"
 )
 
+// Class tells groups apart of which waits are counted by length, and the time beside which is. 0 is none.
+type Class uint32
+
+const (
+	Classes = 4  // 0 and three more
+	Buckets = 24 // of Lengths
+)
+
 // Group is a control group that is told apart from others.
 type Group struct {
 	Inode   uint64  // of its directory in the cpu hierarchy (v1) or on v2
 	CPUs    cpu.Set // that it may use; empty: all
 	Request float64 // CPUs that it has reserved; 0: not known, one is assumed for it as a neighbour
 	Watched bool    // what its threads wait for is wanted
+	Class   Class
 }
 
 // Set numbers a group, or changes what is known of one that has a number. A number is never used again.
@@ -43,7 +52,7 @@ func (p *Probe) Set(g Group) (Slot, error) {
 }
 
 func facts(g Group) kernelFacts {
-	f := kernelFacts{Share: uint32(math.Ceil(g.Request))}
+	f := kernelFacts{Share: uint32(math.Ceil(g.Request)), Class: uint32(g.Class)}
 	if g.Watched {
 		f.Watched = 1
 	}

@@ -54,7 +54,7 @@ type kernelCell struct {
 	WaitsSteal uint64
 	Irq        uint64
 	Steal      uint64
-	Beside     uint64
+	Beside     [4]uint64
 	Waits      uint64
 }
 
@@ -129,6 +129,7 @@ const (
 	kernelMapCells             = "cells"
 	kernelMapCpus              = "cpus"
 	kernelMapGroups            = "groups"
+	kernelMapLengths           = "lengths"
 	kernelMapPairs             = "pairs"
 	kernelMapSlots             = "slots"
 	kernelMapSpreads           = "spreads"
@@ -205,6 +206,7 @@ type kernelMapSpecs struct {
 	Cells   *ebpf.MapSpec `ebpf:"cells"`
 	Cpus    *ebpf.MapSpec `ebpf:"cpus"`
 	Groups  *ebpf.MapSpec `ebpf:"groups"`
+	Lengths *ebpf.MapSpec `ebpf:"lengths"`
 	Pairs   *ebpf.MapSpec `ebpf:"pairs"`
 	Slots   *ebpf.MapSpec `ebpf:"slots"`
 	Spreads *ebpf.MapSpec `ebpf:"spreads"`
@@ -249,6 +251,7 @@ type kernelMaps struct {
 	Cells   *ebpf.Map `ebpf:"cells"`
 	Cpus    *ebpf.Map `ebpf:"cpus"`
 	Groups  *ebpf.Map `ebpf:"groups"`
+	Lengths *ebpf.Map `ebpf:"lengths"`
 	Pairs   *ebpf.Map `ebpf:"pairs"`
 	Slots   *ebpf.Map `ebpf:"slots"`
 	Spreads *ebpf.Map `ebpf:"spreads"`
@@ -261,6 +264,7 @@ func (m *kernelMaps) Close() error {
 		m.Cells,
 		m.Cpus,
 		m.Groups,
+		m.Lengths,
 		m.Pairs,
 		m.Slots,
 		m.Spreads,

@@ -28,9 +28,9 @@ type Sums struct {
 	Waking  time.Duration // of Behind: it woke while a slice was running
 	Unnamed time.Duration // longer ago than a CPU remembers
 
-	WaitsIRQ, WaitsSteal time.Duration // the CPU that was waited for was interrupted, or taken away
-	IRQ, Steal           time.Duration // of Running
-	Beside               time.Duration // of Running: the core's other thread ran another group
+	WaitsIRQ, WaitsSteal time.Duration          // the CPU that was waited for was interrupted, or taken away
+	IRQ, Steal           time.Duration          // of Running
+	Beside               [Classes]time.Duration // of Running: the core's other thread ran another group, of that class
 	Waits                int64
 }
 
@@ -86,11 +86,28 @@ func (s *Sums) add(c kernelCell) {
 	}{
 		{&s.Own, c.Own}, {&s.Above, c.Above}, {&s.Idle, c.Idle}, {&s.Self, c.Self}, {&s.Behind, c.Behind},
 		{&s.Phantom, c.Phantom}, {&s.Forced, c.Forced}, {&s.Waking, c.Waking}, {&s.Unnamed, c.Unnamed},
-		{&s.WaitsIRQ, c.WaitsIrq}, {&s.WaitsSteal, c.WaitsSteal}, {&s.IRQ, c.Irq}, {&s.Steal, c.Steal}, {&s.Beside, c.Beside},
+		{&s.WaitsIRQ, c.WaitsIrq}, {&s.WaitsSteal, c.WaitsSteal}, {&s.IRQ, c.Irq}, {&s.Steal, c.Steal},
 	} {
 		*part.to += time.Duration(part.from)
 	}
+	for class, d := range c.Beside {
+		s.Beside[class] += time.Duration(d)
+	}
 	s.Waits += int64(c.Waits)
+}
+
+// Lengths counts the waits of watched groups of a class that are over, by their length without what a limit took. The
+// first counts those below 2 us, each further one twice as long ones, the last all from 8.4 s on.
+func (p *Probe) Lengths(class Class) ([Buckets]int64, error) {
+	var list [Buckets]int64
+	for i := range list {
+		var n uint64
+		if err := p.objects.Lengths.Lookup(uint32(int(class)*Buckets+i), &n); err != nil {
+			return list, fmt.Errorf("runq: read the lengths of waits: %w", err)
+		}
+		list[i] = int64(n)
+	}
+	return list, nil
 }
 
 // Pair is how long the threads of one group waited behind those of another, in waits that are over.

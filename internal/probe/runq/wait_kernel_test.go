@@ -12,7 +12,8 @@ func TestTwoOnOneCPU(t *testing.T) {
 	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
-	pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
+	first, second := a.Spin(1)[0], b.Spin(1)[0]
+	pin(t, 0, first, second)
 	time.Sleep(200 * ms)
 	before := pair(t, p, ours, theirs)
 	got := during(t, p, time.Second, ours, theirs)
@@ -21,17 +22,15 @@ func TestTwoOnOneCPU(t *testing.T) {
 		if !near(s.Running+s.Waiting, s.At, 0.01) {
 			t.Errorf("a thread that always wants to run wanted %v of %v", s.Running+s.Waiting, s.At)
 		}
-		// A wait that began before, or lasts, may be missing: of up to 30 ms where two share a CPU.
-		if !near(s.explained(), s.Waiting, 0.15) {
-			t.Errorf("%v of waiting, %v of it explained: %+v", s.Waiting, s.explained(), s)
-		}
 		if s.Own+s.Above+s.Self > 0 {
 			t.Errorf("neither a limit nor another thread of the group is there: %+v", s)
 		}
 	}
-	if ran := got[1].Running - got[1].Steal - got[1].IRQ; !near(behind, ran, 0.15) {
+	if ran := got[1].Running - got[1].Steal - got[1].IRQ; !near(behind, ran, slack()) {
 		t.Errorf("waited %v behind the neighbour, which ran for %v", behind, ran)
 	}
+	over(t, p, ours, a, first)
+	over(t, p, theirs, b, second)
 }
 
 func pair(t testing.TB, p *Probe, waiter, runner Slot) Pair {
@@ -119,26 +118,21 @@ func TestWhoseLimit(t *testing.T) {
 		{"the pod's", inner, pod, func(s Sums) time.Duration { return s.Above }, func(s Sums) time.Duration { return s.Own }},
 	} {
 		slot := set(t, p, c.group, 1)
+		kernel, before := throttled(t, c.limited), read(t, p, slot)
 		s := c.group.Spin(1)[0]
 		pin(t, 0, s)
-		time.Sleep(300 * ms)
-		kernel, before := throttled(t, c.limited), read(t, p, slot)
 		for end := time.Now().Add(10 * time.Second); throttled(t, c.limited)-kernel < 600*ms && time.Now().Before(end); {
 			time.Sleep(100 * ms)
 		}
+		over(t, p, slot, c.group, s)
 		got := read(t, p, slot).minus(before)
 		kernel = throttled(t, c.limited) - kernel
-		if !near(got.Running+got.Waiting, got.At, 0.01) {
-			t.Errorf("%s: wanted %v of %v", c.name, got.Running+got.Waiting, got.At)
-		}
-		// A throttle may stand at either end: one is counted when it is over, by the kernel and by us not at the same time.
-		if d := c.mine(got) - kernel; kernel < 600*ms || d < -200*ms || d > 200*ms {
+		if !near(c.mine(got), kernel, slack()) || kernel < 600*ms {
 			t.Errorf("%s: %v, the kernel counts %v: %+v", c.name, c.mine(got), kernel, got)
 		}
 		if c.other(got) > c.mine(got)/20 {
 			t.Errorf("%s: %v are laid on the other limit: %+v", c.name, c.other(got), got)
 		}
-		s.Stop()
 	}
 }
 
@@ -153,7 +147,7 @@ func TestOwnThreads(t *testing.T) {
 	if !near(got.Running+got.Waiting, 2*got.At, 0.01) {
 		t.Errorf("two threads wanted %v of %v", got.Running+got.Waiting, 2*got.At)
 	}
-	if !near(got.Self, got.Running-got.Steal-got.IRQ, 0.15) {
+	if !near(got.Self, got.Running-got.Steal-got.IRQ, slack()) {
 		t.Errorf("they ran for %v and waited for each other for %v: %+v", got.Running, got.Self, got)
 	}
 }

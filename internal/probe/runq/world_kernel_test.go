@@ -88,14 +88,26 @@ func during(t testing.TB, p *Probe, d time.Duration, slots ...Slot) []Sums {
 
 // minus is what was added since another reading; At is the time between.
 func (s Sums) minus(o Sums) Sums {
-	return Sums{s.At - o.At, s.Running - o.Running, s.Waiting - o.Waiting, s.Own - o.Own, s.Above - o.Above, s.Idle - o.Idle, s.Self - o.Self,
+	d := Sums{s.At - o.At, s.Running - o.Running, s.Waiting - o.Waiting, s.Own - o.Own, s.Above - o.Above, s.Idle - o.Idle, s.Self - o.Self,
 		s.Behind - o.Behind, s.Phantom - o.Phantom, s.Forced - o.Forced, s.Waking - o.Waking, s.Unnamed - o.Unnamed,
-		s.WaitsIRQ - o.WaitsIRQ, s.WaitsSteal - o.WaitsSteal, s.IRQ - o.IRQ, s.Steal - o.Steal, s.Beside - o.Beside, s.Waits - o.Waits}
+		s.WaitsIRQ - o.WaitsIRQ, s.WaitsSteal - o.WaitsSteal, s.IRQ - o.IRQ, s.Steal - o.Steal, s.Beside, s.Waits - o.Waits}
+	for i := range d.Beside {
+		d.Beside[i] -= o.Beside[i]
+	}
+	return d
 }
 
 // explained is the part of the waits that has a cause.
 func (s Sums) explained() time.Duration {
 	return s.Own + s.Above + s.Idle + s.Self + s.Behind + s.Unnamed + s.WaitsIRQ + s.WaitsSteal
+}
+
+// slack is by how much waits that are over may differ from what others ran meanwhile: by the one that lasts.
+func slack() float64 {
+	if emulated() {
+		return 0.5 // the machine stands still for long
+	}
+	return 0.15
 }
 
 // near says whether two times differ by no more than a share of the larger one, and a little.

@@ -56,7 +56,7 @@ struct cell {
 	u64 unnamed; // longer ago than the CPU remembers
 	u64 waits_irq, waits_steal; // the CPU was interrupted, or taken away
 	u64 irq, steal;		    // so it was while a thread of the group had it
-	u64 beside;		    // it ran while the sibling ran another group
+	u64 beside[CLASSES];	    // it ran while the sibling ran another group, of that class
 	u64 waits;
 };
 
@@ -165,6 +165,14 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, struct bill);
 } bills SEC(".maps");
+
+// lengths are waits for a CPU by class and length, without what a limit took of them.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, CLASSES * BUCKETS);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} lengths SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
@@ -495,6 +503,27 @@ static inline u64 throttled(struct task_struct *p, struct task *t, u64 length, u
 	return d < length ? d : length;
 }
 
+// bucket is the power of two of a length in microseconds.
+static inline u32 bucket(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 n = 0;
+
+	unroll for (u32 i = 1; i < BUCKETS; i++)
+		if (us >> i)
+			n = i;
+	return n;
+}
+
+static inline void sort(u32 class, u64 length)
+{
+	u32 key = (class & (CLASSES - 1)) * BUCKETS + bucket(length);
+	u64 *n = bpf_map_lookup_elem(&lengths, &key);
+
+	if (n)
+		add(n, 1);
+}
+
 // settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the present
 // one.
 static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
@@ -514,6 +543,8 @@ static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c,
 	b->from = t->since;
 	b->to = now;
 	limit = throttled(p, t, length, &cause);
+	if (f->class && length > limit)
+		sort(f->class, length - limit);
 	b->from += limit;
 	if (limit)
 		b->slice = 0;
@@ -609,6 +640,13 @@ static inline u64 beside(struct cpu *c, struct cpu *other, u64 now)
 	return (s64)d < 0 || d > now - c->begun ? 0 : d;
 }
 
+static inline u32 class_of(u32 slot)
+{
+	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+
+	return f ? f->class & (CLASSES - 1) : 0;
+}
+
 // turn ends a CPU's turn with one thread.
 static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 {
@@ -627,7 +665,8 @@ static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 				barrier();
 				cell->irq += irq - c->irq;
 				cell->steal += steal - c->steal;
-				cell->beside += shared;
+				if (shared)
+					cell->beside[class_of(other->slot)] += shared;
 				barrier();
 				cell->version++;
 			}

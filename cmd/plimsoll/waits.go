@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/diagnose"
+	"plimsoll/internal/probe/runq"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/sysfs"
+	"plimsoll/internal/workload"
+)
+
+// waits measures beside the agent what its containers wait for (run --waits).
+type waits struct {
+	found agent.Discoverer
+	tree  *cgroup.Tree
+	log   *slog.Logger
+
+	mu       sync.Mutex
+	observer *observer
+	problem  string
+	ranks    map[strategy.Rank]*rankWaits
+}
+
+// rankWaits sums up a rank, with the containers that are gone.
+type rankWaits struct{ waited, beside time.Duration }
+
+// ranked are the ranks that are told apart, and their classes in the kernel's tables.
+func ranked() map[strategy.Rank]runq.Class {
+	return map[strategy.Rank]runq.Class{strategy.Online: 1, strategy.Offline: 2}
+}
+
+// rankOf is on which side of the priority a container stands: where none is asked for, by its class.
+func rankOf(c workload.Container) strategy.Rank {
+	switch {
+	case c.QOS.Enable:
+		return c.QOS.Rank()
+	case c.Class == workload.ClassBE:
+		return strategy.Offline
+	case c.Class == workload.ClassLS || c.Class == workload.ClassLSR || c.Class == workload.ClassLSE:
+		return strategy.Online
+	}
+	return strategy.Neutral
+}
+
+// openWaits is nil where nobody asks for it.
+func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slog.Logger) *waits {
+	if !f.waits {
+		return nil
+	}
+	return &waits{found: found, tree: tree, log: log, problem: "the programs are being loaded",
+		ranks: map[strategy.Rank]*rankWaits{strategy.Online: {}, strategy.Offline: {}}}
+}
+
+// open loads the programs, which the agent need not wait for.
+func (w *waits) open() bool {
+	o, err := observe(w.tree, sysfs.NewHost("/"), nil, nil, false)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.problem = explained(err)
+		w.log.Warn("what containers wait for is not measured", "error", w.problem)
+		return false
+	}
+	w.observer, w.problem = o, ""
+	return true
+}
+
+// run reads slice by slice until the context ends.
+func (w *waits) run(ctx context.Context) error {
+	if w == nil || !w.open() {
+		return nil
+	}
+	defer w.observer.probe.Close()
+	tick := time.NewTicker(slice)
+	defer tick.Stop()
+	var looked time.Time
+	for {
+		if time.Since(looked) >= lookEvery {
+			looked = time.Now()
+			w.follow()
+		}
+		if err := w.read(); err != nil {
+			w.log.Error("what containers wait for is not measured any more", "error", err)
+			w.mu.Lock()
+			w.problem = err.Error()
+			w.mu.Unlock()
+			return nil // the agent does without
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// follow takes in the containers that there are now.
+func (w *waits) follow() {
+	pods, err := w.found.Pods()
+	if err != nil {
+		return // the next time
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	there := map[string]bool{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			there[c.Path] = true
+			if err := w.observer.include(c); err != nil {
+				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
+			}
+		}
+	}
+	w.observer.keep(there)
+	w.observer.lookAround()
+}
+
+func (w *waits) read() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.observer.subjects {
+		sums, err := w.observer.probe.Read(s.slot)
+		if err != nil {
+			return err
+		}
+		if r := w.ranks[s.rank]; r != nil && s.last.At > 0 {
+			other := ranked()[strategy.Online] + ranked()[strategy.Offline] - ranked()[s.rank]
+			r.waited += queued(sums) - queued(s.last)
+			r.beside += sums.Beside[other] - s.last.Beside[other]
+		}
+		s.last = sums
+		s.account.Add(readingOf(sums))
+	}
+	return nil
+}
+
+// queued are waits that are over, without what limits took.
+func queued(s runq.Sums) time.Duration {
+	return s.Idle + s.Self + s.Behind + s.Unnamed + s.WaitsIRQ + s.WaitsSteal
+}
+
+// report lays what was measured over a status.
+func (w *waits) report(s *report.Status) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.Waits = &report.Waits{Problem: w.problem, Ranks: []report.RankWaits{}}
+	if w.problem != "" {
+		return
+	}
+	by := map[string]*subject{}
+	for _, one := range w.observer.subjects {
+		by[one.container.Cgroup] = one
+	}
+	for i := range s.Containers {
+		if one := by[s.Containers[i].Cgroup]; one != nil {
+			sum := one.account.Sum()
+			s.Containers[i].Totals.Waited = &sum
+		}
+	}
+	s.Waits.Lost, _ = w.observer.probe.Lost()
+	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline} {
+		counts, err := w.observer.probe.Lengths(ranked()[rank])
+		if err != nil {
+			s.Waits.Problem = err.Error()
+			return
+		}
+		r := report.RankWaits{Rank: rank, Time: w.ranks[rank].waited, Beside: w.ranks[rank].beside, Lengths: []report.Length{}}
+		for i, n := range counts {
+			r.Waits += n
+			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
+		}
+		s.Waits.Ranks = append(s.Waits.Ranks, r)
+	}
+}
+
+// include numbers a container of the agent's, or takes in what has changed of it.
+func (o *observer) include(c workload.Container) error {
+	one := report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}
+	for _, s := range o.subjects {
+		if s.container.Cgroup == c.Path && s.inode == c.Inode {
+			if s.container.Request == c.Request && s.rank == rankOf(c) {
+				return nil
+			}
+			s.container.Request, s.account.Reserved, s.rank = c.Request, c.Request, rankOf(c)
+			_, err := o.set(one, c.Inode, true, ranked()[s.rank])
+			return err
+		}
+	}
+	slot, err := o.set(one, c.Inode, true, ranked()[rankOf(c)])
+	if err != nil {
+		return err
+	}
+	o.sealed[c.Path] = true
+	o.subjects = append(o.subjects, &subject{container: one, slot: slot, inode: c.Inode, rank: rankOf(c), account: diagnose.Account{Reserved: c.Request}})
+	return nil
+}
+
+// keep lets go of the containers that are not there any more.
+func (o *observer) keep(there map[string]bool) {
+	kept := o.subjects[:0]
+	for _, s := range o.subjects {
+		now, err := o.tree.Inode(s.container.Cgroup)
+		if err == nil && now == s.inode && there[s.container.Cgroup] {
+			kept = append(kept, s)
+			continue
+		}
+		delete(o.sealed, s.container.Cgroup)
+	}
+	clear(o.subjects[len(kept):])
+	o.subjects = kept
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"plimsoll/internal/strategy"
+)
+
+// Waited is what a container's threads wanted of the CPUs, received, and waited for, since the agent measures it. Waits are
+// those that are over; kernel threads count as neighbours.
+type Waited struct {
+	Wanted   time.Duration `json:"wanted_ns"`
+	Received time.Duration `json:"received_ns"`
+	Waits    []Wait        `json:"waits"`
+	Beside   time.Duration `json:"sibling_busy_ns"`
+}
+
+// Waits is what the threads on one side of the priority waited for, of containers that are gone too.
+type Waits struct {
+	Problem string      `json:"problem,omitempty"` // why nothing is measured
+	Ranks   []RankWaits `json:"ranks"`
+	Lost    int64       `json:"threads_not_seen"` // for want of room
+}
+
+// RankWaits are waits for a CPU, without what limits took of them.
+type RankWaits struct {
+	Rank    strategy.Rank `json:"rank"`
+	Waits   int64         `json:"waits"`
+	Time    time.Duration `json:"time_ns"`
+	Lengths []Length      `json:"lengths"`         // how many lasted so long
+	Beside  time.Duration `json:"beside_other_ns"` // it ran while the core's other thread ran the other rank
+}
+
+// line is "online waited 1200 times for a CPU, half of them up to 4us, all but one in a hundred up to 1ms".
+func (w *Waits) line() string {
+	if w.Problem != "" {
+		return "not measured: " + w.Problem
+	}
+	var parts []string
+	for _, r := range w.Ranks {
+		if r.Waits == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s waited %d times for a CPU, p50 up to %s, p99 up to %s", r.Rank, r.Waits, r.quantile(0.5), r.quantile(0.99))
+		if r.Beside > 0 {
+			text += fmt.Sprintf(", and ran %s beside the other on a core", span(r.Beside))
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return "nothing online or offline has waited yet"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// quantile is the upper end of the class that it lies in.
+func (r RankWaits) quantile(q float64) time.Duration {
+	var n int64
+	for _, l := range r.Lengths {
+		if n += l.N; float64(n) >= q*float64(r.Waits) {
+			return l.UpTo
+		}
+	}
+	return 0
+}
+
+// waitsMetrics are the descriptions of what collect sends.
+type waitsMetrics struct{ waits, short, wanted, received, beside, ranks, rankBeside *prometheus.Desc }
+
+func newWaitsMetrics() waitsMetrics {
+	caused := append(containerLabels(), "cause")
+	return waitsMetrics{
+		waits:      describe("container_wait_seconds_total", "Thread time that waits for a CPU took, by cause; of waits that are over.", caused...),
+		short:      describe("container_shortfall_seconds_total", "CPU time wanted and reserved, and not received, by cause.", caused...),
+		wanted:     describe("container_wanted_seconds_total", "Thread time running, runnable or throttled.", containerLabels()...),
+		received:   describe("container_received_seconds_total", "Thread time running, without interrupts and what the hypervisor took.", containerLabels()...),
+		beside:     describe("container_sibling_busy_seconds_total", "Of it, time in which the core's other thread ran another group.", containerLabels()...),
+		ranks:      describe("rank_wait_seconds", "How long threads of a rank waited for a CPU, without what limits took.", "rank"),
+		rankBeside: describe("rank_beside_seconds_total", "Time that a rank ran while the core's other thread ran the other rank.", "rank"),
+	}
+}
+
+func (m waitsMetrics) list() []*prometheus.Desc {
+	return []*prometheus.Desc{m.waits, m.short, m.wanted, m.received, m.beside, m.ranks, m.rankBeside}
+}
+
+// container sends nothing where nothing is measured.
+func (m waitsMetrics) container(w *Waited, labels []string, send sender) {
+	if w == nil {
+		return
+	}
+	send(m.wanted, prometheus.CounterValue, w.Wanted.Seconds(), labels...)
+	send(m.received, prometheus.CounterValue, w.Received.Seconds(), labels...)
+	send(m.beside, prometheus.CounterValue, w.Beside.Seconds(), labels...)
+	for _, v := range w.Waits {
+		caused := append(append([]string{}, labels...), string(v.Cause))
+		send(m.waits, prometheus.CounterValue, v.Time.Seconds(), caused...)
+		send(m.short, prometheus.CounterValue, v.Short.Seconds(), caused...)
+	}
+}
+
+func (w *Waits) collect(m waitsMetrics, ch chan<- prometheus.Metric, send sender) {
+	if w == nil {
+		return
+	}
+	for _, r := range w.Ranks {
+		buckets, n := map[float64]uint64{}, int64(0)
+		for _, l := range r.Lengths {
+			n += l.N
+			buckets[l.UpTo.Seconds()] = uint64(n)
+		}
+		ch <- prometheus.MustNewConstHistogram(m.ranks, uint64(r.Waits), r.Time.Seconds(), buckets, string(r.Rank))
+		send(m.rankBeside, prometheus.CounterValue, r.Beside.Seconds(), string(r.Rank))
+	}
+}
