@@ -97,7 +97,6 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.probe.Close()
-	time.Sleep(slice) // a thread is counted for its group from its next switch on
 	for {
 		d, err := o.window(ctx, f.length)
 		if err != nil {

@@ -74,6 +74,9 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 		_, _ = o.number(c, false) // it may be gone
 	}
 	o.lookAround()
+	if err := o.probe.Start(); err != nil {
+		return nil, errors.Join(err, o.probe.Close())
+	}
 	return o, nil
 }
 

@@ -61,7 +61,7 @@ type objects struct {
 	kernelVariables
 }
 
-// Open loads the programs and attaches them. probe.Explain says what can be done about its error.
+// Open loads the programs. probe.Explain says what can be done about its error.
 func Open(o Options) (*Probe, error) {
 	p := &Probe{slots: map[uint64]Slot{}, next: First, revision: 1}
 	if err := p.open(o); err != nil {
@@ -94,7 +94,7 @@ func (p *Probe) open(o Options) error {
 			return fmt.Errorf("enable statistics: %w", err)
 		}
 	}
-	return p.attach()
+	return nil
 }
 
 // size fits the tables to the machine.
@@ -135,7 +135,15 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 	return nil
 }
 
-// attach attaches the programs of the scheduler's tracepoints, and then counts the tasks that are there.
+// Start attaches the programs and counts the threads that are there, for the groups that have been set. A thread of a group
+// that is set later counts for it from its next switch on.
+func (p *Probe) Start() error {
+	if err := p.attach(); err != nil {
+		return fmt.Errorf("runq: %w", err)
+	}
+	return nil
+}
+
 func (p *Probe) attach() error {
 	for _, program := range p.programs() {
 		if program.name == kernelProgPrime {

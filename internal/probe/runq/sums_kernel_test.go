@@ -152,9 +152,11 @@ func TestCountsWhoIsThere(t *testing.T) {
 	g := cgrouptest.New(t)
 	pin(t, 0, g.Spin(3)...)
 	time.Sleep(50 * ms)
-	p := open(t, Options{})
+	p := load(t, Options{})
 	slot := set(t, p, g, 1)
-	time.Sleep(100 * ms) // each thread is switched once, into the group's slot
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
 	if got := during(t, p, 300*ms, slot)[0]; !near(got.Running+got.Waiting, 3*got.At, 0.01) {
 		t.Errorf("three threads wanted %v of %v", got.Running+got.Waiting, 3*got.At)
 	}
@@ -162,9 +164,9 @@ func TestCountsWhoIsThere(t *testing.T) {
 
 // Nothing stays in the kernel.
 func TestLeavesNothing(t *testing.T) {
-	p, err := Open(Options{})
-	if err != nil {
-		cgrouptest.Skip(t, "%v", err)
+	p := load(t, Options{})
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
 	}
 	var ids []ebpf.ProgramID
 	for _, program := range p.programs() {

@@ -22,6 +22,15 @@ func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 // open starts a probe that is gone when the test ends.
 func open(t testing.TB, o Options) *Probe {
 	t.Helper()
+	p := load(t, o)
+	if err := p.Start(); err != nil {
+		cgrouptest.Skip(t, "%v\nhint: %s", err, probe.Explain(err))
+	}
+	return p
+}
+
+func load(t testing.TB, o Options) *Probe {
+	t.Helper()
 	p, err := Open(o)
 	if err != nil {
 		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
