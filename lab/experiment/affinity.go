@@ -1,9 +1,9 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +14,30 @@ import (
 // Bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
 func Bind(pid, id int) error { return bind(pid, cpu.Set{id}) }
 
+// Spread lets a process, with every thread that it has by now, run on all of some CPUs, whatever it inherited.
+func Spread(pid int, cpus cpu.Set) error { return bindAll(strconv.Itoa(pid), cpus) }
+
+// Allowed are the CPUs that this process may run on.
+func Allowed() (set cpu.Set, err error) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return nil, fmt.Errorf("read which CPUs may be used: %w", err)
+	}
+	for id := range 64 * len(allowed) {
+		if allowed.IsSet(id) {
+			set = append(set, id)
+		}
+	}
+	return set, nil
+}
+
 // Confine ties this process, with every thread that it has by now, and all that it starts from now on to some CPUs.
-func Confine(cpus cpu.Set) error {
-	ids, err := threads()
+func Confine(cpus cpu.Set) error { return bindAll(self, cpus) }
+
+const self = "self" // in /proc
+
+func bindAll(process string, cpus cpu.Set) error {
+	ids, err := threads(process)
 	if err != nil {
 		return err
 	}
@@ -39,18 +60,15 @@ func bind(pid int, cpus cpu.Set) error {
 	return nil
 }
 
-// threads are those of this process.
-func threads() (ids []int, err error) {
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return nil, fmt.Errorf("list the threads of this process: %w", err)
-	}
+// threads are those of a process.
+func threads(process string) (ids []int, err error) {
+	entries, err := os.ReadDir("/proc/" + process + "/task")
 	for _, e := range entries {
-		id, err := strconv.Atoi(filepath.Base(e.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("list the threads of this process: %w", err)
-		}
-		ids = append(ids, id)
+		id, wrong := strconv.Atoi(e.Name())
+		ids, err = append(ids, id), errors.Join(err, wrong)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the threads of process %s: %w", process, err)
 	}
 	return ids, nil
 }

@@ -13,7 +13,7 @@ const lowestRealTime = 1
 // Foremost makes this process come before all ordinary ones, with every thread that it has by now: a load generator
 // stands for other machines, whose CPUs the experiment does not take. What the threads start is ordinary again.
 func Foremost() error {
-	ids, err := threads()
+	ids, err := threads(self)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type bench struct {
 	stress            string // program
 	child             *experiment.Child
 	keeper            *keeper
+	cpus              cpu.Set
 	dir               string // for files
 	requests          string // the file that tells plimsoll diagnose what the target has reserved
 	passes            int    // of the batch job
@@ -61,6 +62,12 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 		}
 		err = errors.Join(err, b.close())
 	}()
+	if b.cpus, err = experiment.Allowed(); err != nil {
+		return nil, err
+	}
+	if err := experiment.Confine(b.node()); err != nil {
+		return nil, err
+	}
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +92,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := weigh(b.groups, b.target, b.neighbour, float64(runtime.NumCPU())-targetRequest); err != nil {
 		return err
 	}
-	enter := func(pid int) error { return b.groups.Enter(b.target, pid) }
+	enter := b.enter(b.target)
 	if err := b.server.start(enter); err != nil {
 		return err
 	}
@@ -100,8 +107,19 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if !slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
 		return nil
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour)
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, b.node())
 	return err
+}
+
+// node is the CPU of the node's own programs, which this one, the load and the agent are: in a cluster, too, they have
+// CPUs that no container has for itself.
+func (b *bench) node() cpu.Set { return b.cpus[:1] }
+
+// enter puts a process into a group, with all CPUs that the group may use.
+func (b *bench) enter(group string) func(pid int) error {
+	return func(pid int) error {
+		return errors.Join(b.groups.Enter(group, pid), experiment.Spread(pid, b.cpus))
+	}
 }
 
 // tellRequests writes down what the target has reserved.
@@ -110,7 +128,7 @@ func (b *bench) tellRequests() (err error) {
 		return err
 	}
 	b.requests = filepath.Join(b.dir, "requests.yaml")
-	return os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone)), 0o600)
+	return os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone, b.node())), 0o600)
 }
 
 // close ends what was started, last first: the agent restores while the groups are still there.
@@ -134,7 +152,7 @@ func (b *bench) surround(n neighbour) error {
 	if err != nil {
 		return err
 	}
-	b.child, err = experiment.Launch(cmd, func(pid int) error { return b.groups.Enter(b.neighbour, pid) })
+	b.child, err = experiment.Launch(cmd, b.enter(b.neighbour))
 	return err
 }
 
@@ -184,7 +202,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 		return s, fmt.Errorf("batch job: %w", err)
 	}
 	s.asked, err = b.diagnose(ctx, func() (err error) {
-		s.load, err = b.request(ctx, sit.Reserved, b.rate, b.slot)
+		s.load, err = b.request(ctx, b.rate, b.slot)
 		return err
 	})
 	if err != nil {
@@ -192,7 +210,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 	}
 	if b.search {
 		s.most, err = highest(lowest, b.highest, searchSteps, func(rate float64) (bool, error) {
-			out, err := b.request(ctx, sit.Reserved, rate, b.slot/searchFraction)
+			out, err := b.request(ctx, rate, b.slot/searchFraction)
 			return err == nil && out.Errors == 0 && out.Latency.Quantile(0.99) <= boundP99, err
 		})
 	}
@@ -206,7 +224,7 @@ func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 		return err
 	}
 	s.split, err = b.diagnose(ctx, func() (err error) {
-		s.took, err = runJob(ctx, b.passes, func(pid int) error { return b.groups.Enter(b.target, pid) })
+		s.took, err = runJob(ctx, b.passes, b.enter(b.target))
 		return err
 	})
 	if err != nil {
@@ -230,7 +248,7 @@ func (b *bench) used() (u uses, err error) {
 }
 
 // request loads memcached over connections of its own.
-func (b *bench) request(ctx context.Context, reserved bool, rate float64, length time.Duration) (*load.Outcome, error) {
+func (b *bench) request(ctx context.Context, rate float64, length time.Duration) (*load.Outcome, error) {
 	g, err := dial(b.server.address)
 	if err != nil {
 		return nil, err
@@ -238,16 +256,7 @@ func (b *bench) request(ctx context.Context, reserved bool, rate float64, length
 	if err := experiment.Foremost(); err != nil {
 		b.say("careful: the load generator competes with what it measures: %v", err)
 	}
-	due := load.Poisson(b.seed, uint64(rate), rate, length)
-	var out *load.Outcome
-	if reserved {
-		var shared cpu.Set
-		if shared, err = b.groups.Tree().CPUs(b.neighbour); err == nil {
-			out, err = g.runOn(ctx, shared, due)
-		}
-	} else {
-		out, err = g.run(ctx, due)
-	}
+	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))
 	return out, errors.Join(err, g.close())
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
 )
 
@@ -75,24 +74,6 @@ func (g *generator) close() error {
 		errs = append(errs, unix.Close(c.fd))
 	}
 	return errors.Join(errs...)
-}
-
-// runOn is run on some of the CPUs: a client has none of those that a server has for itself.
-func (g *generator) runOn(ctx context.Context, cpus cpu.Set, due []time.Duration) (out *load.Outcome, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, some unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return nil, err
-	}
-	for _, id := range cpus {
-		some.Set(id)
-	}
-	if err := unix.SchedSetaffinity(0, &some); err != nil {
-		return nil, fmt.Errorf("run the load on CPUs %s: %w", cpus, err)
-	}
-	defer func() { err = errors.Join(err, unix.SchedSetaffinity(0, &all)) }()
-	return g.run(ctx, due)
 }
 
 // run sends requests when they are due and waits for the last answer.

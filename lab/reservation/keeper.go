@@ -15,22 +15,23 @@ import (
 type keeper struct {
 	*experiment.Agent
 	tree              *cgroup.Tree
-	target, neighbour string // groups
+	target, neighbour string  // groups
+	node              cpu.Set // CPUs that the target does not get
 }
 
-func startKeeper(binary, root string, groups *experiment.Groups, target, neighbour string) (*keeper, error) {
+func startKeeper(binary, root string, groups *experiment.Groups, target, neighbour string, node cpu.Set) (*keeper, error) {
 	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root}, groups)
 	if err != nil {
 		return nil, err
 	}
-	return &keeper{agent, groups.Tree(), target, neighbour}, nil
+	return &keeper{agent, groups.Tree(), target, neighbour, node}, nil
 }
 
 // configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would
-// have the shared CPUs besides.
-func configuration(target string, policy strategy.ReservePolicy) string {
-	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
-		policy, target, targetRequest)
+// have the shared CPUs besides. The node's own programs keep their CPUs.
+func configuration(target string, policy strategy.ReservePolicy, node cpu.Set) string {
+	return fmt.Sprintf("strategy: {policy: none}\nreserve: {policy: %s, reservedCPUs: %q}\noverrides:\n  - {cgroup: %q, request: %g, exclusive: strict}\n",
+		policy, node, target, targetRequest)
 }
 
 // keep has the agent reserve, or put everything back, and waits until the groups show it.
@@ -39,7 +40,7 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 	if reserve {
 		policy = strategy.ReserveCPUSet
 	}
-	if err := k.Configure(configuration(k.target, policy)); err != nil {
+	if err := k.Configure(configuration(k.target, policy, k.node)); err != nil {
 		return err
 	}
 	return k.Await(ctx, func() error {

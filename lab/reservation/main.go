@@ -8,7 +8,8 @@
 // (burstable). With -three the published table of three CPUs is measured in a virtual machine: what sharing a run
 // queue costs where every thread has its place.
 //
-// Known limits: the load generator runs on the same machine, before all ordinary tasks; what it uses nobody else has.
+// Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
+// CPU; what they use nobody else has.
 // On two CPUs the scheduler can keep a target of one thread by itself, and often does.
 package main
 

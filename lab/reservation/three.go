@@ -24,6 +24,9 @@ const (
 	threePeriod = time.Second
 )
 
+// threeNode are the CPUs of this program and the agent: they are not to be on the target's.
+func threeNode() cpu.Set { return cpu.Set{1, 2} }
+
 // threeCase is a row of the table.
 type threeCase struct {
 	Capped   bool    `json:"capped"`   // the neighbour has a limit of what it has reserved
@@ -87,7 +90,7 @@ func measureThree(ctx context.Context, s settings, say func(string, ...any)) (r 
 		return nil, err
 	}
 	b := &three{settings: s, groups: groups}
-	if err := experiment.Confine(cpu.Set{1, 2}); err != nil { // the agent is not to be on the target's CPU
+	if err := experiment.Confine(threeNode()); err != nil {
 		return nil, errors.Join(err, groups.Close())
 	}
 	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), groups.Close()) }()
@@ -119,7 +122,7 @@ func (b *three) prepare() (err error) {
 	if err := weigh(b.groups, b.target, b.neighbour, neighbourRequest); err != nil {
 		return err
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour)
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, threeNode())
 	return err
 }
 
