@@ -80,6 +80,9 @@ func TestStartOfAContainer(t *testing.T) {
 		if hasBurst(base) && i%2 == 0 { // others end at once
 			eventually(t, patience(10*time.Second), func() string { return startedWith(t, g) })
 			waits = append(waits, time.Since(first))
+			if w := waits[len(waits)-1]; w > 200*ms {
+				t.Logf("start %d, limit first: %v, pause %v: the burst came after %v", i, limitFirst, pause, w.Round(ms))
+			}
 		}
 		p.Stop()
 		g.Remove()

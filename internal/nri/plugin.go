@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
+	"net"
 	"sync"
 	"time"
 
@@ -118,11 +118,13 @@ func (p *Plugin) ended(err error) {
 
 // connect registers with the runtime and answers it until the connection ends.
 func (p *Plugin) connect(ctx context.Context) error {
-	if _, err := os.Stat(p.Socket); err != nil {
+	conn, err := net.Dial("unix", p.Socket)
+	if err != nil {
 		return err
 	}
+	defer conn.Close()
 	s := &session{plugin: p, greeted: make(chan struct{})}
-	st, err := stub.New(s, stub.WithPluginName("plimsoll"), stub.WithPluginIdx("90"), stub.WithSocketPath(p.Socket),
+	st, err := stub.New(s, stub.WithPluginName("plimsoll"), stub.WithPluginIdx("90"), stub.WithConnection(conn),
 		stub.WithLogger(silent{}), stub.WithOnClose(func() {}))
 	if err != nil {
 		return fmt.Errorf("nri: %w", err)
@@ -135,7 +137,7 @@ func (p *Plugin) connect(ctx context.Context) error {
 		return err
 	case <-s.greeted:
 		return <-end
-	case <-time.After(greetWithin): // the stub would wait for ever if the connection ended now
+	case <-time.After(greetWithin): // the stub waits for ever, also when the connection ends now
 		return fmt.Errorf("nri: %s: the runtime does not answer within %v", p.Socket, greetWithin)
 	}
 }
