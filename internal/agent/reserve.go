@@ -205,6 +205,7 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 		_, err := a.Tree.ExclusiveCPUs(c.Path)
 		return err == nil
 	})
+	in.Broken = a.brokenPartitions()
 	a.waysTo(&in)
 	a.countLoose(in)
 	return in, nil
@@ -313,6 +314,21 @@ func (a *Agent) reserveProblems() []string {
 		list = append(list, f.Name+": not confined to the shared pool: "+strings.TrimSpace(f.Why))
 	}
 	return list
+}
+
+// brokenPartitions are those of ours that the kernel calls invalid.
+func (a *Agent) brokenPartitions() map[string]bool {
+	broken := map[string]bool{}
+	for group, sh := range a.reservations.shares {
+		if !sh.Partition {
+			continue
+		}
+		if _, why, err := a.Tree.Partition(group); err == nil && why != "" {
+			broken[group] = true
+			a.Log.Warn("the kernel calls a partition invalid: taken back", "cgroup", group, "why", why)
+		}
+	}
+	return broken
 }
 
 // regroup has the groups' CPUs looked at: a group was made, or is gone.

@@ -1,14 +1,130 @@
 package reserve
 
 import (
+	"slices"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
-// fence is what is remembered of one group's part in a partition.
-type fence struct{}
+// Fencing: making own CPUs exclusive by the kernel's word.
+//
+// A cpuset binds who is in a group. Who is in none that can be bound, in the root, may run anywhere. A partition takes
+// its CPUs from everybody, the root too, and gives them a scheduling domain of their own. From 6.7 a group may be one
+// though the groups above it are none, if each of these hands the CPUs down in cpuset.cpus.exclusive.
+//
+// So on top of the cpusets, which stand by themselves, each container that has CPUs to itself alone is made a
+// partition. Where the kernel refuses, or calls it invalid, it is taken back, and the cpusets remain.
 
-func (s *State) fence(in Input, t *turn, out *Output) {}
+// fence is what is remembered of one group's part in partitions.
+type fence struct {
+	exclusive cpu.Set // that stands
+	partition bool    // it is one
+	retry     backoff
+}
 
-func (s *State) learnFence(now time.Time, r plan.Result) {}
+// fences finds what each group's part shall be.
+func (s *State) fences(in Input, t *turn, out *Output) map[workload.ID]fence {
+	wanted := map[workload.ID]fence{}
+	if !in.Partitions || in.Rules.Policy != strategy.ReserveAuto {
+		return wanted
+	}
+	for i, sh := range out.Shares {
+		n := t.at[sh.Path]
+		is := s.fenced[n.ID]
+		if in.Broken[sh.Path] && is != nil && is.partition {
+			is.retry.hit(in.Now)
+		}
+		switch {
+		case !sh.Lift || is != nil && !is.retry.ready(in.Now):
+			continue
+		case is != nil && is.partition && !is.exclusive.Equal(sh.Own): // it ends first, and begins anew in the next turn
+			continue
+		}
+		wanted[n.ID] = fence{exclusive: sh.Own, partition: true}
+		out.Shares[i].Partition = is != nil && is.partition
+		for at := n.parent; at != nil; at = at.parent {
+			wanted[at.ID] = fence{exclusive: wanted[at.ID].exclusive.Union(sh.Own)}
+		}
+	}
+	return wanted
+}
+
+// fence makes the changes.
+func (s *State) fence(in Input, t *turn, out *Output) {
+	wanted := s.fences(in, t, out)
+	var ids []workload.ID
+	for _, n := range t.nodes {
+		ids = append(ids, n.ID)
+	}
+	for id := range s.fenced {
+		if !slices.Contains(ids, id) { // it is gone, and its part with it
+			delete(s.fenced, id)
+		}
+	}
+	for _, id := range ids {
+		is, want := fence{}, wanted[id]
+		if f := s.fenced[id]; f != nil {
+			is = *f
+		}
+		if is.partition != want.partition {
+			out.Changes = append(out.Changes, partition(id, want.partition))
+		}
+		if !is.exclusive.Equal(want.exclusive) {
+			out.Changes = append(out.Changes, plan.Change{Cgroup: id, Knob: plan.Exclusive, From: plan.Value(is.exclusive.String()),
+				To: plan.Value(want.exclusive.String()), Restore: len(want.exclusive) == 0, Why: "CPUs of a partition"})
+		}
+	}
+	plan.Order(out.Changes)
+}
+
+func partition(id workload.ID, begin bool) plan.Change {
+	c := plan.Change{Cgroup: id, Knob: plan.Partition, From: plan.Member, To: "root", Why: "CPUs of its own"}
+	if !begin {
+		c.From, c.To, c.Restore = c.To, c.From, true
+	}
+	return c
+}
+
+// learnFence books what became of a change.
+func (s *State) learnFence(now time.Time, r plan.Result) {
+	id, knob := r.Change.Cgroup, r.Change.Knob
+	if knob != plan.Exclusive && knob != plan.Partition {
+		return
+	}
+	f := s.fenced[id]
+	if f == nil {
+		f = &fence{}
+		s.fenced[id] = f
+	}
+	stands := r.Outcome == plan.Applied && !r.Change.Restore
+	switch {
+	case r.Outcome == plan.Skipped && !r.Change.Restore: // only rehearsed
+	case r.Outcome == plan.Refused && r.Change.Restore: // it stands still
+	case knob == plan.Partition:
+		f.partition = stands
+	case stands:
+		f.exclusive, _ = cpu.ParseSet(string(r.InForce))
+	case r.Outcome != plan.Refused:
+		f.exclusive = nil
+	}
+	if !stands && !r.Change.Restore && r.Outcome != plan.Skipped {
+		f.retry.hit(now)
+	}
+	if !f.partition && len(f.exclusive) == 0 && f.retry.ready(now) {
+		delete(s.fenced, id)
+	}
+}
+
+// fencing says whether anything of a partition stands.
+func (s *State) fencing() bool {
+	for _, f := range s.fenced {
+		if f.partition || len(f.exclusive) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -49,9 +49,10 @@ type Way struct {
 type Input struct {
 	Now        time.Time
 	Rules      strategy.Reserve
-	Owner      string // who else shares out the node's CPUs, so that nothing may be done; "": nobody
-	Inherits   bool   // an empty set inherits (v2)
-	Partitions bool   // the kernel has partitions below groups that are none (v2, 6.7+)
+	Owner      string          // who else shares out the node's CPUs, so that nothing may be done; "": nobody
+	Inherits   bool            // an empty set inherits (v2)
+	Broken     map[string]bool // partitions that the kernel calls invalid
+	Partitions bool            // the kernel has partitions below groups that are none (v2, 6.7+)
 	Topology   cpu.Topology
 	Groups     []Group // all but the root, parents before children
 	Ways       []Way
@@ -144,7 +145,7 @@ func (s *State) Idle() bool {
 			return false
 		}
 	}
-	return len(s.handed) == 0 && len(s.fenced) == 0
+	return len(s.handed) == 0 && !s.fencing()
 }
 
 // Decide takes a turn.

@@ -31,7 +31,9 @@ type world struct {
 	rules  strategy.Reserve
 	asking []Container
 	writes int
-	refuse string // the kernel refuses CPUs of this group
+	refuse string            // the kernel refuses CPUs of this group
+	fences map[string]string // of partitions: knob and group to what stands
+	broken map[string]bool
 }
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
@@ -85,7 +87,8 @@ func (w *world) ask(group string, request, limit float64, strict bool) {
 func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
-	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking}
+	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking,
+		Partitions: w.fences != nil, Broken: w.broken}
 	for g, set := range w.sets {
 		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})
 	}
@@ -102,6 +105,8 @@ func (w *world) carryOut(changes []plan.Change) []plan.Result {
 	for _, c := range changes {
 		r := plan.Result{Change: c, Outcome: plan.Applied, InForce: c.To}
 		switch {
+		case c.Knob == plan.Exclusive || c.Knob == plan.Partition:
+			r = w.fence(c, r)
 		case string(c.From) != w.sets[c.Cgroup.Path].String():
 			w.t.Fatalf("%+v, but there is %s", c, w.sets[c.Cgroup.Path])
 		case c.Cgroup.Path == w.refuse:

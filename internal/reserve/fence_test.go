@@ -1,0 +1,103 @@
+package reserve
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+)
+
+// fence carries out a change of a partition. The kernel makes one only where the groups above hand the CPUs down.
+func (w *world) fence(c plan.Change, r plan.Result) plan.Result {
+	w.t.Helper()
+	key := string(c.Knob) + " " + c.Cgroup.Path
+	held, ok := w.fences[key]
+	if !ok && c.Knob == plan.Partition {
+		held = string(plan.Member)
+	}
+	if held != string(c.From) {
+		w.t.Fatalf("%+v, but there is %q", c, held)
+	}
+	if c.To == "root" {
+		for _, up := range append(above(c.Cgroup.Path), c.Cgroup.Path) {
+			if own := set(w.t, w.fences["exclusive "+up]); !w.effective(c.Cgroup.Path).Within(own) {
+				w.t.Fatalf("%s hands down %s, and %s is to have %s", up, own, c.Cgroup.Path, w.effective(c.Cgroup.Path))
+			}
+		}
+		if w.refuse == "partition" {
+			r.Outcome, r.Err = plan.Refused, "the kernel cannot make the partition"
+			return r
+		}
+	}
+	w.fences[key] = string(c.To)
+	if c.To == "" || c.To == plan.Member {
+		delete(w.fences, key)
+	}
+	return r
+}
+
+func fenced(t *testing.T) *world {
+	w := newWorld(t, true, 8)
+	w.rules.Policy, w.fences = strategy.ReserveAuto, map[string]string{}
+	w.make("/k", "/k/p", "/k/p/a", "/k/b", "/k/c", "/s")
+	return w
+}
+
+// TestFence: who has CPUs to itself is a partition, who shares them is none, and in the end nothing stands.
+func TestFence(t *testing.T) {
+	w := fenced(t)
+	w.ask("/k/p/a", 2, 2, false)
+	w.ask("/k/b", 1, 3, false)
+	w.turn()
+	out := w.turn()
+	w.exclusive(out)
+	want := map[string]string{"exclusive /k": "0-1", "exclusive /k/p": "0-1", "exclusive /k/p/a": "0-1", "partition /k/p/a": "root"}
+	if diff := cmp.Diff(want, w.fences); diff != "" || !out.Shares[0].Partition || out.Shares[1].Partition {
+		t.Error(diff, out.Shares)
+	}
+	w.asking[0].Request, w.asking[0].Limit = 3, 3 // it grows: the partition ends, and begins anew
+	w.turn()
+	w.turn()
+	want = map[string]string{"exclusive /k": "0-1,3", "exclusive /k/p": "0-1,3", "exclusive /k/p/a": "0-1,3", "partition /k/p/a": "root"}
+	if diff := cmp.Diff(want, w.fences); diff != "" {
+		t.Error(diff)
+	}
+	w.asking = w.asking[1:]
+	w.exclusive(w.turn())
+	w.asking = nil
+	w.turn()
+	if len(w.fences) > 0 || !w.state.Idle() {
+		t.Errorf("what stands: %v", w.fences)
+	}
+}
+
+// TestFenceRefused: where the kernel does not make a partition, or it breaks, the cpusets do.
+func TestFenceRefused(t *testing.T) {
+	w := fenced(t)
+	w.refuse = "partition"
+	w.ask("/k/p/a", 2, 2, false)
+	w.turn()
+	out := w.turn()
+	w.exclusive(out)
+	if len(w.fences) > 0 || len(out.Refused) > 0 || !out.Shares[0].Own.Equal(cpu.Set{0, 1}) {
+		t.Errorf("%v %+v", w.fences, out)
+	}
+	w.refuse = ""
+	w.turn()
+	if len(w.fences) > 0 {
+		t.Errorf("tried again at once: %v", w.fences)
+	}
+	w.now = w.now.Add(firstGap)
+	w.turn()
+	if w.fences["partition /k/p/a"] != "root" {
+		t.Errorf("not tried again: %v", w.fences)
+	}
+	w.broken = map[string]bool{"/k/p/a": true}
+	w.exclusive(w.turn())
+	if len(w.fences) > 0 {
+		t.Errorf("broken, and left: %v", w.fences)
+	}
+}
