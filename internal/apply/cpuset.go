@@ -67,7 +67,21 @@ func (w *Writer) reachable(knob plan.Knob, v plan.Value) plan.Value {
 	if knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
 		return v
 	}
-	online, err1 := w.tree.CPUs("/")
+	return w.clamp(v, "/")
+}
+
+// attainable is what of a value can be restored once the groups above have theirs back: one of them may have lost CPUs
+// that were offline, and they are no longer to be had.
+func (w *Writer) attainable(c plan.Change) plan.Value {
+	if c.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || !c.Restore {
+		return c.To
+	}
+	return w.clamp(c.To, path.Dir(c.Cgroup.Path))
+}
+
+// clamp is what of a value a group has.
+func (w *Writer) clamp(v plan.Value, group string) plan.Value {
+	online, err1 := w.tree.CPUs(group)
 	want, err2 := cpu.ParseSet(string(v))
 	if some := want.And(online); err1 == nil && err2 == nil && len(some) > 0 {
 		return plan.Value(some.String())

@@ -64,6 +64,7 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 		var refused []plan.Result
 		var again []plan.Change
 		for _, c := range changes {
+			c.To = w.attainable(c)
 			var heirs []plan.Change
 			if c.Knob == plan.CPUs {
 				heirs = w.heirs(c.Cgroup, c.From, c.To)

@@ -31,6 +31,7 @@ type node struct {
 	pinned    bool    // its owner has bound it
 	beneath   bool    // below one that is pinned
 	effective cpu.Set // the CPUs that it had without us
+	home      cpu.Set // what its file is to hold when nobody has CPUs of its own
 }
 
 // observe compares what stands in the files with what is known, and finds out who is pinned.
@@ -107,7 +108,11 @@ func (n *node) trace(t *turn, inherits bool) {
 		outer = n.parent.effective
 		n.beneath = n.parent.pinned || n.parent.beneath
 	}
-	n.effective = n.original.And(outer)
+	n.home = n.original
+	if !inherits { // what the kernel took from a group above, it can be given no more
+		n.home = n.original.Minus(n.lost).And(outer)
+	}
+	n.effective = n.home.And(outer)
 	if inherits && len(n.effective) == 0 { // kernel/cgroup/cpuset.c, update_cpumasks_hier: what is empty inherits
 		n.effective = outer
 	}
@@ -129,12 +134,23 @@ func (t *turn) wants(in Input, out *Output) []Want {
 		n := t.at[c.Path]
 		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID]}
 		if !t.online.Within(n.effective) {
-			// Whoever else is in its branch has no other CPUs: one is theirs.
-			w.Within = n.effective[min(1, len(n.effective)):]
+			w.Within = t.s.spareOne(n.effective)
 		}
 		list = append(list, w)
 	}
 	return list
+}
+
+// spareOne are the CPUs of a branch that is narrower than the machine but one: whoever else is in it has no other CPUs.
+func (s *State) spareOne(branch cpu.Set) cpu.Set {
+	left := branch
+	for _, own := range s.sets {
+		left = left.Minus(own)
+	}
+	if len(left) == 0 {
+		left = branch
+	}
+	return branch.Minus(left[:min(1, len(left))])
 }
 
 // unable says why nothing can be done for a container, whatever is free.
@@ -194,10 +210,10 @@ func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 func (t *turn) confine(in Input, out *Output) {
 	for _, n := range t.nodes {
 		to, why := t.target(in, n, out.Shared)
-		if to.Equal(n.CPUs) || !n.ours && to.Equal(n.original) || len(to) == 0 && !in.Inherits {
+		if to.Equal(n.CPUs) && !(n.ours && to.Equal(n.home)) || !n.ours && to.Equal(n.home) || len(to) == 0 && !in.Inherits {
 			continue
 		}
-		back := to.Equal(n.original)
+		back := to.Equal(n.home)
 		if n.problem != "" && !n.mine {
 			out.Unconfined = append(out.Unconfined, Refusal{n.Path, n.problem})
 		}
@@ -227,9 +243,12 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	const back = "nobody has CPUs of its own here any more"
 	switch {
 	case n.pinned || n.beneath || n.foreign:
+		if n.ours {
+			return n.home, back
+		}
 		return n.CPUs, ""
 	case t.nowhere || len(t.shares) == 0:
-		return n.original, back
+		return n.home, back
 	case n.way:
 		return n.narrow(shared.Union(t.below(n.Path))), "room for the containers in it"
 	}
@@ -239,13 +258,13 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 		case ok && at == n:
 			return sh.CPUs, "CPUs of its own: " + sh.Own.String()
 		case ok && in.Inherits:
-			return n.original, back
+			return n.home, back
 		case ok:
-			return sh.CPUs.And(n.original), "in a container with CPUs of its own"
+			return sh.CPUs.And(n.home), "in a container with CPUs of its own"
 		}
 	}
 	if in.Inherits && n.parent != nil && !n.parent.way {
-		return n.original, back
+		return n.home, back
 	}
 	return n.narrow(shared), "confined to the shared pool"
 }
@@ -253,7 +272,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 // narrow is what of some CPUs the group may have; its original where it may have all that it had.
 func (n *node) narrow(to cpu.Set) cpu.Set {
 	if n.effective.Within(to) {
-		return n.original
+		return n.home
 	}
 	return to.And(n.effective)
 }

@@ -195,13 +195,23 @@ func (s *State) learn(now time.Time, r plan.Result) {
 	case plan.Applied:
 		if set, err := cpu.ParseSet(string(r.InForce)); err == nil {
 			m.wrote, m.problem = set, ""
-			m.ours = !r.Change.Restore
+			m.settle(set, r.Change.Restore)
 		}
 	case plan.Skipped:
-		m.ours = m.ours && !r.Change.Restore
+		if set, err := cpu.ParseSet(string(r.InForce)); err == nil && r.Change.Restore {
+			m.settle(set, true)
+		}
 	case plan.Refused:
 		m.retry.hit(now)
 		m.problem = r.Err
+	}
+}
+
+// settle books that a value stands in the file, ours or what is left of the original.
+func (m *memory) settle(set cpu.Set, back bool) {
+	m.ours = !back
+	if back && len(set) > 0 {
+		m.lost = m.original.Minus(set)
 	}
 }
 
