@@ -15,10 +15,11 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// preferEvery is how often the knobs of the priority are looked at, and stranger is how long a group may be there
+// preferEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and stranger is how long a group may be there
 // before it is somebody's whom nobody gave a class: a pod's group is made before anybody tells of the pod.
 const (
 	preferEvery = time.Second
+	levelEvery  = 2 * time.Second // strangers are looked for
 	stranger    = 3 * time.Second
 )
 
@@ -30,7 +31,10 @@ type priority struct {
 	asked     strategy.Colocation
 	mechanism strategy.Mechanism
 	why       string
+	levels    []policy.Level
+	leveled   time.Time
 	exposed   []string
+	missing   []string        // groups that do not have the file
 	inForce   map[string]bool // offline groups, by path
 	strangers map[string]time.Time
 	searched  map[string]bool // groups in which strangers were looked for
@@ -60,12 +64,17 @@ func (p *priority) restored() {
 
 // due says whether there is anything to look at.
 func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation) bool {
-	if !asked.Enabled() && len(p.knobs.Held()) == 0 && p.schedule.now == nil {
-		p.mechanism, p.why, p.exposed, p.inForce = strategy.MechanismNone, "not asked for", nil, nil
+	if !asked.Enabled() && len(p.knobs.Held()) == 0 && p.schedule.now == nil && !p.schedule.opening {
+		p.mechanism, p.why, p.exposed, p.missing, p.inForce = strategy.MechanismNone, "not asked for", nil, nil, nil
 		return false
 	}
+	return p.news(pods, asked) || now.Sub(p.at) >= preferEvery
+}
+
+// news says whether the containers, or what is asked for, are others than at the last look.
+func (p *priority) news(pods []workload.Pod, asked strategy.Colocation) bool {
 	same := len(pods) == len(p.pods) && (len(pods) == 0 || &pods[0] == &p.pods[0])
-	return !same || asked != p.asked || now.Sub(p.at) >= preferEvery
+	return !same || asked != p.asked
 }
 
 // prefer has the kernel run online work before offline work, and sees that it still does.
@@ -73,6 +82,9 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	p, asked := &a.priority, a.Strategy.Colocation
 	if !p.due(now, pods, asked) {
 		return nil
+	}
+	if p.news(pods, asked) || now.Sub(p.leveled) >= levelEvery {
+		a.level(now, pods, asked)
 	}
 	p.at, p.pods, p.asked = now, pods, asked
 	p.usage.mark(now)
@@ -82,15 +94,8 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 		a.Log.Info("co-location", "mechanism", mechanism, "why", why)
 	}
 	p.mechanism, p.why = mechanism, why
-	var levels []policy.Level
-	var root *policy.Seat
-	if asked.Enabled() {
-		root = a.seats(now, pods)
-		levels = policy.Levels(root)
-		p.exposed = policy.Exposed(root, levels)
-	}
-	wanted := append(policy.Settings(mechanism, levels, machine), a.suppress(now, asked.Suppress, levels)...)
-	a.schedules(now, mechanism, asked.LS.CoreExpeller || asked.LSR.CoreExpeller, levels)
+	wanted := append(policy.Settings(mechanism, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
+	a.schedules(now, mechanism, asked.LS.CoreExpeller || asked.LSR.CoreExpeller, p.levels)
 	changes, notes := p.knobs.Settle(now, wanted, a.knobs(wanted))
 	a.notePriority(notes)
 	var results []plan.Result
@@ -107,6 +112,17 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	return results
 }
 
+// level finds the groups at which the priority takes hold.
+func (a *Agent) level(now time.Time, pods []workload.Pod, asked strategy.Colocation) {
+	p := &a.priority
+	p.leveled, p.levels, p.exposed = now, nil, nil
+	if asked.Enabled() {
+		root := a.seats(now, pods)
+		p.levels = policy.Levels(root)
+		p.exposed = policy.Exposed(root, p.levels)
+	}
+}
+
 // knobs reads what stands in the knobs that are wanted, and in those that are no longer. One that is gone is left out.
 func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
 	keys := a.priority.knobs.Held()
@@ -114,6 +130,7 @@ func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
 		keys = append(keys, s.Key())
 	}
 	stands := map[policy.Key]plan.Value{}
+	a.priority.missing = nil
 	for _, k := range keys {
 		if _, read := stands[k]; read {
 			continue
@@ -123,6 +140,8 @@ func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
 		switch {
 		case err == nil && other == nil && inode == k.Inode:
 			stands[k] = v
+		case errors.Is(err, fs.ErrNotExist) && other == nil && inode == k.Inode:
+			a.priority.missing = append(a.priority.missing, k.Path)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			a.Log.Debug("co-location", "cgroup", k.Path, "knob", k.Knob, "error", err)
 		}
@@ -137,6 +156,9 @@ func (a *Agent) notePriority(notes []policy.ColocationNote) {
 		switch n.Event {
 		case policy.Reset:
 			log.Info("put back by its owner: applied again after a while")
+			if n.Knob == plan.Idle { // with it the weight: what stands there now is the owner's
+				a.forget(n.ID, plan.Weight)
+			}
 		case policy.Foreign:
 			log.Warn("another program wrote it: left alone")
 			a.forget(n.ID, n.Knob)

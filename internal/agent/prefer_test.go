@@ -113,6 +113,24 @@ func TestPreferFollowsAnOwner(t *testing.T) {
 	}
 }
 
+// TestPreferKeepsTheOwnersWeight: an owner who clears idle and writes another weight, as systemd does, finds that weight in
+// the end, and not the one before.
+func TestPreferKeepsTheOwnersWeight(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.run(2 * time.Second)
+	for _, write := range [][2]string{{"cpu.idle", "0"}, {"cpu.shares", "700"}} {
+		if err := w.kernel.ForeignWrite("cpu/batch/"+write[0], write[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(4 * time.Second)
+	w.wantFile("/batch/cpu.idle", "1")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFile("/batch/cpu.shares", "700")
+}
+
 // TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has just
 // come is waited for.
 func TestPreferRespectsStrangers(t *testing.T) {
@@ -131,7 +149,7 @@ func TestPreferRespectsStrangers(t *testing.T) {
 	w.kernel.SetLoad("/slice/pod", sim.Spin(1))
 	w.run(2 * time.Second)
 	w.wantFile("/slice/cpu.idle", "1")
-	w.run(4 * time.Second)
+	w.run(5 * time.Second)
 	w.wantFile("/slice/cpu.idle", "0")
 	w.wantFile("/slice/batch/cpu.idle", "1")
 }

@@ -56,7 +56,7 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 	if !asked.Enabled() && len(standings) == 0 {
 		return nil
 	}
-	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed}
+	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
 	c.Scheduler = p.schedule.scheduler()
 	if room, bounded := p.press.state.Room(); bounded {
 		c.Room = &room

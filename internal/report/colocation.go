@@ -19,6 +19,7 @@ type Colocation struct {
 	Mechanisms []Mechanism        `json:"mechanisms"` // that there are, and whether this machine has them
 	Knobs      []Priority         `json:"knobs"`
 	Exposed    []string           `json:"exposed,omitempty"`           // offline groups that some online work does not stand beside
+	Missing    []string           `json:"missing,omitempty"`           // groups that have no such file
 	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
 	Ranks      []Rank             `json:"ranks"`
 	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: none of ours was wanted
@@ -80,7 +81,7 @@ func (c Colocation) InForce() bool {
 			return false
 		}
 	}
-	return len(c.Knobs) > 0
+	return len(c.Knobs) > 0 && len(c.Missing) == 0
 }
 
 // line is "idle in force at 2 groups; online 1.90 CPUs (3 containers), offline 0.10 (2)".
@@ -139,6 +140,10 @@ func (c *Colocation) Problems() []string {
 	}
 	if c.Scheduler != nil && c.Scheduler.Problem != "" {
 		list = append(list, c.Scheduler.Problem)
+	}
+	for _, group := range c.Missing {
+		list = append(list, fmt.Sprintf("%s: has no such file: the group above does not hand on the cpu controller; hint: give a unit beside "+
+			"it a CPUWeight=, or write +cpu to the cgroup.subtree_control above", printable(group)))
 	}
 	for _, group := range c.Exposed {
 		list = append(list, fmt.Sprintf("%s: offline, and some online work does not stand beside it: it meets the group above it, at that "+
