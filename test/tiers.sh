@@ -32,7 +32,7 @@ tier_vm() { bash test/vm/matrix.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
 tier_kube() {
   need_groups || return
-  go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 15m -v ./test/kube
+  go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 20m -v ./test/kube
 }
 tier_labs() {
   need_groups || return

@@ -25,7 +25,7 @@ func TestDefaultPercentIsCutToTheLimit(t *testing.T) {
 	before := files(t)
 	a := follower(t, "none")
 	p.become(full(50 * ms))
-	c, err := report.Find(a.status().Containers, "default/a")
+	c, err := report.Find(a.status().Containers, p.containers["a"])
 	if err != nil || c.Burst.Requested != 500*ms || c.Burst.InForce != 50*ms || !c.Burst.Clamped || c.Burst.Problem != "" {
 		t.Errorf("%v, %+v", err, c.Burst)
 	}
