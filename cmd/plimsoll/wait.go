@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"strings"
@@ -63,7 +62,7 @@ func awaitDaemonSet(ctx context.Context, ask func(context.Context) (kube.DaemonS
 		}
 		select {
 		case <-ctx.Done():
-			return withHint(errors.Join(fmt.Errorf("not all nodes have put everything back: %w", err), ctx.Err()),
+			return withHint(fmt.Errorf("not all nodes have put everything back: %w (%w)", err, ctx.Err()),
 				"`kubectl get pods -l app.kubernetes.io/component=restore -o wide` shows where; `helm uninstall --no-hooks` goes on all the same")
 		case <-time.After(every):
 		}
