@@ -1,0 +1,104 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// runs is what runs on a simulated machine.
+type runs struct {
+	*sim.Kernel
+	pods []workload.Pod
+}
+
+func (r *runs) Pods() ([]workload.Pod, error)         { return r.pods, nil }
+func (r *runs) Touched() []string                     { return nil }
+func (r *runs) Wake() <-chan struct{}                 { return nil }
+func (r *runs) Counts() (rescans, lost int64)         { return 0, 0 }
+func (r *runs) Online() (int, error)                  { return r.Kernel.Online(), nil }
+func (r *runs) Busy() (time.Duration, error)          { return r.Kernel.Busy(), nil }
+func (r *runs) Threads([]int) map[int]time.Duration   { return nil }
+func (r *runs) Self() (used time.Duration, rss int64) { return 0, 0 }
+func (r *runs) Set(bool) error                        { return nil }
+func (r *runs) Held() bool                            { return false }
+func planned(t *testing.T, o agent.Options, left []journal.Entry, p strategy.Policy) map[string]string {
+	t.Helper()
+	o.Discover = &audience{Discoverer: o.Discover, policy: p}
+	changes, err := collect(t.Context(), o, left, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range changes {
+		got[c.Cgroup.Path+" "+string(c.Knob)] = string(c.From) + " -> " + string(c.To)
+	}
+	return got
+}
+
+// TestRehearsal: what another policy would change is told from what the running agent has written, and nothing is written.
+func TestRehearsal(t *testing.T) {
+	k := sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1})
+	tree, err := cgroup.Detect(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runs{Kernel: k}
+	for _, name := range []string{"/web", "/batch"} {
+		k.AddGroup(name)
+		if err := k.ForeignWrite("cpu"+name+"/cpu.cfs_quota_us", "50000"); err != nil {
+			t.Fatal(err)
+		}
+		k.SetTasks(name, 1)
+		inode, err := tree.Inode(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := workload.Container{ID: workload.ID{Path: name, Inode: inode}, Name: name, Runtime: "cgroup", Strategy: strategy.Default()}
+		c.Strategy.Policy = strategy.CPUBurstOnly
+		if name == "/batch" {
+			c.Strategy.Policy, c.Class = strategy.None, workload.ClassBE
+		}
+		r.pods = append(r.pods, workload.Pod{Containers: []workload.Container{c}})
+	}
+	j, err := journal.OpenDisk(journal.NewMemory(), "boot", k.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: apply.New(tree, j, k.Now), Switch: r, Pauses: agent.NewPauses(""), Clock: time.Now,
+		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
+	rehearsed := func(p strategy.Policy) map[string]string {
+		o := a.Rehearsed()
+		o.Tree, o.Host, o.Log = tree, r, slog.New(slog.DiscardHandler)
+		return planned(t, o, j.Entries(), p)
+	}
+	burst := map[string]string{"/web burst": "0s -> 50ms"}
+	if diff := cmp.Diff(burst, rehearsed("")); diff != "" {
+		t.Errorf("as configured, before anything is written: %s", diff)
+	}
+	a.Tick(time.Now())
+	want := cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond, Burst: 50 * time.Millisecond}
+	if got := k.Bandwidth("/web"); got != want {
+		t.Fatalf("the agent wrote %v", got)
+	}
+	for p, plan := range map[strategy.Policy]map[string]string{"": {}, strategy.Auto: {}, strategy.None: {"/web burst": "50ms -> 0s"}} {
+		if diff := cmp.Diff(plan, rehearsed(p)); diff != "" {
+			t.Errorf("policy %q: %s", p, diff)
+		}
+	}
+	if got := k.Bandwidth("/web"); got != want {
+		t.Errorf("a rehearsal wrote %v", got)
+	}
+}
