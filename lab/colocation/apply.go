@@ -53,7 +53,10 @@ func (b *bench) await(ctx context.Context, r row) error {
 
 // missing says what is not yet as the row has it. Without a co-location nothing is asked for, and nothing is changed.
 func missing(r row, c *report.Colocation) error {
+	ours := c != nil && c.Scheduler != nil && c.Scheduler.InForce
 	switch {
+	case ours != (r.mechanism() == strategy.MechanismSchedExt) && c != nil && c.Asked == r.mechanism():
+		return fmt.Errorf("a scheduler is loaded: %v", ours)
 	case c == nil && r.prefers():
 		return errors.New("the agent does not go by its configuration yet")
 	case c == nil:

@@ -92,7 +92,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	found, err := b.mechanisms(ctx)
-	b.rows = present(found)
+	b.rows = present(found, hasSchedExt())
 	return err
 }
 

@@ -86,7 +86,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.svg, "svg", "", "write a chart to this file")
-	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.12, which has sched_ext; its response times are those of no machine")
+	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those of no machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: a small document and a small film")
 	if err := set.Parse(args); err != nil {
 		return s, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,12 +57,16 @@ func measured() []row { return []row{idle, control, weight, baseline} }
 func TestRowsOfTheMachine(t *testing.T) {
 	list := []report.Mechanism{{Name: strategy.MechanismIdle, Usable: true}, {Name: strategy.MechanismSchedExt},
 		{Name: strategy.MechanismWeight, Usable: true}}
-	if diff := cmp.Diff([]row{baseline, control, idle, weight}, present(list)); diff != "" {
+	if diff := cmp.Diff([]row{baseline, control, idle, weight}, present(list, false)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if all := present(list, true); !slices.Contains(all, row(strategy.MechanismSchedExt)) {
+		t.Errorf("rows %v: the kernel takes schedulers", all)
 	}
 }
 
 func TestWhatIsMissing(t *testing.T) {
+	loaded, ext := &report.Scheduler{InForce: true}, row(strategy.MechanismSchedExt)
 	knob := []report.Priority{{Cgroup: "/a", InForce: true}}
 	waits := []report.Priority{{Cgroup: "/a", InForce: true}, {Cgroup: "/b"}}
 	for _, c := range []struct {
@@ -78,6 +83,9 @@ func TestWhatIsMissing(t *testing.T) {
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: waits}, "not in force"},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle}, "not in force"},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismWeight, Knobs: knob}, "instead of"},
+		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob, Scheduler: loaded}, "is loaded: true"},
+		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob}, "is loaded: false"},
+		{ext, &report.Colocation{Asked: strategy.MechanismSchedExt, Mechanism: strategy.MechanismSchedExt, Knobs: knob, Scheduler: loaded}, ""},
 	} {
 		err := missing(c.row, c.status)
 		if (err == nil) != (c.missing == "") || err != nil && !strings.Contains(err.Error(), c.missing) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -60,9 +61,19 @@ func parseRows(names []string) ([]row, error) {
 	return list, nil
 }
 
-// present are the rows that this machine has, as the agent says.
-func present(list []report.Mechanism) []row {
+// present are the rows that this machine has, as the agent says. Whether a scheduler can be loaded it finds out only when
+// it is asked to load one: that is left to the kernel to say.
+func present(list []report.Mechanism, schedExt bool) []row {
 	return slices.DeleteFunc(allRows(), func(r row) bool {
+		if r.mechanism() == strategy.MechanismSchedExt {
+			return !schedExt
+		}
 		return r.prefers() && !slices.ContainsFunc(list, func(m report.Mechanism) bool { return m.Name == r.mechanism() && m.Usable })
 	})
+}
+
+// hasSchedExt says whether the kernel takes schedulers (kernel/sched/ext.c, 6.12 with CONFIG_SCHED_CLASS_EXT).
+func hasSchedExt() bool {
+	_, err := os.Stat("/sys/kernel/sched_ext")
+	return err == nil
 }
