@@ -33,11 +33,15 @@ func (s *Scheduler) Group(id uint64) (Group, error) {
 	} else if err != nil {
 		return Group{}, fmt.Errorf("scheduler: read group %d: %w", id, err)
 	}
+	return g.counted(), nil
+}
+
+func (g *kernelGroup) counted() Group {
 	return Group{
 		Offline: g.Offline == 1, Used: time.Duration(g.Used), Periods: int64(g.Periods), Throttled: int64(g.Throttled),
 		Begins: int64(g.Begins), Wall: time.Duration(g.Wall), Bursts: int64(g.Bursts), BurstTime: time.Duration(g.BurstTime),
 		Quota: time.Duration(g.Now.Quota), Period: time.Duration(g.Now.Period), Burst: time.Duration(g.Now.Burst), Standing: g.Standing == 1,
-	}, nil
+	}
 }
 
 // Totals are sums over all CPUs since the scheduler was loaded.
@@ -90,4 +94,21 @@ func (s *Scheduler) Exit() (Exit, error) {
 	}
 	text := func(b []byte) string { s, _, _ := bytes.Cut(b, []byte{0}); return string(s) }
 	return Exit{Kind: int(kind), Reason: text(reason[:]), Message: text(message[:])}, nil
+}
+
+// Groups reads the counters of all groups that have a limit or had one.
+func (s *Scheduler) Groups() (map[uint64]Group, error) {
+	all := map[uint64]Group{}
+	var id uint64
+	var raw kernelGroup
+	entries := s.parts.Groups.Iterate()
+	for entries.Next(&id, &raw) {
+		if g := raw.counted(); g.Periods > 0 {
+			all[id] = g
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return all, fmt.Errorf("scheduler: read the groups: %w", err)
+	}
+	return all, nil
 }

@@ -126,6 +126,21 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
+// Usable says what keeps the scheduler from being put in force on this kernel for good, without loading anything.
+func Usable() error {
+	object, err := Own(Options{})
+	if err != nil {
+		return err
+	}
+	if found := (Obstacle{Preflight(object)}); found.Any() {
+		return found
+	}
+	if object.spec.Programs[kernelProgCgroupSetBandwidth] == nil {
+		return errors.New("the kernel does not tell a scheduler of changed limits (mainline does since 6.17): they would not bind")
+	}
+	return nil
+}
+
 // Open puts the scheduler in force, if the preflight finds nothing in its way.
 func Open(o Options) (*Scheduler, error) {
 	object, err := Own(o)
