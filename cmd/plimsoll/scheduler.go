@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/scx"
 )
 
@@ -29,13 +30,8 @@ var errDeafScheduler = errors.New("this kernel does not tell schedulers of new q
 
 // preflight says whether the scheduler can be loaded here.
 func preflight() finding {
-	object, err := scx.Own(scx.Options{})
-	if err != nil {
+	if err := scx.Usable(); err != nil {
 		return finding{why: err.Error()}
-	}
-	obstacle := scx.Obstacle{Findings: scx.Preflight(object)}
-	if obstacle.Any() {
-		return finding{why: obstacle.Error()}
 	}
 	return finding{true, "a scheduler of our own can be loaded"}
 }
@@ -118,6 +114,20 @@ func (s ownScheduler) Ended() (string, error) {
 		return exit.Reason, nil
 	}
 	return "the kernel has ended it", nil
+}
+
+// Counters are those of a group. Its throttled time is that of the group: CPUs are not told apart.
+func (s ownScheduler) Counters(group uint64) cpu.Counters {
+	g, err := s.Group(group)
+	if err != nil {
+		return cpu.Counters{} // the group is gone
+	}
+	return cpu.Counters{Periods: g.Periods, Throttled: g.Throttled, ThrottledTime: g.Wall, Bursts: g.Bursts, BurstTime: g.BurstTime}
+}
+
+func (s ownScheduler) Totals() (agent.SchedulerTotals, bool) {
+	t, err := s.Scheduler.Totals()
+	return agent.SchedulerTotals{Online: t.Online, Offline: t.Offline, Floor: t.Floor, Beside: t.Beside, Kicks: t.Kicks}, err == nil
 }
 
 func (s ownScheduler) Pause() time.Duration { return s.Scheduler.Pause.Longest }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -40,6 +41,7 @@ type priority struct {
 	searched  map[string]bool // groups in which strangers were looked for
 	usage     rankUsage
 	press     suppressor
+	counted   map[uint64]cpu.Counters // by schedulers that were in force
 	schedule  schedule
 }
 

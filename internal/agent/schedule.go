@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -31,6 +32,10 @@ type Scheduler interface {
 	Forget(group uint64) error
 	// Ended says why it is no longer in force; "" while it is.
 	Ended() (string, error)
+	// Counters are what it has counted of a group: periods, throttles and bursts.
+	Counters(group uint64) cpu.Counters
+	// Totals are its sums over all CPUs; false when they cannot be read.
+	Totals() (SchedulerTotals, bool)
 	// Pause is how long tasks stood still at the load.
 	Pause() time.Duration
 	// Close takes it out: all tasks are the fair class's again.
@@ -88,6 +93,7 @@ func (a *Agent) watchScheduler(now time.Time) {
 	if why == "" {
 		return
 	}
+	a.keepCounts(s.now)
 	a.Log.Warn("the scheduler has ended: offline work stands back by cpu.idle", "why", why, "loads", s.loads)
 	err = s.now.Close()
 	s.now, s.ended, s.gap = nil, why, max(reloadFirst, 2*s.gap)
@@ -159,6 +165,7 @@ func (a *Agent) unschedule() {
 		}
 	}
 	if s.now != nil {
+		a.keepCounts(s.now)
 		err := s.now.Close()
 		a.Log.Info("the scheduler is out", "error", err)
 		a.rouseAll(a.Clock())
@@ -200,6 +207,9 @@ func (s *schedule) scheduler() *report.Scheduler {
 	if s.now != nil {
 		since := s.since
 		r.Since, r.Pause = &since, s.now.Pause()
+		if t, ok := s.now.Totals(); ok {
+			r.Totals = &t
+		}
 	}
 	return r
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 )
@@ -45,10 +46,14 @@ func (l *loader) Open(bool) (Scheduler, error) {
 func (l *loader) last() *fakeScheduler { return l.opened[len(l.opened)-1] }
 
 type fakeScheduler struct {
-	ranks  map[uint64]bool
-	ended  string
-	closed bool
+	ranks   map[uint64]bool
+	ended   string
+	closed  bool
+	counted map[uint64]cpu.Counters
 }
+
+func (s *fakeScheduler) Counters(group uint64) cpu.Counters { return s.counted[group] }
+func (s *fakeScheduler) Totals() (SchedulerTotals, bool)    { return SchedulerTotals{Kicks: 7}, true }
 
 func (s *fakeScheduler) Set(group uint64, offline bool) error { s.ranks[group] = offline; return nil }
 func (s *fakeScheduler) Forget(group uint64) error            { delete(s.ranks, group); return nil }

@@ -27,13 +27,23 @@ type Colocation struct {
 
 // Scheduler is the one of our own that mechanism schedExt loads.
 type Scheduler struct {
-	InForce bool          `json:"in_force"`
-	Since   *time.Time    `json:"since,omitempty"`
-	Pause   time.Duration `json:"pause_ns"` // that tasks stood still at the load
-	Loads   int64         `json:"loads"`    // tries
-	Groups  int           `json:"groups"`   // whose side it was told
-	Ended   string        `json:"ended,omitempty"`
-	Problem string        `json:"problem,omitempty"`
+	InForce bool             `json:"in_force"`
+	Since   *time.Time       `json:"since,omitempty"`
+	Pause   time.Duration    `json:"pause_ns"` // that tasks stood still at the load
+	Loads   int64            `json:"loads"`    // tries
+	Groups  int              `json:"groups"`   // whose side it was told
+	Ended   string           `json:"ended,omitempty"`
+	Problem string           `json:"problem,omitempty"`
+	Totals  *SchedulerTotals `json:"totals,omitempty"`
+}
+
+// SchedulerTotals are sums over all CPUs since the scheduler was loaded.
+type SchedulerTotals struct {
+	Online  time.Duration `json:"online_ns"` // CPU time of online tasks, and of those that are neither
+	Offline time.Duration `json:"offline_ns"`
+	Floor   time.Duration `json:"floor_ns"`  // of that: given although online tasks waited
+	Beside  time.Duration `json:"beside_ns"` // of that: beside an online task on the same core
+	Kicks   int64         `json:"kicks"`     // offline tasks that had to go at once
 }
 
 // line is "scheduler in force since 12:00:00, pause 1.2ms; quotas and bursts are enforced by it, and none is raised".
