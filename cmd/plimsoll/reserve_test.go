@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/cgroup"
+)
+
+func TestKubelet(t *testing.T) {
+	for _, c := range []struct {
+		state, config  string
+		owner, reserve string
+	}{
+		{},
+		{state: `{"policyName":"none","defaultCpuSet":"","checksum":1}`, config: "cpuManagerPolicy: none\n"},
+		{state: `{"policyName":"static","defaultCpuSet":"0-3","checksum":1}`, owner: "the kubelet's CPU manager (policy static) shares out the CPUs of this node"},
+		{state: `torn {`, config: "kind: KubeletConfiguration\nreservedSystemCPUs: \"0-1,8\"\n", reserve: "0-1,8"},
+		{config: "reservedSystemCPUs: 3", reserve: "3"},
+		{config: "reservedSystemCPUs: all\n"},
+	} {
+		empty, dir := t.TempDir(), t.TempDir()
+		for name, text := range map[string]string{"cpu_manager_state": c.state, "config.yaml": c.config} {
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := kubelet{empty, dir}
+		if got := k.owner(); got != c.owner {
+			t.Errorf("%+v: owner %q", c, got)
+		}
+		if got := k.reserved().String(); got != c.reserve {
+			t.Errorf("%+v: reserved %q", c, got)
+		}
+	}
+}
+
+func TestProbeReserve(t *testing.T) {
+	write := func(root, name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		controllers, state string
+		want               cgroup.State
+		detail             string
+	}{
+		{"cpu memory\n", "", cgroup.No, "no cpuset controller"},
+		{"cpuset cpu\n", "", cgroup.Yes, "partitions"},
+		{"cpuset cpu\n", `{"policyName":"static"}`, cgroup.No, "left alone"},
+	} {
+		root, kube := t.TempDir(), t.TempDir()
+		write(root, "cgroup.controllers", c.controllers)
+		if c.state != "" {
+			write(kube, "cpu_manager_state", c.state)
+		}
+		got := probeReserve(cgroup.NewDir(root), kubelet{kube})
+		if got.State != c.want || !strings.Contains(got.Detail, c.detail) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
