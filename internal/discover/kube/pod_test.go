@@ -82,6 +82,7 @@ func TestResize(t *testing.T) {
 		if c.actual != "" {
 			o.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs(c.actual)}
 		}
+		//lint:ignore SA1019 kubelets before 1.33 say it there
 		o.Status.Conditions, o.Status.Resize = c.conditions, corev1.PodResizeStatus(c.older)
 		p := newPod(o)
 		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
