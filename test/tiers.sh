@@ -54,6 +54,10 @@ tier_bench_demo() {
   need_groups || return
   bin/plimsoll demo --requests 3000 --figures && bin/plimsoll demo --requests 3000 --figures --loaded
 }
+tier_starts() {
+  need_groups || return
+  PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_STARTS=10000 go test -count=1 -timeout 120m -v -run '^TestStartOfAContainer$|^TestRuncStarts$' ./cmd/plimsoll
+}
 tier_soak() { go test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
 tier_fuzz() {
   local package name

@@ -85,7 +85,6 @@ func TestResizeOfARaisedPod(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"nri":  {"--nri-socket", nriSocket},
 		"kube": {"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName},
-		"both": {"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName, "--nri-socket", nriSocket},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"), hog("hog", "50m", "100m")}})

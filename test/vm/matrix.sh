@@ -3,7 +3,7 @@
 # cells run at a time as there are CPUs: an emulated machine takes one.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock),
-# SKIP_TESTS (names to leave out, a regular expression; default: those that need an engine of the host, those that
+# SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
 # time jobs, and those that start many agents), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
 set -eu
 . "$(dirname "$0")/env.sh"
@@ -19,7 +19,7 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
 mkdir "$work/p"
-echo "${SKIP_TESTS:-^TestDocker|^TestTwin$/^jobs|^TestEndOf|^TestRetired}" >"$work/p/skip"
+echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestTwin$/^jobs|^TestEndOf|^TestRetired}" >"$work/p/skip"
 for package in $packages; do
   case " ${SKIP:-./internal/loadline ./lab/cost ./lab/reaction} " in *" $package "*) continue ;; esac
   name=$(tr / - <<<"${package#./}")
