@@ -249,7 +249,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 		return n.CPUs, ""
 	case t.nowhere || len(t.shares) == 0:
 		return n.home, back
-	case n.way:
+	case n.way && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
 		return n.narrow(shared.Union(t.below(n.Path))), "room for the containers in it"
 	}
 	for at := n; at != nil; at = at.parent {
@@ -267,6 +267,16 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 		return n.home, back
 	}
 	return n.narrow(shared), "confined to the shared pool"
+}
+
+// inside says whether a group is in a container with CPUs of its own.
+func (t *turn) inside(n *node) bool {
+	for at := n.parent; at != nil; at = at.parent {
+		if _, ok := t.shares[at.Path]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // narrow is what of some CPUs the group may have; its original where it may have all that it had.

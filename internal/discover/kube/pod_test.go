@@ -130,6 +130,23 @@ func TestContainersOfEveryKind(t *testing.T) {
 	}
 }
 
+// TestExclusive: the annotation is kept of a pod, and counts for its containers; what is no answer is none.
+func TestExclusive(t *testing.T) {
+	for text, want := range map[string]workload.Exclusive{"": workload.ExclusiveByClass, "true": workload.ExclusiveYes,
+		"strict": workload.ExclusiveStrict, "false": workload.ExclusiveNo, "maybe": workload.ExclusiveByClass} {
+		o := web("")
+		if o.Annotations == nil {
+			o.Annotations = map[string]string{}
+		}
+		o.Annotations["plimsoll/exclusive"] = text
+		for _, o := range []*corev1.Pod{o, trimPod(o)} {
+			if got := newPod(o).exclusive; got != want {
+				t.Errorf("%q: %q", text, got)
+			}
+		}
+	}
+}
+
 func TestClass(t *testing.T) {
 	for _, c := range []struct {
 		labels map[string]string
