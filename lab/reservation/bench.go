@@ -92,15 +92,12 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := weigh(b.groups, b.target, b.neighbour, float64(runtime.NumCPU())-targetRequest); err != nil {
 		return err
 	}
-	enter := b.enter(b.target)
-	if err := b.server.start(enter); err != nil {
+	if err := b.server.start(b.enter(b.target)); err != nil {
 		return err
 	}
-	took, err := runJob(ctx, calibratePass, enter)
-	if err != nil {
+	if b.passes, err = b.calibrate(ctx); err != nil {
 		return err
 	}
-	b.passes = max(1, int(float64(calibratePass)*b.slot.Seconds()/took.Seconds()))
 	if err := b.tellRequests(); err != nil {
 		return err
 	}
@@ -109,6 +106,26 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	}
 	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, b.node())
 	return err
+}
+
+// calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall time,
+// which would count what others take meanwhile.
+func (b *bench) calibrate(ctx context.Context) (int, error) {
+	before, err := b.groups.Used(b.target)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := runJob(ctx, calibratePass, b.enter(b.target)); err != nil {
+		return 0, err
+	}
+	after, err := b.groups.Used(b.target)
+	if err == nil && after <= before {
+		err = errors.New("the batch job used no CPU time")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(1, int(calibratePass*b.slot/(after-before))), nil
 }
 
 // node is the CPU of the node's own programs, which this one, the load and the agent are: in a cluster, too, they have

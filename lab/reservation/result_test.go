@@ -45,6 +45,7 @@ func TestSummarize(t *testing.T) {
 	if diff := cmp.Diff(want, r.Rows, cmpopts.EquateApprox(0.002, 0.002), cmpopts.EquateEmpty(), cmp.AllowUnexported(figures{})); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
+	r.row(reserved).Utilization, r.row(alone).Utilization = 0.1, 0.1
 	if worst := r.worst(); worst == nil || worst.Utilization != 0.5 || worst.Reserved {
 		t.Errorf("worst: %+v", worst)
 	}
