@@ -3,7 +3,7 @@ kube=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 containerd_version=v2.2.9
 kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" {print $2}' "$kube/kubernetes/go.mod")
 # The cache's key holds the versions, and a sum over the little of our own that goes into it.
-cache=${PLIMSOLL_CACHE:-$(readlink -f "$kube/../..")/.cache}/kube
+cache=$(readlink -m "${PLIMSOLL_CACHE:-$kube/../../.cache}/kube") # as /proc/PID/exe names it
 pinned=$(cat "$kube"/kubernetes/{go.mod,go.sum,main.go} "$kube/pause/main.go" "$kube"/{binaries,images}.sh | sha256sum | cut -c1-8)
 built=$cache/$kubernetes_version-containerd-$containerd_version-$pinned
 bin=$built/bin
