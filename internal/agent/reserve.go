@@ -270,8 +270,8 @@ func (a *Agent) waysTo(in *reserve.Input) {
 	}
 }
 
-// countLoose counts the processes that no cpuset keeps off exclusive CPUs: those of the root (but kernel threads, which a
-// cgroup list shows as well on v1), and on v1 those in groups above containers that have some.
+// countLoose counts what no cpuset keeps off exclusive CPUs: processes and kernel threads of the root, and on v1 those in
+// groups above containers that have some.
 func (a *Agent) countLoose(in reserve.Input) {
 	groups := map[string]bool{"/": true}
 	for _, c := range in.Containers {

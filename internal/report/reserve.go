@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +18,7 @@ type Reserve struct {
 	Own     []OwnCPUs   `json:"exclusive"`
 	Refused []NoCPUs    `json:"refused"`
 	Pinned  []BoundCPUs `json:"pinned"` // groups that another program has bound to CPUs: left alone
-	Loose   int         `json:"loose"`  // processes that no cpuset binds
+	Loose   int         `json:"loose"`  // processes and kernel threads that no cpuset binds
 }
 
 // OwnCPUs is a container with CPUs of its own.
@@ -66,8 +67,8 @@ func (r *Reserve) lines(p *page) {
 	for _, b := range r.Pinned {
 		p.printf("  %s: bound to %s by another program, left alone\n", printable(b.Cgroup), b.CPUs)
 	}
-	if r.Loose > 0 && len(r.Own) > 0 {
-		p.printf("  %d processes are in no group that can be bound, and may run on any CPU\n", r.Loose)
+	if r.Loose > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
+		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Loose)
 	}
 }
 
@@ -88,7 +89,7 @@ func reserveMetrics() []metric[Reserve] {
 		gauge("reserve_containers", "Containers with CPUs of their own.", nil, func(r Reserve) float64 { return float64(len(r.Own)) }),
 		gauge("reserve_refused", "Containers that ask for CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
 		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
-		gauge("reserve_loose_processes", "Processes that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Loose) }),
+		gauge("reserve_loose_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Loose) }),
 	}
 }
 

@@ -20,7 +20,7 @@ func TestReserveInWords(t *testing.T) {
   /a: 3 (request 0.5, packed with others, may use 3-7)
   /b: 3 (request 0.5, packed with others)
   /old: bound to 5 by another program, left alone
-  3 processes are in no group that can be bound, and may run on any CPU
+  3 processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition
 `
 	var b strings.Builder
 	if err := p.writeTo(&b); err != nil || b.String() != want {
