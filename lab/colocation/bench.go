@@ -137,7 +137,9 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	}
 	if r.beside() {
 		defer func() { err = errors.Join(err, b.film.stop()) }()
-		if err := b.film.start(ctx, func(pid int) error { return b.groups.Enter(b.offline, pid) }); err != nil {
+		if err := b.film.start(ctx, func(pid int) error {
+			return errors.Join(experiment.Ordinary(pid), b.groups.Enter(b.offline, pid))
+		}); err != nil {
 			return s, err
 		}
 	}
@@ -159,7 +161,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	return between(r, before, after, outcome), err
 }
 
-// warmUp opens the connections and makes the threads that the load needs; they come first only once they are there.
+// warmUp opens the connections, and has this process come first once that is done.
 func (b *bench) warmUp(ctx context.Context) error {
 	out := b.request(ctx, load.Constant(b.rate, settle))
 	if ctx.Err() != nil {
@@ -168,7 +170,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	if out.Errors > 0 {
 		return fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause)
 	}
-	if err := experiment.Foremost(); err != nil {
+	if err := experiment.ForemostWithKin(); err != nil {
 		b.warn(err)
 	}
 	return nil

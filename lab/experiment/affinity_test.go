@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
 )
 
@@ -32,5 +33,31 @@ func TestAffinity(t *testing.T) {
 	}
 	if err := Bind(pid, all[0]); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestForemost makes this process a real-time one, and a child of it an ordinary one.
+func TestForemost(t *testing.T) {
+	if err := ForemostWithKin(); err != nil {
+		cgrouptest.Skip(t, "no real-time priority is to be had here: %v", err)
+	}
+	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error {
+		if attr, err := unix.SchedGetAttr(pid, 0); err != nil || attr.Policy != unix.SCHED_FIFO {
+			t.Errorf("a child: %+v, %v; want a real-time one", attr, err)
+		}
+		return Ordinary(pid)
+	})
+	ids, failed := threads(self)
+	for _, id := range ids {
+		if err := Ordinary(id); err != nil {
+			t.Error(err)
+		}
+	}
+	if err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	defer c.Stop(0)
+	if attr, err := unix.SchedGetAttr(c.cmd.Process.Pid, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
+		t.Errorf("a child that was let go: %+v, %v; want an ordinary one", attr, err)
 	}
 }

@@ -12,16 +12,31 @@ const lowestRealTime = 1
 
 // Foremost makes this process come before all ordinary ones, with every thread that it has by now: a load generator
 // stands for other machines, whose CPUs the experiment does not take. What the threads start is ordinary again.
-func Foremost() error {
+func Foremost() error { return foremost(unix.SCHED_FLAG_RESET_ON_FORK) }
+
+// ForemostWithKin is Foremost for threads that are made later too, as Go's runtime does when it likes. It holds for the
+// processes that are started from then on as well, until Ordinary is told of each.
+func ForemostWithKin() error { return foremost(0) }
+
+func foremost(flags uint64) error {
 	ids, err := threads(self)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: lowestRealTime}
+		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Flags: flags, Priority: lowestRealTime}
 		if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("make process %d a real-time one: %w", os.Getpid(), err)
 		}
+	}
+	return nil
+}
+
+// Ordinary makes a process that waits at its gate an ordinary one.
+func Ordinary(pid int) error {
+	attr := unix.SchedAttr{Policy: unix.SCHED_NORMAL}
+	if err := unix.SchedSetAttr(pid, &attr, 0); err != nil {
+		return fmt.Errorf("make process %d an ordinary one: %w", pid, err)
 	}
 	return nil
 }
