@@ -180,6 +180,9 @@ func (o *observer) notes() []string {
 	if tasks, pairs := o.probe.Lost(); tasks > 0 || pairs > 0 {
 		list = append(list, fmt.Sprintf("there was no room for %d threads, and for the names of %d waits", tasks, pairs))
 	}
+	if n := o.probe.Missed(); n > 0 {
+		list = append(list, fmt.Sprintf("the kernel did not tell of %d switches: who ran then counts as who ran before", n))
+	}
 	if o.crowded {
 		list = append(list, "there are more groups than can be told apart: some go by the name of the group above them")
 	}

@@ -28,6 +28,8 @@
 // it may count as waiting for a neighbour. Interrupts are told apart only by kernels with CONFIG_IRQ_TIME_ACCOUNTING,
 // and a hypervisor's steal with CONFIG_PARAVIRT_TIME_ACCOUNTING; elsewhere that time is part of whoever ran.
 //
+// A switch of which the kernel does not tell is noticed at the next one of that CPU, and counted (Missed).
+//
 // A running thread that is moved to another group counts for the old one until its next switch. Of more than two
 // threads of a core the first sibling is looked at. Machines with more than 1,024 CPUs are refused.
 package runq

@@ -69,6 +69,8 @@ type kernelCpu struct {
 	Steal  uint64
 	Idle   uint32
 	Turn   uint32
+	Pid    uint32
+	Pad    uint32
 	Stints [64]struct {
 		_      structs.HostLayout
 		End    uint64
@@ -141,6 +143,7 @@ const (
 	kernelProgSchedWakeupNew   = "sched_wakeup_new"
 	kernelVarGeneration        = "generation"
 	kernelVarIdle              = "idle"
+	kernelVarMissed            = "missed"
 	kernelVarPossible          = "possible"
 	kernelVarRows              = "rows"
 	kernelVarSiblings          = "siblings"
@@ -219,6 +222,7 @@ type kernelMapSpecs struct {
 type kernelVariableSpecs struct {
 	Generation *ebpf.VariableSpec `ebpf:"generation"`
 	Idle       *ebpf.VariableSpec `ebpf:"idle"`
+	Missed     *ebpf.VariableSpec `ebpf:"missed"`
 	Possible   *ebpf.VariableSpec `ebpf:"possible"`
 	Rows       *ebpf.VariableSpec `ebpf:"rows"`
 	Siblings   *ebpf.VariableSpec `ebpf:"siblings"`
@@ -278,6 +282,7 @@ func (m *kernelMaps) Close() error {
 type kernelVariables struct {
 	Generation *ebpf.Variable `ebpf:"generation"`
 	Idle       *ebpf.Variable `ebpf:"idle"`
+	Missed     *ebpf.Variable `ebpf:"missed"`
 	Possible   *ebpf.Variable `ebpf:"possible"`
 	Rows       *ebpf.Variable `ebpf:"rows"`
 	Siblings   *ebpf.Variable `ebpf:"siblings"`

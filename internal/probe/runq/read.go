@@ -137,6 +137,9 @@ func (p *Probe) Lost() (tasks, pairs int64) {
 	return count(p.objects.Unseen), count(p.objects.Unpaired)
 }
 
+// Missed is how many switches the kernel did not tell of. Who ran then is counted as who ran before.
+func (p *Probe) Missed() int64 { return count(p.objects.Missed) }
+
 func count(v *ebpf.Variable) int64 {
 	var n uint64
 	if err := v.Get(&n); err != nil {

@@ -18,7 +18,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define MAX_CPUS (64 * WORDS)
 
 enum slot { OTHERS, KERNEL, IDLE };	    // and those of the groups
-enum state { AWAY, RUNNING, WAITING };
+enum state { AWAY, RUNNING, WAITING, PRIMED };
 enum cause { NOBODY, OWN, ABOVE, UNKNOWN }; // whose limit keeps a waiting task
 enum { CLASSES = 4, BUCKETS = 24 };
 
@@ -27,8 +27,8 @@ struct task {
 	u64 group; // address of its task_group when the slot was looked up
 	u32 slot;
 	u32 generation;
-	u32 state;
-	u32 cpu; // that it waits for
+	u32 state; // RUNNING is kept when it goes to sleep: it is so while its CPU says so. PRIMED: it ran at the beginning
+	u32 cpu;   // that it waits for, or runs on
 	u64 since;
 	u64 stood; // of its queue, when the wait began
 	u64 dry;   // the group's own throttled time, then
@@ -77,6 +77,8 @@ struct cpu {
 	u64 irq, steal; // the kernel's, at begun
 	u32 idle;
 	u32 turn; // switches so far
+	u32 pid;  // of the thread that runs, if it is counted
+	u32 pad;
 	struct stint stints[STINTS];
 	u64 ends[TURNS];
 };
@@ -189,6 +191,7 @@ const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
 u32 generation = 1;   // user space raises it when slots have changed
 u64 idle[WORDS];      // CPUs that are
 u64 unseen, unpaired; // tasks and pairs for which there was no room
+u64 missed;	      // switches of which the kernel did not tell
 
 static inline void add(u64 *counter, u64 n)
 {
@@ -589,10 +592,14 @@ static inline void spread(u32 slot, s64 n)
 // elsewhere says whether a group that a CPU runs has its share on other CPUs.
 static inline bool elsewhere(u32 slot)
 {
-	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
-	u64 *now = bpf_map_lookup_elem(&spreads, &slot);
+	struct facts *f;
+	u64 *now;
 
-	return f && now && slot > IDLE && (s64)*now > (s64)(f->share ? f->share : 1);
+	if (slot <= IDLE)
+		return false;
+	f = bpf_map_lookup_elem(&groups, &slot);
+	now = bpf_map_lookup_elem(&spreads, &slot);
+	return f && now && (s64)*now > (s64)(f->share ? f->share : 1);
 }
 
 static inline u64 busy(struct cpu *c, u64 now)
@@ -703,31 +710,40 @@ static inline bool is_idle(struct task_struct *p)
 	return ((struct task_struct___who *)p)->pid == 0;
 }
 
-// out takes a task off its CPU.
-static inline void out(struct task_struct *p, u32 cpu, u64 now)
+// counted is the state that a group's sums hold of a thread that is not on a CPU, or was primed.
+static inline u32 counted(struct task *t)
 {
-	bool wants = runnable(p);
-	struct task *t = known(p, wants);
-	u32 slot;
+	return t->state == WAITING ? WAITING : t->state == PRIMED ? RUNNING : AWAY;
+}
 
-	if (!t)
-		return;
-	slot = t->slot;
-	if (wants) {
-		u32 was = t->state;
+// out takes a task off its CPU. One that goes to sleep need not be looked up.
+static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
+{
+	u32 pid = ((struct task_struct___who *)p)->pid, slot, was;
+	bool wants = runnable(p), known_here = c->pid == pid;
+	struct task *t = NULL;
 
-		slot_of(p, t);
-		await(p, t, cpu, now, false);
-		change(cpu, slot, was, t->slot, WAITING, now);
-		return;
+	if (known_here && !wants) {
+		change(cpu, c->slot, RUNNING, c->slot, AWAY, now);
+	} else {
+		t = known(p, wants);
+		if (!t)
+			return;
+		slot = t->slot;
+		was = known_here ? RUNNING : counted(t);
+		if (was == WAITING)
+			settle(p, t, c, now, false); // it was given the CPU in a switch that was missed
+		if (wants) {
+			slot_of(p, t);
+			await(p, t, cpu, now, false);
+			change(cpu, slot, was, t->slot, WAITING, now);
+			return;
+		}
+		change(cpu, slot, was, slot, AWAY, now);
+		t->state = AWAY;
 	}
-	change(cpu, slot, t->state, slot, AWAY, now);
-	t->state = AWAY;
-	if (((struct task_struct___who *)p)->exit_state) {
-		u32 pid = ((struct task_struct___who *)p)->pid;
-
+	if (((struct task_struct___who *)p)->exit_state)
 		bpf_map_delete_elem(&tasks, &pid);
-	}
 }
 
 // in gives a CPU to a task, and returns its slot.
@@ -739,12 +755,14 @@ static inline u32 in(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 	if (!t)
 		return OTHERS;
 	slot = t->slot;
-	was = t->state;
+	was = counted(t);
 	if (was == WAITING)
 		settle(p, t, c, now, false);
 	t->state = RUNNING;
+	t->cpu = cpu;
 	slot_of(p, t);
 	change(cpu, slot, was, t->slot, RUNNING, now);
+	c->pid = ((struct task_struct___who *)p)->pid;
 	return t->slot;
 }
 
@@ -758,6 +776,18 @@ static inline void rest(struct cpu *c, u32 cpu, bool idles)
 	add(&idle[(cpu / 64) & (WORDS - 1)], idles ? bit : -bit);
 }
 
+// mend takes the thread off its CPU that ran when last seen, if another one runs: a switch was missed.
+static inline void mend(struct task_struct *prev, struct cpu *c, u32 cpu, u64 now)
+{
+	u32 pid = ((struct task_struct___who *)prev)->pid;
+
+	if (!c->begun || !c->pid || c->pid == pid)
+		return;
+	change(cpu, c->slot, RUNNING, c->slot, AWAY, now);
+	c->pid = 0;
+	add(&missed, 1);
+}
+
 SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -768,8 +798,10 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	if (!c)
 		return 0;
 	turn(c, cpu, prev->se.cfs_rq, now);
+	mend(prev, c, cpu, now);
 	if (!is_idle(prev))
-		out(prev, cpu, now);
+		out(prev, c, cpu, now);
+	c->pid = 0;
 	if (!is_idle(next))
 		slot = in(next, c, cpu, now);
 	rest(c, cpu, slot == IDLE);
@@ -790,18 +822,34 @@ static inline u32 cpu_of(struct task_struct *p)
 	return q->rq->cpu;
 }
 
+// runs says whether a thread has not gone to sleep since it was given a CPU.
+static inline bool runs(struct task_struct *p, struct task *t)
+{
+	struct task_struct___who *who = (void *)p;
+	u32 cpu = t->cpu;
+	struct cpu *c;
+
+	if (t->state == PRIMED)
+		return who->on_cpu;
+	c = bpf_map_lookup_elem(&cpus, &cpu);
+	return t->state == RUNNING && c && c->pid == who->pid;
+}
+
 // A task that runs may be woken too, before it has gone to sleep.
 static inline void woken(struct task_struct *p)
 {
 	struct task *t = known(p, true);
-	u64 now = bpf_ktime_get_ns();
-	u32 slot;
+	u64 now;
+	u32 slot, was;
 
-	if (!t || t->state != AWAY)
+	if (!t || t->state == WAITING || runs(p, t))
 		return;
-	slot = slot_of(p, t);
+	now = bpf_ktime_get_ns();
+	slot = t->slot;
+	was = counted(t);
+	slot_of(p, t);
 	await(p, t, cpu_of(p), now, true);
-	change(bpf_get_smp_processor_id(), slot, AWAY, slot, WAITING, now);
+	change(bpf_get_smp_processor_id(), slot, was, t->slot, WAITING, now);
 }
 
 SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
@@ -851,7 +899,7 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	if (!p)
 		return 0;
 	pid = ((struct task_struct___who *)p)->pid;
-	fresh.state = ((struct task_struct___who *)p)->on_cpu ? RUNNING : runnable(p) ? WAITING : AWAY;
+	fresh.state = ((struct task_struct___who *)p)->on_cpu ? PRIMED : runnable(p) ? WAITING : AWAY;
 	if (fresh.state == AWAY)
 		return 0;
 	slot_of(p, &fresh);
@@ -860,6 +908,6 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	fresh.stood = stood(p->se.cfs_rq);
 	fresh.dry = dry_time(p);
 	if (!bpf_map_update_elem(&tasks, &pid, &fresh, BPF_NOEXIST))
-		change(possible, fresh.slot, AWAY, fresh.slot, fresh.state, now);
+		change(possible, fresh.slot, AWAY, fresh.slot, counted(&fresh), now);
 	return 0;
 }
