@@ -111,6 +111,9 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	for _, f := range out.Foreign {
 		a.Log.Warn("another program has set CPUs: left alone", "cgroup", f.Path)
 		a.sayJournal(a.Writer.Forget(f, plan.CPUs))
+		if a.Foreign != nil {
+			a.Foreign(f.Path, f.Path+": another program has set its CPUs; they are left alone")
+		}
 	}
 	for _, p := range out.Resets {
 		a.Log.Info("its owner has put CPUs back: applied again after a while", "cgroup", p.Path, "cpus", p.CPUs)

@@ -251,3 +251,33 @@ func TestReserveOthers(t *testing.T) {
 		t.Errorf("problem %q", got)
 	}
 }
+
+// TestReserveForeign: another program's CPUs stay, leave the journal, and are told of once; a reset is answered later.
+func TestReserveForeign(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+	w.kernel.AddGroup("/b")
+	w.kernel.AddGroup("/c")
+	var told []string
+	w.agent.Foreign = func(group, _ string) { told = append(told, group) }
+	w.run(time.Second)
+	for file, cpus := range map[string]string{"cpuset/b/cpuset.cpus": "2", "cpuset/c/cpuset.cpus": "0-3"} {
+		if err := w.kernel.ForeignWrite(file, cpus); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(5 * time.Second)
+	if got, want := w.files("/b", "/c"), "/b=2 max, /c=0-3 max"; got != want || !cmp.Equal(told, []string{"/b"}) {
+		t.Errorf("%s, want %s; told of %v", got, want, told)
+	}
+	w.run(15 * time.Second)
+	if got, want := w.files("/c"), "/c=1-3 max"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if err := w.agent.stop(); err != nil {
+		t.Error(err)
+	}
+	if got, want := w.files("/a", "/b", "/c"), "/a=0-3 100ms, /b=2 max, /c=0-3 max"; got != want {
+		t.Errorf("at the end %s, want %s", got, want)
+	}
+}
