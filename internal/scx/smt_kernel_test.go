@@ -33,7 +33,7 @@ func TestExpel(t *testing.T) {
 	need(t)
 	first := cores(t)
 	if len(first) == 0 {
-		t.Skip("the cores have one thread each: test/vm/smt.sh has some with two")
+		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
 	}
 	s := open(t, Options{Expel: true})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
