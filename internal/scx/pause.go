@@ -80,10 +80,22 @@ func (w *watch) start() (stop func(), err error) {
 	return func() { w.over.Store(true); threads.Wait() }, nil
 }
 
-// beat stays on its thread, which ends with it.
+// beat stays on its thread, and leaves it as it was. A thread that would end with it takes the processes along that were
+// started on it and asked for that (PR_SET_PDEATHSIG).
 func (w *watch) beat(cpu int, at *atomic.Int64) {
 	runtime.LockOSThread()
-	var set unix.CPUSet
+	var before, set unix.CPUSet
+	as, err := unix.SchedGetAttr(0, 0)
+	if err = errors.Join(err, unix.SchedGetaffinity(0, &before)); err != nil {
+		at.Store(-1)
+		runtime.UnlockOSThread()
+		return
+	}
+	defer func() {
+		if errors.Join(unix.SchedSetAttr(0, as, 0), unix.SchedSetaffinity(0, &before)) == nil {
+			runtime.UnlockOSThread() // or the thread ends
+		}
+	}()
 	set.Set(cpu)
 	ordinary := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL} // whatever the process is
 	if unix.SchedSetaffinity(0, &set) != nil || unix.SchedSetAttr(0, &ordinary, 0) != nil {

@@ -9,6 +9,7 @@
 #define ONE (1 << 20)	   // a share of everything
 #define LEAST (ONE / 1024) // a group with less would wait longer than the kernel's watchdog
 #define TASK_WEIGHT 100	   // of a task beside the groups of its group
+#define TOP_WEIGHT 1000	   // of all tasks of the root: they come and go too often for all shares to follow
 
 enum { CLASS_INHERITED, CLASS_ONLINE, CLASS_OFFLINE };
 
@@ -85,9 +86,15 @@ static inline struct group *group_at(u64 id)
 	return bpf_map_lookup_elem(&groups, &id);
 }
 
+// direct is what a group's own tasks weigh beside the groups below it.
+static inline u32 direct(struct group *g)
+{
+	return g->id == top ? TOP_WEIGHT : g->tasks * TASK_WEIGHT;
+}
+
 static inline u32 total(struct group *g)
 {
-	return g->below + g->tasks * TASK_WEIGHT;
+	return g->below + direct(g);
 }
 
 // resolve works out what follows from the groups above. Two CPUs may do so at a time, and find the same.
@@ -99,7 +106,7 @@ noinline int resolve(u64 of)
 
 	if (!g || g->generation == now)
 		return 0;
-	part = g->tasks * TASK_WEIGHT;
+	part = direct(g);
 	for (int i = 0; i < LEVELS; i++) {
 		struct setting *s;
 		u32 all = total(up);
@@ -157,6 +164,8 @@ noinline int wake(u64 id)
 	if (!g)
 		return 0;
 	add(g->tasks, 1);
+	if (g->below && id != top)
+		add(generation, 1);
 	for (int i = 0; i < LEVELS && !add(g->runnable, 1); i++) {
 		u32 weight = g->weight;
 
@@ -177,6 +186,8 @@ noinline int rest(u64 id)
 	if (!g)
 		return 0;
 	add(g->tasks, -1);
+	if (g->below && id != top)
+		add(generation, 1);
 	for (int i = 0; i < LEVELS && add(g->runnable, -1) == 1; i++) {
 		u32 weight = g->weight;
 
