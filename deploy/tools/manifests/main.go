@@ -75,7 +75,7 @@ func linted(chart string) error {
 		"nri":        map[string]any{"enabled": false},
 		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"uninstall":  map[string]any{"restore": false},
-	}, {"events": map[string]any{"enabled": false}}} {
+	}, {"events": map[string]any{"enabled": false}, "appArmorProfile": "RuntimeDefault"}} {
 		for _, m := range lint.AllWithKubeVersion(chart, values, namespace, version).Messages {
 			if m.Severity > support.InfoSev {
 				wrong = errors.Join(wrong, fmt.Errorf("lint: %w", m))

@@ -36,7 +36,7 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 seccompProfile:
   type: {{ .Values.seccompProfile }}
-{{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}
+{{- if and .Values.appArmorProfile (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
 appArmorProfile:
   type: {{ .Values.appArmorProfile }}
 {{- end }}
