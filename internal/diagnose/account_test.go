@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/report"
 )
 
 const ms = time.Millisecond
@@ -106,5 +108,15 @@ func TestSplitAddsUp(t *testing.T) {
 				t.Fatalf("a part is negative: %+v", s)
 			}
 		}
+	}
+}
+
+// What is shown as a counter leaves out the wait that lasts, and what was before the account.
+func TestSum(t *testing.T) {
+	got := run(1, step{running: 40 * ms, waiting: 60 * ms, ended: Parts{Behind: 20 * ms}, lost: Lost{IRQ: 5 * ms}}).Sum()
+	want := report.Waited{Wanted: 100 * ms, Received: 35 * ms, Waits: []report.Wait{
+		{Cause: report.CauseNeighbour, Time: 20 * ms, Short: 20 * ms}, {Cause: report.CauseInterrupts, Time: 5 * ms, Short: 5 * ms}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got): %s", diff)
 	}
 }
