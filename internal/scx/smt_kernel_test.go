@@ -58,13 +58,13 @@ func TestExpel(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("online %.3f, offline %.4f CPUs; %v beside online ones, %v by the floor", got[0], got[1], after.Beside-before.Beside, after.Floor-before.Floor)
-	if got[0] < 0.8*float64(len(first)) || got[1] > got[0]*0.1 || after.Floor == before.Floor {
+	if got[0] < 0.5*float64(len(first)) || got[1] > got[0]*0.3 || after.Floor == before.Floor {
 		t.Errorf("online %.3f, offline %.4f CPUs: %+v", got[0], got[1], after)
 	}
 	for _, p := range list {
 		p.Stop()
 	}
-	if got := used(t, time.Second, offline); got[0] < 0.7*float64(2*len(first)) {
+	if got := used(t, time.Second, offline); got[0] < 0.5*float64(2*len(first)) {
 		t.Errorf("alone, offline got %.3f CPUs", got[0])
 	}
 }

@@ -16,6 +16,7 @@ func weigh(t *testing.T, g *cgrouptest.Group, weight string) {
 }
 
 // Online groups share by their weights, level by level: what was set before the scheduler came, and what is set after.
+// The bounds are wide, for the CPU is emulated and may be held up: without weights both would be 1.
 func TestWeights(t *testing.T) {
 	need(t)
 	heavy, pod := cgrouptest.New(t), cgrouptest.New(t)
@@ -29,13 +30,13 @@ func TestWeights(t *testing.T) {
 		name     string
 		pod      string
 		from, to float64 // of heavy's use by the pod's
-	}{{"3 to 1", "100", 1.7, 5.5}, {"3 to 9", "900", 0.18, 0.6}} {
+	}{{"3 to 1", "100", 1.2, 6}, {"3 to 9", "900", 0.1, 0.7}} {
 		weigh(t, pod, c.pod)
 		time.Sleep(300 * ms)
 		got := used(t, 2*time.Second, heavy, a, b)
 		ratio := got[0] / (got[1] + got[2])
 		t.Logf("%s: %.2f, %.3f CPUs", c.name, ratio, got)
-		if ratio < c.from || ratio > c.to || got[1] < got[2]/2 || got[2] < got[1]/2 {
+		if ratio < c.from || ratio > c.to || got[1] < got[2]/3 || got[2] < got[1]/3 {
 			t.Errorf("%s: %.2f, %.3f CPUs", c.name, ratio, got)
 		}
 	}

@@ -4,7 +4,7 @@
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
-# time jobs, and those that start many agents, those of scx.sh), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
+# time jobs, those that start many agents, and those of scx.sh), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
