@@ -8,6 +8,7 @@ declare -A why=(
   [gcc]="go test -race" [libc6-dev]="go test -race"
   [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"
+  [openjdk-17-jdk-headless]="the start of a JVM"
   [runc]="test/kube" [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube"
   [apache2-bin]="lab/apache" [nginx]="lab/colocation" [ffmpeg]="lab/colocation"
   [memcached]="lab/reservation" [stress-ng]="lab/reservation"
