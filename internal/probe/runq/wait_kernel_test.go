@@ -193,8 +193,12 @@ func TestBesideASibling(t *testing.T) {
 	// Both run at once for at least what their sum is more than one CPU, and at most as long as the shorter one.
 	least := got[0].Running + got[1].Running - got[0].At
 	for i, class := range []Class{2, 1} {
-		beside := got[i].Beside[class]
-		if beside < least-least/5-50*ms || beside > got[i].Running+50*ms {
+		var beside time.Duration
+		for _, d := range got[i].Beside {
+			beside += d
+		}
+		// A turn is laid on whom the sibling runs at its end, which may be somebody else for a moment.
+		if beside < least-least/5-50*ms || beside > got[i].Running+50*ms || got[i].Beside[class] < beside/4 {
 			t.Errorf("they ran %v and %v of %v; group %d %v beside the other: %+v", got[0].Running, got[1].Running, got[0].At, i, beside, got[i].Beside)
 		}
 	}
