@@ -69,12 +69,25 @@ tier_fuzz() {
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+attempt() {
+  "tier_${1//-/_}" 2>&1 | tee "$work/$1"
+  return "${PIPESTATUS[0]}"
+}
+
+# What runs on a real kernel in real time hangs on a machine that others may share: such a tier that fails is run once
+# more, and the table says so.
+again() {
+  case $1 in kernel | kube | systemd | labs) ;; *) return 1 ;; esac
+  echo "== $1, once more"
+  attempt "$1"
+}
+
 failed=0
 for tier in "$@"; do
   echo "== $tier"
   begin=$SECONDS word=ok
-  "tier_${tier//-/_}" 2>&1 | tee "$work/$tier"
-  [ "${PIPESTATUS[0]}" -eq 0 ] || word=FAIL failed=1
+  attempt "$tier" || { word=again && again "$tier"; } || word=FAIL failed=1
   printf '%-12s %-6s %7d\n' "$tier" "$word" $((SECONDS - begin)) >>"$work/table"
 done
 
