@@ -130,6 +130,7 @@ type Agent struct {
 	poke       chan struct{}
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    bool
+	owed       owed
 
 	reservations reservations
 }
@@ -203,7 +204,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
 	owned := a.reserve(now, pods)
 	in := a.look(now, pods)
-	a.disown()
+	a.disown(now)
 	out := a.state.Decide(in)
 	a.note(out.Notes) // before any write: what is no longer ours leaves the journal, and a write claims it anew
 	results := a.Writer.Do(out.Changes)
@@ -240,7 +241,7 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in.BurstCut = a.risk.cut
 	a.turn++
 	a.present = 0
-	if len(pods) != len(a.snapshot) || len(pods) > 0 && &pods[0] != &a.snapshot[0] {
+	if !workload.Same(pods, a.snapshot) {
 		a.snapshot, a.dozing = pods, make([]*group, len(pods))
 		a.watch(pods)
 	}
@@ -253,7 +254,7 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 		}
 		a.doze(now, i, &pods[i])
 	}
-	in.Gone = a.drop()
+	in.Gone = a.drop(now)
 	return in
 }
 
@@ -285,7 +286,8 @@ func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
 }
 
 // drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
-func (a *Agent) drop() []workload.ID {
+func (a *Agent) drop(now time.Time) []workload.ID {
+	a.payBack(now)
 	if a.present == len(a.groups) {
 		return nil
 	}
@@ -303,7 +305,7 @@ func (a *Agent) drop() []workload.ID {
 		a.account.left(g)
 	}
 	if len(dropped) > 0 {
-		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) }, false))
+		a.giveUp(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
 	}
 	return list
 }

@@ -27,14 +27,30 @@ func LoadPauses(stateDir string) (*Pauses, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &p.until)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read pauses: %w", err)
 	}
+	if err = json.Unmarshal(data, &p.until); err == nil && p.until == nil {
+		err = errors.New("no object")
+	}
+	if err != nil {
+		return nil, &BrokenPausesError{p.file, err}
+	}
 	return p, nil
 }
+
+// BrokenPausesError says that the file of the pauses cannot be understood.
+type BrokenPausesError struct {
+	File string
+	Err  error
+}
+
+func (e *BrokenPausesError) Error() string { return fmt.Sprintf("read pauses: %s: %v", e.File, e.Err) }
+
+// Hint says what a person can do.
+func (e *BrokenPausesError) Hint() string { return "remove the file; that ends all pauses" }
+
+func (e *BrokenPausesError) Unwrap() error { return e.Err }
 
 func (p *Pauses) paused(path string, now time.Time) bool {
 	until, ok := p.until[path]

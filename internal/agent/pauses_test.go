@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,11 +61,15 @@ func TestPausesAreKept(t *testing.T) {
 
 func TestPausesThatCannotBeKept(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1000, 0)
-	if err := os.WriteFile(filepath.Join(dir, "pauses.json"), []byte(`{"/a": 5`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LoadPauses(dir); err == nil || !strings.Contains(err.Error(), "read pauses") {
-		t.Errorf("a broken file: %v", err)
+	file := filepath.Join(dir, "pauses.json")
+	for _, text := range []string{`{"/a": 5`, "", "null"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var broken *BrokenPausesError
+		if _, err := LoadPauses(dir); !errors.As(err, &broken) || !strings.Contains(err.Error(), file) || broken.Hint() == "" {
+			t.Errorf("a file that holds %q: %v", text, err)
+		}
 	}
 	p, err := LoadPauses(filepath.Join(dir, "none"))
 	if err != nil {

@@ -75,8 +75,7 @@ func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Coloca
 
 // news says whether the containers, or what is asked for, are others than at the last look.
 func (p *priority) news(pods []workload.Pod, asked strategy.Colocation) bool {
-	same := len(pods) == len(p.pods) && (len(pods) == 0 || &pods[0] == &p.pods[0])
-	return !same || asked != p.asked
+	return !workload.Same(pods, p.pods) || asked != p.asked
 }
 
 // prefer has the kernel run online work before offline work, and sees that it still does.

@@ -9,7 +9,7 @@ import (
 // repair writes limits that their owner has declared and left unwritten, in its place. What is written is the owner's: it is
 // seen in the next turn as a resize.
 func (a *Agent) repair(now time.Time, repairs []plan.Change) []plan.Result {
-	if a.DryRun || a.Switch.Held() {
+	if a.DryRun || a.held() {
 		return nil
 	}
 	var results []plan.Result

@@ -78,12 +78,21 @@ func TestWaitsForTheOwner(t *testing.T) {
 	}
 }
 
-// TestRepairsNothingWhileHeld: the kill switch holds for the writes of others too.
+// TestRepairsNothingWhileHeld: the kill switch holds for the writes of others too, and so does a retirement.
 func TestRepairsNothingWhileHeld(t *testing.T) {
-	w, _ := resizedPod(t)
-	w.lever.held = true
-	w.run(10 * time.Second)
-	if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms {
-		t.Errorf("%v, though held", got)
+	for name, hold := range map[string]func(*world) error{
+		"held":    func(w *world) error { return w.lever.Set(true) },
+		"retired": func(w *world) error { _, err := w.agent.Retire(t.Context()); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := resizedPod(t)
+			if err := hold(w); err != nil {
+				t.Fatal(err)
+			}
+			w.run(10 * time.Second)
+			if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms {
+				t.Errorf("%v, though %s", got, name)
+			}
+		})
 	}
 }

@@ -80,7 +80,7 @@ func ofCPUs(knob plan.Knob) bool {
 
 // due says whether there is anything to look at.
 func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Reserve) bool {
-	if same := len(pods) == len(r.pods) && (len(pods) == 0 || &pods[0] == &r.pods[0]); !same {
+	if !workload.Same(pods, r.pods) {
 		r.pods, r.asking, r.at = pods, false, time.Time{}
 		for _, p := range pods {
 			r.asking = r.asking || slices.ContainsFunc(p.Containers, workload.Container.Reserves)

@@ -67,7 +67,7 @@ const (
 // schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not.
 func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, expel bool, levels []policy.Level) {
 	s := &a.priority.schedule
-	if mechanism != strategy.MechanismSchedExt || a.Schedulers == nil || a.DryRun || a.retired || a.Switch.Held() {
+	if mechanism != strategy.MechanismSchedExt || a.Schedulers == nil || a.DryRun || a.held() {
 		a.unschedule()
 		return
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"maps"
+	"time"
 
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -18,7 +19,7 @@ func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return !passes(e) }, false))
+	a.giveUp(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		base, err1 := e.Target().Time()
@@ -32,7 +33,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 }
 
 // disown puts back what was taken over for groups that turn out to be nobody's to look after.
-func (a *Agent) disown() {
+func (a *Agent) disown(now time.Time) {
 	if a.adopted == nil || a.failed != nil {
 		return
 	}
@@ -43,7 +44,7 @@ func (a *Agent) disown() {
 	}
 	if len(a.adopted) > 0 {
 		left := a.adopted
-		a.account.book(a.Writer.Restore(func(e journal.Entry) bool { return left[e.ID] }, false))
+		a.giveUp(now, func(e journal.Entry) bool { return left[e.ID] })
 	}
 	a.adopted = nil
 }

@@ -75,16 +75,9 @@ func (s *Scanner) ask(n *node) bool {
 	}
 	old := n.facts
 	n.facts = s.opt.Sources.look(n.place, n.Path, now, old)
-	if !first && !sameLimit(old.declared, n.facts.declared) {
+	if !first && !old.declared.Equal(n.facts.declared) {
 		s.news = append(s.news, Event{Kind: Redeclared, Path: n.Path})
 	}
-	return !sameLimit(old.declared, n.facts.declared) || old.name != n.facts.name || old.pod != n.facts.pod ||
+	return !old.declared.Equal(n.facts.declared) || old.name != n.facts.name || old.pod != n.facts.pod ||
 		old.runtime != n.facts.runtime
-}
-
-func sameLimit(a, b *workload.Declared) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }

@@ -2,7 +2,6 @@ package cgroupfs
 
 import (
 	"path"
-	"slices"
 	"sort"
 	"strings"
 
@@ -101,19 +100,6 @@ func workloads(groups []group) []workload.Pod {
 		pods = append(pods, p)
 	}
 	return pods
-}
-
-// samePod says whether two pods are the same, and the same is known of them.
-func samePod(a, b workload.Pod) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Request == b.Request && sameLimit(a.Declared, b.Declared) &&
-		slices.EqualFunc(a.Containers, b.Containers, sameContainer)
-}
-
-func sameContainer(a, b workload.Container) bool {
-	if sameLimit(a.Declared, b.Declared) {
-		b.Declared = a.Declared
-	}
-	return a == b
 }
 
 func (g group) podName() string {

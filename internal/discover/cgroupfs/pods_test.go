@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/config"
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -144,37 +143,5 @@ func TestNamesWithoutAnEngine(t *testing.T) {
 		"|/lab/x|cgroup", "|web.service|systemd"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestSamePod changes one thing at a time.
-func TestSamePod(t *testing.T) {
-	pod := func(change func(*workload.Pod)) workload.Pod {
-		declared := &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 1, Period: 2}, Source: "systemd"}
-		p := workload.Pod{ID: workload.ID{Path: "/p", Inode: 1}, Name: "p", Request: 1, Declared: declared,
-			Containers: []workload.Container{{ID: workload.ID{Path: "/p/c", Inode: 2}, Name: "c", Declared: declared}}}
-		change(&p)
-		return p
-	}
-	same := func(*workload.Pod) {}
-	for name, change := range map[string]func(*workload.Pod){
-		"inode":                 func(p *workload.Pod) { p.Inode++ },
-		"name":                  func(p *workload.Pod) { p.Name = "" },
-		"request":               func(p *workload.Pod) { p.Request++ },
-		"limit":                 func(p *workload.Pod) { p.Declared.Bandwidth.Quota++ },
-		"no limit":              func(p *workload.Pod) { p.Declared = nil },
-		"a container's name":    func(p *workload.Pod) { p.Containers[0].Name = "" },
-		"a container's limit":   func(p *workload.Pod) { p.Containers[0].Declared = &workload.Declared{} },
-		"a container's class":   func(p *workload.Pod) { p.Containers[0].Class = workload.ClassBE },
-		"a container's policy":  func(p *workload.Pod) { p.Containers[0].Strategy.Policy = "auto" },
-		"one container more":    func(p *workload.Pod) { p.Containers = append(p.Containers, p.Containers[0]) },
-		"no container any more": func(p *workload.Pod) { p.Containers = nil },
-	} {
-		if samePod(pod(same), pod(change)) {
-			t.Errorf("%s: taken for the same", name)
-		}
-	}
-	if !samePod(pod(same), pod(same)) {
-		t.Error("the same pod is taken for another")
 	}
 }

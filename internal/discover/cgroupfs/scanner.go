@@ -381,7 +381,7 @@ func (s *Scanner) renew() {
 		s.news = append(s.news, Event{Kind: Appeared, Path: n.Path})
 	}
 	pods := workloads(groups)
-	if old := s.latest.Load(); old != nil && slices.EqualFunc(old.pods, pods, samePod) {
+	if old := s.latest.Load(); old != nil && slices.EqualFunc(old.pods, pods, workload.Pod.Equal) {
 		pods = old.pods // whoever sees the same snapshot knows that nothing is new
 	}
 	s.latest.Store(&snapshot{pods, s.err})

@@ -27,19 +27,14 @@ func (d *Discoverer) Pods() ([]workload.Pod, error) {
 	groups, err := d.Groups.Pods()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.dirty && d.shown != nil && same(groups, d.groups) {
+	if !d.dirty && d.shown != nil && workload.Same(groups, d.groups) {
 		return d.shown, err
 	}
-	if now := d.lay(groups); d.shown == nil || !slices.EqualFunc(now, d.shown, samePod) {
+	if now := d.lay(groups); d.shown == nil || !slices.EqualFunc(now, d.shown, workload.Pod.Equal) {
 		d.shown = now
 	}
 	d.groups, d.dirty = groups, false
 	return d.shown, err
-}
-
-// same says whether two slices are one.
-func same(a, b []workload.Pod) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // Touched lists the groups that were written. Where a limit may have come that was awaited, the snapshot is made anew.
@@ -206,21 +201,4 @@ func (d *Discoverer) Foreign(group, what string) {
 			return
 		}
 	}
-}
-
-func samePod(a, b workload.Pod) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Request == b.Request && sameLimit(a.Declared, b.Declared) &&
-		slices.EqualFunc(a.Containers, b.Containers, func(a, b workload.Container) bool {
-			if sameLimit(a.Declared, b.Declared) {
-				b.Declared = a.Declared
-			}
-			return a == b
-		})
-}
-
-func sameLimit(a, b *workload.Declared) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
