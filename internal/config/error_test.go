@@ -80,6 +80,7 @@ func TestErrors(t *testing.T) {
 		{"overrides:\n  - cgroup: /a/../b\n", `c.yaml:2: overrides[0].cgroup: "/a/../b" is not a plain path (write "/b")`},
 		{"overrides:\n  - cgroup: /lab/**\n", `c.yaml:2: overrides[0].cgroup: "/lab/**": ** has no meaning, and * does not cross / (write one entry a level, such as /lab/* and /lab/*/*)`},
 		{"overrides:\n  - cgroup: /lab/[a\n", `c.yaml:2: overrides[0].cgroup: "/lab/[a" is not a glob (close each [ with ], and write a plain [ as \[)`},
+		{"include:\n  - /system.slice/a\\x2db.service\n", `c.yaml:2: include[0]: /system.slice/a\x2db.service: in a glob \x is a mere x, and systemd's names have the backslash too (write '/system.slice/a\\x2db.service', in single quotes)`},
 		{"include:\n  - /sys/fs/cgroup/cpu/lab/*\n", `c.yaml:2: include[0]: "/sys/fs/cgroup/cpu/lab/*": the path begins below the mount of the cpu controller (write "/lab/*")`},
 		{"include:\n  - /sys/fs/cgroup/lab\n", `c.yaml:2: include[0]: "/sys/fs/cgroup/lab": the path begins below the mount of the cpu controller (write "/lab")`},
 		{"include: /a\n", `c.yaml:1: include: must be a list (- value), not "/a"`},

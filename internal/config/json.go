@@ -113,15 +113,14 @@ func (r *jsonReader) text(field string, raw []byte) (string, bool) {
 }
 
 // texts reads a list of texts. One that is none costs only itself.
-func (r *jsonReader) texts(field string, raw []byte) []string {
-	list, _ := r.elements(field, raw)
-	var texts []string
+func (r *jsonReader) texts(field string, raw []byte) (texts []string, ok bool) {
+	list, ok := r.elements(field, raw)
 	for i, e := range list {
 		if s, ok := r.text(fmt.Sprintf("%s[%d]", field, i), e); ok {
 			texts = append(texts, s)
 		}
 	}
-	return texts
+	return texts, ok
 }
 
 func (r *jsonReader) integer(field string, raw []byte) (int64, bool) {
@@ -199,40 +198,34 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 	return p
 }
 
-func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *strategy.Policy {
-	text, ok := r.text(field, raw)
+// kept is a value that was read and found good, or else what it was before.
+func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(field string, raw []byte) (T, bool), check func(*T) *fault) *T {
+	v, ok := read(field, raw)
 	if !ok {
 		return last
 	}
-	p := strategy.Policy(text)
-	if f := checkStrategy(strategy.Patch{Policy: &p}, text); f != nil {
+	if f := check(&v); f != nil {
 		r.reject(field, f)
 		return last
 	}
-	return &p
+	return &v
+}
+
+func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *strategy.Policy {
+	read := func(field string, raw []byte) (strategy.Policy, bool) {
+		text, ok := r.text(field, raw)
+		return strategy.Policy(text), ok
+	}
+	return kept(r, field, raw, last, read, func(p *strategy.Policy) *fault {
+		return checkStrategy(strategy.Patch{Policy: p}, string(*p))
+	})
 }
 
 // checked reads a whole number that may stand in the field of which in makes a patch.
 func (r *jsonReader) checked(field string, raw []byte, last *int64, in func(*int64) strategy.Patch) *int64 {
-	v, ok := r.integer(field, raw)
-	if !ok {
-		return last
-	}
-	if f := checkStrategy(in(&v), ""); f != nil {
-		r.reject(field, f)
-		return last
-	}
-	return &v
+	return kept(r, field, raw, last, r.integer, func(v *int64) *fault { return checkStrategy(in(v), "") })
 }
 
 func (r *jsonReader) loadLine(field string, raw []byte, last *float64) *float64 {
-	v, ok := r.number(field, raw)
-	if !ok {
-		return last
-	}
-	if f := checkStrategy(strategy.Patch{LoadLinePercent: &v}, ""); f != nil {
-		r.reject(field, f)
-		return last
-	}
-	return &v
+	return kept(r, field, raw, last, r.number, func(v *float64) *fault { return checkStrategy(strategy.Patch{LoadLinePercent: v}, "") })
 }

@@ -21,14 +21,14 @@ func messages(bad []*Rejected) []string {
 	return list
 }
 
-// auto is the strategy of the seeds' tables: every parameter at its documented default, policy auto.
+// auto is the strategy of the published tables: every parameter at its documented default, policy auto.
 func auto() strategy.Strategy {
 	s := strategy.Default()
 	s.Policy = strategy.Auto
 	return s
 }
 
-// What the seeds' pages show: the pod's annotation and its fields.
+// What the published pages show: the pod's annotation and its fields.
 func TestAnnotations(t *testing.T) {
 	last := strategy.Patch{Policy: of(strategy.CPUBurstOnly), CFSQuotaBurstPercent: of(int64(200))}
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// The parameter tables of both seeds: each parameter, at the ends of its documented range and beyond, in both places.
+// The published parameter tables: each parameter, at the ends of its documented range and beyond, in both places.
 func TestRanges(t *testing.T) {
 	for field, ends := range map[string][2]int64{
 		"cpuBurstPercent": {0, 10000}, "cfsQuotaBurstPercent": {100, 10000},

@@ -98,7 +98,7 @@ func ParseMaxima(object, text string, last Maxima) (Maxima, []*Rejected) {
 			case f.is("extraCoresPerNamespace"):
 				m.ExtraCoresPerNamespace = r.cores("extraCoresPerNamespace", f.value, last.ExtraCoresPerNamespace)
 			case f.is("exemptNamespaces"):
-				m.exempt = r.texts("exemptNamespaces", f.value)
+				m.exempt, _ = r.texts("exemptNamespaces", f.value)
 			}
 		}
 		return m
@@ -106,13 +106,10 @@ func ParseMaxima(object, text string, last Maxima) (Maxima, []*Rejected) {
 }
 
 func (r *jsonReader) cores(field string, raw []byte, last *float64) *float64 {
-	v, ok := r.number(field, raw)
-	if !ok {
-		return last
-	}
-	if v < 0 || v > maxRequest {
-		r.reject(field, faultf("", "%v is outside 0..%d", v, maxRequest))
-		return last
-	}
-	return &v
+	return kept(r, field, raw, last, r.number, func(v *float64) *fault {
+		if *v < 0 || *v > maxRequest {
+			return faultf("", "%v is outside 0..%d", *v, maxRequest)
+		}
+		return nil
+	})
 }

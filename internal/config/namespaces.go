@@ -39,12 +39,12 @@ func ParseNamespaces(object, text string, last Namespaces) (Namespaces, []*Rejec
 }
 
 func (r *jsonReader) set(field string, raw []byte, last map[string]bool) map[string]bool {
-	if _, ok := (&jsonReader{}).elements(field, raw); !ok {
-		r.elements(field, raw)
+	names, ok := r.texts(field, raw)
+	if !ok {
 		return last
 	}
 	set := map[string]bool{}
-	for _, name := range r.texts(field, raw) {
+	for _, name := range names {
 		set[name] = true
 	}
 	return set

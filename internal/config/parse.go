@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -125,6 +126,10 @@ func checkClass(text string) *fault {
 	return oneOf(text, classes)
 }
 
+// escaped finds what systemd writes for a letter that the name of a unit may not have, such as \x2d for a dash
+// (systemd.unit(5)), as it stands in the name. In a glob it matches nothing.
+var escaped = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\x[0-9a-f]{2}`)
+
 // checkGlob accepts what can match the path of a group other than the root.
 func checkGlob(glob string) *fault {
 	for _, mount := range []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"} {
@@ -143,6 +148,10 @@ func checkGlob(glob string) *fault {
 		return faultf("write one entry a level, such as /lab/* and /lab/*/*", "%q: ** has no meaning, and * does not cross /", glob)
 	case path.Clean(glob) != glob:
 		return faultf(fmt.Sprintf("write %q", path.Clean(glob)), "%q is not a plain path", glob)
+	}
+	if escaped.MatchString(glob) {
+		return faultf(fmt.Sprintf("write '%s', in single quotes", strings.ReplaceAll(glob, `\x`, `\\x`)),
+			`%s: in a glob \x is a mere x, and systemd's names have the backslash too`, glob)
 	}
 	if _, err := path.Match(glob, ""); err != nil {
 		return faultf(`close each [ with ], and write a plain [ as \[`, "%q is not a glob", glob)

@@ -86,15 +86,7 @@ func (r *jsonReader) qos(field string, list []member, last strategy.CPUQOSPatch)
 
 // grade reads a whole number that may stand in the field of which in makes a patch.
 func (r *jsonReader) grade(field string, raw []byte, last *int64, in func(*int64) strategy.CPUQOSPatch) *int64 {
-	v, ok := r.integer(field, raw)
-	if !ok {
-		return last
-	}
-	if f := checkQOS(in(&v)); f != nil {
-		r.reject(field, f)
-		return last
-	}
-	return &v
+	return kept(r, field, raw, last, r.integer, func(v *int64) *fault { return checkQOS(in(v)) })
 }
 
 func (r *jsonReader) flag(field string, raw []byte, last *bool) *bool {

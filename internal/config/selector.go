@@ -75,7 +75,7 @@ func (r *jsonReader) term(field string, raw json.RawMessage) term {
 		case m.is("operator"):
 			t.op, _ = r.text(field+".operator", m.value)
 		case m.is("values"):
-			t.values = r.texts(field+".values", m.value)
+			t.values, _ = r.texts(field+".values", m.value)
 		}
 	}
 	listed := t.op == "In" || t.op == "NotIn"

@@ -33,13 +33,7 @@ func (r *jsonReader) suppress(field string, list []member, last strategy.Patch) 
 }
 
 func (r *jsonReader) percent(field string, raw []byte, last *int64) *int64 {
-	v, ok := r.integer(field, raw)
-	if !ok {
-		return last
-	}
-	if f := faultOf((strategy.SuppressPatch{ThresholdPercent: &v}).Check(), ""); f != nil {
-		r.reject(field, f)
-		return last
-	}
-	return &v
+	return kept(r, field, raw, last, r.integer, func(v *int64) *fault {
+		return faultOf(strategy.SuppressPatch{ThresholdPercent: v}.Check(), "")
+	})
 }
