@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/report"
-	"plimsoll/internal/sysfs"
 )
 
 // adviseFlags are what a person may choose about the advice.
@@ -41,7 +38,7 @@ node first, or those that are named, each with its own limit.`,
 		Example: `  plimsoll advise web.npy --limit 0.5 --cgroups 10
   plimsoll advise --live --samples 600`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := untilAsked(cmd)
 			defer stop()
 			d, err := f.demand(ctx, cmd, g, args)
 			if err != nil {
@@ -66,7 +63,7 @@ node first, or those that are named, each with its own limit.`,
 	flags.Var(&f.mostBurst, "kernel-burst", "largest burst that the kernel grants, in quotas; mainline: 1")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the simulations")
 	flags.Int64Var(&f.periods, "periods", 0, "periods of each simulation (default: 1,000,000)")
-	flags.BoolVar(&f.asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
 
@@ -95,15 +92,7 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err != nil {
 		return nil, err
 	}
-	online, err := sysfs.NewHost("/").Online()
-	if err != nil {
-		return nil, err
-	}
-	r.CPUs = float64(len(online))
-	if bar := newBar(cmd.ErrOrStderr(), f.samples, r.Period); bar != nil {
-		r.Progress = bar.show
-		defer bar.end()
-	}
+	defer showProgress(&r, cmd.ErrOrStderr(), f.samples)()
 	t, err := r.Run(ctx, f.samples)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
@@ -120,7 +109,7 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 	if len(args) > 0 {
 		return g.find(ctx, tree, args)
 	}
-	all, err := containers(tree)
+	all, err := containers(tree, &config.File{})
 	if err != nil {
 		return nil, err
 	}

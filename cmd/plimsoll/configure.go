@@ -37,7 +37,7 @@ func (s source) load() (*config.File, error) {
 const reloadEvery = 250 * time.Millisecond
 
 // follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
-// good one in force.
+// good one in force. A version must have stood for a moment: who writes a file in place empties it first.
 func (s source) follow(ctx context.Context, last stamp, take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
@@ -50,11 +50,37 @@ func (s source) follow(ctx context.Context, last stamp, take func(*config.File, 
 			return nil
 		case <-tick.C:
 		}
-		if now := s.stamp(); now != last {
-			last = now
-			take(s.load())
+		if s.stamp() != last {
+			last = s.settled(ctx)
+			take(s.loadAgain())
 		}
 	}
+}
+
+// settle is how long a version must have stood.
+const settle = 50 * time.Millisecond
+
+// settled waits until the file does not change any more.
+func (s source) settled(ctx context.Context) stamp {
+	for now := s.stamp(); ; {
+		select {
+		case <-ctx.Done():
+			return now
+		case <-time.After(settle):
+		}
+		before := now
+		if now = s.stamp(); now == before {
+			return now
+		}
+	}
+}
+
+// loadAgain does not wait for a pipe that somebody has put in the file's place: the agent could not end.
+func (s source) loadAgain() (*config.File, error) {
+	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read the configuration: %s is not a regular file", s.file)
+	}
+	return s.load()
 }
 
 // stamp tells versions of a file apart.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +53,25 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		if failed == nil {
 			t.Error("a bad file was taken")
+		}
+		time.Sleep(reloadEvery - settle/4) // before a look
+		err := os.WriteFile(file, nil, 0o600)
+		time.Sleep(settle / 2) // after it
+		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * reloadEvery)
+		synctest.Wait()
+		if len(got) != 2 || got[1] != strategy.CPUBurstOnly {
+			t.Errorf("took %v, want what was written in place, and nothing of it before it was whole", got)
+		}
+		if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * reloadEvery)
+		synctest.Wait()
+		if failed == nil || !strings.Contains(failed.Error(), "not a regular file") {
+			t.Errorf("a pipe in its place: %v", failed)
 		}
 		stop()
 		if err := <-done; err != nil {

@@ -217,8 +217,8 @@ func TestStatusAndReportOfALiveAgent(t *testing.T) {
 	}
 }
 
-// leave writes a journal as a killed agent leaves it: the group's quota raised, its burst set.
-func (n node) leave(t *testing.T, boot string) {
+// leave writes a journal as a killed agent leaves it: the group's quota raised, its burst set, and more.
+func (n node) leave(t *testing.T, boot string, more ...journal.Entry) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(n.cgroups, "cpu/pods/web"))
 	if err != nil {
@@ -229,10 +229,10 @@ func (n node) leave(t *testing.T, boot string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []journal.Entry{
-		{ID: id, Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "150ms"},
-		{ID: id, Knob: plan.Burst, Original: "0s", Min: "0s", Max: "50ms"},
-	} {
+	for _, e := range append(more,
+		journal.Entry{Knob: plan.Quota, Original: "50ms", Min: "50ms", Max: "150ms"},
+		journal.Entry{Knob: plan.Burst, Original: "0s", Min: "0s", Max: "50ms"}) {
+		e.ID = id
 		if err := errors.Join(j.Claim(e), j.Intend(id, e.Knob, e.Max)); err != nil {
 			t.Fatal(err)
 		}
@@ -333,6 +333,25 @@ func TestOfflineStatusOfARecreatedGroup(t *testing.T) {
 	s := n.offline(t)
 	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed || s.Containers[0].Quota.Problem != errGone.Error() {
 		t.Errorf("got %+v, want the group gone", s.Containers)
+	}
+}
+
+// TestOfflineStatusOfPriority: what makes offline work stand back outlives a killed agent, too.
+func TestOfflineStatusOfPriority(t *testing.T) {
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	n.write(t, "pods/web/cpu.idle", "1\n")
+	n.leave(t, boot, journal.Entry{Knob: plan.Idle, Original: "0", Min: "0", Max: "1"})
+	const want = `/pods/web: idle is "1" in place of "0"`
+	if got := strings.Join(n.offline(t).Problems, "\n"); !strings.Contains(got, want) {
+		t.Errorf("problems %q, want %q", got, want)
+	}
+	n.write(t, "pods/web/cpu.idle", "0\n")
+	if got := strings.Join(n.offline(t).Problems, "\n"); strings.Contains(got, "idle") {
+		t.Errorf("problems %q after it was put back", got)
 	}
 }
 

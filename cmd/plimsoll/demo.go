@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +39,8 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 			if f.figures && !cmd.Flags().Changed("modes") {
 				f.modes = names(experiment.AllModes())
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			outliveReaders()
+			ctx, stop := untilAsked(cmd)
 			defer stop()
 			return demo(ctx, g, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -1,18 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
-	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +46,7 @@ a weight. Without it there is no shortfall to be told, and all else is.`,
   plimsoll diagnose '/lab/*' --config /etc/plimsoll/config.yaml --json
   plimsoll diagnose --live`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := untilAsked(cmd)
 			defer stop()
 			if f.live && !cmd.Flags().Changed("for") {
 				f.length = liveWindow
@@ -61,7 +58,7 @@ a weight. Without it there is no shortfall to be told, and all else is.`,
 	flags.StringVar(&f.config, "config", "", "configuration file, for the requests of plain groups (docs/CONFIG.md)")
 	flags.DurationVar(&f.length, "for", 10*time.Second, "how long to measure; with --live, what one picture shows (2s)")
 	flags.BoolVar(&f.live, "live", false, "go on until Ctrl-C, one picture after the other")
-	flags.BoolVar(&f.json, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &f.json)
 	return cmd
 }
 
@@ -113,11 +110,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 
 // clearScreen is what takes a terminal back to its top; "" where nobody looks.
 func clearScreen(w io.Writer) string {
-	f, ok := w.(*os.File)
-	if !ok {
-		return ""
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !terminal(w) {
 		return ""
 	}
 	return "\x1b[H\x1b[2J"
@@ -191,12 +184,7 @@ func (o *observer) notes() []string {
 
 // requests are the containers of this node with what they have reserved: as the agent knows it, else by the file.
 func (g *globals) requests(ctx context.Context, tree *cgroup.Tree, file *config.File) ([]report.Container, error) {
-	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	pods, err := found.Pods()
+	list, err := containers(tree, file)
 	if err != nil {
 		return nil, err
 	}
@@ -208,17 +196,9 @@ func (g *globals) requests(ctx context.Context, tree *cgroup.Tree, file *config.
 			agents[c.Cgroup] = c
 		}
 	}
-	var list []report.Container
-	for _, p := range pods {
-		for _, c := range p.Containers {
-			one := report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}
-			if a, there := agents[c.Path]; there {
-				one.Name = a.Name
-				if one.Request == 0 {
-					one.Request = a.Request
-				}
-			}
-			list = append(list, one)
+	for i := range list {
+		if a, there := agents[list[i].Cgroup]; there {
+			list[i].Name, list[i].Request = a.Name, cmp.Or(list[i].Request, a.Request)
 		}
 	}
 	return list, nil

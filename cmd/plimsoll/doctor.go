@@ -1,13 +1,11 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/nri"
+	"plimsoll/internal/sysfs"
 )
 
 func doctorCommand(g *globals) *cobra.Command {
@@ -21,7 +19,7 @@ What only a write can tell is tried in a cgroup of our own, /plimsoll-probe-PID,
 cgroup is written.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			kernel, err := release()
+			kernel, err := sysfs.NewHost("/").Release()
 			if err != nil {
 				return err
 			}
@@ -38,13 +36,4 @@ cgroup is written.`,
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd
-}
-
-// release is what uname -r prints.
-func release() (string, error) {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return "", fmt.Errorf("uname: %w", err)
-	}
-	return unix.ByteSliceToString(u.Release[:]), nil
 }

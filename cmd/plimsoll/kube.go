@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +183,7 @@ func (r reporter) Status() report.Status {
 	k := r.cluster.Status()
 	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched, Rejected: k.Rejected}
 	if k.Fault != "" {
-		s.Problems = append(s.Problems, "kubernetes: "+cmp.Or(k.Fault, "the API server does not answer"))
+		s.Problems = append(s.Problems, "kubernetes: "+k.Fault)
 	}
 	return s
 }

@@ -82,7 +82,7 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 				http.Error(w, r.URL.RawQuery, http.StatusBadRequest)
 				return
 			}
-			_ = report.WriteJSON(w, report.NewPlan(nil, nil))
+			_ = report.WriteJSON(w, report.NewPlan(nil))
 		}
 	}
 	standsBy := func(w http.ResponseWriter, _ *http.Request) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -68,7 +69,7 @@ const firstNRI = "1.7"
 
 // probeNRI finds out whether the runtime asks plugins before it changes a limit. Where nobody listens, the version of the
 // containerd that runs tells absent from off.
-func probeNRI(socket string, version func() (string, error)) cgroup.Feature {
+func probeNRI(socket string, version func(proc string) (string, error)) cgroup.Feature {
 	f := cgroup.Feature{Name: featureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
 		Source: "containerd " + firstNRI + ", CRI-O 1.26"}
 	conn, err := net.DialTimeout("unix", socket, time.Second)
@@ -76,7 +77,7 @@ func probeNRI(socket string, version func() (string, error)) cgroup.Feature {
 		conn.Close()
 		return f
 	}
-	v, err := version()
+	v, err := version("/proc")
 	switch {
 	case err != nil:
 		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("nobody listens at %s, and no containerd is to be seen: %v", socket, err)
@@ -100,25 +101,38 @@ func olderThan(version, first string) bool {
 	return number(version) < number(first)
 }
 
-// containerdVersion asks the program of a containerd that runs.
-func containerdVersion() (string, error) {
-	names, err := filepath.Glob("/proc/[0-9]*/comm")
+// containerdVersion asks the program of a containerd that runs, below /proc. Anybody may call a process so, and the doctor
+// is root: only a process of root that sees the files that the first process sees is asked.
+func containerdVersion(proc string) (string, error) {
+	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	if err != nil {
 		return "", err
 	}
 	for _, name := range names {
-		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) != "containerd" {
+		dir := filepath.Dir(name)
+		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) != "containerd" || !ofRoot(proc, dir) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(name), "exe"), "--version").Output()
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, "exe"), "--version").Output()
 		if err != nil {
 			return "", fmt.Errorf("containerd --version: %w", err)
 		}
 		return versionIn(string(out))
 	}
-	return "", fmt.Errorf("no such process")
+	return "", errors.New("no such process of root")
+}
+
+// ofRoot says whether a process is root's, and in no container.
+func ofRoot(proc, dir string) bool {
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil || !strings.Contains(string(status), "\nUid:\t0\t0\t0\t0\n") {
+		return false
+	}
+	files, err1 := os.Readlink(filepath.Join(dir, "ns", "mnt"))
+	first, err2 := os.Readlink(filepath.Join(proc, "1", "ns", "mnt"))
+	return err1 == nil && err2 == nil && files == first
 }
 
 // versionIn is the third word of "containerd github.com/containerd/containerd/v2 v2.2.9 HASH".

@@ -26,11 +26,11 @@ func TestProbeNRI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	is := func(v string) func() (string, error) { return func() (string, error) { return v, nil } }
-	none := func() (string, error) { return "", errors.New("no such process") }
+	is := func(v string) func(string) (string, error) { return func(string) (string, error) { return v, nil } }
+	none := func(string) (string, error) { return "", errors.New("no such process") }
 	for _, c := range []struct {
 		name, socket string
-		version      func() (string, error)
+		version      func(string) (string, error)
 		want         cgroup.State
 		says         string
 	}{
@@ -55,6 +55,43 @@ func TestVersionIn(t *testing.T) {
 		if got, err := versionIn(text); got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+// TestContainerdVersion: anybody may call a process containerd. The program of one that is not the node's own is not run.
+func TestContainerdVersion(t *testing.T) {
+	const own, others = "mnt:[1]", "mnt:[2]"
+	for name, c := range map[string]struct{ comm, uid, files, want string }{
+		"the node's":     {"containerd", "0\t0\t0\t0", own, "9.9.9"},
+		"a user's":       {"containerd", "1000\t1000\t1000\t1000", own, ""},
+		"a setuid one":   {"containerd", "1000\t0\t0\t0", own, ""},
+		"in a container": {"containerd", "0\t0\t0\t0", others, ""},
+		"another":        {"containerd-shim", "0\t0\t0\t0", own, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proc := t.TempDir()
+			ran := filepath.Join(proc, "ran")
+			for file, text := range map[string]string{"42/comm": c.comm + "\n", "42/status": "Name:\t" + c.comm + "\nUid:\t" + c.uid + "\nGid:\t0\n",
+				"42/exe": "#!/bin/sh\ntouch " + ran + "\necho containerd github.com/containerd v9.9.9\n"} {
+				file = filepath.Join(proc, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for pid, files := range map[string]string{"1": own, "42": c.files} {
+				ns := filepath.Join(proc, pid, "ns")
+				if err := errors.Join(os.MkdirAll(ns, 0o755), os.Symlink(files, filepath.Join(ns, "mnt"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := containerdVersion(proc)
+			if got != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+			if _, err := os.Stat(ran); (err == nil) != (c.want != "") {
+				t.Errorf("its program was run: %v, want %v", err == nil, c.want != "")
+			}
+		})
 	}
 }
 

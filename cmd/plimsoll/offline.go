@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
+	"plimsoll/internal/sysfs"
 	"plimsoll/internal/workload"
 )
 
@@ -26,16 +26,21 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	if err != nil {
 		return report.Status{}, fmt.Errorf("read the boot ID: %w", err)
 	}
-	s := report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernelRelease(),
+	kernel, err := sysfs.NewHost("/").Release()
+	if err != nil {
+		return report.Status{}, err
+	}
+	s := report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernel,
 		Cgroup: "?", Problems: state.Notes, Node: report.Node{State: "unknown"}}
 	if len(state.Entries) > 0 && state.BootID != boot {
 		s.Problems = append(s.Problems, "the journal is of an earlier boot: its control groups are gone, nothing of it stands")
 		return s, nil
 	}
-	tree, err := cgroup.Detect(cgroup.NewDir(g.cgroupRoot))
+	dir, tree, err := g.openTree()
 	if err != nil {
-		return s, withHint(fmt.Errorf("%s: %w", g.cgroupRoot, err), "is --cgroup-root where the control groups are mounted?")
+		return s, err
 	}
+	defer dir.Close()
 	s.Cgroup = tree.Version().String()
 	s.Containers = journalled(state.Entries, func(id workload.ID) (cpu.Bandwidth, error) { return bandwidthOf(tree, id) })
 	for _, c := range s.Containers {
@@ -43,7 +48,23 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 			s.Problems = append(s.Problems, c.Cgroup+": changed although no agent runs (hint: `plimsoll restore` puts it back)")
 		}
 	}
+	s.Problems = append(s.Problems, others(apply.New(tree, nil, nil), state.Entries)...)
 	return s, nil
+}
+
+// others tells of what stands of ours in other files than those of limits.
+func others(w *apply.Writer, entries []journal.Entry) []string {
+	var list []string
+	for _, e := range entries {
+		if e.Knob == plan.Quota || e.Knob == plan.Burst {
+			continue
+		}
+		if held, ours := w.Stands(e); ours {
+			list = append(list, fmt.Sprintf("%s: %s is %q in place of %q although no agent runs (hint: `plimsoll restore` puts it back)",
+				e.Path, e.Knob, held, e.Target()))
+		}
+	}
+	return list
 }
 
 var errGone = errors.New("the group is gone: nothing is left to put back")
@@ -117,13 +138,4 @@ func knobOf(e journal.Entry, now report.Knob) report.Knob {
 		k.Problem = "holds a value that is not ours: a restore leaves it alone"
 	}
 	return k
-}
-
-// kernelRelease is what `uname -r` prints.
-func kernelRelease() string {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(u.Release[:])
 }

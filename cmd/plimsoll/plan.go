@@ -35,11 +35,11 @@ a quota is raised only when a container is throttled.`,
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), report.NewPlan(changes, nil), asJSON)
+			return show(cmd.OutOrStdout(), report.NewPlan(changes), asJSON)
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &asJSON)
 	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	return cmd
 }
@@ -130,7 +130,7 @@ func (v *audience) Pods() ([]workload.Pod, error) {
 	if err != nil || v.policy == "" {
 		return pods, err
 	}
-	if len(pods) == len(v.seen) && (len(pods) == 0 || &pods[0] == &v.seen[0]) {
+	if workload.Same(pods, v.seen) {
 		return v.made, nil
 	}
 	v.seen, v.made = pods, slices.Clone(pods)

@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +50,7 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
   plimsoll record /lab/a /lab/b --samples 6000 --out both.csv`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := untilAsked(cmd)
 			defer stop()
 			return record(ctx, cmd, g, f, args)
 		},
@@ -62,7 +60,7 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
 	flags.StringVar(&f.out, "out", "", "file, .npy or .csv (default: the container's name, .npy)")
 	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
 	flags.IntVar(&f.cgroups, "cgroups", 10, "say what so many of each container would take of the machine")
-	flags.BoolVar(&f.json, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &f.json)
 	if err := cmd.MarkFlagRequired("samples"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -109,25 +107,17 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 		return err
 	}
 	h := sysfs.NewHost("/")
-	online, err := h.Online()
-	if err != nil {
-		return err
-	}
-	r.CPUs = float64(len(online))
 	if len(groups) == 1 {
 		r.Edge = edge(ctx, tree, groups[0].Cgroup, r.Period)
-	}
-	stderr := cmd.ErrOrStderr()
-	if bar := newBar(stderr, f.samples, r.Period); bar != nil {
-		r.Progress = bar.show
-		defer bar.end()
 	}
 	before, err := h.Self()
 	if err != nil {
 		return err
 	}
+	end := showProgress(&r, cmd.ErrOrStderr(), f.samples)
 	begin := time.Now()
 	t, stopped := r.Run(ctx, f.samples)
+	end()
 	cost := report.RecordingCost{Elapsed: time.Since(begin)}
 	if after, err := h.Self(); err == nil {
 		cost.CPU = after.CPU - before.CPU
@@ -196,7 +186,7 @@ func (g *globals) find(ctx context.Context, tree *cgroup.Tree, args []string) ([
 
 // known are the containers that the agent looks after, and those that are found on this node beside them.
 func (g *globals) known(ctx context.Context, tree *cgroup.Tree) ([]report.Container, error) {
-	list, err := containers(tree)
+	list, err := containers(tree, &config.File{})
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +204,9 @@ func (g *globals) known(ctx context.Context, tree *cgroup.Tree) ([]report.Contai
 	return s.Containers, nil
 }
 
-// containers are those that are found on this node without any configuration.
-func containers(tree *cgroup.Tree) ([]report.Container, error) {
-	found, err := scanner(tree, "", &config.File{}, slog.New(slog.DiscardHandler))
+// containers are those that are found on this node with a configuration.
+func containers(tree *cgroup.Tree, file *config.File) ([]report.Container, error) {
+	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +218,7 @@ func containers(tree *cgroup.Tree) ([]report.Container, error) {
 	list := []report.Container{}
 	for _, p := range pods {
 		for _, c := range p.Containers {
-			list = append(list, report.Container{Cgroup: c.Path, Name: c.Name})
+			list = append(list, report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request})
 		}
 	}
 	return list, nil
@@ -262,7 +252,9 @@ func recorder(tree *cgroup.Tree, groups []report.Container) (trace.Recorder, err
 	if owner == "" {
 		r.Period = cpu.DefaultPeriod
 	}
-	return r, nil
+	online, err := sysfs.NewHost("/").Online()
+	r.CPUs = float64(len(online))
+	return r, err
 }
 
 // reader reads both counters of a group.
@@ -290,16 +282,24 @@ type bar struct {
 	shown  int
 }
 
-// newBar is nil where nobody looks.
-func newBar(w io.Writer, total int, period time.Duration) *bar {
+// showProgress shows on a terminal how far a recording is, until end is called.
+func showProgress(r *trace.Recorder, w io.Writer, samples int) (end func()) {
+	if !terminal(w) {
+		return func() {}
+	}
+	b := &bar{w: w, total: samples, period: r.Period}
+	r.Progress = b.show
+	return func() { fmt.Fprintln(w) }
+}
+
+// terminal says whether somebody looks.
+func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
-		return nil
+		return false
 	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	return &bar{w: w, total: total, period: period}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (b *bar) show(done int) {
@@ -312,5 +312,3 @@ func (b *bar) show(done int) {
 	left := (time.Duration(b.total-done) * b.period).Round(time.Second)
 	fmt.Fprintf(b.w, "\r%s%s %3d %%, %d of %d periods, %s left ", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*done/b.total, done, b.total, left)
 }
-
-func (b *bar) end() { fmt.Fprintln(b.w) }

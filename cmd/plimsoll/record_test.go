@@ -184,14 +184,14 @@ func TestFileName(t *testing.T) {
 
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
-	if newBar(&out, 10, time.Second) != nil {
+	var r trace.Recorder
+	if showProgress(&r, &out, 10)(); r.Progress != nil || out.Len() > 0 {
 		t.Error("a bar is shown where nobody looks")
 	}
 	b := &bar{w: &out, total: 40, period: 100 * time.Millisecond}
 	for i := range 40 {
 		b.show(i + 1)
 	}
-	b.end()
 	if got := strings.Count(out.String(), "\r"); got != 8 {
 		t.Errorf("shown %d times, want every 5th of 40", got)
 	}

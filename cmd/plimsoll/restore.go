@@ -40,7 +40,7 @@ declared (systemd property, runtime state).`,
 			return refused(results)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&toSpec, "to-spec", false, "also repair limits that deviate from what their owners declared")
 	return cmd
 }
@@ -50,6 +50,9 @@ func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error
 	results, err := g.client().Hold(ctx, true, "plimsoll restore")
 	if err == nil && toSpec {
 		return nil, withHint(errors.New("an agent runs and now holds; --to-spec needs it stopped"), "stop it and call this again")
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
 	}
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +67,8 @@ looked after when the configuration, or --include, names them. The default polic
 				fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
 				return nil
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			outliveReaders()
+			ctx, stop := untilAsked(cmd)
 			defer stop()
 			return run(ctx, g, f, file, loaded)
 		},
@@ -142,7 +141,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
 		Plan: g.rehearsal(a, m.journal.Entries)})
 	if err != nil {
-		return c.end(withHint(err, `is the address in use? --listen chooses another, --listen "" does without`))
+		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
 	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
@@ -175,13 +174,14 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := release()
+	machine := sysfs.NewHost("/")
+	kernel, err := machine.Release()
 	if err != nil {
 		return nil, err
 	}
 	can := features(dir, hears.ear != nil)
 	return agent.New(agent.Options{
-		Tree: tree, Discover: found, Host: host{sysfs.NewHost("/"), tree}, Pauses: pauses, Clock: time.Now, Log: log,
+		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree), Machine: priorities(can), Schedulers: &schedulers{}, Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
 		Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil

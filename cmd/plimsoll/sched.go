@@ -49,7 +49,7 @@ func schedLoad(g *globals) *cobra.Command {
 		Short: "Put a scheduler in force, and hold it until this command is ended",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := readObject(args[0])
+			o, _, err := readObject(args[0])
 			if err != nil {
 				return err
 			}
@@ -60,12 +60,17 @@ func schedLoad(g *globals) *cobra.Command {
 	return cmd
 }
 
-func readObject(file string) (*scx.Object, error) {
+// readObject reads a scheduler, and gives its bytes too.
+func readObject(file string) (*scx.Object, []byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read the scheduler: %w", err)
+		return nil, nil, fmt.Errorf("read the scheduler: %w", err)
 	}
-	return scx.Read(bytes.NewReader(data))
+	o, err := scx.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return o, data, nil
 }
 
 // hold keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
@@ -141,12 +146,9 @@ func schedSwap(g *globals) *cobra.Command {
 		Short: "Put another scheduler in the place of the one that `load` holds; if that fails, the old one is put back",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := readObject(args[0]); err != nil {
-				return err
-			}
-			data, err := os.ReadFile(args[0])
+			_, data, err := readObject(args[0])
 			if err != nil {
-				return fmt.Errorf("read the scheduler: %w", err)
+				return err
 			}
 			s, err := g.askSched(schedRequest{Do: doSwap, Object: data, Most: most})
 			if err != nil {
@@ -235,7 +237,7 @@ func schedCheck() *cobra.Command {
 		Short: "Say whether a scheduler can be loaded here, and change nothing",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := readObject(args[0])
+			o, _, err := readObject(args[0])
 			if err != nil {
 				return err
 			}

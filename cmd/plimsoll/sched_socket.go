@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/internal/scx"
+	"plimsoll/internal/web"
 )
 
 // What can be asked of the process that holds a scheduler.
@@ -51,23 +52,14 @@ type schedServer struct {
 	once     sync.Once
 }
 
-// listenSched opens the socket. Only its owner may use it: the state directory is closed to others. One whose process is
-// dead is replaced.
+// listenSched opens the socket.
 func listenSched(path string) (*schedServer, error) {
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("listen on %s: another `plimsoll sched load` holds a scheduler", path)
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("remove a dead process's socket: %w", err)
-		}
+	l, err := web.ListenUnix(path)
+	if errors.Is(err, web.ErrInUse) {
+		return nil, fmt.Errorf("another `plimsoll sched load` holds a scheduler: %w", err)
 	}
-	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
 	return &schedServer{listener: l, unload: make(chan struct{})}, nil
 }

@@ -115,7 +115,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.interference, "interference", false, "share out period by period, to say what each container waits for its neighbours")
 	flags.StringArrayVar(&f.sweep, "sweep", nil, "vary burst, cgroups or utilization: NAME=A..B:STEP or NAME=A,B,... (repeatable)")
 	flags.StringVar(&f.figure, "figure", "", "draw the sweep into this file, .svg or .png")
-	flags.BoolVar(&f.asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	jsonFlag(cmd, &f.asJSON)
 }
 
 // demands makes the node of a case: of laws, or of recordings.

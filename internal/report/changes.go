@@ -12,23 +12,18 @@ const (
 	ResultsSchema = "plimsoll.results/v1"
 )
 
-// Plan is a dry run: what would be changed, and what of that the kernel would refuse.
+// Plan is a dry run: what would be changed.
 type Plan struct {
 	Schema  string        `json:"schema"`
 	Changes []plan.Change `json:"changes"`
-	Refused []plan.Result `json:"refused"`
 }
 
-// NewPlan sorts out a dry run: results that are refused or clamped stand apart.
-func NewPlan(changes []plan.Change, refused []plan.Result) Plan {
-	p := Plan{Schema: PlanSchema, Changes: changes, Refused: refused}
-	if p.Changes == nil {
-		p.Changes = []plan.Change{}
+// NewPlan wraps changes for output.
+func NewPlan(changes []plan.Change) Plan {
+	if changes == nil {
+		changes = []plan.Change{}
 	}
-	if p.Refused == nil {
-		p.Refused = []plan.Result{}
-	}
-	return p
+	return Plan{PlanSchema, changes}
 }
 
 // Text writes the plan for people, in the order in which it would be done.
@@ -42,12 +37,6 @@ func (p Plan) Text(w io.Writer) error {
 			rows = append(rows, []string{printable(c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
 		}
 		out.table(rows)
-	}
-	if len(p.Refused) > 0 {
-		out.printf("\nwould not be in force as planned:\n")
-		for _, r := range p.Refused {
-			out.printf("  %s\n", resultLine(r))
-		}
 	}
 	return out.writeTo(w)
 }

@@ -2,19 +2,26 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"plimsoll/internal/plan"
 )
 
-// TestModelJSONIsDocumented: every field of what record, simulate and advise write stands in docs/OPERATIONS.md.
-func TestModelJSONIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
+// TestJSONIsDocumented: every field of what the commands write stands in docs/OPERATIONS.md.
+func TestJSONIsDocumented(t *testing.T) {
+	operations, err1 := os.ReadFile("../../docs/OPERATIONS.md")
+	config, err2 := os.ReadFile("../../docs/CONFIG.md") // of the strategy
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
+	text := string(operations) + string(config)
 	one, half := 1, 0.5
+	result := plan.Result{Change: plan.Change{Restore: true, Refill: true}, InForce: "0s", Err: "no"}
 	for _, v := range []any{
+		sample(), Of(sample()), NewPlan([]plan.Change{result.Change}), NewResults([]plan.Result{result}),
 		Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}},
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},
@@ -29,7 +36,7 @@ func TestModelJSONIsDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range fields(tree) {
-			if !strings.Contains(string(text), name) {
+			if !strings.Contains(text, name) {
 				t.Errorf("%T: docs/OPERATIONS.md does not name %s", v, name)
 			}
 		}

@@ -131,10 +131,10 @@ func TestGoldens(t *testing.T) {
 		"report.txt":         func(b *bytes.Buffer) error { return Of(sample()).Text(b) },
 		"report-empty.txt":   func(b *bytes.Buffer) error { return Of(offline).Text(b) },
 		"report.json":        func(b *bytes.Buffer) error { return WriteJSON(b, Of(sample())) },
-		"plan.txt":           func(b *bytes.Buffer) error { return NewPlan(changes, results[1:]).Text(b) },
-		"plan-empty.txt":     func(b *bytes.Buffer) error { return NewPlan(nil, nil).Text(b) },
-		"plan-empty.json":    func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(nil, nil)) },
-		"plan.json":          func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(changes, results[1:])) },
+		"plan.txt":           func(b *bytes.Buffer) error { return NewPlan(changes).Text(b) },
+		"plan-empty.txt":     func(b *bytes.Buffer) error { return NewPlan(nil).Text(b) },
+		"plan-empty.json":    func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(nil)) },
+		"plan.json":          func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(changes)) },
 		"results.txt":        func(b *bytes.Buffer) error { return NewResults(results).Text(b) },
 		"results-empty.json": func(b *bytes.Buffer) error { return WriteJSON(b, NewResults(nil)) },
 	} {
@@ -164,7 +164,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
 func TestWriteErrorsAreReturned(t *testing.T) {
 	for name, err := range map[string]error{
 		"status": sample().Text(brokenPipe{}), "report": Of(sample()).Text(brokenPipe{}), "json": WriteJSON(brokenPipe{}, 1),
-		"plan": NewPlan(nil, nil).Text(brokenPipe{}), "results": NewResults(nil).Text(brokenPipe{}),
+		"plan": NewPlan(nil).Text(brokenPipe{}), "results": NewResults(nil).Text(brokenPipe{}),
 	} {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: got %v, want the writer's error", name, err)

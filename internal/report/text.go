@@ -106,7 +106,9 @@ func (w Writes) line() string {
 
 func (s Status) table(p *page) {
 	if len(s.Containers) == 0 {
-		p.printf("\nno containers: nothing is changed\n")
+		if s.Mode != Offline || len(s.Problems) == 0 { // else they say what is changed
+			p.printf("\nno containers: nothing is changed\n")
+		}
 		return
 	}
 	rows := [][]string{{"NAME", "LEVEL", "POLICY", "LIMIT", "QUOTA", "BURST", "SINCE", "PAUSED UNTIL", "WHY"}}

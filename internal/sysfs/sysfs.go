@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,6 +52,12 @@ func (h *Host) Online() (cpu.Set, error) {
 		return nil, h.wrap(name, err)
 	}
 	return set, nil
+}
+
+// Release is the kernel's, as uname -r prints it.
+func (h *Host) Release() (string, error) {
+	data, err := h.read("proc/sys/kernel/osrelease")
+	return strings.TrimSpace(string(data)), err
 }
 
 // Busy is the time that the CPUs have not been idle since boot, in steps of 10 ms: all but idle and iowait. The time

@@ -42,5 +42,5 @@ func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &Error{Msg: err.Error(), Code: http.StatusBadRequest})
 		return
 	}
-	s.answer(w, http.StatusOK, report.NewPlan(changes, nil))
+	s.answer(w, http.StatusOK, report.NewPlan(changes))
 }

@@ -23,8 +23,8 @@ type Options struct {
 	Plan   Rehearsal // nil: there is none
 }
 
-// ErrInUse says that another process answers on the control socket.
-var ErrInUse = errors.New("another agent answers on the control socket")
+// ErrInUse says that another process answers on a socket.
+var ErrInUse = errors.New("another process answers there")
 
 // Server serves one agent.
 type Server struct {
@@ -56,15 +56,16 @@ func Listen(agent Agent, o Options) (*Server, error) {
 	var err error
 	if o.Listen != "" {
 		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {
-			return nil, fmt.Errorf("listen for metrics: %w", err)
+			return nil, &Error{Msg: "listen for metrics: " + err.Error(), wrapped: err,
+				Advice: `is the address in use? --listen chooses another, --listen "" does without`}
 		}
 	}
 	if o.Socket != "" {
-		if s.unix, err = listenUnix(o.Socket); err != nil {
+		if s.unix, err = ListenUnix(o.Socket); err != nil {
 			if s.tcp != nil {
 				s.tcp.Close()
 			}
-			return nil, fmt.Errorf("listen for control: %w", err)
+			return nil, &Error{Msg: "listen for control: " + err.Error(), wrapped: err, Advice: "--state-dir chooses another directory for the socket"}
 		}
 	}
 	return s, nil
@@ -117,9 +118,9 @@ func (s *Server) Serve(ctx context.Context) error {
 // maxSocketPath is what sockaddr_un holds, less the final zero (include/uapi/linux/un.h, UNIX_PATH_MAX).
 const maxSocketPath = 107
 
-// listenUnix opens a socket that only its owner may connect to. A file left by a dead process is replaced, a live
+// ListenUnix opens a socket that only its owner may connect to. A file left by a dead process is replaced, a live
 // process's is not.
-func listenUnix(path string) (net.Listener, error) {
+func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
 	}

@@ -21,7 +21,7 @@ func options(socket string) Options {
 func TestSocketIsItsOwnersOnly(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	socket := filepath.Join(t.TempDir(), SocketName)
-	l, err := listenUnix(socket)
+	l, err := ListenUnix(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false) // as kill -9 leaves it
 	dead.Close()
-	l, err := listenUnix(socket)
+	l, err := ListenUnix(socket)
 	if err != nil {
 		t.Fatalf("a dead process's socket is in the way: %v", err)
 	}
@@ -63,7 +63,7 @@ func TestOtherFilesAreNotReplaced(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(file); err == nil || !strings.Contains(err.Error(), "not a socket") {
+	if _, err := ListenUnix(file); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
@@ -72,8 +72,25 @@ func TestOtherFilesAreNotReplaced(t *testing.T) {
 }
 
 func TestLongSocketPathIsExplained(t *testing.T) {
-	if _, err := listenUnix("/tmp/" + strings.Repeat("a", maxSocketPath)); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := ListenUnix("/tmp/" + strings.Repeat("a", maxSocketPath)); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("got %v, want the limit", err)
+	}
+}
+
+// TestListenSaysWhatToChoose: the advice is about the address that could not be had.
+func TestListenSaysWhatToChoose(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tcp := options("")
+	tcp.Listen = taken.Addr().String()
+	for flag, o := range map[string]Options{"--listen": tcp, "--state-dir": options("/tmp/" + strings.Repeat("a", maxSocketPath))} {
+		var hinted interface{ Hint() string }
+		if _, err := Listen(&fake{}, o); !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), flag) {
+			t.Errorf("got %v, want a hint at %s", err, flag)
+		}
 	}
 }
 

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
+	"plimsoll/internal/sysfs"
 )
 
 const (
@@ -238,9 +237,9 @@ func ratio(part, whole int64) float64 {
 
 // Kernel is the release of the running kernel.
 func Kernel() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
+	release, err := sysfs.NewHost("/").Release()
+	if err != nil {
 		return "unknown"
 	}
-	return unix.ByteSliceToString(name.Release[:])
+	return release
 }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestRunEndsInOrder: whoever asks the agent to end, Ctrl-C or a terminal that is closed, gets everything put back.
+func TestRunEndsInOrder(t *testing.T) {
+	s := newShipped(t)
+	g, _ := newHog(t)
+	before := files(t, g)
+	s.configure("auto", g.Path)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		agent := s.start()
+		changed(t, s, before, g)
+		agent.stop(sig)
+		same(t, 0, before, g)
+	}
+}
+
+// TestRunOutlivesItsReader: an agent whose log nobody reads any more goes on, for it has something to put back.
+func TestRunOutlivesItsReader(t *testing.T) {
+	s := newShipped(t)
+	g, _ := newHog(t)
+	before := files(t, g)
+	s.configure("auto", g.Path)
+	s.start().stop(syscall.SIGTERM) // nobody else has the lock
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stderr = writer
+	agent := s.launch()
+	writer.Close()
+	eventually(t, patience(5*time.Second), func() string {
+		if _, err := s.run("report"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	changed(t, s, before, g)
+	reader.Close()
+	s.configure("none", g.Path) // which is logged
+	same(t, patience(2*time.Second), before, g)
+	agent.stop(syscall.SIGTERM)
+}
