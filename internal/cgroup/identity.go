@@ -11,8 +11,7 @@ import (
 
 // Group Identity is Alibaba Cloud Linux' and Anolis': cpu.bvt_warp_ns takes -2..2, and cpu.identity the bits that stand
 // for the same (UNDERCLASS 1, HIGHCLASS 2, SMT_EXPELLER 4, IDLE_SAVER 8, IDLE_SEEKER 16). What is below inherits. No such
-// kernel was run here: files, values and versions are as its documentation and its kernel's self-tests record them
-// (facts/colocation.md, A1).
+// kernel was run here: files, values and versions are as its documentation and its kernel's self-tests record them.
 
 // bits spells a grade as cpu.identity has it.
 func bits(grade int64) (string, bool) {

@@ -4,7 +4,7 @@
 // # Problem
 //
 // A container may use, beyond its quota, what it saved in earlier periods, up to its burst. When several do so in one
-// period, they may ask for more than the node has. The model of seed 000 (docs/MODEL.md has its sources) asks for the
+// period, they may ask for more than the node has. The model of CPU burst's authors (docs/MODEL.md has the sources) asks for the
 // probability of that, P(WCET > 1 period), and for the mean time E(WCET) that a period's work takes.
 //
 // # Approach

@@ -23,7 +23,7 @@ func TestQueueClosedForm(t *testing.T) {
 			near(t, "without bound", q.Throttled(inf), 0, 0)
 		}
 	}
-	// The figures that facts and seeds quote: 20.3 % without burst, 4.13 % with it.
+	// The published figures: 20.3 % without burst, 4.13 % with it.
 	s := must[float64](t)(ExponentialSigma(0.5))
 	near(t, "sigma", s, 0.2032, 5e-5)
 	near(t, "sigma^2", s*s, 0.0413, 5e-5)

@@ -48,8 +48,8 @@ func (n Node) State() NodeState {
 }
 
 // restOf finds what of the machine is not the share pool's: the CPUs that classes LSE and LSR reserve and what they
-// use of them (facts/koordinator.md, 1.5). Offline work counts as use unless the kernel verifiably keeps it behind:
-// only then is its time there for the asking.
+// use of them. Offline work counts as use unless the kernel verifiably keeps it behind: only then is its time there for the
+// asking.
 func restOf(pods []podUnits) rest {
 	var r rest
 	for _, p := range pods {

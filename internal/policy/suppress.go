@@ -17,7 +17,7 @@ import (
 //
 // Approach: what offline groups may use in all is the mark less what everybody else uses. When the node's use passes the
 // mark they get quotas that sum up to that: at once where less is left than they have, and at most a tenth of the node
-// more each second where more is left (the peer's steps, facts/koordinator.md, section 3), never below a floor. They share
+// more each second where more is left (the steps of Koordinator's koordlet, cpusuppress), never below a floor. They share
 // it evenly, as far as they want it. When they have not wanted what they have for a while, the quotas go.
 //
 // Terminology: mark is cpuSuppressThresholdPercent of the CPUs, room what offline work may use.

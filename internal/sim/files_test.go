@@ -110,7 +110,7 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// The answers are those of a 6.18 kernel, asked by hand; on v2 those of facts/machines.md, section 1.
+// The answers are those of a 6.18 kernel, asked by hand; on v2 those of a 6.1 kernel.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		file, text string
@@ -175,7 +175,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// cpu.idle locks the weight, and the former weight is lost (facts/colocation.md, 0.6).
+// cpu.idle locks the weight, and the former weight is lost.
 func TestIdleLosesTheWeight(t *testing.T) {
 	eachVersion(t, func(t *testing.T, k *sim.Kernel, tree *cgroup.Tree) {
 		if err := errors.Join(tree.SetWeight("/pod", 300), tree.SetIdle("/pod", true)); err != nil {

@@ -238,7 +238,7 @@ func watch(d time.Duration) func(*testing.T, *twin) (from, to reading) {
 	}
 }
 
-// rewrite writes the quota that stands there every 100 ms: ten times the CPU (facts/colocation.md, 0.5).
+// rewrite writes the quota that stands there every 100 ms: ten times the CPU.
 func rewrite(t *testing.T, m *twin) (from, to reading) {
 	t.Helper()
 	from = nextPeriod(t, m)

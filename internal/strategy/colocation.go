@@ -23,7 +23,7 @@ func Mechanisms() []Mechanism {
 	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSchedExt, MechanismNone}
 }
 
-// CPUQOS is what a class of containers gets, in the peer's terms (facts/koordinator.md, section 3).
+// CPUQOS is what a class of containers gets, in the peer's terms.
 type CPUQOS struct {
 	Enable        bool  `json:"enable"`
 	GroupIdentity int64 `json:"groupIdentity"` // 2, 1: before others; -1, -2: behind them; 0: neither

@@ -1,5 +1,5 @@
 // Package strategy says what Plimsoll is asked to do for a container: a policy and its parameters, with the names,
-// defaults and meaning of Koordinator and ACK (facts/koordinator.md, sections 1 and 2).
+// defaults and meaning of Koordinator and ACK.
 package strategy
 
 import (

@@ -44,8 +44,7 @@ func (c Class) QOS(node strategy.Colocation) strategy.CPUQOS {
 	return strategy.CPUQOS{}
 }
 
-// Burstable says whether a container of this class may burst: the peer excludes LSE, LSR and BE
-// (facts/koordinator.md, 1.2).
+// Burstable says whether a container of this class may burst: the peer excludes LSE, LSR and BE.
 func (c Class) Burstable() bool { return c != ClassLSE && c != ClassLSR && c != ClassBE }
 
 // Declared is the limit that the owner of a container has declared outside the cgroup (a systemd property, the

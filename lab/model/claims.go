@@ -34,7 +34,7 @@ func (l lab) simulate(n loadline.Node, o loadline.Options) (loadline.Result, err
 
 // seed000 tests "below 70 % average CPU utilization, no major impact".
 func (l lab) seed000() error {
-	l.print("seed 000: below an average of 70 %% no major impact? P(WCET > 1), strict, burst 100 %%\n")
+	l.print("the article: below an average of 70 %% no major impact? P(WCET > 1), strict, burst 100 %%\n")
 	l.print("%-12s %4s %9s %9s %9s %9s\n", "demand", "m", "u=50%", "u=60%", "u=65%", "u=70%")
 	for _, kind := range []published.Kind{published.Exponential, published.Pareto} {
 		for _, m := range []int{5, 10, 20, 30} {

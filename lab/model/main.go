@@ -3,7 +3,7 @@
 //
 //	go run ./lab/model cells    the published cells, with z-scores (28 million periods each; -periods)
 //	go run ./lab/model claims   the figures of docs/MODEL.md
-//	go run ./lab/model tables   the tables of seed 000, regenerated
+//	go run ./lab/model tables   the tables of the article, regenerated
 //	go run ./lab/model speed    Go beside numpy and numba (-python: see bench/setup.sh)
 package main
 

@@ -7,7 +7,7 @@ import (
 	"plimsoll/internal/loadline/published"
 )
 
-// tables prints the tables of seed 000, which were pictures: m = 10, 20, 30.
+// tables prints the tables of the article (docs/MODEL.md), which were pictures: m = 10, 20, 30.
 func (l lab) tables() error {
 	for _, kind := range []published.Kind{published.Exponential, published.Pareto} {
 		l.print("%s demand: E / P by the published rule (P by the strict rule), %d periods\n\n", kind, l.periods)

@@ -21,7 +21,7 @@ import (
 	"plimsoll/internal/load"
 )
 
-// The seeds' apache-demo: a pod of limit 4 and 24 requests a second, each a text of 1 MiB compressed anew, which used a third
+// The published apache-demo: a pod of limit 4 and 24 requests a second, each a text of 1 MiB compressed anew, which used a third
 // of the limit. Here it has an eighth of the limit, and as much of that in use, which two CPUs can serve.
 const (
 	apacheLimit = "500m"
@@ -151,7 +151,7 @@ func (p *pod) serve(seed uint64) served {
 		use: float64(now-used) / float64(apacheTime) / 0.5, p50: out.Latency.Quantile(0.5), p99: out.Latency.Quantile(0.99), errors: out.Errors}
 }
 
-// TestApacheDemo: the seeds' table. With the policy off by its annotation, and on by the same, live.
+// TestApacheDemo: the published table. With the policy off by its annotation, and on by the same, live.
 func TestApacheDemo(t *testing.T) {
 	p := apacheDemo(t)
 	before := files(t)

@@ -295,7 +295,7 @@ func runs(name, letter string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, ContainerID: "containerd://" + id(letter)}
 }
 
-// web is the seeds' pod: one container "apache" of four CPUs, its id all of letter a.
+// web is the published example's pod: one container "apache" of four CPUs, its id all of letter a.
 func web(annotation string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: types.UID("u1")}}
 	if annotation != "" {
