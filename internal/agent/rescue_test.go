@@ -62,6 +62,10 @@ func (e *fakeEar) Close() error { close(e.told); return nil }
 // hearing gives the world's agent an ear.
 func hearing(t *testing.T, refill bool) (*world, *fakeEar) {
 	w := newWorld(t)
+	return w, w.hears(refill)
+}
+
+func (w *world) hears(refill bool) *fakeEar {
 	e := &fakeEar{muted: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
 	w.agent.Ear, w.agent.ear.hears, w.agent.Rules.Refill = e, true, refill
 	w.kernel.OnThrottle = func(x sim.Throttle) {
@@ -72,7 +76,7 @@ func hearing(t *testing.T, refill bool) (*world, *fakeEar) {
 			w.agent.Rescue([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
 		})
 	}
-	return w, e
+	return e
 }
 
 // calm is a container with a task that wants nothing yet.

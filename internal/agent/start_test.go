@@ -28,14 +28,79 @@ func TestAStartIsNotRaised(t *testing.T) {
 		w.want("/new", 50*ms, 0)
 	}
 	s := w.status("/new")
-	if want := 85 * time.Second; s.Totals.Usage < want {
-		t.Errorf("%v of CPU time used in a minute, want more than %v: its limit is 30 s, its cap 90 s", s.Totals.Usage, want)
+	if want := 110 * time.Second; s.Totals.Usage < want {
+		t.Errorf("%v of CPU time used in a minute, want more than %v: its limit is 30 s, it wants 120 s", s.Totals.Usage, want)
 	}
 	if s.Totals.Raises != 0 || s.TooLow {
 		t.Errorf("%d raises, limit too low: %v", s.Totals.Raises, s.TooLow)
 	}
 	w.run(3 * time.Second)
 	w.wantRaised("/new", 50*ms)
+}
+
+// TestAStartOnASmallMachine: a start gets what it wants up to its cap, and of the node what others leave below 90 % of the
+// threshold, which is most of a machine that it has to itself.
+func TestAStartOnASmallMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		others     int
+		percent    int64
+		least      float64 // CPUs that it gets
+		most, node float64 // and at most, and that are used in all
+	}{
+		"alone":                {0, 1000, 1.65, 1.81, 1.81},
+		"alone, with its cap":  {0, 300, 1.45, 1.51, 1.51},
+		"beside another's CPU": {1, 1000, 0.7, 1.2, 1.81},
+		"on a full machine":    {2, 1000, 0.45, 0.51, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, 2)
+			w.hears(true)
+			w.kernel.AddGroup("/others")
+			w.kernel.SetLoad("/others", sim.Spin(c.others))
+			w.run(time.Second)
+			container := w.container("/new", 50*ms, sim.Spin(2))
+			container.Strategy.Policy, container.Strategy.StartupBurstPercent = strategy.CFSQuotaBurstOnly, c.percent
+			w.alone(container)
+			before := w.kernel.Busy()
+			w.run(10 * time.Second)
+			got, node := w.kernel.Used("/new").Seconds()/10, (w.kernel.Busy()-before).Seconds()/10
+			if got < c.least || got > c.most || node > c.node {
+				t.Errorf("%.2f CPUs used, want %.2f to %.2f; %.2f in all, want %.2f at most", got, c.least, c.most, node, c.node)
+			}
+		})
+	}
+}
+
+// TestTheBurstComesAtOnce: the first turn that finds a limit and a task sets the burst, and none before it: with a burst in
+// its place the runtime's own write of the limit fails. What wakes the loop is the kernel's word of a limit or a task that
+// was written, and the turn is taken after gather.
+func TestTheBurstComesAtOnce(t *testing.T) {
+	for name, limitFirst := range map[string]bool{"limit first": true, "task first": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.run(time.Second)
+			w.kernel.AddGroup("/new")
+			c := workload.Container{ID: w.id("/new"), Name: "/new", Runtime: "cgroup", Strategy: strategy.Default()}
+			c.Strategy.Policy = strategy.CPUBurstOnly
+			w.alone(c)
+			for step := range 3 {
+				switch {
+				case step == 0:
+				case (step == 1) == limitFirst:
+					w.limit("/new", 50*ms)
+				default:
+					w.kernel.SetTasks("/new", 1)
+				}
+				if b := w.kernel.Bandwidth("/new"); b.Burst != 0 {
+					t.Fatalf("step %d: %v", step, b)
+				}
+				w.place.touched = append(w.place.touched, "/new")
+				w.kernel.Advance(gather)
+				w.agent.Tick(w.kernel.Now())
+			}
+			w.want("/new", 50*ms, 50*ms)
+		})
+	}
 }
 
 // TestAStartEnds when its owner says so, and where the strategy wants none.

@@ -32,9 +32,12 @@ type world struct {
 	agent  *Agent
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return worldOf(t, 4) }
+
+// worldOf has so many CPUs.
+func worldOf(t *testing.T, cpus int) *world {
 	t.Helper()
-	k := sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1})
+	k := sim.New(sim.Config{CPUs: cpus, Version: 1, BurstFile: true, Seed: 1})
 	tree, err := cgroup.Detect(k)
 	if err != nil {
 		t.Fatal(err)

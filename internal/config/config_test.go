@@ -41,7 +41,7 @@ func mustParse(t *testing.T, text string) *File {
 func TestResolve(t *testing.T) {
 	f := mustParse(t, example)
 	node := strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 800, CFSQuotaBurstPercent: 300,
-		CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}
+		CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}
 	with := func(edit func(*strategy.Strategy)) strategy.Strategy { s := node; edit(&s); return s }
 	burstOnly := with(func(s *strategy.Strategy) { s.Policy = strategy.CPUBurstOnly })
 	none := with(func(s *strategy.Strategy) { s.Policy = strategy.None })
@@ -199,6 +199,7 @@ func formatPatch(p strategy.Patch, indent string) string {
 		{"cfsQuotaBurstPercent", p.CFSQuotaBurstPercent},
 		{"cfsQuotaBurstPeriodSeconds", p.CFSQuotaBurstPeriodSeconds},
 		{"startupSeconds", p.StartupSeconds},
+		{"startupBurstPercent", p.StartupBurstPercent},
 	} {
 		if f.value != nil {
 			fmt.Fprintf(&b, "%s%s: %d\n", indent, f.name, *f.value)
@@ -222,6 +223,7 @@ func randomPatch(r *rand.Rand) strategy.Patch {
 		CFSQuotaBurstPercent:       maybe(r, 100+r.Int64N(9901)),
 		CFSQuotaBurstPeriodSeconds: maybe(r, r.Int64N(1000)-1),
 		StartupSeconds:             maybe(r, r.Int64N(601)),
+		StartupBurstPercent:        maybe(r, 100+r.Int64N(9901)),
 	}
 }
 

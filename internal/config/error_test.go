@@ -59,6 +59,7 @@ func TestErrors(t *testing.T) {
 		{"strategy:\n  policy: auto\n\n  # up\n  cfsQuotaBurstPercent: 99\n", "c.yaml:5: strategy.cfsQuotaBurstPercent: 99 is outside 100..10000"},
 		{"strategy:\n  cfsQuotaBurstPeriodSeconds: -2\n", "c.yaml:2: strategy.cfsQuotaBurstPeriodSeconds: -2 is outside -1..31536000"},
 		{"strategy:\n  startupSeconds: 601\n", "c.yaml:2: strategy.startupSeconds: 601 is outside 0..600"},
+		{"strategy:\n  startupBurstPercent: 99\n", "c.yaml:2: strategy.startupBurstPercent: 99 is outside 100..10000"},
 		{"strategy:\n  sharePoolThresholdPercent: 101\n", "c.yaml:2: strategy.sharePoolThresholdPercent: 101 is outside 0..100"},
 
 		// overrides and include

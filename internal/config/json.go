@@ -188,6 +188,9 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 		case m.is("startupSeconds"):
 			p.StartupSeconds = r.checked(at("startupSeconds"), m.value, last.StartupSeconds,
 				func(v *int64) strategy.Patch { return strategy.Patch{StartupSeconds: v} })
+		case m.is("startupBurstPercent"):
+			p.StartupBurstPercent = r.checked(at("startupBurstPercent"), m.value, last.StartupBurstPercent,
+				func(v *int64) strategy.Patch { return strategy.Patch{StartupBurstPercent: v} })
 		case m.is("sharePoolThresholdPercent") && s == ofNode:
 			p.SharePoolThresholdPercent = r.checked(at("sharePoolThresholdPercent"), m.value, last.SharePoolThresholdPercent,
 				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })

@@ -11,7 +11,8 @@ import (
 // Maxima are what a pod can get by its annotation at most. They bind whoever may write pods, not the administrator, who
 // sets them: a pod without an annotation has what the ConfigMaps say. A nil field sets no bound.
 //
-// CPU above the limit is bounded by cfsQuotaBurstPercent: a burst buffer only moves CPU time that a container had not
+// CPU above the limit is bounded by cfsQuotaBurstPercent, in a start by startupBurstPercent, and the maximum of the one is
+// that of the other too: a burst buffer only moves CPU time that a container had not
 // used. So the extra cores are turned into percent, the same for all containers of a pod, and for all pods with an
 // annotation of one namespace on this node.
 type Maxima struct {
@@ -53,13 +54,19 @@ func (m Maxima) Bound(object string, s strategy.Strategy, a Asked) (strategy.Str
 	if !s.Policy.Quota() {
 		return s, bad
 	}
-	if most := m.CFSQuotaBurstPercent; most != nil {
-		cut("cfsQuotaBurstPercent", &s.CFSQuotaBurstPercent, a.Patch.CFSQuotaBurstPercent, *most, "maximum")
+	for _, cap := range []struct {
+		field        string
+		value, asked *int64
+	}{
+		{"cfsQuotaBurstPercent", &s.CFSQuotaBurstPercent, a.Patch.CFSQuotaBurstPercent},
+		{"startupBurstPercent", &s.StartupBurstPercent, a.Patch.StartupBurstPercent},
+	} {
+		if most := m.CFSQuotaBurstPercent; most != nil {
+			cut(cap.field, cap.value, cap.asked, *most, "maximum")
+		}
+		cut(cap.field, cap.value, cap.asked, percent(m.ExtraCoresPerPod, a.Share.PodCPUs), "extraCoresPerPod")
+		cut(cap.field, cap.value, cap.asked, percent(m.ExtraCoresPerNamespace, a.Share.NamespaceCPUs), "extraCoresPerNamespace")
 	}
-	cut("cfsQuotaBurstPercent", &s.CFSQuotaBurstPercent, a.Patch.CFSQuotaBurstPercent,
-		percent(m.ExtraCoresPerPod, a.Share.PodCPUs), "extraCoresPerPod")
-	cut("cfsQuotaBurstPercent", &s.CFSQuotaBurstPercent, a.Patch.CFSQuotaBurstPercent,
-		percent(m.ExtraCoresPerNamespace, a.Share.NamespaceCPUs), "extraCoresPerNamespace")
 	if most := m.CFSQuotaBurstPeriodSeconds; most != nil {
 		cut("cfsQuotaBurstPeriodSeconds", &s.CFSQuotaBurstPeriodSeconds, a.Patch.CFSQuotaBurstPeriodSeconds, *most, "maximum")
 	}

@@ -67,6 +67,7 @@ func (r reader) strategy(p *strategy.Patch) fields {
 		{"cfsQuotaBurstPercent", r.whole(p, &p.CFSQuotaBurstPercent)},
 		{"cfsQuotaBurstPeriodSeconds", r.whole(p, &p.CFSQuotaBurstPeriodSeconds)},
 		{"startupSeconds", r.whole(p, &p.StartupSeconds)},
+		{"startupBurstPercent", r.whole(p, &p.StartupBurstPercent)},
 	}
 }
 

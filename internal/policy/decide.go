@@ -102,6 +102,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 		s.groups[g.ID] = m
 	}
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
+	g.Starting = g.Starting && in.rescued()
 	u := &unit{Group: g, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
 	m.ceiling = u.ceiling
 	u.settleHolds(in.Now, out)
@@ -222,7 +223,7 @@ func (u *unit) wish(in Input) {
 			u.Strategy.CFSQuotaBurstPeriodSeconds)}
 	case !u.Ready || !u.m.everStood && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
-	case u.Starting && in.rescued():
+	case u.Starting:
 		u.decision = decision{u.limit.Quota, KindGiveBack, "starting: throttles are ended one by one, and the quota stays"}
 	case u.Looked:
 		u.decision = u.demand(in)

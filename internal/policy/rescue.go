@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -31,8 +32,17 @@ import (
 // A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime such
 // as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the quota
 // stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it is
-// refilled however often it is throttled, also when writes are scarce, up to the cap and as far as the node can spare it.
-// What it wants then says nothing of its limit. Where throttles are polled for, a start is as any other time.
+// refilled however often it is throttled, also when writes are scarce, as far as the node can spare it and up to a cap of its
+// own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
+// not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
+// nothing of its limit. Where throttles are polled for, a start is as any other time.
+//
+// What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again, and
+// shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a pod
+// whose containers have limits of their own counts for nothing: they can use no more for it than they are handed. To count it for longer would be to count it twice: a
+// start that may use three quotas a period would not get half of them on a machine that it has to itself. A quota is a
+// coarse measure of a small machine, and so is rounded: there must be room for half of it. The mean use then comes up to
+// the line, and not only to a quota below it.
 //
 // Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen; a group is
 // chronic when one began in more than half of the periods of a minute. Its limit is too low, and it is rescued only
@@ -51,8 +61,6 @@ const (
 	leastGain = 2 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
-	// refillSpan is over which time a refill counts against the node's headroom.
-	refillSpan = time.Second
 )
 
 // Throttle is what the kernel told of one group when its runtime ran out.
@@ -124,7 +132,7 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 		why = "too many writes"
 	}
 	if why == "" && !u.covered() {
-		why = s.spare(in, u)
+		why = s.spare(in, &p, u, t)
 	}
 	if why != "" {
 		u.why = "throttled, and not refilled: " + why
@@ -208,17 +216,24 @@ func (u *unit) covered() bool {
 }
 
 // spare says why the node cannot spare a refill, or "" and books it.
-func (s *State) spare(in Input, u *unit) string {
-	cost := u.Disk.Quota.Seconds() / refillSpan.Seconds()
+func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
+	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
+	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
 	switch state := in.Node.State(); {
 	case state != NodeIdle:
 		return fmt.Sprintf("node is %s", state)
 	case !u.m.wait.ready(in.Now):
 		return "taken back because of the node's load, waiting"
-	case in.Node.headroom(s.rest.above)-s.rest.held-sum(s.refills) < cost:
+	case in.Node.headroom(s.rest.above)-s.rest.held-sum(s.refills) < cost/2:
 		return "node has no headroom below 90 % of the threshold"
 	}
-	s.refills = append(s.refills, relief{in.Now.Add(refillSpan), cost})
+	until := t.Expires
+	if until.IsZero() {
+		until = in.Now.Add(u.period())
+	}
+	if !u.isPod || p.itself {
+		s.refills = append(s.refills, relief{u.ID, until, cost})
+	}
 	return ""
 }
 

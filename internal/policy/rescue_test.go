@@ -86,7 +86,11 @@ func TestRescue(t *testing.T) {
 		{"no writes left", strategy.Auto, func(r *rescued) { r.purse.Left = 0 }, "too many writes"},
 		{"no writes left, but it starts", strategy.Auto, func(r *rescued) { r.purse.Left, r.group.Starting = 0, true }, ""},
 		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 5, true }, "overload"},
-		{"a start has the same cap", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},
+		{"a start has a cap of its own", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, ""},
+		{"which leaves no room", strategy.Auto, func(r *rescued) {
+			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 199, true
+		}, "the cap"},
+		{"and is never less than that of other times", strategy.Auto, func(r *rescued) { r.group.Strategy.StartupBurstPercent, r.group.Starting = 100, true }, ""},
 	} {
 		r := newRescued(c.policy)
 		c.change(r)
@@ -120,6 +124,64 @@ func TestRefillsAddUp(t *testing.T) {
 	r.heard.At, r.heard.Expires = r.heard.At.Add(50*ms), r.heard.Expires.Add(100*ms)
 	if got := len(r.rescue().Changes); got != 1 {
 		t.Errorf("in the next period: %d refills, want 1", got)
+	}
+}
+
+// TestRefillsAreCountedUntilUsed: what is left of the node goes to one of two groups. The other has to wait until the first
+// has used it, which shows when it is throttled again, or until its period is over.
+func TestRefillsAreCountedUntilUsed(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between func(r *rescued, other *Throttle)
+		want    bool
+	}{
+		{"at once", func(*rescued, *Throttle) {}, false},
+		{"the first is throttled again", func(r *rescued, other *Throttle) {
+			r.heard.At, r.node.Used = r.heard.At.Add(10*ms), 3.6
+			if out := r.rescue(); len(out.Changes) > 0 {
+				t.Fatalf("refilled: %+v", out.Changes)
+			}
+			r.node.Used, other.At = 3.5, r.heard.At // as the mean falls
+		}, true},
+		{"its period is over", func(r *rescued, other *Throttle) {
+			other.At, other.Expires = r.heard.Expires, r.heard.Expires.Add(60*ms)
+		}, true},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r.node.Used = 3.5
+		other := *r
+		other.group.ID = workload.ID{Path: "/b", Inode: 8}
+		other.heard.Inode = 8
+		other.group.Reading.At = t0
+		other.state.Decide(other.input(t0))
+		if out := r.rescue(); len(out.Changes) != 1 {
+			t.Fatalf("%s: the first is not refilled: %+v", c.name, out.Views)
+		}
+		c.between(r, &other.heard)
+		other.node = r.node
+		if got := len(other.rescue().Changes) == 1; got != c.want {
+			t.Errorf("%s: refilled %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPodsRefillsAreNotCounted: what a pod's refill lets through is its containers', and is counted with theirs.
+func TestPodsRefillsAreNotCounted(t *testing.T) {
+	for itself, want := range map[bool]int{false: 2, true: 1} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r.node.Used = 3.5
+		pod, in, heard := r.group, r.input(r.heard.At), []Throttle{r.heard, r.heard}
+		pod.ID, heard[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
+		r.group.Path = "/p/a"
+		second := r.group
+		second.ID = workload.ID{Path: "/p/b", Inode: 9}
+		in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
+		if itself {
+			in.Pods[0].Containers = append(in.Pods[0].Containers, second)
+		}
+		if out := r.state.Rescue(in, heard, r.purse); len(out.Changes) != want {
+			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Changes), want, out.Views)
+		}
 	}
 }
 

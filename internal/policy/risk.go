@@ -16,14 +16,14 @@ import (
 // Approach: each container's demand per period of late, counted by sixteenths of its limit, is its law. From the laws
 // loadline finds how often the demands admitted in a period exceed what the node has, and the largest share of the
 // bursts asked for with which that happens in no more periods than the operator allows (loadLinePercent). The share cuts
-// every container's cpuBurstPercent, and what cfsQuotaBurstPercent allows beyond its limit, alike.
+// every container's cpuBurstPercent, and what cfsQuotaBurstPercent and startupBurstPercent allow beyond its limit, alike.
 //
 // Terminology: the burst asked for is the most that a strategy lets a container use in one period beyond its limit; the
 // risk is the part of the periods in which somebody does not get what was admitted.
 //
 // Known limits: containers are taken to be independent of each other, and their periods too (docs/MODEL.md); `plimsoll
 // advise` says at which correlation a verdict turns. What a limit has cut off is not in the record. Work without a limit
-// counts with its mean.
+// counts with its mean. What a start may use beyond other times is not in the burst asked for: the node's guard alone bounds it.
 
 // UsesPerQuota is how finely the use of a period is counted: in classes of a sixteenth of the limit.
 const UsesPerQuota = 16
@@ -110,6 +110,7 @@ func cut(s strategy.Strategy, part float64, r Rules) strategy.Strategy {
 	share := 1 - part
 	s.CPUBurstPercent = min(s.CPUBurstPercent, int64(100*share*AskedBurst(s, r)))
 	s.CFSQuotaBurstPercent = 100 + int64(share*float64(s.CFSQuotaBurstPercent-100))
+	s.StartupBurstPercent = 100 + int64(share*float64(s.StartupBurstPercent-100))
 	return s
 }
 

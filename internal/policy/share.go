@@ -59,7 +59,7 @@ func (s *State) takeBack(in Input, units []*unit) {
 		u := raised[i]
 		if u.m.wait.ready(in.Now) {
 			u.m.wait.hit(in.Now)
-			s.relief = append(s.relief, relief{in.Now.Add(nodeSpan), above[i]})
+			s.relief = append(s.relief, relief{u.ID, in.Now.Add(nodeSpan), above[i]})
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}
@@ -89,7 +89,7 @@ func sum(list []relief) float64 {
 
 // grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
 // taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
-// what it has used in the standing period; refilled is what refills have handed out so.
+// what it has used in the standing period; refilled is what refills have handed out, and the node's use does not show yet.
 func grant(n Node, units []*unit, refilled float64) {
 	var above float64
 	held := refilled

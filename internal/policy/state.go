@@ -120,7 +120,7 @@ type State struct {
 	groups   map[workload.ID]*memory
 	overload time.Time // since when; zero when not
 	relief   []relief
-	refills  []relief // what refills handed out of late
+	refills  []relief // what refills handed out, and the node's use does not show yet
 	rest     rest
 	adopted  map[workload.ID]hold // bursts that an agent before us wrote, until their groups are seen
 }
@@ -139,7 +139,9 @@ func (r rest) off(n Node) Node {
 	return n
 }
 
+// relief is what a group uses more or less by a decision, as long as the node's use does not show it.
 type relief struct {
+	of    workload.ID
 	until time.Time
 	cpus  float64
 }
@@ -212,6 +214,9 @@ func (u *unit) raised() bool { return u.limit.Limited() && u.Disk.Quota > u.limi
 
 func (u *unit) cap() time.Duration {
 	c := capFor(u.limit, u.Strategy)
+	if u.Starting {
+		c = max(c, cpu.Percent(u.limit.Quota, u.Strategy.StartupBurstPercent))
+	}
 	if !math.IsInf(u.ceiling, 1) {
 		c = min(c, max(u.limit.Quota, time.Duration(u.ceiling*float64(u.period()))))
 	}

@@ -42,6 +42,9 @@ type Strategy struct {
 	// StartupSeconds is for how long at most a new container is in its start: its throttles are ended one by one, and its
 	// quota stays as it is. An extension; the peers have no such field.
 	StartupSeconds int64 `json:"startupSeconds" yaml:"startupSeconds"`
+	// StartupBurstPercent caps the CPU used per period of a start, in percent of the limit, where that is more than
+	// CFSQuotaBurstPercent. An extension.
+	StartupBurstPercent int64 `json:"startupBurstPercent" yaml:"startupBurstPercent"`
 	// SharePoolThresholdPercent is the node's CPU use above which raised quotas are taken back.
 	SharePoolThresholdPercent int64 `json:"sharePoolThresholdPercent" yaml:"sharePoolThresholdPercent"`
 	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
@@ -54,7 +57,7 @@ type Strategy struct {
 // Default is the strategy where nothing is configured.
 func Default() Strategy {
 	return Strategy{Policy: None, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 300,
-		CFSQuotaBurstPeriodSeconds: Unlimited, StartupSeconds: 60, SharePoolThresholdPercent: 50}
+		CFSQuotaBurstPeriodSeconds: Unlimited, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}
 }
 
 // Patch is a strategy with holes: a nil field inherits.
@@ -64,6 +67,7 @@ type Patch struct {
 	CFSQuotaBurstPercent       *int64          `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
 	CFSQuotaBurstPeriodSeconds *int64          `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
 	StartupSeconds             *int64          `json:"startupSeconds,omitempty" yaml:"startupSeconds"`
+	StartupBurstPercent        *int64          `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
 	SharePoolThresholdPercent  *int64          `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
 	LoadLinePercent            *float64        `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
 	Colocation                 ColocationPatch `json:"-" yaml:"-"`
@@ -76,6 +80,7 @@ func (p Patch) Over(s Strategy) Strategy {
 	set(&s.CFSQuotaBurstPercent, p.CFSQuotaBurstPercent)
 	set(&s.CFSQuotaBurstPeriodSeconds, p.CFSQuotaBurstPeriodSeconds)
 	set(&s.StartupSeconds, p.StartupSeconds)
+	set(&s.StartupBurstPercent, p.StartupBurstPercent)
 	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
 	set(&s.LoadLinePercent, p.LoadLinePercent)
 	s.Colocation = p.Colocation.Over(s.Colocation)
@@ -111,6 +116,7 @@ func (p Patch) Check() error {
 		{"cfsQuotaBurstPercent", p.CFSQuotaBurstPercent, 100, 10000},
 		{"cfsQuotaBurstPeriodSeconds", p.CFSQuotaBurstPeriodSeconds, -1, 365 * 24 * 3600},
 		{"startupSeconds", p.StartupSeconds, 0, 600},
+		{"startupBurstPercent", p.StartupBurstPercent, 100, 10000},
 		{"sharePoolThresholdPercent", p.SharePoolThresholdPercent, 0, 100},
 	} {
 		if f.value != nil && (*f.value < f.lo || *f.value > f.hi) {

@@ -30,6 +30,7 @@ func TestCheck(t *testing.T) {
 		{"burst too large", Patch{CPUBurstPercent: of(int64(10001))}, "cpuBurstPercent"},
 		{"a cap below the limit", Patch{CFSQuotaBurstPercent: of(int64(99))}, "cfsQuotaBurstPercent"},
 		{"a start that never ends", Patch{StartupSeconds: of(int64(601))}, "startupSeconds"},
+		{"a start below the limit", Patch{StartupBurstPercent: of(int64(99))}, "startupBurstPercent"},
 		{"seconds below -1", Patch{CFSQuotaBurstPeriodSeconds: of(int64(-2))}, "cfsQuotaBurstPeriodSeconds"},
 		{"a load line that asks for more than ever is", Patch{LoadLinePercent: of(100.0)}, "loadLinePercent"},
 		{"no number", Patch{LoadLinePercent: of(math.NaN())}, "loadLinePercent"},
