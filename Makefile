@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
-        test-long bench bench-model bench-reaction bench-demo generate figures lint fmt fuzz clean
+        test-long bench bench-model bench-reaction bench-start bench-demo generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -49,13 +49,16 @@ test-kube: ## a real API server, kubelet and containerd; 6 minutes the first tim
 	@bash test/tiers.sh kube
 
 test-long: build ## 10,000 simulated machines, 10,000 starts of containers, the experiments at full length, the cost of the agent, fuzzing; hours
-	@bash test/tiers.sh soak starts labs-long bench bench-model bench-reaction bench-demo fuzz
+	@bash test/tiers.sh soak starts labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench
 
 bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 6 minutes)
 	@bash test/tiers.sh bench-reaction
+
+bench-start: build ## how long a JVM takes until it is ready: with its limit, beside the agent, unlimited (root, java)
+	@bash test/tiers.sh bench-start
 
 bench-model: ## the load line's model: published cells, figures of docs/MODEL.md, speed beside numpy and numba (python3, PyPI)
 	@bash test/tiers.sh bench-model

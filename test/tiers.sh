@@ -37,7 +37,8 @@ tier_kube() {
 tier_labs() {
   need_groups || return
   bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4 &&
-    go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false
+    go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
+    go run ./lab/start -rounds 1
 }
 tier_labs_long() {
   need_groups || return
@@ -46,6 +47,7 @@ tier_labs_long() {
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 40; }
+tier_bench_start() { need_groups && go run ./lab/start && go run ./lab/start -limit 1; }
 tier_bench_model() {
   local python
   python=$(bash bench/setup.sh) && go run ./lab/model -python "$python" speed cells claims

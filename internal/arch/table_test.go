@@ -81,6 +81,7 @@ func rules() map[string]rule {
 		"lab/figures":     {free: true},
 		"lab/reaction":    {free: true},
 		"lab/reservation": {free: true},
+		"lab/start":       {free: true},
 	}
 }
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"plimsoll/lab/experiment"
+)
+
+// The aims of the project: the time until it is ready, against unlimited, and the part of it for which it may stand still.
+const (
+	aimReady = 1.10
+	aimStill = 0.10
+)
+
+// disturbed is from how many CPUs of others on that seconds say little.
+const disturbed = 0.2
+
+// result is what was measured.
+type result struct {
+	Limit     float64 `json:"limit_cpus"`
+	Percent   int64   `json:"cap_percent"`
+	Threshold int64   `json:"threshold_percent"`
+	Cgroup    string  `json:"cgroup"`
+	Starts    []start `json:"starts"`
+}
+
+// start is one start of a JVM.
+type start struct {
+	Mode      string        `json:"mode"`
+	Ready     time.Duration `json:"ready_ns"` // from its start until it said that it is ready
+	Saw       string        `json:"saw"`      // of its limit
+	Used      time.Duration `json:"used_ns"`  // CPU time
+	Throttles int64         `json:"throttles"`
+	Still     time.Duration `json:"still_ns"` // wall time for which it stood still, by the kernel
+	Others    float64       `json:"others_cpus"`
+	Refills   int64         `json:"refills"` // by the agent, like all that follows
+	AtCap     int64         `json:"at_cap"`
+	AtCapTime time.Duration `json:"at_cap_ns"`
+	Raises    int64         `json:"raises"`
+	Why       string        `json:"why"`
+}
+
+// median is that of a figure over the starts of a mode.
+func (r *result) median(mode string, of func(start) float64) float64 {
+	var values []float64
+	for _, x := range r.Starts {
+		if x.Mode == mode {
+			values = append(values, of(x))
+		}
+	}
+	return experiment.Median(values)
+}
+
+func ready(x start) float64 { return x.Ready.Seconds() }
+
+func still(x start) float64 { return x.Still.Seconds() / x.Ready.Seconds() }
+
+// figures hold the result against the aims.
+func (r *result) figures() []experiment.Figure {
+	best := r.median(unlimited, ready)
+	over := func(mode string, atMost float64) experiment.Figure {
+		return experiment.Figure{Name: "time until ready, " + mode + " / unlimited", Value: r.median(mode, ready) / best, AtMost: atMost, Measured: best > 0}
+	}
+	return []experiment.Figure{over(none, 0), over(auto, aimReady),
+		{Name: "part of that time for which it stood still, none", Value: r.median(none, still), Measured: best > 0},
+		{Name: "part of that time for which it stood still, auto", Value: r.median(auto, still), AtMost: aimStill, Measured: best > 0}}
+}
+
+// writeText is the result for people.
+func (r *result) writeText(w io.Writer) error {
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "A JVM with a limit of %g CPUs. In its start it may use %d %% of that as long as the node uses less than 90 %% of %d %% of its CPUs. Cgroup %s.\n\n",
+		r.Limit, r.Percent, r.Threshold, r.Cgroup)
+	r.table(&page)
+	for _, sentence := range r.conclude() {
+		fmt.Fprintln(&page, sentence)
+	}
+	fmt.Fprintln(&page)
+	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
+		return err
+	}
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+func (r *result) table(page *bytes.Buffer) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	row("mode", "ready", "CPU time", "throttles", "stood still", "at the cap", "refills", "others")
+	for _, mode := range modes {
+		m := func(of func(start) float64) float64 { return r.median(mode, of) }
+		seconds := func(of func(start) time.Duration) string {
+			return fmt.Sprintf("%.2f s", m(func(x start) float64 { return of(x).Seconds() }))
+		}
+		row(mode, seconds(func(x start) time.Duration { return x.Ready }), seconds(func(x start) time.Duration { return x.Used }),
+			fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Throttles) })), seconds(func(x start) time.Duration { return x.Still }),
+			seconds(func(x start) time.Duration { return x.AtCapTime }), fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Refills) })),
+			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others })))
+	}
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintln(page, "Medians. Stood still: wall time from a throttle's begin until a task of the group ran again, by the kernel. At the cap: that of throttles\n"+
+		"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
+}
+
+// conclude says what has to be known beside the figures.
+func (r *result) conclude() []string {
+	say := []string{r.sight()}
+	if others := r.median(auto, func(x start) float64 { return x.Others }); others > disturbed {
+		say = append(say, fmt.Sprintf("Careful: others used %.2f CPUs meanwhile: try again on a quiet machine.", others))
+	}
+	return say
+}
+
+// sight says whether a JVM beside the agent saw what one without it sees of its limit.
+func (r *result) sight() string {
+	seen := map[string]bool{}
+	for _, x := range r.Starts {
+		if x.Mode == none || x.Mode == auto {
+			seen[x.Saw] = true
+		}
+		if x.Raises > 0 {
+			return fmt.Sprintf("FAILED: the quota was raised %d times in a start", x.Raises)
+		}
+	}
+	if len(seen) == 1 {
+		return "With and without the agent it saw the same of its limit: " + r.Starts[0].Saw + "."
+	}
+	return fmt.Sprintf("FAILED: with and without the agent it saw different limits: %d of them", len(seen))
+}
