@@ -12,11 +12,11 @@ import (
 	"plimsoll/internal/trace"
 )
 
-// TestKernelRecord records a group that takes all it may of half a CPU: the mean is the limit, the limit is seen to
-// hide demand, and what the recording says in sum is what the kernel counted.
+// TestKernelRecord records a group that takes all that it may and that others leave it: what the recording says in sum,
+// and in how many periods the group stood still, is what the kernel counted, and the limit is seen to hide demand.
 func TestKernelRecord(t *testing.T) {
 	g := cgrouptest.New(t)
-	g.Limit(10 * time.Millisecond) // which a busy machine gives it too
+	g.Limit(10 * time.Millisecond)
 	g.Spin(1)
 	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")
@@ -54,9 +54,16 @@ func TestKernelRecord(t *testing.T) {
 	if kernel := (after.Usage - before.Usage).Seconds(); tape.Len() != 30 || sum > kernel+0.01 || sum < kernel-0.02-unrecorded {
 		t.Errorf("%d periods with %.3f s, the kernel counted %.3f s around them", tape.Len(), sum, kernel)
 	}
-	c := r.Containers[0]
-	if math.Abs(c.Mean-0.1) > 0.02 || c.Limit == nil || *c.Limit != 0.1 || c.Throttled < 0.5 || c.Demand == nil || *c.Demand < c.Mean {
-		t.Errorf("%+v", c)
+	c, stood := r.Containers[0], float64(after.Throttled-before.Throttled)
+	if mean := sum / (30 * tape.Period.Seconds()); math.Abs(c.Mean-mean) > 1e-3 || c.Limit == nil || *c.Limit != 0.1 {
+		t.Errorf("mean %.3f: %+v", mean, c)
+	}
+	others := float64(after.Periods-before.Periods) - 30 // periods that are not recorded
+	if off := stood - 30*c.Throttled; off < -1 || off > others+1 {
+		t.Errorf("it stood still in %.0f periods, the kernel counted %.0f in those and %.0f others", 30*c.Throttled, stood, others)
+	}
+	if c.Throttled > 0 && (c.Demand == nil || *c.Demand < c.Mean) {
+		t.Errorf("the limit hides nothing: %+v", c)
 	}
 	if r.Cost.CPU <= 0 || r.Cost.CPU > r.Cost.Elapsed/5 {
 		t.Errorf("recording cost %s of CPU in %s", r.Cost.CPU, r.Cost.Elapsed)

@@ -50,6 +50,7 @@ func bandwidthNow(t *testing.T, g *cgrouptest.Group) (quota, burst time.Duration
 // until the agent stops.
 func TestRunRaisesAndGivesBack(t *testing.T) {
 	s := newShipped(t)
+	s.calm = true
 	g, load := newHog(t)
 	before := files(t, g)
 	s.configure("auto", g.Path)

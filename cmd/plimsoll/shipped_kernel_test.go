@@ -49,6 +49,10 @@ var build = sync.OnceValues(func() (string, error) {
 var built struct{ dir string }
 
 func TestMain(m *testing.M) {
+	if program := os.Getenv(calmVar); program != "" {
+		fmt.Fprintln(os.Stderr, becomeCalm(program))
+		os.Exit(1)
+	}
 	code := m.Run()
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
@@ -75,6 +79,7 @@ type shipped struct {
 	flags         []string // further ones of run
 	stderr        *os.File // of run; nil: kept as its log
 	apart         bool     // it runs in a PID namespace of its own
+	calm          bool     // it sees nothing of what the machine is used for
 }
 
 func newShipped(t *testing.T) *shipped {
@@ -199,6 +204,11 @@ func (s *shipped) launch(flags ...string) *daemon {
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if s.apart {
 		l.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
+	}
+	if s.calm {
+		if err := calm(l.cmd); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	l.cmd.Stderr = l.log
 	if s.stderr != nil {

@@ -91,10 +91,10 @@ func TestStartOfAContainer(t *testing.T) {
 		return
 	}
 	slices.Sort(waits)
-	median := waits[len(waits)/2]
-	t.Logf("burst %v (median) and %v (p99) after the first task", median.Round(ms/10), waits[len(waits)*99/100].Round(ms/10))
-	if most := patience(200 * ms); median > most {
-		t.Errorf("the burst comes %v after the first task (median), want %v", median, most)
+	late := waits[len(waits)*99/100]
+	t.Logf("burst %v (median), %v (p99) and %v (latest) after the first task", waits[len(waits)/2].Round(ms/10), late.Round(ms/10), waits[len(waits)-1].Round(ms/10))
+	if most := patience(200 * ms); late > most { // the machine may stand still now and then
+		t.Errorf("the burst comes %v after the first task (p99), want %v", late, most)
 	}
 }
 
@@ -112,6 +112,7 @@ func startedWith(t *testing.T, g *cgrouptest.Group) string {
 // TestStartIsRescued: what a new container wants beyond its limit it gets by refills, and its quota stays what it is.
 func TestStartIsRescued(t *testing.T) {
 	s := newShipped(t)
+	s.calm = true
 	base := cgrouptest.New(t)
 	s.configure("cfsQuotaBurstOnly", base.Path+"/*")
 	agent := s.start()
@@ -127,10 +128,11 @@ func TestStartIsRescued(t *testing.T) {
 	before := files(t, g)
 	g.Spin(2)
 	eventually(t, raiseWait, func() string {
-		if n := s.status().Events.Rescues; n < 3 { // other work may keep the node too busy for more
-			return fmt.Sprintf("%d rescues; node %+v", n, s.status().Node)
-		}
 		same(t, 0, before, g)
+		status := s.status()
+		if n := status.Events.Rescues; n < 20 {
+			return fmt.Sprintf("%d rescues; node %+v", n, status.Node)
+		}
 		return ""
 	})
 	agent.stop(syscall.SIGTERM)
