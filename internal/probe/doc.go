@@ -32,7 +32,9 @@
 // and on a CPU without ticks (nohz_full) always. A period's use misses what a CPU did since its last tick, up to 10 ms,
 // and finds it in the next one. It is that of tasks of the fair class, and of groups with a limit: others have no period.
 //
-// A throttle is taken to end when a task of the group runs. Where others keep it from running, that time counts too.
+// A throttle is taken to end when a task of the group runs. Where others keep it from running, that time counts too. Of a
+// group that its last task has left, that is when one is switched to there next: who moves in while it runs is not seen
+// until it has slept. The time for which nobody was there is not lost in any case.
 // Groups are looked for in the twelve levels above a task.
 package probe
 

@@ -159,7 +159,7 @@ func TestApacheDemo(t *testing.T) {
 	p.serve(1) // warm
 	off := p.serve(2)
 	p.annotate(annotation + `={"policy": "auto"}`)
-	eventually(t, reaction, func() string { return p.helped("apache", 50*ms) })
+	eventually(t, wait, func() string { return p.helped("apache", 50*ms) })
 	on := p.serve(2)
 	a.stop(syscall.SIGTERM)
 	same(t, before)
