@@ -1,12 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
-
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
@@ -16,9 +10,9 @@ import (
 
 // reserving is what the agent must know of this machine to give containers CPUs of their own.
 func reserving(file *config.File) agent.Reserving {
-	k := hostKubelet()
-	m := &layout{host: sysfs.NewHost("/")}
-	return agent.Reserving{Topology: m.topology, Owner: k.owner, Kept: k.reserved, Rules: file.Reserve()}
+	k, host := hostKubelet(), sysfs.NewHost("/")
+	m := &layout{host: host}
+	return agent.Reserving{Topology: m.topology, Owner: k.owner, Kept: k.reserved, Isolated: host.Isolated(), Rules: file.Reserve()}
 }
 
 // layout reads the topology anew when other CPUs are online.
@@ -34,56 +28,6 @@ func (l *layout) topology() (cpu.Topology, error) {
 	}
 	l.last, err = l.host.Topology()
 	return l.last, err
-}
-
-// kubelet is where a kubelet keeps its state: the first directory that has what is looked for counts.
-type kubelet []string
-
-// hostKubelet is this node's. A pod that shares the node's processes sees it through the first of them.
-func hostKubelet() kubelet { return kubelet{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"} }
-
-func (k kubelet) read(name string) ([]byte, error) {
-	err := fs.ErrNotExist
-	for _, dir := range k {
-		data, readErr := os.ReadFile(filepath.Join(dir, name))
-		if readErr == nil {
-			return data, nil
-		}
-		err = readErr
-	}
-	return nil, err
-}
-
-// owner says whether its CPU manager shares out CPUs. The policy none writes a state file too
-// (pkg/kubelet/cm/cpumanager/state, CPUManagerCheckpoint).
-func (k kubelet) owner() string {
-	data, err := k.read("cpu_manager_state")
-	var state struct {
-		Policy string `json:"policyName"`
-	}
-	if err != nil || json.Unmarshal(data, &state) != nil || state.Policy == "" || state.Policy == "none" {
-		return ""
-	}
-	return "the kubelet's CPU manager (policy " + state.Policy + ") shares out the CPUs of this node"
-}
-
-// reserved are the CPUs that the kubelet's configuration keeps for itself and the system (reservedSystemCPUs).
-func (k kubelet) reserved() cpu.Set {
-	data, err := k.read("config.yaml")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(data)) {
-		text, is := strings.CutPrefix(line, "reservedSystemCPUs:")
-		if !is {
-			continue
-		}
-		set, err := cpu.ParseSet(strings.Trim(strings.TrimSpace(text), `"'`))
-		if err == nil {
-			return set
-		}
-	}
-	return nil
 }
 
 // featureReserve is the doctor's name for CPUs of their own.

@@ -11,8 +11,9 @@ import (
 
 func TestKubelet(t *testing.T) {
 	for _, c := range []struct {
-		state, config  string
-		owner, reserve string
+		state, config, flags string
+		owner, reserve       string
+		more                 float64
 	}{
 		{},
 		{state: `{"policyName":"none","defaultCpuSet":"","checksum":1}`, config: "cpuManagerPolicy: none\n"},
@@ -20,9 +21,13 @@ func TestKubelet(t *testing.T) {
 		{state: `torn {`, config: "kind: KubeletConfiguration\nreservedSystemCPUs: \"0-1,8\"\n", reserve: "0-1,8"},
 		{config: "reservedSystemCPUs: 3", reserve: "3"},
 		{config: "reservedSystemCPUs: all\n"},
+		{config: "kubeReserved:\n  memory: 1Gi\n  cpu: 500m\nsystemReserved: {cpu: 1}\n", more: 1.5},
+		{config: "kubeReserved: {cpu: 500m}\nreservedSystemCPUs: 0-1\n", reserve: "0-1"},
+		{config: "kubeReserved: {cpu: 500m}\n", flags: "KUBELET_KUBEADM_ARGS=\"--kube-reserved=memory=1Gi,cpu=2 --v=2\"\n", more: 2},
+		{flags: "KUBELET_KUBEADM_ARGS=\"--pod-infra-container-image=pause:3.10 --reserved-cpus=0,4\"\n", reserve: "0,4"},
 	} {
 		empty, dir := t.TempDir(), t.TempDir()
-		for name, text := range map[string]string{"cpu_manager_state": c.state, "config.yaml": c.config} {
+		for name, text := range map[string]string{"cpu_manager_state": c.state, "config.yaml": c.config, "kubeadm-flags.env": c.flags} {
 			if text == "" {
 				continue
 			}
@@ -34,8 +39,8 @@ func TestKubelet(t *testing.T) {
 		if got := k.owner(); got != c.owner {
 			t.Errorf("%+v: owner %q", c, got)
 		}
-		if got := k.reserved().String(); got != c.reserve {
-			t.Errorf("%+v: reserved %q", c, got)
+		if got, more := k.reserved(); got.String() != c.reserve || more != c.more {
+			t.Errorf("%+v: reserved %q and %v", c, got, more)
 		}
 	}
 }

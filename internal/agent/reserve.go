@@ -30,7 +30,8 @@ const (
 type Reserving struct {
 	Topology func() (cpu.Topology, error) // nil: nobody is given any
 	Owner    func() string                // another program that shares out the node's CPUs; "": nobody
-	Kept     func() cpu.Set               // CPUs that the kubelet keeps for itself and the system
+	Kept     func() (cpu.Set, float64)    // CPUs that the kubelet keeps for itself and the system, and so many more
+	Isolated cpu.Set                      // CPUs that boot parameters keep out of the balancing
 	Rules    strategy.Reserve
 
 	known *reserve.State // of an agent that this one rehearses
@@ -190,12 +191,15 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 		in.Owner = a.Reserving.Owner()
 	}
 	if a.Reserving.Kept != nil {
-		in.Rules.CPUs = in.Rules.CPUs.Union(a.Reserving.Kept())
+		kept, more := a.Reserving.Kept()
+		in.Rules.CPUs, in.Rules.Floor = in.Rules.CPUs.Union(kept), max(in.Rules.Floor, more)
+		in.Promised = more
 	}
 	var err error
 	if in.Topology, err = a.Reserving.Topology(); err != nil {
 		return in, err
 	}
+	in.Apart = a.apart(in)
 	sets, err := a.Tree.CPUSets("/")
 	if err != nil {
 		return in, err
@@ -212,6 +216,15 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 	a.waysTo(&in)
 	a.countLoose(in)
 	return in, nil
+}
+
+// apart are the CPUs that no balancing reaches. The root has not those of valid partitions below it (v2,
+// kernel/cgroup/cpuset.c, cpuset.cpus.effective).
+func (a *Agent) apart(in reserve.Input) cpu.Set {
+	if effective, err := a.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
+		return a.Reserving.Isolated.Union(in.Topology.Set().Minus(effective))
+	}
+	return a.Reserving.Isolated
 }
 
 // askers lists who asks for CPUs, in the order in which they came, and sums what all others were promised.

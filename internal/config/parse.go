@@ -160,6 +160,12 @@ func checkGlob(glob string) *fault {
 	return nil
 }
 
+// CPUs reads an amount of CPU as Kubernetes spells it; false: it is none.
+func CPUs(text string) (float64, bool) {
+	v, bad := parseCPUs(text)
+	return v, bad == nil
+}
+
 // parseCPUs reads an amount of CPU as Kubernetes spells it: "500m" or "0.5".
 func parseCPUs(text string) (float64, *fault) {
 	number, milli := strings.CutSuffix(text, "m")

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +72,21 @@ func TestFence(t *testing.T) {
 	w.turn()
 	if len(w.fences) > 0 || !w.state.Idle() {
 		t.Errorf("what stands: %v", w.fences)
+	}
+}
+
+// TestFenceApart: the root has not the CPUs of a partition, and ours are not taken for another's.
+func TestFenceApart(t *testing.T) {
+	w := fenced(t)
+	w.ask("/k/p/a", 2, 2, false)
+	w.turn()
+	w.turn()
+	w.apart = cpu.Set{0, 1, 6, 7} // ours, and another's
+	w.ask("/k/b", 4, 4, false)
+	out := w.turn()
+	w.exclusive(out)
+	if len(out.Shares) != 1 || out.Shares[0].Own.String() != "0-1" || len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "2 are isolated or in another's partition (6-7)") {
+		t.Errorf("%+v, refused %v", out.Shares, out.Refused)
 	}
 }
 

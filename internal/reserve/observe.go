@@ -190,7 +190,18 @@ func (t *turn) machine(in Input) Machine {
 			kept = kept.Union(n.effective)
 		}
 	}
-	return Machine{Topology: in.Topology, Kept: kept, Floor: max(1, in.Rules.Floor), Promised: in.Promised}
+	return Machine{Topology: in.Topology, Kept: kept, Apart: in.Apart.Minus(t.s.held()), Floor: max(1, in.Rules.Floor), Promised: in.Promised}
+}
+
+// held are the CPUs that containers have: those of their partitions are apart because of us.
+func (s *State) held() (sum cpu.Set) {
+	for _, own := range s.sets {
+		sum = sum.Union(own)
+	}
+	for _, f := range s.fenced {
+		sum = sum.Union(f.exclusive)
+	}
+	return sum
 }
 
 // share is what a container gets.

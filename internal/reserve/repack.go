@@ -8,12 +8,18 @@ import (
 // maxSteps bounds the search for the fewest moves: a tenth of a second or so.
 const maxSteps = 200_000
 
+// gap is how many bins have to be given up: so many anywhere, and so many that somebody may use.
+type gap struct {
+	anywhere, usable int
+	where            Want
+}
+
 // repacking is the search for a packing into fewer bins, or with somebody more.
 type repacking struct {
 	bins  []*bin
 	room  []float64
 	count []int // items in each bin
-	limit int   // bins that may be in use
+	gap   gap
 	steps int
 	moves []move
 }
@@ -24,13 +30,14 @@ type move struct {
 	from, to int
 }
 
-// repack moves the fewest items so that all of them, and the new ones, stand in at most limit bins. It frees the CPUs
-// of the others. False: nothing was changed.
-func (a *allocator) repack(limit int, fresh []Want) bool {
+// repack moves the fewest items so that all of them, and the new ones, stand in as many bins less as the gap has. It
+// frees the CPUs of these. False: nothing was changed.
+func (a *allocator) repack(g gap, fresh []Want) bool {
+	limit := len(a.bins) - max(g.anywhere, g.usable)
 	if !a.equal || limit < 0 || len(a.bins) == 0 || limit == len(a.bins) && len(fresh) == 0 {
 		return false
 	}
-	r := &repacking{bins: a.bins, limit: limit}
+	r := &repacking{bins: a.bins, gap: g}
 	sum, items := 0.0, []move{}
 	for i, b := range a.bins {
 		r.room, r.count = append(r.room, b.room()), append(r.count, len(b.items))
@@ -90,13 +97,7 @@ func (r *repacking) put(moves []move, i int) bool {
 		return false
 	}
 	if i == len(moves) {
-		inUse := 0
-		for _, n := range r.count {
-			if n > 0 {
-				inUse++
-			}
-		}
-		return inUse <= r.limit
+		return r.closed()
 	}
 	m := &moves[i]
 	for to, b := range r.bins {
@@ -113,6 +114,21 @@ func (r *repacking) put(moves []move, i int) bool {
 		r.room[to] += m.item.CPUs
 	}
 	return false
+}
+
+// closed says whether enough bins are empty.
+func (r *repacking) closed() bool {
+	anywhere, usable := 0, 0
+	for i, n := range r.count {
+		if n > 0 {
+			continue
+		}
+		anywhere++
+		if r.gap.where.mayUse(r.bins[i]) {
+			usable++
+		}
+	}
+	return anywhere >= r.gap.anywhere && usable >= r.gap.usable
 }
 
 // carryOut moves the items, and gives up bins that are empty.

@@ -27,12 +27,14 @@
 // # Terminology
 //
 // A want is what one container asks for. A bin is the CPU that packed ones share. Kept CPUs are never exclusive: the
-// system's, and those that another program has pinned something to.
+// system's, and those that another program has pinned something to. CPUs that are apart are those of isolcpus= and of
+// others' partitions: no balancing reaches them, so that they are no room for anybody, and are left as they are.
 //
 // # Known limits
 //
-// Packed ones are moved on machines with equal CPUs only. The search for the fewest moves ends after maxSteps. Those
-// with whole CPUs are never moved, also not where a want is bound to some CPUs (Within) and others hold these.
+// Packed ones are moved on machines with equal CPUs only, and among the CPUs that they have. The search for the fewest
+// moves ends after maxSteps. Those with whole CPUs are never moved, also not where a want is bound to some CPUs (Within)
+// and others hold these.
 package reserve
 
 import (
@@ -47,6 +49,7 @@ import (
 type Machine struct {
 	Topology cpu.Topology
 	Kept     cpu.Set // never exclusive; part of the shared pool
+	Apart    cpu.Set // neither exclusive nor room for those in the shared pool
 	Floor    float64 // CPUs that the shared pool has at least
 	Promised float64 // CPUs that those in it have been promised: binds who is new
 }
@@ -76,15 +79,23 @@ const epsilon = 1e-6
 // Allocate shares the machine out: first to those who have CPUs, then to those who are new, in the order of the list.
 func Allocate(m Machine, wants []Want) Allocation {
 	a := newAllocator(m)
-	var changed, fresh []Want
+	var having, changed, fresh []Want
 	for _, w := range wants {
 		switch {
 		case !(w.CPUs > 0) || math.IsInf(w.CPUs, 1):
 			a.refuse(w, "it has no request")
 		case len(w.Has) == 0:
 			fresh = append(fresh, w)
-		case !a.keep(w):
-			changed = append(changed, w)
+		default:
+			having = append(having, w)
+		}
+	}
+	// Packed ones first: one of them that has grown to a CPU goes, and not those beside it.
+	for _, packed := range []bool{true, false} {
+		for _, w := range having {
+			if (whole(w) == 0) == packed && !a.keep(w) {
+				changed = append(changed, w)
+			}
 		}
 	}
 	for _, w := range changed {
@@ -101,7 +112,7 @@ type allocator struct {
 	Machine
 	machine *machine
 	cap     map[int]float64
-	total   float64 // capacity of all CPUs
+	total   float64 // capacity of all CPUs that are not apart
 	free    map[int]bool
 	used    float64 // capacity that is exclusive
 	sets    map[string]cpu.Set
@@ -128,9 +139,12 @@ func (b *bin) room() float64 {
 func newAllocator(m Machine) *allocator {
 	a := &allocator{Machine: m, machine: newMachine(m.Topology), cap: map[int]float64{}, free: map[int]bool{}, sets: map[string]cpu.Set{}, equal: true}
 	for _, p := range m.Topology.Places {
+		apart := m.Apart.Contains(p.CPU)
 		a.cap[p.CPU] = p.Capacity
-		a.total += p.Capacity
-		a.free[p.CPU] = !m.Kept.Contains(p.CPU)
+		if !apart {
+			a.total += p.Capacity
+		}
+		a.free[p.CPU] = !apart && !m.Kept.Contains(p.CPU)
 		a.equal = a.equal && p.Capacity == 1
 	}
 	return a
@@ -221,20 +235,19 @@ func (a *allocator) place(w Want, floor float64) {
 		}
 		return
 	}
-	if cpus := a.choose(w, need); cpus != nil && a.fits(a.size(cpus), floor) {
-		a.own(w, cpus)
-		return
+	enough := func() bool {
+		cpus := a.choose(w, need)
+		return cpus != nil && a.fits(a.size(cpus), floor) && a.own(w, cpus)
 	}
-	short := need - min(a.size(a.available(w)), a.total-a.used-floor)
-	if !a.repack(len(a.bins)-int(math.Ceil(short-epsilon)), nil) {
+	if !enough() && !(a.repack(a.gap(w, need, floor), nil) && enough()) {
 		a.refuse(w, a.arithmetic(w, need, floor))
-		return
 	}
-	if cpus := a.choose(w, need); cpus != nil && a.fits(a.size(cpus), floor) {
-		a.own(w, cpus)
-		return
-	}
-	a.refuse(w, a.arithmetic(w, need, floor))
+}
+
+// gap is how many CPUs packed ones would have to give up for a want that has too few.
+func (a *allocator) gap(w Want, need, floor float64) gap {
+	missing := func(have float64) int { return max(0, int(math.Ceil(need-have-epsilon))) }
+	return gap{anywhere: missing(a.total - a.used - floor), where: w, usable: missing(a.size(a.available(w)))}
 }
 
 // pack finds a place for a fraction: the fullest bin that holds it, else a CPU, else a place that others make.
@@ -251,7 +264,7 @@ func (a *allocator) pack(w Want, floor float64) bool {
 	if cpus := a.choose(w, w.CPUs); cpus != nil && a.fits(a.size(cpus), floor) {
 		return a.open(w, cpus)
 	}
-	return a.repack(len(a.bins), []Want{w})
+	return a.repack(gap{}, []Want{w})
 }
 
 func (w Want) mayUse(b *bin) bool { return w.Within == nil || b.cpus.Within(w.Within) }
@@ -262,8 +275,12 @@ func (a *allocator) refuse(w Want, why string) {
 
 // arithmetic says why a want does not fit.
 func (a *allocator) arithmetic(w Want, need, floor float64) string {
-	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already", cpus(need), amount(w.CPUs), cpus(a.total), verb(a.used))
-	if kept := a.size(a.Kept.And(a.Topology.Set())); kept > 0 {
+	all := a.Topology.Set()
+	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already", cpus(need), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
+	if apart := a.Apart.And(all); len(apart) > 0 {
+		text += fmt.Sprintf(", %s isolated or in another's partition (%s)", verb(a.size(apart)), apart)
+	}
+	if kept := a.size(a.Kept.And(all)); kept > 0 {
 		text += fmt.Sprintf(", %s kept back (%s)", verb(kept), a.Kept)
 	}
 	text += fmt.Sprintf(", and the shared pool keeps %s", amount(floor))

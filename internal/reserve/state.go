@@ -54,6 +54,7 @@ type Input struct {
 	Broken     map[string]bool // partitions that the kernel calls invalid
 	Partitions bool            // the kernel has partitions below groups that are none (v2, 6.7+)
 	Topology   cpu.Topology
+	Apart      cpu.Set // CPUs that no balancing reaches: isolated ones, and those in partitions, ours too
 	Groups     []Group // all but the root, parents before children
 	Ways       []Way
 	Containers []Container // in the order in which they came

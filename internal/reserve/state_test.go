@@ -34,6 +34,7 @@ type world struct {
 	refuse string            // the kernel refuses CPUs of this group
 	fences map[string]string // of partitions: knob and group to what stands
 	broken map[string]bool
+	apart  cpu.Set
 }
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
@@ -87,7 +88,7 @@ func (w *world) ask(group string, request, limit float64, strict bool) {
 func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
-	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking,
+	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Apart: w.apart,
 		Partitions: w.fences != nil, Broken: w.broken}
 	for g, set := range w.sets {
 		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})

@@ -40,6 +40,15 @@ func (h *Host) Topology() (cpu.Topology, error) {
 	return t, nil
 }
 
+// Isolated are the CPUs that boot parameters keep out of the load balancing (isolcpus=); none where that is not told.
+func (h *Host) Isolated() cpu.Set {
+	set, err := h.list("sys/devices/system/cpu/isolated")
+	if err != nil {
+		return nil
+	}
+	return set
+}
+
 // place reads the files of one CPU. Cores and caches are named by their first CPU: core_id is unique only in a socket.
 func (h *Host) place(c int) (cpu.Place, error) {
 	dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", c)

@@ -53,6 +53,18 @@ func TestTopology(t *testing.T) {
 	}
 }
 
+func TestIsolated(t *testing.T) {
+	for text, want := range map[string]string{"2-3,8\n": "2-3,8", "\n": "", "": "", "none\n": ""} {
+		files := map[string]string{"sys/devices/system/cpu/isolated": text}
+		if text == "" {
+			files = map[string]string{"sys/devices/system/cpu/online": "0\n"}
+		}
+		if got := write(t, files).Isolated().String(); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestTopologyOfLittle: a guest is told next to nothing.
 func TestTopologyOfLittle(t *testing.T) {
 	got, err := write(t, map[string]string{
