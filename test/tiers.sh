@@ -38,7 +38,7 @@ tier_labs() {
   need_groups || return
   bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4 &&
     go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
-    go run ./lab/start -rounds 1
+    go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1
 }
 tier_labs_long() {
   need_groups || return

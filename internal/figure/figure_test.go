@@ -36,9 +36,15 @@ func heat() Heat {
 		Values: [][]float64{{1e-2, 1e-4, 1e-5}, {2e-1, 3e-2, 4e-3}}, Cells: [][]string{{"1", "0.01", "0"}, {"20", "3", "0.4"}}, Lo: 1e-5, Hi: 1, Limit: 1e-3, Key: "above 0.1 %"}
 }
 
+func bars() Bars {
+	return Bars{Title: "Where the time went", Subtitle: "of what was wanted", Parts: []string{"received", "behind a neighbour", "others"},
+		Bars: []Bar{{"alone", []float64{1}, "0.2 ms"}, {"burstable, 4 threads", []float64{0.5, 0.375, 0.125}, "3 ms"}, {"nothing", []float64{0, 0, 0}, ""}},
+		X:    Axis{Label: "of the time wanted, %", Max: 1, Percent: true}, Texts: "p99", Note: "Made up."}
+}
+
 // TestSVGGolden holds the pictures against testdata. UPDATE_GOLDEN=1 writes them anew: look at them then.
 func TestSVGGolden(t *testing.T) {
-	for name, c := range map[string]*Canvas{"lines": example().Draw(), "heat": heat().Draw()} {
+	for name, c := range map[string]*Canvas{"lines": example().Draw(), "heat": heat().Draw(), "bars": bars().Draw()} {
 		var got bytes.Buffer
 		if err := c.Write(&got, "x.svg"); err != nil {
 			t.Fatal(err)
@@ -145,7 +151,7 @@ func TestPNGText(t *testing.T) {
 }
 
 func TestPNGOfAll(t *testing.T) {
-	for _, c := range []*Canvas{example().Draw(), heat().Draw()} {
+	for _, c := range []*Canvas{example().Draw(), heat().Draw(), bars().Draw()} {
 		if err := c.PNG(io.Discard); err != nil {
 			t.Error(err)
 		}

@@ -1,28 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 
 	"plimsoll/internal/figure"
 )
 
-// writeChart draws the distributions of the response times.
-func (r *result) writeChart(name string) error {
-	if err := figure.Known(name); err != nil {
-		return fmt.Errorf("-svg %s: %w", name, err)
-	}
-	var picture bytes.Buffer
-	if err := r.chart().Write(&picture, name); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name, picture.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the chart: %w", err)
-	}
-	return nil
-}
-
+// chart draws the distributions of the response times.
 func (r *result) chart() *figure.Canvas {
 	const slowest = 0.001 // share of requests at the right end
 	top := 0.0

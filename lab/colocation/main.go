@@ -64,7 +64,7 @@ func run() error {
 		return err
 	}
 	if s.svg != "" {
-		if err := result.writeChart(s.svg); err != nil {
+		if err := experiment.SavePicture(s.svg, result.chart()); err != nil {
 			return err
 		}
 	}

@@ -180,6 +180,21 @@ func (g *Groups) Enter(group string, pid int) error {
 	return nil
 }
 
+// The greatest weights (kernel/sched/core.c, MAX_SHARES; kernel/cgroup: CGROUP_WEIGHT_MAX).
+const (
+	greatestShares = 1 << 18
+	greatestWeight = 10000
+)
+
+// Prefer gives the upper group the greatest weight: what other programs of the machine do takes little from any group
+// in it, and among themselves these are as before.
+func (g *Groups) Prefer() error {
+	if g.tree.Version() == cgroup.V1 {
+		return g.tree.SetWeight(g.base, greatestShares)
+	}
+	return g.tree.SetWeight(g.base, greatestWeight)
+}
+
 // Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.
 func (g *Groups) Limit(group string, b cpu.Bandwidth) error { return g.tree.SetQuota(group, b.Quota) }
 

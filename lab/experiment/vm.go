@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated, one after the other: shares of
-// CPU time are what they are, and response times are not those of any machine.
+// VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated: shares of CPU time are what they
+// are, and response times are not those of any machine.
 type VM struct {
 	Kernel string // a series of test/vm/kernels.sh
 	Cgroup string // v1, v2
 	CPUs   int
+	AtOnce bool          // they run beside each other, and not in turns: timers fire in time. It may crash, and is begun anew then
 	Memory int           // MiB; 0: the default
 	Span   time.Duration // allowed in all, once it has booted
 	// Programs of this host that the script needs, on its path.
@@ -64,6 +65,9 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) (err e
 func (v VM) boot(ctx context.Context, line []string) error {
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), "SMP="+strconv.Itoa(v.CPUs), fmt.Sprintf("SECONDS_MAX=%.0f", v.Span.Seconds()))
+	if v.AtOnce {
+		cmd.Env = append(cmd.Env, "TCG=multi", "TRIES=6")
+	}
 	if v.Memory > 0 {
 		cmd.Env = append(cmd.Env, "MEM="+strconv.Itoa(v.Memory))
 	}

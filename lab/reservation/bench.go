@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	boundP99       = time.Millisecond // of the highest load that counts
-	lowest         = 500.0            // requests a second that the search begins with
+	lowest         = 500.0 // requests a second that the search begins with
 	searchSteps    = 6
+	stretches      = 3 // that a step of the search is measured in
 	stopPatience   = 30 * time.Second
 	calibratePass  = 20 // passes of the job that tell what one costs
-	searchFraction = 4  // a step of the search takes so much less than a measurement
+	searchFraction = 10 // a stretch takes so much less than a measurement
 )
 
 // bench is a measurement under way.
@@ -77,12 +77,15 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = summarize(slots)
 	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
-		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Request: targetRequest}
+		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: milliseconds(s.bound), Request: targetRequest}
 	return r, nil
 }
 
 // prepare makes the groups and finds the size of the batch job.
 func (b *bench) prepare(ctx context.Context) (err error) {
+	if err := b.groups.Prefer(); err != nil {
+		return err
+	}
 	if b.target, err = b.groups.Add("target"); err != nil {
 		return err
 	}
@@ -226,30 +229,46 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 		return s, fmt.Errorf("memcached: %w", err)
 	}
 	if b.search {
-		s.most, err = highest(lowest, b.highest, searchSteps, func(rate float64) (bool, error) {
-			out, err := b.request(ctx, rate, b.slot/searchFraction)
-			return err == nil && out.Errors == 0 && out.Latency.Quantile(0.99) <= boundP99, err
+		s.most, s.least, err = highest(lowest, b.highest, searchSteps, b.bound, func(rate float64) (time.Duration, error) {
+			return b.p99(ctx, rate)
 		})
 	}
 	return s, err
 }
 
+// p99 is that of memcached's response time at a rate: the median of a few stretches, for one that another program of the
+// machine disturbs is to decide nothing.
+func (b *bench) p99(ctx context.Context, rate float64) (time.Duration, error) {
+	var found []float64
+	for range stretches {
+		out, err := b.request(ctx, rate, b.slot/searchFraction)
+		if err != nil {
+			return 0, err
+		}
+		p99 := out.Latency.Quantile(0.99)
+		if out.Errors > 0 { // what is not answered in time took longer than any
+			p99 = max(p99, grace)
+		}
+		found = append(found, p99.Seconds())
+	}
+	return time.Duration(experiment.Median(found) * float64(time.Second)), nil
+}
+
 // batch runs the batch job and takes what it received.
 func (b *bench) batch(ctx context.Context, s *slot) (err error) {
-	before, err := b.used()
-	if err != nil {
-		return err
-	}
-	s.split, err = b.diagnose(ctx, func() (err error) {
-		s.took, err = runJob(ctx, b.passes, b.enter(b.target))
+	s.split, err = b.diagnose(ctx, func() error {
+		before, err := b.used()
+		if err != nil {
+			return err
+		}
+		if s.took, err = runJob(ctx, b.passes, b.enter(b.target)); err != nil {
+			return err
+		}
+		after, err := b.used()
+		s.utilization = (after.target - before.target).Seconds() / s.took.Seconds() / targetRequest
+		s.neighbours = (after.neighbour - before.neighbour).Seconds() / s.took.Seconds()
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	after, err := b.used()
-	s.utilization = (after.target - before.target).Seconds() / s.took.Seconds() / targetRequest
-	s.neighbours = (after.neighbour - before.neighbour).Seconds() / s.took.Seconds()
 	return err
 }
 
@@ -277,26 +296,23 @@ func (b *bench) request(ctx context.Context, rate float64, length time.Duration)
 	return out, errors.Join(err, g.close())
 }
 
-// highest finds the highest rate between two that is good, by halving their distance on the scale of ratios. Where not
-// even the lowest is good, it is 0.
-func highest(low, high float64, steps int, good func(float64) (bool, error)) (float64, error) {
-	found := 0.0
-	for step := range steps {
+// highest finds the highest rate between two at which the p99 is within the bound, by halving their distance on the
+// scale of ratios. Where it is not even at the lowest, that is 0. It tells the p99 at the lowest too.
+func highest(low, high float64, steps int, bound time.Duration, p99 func(rate float64) (time.Duration, error)) (most float64, least time.Duration, err error) {
+	if least, err = p99(low); err != nil || least > bound {
+		return 0, least, err
+	}
+	for range steps - 1 {
 		rate := geometric(low, high)
-		if step == 0 {
-			rate = low
+		got, err := p99(rate)
+		if err != nil {
+			return 0, least, err
 		}
-		ok, err := good(rate)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
-			found, low = rate, rate
-		case step == 0:
-			return 0, nil
-		default:
+		if got <= bound {
+			low = rate
+		} else {
 			high = rate
 		}
 	}
-	return found, nil
+	return low, least, nil
 }

@@ -16,15 +16,16 @@ const (
 
 // bootThree measures the table of three CPUs in a virtual machine of that many, with this program and the agent in it.
 func bootThree(ctx context.Context, s settings) error {
-	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: threeCPUs, Span: bootPatience + time.Duration(len(threeCases()))*(s.slot+settle)}
-	script := fmt.Sprintf("./reservation -three-here -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.json)
+	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: publishedCPUs, AtOnce: true,
+		Span: bootPatience + time.Duration(len(tableCases(publishedCPUs)))*(s.slot+settle)}
+	script := fmt.Sprintf("./reservation -table -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.json)
 	return vm.Run(ctx, "./lab/reservation", script, s.plimsoll)
 }
 
 // boot measures the situations in a virtual machine of more CPUs than this one has, for what the target receives.
 func boot(ctx context.Context, s settings) error {
 	slots := time.Duration(s.repeat * len(situations(s.vm, s.sweep, s.reserve)))
-	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, Programs: []string{"memcached", "stress-ng"},
+	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true, Programs: []string{"memcached", "stress-ng"},
 		Span: bootPatience + slots*(4*s.slot+guestSlow)}
 	script := fmt.Sprintf("./reservation -plimsoll ./plimsoll -seconds %g -rounds %d -rate %d -search=false -sweep=%v -reserve=%v -diagnose=%v -seed %d -json=%v -only '%s'",
 		s.slot.Seconds(), s.repeat, guestRate, s.sweep, s.reserve, s.split, s.seed, s.json, s.only)

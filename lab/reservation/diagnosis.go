@@ -22,20 +22,26 @@ const (
 	longestDiagnosis = time.Hour
 )
 
-// split is where the time went that a target wanted: the parts sum up to what it wanted.
+// split is where the time went that a target wanted: what it received and its waits sum up to that.
 type split struct {
 	Wanted    float64            `json:"wanted_seconds"`
 	Received  float64            `json:"received_seconds"`
+	Reserved  float64            `json:"reserved_seconds"`
 	Shortfall float64            `json:"shortfall_seconds"` // of what was wanted and reserved, not received
-	Waits     map[string]float64 `json:"waits_seconds"`     // by cause
+	Owed      float64            `json:"owed_seconds"`      // of that, behind the neighbour: what a CPU of its own is to end
+	Waits     map[string]float64 `json:"waits_seconds"`     // by cause; the neighbour's are apart from those of others
 	Phantom   float64            `json:"phantom_seconds"`   // of the wait behind the neighbour: a CPU that it might use was idle
 	Forced    float64            `json:"forced_seconds"`    // the neighbour had its share on other CPUs
 	Waking    float64            `json:"waking_seconds"`    // it woke while a slice was running
 }
 
+// others is the cause of waits behind programs that are no part of the experiment.
+const others = "others"
+
 // plus adds up two measurements.
 func (s split) plus(o split) split {
-	sum := split{Wanted: s.Wanted + o.Wanted, Received: s.Received + o.Received, Shortfall: s.Shortfall + o.Shortfall,
+	sum := split{Wanted: s.Wanted + o.Wanted, Received: s.Received + o.Received, Reserved: s.Reserved + o.Reserved,
+		Shortfall: s.Shortfall + o.Shortfall, Owed: s.Owed + o.Owed,
 		Phantom: s.Phantom + o.Phantom, Forced: s.Forced + o.Forced, Waking: s.Waking + o.Waking, Waits: map[string]float64{}}
 	for _, waits := range []map[string]float64{s.Waits, o.Waits} {
 		for cause, seconds := range waits {
@@ -45,19 +51,33 @@ func (s split) plus(o split) split {
 	return sum
 }
 
-// splitOf is that of a diagnosed container.
-func splitOf(d report.Diagnosed) split {
+// splitOf is that of a container that was diagnosed for a while. The machine has other programs than the neighbour, and
+// some that no cpuset binds: what is told of waits behind neighbours is parted.
+func splitOf(d report.Diagnosed, elapsed time.Duration, neighbour string) split {
 	s := split{Wanted: d.Wanted.Seconds(), Received: d.Received.Seconds(), Waits: map[string]float64{}}
-	if d.Short != nil {
-		s.Shortfall = d.Short.Seconds()
+	if d.Reserved != nil && d.Short != nil {
+		s.Reserved, s.Shortfall = *d.Reserved*elapsed.Seconds(), d.Short.Seconds()
 	}
-	for _, w := range d.Waits {
-		s.Waits[string(w.Cause)] += w.Time.Seconds()
-	}
+	var behind, all time.Duration
 	for _, n := range d.Neighbours {
+		all += n.Time
+		if n.Cgroup != neighbour {
+			continue
+		}
+		behind += n.Time
 		s.Phantom += n.Phantom.Seconds()
 		s.Forced += n.Forced.Seconds()
 		s.Waking += n.Waking.Seconds()
+	}
+	for _, w := range d.Waits {
+		if w.Cause != report.CauseNeighbour || all <= 0 {
+			s.Waits[string(w.Cause)] += w.Time.Seconds()
+			continue
+		}
+		part := float64(behind) / float64(all)
+		s.Owed = part * w.Short.Seconds()
+		s.Waits[string(w.Cause)] = part * w.Time.Seconds()
+		s.Waits[others] = (1 - part) * w.Time.Seconds()
 	}
 	return s
 }
@@ -102,7 +122,7 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
 		return split{}, err
 	}
-	return read(told.Bytes(), b.target)
+	return read(told.Bytes(), b.target, b.neighbour)
 }
 
 // attached waits until a process has programs in the kernel: it holds a link to each (kernel/bpf/syscall.c,
@@ -126,14 +146,14 @@ func attached(ctx context.Context, pid int) error {
 }
 
 // read takes the target's split out of what `plimsoll diagnose --json` wrote.
-func read(text []byte, target string) (split, error) {
+func read(text []byte, target, neighbour string) (split, error) {
 	var d report.Diagnosis
 	if err := json.Unmarshal(text, &d); err != nil {
 		return split{}, fmt.Errorf("read what plimsoll diagnose tells: %w", err)
 	}
 	for _, c := range d.Containers {
 		if c.Cgroup == target {
-			return splitOf(c), nil
+			return splitOf(c, d.Elapsed, neighbour), nil
 		}
 	}
 	return split{}, fmt.Errorf("plimsoll diagnose tells nothing of %s", target)

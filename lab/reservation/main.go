@@ -5,8 +5,12 @@
 // takes anything from anybody. The target is a batch job of one thread, which shows in how long it takes and how much
 // of its CPU it receives, and then memcached under an open-loop load, which shows in its response time. The neighbour
 // is stress-ng or many threads that sleep and wake, with a limit of what it has reserved (capped) or without one
-// (burstable). With -three the published table of three CPUs is measured in a virtual machine: what sharing a run
-// queue costs where every thread has its place.
+// (burstable). With -table every thread has its place, one of the neighbour's beside the target's: what sharing a run
+// queue costs, beside what the kernel's weights and limits make of it. With -three that is the published table of three
+// CPUs, in a virtual machine.
+//
+// Other programs of the machine are not the subject: together, target and neighbour have the greatest weight there is
+// beside them, and the rest that they take is told apart.
 //
 // Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
 // CPU; what they use nobody else has.
@@ -15,6 +19,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,6 +31,7 @@ import (
 	"syscall"
 	"time"
 
+	"plimsoll/internal/figure"
 	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
@@ -36,6 +42,7 @@ type settings struct {
 	repeat     int           // rounds
 	rate       float64       // requests a second at which the response time is taken
 	highest    float64       // requests a second that the search goes up to
+	bound      time.Duration // on the p99 at the highest throughput
 	search     bool
 	split      bool // have `plimsoll diagnose` tell where the time went
 	reserve    bool // measure the target with a CPU for itself too
@@ -46,9 +53,10 @@ type settings struct {
 	cgroupRoot string
 	plimsoll   string
 	json       bool
+	svg        string
 	vm         int  // CPUs of a virtual machine to measure in; 0: this machine
-	three      bool // measure the published table, in a virtual machine
-	guest      bool // measure it on this one
+	table      bool // measure the table on this machine
+	three      bool // measure the published one, in a virtual machine
 }
 
 const settle = time.Second // after a change, before it is measured
@@ -81,14 +89,21 @@ func run() error {
 		return boot(ctx, s)
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	var r findings
-	if s.guest {
-		r, err = measureThree(ctx, s, say)
-	} else {
-		r, err = measure(ctx, s, say)
+	if s.table {
+		r, err := measureTable(ctx, s, say)
+		if err != nil {
+			return err
+		}
+		return tell(r, s)
 	}
+	r, err := measure(ctx, s, say)
 	if err != nil {
 		return err
+	}
+	if s.svg != "" {
+		if err := experiment.SavePicture(s.svg, r.chart()); err != nil {
+			return err
+		}
 	}
 	return tell(r, s)
 }
@@ -112,7 +127,8 @@ func parse(args []string) (settings, inner, error) {
 	set.IntVar(&s.repeat, "rounds", 3, "rounds in which the situations take turns")
 	set.Float64Var(&s.rate, "rate", 2000, "requests a second to memcached at which its response time is taken")
 	set.Float64Var(&s.highest, "highest", 32000, "requests a second that the search for the highest throughput goes up to")
-	set.BoolVar(&s.search, "search", true, "search the highest throughput at which p99 is a millisecond or less")
+	set.DurationVar(&s.bound, "bound", time.Millisecond, "p99 up to which a throughput counts")
+	set.BoolVar(&s.search, "search", true, "search the highest throughput at which the p99 is within the bound")
 	set.BoolVar(&s.split, "diagnose", true, "have plimsoll diagnose tell where the target's time went")
 	set.BoolVar(&s.reserve, "reserve", true, "measure the target with a CPU for itself too")
 	set.BoolVar(&s.sweep, "sweep", true, "measure neighbours of 1 to 16 threads too")
@@ -121,9 +137,10 @@ func parse(args []string) (settings, inner, error) {
 	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
+	set.StringVar(&s.svg, "svg", "", "write a chart to this file, of the situations on this machine")
 	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives holds there, response times are those of no machine")
-	set.BoolVar(&s.three, "three", false, "measure the published table of three CPUs, in a virtual machine")
-	set.BoolVar(&s.guest, "three-here", false, "measure it on this machine, which has three CPUs")
+	set.BoolVar(&s.table, "table", false, "measure what a thread gets that shares its CPU with one of a neighbour that has one on each")
+	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
 	set.IntVar(&i.passes, "work", 0, "be the batch job, of so many passes")
 	set.IntVar(&i.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
 	if err := set.Parse(args); err != nil {
@@ -140,6 +157,12 @@ func parse(args []string) (settings, inner, error) {
 		return s, i, fmt.Errorf("-rounds %d: must be 1 or more", s.repeat)
 	case s.rate < 100 || s.rate > s.highest || s.highest <= lowest:
 		return s, i, fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
+	case s.svg != "" && (s.table || s.three || s.vm > 0):
+		return s, i, errors.New("-svg: there is a chart of the situations on this machine only")
+	case s.svg != "" && figure.Known(s.svg) != nil:
+		return s, i, fmt.Errorf("-svg %s: %w", s.svg, figure.Known(s.svg))
+	case s.bound <= 0:
+		return s, i, fmt.Errorf("-bound %s: must be above 0", s.bound)
 	}
 	return s, i, nil
 }

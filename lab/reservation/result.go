@@ -19,6 +19,7 @@ type slot struct {
 	neighbours  float64       // CPUs of the neighbour meanwhile
 	load        *load.Outcome // of memcached
 	most        float64       // requests a second at the bound on p99; 0: none
+	least       time.Duration // p99 at the lowest rate of the search; 0: not searched
 	split       split         // of the batch job's time
 	asked       split         // of memcached's, at the load at which its response time is taken
 }
@@ -38,6 +39,7 @@ type conditions struct {
 	Seconds float64 `json:"seconds"` // of a measurement
 	Rounds  int     `json:"rounds"`
 	Rate    float64 `json:"requests_per_second"`
+	Bound   float64 `json:"bound_ms"`     // on the p99 at the most requests a second
 	Request float64 `json:"request_cpus"` // of the target
 }
 
@@ -53,7 +55,9 @@ type figures struct {
 	P50         float64 `json:"p50_ms"`
 	P99         float64 `json:"p99_ms"`
 	ChangeP99   float64 `json:"p99_change"`
-	Most        float64 `json:"most_requests_per_second"` // at p99 <= 1 ms; 0: not even the lowest load, or not searched
+	Most        float64 `json:"most_requests_per_second"` // at a p99 within the bound; 0: not even the lowest rate, or not searched
+	Least       float64 `json:"lowest_rate_p99_ms"`       // at the lowest rate of the search; 0: not searched
+	Late        float64 `json:"generator_late_ms"`        // the most that a request was sent late; part of its latency
 	Requests    int     `json:"requests"`
 	Errors      int     `json:"errors"`
 	Batch       split   `json:"batch_time"`     // where the batch job's time went, all rounds
@@ -88,8 +92,11 @@ func rank(s situation) int {
 	if s.Neighbour.Capped {
 		n += 500
 	}
-	if s.Reserved {
+	if s.Again {
 		n++
+	}
+	if s.Reserved {
+		n += 2
 	}
 	return n
 }
@@ -100,6 +107,7 @@ func summarizeRow(sit situation, slots []slot) figures {
 	for _, s := range mine {
 		f.Requests += s.load.Requests()
 		f.Errors += s.load.Errors
+		f.Late = max(f.Late, milliseconds(s.load.Late))
 		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
 	}
 	f.Took = median(mine, func(s slot) float64 { return s.took.Seconds() })
@@ -108,6 +116,7 @@ func summarizeRow(sit situation, slots []slot) figures {
 	f.P50 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.5)) })
 	f.P99 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.99)) })
 	f.Most = median(mine, func(s slot) float64 { return s.most })
+	f.Least = median(mine, func(s slot) float64 { return milliseconds(s.least) })
 	return f
 }
 
@@ -152,17 +161,28 @@ const (
 	aimP99   = 1.1  // of that alone, where the hardware is not contended for
 )
 
-// aims holds what a CPU of its own brings against the aims.
+// aims holds what a CPU of its own brings against the aims. What stands beside has no aim: the machine itself takes CPU
+// time too, with interrupts and programs that no cpuset binds, and the same twice is not the same.
 func (r *result) aims() []experiment.Figure {
 	var list []experiment.Figure
 	for _, f := range r.Rows {
-		if !f.Reserved {
-			continue
-		}
-		list = append(list, experiment.Figure{Name: "shortfall of the batch job, " + f.name(), AtMost: aimShort, Measured: f.Batch.Wanted > 0,
-			Value: over(f.Batch.Shortfall, f.Batch.Wanted)})
-		if f.situation.Neighbour.Kind != onMemory {
-			list = append(list, experiment.Figure{Name: "p99 of memcached / alone, " + f.name(), AtMost: aimP99, Measured: f.P99 > 0, Value: 1 + f.ChangeP99})
+		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0, Value: over(f.Batch.Shortfall, f.Batch.Wanted)}
+		p99 := experiment.Figure{Name: "p99 of memcached / alone, " + f.name(), Measured: f.P99 > 0, Value: 1 + f.ChangeP99}
+		behind := short
+		behind.Name, behind.Value = "  of it behind the neighbour", over(f.Batch.Owed, f.Batch.Wanted)
+		switch beside := f.situation.Neighbour.Kind; {
+		case beside == nobody && f.Again:
+			list = append(list, p99)
+		case beside == nobody && !f.Reserved:
+			list = append(list, short)
+		case beside == nobody:
+			list = append(list, short, p99)
+		case f.Reserved:
+			short.AtMost, behind.AtMost = aimShort, aimShort
+			if list = append(list, short, behind); beside != onMemory {
+				p99.AtMost = aimP99
+			}
+			list = append(list, p99)
 		}
 	}
 	return list

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,8 @@ func slotOf(sit situation, took time.Duration, utilization float64, latency time
 
 func TestSummarize(t *testing.T) {
 	alone := situation{Neighbour: neighbour{Kind: nobody}}
+	again := alone
+	again.Again = true
 	beside := situation{Neighbour: neighbour{Kind: onMemory, Threads: 4}}
 	capped := situation{Neighbour: neighbour{Kind: onCPU, Threads: 4, Capped: true}}
 	reserved := capped
@@ -32,11 +36,12 @@ func TestSummarize(t *testing.T) {
 	var slots []slot
 	for _, slow := range []time.Duration{1, 1, 9} { // the last round is disturbed
 		slots = append(slots, slotOf(beside, 4*time.Second*slow, 0.5, 3*ms*slow, 0), slotOf(reserved, time.Second, 1, ms, 9000),
-			slotOf(capped, 2*time.Second, 0.5, 2*ms, 4000), slotOf(alone, time.Second*slow, 1, ms*slow, 9000))
+			slotOf(capped, 2*time.Second, 0.5, 2*ms, 4000), slotOf(alone, time.Second*slow, 1, ms*slow, 9000), slotOf(again, time.Second, 1, 1100*time.Microsecond, 9000))
 	}
 	r := summarize(slots)
 	want := []figures{
 		{situation: alone, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000, Requests: 3},
+		{situation: again, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1.1, P99: 1.1, ChangeP99: 0.1, Most: 9000, Requests: 3},
 		{situation: capped, Took: 2, Slowdown: 2, Utilization: 0.5, Scheduling: 2, Hardware: 1, P50: 2, P99: 2, ChangeP99: 1, Most: 4000, Requests: 3},
 		{situation: reserved, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000, Requests: 3},
 		{situation: beside, Took: 4, Slowdown: 4, Utilization: 0.5, Scheduling: 2, Hardware: 2, P50: 3, P99: 3, ChangeP99: 2, Requests: 3},
@@ -49,10 +54,25 @@ func TestSummarize(t *testing.T) {
 	if worst := r.worst(); worst == nil || worst.Utilization != 0.5 || worst.Reserved {
 		t.Errorf("worst: %+v", worst)
 	}
-	r.Rows[2].Batch = split{Wanted: 10, Shortfall: 0.2}
-	aims := r.aims()
-	if len(aims) != 2 || aims[0].Met() || aims[0].Value != 0.02 || !aims[1].Met() {
-		t.Errorf("aims: %+v", aims)
+	r.Rows[3].Batch = split{Wanted: 10, Shortfall: 0.2, Owed: 0.05}
+	var aims []string
+	for _, f := range r.aims() {
+		aims = append(aims, fmt.Sprintf("%s %.3g %v", f.Name, f.Value, f.Met()))
+	}
+	wantAims := []string{"shortfall of the batch job, alone 0 false", "p99 of memcached / alone, alone again 1.1 true", "shortfall of the batch job, capped cpu x4, reserve 0.02 false",
+		"  of it behind the neighbour 0.005 true", "p99 of memcached / alone, capped cpu x4, reserve 1 true"}
+	if diff := cmp.Diff(wantAims, aims); diff != "" {
+		t.Errorf("aims (-want +got):\n%s", diff)
+	}
+	if got, want := r.Rows[3].parts(), []float64{0, 0, 0, 1}; !cmp.Equal(want, got) {
+		t.Errorf("parts %v, want %v", got, want)
+	}
+	if got, want := r.Rows[0].parts(), []float64{0.1, 0, 0, 0.9}; !cmp.Equal(want, got) {
+		t.Errorf("parts without a split %v, want %v", got, want)
+	}
+	var picture bytes.Buffer
+	if err := r.chart().SVG(&picture); err != nil || !strings.Contains(picture.String(), "burstable memory x4") {
+		t.Errorf("%v, chart:\n%s", err, picture.String())
 	}
 	var page bytes.Buffer
 	if err := r.writeText(&page); err != nil {
@@ -72,7 +92,7 @@ func TestSituations(t *testing.T) {
 		}
 		return names
 	}
-	want := []string{"alone", "capped cpu x4", "capped memory x4", "capped sleepers x64", "burstable cpu x4", "burstable memory x4", "burstable sleepers x64"}
+	want := []string{"alone", "alone again", "capped cpu x4", "capped memory x4", "capped sleepers x64", "burstable cpu x4", "burstable memory x4", "burstable sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, false, false))); diff != "" {
 		t.Errorf("situations (-want +got):\n%s", diff)
 	}
@@ -81,31 +101,41 @@ func TestSituations(t *testing.T) {
 	if diff := cmp.Diff(want, names(situations(2, true, false))); diff != "" {
 		t.Errorf("with the sweep (-want +got):\n%s", diff)
 	}
+	want = []string{"alone", "alone again", "alone, reserve", "capped cpu x4", "capped cpu x4, reserve"}
+	if diff := cmp.Diff(want, names(situations(2, true, true))[:len(want)]); diff != "" {
+		t.Errorf("with reserve (-want +got):\n%s", diff)
+	}
+	if n := len(situations(2, true, true)); n != 2+1+2*6+9+2 {
+		t.Errorf("%d situations", n)
+	}
 }
 
 func TestSplit(t *testing.T) {
-	one, short := 1.0, 300*ms
-	d := report.Diagnosis{Containers: []report.Diagnosed{{Cgroup: "/other"}, {Cgroup: "/lab/target", Reserved: &one, Wanted: time.Second, Received: 600 * ms, Short: &short,
-		Waits:      []report.Wait{{Cause: report.CauseNeighbour, Time: 300 * ms}, {Cause: report.CauseKernel, Time: 100 * ms}, {Cause: report.CauseIdle}},
-		Neighbours: []report.Neighbour{{Forced: 100 * ms, Phantom: 50 * ms}, {Forced: 100 * ms, Waking: 10 * ms}}}}}
+	one, short := 1.0, 360*ms
+	d := report.Diagnosis{Elapsed: 2 * time.Second, Containers: []report.Diagnosed{{Cgroup: "/other"}, {Cgroup: "/lab/target", Reserved: &one,
+		Wanted: time.Second, Received: 600 * ms, Short: &short,
+		Waits: []report.Wait{{Cause: report.CauseNeighbour, Time: 300 * ms, Short: 270 * ms}, {Cause: report.CauseKernel, Time: 90 * ms, Short: 90 * ms},
+			{Cause: report.CauseIdle}},
+		Neighbours: []report.Neighbour{{Cgroup: "/lab/neighbour", Time: 200 * ms, Forced: 100 * ms, Phantom: 50 * ms, Waking: 10 * ms},
+			{Cgroup: "/", Time: 100 * ms, Forced: 100 * ms}}}}}
 	text, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := read(text, "/lab/target")
+	s, err := read(text, "/lab/target", "/lab/neighbour")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := split{Wanted: 2, Received: 1.2, Shortfall: 0.6, Forced: 0.4, Phantom: 0.1, Waking: 0.02,
-		Waits: map[string]float64{string(report.CauseNeighbour): 0.6, string(report.CauseKernel): 0.2, string(report.CauseIdle): 0}}
+	want := split{Wanted: 2, Received: 1.2, Reserved: 4, Shortfall: 0.72, Owed: 0.36, Forced: 0.2, Phantom: 0.1, Waking: 0.02,
+		Waits: map[string]float64{string(report.CauseNeighbour): 0.4, others: 0.2, string(report.CauseKernel): 0.18, string(report.CauseIdle): 0}}
 	if diff := cmp.Diff(want, s.plus(s), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("split (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{string(report.CauseNeighbour), string(report.CauseKernel)}, s.causes()); diff != "" {
+	if diff := cmp.Diff([]string{string(report.CauseNeighbour), others, string(report.CauseKernel)}, s.causes()); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 	for _, bad := range []string{"", "{", "{}"} {
-		if s, err := read([]byte(bad), "/lab/target"); err == nil {
+		if s, err := read([]byte(bad), "/lab/target", "/lab/neighbour"); err == nil {
 			t.Errorf("%q is taken: %+v", bad, s)
 		}
 	}
@@ -135,18 +165,25 @@ func TestApart(t *testing.T) {
 func TestHighest(t *testing.T) {
 	for _, c := range []struct{ true, want float64 }{{100, 0}, {500, 500}, {100000, 31000}, {9000, 9000}} {
 		var tried []float64
-		got, err := highest(500, 32000, 12, func(rate float64) (bool, error) {
+		got, least, err := highest(500, 32000, 12, 2*ms, func(rate float64) (time.Duration, error) {
 			tried = append(tried, rate)
-			return rate <= c.true, nil
+			return time.Duration(rate / c.true * float64(2*ms)), nil
 		})
 		if err != nil || got > c.true || got < 0.97*c.want {
 			t.Errorf("of %v: found %v after %v, %v", c.true, got, tried, err)
 		}
+		if want := time.Duration(500 / c.true * float64(2*ms)); least != want {
+			t.Errorf("of %v: p99 %v at the lowest rate, want %v", c.true, least, want)
+		}
+	}
+	broken := errors.New("broken")
+	if _, _, err := highest(500, 32000, 12, 2*ms, func(float64) (time.Duration, error) { return 0, broken }); err != broken {
+		t.Errorf("%v", err)
 	}
 }
 
-// TestThreeCPUs holds the formulas against the published figure and against a period that is played through.
-func TestThreeCPUs(t *testing.T) {
+// TestTable holds the formulas against the published figure and against a period that is played through.
+func TestTable(t *testing.T) {
 	share := shareOf(1, 2, 3)
 	if diff := cmp.Diff(0.6, share, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("burstable (-want +got):\n%s", diff)
@@ -172,8 +209,11 @@ func TestThreeCPUs(t *testing.T) {
 			t.Errorf("quota %v (-played +formula):\n%s", quota, diff)
 		}
 	}
-	r := threeResult{Cases: threeCases()}
-	for i := range r.Cases {
+	r := tableResult{CPUs: 2, Cases: tableCases(2)}
+	for i, want := range []float64{2.0 / 3, 0.75, 1, 1} {
+		if diff := cmp.Diff(want, r.Cases[i].Expected, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Errorf("two CPUs, %s (-want +got):\n%s", r.Cases[i].name(), diff)
+		}
 		r.Cases[i].Got = r.Cases[i].Expected + 0.04
 	}
 	r.Cases[1].Got += 0.02
@@ -185,10 +225,10 @@ func TestThreeCPUs(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	if s, _, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil || s.slot != 2*time.Second || len(s.situations) != 5 {
+	if s, _, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil || s.slot != 2*time.Second || len(s.situations) != 7 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range [][]string{{"-seconds", "0.5"}, {"-rounds", "0"}, {"-rate", "10"}, {"-rate", "2000", "-highest", "1000"}, {"-rate", "200", "-highest", "400"}} {
+	for _, bad := range [][]string{{"-seconds", "0.5"}, {"-rounds", "0"}, {"-rate", "10"}, {"-rate", "2000", "-highest", "1000"}, {"-rate", "200", "-highest", "400"}, {"-bound", "0s"}} {
 		if _, _, err := parse(bad); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

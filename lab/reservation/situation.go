@@ -9,6 +9,7 @@ import (
 type situation struct {
 	Neighbour neighbour `json:"neighbour"`
 	Reserved  bool      `json:"reserved"`
+	Again     bool      `json:"again,omitempty"` // the same as without it: what differs is chance
 }
 
 func (s situation) name() string {
@@ -16,34 +17,44 @@ func (s situation) name() string {
 	if s.Reserved {
 		name += ", reserve"
 	}
+	if s.Again {
+		name += " again"
+	}
 	return name
 }
 
 // situations are alone, the four published configurations and those who sleep and wake, each without and with a
-// CPU for the target itself, and, for the sweep, neighbours of more and more threads.
+// CPU for the target itself, and, for the sweep, neighbours of more and more threads. Being alone twice shows what
+// chance does, and being alone on a CPU of one's own what the CPU does.
 func situations(cpus int, sweep, reserve bool) []situation {
-	list := []situation{{Neighbour: neighbour{Kind: nobody}}}
-	add := func(n neighbour) {
-		if s := (situation{Neighbour: n}); !slices.Contains(list, s) {
+	alone := situation{Neighbour: neighbour{Kind: nobody}}
+	list := []situation{alone, {Neighbour: alone.Neighbour, Again: true}}
+	add := func(n neighbour, reserved bool) {
+		if s := (situation{Neighbour: n, Reserved: reserved}); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
+	both := func(n neighbour) {
+		add(n, false)
+		if reserve {
+			add(n, true)
+		}
+	}
+	both(alone.Neighbour)
 	for _, capped := range []bool{true, false} {
 		for _, k := range []kind{onCPU, onMemory} {
-			add(neighbour{k, 2 * cpus, capped})
+			both(neighbour{k, 2 * cpus, capped})
 		}
-		add(neighbour{sleepers, 32 * cpus, capped})
+		both(neighbour{sleepers, 32 * cpus, capped})
 	}
-	if reserve {
-		for _, s := range slices.Clone(list)[1:] {
-			s.Reserved = true
-			list = append(list, s)
+	for threads := 1; sweep && threads <= 16; threads *= 2 {
+		for _, k := range []kind{onCPU, sleepers} {
+			add(neighbour{k, threads, false}, false)
 		}
 	}
 	if sweep {
-		for threads := 1; threads <= 16; threads *= 2 {
-			add(neighbour{onCPU, threads, false})
-			add(neighbour{sleepers, threads, false})
+		for _, k := range []kind{onCPU, sleepers} {
+			both(neighbour{k, 16, false})
 		}
 	}
 	return list

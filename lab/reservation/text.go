@@ -35,20 +35,16 @@ func (r *result) table(page *bytes.Buffer) {
 	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
 	row("", "batch job", "", "CPU", "scheduling", "hardware", "neighbour", "memcached", "", "", "most")
-	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", "p99 <= 1 ms")
+	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", fmt.Sprintf("p99 <= %g ms", r.Conditions.Bound))
 	for _, f := range r.Rows {
-		most := "-"
-		if f.Most > 0 {
-			most = fmt.Sprintf("%.0f/s", f.Most)
-		}
 		row(f.name(), fmt.Sprintf("%.2f s", f.Took), fmt.Sprintf("x%.2f", f.Slowdown), fmt.Sprintf("%.0f %%", 100*f.Utilization),
 			fmt.Sprintf("x%.2f", f.Scheduling), fmt.Sprintf("x%.2f", f.Hardware), fmt.Sprintf("%.2f", f.Neighbour),
-			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), most)
+			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), f.most())
 	}
 	tw.Flush() // into memory: cannot fail
 	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two factors: scheduling")
 	fmt.Fprintf(page, "(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response time at %g requests a second,\n", r.Conditions.Rate)
-	fmt.Fprintln(page, "and the most requests a second at which its p99 is a millisecond or less.")
+	fmt.Fprintf(page, "and the most requests a second at which its p99 is %g ms or less; none: its p99 at %g a second.\n", r.Conditions.Bound, lowest)
 }
 
 // splits says where the time went that the target wanted, as plimsoll diagnose tells.
@@ -65,10 +61,10 @@ func (r *result) splits(page *bytes.Buffer) {
 		for _, cause := range s.causes() {
 			waits = append(waits, cause+" "+percent(s.Waits[cause]))
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall), percent(s.Forced), percent(s.Phantom),
-			percent(s.Waking), strings.Join(waits, ", "))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", name, what, percent(s.Received), percent(s.Shortfall), percent(s.Owed),
+			percent(s.Forced), percent(s.Phantom), percent(s.Waking), strings.Join(waits, ", "))
 	}
-	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tforced\tphantom\twaking\t  waits")
+	fmt.Fprintln(tw, "of the time wanted\t\treceived\tshortfall\tof it owed\tforced\tphantom\twaking\t  waits")
 	for _, f := range r.Rows {
 		line(f.name(), "batch", f.Batch)
 		line("", "memcached", f.Asked)
@@ -78,6 +74,7 @@ func (r *result) splits(page *bytes.Buffer) {
 	}
 	page.WriteByte('\n')
 	tw.Flush() // into memory: cannot fail
-	fmt.Fprintln(page, "Shortfall: of what was wanted and reserved, not received. Of the waits behind the neighbour, forced: it had its share on other")
-	fmt.Fprintln(page, "CPUs; phantom: a CPU that the target may use was idle; waking: the target woke while a slice was running (plimsoll diagnose).")
+	fmt.Fprintln(page, "Shortfall: of what was wanted and reserved, not received; owed: behind the neighbour, and not behind other programs (others),")
+	fmt.Fprintln(page, "the kernel or the machine. Of the waits behind the neighbour, forced: it had its share on other CPUs; phantom: a CPU that the")
+	fmt.Fprintln(page, "target may use was idle; waking: the target woke while a slice was running (plimsoll diagnose).")
 }

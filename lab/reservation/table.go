@@ -11,31 +11,37 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// The published table: three CPUs, of which one is reserved for the target's one thread and two for the neighbour's
-// three. One of those has to share a CPU with the target's.
+// The published table has three CPUs, of which one is reserved for the target's one thread and two for the neighbour's
+// three. On a machine of n CPUs it is one, and n-1 for a neighbour of n threads. One of those has to share a CPU with
+// the target's.
 const (
-	threeCPUs        = 3
-	neighbourThreads = 3
-	neighbourRequest = 2.0
-	targetRequest    = 1.0
-	tolerance        = 0.05
-	// threePeriod is that of the neighbour's limit: the longest that the kernel takes. The emulated CPUs take turns of
-	// 100 ms (QEMU, TCG_KICK_PERIOD), in which no timer of another one fires; the formula holds for any period.
-	threePeriod = time.Second
+	publishedCPUs = 3
+	targetRequest = 1.0
+	tolerance     = 0.05
+	// tablePeriod is that of the neighbour's limit: the longest that the kernel takes. The formula holds for any, but the
+	// kernel hands quota out in slices of 5 ms to each CPU (sched_cfs_bandwidth_slice_us) and counts at ticks, so that the
+	// thread that shares its CPU, and uses a slice up slowly, runs on a while after the others stand still. In a period of
+	// 100 ms that is 4 points of what the target gets on two CPUs.
+	tablePeriod = time.Second
 )
 
-// threeNode are the CPUs of this program and the agent: they are not to be on the target's.
-func threeNode() cpu.Set { return cpu.Set{1, 2} }
+// tableNode are the CPUs of this program and the agent: they are not to be on the target's.
+func tableNode(cpus int) (node cpu.Set) {
+	for id := 1; id < cpus; id++ {
+		node = append(node, id)
+	}
+	return node
+}
 
-// threeCase is a row of the table.
-type threeCase struct {
+// tableCase is a row of the table.
+type tableCase struct {
 	Capped   bool    `json:"capped"`   // the neighbour has a limit of what it has reserved
 	Reserved bool    `json:"reserved"` // the target has its CPU for itself
 	Expected float64 `json:"expected"` // of what it has reserved
 	Got      float64 `json:"got"`
 }
 
-func (c threeCase) name() string {
+func (c tableCase) name() string {
 	name := "burstable neighbour"
 	if c.Capped {
 		name = "capped neighbour"
@@ -46,11 +52,12 @@ func (c threeCase) name() string {
 	return name
 }
 
-// threeCases are all rows.
-func threeCases() []threeCase {
-	share := shareOf(targetRequest, neighbourRequest, neighbourThreads)
-	return []threeCase{
-		{Expected: share}, {Capped: true, Expected: cappedShare(share, neighbourRequest, neighbourThreads)},
+// tableCases are all rows of a machine's table.
+func tableCases(cpus int) []tableCase {
+	request := float64(cpus) - targetRequest
+	share := shareOf(targetRequest, request, cpus)
+	return []tableCase{
+		{Expected: share}, {Capped: true, Expected: cappedShare(share, request, cpus)},
 		{Reserved: true, Expected: 1}, {Reserved: true, Capped: true, Expected: 1},
 	}
 }
@@ -72,33 +79,33 @@ func cappedShare(share, quota float64, threads int) float64 {
 	return share*t + 1 - t
 }
 
-// three measures the table on this machine, which has three CPUs.
-type three struct {
+// table measures the rows on this machine.
+type table struct {
 	settings
+	cpus              int
 	groups            *experiment.Groups
 	keeper            *keeper
 	target, neighbour string
 	children          []*experiment.Child
 }
 
-func measureThree(ctx context.Context, s settings, say func(string, ...any)) (r *threeResult, err error) {
-	if n := runtime.NumCPU(); n != threeCPUs {
-		return nil, fmt.Errorf("the table is for a machine of %d CPUs, and this one has %d", threeCPUs, n)
+func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r *tableResult, err error) {
+	b := &table{settings: s, cpus: runtime.NumCPU()}
+	if b.cpus < 2 {
+		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", b.cpus)
 	}
-	groups, err := experiment.NewPinnableGroups(s.cgroupRoot, "reservation")
-	if err != nil {
+	if b.groups, err = experiment.NewPinnableGroups(s.cgroupRoot, "reservation"); err != nil {
 		return nil, err
 	}
-	b := &three{settings: s, groups: groups}
-	if err := experiment.Confine(threeNode()); err != nil {
-		return nil, errors.Join(err, groups.Close())
+	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), b.groups.Close()) }()
+	if err := experiment.Confine(tableNode(b.cpus)); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), groups.Close()) }()
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
-	r = &threeResult{Schema: threeSchema, Kernel: experiment.Kernel(), Cgroup: groups.Tree().Version().String(), Seconds: s.slot.Seconds()}
-	for _, c := range threeCases() {
+	r = &tableResult{Schema: tableSchema, Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: b.cpus, Seconds: s.slot.Seconds()}
+	for _, c := range tableCases(b.cpus) {
 		if c.Reserved && !s.reserve {
 			continue
 		}
@@ -112,25 +119,44 @@ func measureThree(ctx context.Context, s settings, say func(string, ...any)) (r 
 }
 
 // prepare makes the groups.
-func (b *three) prepare() (err error) {
+func (b *table) prepare() (err error) {
+	if err := b.groups.Prefer(); err != nil {
+		return err
+	}
 	if b.target, err = b.groups.Add("target"); err != nil {
 		return err
 	}
 	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
 		return err
 	}
-	if err := weigh(b.groups, b.target, b.neighbour, neighbourRequest); err != nil {
+	if err := weigh(b.groups, b.target, b.neighbour, b.request()); err != nil {
 		return err
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, threeNode())
+	if err := b.anchor(); err != nil {
+		return err
+	}
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, tableNode(b.cpus))
 	return err
 }
 
+// anchor keeps a limit on an empty group. With the first limit and without the last one the kernel patches its own code
+// (kernel/sched/fair.c, cfs_bandwidth_used), which CPUs that are emulated at once do not always survive.
+func (b *table) anchor() error {
+	group, err := b.groups.Add("anchor")
+	if err != nil {
+		return err
+	}
+	return b.groups.Limit(group, experiment.Limited(1))
+}
+
+// request is what the neighbour has reserved, in CPUs.
+func (b *table) request() float64 { return float64(b.cpus) - targetRequest }
+
 // measure has the threads run where the table has them, and takes what the target gets.
-func (b *three) measure(ctx context.Context, c threeCase) (got float64, err error) {
-	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: threePeriod}
+func (b *table) measure(ctx context.Context, c tableCase) (got float64, err error) {
+	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: tablePeriod}
 	if c.Capped {
-		limit.Quota = neighbourRequest * threePeriod
+		limit.Quota = time.Duration(b.request() * float64(tablePeriod))
 	}
 	if err := b.groups.LimitEvery(b.neighbour, limit); err != nil {
 		return 0, err
@@ -142,7 +168,7 @@ func (b *three) measure(ctx context.Context, c threeCase) (got float64, err erro
 	if err := b.spin(b.target, 0); err != nil {
 		return 0, err
 	}
-	for id := range neighbourThreads {
+	for id := range b.cpus {
 		if err := b.spin(b.neighbour, id); err != nil {
 			return 0, err
 		}
@@ -157,7 +183,7 @@ func (b *three) measure(ctx context.Context, c threeCase) (got float64, err erro
 }
 
 // received is what the target gets in a while, of what it has reserved.
-func (b *three) received(ctx context.Context) (float64, error) {
+func (b *table) received(ctx context.Context) (float64, error) {
 	start := time.Now()
 	before, err := b.groups.Used(b.target)
 	if err != nil {
@@ -171,7 +197,7 @@ func (b *three) received(ctx context.Context) (float64, error) {
 }
 
 // spin starts a thread of a group on a CPU.
-func (b *three) spin(group string, id int) error {
+func (b *table) spin(group string, id int) error {
 	c, err := experiment.Launch(experiment.Spin(), func(pid int) error {
 		return errors.Join(b.groups.Enter(group, pid), experiment.Bind(pid, id))
 	})
@@ -181,7 +207,7 @@ func (b *three) spin(group string, id int) error {
 	return err
 }
 
-func (b *three) stop() error {
+func (b *table) stop() error {
 	var errs []error
 	for _, c := range b.children {
 		errs = append(errs, c.Stop(0))

@@ -8,19 +8,20 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-const threeSchema = "plimsoll.lab.reservation.three/v1"
+const tableSchema = "plimsoll.lab.reservation.table/v1"
 
-// threeResult is what the table came to.
-type threeResult struct {
+// tableResult is what the table came to.
+type tableResult struct {
 	Schema  string      `json:"schema"`
 	Kernel  string      `json:"kernel"`
 	Cgroup  string      `json:"cgroup"`
+	CPUs    int         `json:"cpus"`
 	Seconds float64     `json:"seconds"`
-	Cases   []threeCase `json:"cases"`
+	Cases   []tableCase `json:"cases"`
 }
 
 // figures hold each row against what is expected.
-func (r *threeResult) figures() []experiment.Figure {
+func (r *tableResult) figures() []experiment.Figure {
 	var list []experiment.Figure
 	for _, c := range r.Cases {
 		list = append(list, experiment.Figure{Name: "target, " + c.name(), Value: c.Got, Measured: true,
@@ -29,11 +30,11 @@ func (r *threeResult) figures() []experiment.Figure {
 	return list
 }
 
-func (r *threeResult) writeText(w io.Writer) error {
+func (r *tableResult) writeText(w io.Writer) error {
 	var page bytes.Buffer
-	fmt.Fprintf(&page, "Three CPUs; the target has one thread and reserved 1 CPU, its neighbour three threads and 2 CPUs. %g s a row, kernel %s, cgroup %s.\n",
-		r.Seconds, r.Kernel, r.Cgroup)
-	fmt.Fprintln(&page, "What the target received, of what it had reserved:")
+	fmt.Fprintf(&page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and reserved %d.\n",
+		r.CPUs, r.CPUs, r.CPUs-1)
+	fmt.Fprintf(&page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n", r.Seconds, r.Kernel, r.Cgroup)
 	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
 		return err
 	}
