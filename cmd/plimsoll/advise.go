@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/report"
+	"plimsoll/internal/trace"
 )
 
 // adviseFlags are what a person may choose about the advice.
@@ -101,7 +103,26 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 		return nil, fmt.Errorf("recording: %w", err)
 	}
 	d := &tapes{cpus: f.cpus, limit: f.limit}
+	if t.Series, err = d.busy(t.Series); err != nil {
+		return nil, err
+	}
 	return d, d.add("live", t)
+}
+
+// busy are the containers that have run at all: of the others on a node there is nothing to be said.
+func (d *tapes) busy(all []trace.Series) ([]trace.Series, error) {
+	var list []trace.Series
+	for _, s := range all {
+		if slices.ContainsFunc(s.Used, func(used float64) bool { return used > 0 }) {
+			list = append(list, s)
+			continue
+		}
+		d.notes = append(d.notes, fmt.Sprintf("%q is left out: it did not run while it was recorded", s.Name))
+	}
+	if len(list) == 0 {
+		return nil, withHint(errors.New("no container ran while it was recorded"), "record while they work; --samples 6000 are ten minutes")
+	}
+	return list, nil
 }
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
@@ -120,7 +141,7 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 			continue
 		}
 		if b.Period != cpu.DefaultPeriod {
-			fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: warning: %s is left out: its period is %s\n", c.Name, b.Period)
+			fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: warning: %s is left out: its period is %s\n", report.Printable(c.Name), b.Period)
 			continue
 		}
 		list = append(list, c)
@@ -142,8 +163,8 @@ func (f *adviseFlags) complete(d *tapes) error {
 		quota = f.limit / d.cpus
 	}
 	switch {
-	case f.cgroups < 0:
-		return fmt.Errorf("--cgroups %d: at least 1", f.cgroups)
+	case f.cgroups < 0 || f.cgroups > mostCgroups:
+		return fmt.Errorf("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
 	case !(f.target > 0 && f.target < 1):
 		return withHint(fmt.Errorf("--target %g: between 0 and 1", f.target), "99.9%, say")
 	case !(f.throttled > 0 && f.throttled < 1):

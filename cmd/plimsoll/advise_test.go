@@ -147,12 +147,21 @@ func TestAdviseRefuses(t *testing.T) {
 	}
 }
 
+// TestAdviseLeavesOutTheIdle: one container that does nothing is no reason to say nothing of the others.
+func TestAdviseLeavesOutTheIdle(t *testing.T) {
+	d := &tapes{}
+	list, err := d.busy([]trace.Series{pulses("idle", 0, 0, 10), pulses("web", 0.2, 0, 10)})
+	if err != nil || len(list) != 1 || list[0].Name != "web" || len(d.notes) != 1 || !strings.Contains(d.notes[0], `"idle" is left out`) {
+		t.Errorf("%v, %q, %v", list, d.notes, err)
+	}
+}
+
 // TestAdviseLive: files that do not change are recorded, and refused as idle; without containers it says what to do.
 func TestAdviseLive(t *testing.T) {
 	n := recordNode(t)
 	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n")
 	_, _, err := n.run("advise", "--live", "/pods/web", "--samples", "20")
-	if err == nil || !strings.Contains(err.Error(), "samples are 0") {
+	if err == nil || !strings.Contains(err.Error(), "no container ran") {
 		t.Errorf("error %v", err)
 	}
 	_, stderr, err := n.run("advise", "--live")

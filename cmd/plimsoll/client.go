@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"path"
 	"path/filepath"
@@ -28,6 +30,16 @@ func within(cmd *cobra.Command, d time.Duration) (context.Context, context.Cance
 	return context.WithTimeout(cmd.Context(), d)
 }
 
+// answers says, soon, of an agent that stands still that it does not answer. That there is none is no error.
+func (g *globals) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if _, err := g.client().Status(ctx); errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
 // jsonFlag adds --json to a command.
 func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
@@ -41,6 +53,19 @@ func show(w io.Writer, v texter, asJSON bool) error {
 		return report.WriteJSON(w, v)
 	}
 	return v.Text(w)
+}
+
+// named is how a unit is called when it is spoken of, and where it is.
+func named(t web.Target) string {
+	return fmt.Sprintf("%s (%s)", report.Printable(t.Name), report.Printable(t.Cgroup))
+}
+
+// word spells an argument for a shell.
+func word(arg string) string {
+	if strings.Trim(arg, "/-_.:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
 // container is the argument as the agent takes it: where it is a path copied from the file system, the path below

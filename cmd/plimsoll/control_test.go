@@ -121,9 +121,8 @@ func (n node) run(args ...string) (stdout, stderr string, err error) {
 	root.SetErr(&problems)
 	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups}, args...))
 	err = root.Execute()
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		problems.WriteString("hint: " + h.Hint())
+	if err != nil {
+		complain(&problems, "plimsoll", err)
 	}
 	return out.String(), problems.String(), err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -97,11 +98,17 @@ func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer)
 	if err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
+	err = f.tell(result, out) // minutes were spent on it, whatever becomes of the chart
 	if f.svg != "" {
-		if err := os.WriteFile(f.svg, result.Chart(), 0o644); err != nil {
-			return fmt.Errorf("demo: write the chart: %w", err)
+		if failed := os.WriteFile(f.svg, result.Chart(), 0o644); failed != nil {
+			err = errors.Join(err, fmt.Errorf("demo: write the chart: %w", failed))
 		}
 	}
+	return err
+}
+
+// tell prints the result.
+func (f demoFlags) tell(result *experiment.Result, out io.Writer) error {
 	if f.json {
 		return result.WriteJSON(out)
 	}

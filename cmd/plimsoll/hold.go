@@ -25,7 +25,11 @@ agent does not answer: touch /run/plimsoll/hold`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
-			if _, err := g.client().Hold(ctx, false, reason); err != nil {
+			err := g.answers(ctx)
+			if err == nil {
+				_, err = g.client().Hold(ctx, false, reason)
+			}
+			if err != nil {
 				return g.holdHint(err, "to start it held: touch ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")

@@ -73,6 +73,7 @@ permits: to list the pods of its namespace, and to get pods/proxy.`,
 		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, "report", nil) }},
 		plan)
+	explainUse(root)
 	return root
 }
 

@@ -5,9 +5,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"plimsoll/internal/report"
 )
 
 // version is set by the linker (-X main.version=...).
@@ -44,12 +48,40 @@ func main() {
 		root, name = newPlugin(), "kubectl plimsoll"
 	}
 	if err := root.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, name+": error:", err)
-		var h interface{ Hint() string }
-		if errors.As(err, &h) && h.Hint() != "" {
-			fmt.Fprintln(os.Stderr, name+": hint:", h.Hint())
-		}
+		complain(os.Stderr, name, err)
 		os.Exit(1)
+	}
+}
+
+// complain tells a person of an error, and of what can be done about it. Names in it cannot steer the terminal.
+func complain(w io.Writer, name string, err error) {
+	say := func(kind, text string) {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			lines[i] = report.Printable(line)
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", name, kind, strings.Join(lines, "\n"))
+	}
+	say("error", err.Error())
+	var h interface{ Hint() string }
+	switch {
+	case errors.As(err, &h) && h.Hint() != "":
+		say("hint", h.Hint())
+	case strings.HasPrefix(err.Error(), "unknown command"): // cobra's, which has no type
+		say("hint", "`"+name+" help` lists the commands")
+	}
+}
+
+// explainUse adds to what cobra says of flags and arguments where to read of them.
+func explainUse(root *cobra.Command) {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return withHint(err, "`"+cmd.CommandPath()+" --help` lists the flags")
+	})
+	for _, cmd := range root.Commands() {
+		explainUse(cmd)
+		if check := cmd.Args; check != nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error { return withHint(check(cmd, args), cmd.UseLine()) }
+		}
 	}
 }
 
@@ -66,5 +98,6 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
 	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), retireCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), schedCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand(), waitCommand())
+	explainUse(root)
 	return root
 }

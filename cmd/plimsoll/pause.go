@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"plimsoll/internal/report"
 )
 
 func pauseCommand(g *globals) *cobra.Command {
@@ -34,10 +36,10 @@ func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) err
 	}
 	out := cmd.OutOrStdout()
 	if length == 0 {
-		fmt.Fprintf(out, "%s (%s) is no longer paused\n", t.Name, t.Cgroup)
+		fmt.Fprintf(out, "%s is no longer paused\n", named(t))
 		return nil
 	}
-	fmt.Fprintf(out, "%s (%s) is held at its limit for %s\n", t.Name, t.Cgroup, length)
-	fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll resume %s` ends that\n", t.Cgroup)
+	fmt.Fprintf(out, "%s is held at its limit for %s\n", named(t), length)
+	fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll resume %s` ends that\n", report.Printable(word(t.Cgroup)))
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -46,6 +47,9 @@ a quota is raised only when a container is throttled.`,
 
 // rehearse takes turns whose changes are collected and not made.
 func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, error) {
+	if watch < 0 {
+		return nil, fmt.Errorf("--watch %s: not a time to watch for", watch)
+	}
 	file, err := f.load()
 	if err != nil {
 		return nil, err

@@ -47,14 +47,14 @@ fail while a burst is set. CGROUP is found as CONTAINER of ` + "`plimsoll pause`
 func showReleased(cmd *cobra.Command, r web.Released, length time.Duration, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	if !asJSON {
-		fmt.Fprintf(out, "%s (%s) is released for %s\n", r.Name, r.Cgroup, length)
+		fmt.Fprintf(out, "%s is released for %s\n", named(r.Target), length)
 	}
 	if err := show(out, report.NewResults(r.Results), asJSON); err != nil {
 		return err
 	}
 	for _, res := range r.Results {
 		if res.Outcome == plan.Refused || res.Outcome == plan.Trampled {
-			return withHint(fmt.Errorf("%s of %s was not put back: %s", res.Change.Knob, res.Change.Cgroup.Path, res.Outcome),
+			return withHint(fmt.Errorf("%s of %s was not put back: %s: %s", res.Change.Knob, res.Change.Cgroup.Path, res.Outcome, res.Err),
 				"`plimsoll status` shows what is in force")
 		}
 	}

@@ -47,12 +47,12 @@ declared (systemd property, runtime state).`,
 
 // restore asks the agent, or does it itself where none runs.
 func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error) {
+	if err := g.answers(ctx); err != nil {
+		return nil, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
+	}
 	results, err := g.client().Hold(ctx, true, "plimsoll restore")
 	if err == nil && toSpec {
 		return nil, withHint(errors.New("an agent runs and now holds; --to-spec needs it stopped"), "stop it and call this again")
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
 	}
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err

@@ -161,13 +161,15 @@ func (f *simulateFlags) run(cmd *cobra.Command, d demands) error {
 	if err != nil {
 		return err
 	}
+	err = show(cmd.OutOrStdout(), sweep, f.asJSON)
 	if f.figure != "" {
-		if err := draw(f.figure, sweepFigure(sweep, ranges)); err != nil {
-			return err
-		}
+		err = errors.Join(err, draw(f.figure, sweepFigure(sweep, ranges)))
 	}
-	return show(cmd.OutOrStdout(), sweep, f.asJSON)
+	return err
 }
+
+// mostCgroups bounds the number of containers: a node has thousands.
+const mostCgroups = 1_000_000
 
 // complete says what was left out.
 func (f *simulateFlags) complete(cmd *cobra.Command, ranges []sweepRange, d demands) error {
@@ -181,6 +183,9 @@ func (f *simulateFlags) complete(cmd *cobra.Command, ranges []sweepRange, d dema
 	}
 	if _, laws := d.(*laws); laws && !given("utilization") {
 		return withHint(errors.New("--utilization is missing"), "mean demand / quota, such as 0.7")
+	}
+	if f.cgroups < 0 || f.cgroups > mostCgroups {
+		return fmt.Errorf("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
 	}
 	if f.cgroups == 0 && !given("cgroups") {
 		return withHint(errors.New("--cgroups is missing"), "how many containers share the node?")

@@ -151,6 +151,8 @@ func TestSimulateRefuses(t *testing.T) {
 		"exp --utilization 0.5 --burst 1":                                      {"--cgroups is missing", ""},
 		"exp --utilization 0.5 --cgroups 2":                                    {"--burst is missing", "mainline"},
 		"exp --utilization 0.5 --cgroups 0 --burst 1":                          {"0 containers", ""},
+		"exp --utilization 0.5 --cgroups -1 --burst 1":                         {"--cgroups -1", ""},
+		"exp --utilization 0.5 --cgroups 1000001 --burst 1":                    {"--cgroups 1000001", ""},
 		"exp --utilization 0.5 --cgroups 2 --burst -0.5":                       {"below 0", ""},
 		"exp --utilization 0.5 --cgroups 2 --burst nan":                        {"not a number", ""},
 		"exp --utilization 1 --cgroups 2 --burst 1":                            {"no steady state", ""},
@@ -173,11 +175,12 @@ func TestSimulateRefuses(t *testing.T) {
 		"data " + good + " --burst 1":                                 {"--cgroups is missing", ""},
 		"data " + good + " --burst 1 --cgroups 2 --limit 1":           {"how many CPUs", "--cpus"},
 		"data " + good + " --burst 1 --cgroups 2 --limit -1 --cpus 1": {"above 0", ""},
+		"data " + good + " --burst 1 --cgroups -1":                    {"--cgroups -1", ""},
 		"data " + good + " --burst 1 --cgroups 20":                    {"no steady state", ""},
 		"data " + good + " " + slow + " --burst 1 --cgroups 2":        {"periods of 250ms", "one period"},
 		"data " + idle + " --burst 1 --cgroups 2":                     {"samples are 0", ""},
 		"data " + good + " --burst 1 --cgroups 2 --replay backwards":  {`--replay "backwards"`, "offsets, blocks, iid"},
-		"normal": {`unknown command "normal"`, ""},
+		"normal": {`unknown command "normal"`, "plimsoll simulate"},
 		"":       {"what demand", "pareto"},
 	} {
 		out, stderr, err := node{}.run(append([]string{"simulate"}, strings.Fields(args)...)...)

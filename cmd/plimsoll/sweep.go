@@ -59,7 +59,7 @@ func parseRange(part string) (sweepRange, error) {
 		r.values = append(r.values, values...)
 	}
 	for _, v := range r.values {
-		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > 1e6) || name == "utilization" && (math.IsInf(v, 1) || v == 0) {
+		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > mostCgroups) || name == "utilization" && (math.IsInf(v, 1) || v == 0) {
 			return r, fmt.Errorf("%s of %g", name, v)
 		}
 	}

@@ -44,6 +44,9 @@ func printable(s string) string {
 	}, s)
 }
 
+// Printable is a name as it may be shown to a person.
+func Printable(s string) string { return printable(s) }
+
 // page collects text and is written in one go, so that there is one error to return.
 type page struct{ bytes.Buffer }
 

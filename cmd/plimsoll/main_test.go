@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestWrongUse: whoever mistypes a command is told where to read of it.
+func TestWrongUse(t *testing.T) {
+	for args, hint := range map[string]string{
+		"nosuch":         "`plimsoll help` lists the commands",
+		"run --nosuch":   "`plimsoll run --help` lists the flags",
+		"pause":          "plimsoll pause CONTAINER",
+		"status extra":   "plimsoll status [flags]",
+		"sched load":     "plimsoll sched load FILE.bpf.o",
+		"plan --watch x": "`plimsoll plan --help`",
+	} {
+		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) {
+			t.Errorf("%s: %q, %v; want the hint %q", args, stderr, err, hint)
+		}
+	}
+	if _, _, err := (node{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
+		t.Errorf("a plan that watches for less than nothing: %v", err)
+	}
+}
+
+// TestComplain: a name in an error does not steer the terminal, and its lines stay lines.
+func TestComplain(t *testing.T) {
+	var b bytes.Buffer
+	complain(&b, "plimsoll", withHint(errors.New("no /lab/\x1b[31mred\nsecond"), "give /lab/\x1b[31mred"))
+	const want = "plimsoll: error: no /lab/\uFFFD[31mred\nsecond\nplimsoll: hint: give /lab/\uFFFD[31mred\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestWord(t *testing.T) {
+	for arg, want := range map[string]string{"/lab/web-1.service": "/lab/web-1.service", "/lab/a b": "'/lab/a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
+		if got := word(arg); got != want {
+			t.Errorf("%q is spelled %s, want %s", arg, got, want)
+		}
+	}
+}
