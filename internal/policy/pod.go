@@ -123,7 +123,7 @@ func (p *podUnits) follow(in Input) {
 func (p *podUnits) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
 	if !u.bursts() {
-		return 0, u.unburst()
+		return u.limit.Burst, u.unburst() // nothing is asked for
 	}
 	for _, c := range p.containers {
 		requested += scale(c.requested, c.period(), u.period())

@@ -137,7 +137,7 @@ func (u *unit) emit(in Input, p *podUnits, out *Output) {
 // write that enlarges it would grant one more quota, and it fills again when the raise is given back.
 func (u *unit) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	if !u.bursts() {
-		return 0, u.unburst()
+		return u.limit.Burst, u.unburst() // nothing is asked for
 	}
 	requested, buffer = burstFor(u.limit, u.Strategy, u.quota, r)
 	return requested, u.fit(now, buffer, r)
