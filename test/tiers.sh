@@ -34,6 +34,10 @@ tier_kube() {
   need_groups || return
   go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 20m -v ./test/kube
 }
+tier_kube_long() {
+  need_groups || return
+  PLIMSOLL_KUBELET=5m go test -tags kube -count=1 -timeout 20m -v -run '^TestPriorityAndTheKubelet$' ./test/kube
+}
 tier_labs() {
   need_groups || return
   bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4 &&

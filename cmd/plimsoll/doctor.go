@@ -6,6 +6,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
 )
 
 func doctorCommand(g *globals) *cobra.Command {
@@ -26,7 +27,7 @@ cgroup is written.`,
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
 			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet()))
-			machine := priorities(found)
+			machine := priorities(found, &task.Kernel{})
 			ext := preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why
 			e := examine(version, kernel, g.cgroupRoot, found, machine)

@@ -25,7 +25,7 @@ func TestExaminationGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found, priorities(found)).Text(&got); err != nil {
+			if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found, priorities(found, noTasks{})).Text(&got); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
@@ -120,7 +120,7 @@ func TestPrognosis(t *testing.T) {
 		{"no limits", no(cgroup.FeatureBandwidth), false, false, false},
 	} {
 		got := map[strategy.Policy]bool{}
-		for _, p := range examine("", "", "", tt.found, priorities(tt.found)).Policies {
+		for _, p := range examine("", "", "", tt.found, priorities(tt.found, noTasks{})).Policies {
 			got[p.Policy] = p.Works
 		}
 		want := map[strategy.Policy]bool{strategy.None: true, strategy.CPUBurstOnly: tt.burst,
@@ -130,3 +130,9 @@ func TestPrognosis(t *testing.T) {
 		}
 	}
 }
+
+// noTasks is a kernel that can do nothing with single tasks.
+type noTasks struct{}
+
+func (noTasks) HasSlices() (bool, string)  { return false, "no slices" }
+func (noTasks) HasCookies() (bool, string) { return false, "no core scheduling" }

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
 )
 
 // machine is what a writing command needs of this node, held by this process alone.
@@ -85,7 +86,7 @@ func (m *machine) open(g *globals) error {
 	if m.journal, err = journal.Open(g.stateDir, boot, time.Now); err != nil {
 		return err
 	}
-	m.writer = apply.New(m.tree, m.journal, time.Now)
+	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{})
 	return nil
 }
 

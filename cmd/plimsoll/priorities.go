@@ -7,8 +7,14 @@ import (
 	"plimsoll/internal/policy"
 )
 
+// ofTasks says what the kernel can do with single tasks.
+type ofTasks interface {
+	HasSlices() (has bool, why string)
+	HasCookies() (has bool, why string)
+}
+
 // priorities are what the policy must know of this machine to prefer online work.
-func priorities(found cgroup.Features) policy.Machine {
+func priorities(found cgroup.Features, tasks ofTasks) policy.Machine {
 	m := policy.Machine{LeastWeight: 2, // MIN_SHARES, kernel/sched/sched.h
 		SchedExtWhy: "not looked for: nobody asked for schedExt"}
 	if !strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
@@ -16,6 +22,8 @@ func priorities(found cgroup.Features) policy.Machine {
 	}
 	m.Idle, m.IdleWhy = able(found, cgroup.FeatureIdle)
 	m.Identity, m.IdentityWhy = able(found, cgroup.FeatureIdentity)
+	m.Slice, m.SliceWhy = tasks.HasSlices()
+	m.CoreSched, m.CoreSchedWhy = tasks.HasCookies()
 	return m
 }
 

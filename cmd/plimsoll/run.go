@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
 	"plimsoll/internal/web"
 )
 
@@ -131,7 +132,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(err)
 	}
-	a.Writer, a.Heir = m.writer, g.heir(log)
+	a.Writer, a.Heir = m.writer.Over(a.Tasks), g.heir(log)
 	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
 		return c.end(err)
 	}
@@ -179,11 +180,12 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	if err != nil {
 		return nil, err
 	}
-	can := features(dir, hears.ear != nil)
+	can, tasks := features(dir, hears.ear != nil), &task.Kernel{}
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
-		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree), Machine: priorities(can), Schedulers: &schedulers{}, Ear: hears.ear, Deaf: hears.why, Strategy: file.Strategy(),
-		Version: version, Kernel: kernel, Reserving: reserving(file),
+		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
+		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Tasks: tasks, Ear: hears.ear, Deaf: hears.why,
+		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }
 

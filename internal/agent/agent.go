@@ -92,6 +92,7 @@ type Options struct {
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers Schedulers        // nil: no scheduler is ever loaded
+	Tasks      Tasks             // nil: nothing is set of single tasks
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock      func() time.Time
 	Log        *slog.Logger

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/apply"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -39,6 +38,7 @@ type priority struct {
 	inForce   map[string]bool // offline groups, by path
 	strangers map[string]time.Time
 	searched  map[string]bool // groups in which strangers were looked for
+	tasks     taskLook
 	usage     rankUsage
 	press     suppressor
 	counted   map[uint64]cpu.Counters // by schedulers that were in force
@@ -84,9 +84,11 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	if !p.due(now, pods, asked) {
 		return nil
 	}
-	if p.news(pods, asked) || now.Sub(p.leveled) >= levelEvery {
+	news := p.news(pods, asked)
+	if news || now.Sub(p.leveled) >= levelEvery {
 		a.level(now, pods, asked)
 	}
+	a.forgetTasks(now, news)
 	p.at, p.pods, p.asked = now, pods, asked
 	p.usage.mark(now)
 	machine := a.machine(asked.Mechanism)
@@ -95,9 +97,11 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 		a.Log.Info("co-location", "mechanism", mechanism, "why", why)
 	}
 	p.mechanism, p.why = mechanism, why
-	wanted := append(policy.Settings(mechanism, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
+	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
 	a.schedules(now, mechanism, asked.LS.CoreExpeller || asked.LSR.CoreExpeller, p.levels)
-	changes, notes := p.knobs.Settle(now, wanted, a.knobs(wanted))
+	stands := a.knobs(now, wanted)
+	a.adoptCPUs(wanted, stands)
+	changes, notes := p.knobs.Settle(now, wanted, stands)
 	a.notePriority(notes)
 	var results []plan.Result
 	if len(changes) > 0 {
@@ -125,19 +129,20 @@ func (a *Agent) level(now time.Time, pods []workload.Pod, asked strategy.Colocat
 }
 
 // knobs reads what stands in the knobs that are wanted, and in those that are no longer. One that is gone is left out.
-func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
-	keys := a.priority.knobs.Held()
-	for _, s := range wanted {
-		keys = append(keys, s.Key())
+func (a *Agent) knobs(now time.Time, wanted []policy.Setting) map[policy.Key]plan.Value {
+	list := slices.Clone(wanted)
+	for _, k := range a.priority.knobs.Held() {
+		list = append(list, policy.Setting{ID: k.ID, Knob: k.Knob, Value: a.priority.knobs.Wrote(k)})
 	}
 	stands := map[policy.Key]plan.Value{}
 	a.priority.missing = nil
-	for _, k := range keys {
+	for _, s := range list {
+		k := s.Key()
 		if _, read := stands[k]; read {
 			continue
 		}
-		v, err := apply.Read(a.Tree, k.Path, k.Knob)
-		inode, other := a.Tree.Inode(k.Path)
+		v, err := a.knob(now, s)
+		inode, other := a.inode(k)
 		switch {
 		case err == nil && other == nil && inode == k.Inode:
 			stands[k] = v
@@ -148,6 +153,14 @@ func (a *Agent) knobs(wanted []policy.Setting) map[policy.Key]plan.Value {
 		}
 	}
 	return stands
+}
+
+// inode is the identity of the group that has the knob now.
+func (a *Agent) inode(k policy.Key) (uint64, error) {
+	if k.Knob == plan.CPUs {
+		return a.Tree.CPUSetInode(k.Path)
+	}
+	return a.Tree.Inode(k.Path)
 }
 
 // notePriority tells of other writers, and keeps the journal true.

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
 	"plimsoll/internal/workload"
 )
 
@@ -35,7 +38,11 @@ func (h groupHost) Busy() (time.Duration, error) { return h.group.Tree().Usage(h
 
 func newPair(t *testing.T, m strategy.Mechanism) *pair {
 	t.Helper()
-	top := cgrouptest.New(t)
+	return newPairIn(t, cgrouptest.New(t), m)
+}
+
+func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair {
+	t.Helper()
 	p := &pair{t: t, online: top.Child("online"), offline: top.Child("offline")}
 	p.online.Spin(4)
 	p.offline.Spin(2)
@@ -51,12 +58,13 @@ func newPair(t *testing.T, m strategy.Mechanism) *pair {
 	on := true
 	node := strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.Default())
 	tree := top.Tree()
-	machine := policy.Machine{Idle: m == strategy.MechanismIdle, LeastWeight: 2}
+	tasks := &task.Kernel{}
+	machine := policy.Machine{Idle: m == strategy.MechanismIdle, Slice: m == strategy.MechanismSlice, LeastWeight: 2}
 	if tree.Version() == cgroup.V2 {
 		machine.LeastWeight = 1
 	}
 	p.agent = New(Options{Tree: tree, Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node), p.pod(p.offline, workload.ClassBE, node)}},
-		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: apply.New(tree, j, time.Now), Switch: &lever{}, Pauses: NewPauses(""),
+		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: apply.New(tree, j, time.Now).Over(tasks), Tasks: tasks, Switch: &lever{}, Pauses: NewPauses(""),
 		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
 	t.Cleanup(func() { p.agent.stop() })
 	return p
@@ -169,5 +177,73 @@ func TestKernelSuppresses(t *testing.T) {
 	}
 	if after, err := tree.Bandwidth(path); err != nil || after != before {
 		t.Errorf("%v after, %v before (%v)", after, before, err)
+	}
+}
+
+// TestKernelConfines: above the mark, offline work is bound to one CPU by real cpusets, with what is below it, and gets
+// back all it had.
+func TestKernelConfines(t *testing.T) {
+	top := cgrouptest.New(t)
+	top.Bindable()
+	p := newPairIn(t, top, strategy.MechanismWeight)
+	p.offline.Bindable()
+	inner := p.offline
+	if top.Tree().Version() == cgroup.V1 { // on v2 a group with tasks holds no groups with controllers
+		inner = p.offline.Child("inner")
+		inner.Bindable()
+	} else {
+		handCPUSets(t, top.Tree(), "/", top.Path)
+	}
+	topology := sysfs.NewHost("/").Topology
+	on, err := topology()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(on.Places) < 2 {
+		t.Fatalf("%d CPUs: nothing can be bound", len(on.Places))
+	}
+	p.agent.Reserving = Reserving{Topology: topology, Rules: strategy.DefaultReserve()}
+	enable, mark, cpuset := true, int64(5), strategy.SuppressCPUSet
+	p.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
+		ThresholdPercent: &mark, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
+	effective := func(g *cgrouptest.Group) int {
+		t.Helper()
+		set, err := g.Tree().EffectiveCPUs(g.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(set)
+	}
+	before := effective(p.offline)
+	for deadline := time.Now().Add(10 * time.Second); effective(p.offline) > 1 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		p.agent.Tick(time.Now())
+	}
+	if effective(p.offline) != 1 || effective(inner) != 1 || effective(top) != before {
+		t.Errorf("bound to %d CPUs, what is below it to %d, what is above it to %d", effective(p.offline), effective(inner), effective(top))
+	}
+	if err := p.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if effective(p.offline) != before || effective(inner) != before {
+		t.Errorf("afterwards %d and %d CPUs, before %d", effective(p.offline), effective(inner), before)
+	}
+}
+
+// handCPUSets has groups hand the cpuset controller on, for the time of the test.
+func handCPUSets(t *testing.T, tree *cgroup.Tree, groups ...string) {
+	t.Helper()
+	for _, group := range groups {
+		before, err := tree.HandsCPUSets(group)
+		if err == nil && !before {
+			err = tree.HandCPUSets(group, true)
+			t.Cleanup(func() {
+				if err := tree.HandCPUSets(group, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Error(err)
+				}
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -195,6 +195,7 @@ func (a *Agent) machine(asked strategy.Mechanism) policy.Machine {
 			a.Machine.SchedExtWhy = "it is being found out"
 		}
 	}
+	a.cookie(asked)
 	return a.Machine
 }
 

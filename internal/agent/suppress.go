@@ -59,6 +59,12 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(), Period: b.Period})
 		}
 	}
+	if ask.Policy == strategy.SuppressCPUSet {
+		var err error
+		if load.Confined, load.Topology, err = a.confinable(levels); err != nil {
+			a.Log.Debug("suppression of offline work by CPUs", "error", err)
+		}
+	}
 	first := s.at.IsZero()
 	s.at, s.busy, s.used = now, busy, used
 	if !first {

@@ -41,6 +41,7 @@ import (
 type Writer struct {
 	tree    *cgroup.Tree
 	journal *journal.Journal
+	tasks   Tasks // nil: no knob of tasks is ever set
 	now     func() time.Time
 	sleep   func(time.Duration)
 	hold    atomic.Bool
@@ -67,7 +68,15 @@ func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	plan.Order(ordered)
 	results := make([]plan.Result, 0, len(ordered))
 	for _, c := range ordered {
-		results = append(results, w.one(c, false))
+		var heirs []plan.Change
+		if c.Knob == plan.CPUs && c.Restore {
+			heirs = w.heirs(c.Cgroup, c.From, c.To)
+		}
+		r := w.one(c, false)
+		results = append(results, r)
+		if r.Outcome == plan.Applied {
+			results = append(results, w.widen(heirs)...)
+		}
 	}
 	return results
 }
@@ -129,6 +138,9 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	c, err := normal(c)
 	if err != nil {
 		return w.result(c, plan.Refused, "", err)
+	}
+	if c.Knob.OfTasks() {
+		return w.stamp(c)
 	}
 	if r, stop := w.compare(c, force); stop {
 		return r

@@ -29,6 +29,8 @@ func (w *Writer) why(c plan.Change, err error) string {
 		return noFile(c.Knob)
 	case c.Knob == plan.CPUs && w.whyCPUs(err) != "":
 		return w.whyCPUs(err)
+	case c.Knob.OfTasks() && errors.Is(err, syscall.EPERM):
+		return "tasks of others cannot be set here: run as root, and in a container with CAP_SYS_NICE and CAP_SYS_PTRACE"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
 		return "control groups cannot be written here: run as root, and in a container mount them writable"
 	case !errors.Is(err, syscall.EINVAL):

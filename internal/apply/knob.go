@@ -117,9 +117,12 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 		return v, nil
 	case plan.Partition:
 		return v, nil
-	case plan.Weight, plan.Identity:
+	case plan.Weight, plan.Identity, plan.Cookie:
 		n, err := v.Number()
 		return plan.Number(n), err
+	case plan.Slice:
+		d, err := v.Time()
+		return plan.Time(d), err
 	case plan.CPUs, plan.Exclusive:
 		cpus, err := cpu.ParseSet(string(v))
 		return plan.Value(cpus.String()), err

@@ -106,6 +106,9 @@ func (w *Writer) waits(c plan.Change) bool {
 
 // examine finds out what an entry needs: a write, or only a word.
 func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Result, write bool) {
+	if e.Knob.OfTasks() {
+		return examineTasks(e), r, true
+	}
 	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.reachable(e.Knob, e.Target()), Restore: true, Why: "restore the original value"}
 	if e.Baseline != "" {
 		c.Why = "restore the declared limit"

@@ -37,6 +37,7 @@ func rules() map[string]rule {
 		"internal/sysfs":  {imports: []string{"cpu"}},
 		"internal/probe":  {imports: []string{"cpu"}},
 		"internal/scx":    {imports: []string{"cpu"}},
+		"internal/task":   {},
 
 		"internal/probe/runq": {imports: []string{"cpu"}},
 

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"time"
+
 	"github.com/goccy/go-yaml/ast"
 
 	"plimsoll/internal/strategy"
@@ -15,6 +17,14 @@ func (r reader) colocation(p *strategy.ColocationPatch) read {
 				m := strategy.Mechanism(text)
 				p.Mechanism = &m
 				return checkMechanism(*p, text)
+			})},
+			{"slice", r.text(func(text string) *fault {
+				slice, err := time.ParseDuration(text)
+				if err != nil {
+					return faultf("such as 3ms", "%q is not a time", text)
+				}
+				p.Slice = &slice
+				return faultOf(p.Check(), "")
 			})},
 			{"kubeQOS", r.flag(func(on bool) { p.KubeQOS = &on })},
 			{"suppress", r.optional(r.suppress(&p.Suppress))},
@@ -57,6 +67,11 @@ func (r reader) suppress(p *strategy.SuppressPatch) read {
 	return func(field string, n ast.Node) error {
 		return r.mapping(field, n, fields{
 			{"enable", r.flag(func(on bool) { p.Enable = &on })},
+			{"cpuSuppressPolicy", r.text(func(text string) *fault {
+				policy := strategy.SuppressPolicy(text)
+				p.Policy = &policy
+				return oneOf(text, strategy.SuppressPolicies())
+			})},
 			{"cpuSuppressThresholdPercent", percent(&p.ThresholdPercent)},
 			{"cpuSuppressMinPercent", percent(&p.MinPercent)},
 		})

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -265,20 +266,21 @@ func TestColocation(t *testing.T) {
 colocation:
   enable: true
   mechanism: idle
+  slice: 3ms
   kubeQOS: true
   beClass: {cpuQOS: {schedIdle: 1}}
-  suppress: {enable: true, cpuSuppressThresholdPercent: 70}
+  suppress: {enable: true, cpuSuppressPolicy: cpuset, cpuSuppressThresholdPercent: 70}
   systemClass: {cpuQOS: {enable: false, groupIdentity: -2}}
 overrides:
   - {cgroup: "/lab/batch", class: BE}
 `)
 	got := f.Strategy().Colocation
-	want := strategy.Colocation{Mechanism: strategy.MechanismIdle, KubeQOS: true,
+	want := strategy.Colocation{Mechanism: strategy.MechanismIdle, Slice: 3 * time.Millisecond, KubeQOS: true,
 		LSR:      strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
 		LS:       strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
 		BE:       strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1},
 		System:   strategy.CPUQOS{GroupIdentity: -2},
-		Suppress: strategy.Suppress{Enable: true, ThresholdPercent: 70, MinPercent: 5},
+		Suppress: strategy.Suppress{Enable: true, Policy: strategy.SuppressCPUSet, ThresholdPercent: 70, MinPercent: 5},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -287,7 +289,11 @@ overrides:
 		t.Errorf("asked for nothing, got %+v", got)
 	}
 	for text, want := range map[string]string{
-		"colocation: {mechanism: idel}":                              `"idel" is not one of auto, groupIdentity, idle, weight, schedExt, none (did you mean idle?)`,
+		"colocation: {mechanism: idel}":                              `"idel" is not one of auto, groupIdentity, idle, weight, slice, coreSched, schedExt, none (did you mean idle?)`,
+		"colocation: {slice: 3}":                                     "must be",
+		"colocation: {slice: 3 ms}":                                  `"3 ms" is not a time`,
+		"colocation: {slice: 99us}":                                  "99µs is outside 100µs..100ms",
+		"colocation: {suppress: {cpuSuppressPolicy: cfsquota}}":      `"cfsquota" is not one of cfsQuota, cpuset`,
 		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside 0..100",
 		"colocation: {enable: 1}":                                    "must be true or false, not 1",
 		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":        "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",

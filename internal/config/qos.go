@@ -99,7 +99,7 @@ func (r *jsonReader) flag(field string, raw []byte, last *bool) *bool {
 }
 
 // cpuPolicy reads the peer's choice of a mechanism. Its groupIdentity is the default there, also on kernels without it, so
-// that it says no more than auto; its coreSched has offline work idle, as cpu.idle has it.
+// that it says no more than auto; its coreSched is ours.
 func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanism) *strategy.Mechanism {
 	list, ok := r.members(field, raw)
 	if !ok {
@@ -117,8 +117,8 @@ func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanis
 		case "", "groupIdentity":
 			return nil
 		case "coreSched":
-			idle := strategy.MechanismIdle
-			return &idle
+			coreSched := strategy.MechanismCoreSched
+			return &coreSched
 		}
 		r.reject(field+".cpuPolicy", faultf(didYouMean(text, []string{"groupIdentity", "coreSched"}), "%q is neither groupIdentity nor coreSched", text))
 		return last

@@ -31,7 +31,7 @@ func TestQOSOfTheCluster(t *testing.T) {
 		rank      strategy.Rank
 	}{
 		"":    {strategy.MechanismAuto, strategy.CPUQOS{Enable: true, GroupIdentity: -1}, strategy.Offline},
-		"smt": {strategy.MechanismIdle, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1, CoreExpeller: true}, strategy.Offline},
+		"smt": {strategy.MechanismCoreSched, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1, CoreExpeller: true}, strategy.Offline},
 		"off": {strategy.MechanismAuto, strategy.CPUQOS{GroupIdentity: -1}, strategy.Neutral},
 	} {
 		got := (Kubernetes{QOS: c}).Node(strategy.Default(), map[string]string{"pool": pool}).Colocation
@@ -98,14 +98,14 @@ func TestQOSAnnotation(t *testing.T) {
 func TestThreshold(t *testing.T) {
 	last, bad := ParseThreshold("", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 70, "cpuSuppressPolicy": "cpuset",
 		"memoryEvictThresholdPercent": 70}}`, Cluster{})
-	want := strategy.Suppress{Enable: true, ThresholdPercent: 70, MinPercent: 5}
+	want := strategy.Suppress{Enable: true, Policy: strategy.SuppressCPUSet, ThresholdPercent: 70, MinPercent: 5}
 	got := (Kubernetes{Threshold: last}).Node(strategy.Default(), nil).Colocation
 	if len(bad) > 0 || got.Suppress != want || got.Enabled() {
 		t.Errorf("%+v, %v; the bound alone prefers nobody", got, messages(bad))
 	}
-	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10}}`, last)
+	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10, "cpuSuppressPolicy": "all"}}`, last)
 	want.MinPercent = 10
-	if got := (Kubernetes{Threshold: c}).Node(strategy.Default(), nil).Colocation.Suppress; got != want || len(bad) != 1 {
+	if got := (Kubernetes{Threshold: c}).Node(strategy.Default(), nil).Colocation.Suppress; got != want || len(bad) != 2 {
 		t.Errorf("%+v, %v", got, messages(bad))
 	}
 }

@@ -6,8 +6,7 @@ import "plimsoll/internal/strategy"
 const ThresholdKey = "resource-threshold-config"
 
 // ParseThreshold reads the key resource-threshold-config, of which only the suppression of CPU is of interest here: eviction
-// and memory are other programs'. What is bad keeps its value of last. The bound is kept by quotas, whatever
-// cpuSuppressPolicy says.
+// and memory are other programs'. What is bad keeps its value of last.
 func ParseThreshold(object, text string, last Cluster) (Cluster, []*Rejected) {
 	return parsed(object, ThresholdKey, text, last, func(r *jsonReader, list []member) Cluster {
 		return r.cluster(list, last, r.suppress)
@@ -23,6 +22,8 @@ func (r *jsonReader) suppress(field string, list []member, last strategy.Patch) 
 		case m.null():
 		case m.is("enable"):
 			s.Enable = r.flag(at, m.value, old.Enable)
+		case m.is("cpuSuppressPolicy"):
+			s.Policy = r.suppressPolicy(at, m.value, old.Policy)
 		case m.is("cpuSuppressThresholdPercent"):
 			s.ThresholdPercent = r.percent(at, m.value, old.ThresholdPercent)
 		case m.is("cpuSuppressMinPercent"):
@@ -36,4 +37,17 @@ func (r *jsonReader) percent(field string, raw []byte, last *int64) *int64 {
 	return kept(r, field, raw, last, r.integer, func(v *int64) *fault {
 		return faultOf(strategy.SuppressPatch{ThresholdPercent: v}.Check(), "")
 	})
+}
+
+func (r *jsonReader) suppressPolicy(field string, raw []byte, last *strategy.SuppressPolicy) *strategy.SuppressPolicy {
+	text, ok := r.text(field, raw)
+	if !ok {
+		return last
+	}
+	if f := oneOf(text, strategy.SuppressPolicies()); f != nil {
+		r.reject(field, f)
+		return last
+	}
+	policy := strategy.SuppressPolicy(text)
+	return &policy
 }

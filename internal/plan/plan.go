@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Knob is something of a control group that can be set. It is not a file name: the files differ by cgroup version.
+// Knob is something of a control group, or of its tasks, that can be set. It is not a file name: the files differ by cgroup version.
 type Knob string
 
 // The knobs.
@@ -26,7 +26,21 @@ const (
 	// Exclusive and Partition make CPUs exclusive by the kernel's own means (v2, 6.7 and later).
 	Exclusive Knob = "exclusive"
 	Partition Knob = "partition"
+	// Slice and Cookie are the tasks' of a group and of what is below it: no file holds them.
+	Slice  Knob = "slice"  // of EEVDF; 0s is the kernel's own
+	Cookie Knob = "cookie" // of core scheduling; 0 is none
 )
+
+// OfTasks says whether each task of a group holds the knob, and not the group.
+func (k Knob) OfTasks() bool { return k == Slice || k == Cookie }
+
+// Unset is what a task holds that nobody has set.
+func (k Knob) Unset() Value {
+	if k == Slice {
+		return Time(0)
+	}
+	return Number(0)
+}
 
 // Value is a knob's value in one canonical spelling: "50ms" or "max" for times, a decimal number for weights and
 // flags, a list such as "0-3" for CPUs. Values that are equal are spelled alike.

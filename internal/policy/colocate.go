@@ -32,6 +32,7 @@ type Setting struct {
 	Why   string
 	Min   plan.Value // of a value that changes: its range, to be journalled once
 	Max   plan.Value
+	Base  plan.Value // what it goes back to, where something of ours can stand in a file that we have not written
 }
 
 // Key names the knob.
@@ -43,8 +44,8 @@ type Key struct {
 	Knob plan.Knob
 }
 
-// Settings is what the mechanism wants of the levels.
-func Settings(name strategy.Mechanism, levels []Level, m Machine) []Setting {
+// Settings is what the mechanism wants of the levels, and the slice that is asked for besides; 0: none.
+func Settings(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []Setting {
 	d := driverOf(name)
 	if d == nil {
 		return nil
@@ -53,7 +54,7 @@ func Settings(name strategy.Mechanism, levels []Level, m Machine) []Setting {
 	for _, l := range levels {
 		list = append(list, d.knobs(l, m)...)
 	}
-	return list
+	return append(list, slicesOf(name, slice, levels, m)...)
 }
 
 // Standing is a knob of the mechanism and what became of it.
@@ -101,6 +102,30 @@ func (c *Colocation) Owns(key Key) bool {
 	return k != nil && k.hold.ours
 }
 
+// Adopt books a value of ours in a file that we have not written: a group was made while the one above it held it.
+func (c *Colocation) Adopt(s Setting, held plan.Value) {
+	k := &knob{}
+	k.hold = holdOf[plan.Value]{known: true, base: s.Base, wrote: held, ours: true}
+	c.knobs[s.Key()] = k
+}
+
+// Before is what stood in a knob before us, where we hold it.
+func (c *Colocation) Before(key Key) (plan.Value, bool) {
+	k := c.knobs[key]
+	if k == nil || !k.hold.ours {
+		return "", false
+	}
+	return k.hold.base, true
+}
+
+// Wrote is the value of ours that a knob took last, "" for none.
+func (c *Colocation) Wrote(key Key) plan.Value {
+	if k := c.knobs[key]; k != nil {
+		return k.hold.wrote
+	}
+	return ""
+}
+
 // ColocationNote is something that happened to a knob and is to be said once.
 type ColocationNote struct {
 	Key
@@ -135,7 +160,7 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 		k := c.knobs[key]
 		disk, there := stands[key]
 		delete(c.knobs, key)
-		if there && k.hold.ours && disk == k.hold.wrote {
+		if there && k.hold.ours && (disk == k.hold.wrote || key.Knob.OfTasks()) {
 			changes = append(changes, k.back(disk))
 		}
 	}
@@ -147,7 +172,12 @@ func (k *knob) observe(now time.Time) []ColocationNote {
 	if k.InForce && now.Sub(k.Since) >= undisturbed {
 		k.hold.retry = backoff{}
 	}
-	e := k.hold.observe(now, k.Have, nil)
+	e := noEvent
+	if k.Knob.OfTasks() { // which nobody puts back: tasks come and go
+		k.hold.base = k.Knob.Unset()
+	} else {
+		e = k.hold.observe(now, k.Have, nil)
+	}
 	k.Original = k.hold.base
 	k.Foreign = k.hold.foreign
 	if in := k.Have == k.Value; in != k.InForce {
@@ -215,8 +245,8 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
-		if s.Knob == plan.Quota {
-			continue // bounds it, and prefers nobody
+		if s.Knob == plan.Quota || s.Knob == plan.CPUs || s.Knob.OfTasks() {
+			continue // prefers nobody, or not strictly
 		}
 		before, seen := groups[s.ID]
 		groups[s.ID] = s.InForce && (before || !seen) && !slices.Contains(exposed, s.Path)

@@ -115,7 +115,7 @@ func TestLevelsOfPriority(t *testing.T) {
 		levels := Levels(c.tree)
 		for mechanism, want := range map[strategy.Mechanism]map[string]string{strategy.MechanismIdle: c.idle,
 			strategy.MechanismWeight: c.weight, strategy.MechanismGroupIdentity: c.identity} {
-			if diff := cmp.Diff(want, settingsOf(Settings(mechanism, levels, machine))); diff != "" {
+			if diff := cmp.Diff(want, settingsOf(Settings(mechanism, 0, levels, machine))); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", name, mechanism, diff)
 			}
 		}
@@ -156,7 +156,7 @@ func TestSchedExtHasIdleUnderneath(t *testing.T) {
 		idle bool
 		want plan.Knob
 	}{{true, plan.Idle}, {false, plan.Weight}} {
-		got := Settings(strategy.MechanismSchedExt, levels, Machine{Idle: c.idle})
+		got := Settings(strategy.MechanismSchedExt, 0, levels, Machine{Idle: c.idle})
 		if len(got) != 1 || got[0].Knob != c.want {
 			t.Errorf("idle %v: %v, want %s", c.idle, got, c.want)
 		}

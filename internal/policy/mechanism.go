@@ -9,13 +9,18 @@ import (
 
 // Machine is what a machine has of what the mechanisms need. Why says what is missing.
 type Machine struct {
-	Idle        bool // cpu.idle
-	IdleWhy     string
-	Identity    bool // cpu.bvt_warp_ns or cpu.identity, switched on, on a kernel that bears it
-	IdentityWhy string
-	SchedExt    bool // a scheduler of ours can be loaded
-	SchedExtWhy string
-	LeastWeight int64 // of cpu.shares (2) or cpu.weight (1)
+	Idle         bool // cpu.idle
+	IdleWhy      string
+	Identity     bool // cpu.bvt_warp_ns or cpu.identity, switched on, on a kernel that bears it
+	IdentityWhy  string
+	SchedExt     bool // a scheduler of ours can be loaded
+	SchedExtWhy  string
+	Slice        bool // tasks can have slices of their own
+	SliceWhy     string
+	CoreSched    bool // tasks can be kept off each other's cores
+	CoreSchedWhy string
+	Cookie       plan.Value // that offline tasks are given
+	LeastWeight  int64      // of cpu.shares (2) or cpu.weight (1)
 }
 
 // Verdict is what a mechanism's preflight found.
@@ -33,7 +38,7 @@ type driver interface {
 	knobs(Level, Machine) []Setting
 }
 
-// drivers are those there are, the best first. Without asking, only the first three are chosen.
+// drivers are those there are, the best first. Without asking, only the first three are chosen (forTheAsking).
 func drivers() []struct {
 	name strategy.Mechanism
 	driver
@@ -45,6 +50,8 @@ func drivers() []struct {
 		{strategy.MechanismGroupIdentity, identityDriver{}},
 		{strategy.MechanismIdle, idleDriver{}},
 		{strategy.MechanismWeight, weightDriver{}},
+		{strategy.MechanismSlice, sliceDriver{}},
+		{strategy.MechanismCoreSched, coreDriver{}},
 		{strategy.MechanismSchedExt, schedExtDriver{}},
 	}
 }
@@ -59,8 +66,12 @@ func Preflight(m Machine) []Verdict {
 	return list
 }
 
-// Choose picks a mechanism: the one that was asked for if it is usable, else the best that is. A scheduler of our own
-// is never chosen without asking.
+// forTheAsking says whether a mechanism is never chosen without asking: it costs others something, or does little.
+func forTheAsking(m strategy.Mechanism) bool {
+	return m == strategy.MechanismSchedExt || m == strategy.MechanismCoreSched || m == strategy.MechanismSlice
+}
+
+// Choose picks a mechanism: the one that was asked for if it is usable, else the best that is.
 func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why string) {
 	if asked == strategy.MechanismNone || asked == "" {
 		return strategy.MechanismNone, "not asked for"
@@ -75,7 +86,7 @@ func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why
 		}
 	}
 	for _, v := range Preflight(m) {
-		if v.Usable && v.Mechanism != strategy.MechanismSchedExt {
+		if v.Usable && !forTheAsking(v.Mechanism) {
 			return v.Mechanism, missing + "the best here: " + v.Why
 		}
 	}
@@ -127,12 +138,7 @@ type schedExtDriver struct{}
 
 func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
 
-func (schedExtDriver) knobs(l Level, m Machine) []Setting {
-	if m.Idle {
-		return idleDriver{}.knobs(l, m)
-	}
-	return weightDriver{}.knobs(l, m)
-}
+func (schedExtDriver) knobs(l Level, m Machine) []Setting { return behind(l, m) }
 
 // identityDriver gives groups their Group Identity, which what is below inherits.
 type identityDriver struct{}

@@ -19,6 +19,7 @@ import (
 // mark they get quotas that sum up to that: at once where less is left than they have, and at most a tenth of the node
 // more each second where more is left (the steps of Koordinator's koordlet, cpusuppress), never below a floor. They share
 // it evenly, as far as they want it. When they have not wanted what they have for a while, the quotas go.
+// They may be bound to CPUs instead (confine).
 //
 // Terminology: mark is cpuSuppressThresholdPercent of the CPUs, room what offline work may use.
 //
@@ -48,6 +49,9 @@ type Load struct {
 	CPUs    float64 // online
 	Used    float64 // by all
 	Offline []Pressed
+	// Topology and Confined are known where offline work is to be bound to CPUs, and can be.
+	Topology cpu.Topology
+	Confined []Confined
 }
 
 // Suppression is what is remembered from second to second.
@@ -69,6 +73,10 @@ func (s *Suppression) Decide(now time.Time, ask strategy.Suppress, l Load) []Set
 	}
 	if s.advance(now, ask, l); !s.on || len(l.Offline) == 0 {
 		return nil
+	}
+	if ask.Policy == strategy.SuppressCPUSet && len(l.Confined) > 0 {
+		s.given = nil
+		return confine(s.room, l.Topology, l.Confined)
 	}
 	return s.quotas(l)
 }

@@ -3,6 +3,7 @@ package strategy
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Mechanism is how the kernel is made to run online tasks before offline ones.
@@ -14,13 +15,16 @@ const (
 	MechanismGroupIdentity Mechanism = "groupIdentity" // cpu.bvt_warp_ns, cpu.identity (Alibaba Cloud Linux, Anolis)
 	MechanismIdle          Mechanism = "idle"          // cpu.idle (5.15)
 	MechanismWeight        Mechanism = "weight"        // the least weight
+	MechanismSlice         Mechanism = "slice"         // short slices for online tasks (6.12), and nothing else
+	MechanismCoreSched     Mechanism = "coreSched"     // no offline task beside another on a core (5.14), with idle underneath
 	MechanismSchedExt      Mechanism = "schedExt"      // a scheduler of our own (6.12), with idle underneath
 	MechanismNone          Mechanism = "none"          // touch nothing; put back what was changed
 )
 
 // Mechanisms lists them all.
 func Mechanisms() []Mechanism {
-	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSchedExt, MechanismNone}
+	return []Mechanism{MechanismAuto, MechanismGroupIdentity, MechanismIdle, MechanismWeight, MechanismSlice, MechanismCoreSched,
+		MechanismSchedExt, MechanismNone}
 }
 
 // CPUQOS is what a class of containers gets, in the peer's terms.
@@ -57,6 +61,8 @@ func (q CPUQOS) Rank() Rank {
 // Colocation is what is asked for on a node where online and offline work share the CPUs. The zero value asks for nothing.
 type Colocation struct {
 	Mechanism Mechanism
+	// Slice is that of online tasks (EEVDF, 6.12), besides what the mechanism does; 0: the kernel's own.
+	Slice time.Duration
 	// KubeQOS has pods without a class judged by the kubelet's: BestEffort is offline.
 	KubeQOS  bool
 	LSR      CPUQOS // and LSE, as at the peer
@@ -66,9 +72,22 @@ type Colocation struct {
 	Suppress Suppress
 }
 
+// SuppressPolicy is how offline work is bounded.
+type SuppressPolicy string
+
+// The policies, as the peer names them.
+const (
+	SuppressQuota  SuppressPolicy = "cfsQuota"
+	SuppressCPUSet SuppressPolicy = "cpuset" // where CPUs can be bound and nobody has any of his own; else by quota
+)
+
+// SuppressPolicies lists them.
+func SuppressPolicies() []string { return []string{string(SuppressQuota), string(SuppressCPUSet)} }
+
 // Suppress bounds what offline work uses, in the peer's terms.
 type Suppress struct {
 	Enable           bool
+	Policy           SuppressPolicy
 	ThresholdPercent int64 // of the node's CPUs: above it, offline work has to use less
 	MinPercent       int64 // of the node's CPUs, that it may use in any case
 }
@@ -76,6 +95,7 @@ type Suppress struct {
 // SuppressPatch is a Suppress with holes.
 type SuppressPatch struct {
 	Enable           *bool
+	Policy           *SuppressPolicy
 	ThresholdPercent *int64
 	MinPercent       *int64
 }
@@ -100,7 +120,7 @@ func DefaultColocation() Colocation {
 		LSR:       CPUQOS{GroupIdentity: 2, CoreExpeller: true},
 		LS:        CPUQOS{GroupIdentity: 2, CoreExpeller: true},
 		BE:        CPUQOS{GroupIdentity: -1},
-		Suppress:  Suppress{ThresholdPercent: 65, MinPercent: 5},
+		Suppress:  Suppress{Policy: SuppressQuota, ThresholdPercent: 65, MinPercent: 5},
 	}
 }
 
@@ -141,6 +161,7 @@ func (p CPUQOSPatch) Check() error {
 type ColocationPatch struct {
 	Enable    *bool // of all classes
 	Mechanism *Mechanism
+	Slice     *time.Duration
 	KubeQOS   *bool
 	LSR       CPUQOSPatch
 	LS        CPUQOSPatch
@@ -158,8 +179,10 @@ func (p ColocationPatch) Over(c Colocation) Colocation {
 		c = DefaultColocation()
 	}
 	set(&c.Mechanism, p.Mechanism)
+	set(&c.Slice, p.Slice)
 	set(&c.KubeQOS, p.KubeQOS)
 	set(&c.Suppress.Enable, p.Suppress.Enable)
+	set(&c.Suppress.Policy, p.Suppress.Policy)
 	set(&c.Suppress.ThresholdPercent, p.Suppress.ThresholdPercent)
 	set(&c.Suppress.MinPercent, p.Suppress.MinPercent)
 	for _, class := range []struct {
@@ -172,8 +195,17 @@ func (p ColocationPatch) Over(c Colocation) Colocation {
 	return c
 }
 
-// Check reports a mechanism that is none.
+// The slices that the kernel takes (kernel/sched/fair.c, __setparam_fair).
+const (
+	leastSlice = 100 * time.Microsecond
+	mostSlice  = 100 * time.Millisecond
+)
+
+// Check reports a mechanism that is none, and a slice that the kernel would cut.
 func (p ColocationPatch) Check() error {
+	if s := p.Slice; s != nil && *s != 0 && (*s < leastSlice || *s > mostSlice) {
+		return &FieldError{"slice", fmt.Sprintf("%v is outside %v..%v", *s, leastSlice, mostSlice)}
+	}
 	if p.Mechanism == nil {
 		return nil
 	}

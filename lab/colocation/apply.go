@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -11,17 +12,27 @@ import (
 )
 
 // configuration of the agent for a mechanism. The classes are the same with all.
-func (b *bench) configuration(m strategy.Mechanism) string {
-	return fmt.Sprintf("strategy: {policy: none}\ncolocation: {enable: true, mechanism: %s}\noverrides:\n", m) +
-		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline)
+func (b *bench) configuration(m strategy.Mechanism, slice time.Duration) string {
+	return fmt.Sprintf("strategy: {policy: none}\ncolocation: {enable: true, mechanism: %s, slice: %v}\noverrides:\n", m, slice) +
+		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline, b.below)
 }
 
 // apply asks the agent for a row.
-func (b *bench) apply(r row) error { return b.agent.Configure(b.configuration(r.mechanism())) }
+func (b *bench) apply(r row) error {
+	return b.agent.Configure(b.configuration(r.mechanism(), r.slice()))
+}
+
+// home is where ffmpeg runs.
+func (b *bench) home(r row) string {
+	if r == idleBelow {
+		return b.below
+	}
+	return b.offline
+}
 
 // mechanisms asks the agent what this machine has.
 func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err error) {
-	if err := b.agent.Configure(b.configuration(strategy.MechanismAuto)); err != nil {
+	if err := b.agent.Configure(b.configuration(strategy.MechanismAuto, 0)); err != nil {
 		return nil, err
 	}
 	return list, b.agent.Await(ctx, func() error {

@@ -24,6 +24,7 @@ type bench struct {
 	settings
 	groups          *experiment.Groups
 	online, offline string // groups
+	below           string // one for ffmpeg below another, as the kubelet has its pods
 	agent           *experiment.Agent
 	server          nginx
 	film            ffmpeg
@@ -70,10 +71,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 }
 
 func (b *bench) prepare(ctx context.Context) (err error) {
-	if b.online, err = b.groups.Add("online"); err != nil {
-		return err
-	}
-	if b.offline, err = b.groups.Add("offline"); err != nil {
+	if err := b.makeGroups(); err != nil {
 		return err
 	}
 	if err := b.film.prepare(ctx); err != nil {
@@ -93,6 +91,23 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	}
 	found, err := b.mechanisms(ctx)
 	b.rows = present(found, hasSchedExt())
+	return err
+}
+
+// makeGroups makes the groups as the kubelet has those of its pods.
+func (b *bench) makeGroups() (err error) {
+	for _, parent := range []string{"kubepods", "kubepods/besteffort"} {
+		if _, err := b.groups.AddParent(parent); err != nil {
+			return err
+		}
+	}
+	if b.online, err = b.groups.Add("kubepods/online"); err != nil {
+		return err
+	}
+	if b.offline, err = b.groups.Add("kubepods/offline"); err != nil {
+		return err
+	}
+	b.below, err = b.groups.Add("kubepods/besteffort/offline")
 	return err
 }
 
@@ -124,7 +139,7 @@ func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
 			}
 			slots = append(slots, s)
 			b.say("[%*d/%d] %-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", len(fmt.Sprint(total)), len(slots), total, r,
-				milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
+				experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
 		}
 	}
 	return slots, nil
@@ -138,7 +153,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	if r.beside() {
 		defer func() { err = errors.Join(err, b.film.stop()) }()
 		if err := b.film.start(ctx, func(pid int) error {
-			return errors.Join(experiment.Ordinary(pid), b.groups.Enter(b.offline, pid))
+			return errors.Join(experiment.Ordinary(pid), b.groups.Enter(b.home(r), pid))
 		}); err != nil {
 			return s, err
 		}
@@ -149,21 +164,29 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	if err := b.warmUp(ctx); err != nil {
 		return s, err
 	}
-	before, err := b.read()
+	tasks, err := newWatch(b.groups.Tree(), b.online)
 	if err != nil {
 		return s, err
 	}
-	outcome := b.request(ctx, due)
-	after, err := b.read()
+	defer func() { err = errors.Join(err, tasks.close()) }()
+	before, err := b.read(tasks)
+	if err != nil {
+		return s, err
+	}
+	slow := &tail{}
+	outcome := b.request(ctx, due, tasks, slow)
+	after, err := b.read(tasks)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	return between(r, before, after, outcome), err
+	s = between(r, before, after, outcome)
+	s.slowest = slow.mean()
+	return s, err
 }
 
 // warmUp opens the connections, and has this process come first once that is done.
 func (b *bench) warmUp(ctx context.Context) error {
-	out := b.request(ctx, load.Constant(b.rate, settle))
+	out := b.request(ctx, load.Constant(b.rate, settle), nil, nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -174,14 +197,6 @@ func (b *bench) warmUp(ctx context.Context) error {
 		b.warn(err)
 	}
 	return nil
-}
-
-// request spreads requests over the connections.
-func (b *bench) request(ctx context.Context, due []time.Duration) *load.Outcome {
-	return load.RunPrecisely(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, func(ctx context.Context) error {
-		n := int(b.next.Add(1))
-		return b.clients[n%len(b.clients)].Get(ctx, b.server.url)
-	})
 }
 
 // warn says once that the load generator waits for CPUs like everybody else.
@@ -200,7 +215,7 @@ type reading struct {
 	frames          frames
 }
 
-func (b *bench) read() (r reading, err error) {
+func (b *bench) read(tasks *watch) (r reading, err error) {
 	r.at, r.frames = time.Now(), b.film.frames()
 	if r.machine, err = b.groups.Tree().Usage("/"); err != nil {
 		return r, err
@@ -208,7 +223,7 @@ func (b *bench) read() (r reading, err error) {
 	if r.online, err = b.groups.Used(b.online); err != nil {
 		return r, err
 	}
-	r.tasks, err = scheduleOf(b.groups.Tree(), b.online)
+	r.tasks, err = tasks.now()
 	return r, err
 }
 

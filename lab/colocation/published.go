@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+
+	"plimsoll/lab/experiment"
 )
 
 // published is a table that somebody has published: response times in milliseconds, CPU use of the machine.
@@ -40,5 +42,5 @@ func (r *result) beside(page *bytes.Buffer) {
 		rows = append(rows, cells(string(best.Row)+" (here)", own(base), own(with), own(best)))
 	}
 	fmt.Fprintln(page, "Published by OpenAnolis, and measured here:")
-	columns(page, 0, rows)
+	experiment.Columns(page, 0, rows)
 }

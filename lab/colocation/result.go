@@ -24,6 +24,7 @@ type slot struct {
 	frames  float64       // of ffmpeg, a second
 	ran     time.Duration // CPU time of nginx for a request
 	waited  time.Duration // on run queues, for a request
+	slowest part          // the mean of the slowest requests
 }
 
 // result is what the experiment found.
@@ -68,7 +69,20 @@ type figures struct {
 	Lost      float64 `json:"lost_ms_per_request"` // mean response time beyond the baseline's
 	LostWait  float64 `json:"lost_run_queue_ms"`   // the part of it that nginx waited on run queues
 	LostOther float64 `json:"lost_hardware_ms"`    // the rest: it ran slower
+	Slowest   split   `json:"slowest"`             // of the slowest fiftieth, whose middle is p99
 	Curve     []point `json:"percentiles"`         // of all rounds together
+}
+
+// split is where the time of requests went: means, in milliseconds.
+type split struct {
+	Took   float64 `json:"ms"`
+	Ran    float64 `json:"cpu_ms"`       // nginx on a CPU
+	Waited float64 `json:"run_queue_ms"` // nginx on run queues
+	Rest   float64 `json:"rest_ms"`      // neither: wake-ups, interrupts, and the load generator
+}
+
+func (s split) less(t split) split {
+	return split{s.Took - t.Took, s.Ran - t.Ran, s.Waited - t.Waited, s.Rest - t.Rest}
 }
 
 // point is one of the distribution of latencies.
@@ -104,18 +118,25 @@ func summarizeRow(name row, slots []slot) figures {
 		if s.load.Cause != nil && f.Cause == "" {
 			f.Cause = s.load.Cause.Error()
 		}
-		f.Late = max(f.Late, milliseconds(s.load.Late))
+		f.Late = max(f.Late, experiment.Milliseconds(s.load.Late))
 	}
 	quantile := func(q float64) func(slot) float64 {
-		return func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(q)) }
+		return func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(q)) }
 	}
-	f.P50, f.P90, f.P99 = median(mine, quantile(0.5)), median(mine, quantile(0.9)), median(mine, quantile(0.99))
-	f.Mean = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Mean()) })
-	f.Machine = median(mine, func(s slot) float64 { return s.machine })
-	f.Online = median(mine, func(s slot) float64 { return s.online })
-	f.Frames = median(mine, func(s slot) float64 { return s.frames })
-	f.Ran = median(mine, func(s slot) float64 { return milliseconds(s.ran) })
-	f.Waited = median(mine, func(s slot) float64 { return milliseconds(s.waited) })
+	f.P50, f.P90, f.P99 = experiment.MedianOf(mine, quantile(0.5)), experiment.MedianOf(mine, quantile(0.9)), experiment.MedianOf(mine, quantile(0.99))
+	f.Mean = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Mean()) })
+	f.Machine = experiment.MedianOf(mine, func(s slot) float64 { return s.machine })
+	f.Online = experiment.MedianOf(mine, func(s slot) float64 { return s.online })
+	f.Frames = experiment.MedianOf(mine, func(s slot) float64 { return s.frames })
+	f.Ran = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.ran) })
+	f.Waited = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.waited) })
+	slow := func(of func(part) time.Duration) float64 {
+		return experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(of(s.slowest)) })
+	}
+	f.Slowest.Took = slow(func(p part) time.Duration { return p.took })
+	f.Slowest.Ran = slow(func(p part) time.Duration { return p.ran })
+	f.Slowest.Waited = slow(func(p part) time.Duration { return p.waited })
+	f.Slowest.Rest = slow(func(p part) time.Duration { return p.took - p.ran - p.waited })
 	f.Curve = curve(all)
 	return f
 }
@@ -197,23 +218,13 @@ func leftTo(with figures, online, cpus float64) float64 {
 	return with.Frames * (cpus - online) / (cpus - with.Online)
 }
 
-func median(slots []slot, of func(slot) float64) float64 {
-	values := make([]float64, len(slots))
-	for i, s := range slots {
-		values[i] = of(s)
-	}
-	return experiment.Median(values)
-}
-
 // curve has no points beyond what so many requests can tell apart.
 func curve(l *load.Latencies) []point {
 	var points []point
 	for _, p := range []float64{50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
 		if float64(l.Count())*(100-p) >= 100 {
-			points = append(points, point{p, milliseconds(l.Quantile(p / 100))})
+			points = append(points, point{p, experiment.Milliseconds(l.Quantile(p / 100))})
 		}
 	}
 	return points
 }
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/load"
 	"plimsoll/internal/report"
@@ -57,8 +60,12 @@ func measured() []row { return []row{idle, control, weight, baseline} }
 func TestRowsOfTheMachine(t *testing.T) {
 	list := []report.Mechanism{{Name: strategy.MechanismIdle, Usable: true}, {Name: strategy.MechanismSchedExt},
 		{Name: strategy.MechanismWeight, Usable: true}}
-	if diff := cmp.Diff([]row{baseline, control, idle, weight}, present(list, false)); diff != "" {
+	if diff := cmp.Diff([]row{baseline, control, idle, idleBelow, weight}, present(list, false)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	withSlices := present(append(list, report.Mechanism{Name: strategy.MechanismSlice, Usable: true}), false)
+	if diff := cmp.Diff([]row{baseline, control, idle, idleBelow, idleSlice, weight, row(strategy.MechanismSlice)}, withSlices); diff != "" {
+		t.Errorf("rows with slices (-want +got):\n%s", diff)
 	}
 	if all := present(list, true); !slices.Contains(all, row(strategy.MechanismSchedExt)) {
 		t.Errorf("rows %v: the kernel takes schedulers", all)
@@ -173,8 +180,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestKernelText(t *testing.T) {
-	if s, err := parseSchedstat("1500 2500 7\n"); err != nil || s != (schedule{1500, 2500}) {
-		t.Errorf("%+v, %v", s, err)
+	if waited, err := parseSchedstat("1500 2500 7\n"); err != nil || waited != 2500 {
+		t.Errorf("%v, %v", waited, err)
 	}
 	for _, bad := range []string{"", "1 2 3", "1 2\n", "1 -2 3\n", "1 x 3\n"} {
 		if s, err := parseSchedstat(bad); err == nil {
@@ -193,4 +200,50 @@ func TestKernelText(t *testing.T) {
 	if rate := (frames{start, 100}).perSecond(frames{start, 100}); rate != 0 {
 		t.Errorf("no frame between: %g frames/s", rate)
 	}
+}
+
+// TestSlowest: of a hundred requests the two slowest are split, whatever the order in which they came.
+func TestSlowest(t *testing.T) {
+	slow := &tail{}
+	for i := range 100 {
+		took := time.Duration((i*37)%100+1) * ms
+		slow.parts = append(slow.parts, part{took, schedule{ran: took / 2, waited: took / 4}})
+	}
+	if got, want := slow.mean(), (part{99500 * time.Microsecond, schedule{49750 * time.Microsecond, 24875 * time.Microsecond}}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := (&tail{}).mean(); got != (part{}) {
+		t.Errorf("of none: %+v", got)
+	}
+}
+
+// TestWatch: a task's CPU time shows also while it runs, and what it did not do does not.
+func TestWatch(t *testing.T) {
+	self := os.Getpid()
+	stat, err := os.Open(fmt.Sprintf("/proc/%d/schedstat", self))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{tasks: []watched{{cpuClock(self), stat}}}
+	defer w.close()
+	before, err := w.now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for start := cpuTime(t); cpuTime(t)-start < 20*ms; {
+	}
+	after, err := w.now()
+	if used := after.since(before); err != nil || used.ran < 20*ms || used.waited < 0 {
+		t.Errorf("%+v, %v", used, err)
+	}
+}
+
+// cpuTime is what this process has used.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Nano())
 }

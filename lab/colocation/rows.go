@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -14,15 +15,30 @@ import (
 type row string
 
 const (
-	baseline row = "baseline" // nginx alone
-	control  row = "control"  // both, equal shares
+	baseline  row = "baseline"   // nginx alone
+	control   row = "control"    // both, equal shares
+	idleBelow row = "idleBelow"  // as a pod in the kubelet's group of them: that at the least weight, and the pod's idle
+	idleSlice row = "idle+slice" // idle, and slices for nginx
 )
+
+// onlineSlice is that of nginx in the row idle+slice: longer than any request, so that what has begun to run is not
+// interrupted at the slice's end (internal/policy/tasks.go).
+const onlineSlice = 10 * time.Millisecond
+
+// variants are the rows that are a mechanism with something else.
+func variants() map[row]strategy.Mechanism {
+	return map[row]strategy.Mechanism{idleBelow: strategy.MechanismIdle, idleSlice: strategy.MechanismIdle}
+}
 
 // allRows are all that there may be, in the order of the table.
 func allRows() []row {
 	rows := []row{baseline, control}
 	for _, m := range strategy.Mechanisms() {
-		if m != strategy.MechanismAuto && m != strategy.MechanismNone {
+		switch m {
+		case strategy.MechanismAuto, strategy.MechanismNone:
+		case strategy.MechanismIdle:
+			rows = append(rows, row(m), idleBelow, idleSlice)
+		default:
 			rows = append(rows, row(m))
 		}
 	}
@@ -37,10 +53,21 @@ func (r row) prefers() bool { return r != baseline && r != control }
 
 // mechanism is what the agent is asked for.
 func (r row) mechanism() strategy.Mechanism {
+	if m, is := variants()[r]; is {
+		return m
+	}
 	if r.prefers() {
 		return strategy.Mechanism(r)
 	}
 	return strategy.MechanismNone
+}
+
+// slice is what the agent is asked for besides; 0: nothing.
+func (r row) slice() time.Duration {
+	if r == idleSlice {
+		return onlineSlice
+	}
+	return 0
 }
 
 func parseRows(names []string) ([]row, error) {
@@ -64,11 +91,14 @@ func parseRows(names []string) ([]row, error) {
 // present are the rows that this machine has, as the agent says. Whether a scheduler can be loaded it finds out only when
 // it is asked to load one: that is left to the kernel to say.
 func present(list []report.Mechanism, schedExt bool) []row {
+	has := func(name strategy.Mechanism) bool {
+		return slices.ContainsFunc(list, func(m report.Mechanism) bool { return m.Name == name && m.Usable })
+	}
 	return slices.DeleteFunc(allRows(), func(r row) bool {
 		if r.mechanism() == strategy.MechanismSchedExt {
 			return !schedExt
 		}
-		return r.prefers() && !slices.ContainsFunc(list, func(m report.Mechanism) bool { return m.Name == r.mechanism() && m.Usable })
+		return r.prefers() && !has(r.mechanism()) || r.slice() > 0 && !has(strategy.MechanismSlice)
 	})
 }
 

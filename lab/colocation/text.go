@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"plimsoll/lab/experiment"
@@ -20,6 +19,8 @@ func (r *result) writeText(w io.Writer) error {
 	page.WriteByte('\n')
 	r.split(&page)
 	page.WriteByte('\n')
+	r.slowSplit(&page)
+	page.WriteByte('\n')
 	r.beside(&page)
 	page.WriteByte('\n')
 	for _, sentence := range r.careful() {
@@ -30,15 +31,6 @@ func (r *result) writeText(w io.Writer) error {
 	}
 	_, err := w.Write(page.Bytes())
 	return err
-}
-
-// columns writes rows of cells, aligned.
-func columns(page *bytes.Buffer, flags uint, rows [][]string) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags)
-	for _, cells := range rows {
-		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
-	}
-	tw.Flush() // into memory: cannot fail
 }
 
 func (r *result) table(page *bytes.Buffer) {
@@ -58,7 +50,7 @@ func (r *result) table(page *bytes.Buffer) {
 		}
 		rows = append(rows, append(cells, fmt.Sprintf("%.1f %%", 100*f.Machine), frames, fmt.Sprint(f.Errors)))
 	}
-	columns(page, tabwriter.AlignRight, rows)
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the baseline. Machine CPU: use of all CPUs.")
 }
 
@@ -73,9 +65,28 @@ func (r *result) split(page *bytes.Buffer) {
 		rows = append(rows, []string{string(f.Row), fmt.Sprintf("%+.2f ms", f.Lost), fmt.Sprintf("%+.2f ms", f.LostWait),
 			fmt.Sprintf("%+.2f ms", f.LostOther), fmt.Sprintf("%.2f ms", f.Ran)})
 	}
-	columns(page, tabwriter.AlignRight, rows)
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is the rest. A CPU")
 	fmt.Fprintln(page, "that is never idle wakes faster, so the rest may be negative. CPU time: of nginx, a request.")
+}
+
+// slowSplit says what the slowest requests are made of.
+func (r *result) slowSplit(page *bytes.Buffer) {
+	base := r.row(baseline)
+	if base == nil {
+		return
+	}
+	rows := [][]string{{"slowest 2 %", "RT", "CPU time", "run queue", "rest"}}
+	for _, f := range r.Rows {
+		s, form := f.Slowest, "(%.2f ms)"
+		if f.Row != baseline {
+			s, form = s.less(base.Slowest), "%+.2f ms"
+		}
+		rows = append(rows, []string{string(f.Row), fmt.Sprintf(form, s.Took), fmt.Sprintf(form, s.Ran), fmt.Sprintf(form, s.Waited), fmt.Sprintf(form, s.Rest)})
+	}
+	experiment.Columns(page, tabwriter.AlignRight, rows)
+	fmt.Fprintln(page, "The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work is hardware (caches,")
+	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, who sends.")
 }
 
 // careful says what has to be known beside the figures.

@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
 )
@@ -20,45 +20,78 @@ func (s schedule) since(before schedule) schedule {
 	return schedule{s.ran - before.ran, s.waited - before.waited}
 }
 
-// scheduleOf adds up the tasks of a group. A worker of nginx lives as long as nginx, so nothing that was counted is lost.
-func scheduleOf(tree *cgroup.Tree, group string) (sum schedule, err error) {
-	tasks, err := tree.Tasks(group)
-	if err != nil {
-		return sum, err
-	}
-	for _, id := range tasks {
-		name := fmt.Sprintf("/proc/%d/schedstat", id)
-		data, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended meanwhile
+// watch reads the schedule of the tasks of a group, often and fast. A worker of nginx lives as long as nginx, so nothing
+// that was counted is lost.
+type watch struct{ tasks []watched }
+
+type watched struct {
+	clock int32    // of its CPU time, to the nanosecond also while it runs
+	stat  *os.File // /proc/PID/schedstat
+}
+
+func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
+	tids, err := tree.Tasks(group)
+	w := &watch{}
+	for _, tid := range tids {
+		f, openErr := os.Open(fmt.Sprintf("/proc/%d/schedstat", tid))
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			continue
 		}
-		if err != nil {
+		w.tasks = append(w.tasks, watched{cpuClock(tid), f})
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+// cpuClock is the id of the clock that counts the CPU time of a process (include/linux/posix-timers_types.h,
+// MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED).
+func cpuClock(pid int) int32 { return int32(^pid)<<3 | 2 }
+
+// now sums over the tasks.
+func (w *watch) now() (sum schedule, err error) {
+	var buf [64]byte
+	for _, t := range w.tasks {
+		var ran unix.Timespec
+		if err := unix.ClockGettime(t.clock, &ran); err != nil {
+			return sum, fmt.Errorf("read the CPU time of a task: %w", err)
+		}
+		n, err := t.stat.ReadAt(buf[:], 0)
+		if n == 0 {
 			return sum, err
 		}
-		one, err := parseSchedstat(string(data))
+		waited, err := parseSchedstat(string(buf[:n]))
 		if err != nil {
-			return sum, fmt.Errorf("%s: %w", name, err)
+			return sum, fmt.Errorf("%s: %w", t.stat.Name(), err)
 		}
-		sum.ran += one.ran
-		sum.waited += one.waited
+		sum.ran += time.Duration(ran.Nano())
+		sum.waited += waited
 	}
 	return sum, nil
 }
 
-// parseSchedstat reads /proc/PID/schedstat (fs/proc/base.c, proc_pid_schedstat): nanoseconds run, nanoseconds waited,
-// times run.
-func parseSchedstat(text string) (schedule, error) {
+func (w *watch) close() error {
+	var errs []error
+	for _, t := range w.tasks {
+		errs = append(errs, t.stat.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// parseSchedstat reads of /proc/PID/schedstat how long the task has waited on run queues (fs/proc/base.c,
+// proc_pid_schedstat): nanoseconds run, nanoseconds waited, times run.
+func parseSchedstat(text string) (waited time.Duration, err error) {
 	fields := strings.Fields(text)
 	if len(fields) != 3 || !strings.HasSuffix(text, "\n") {
-		return schedule{}, fmt.Errorf("%q is not three numbers and a newline", text)
+		return 0, fmt.Errorf("%q is not three numbers and a newline", text)
 	}
-	var ns [3]int64
+	ns := [3]uint64{}
 	for i, f := range fields {
-		n, err := strconv.ParseUint(f, 10, 63)
-		if err != nil {
-			return schedule{}, err
+		if ns[i], err = strconv.ParseUint(f, 10, 63); err != nil {
+			return 0, err
 		}
-		ns[i] = int64(n)
 	}
-	return schedule{time.Duration(ns[0]), time.Duration(ns[1])}, nil
+	return time.Duration(ns[1]), nil
 }

@@ -163,7 +163,7 @@ func (g *Groups) delegate(group string) error {
 		if err := g.dir.WriteFile(name, []byte("+"+controller)); err != nil {
 			return fmt.Errorf("enable the %s controller: %w", controller, err)
 		}
-		if group != g.base && path.Dir(group) != g.base {
+		if group != g.base && !strings.HasPrefix(group, g.base+"/") {
 			g.enable = append(g.enable, enabled{name, controller})
 		}
 	}

@@ -125,9 +125,9 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 		m.Ended += s.Ended
 		m.Writes += s.Writes
 		m.GaveBack = max(m.GaveBack, s.GaveBack.Seconds())
-		m.Late = max(m.Late, milliseconds(s.Load.Late))
+		m.Late = max(m.Late, Milliseconds(s.Load.Late))
 		m.Rounds = append(m.Rounds, Round{
-			P99:            milliseconds(s.Load.Latency.Quantile(0.99)),
+			P99:            Milliseconds(s.Load.Latency.Quantile(0.99)),
 			ThrottledRatio: ratio(s.Usage.Throttled, s.Usage.Periods),
 			CPUs:           s.Usage.CPUs(), Requests: s.Load.Requests(), Errors: s.Load.Errors,
 		})
@@ -137,10 +137,10 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	m.CPUs = perSecond(sum.Used, wall)
 	m.NodeUse, m.Offline, m.Seconds = perSecond(node, wall), perSecond(offline, wall), wall.Seconds()
 	if m.Requests > 0 {
-		m.Work = milliseconds(sum.Used) / float64(m.Requests)
+		m.Work = Milliseconds(sum.Used) / float64(m.Requests)
 	}
-	m.Mean, m.Max = milliseconds(all.Mean()), milliseconds(all.Max())
-	m.P50, m.P90, m.P99 = milliseconds(all.Quantile(0.5)), milliseconds(all.Quantile(0.9)), milliseconds(all.Quantile(0.99))
+	m.Mean, m.Max = Milliseconds(all.Mean()), Milliseconds(all.Max())
+	m.P50, m.P90, m.P99 = Milliseconds(all.Quantile(0.5)), Milliseconds(all.Quantile(0.9)), Milliseconds(all.Quantile(0.99))
 	m.Percentiles, m.latencies = percentiles(all), ranked(all)
 	return m
 }
@@ -151,7 +151,7 @@ func percentiles(l *load.Latencies) []Percentile {
 	var points []Percentile
 	for _, p := range []float64{0, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
 		if float64(l.Count())*(100-p) >= 100 {
-			points = append(points, Percentile{p, milliseconds(l.Quantile(p / 100))})
+			points = append(points, Percentile{p, Milliseconds(l.Quantile(p / 100))})
 		}
 	}
 	return points
@@ -161,7 +161,7 @@ func percentiles(l *load.Latencies) []Percentile {
 func ranked(l *load.Latencies) []float64 {
 	list := make([]float64, l.Count())
 	for i := range list {
-		list[i] = milliseconds(l.Quantile((float64(i) + 0.5) / float64(len(list))))
+		list[i] = Milliseconds(l.Quantile((float64(i) + 0.5) / float64(len(list))))
 	}
 	return list
 }
@@ -181,5 +181,3 @@ func perSecond(used, wall time.Duration) float64 {
 	}
 	return float64(used) / float64(wall)
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

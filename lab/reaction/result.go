@@ -78,8 +78,8 @@ func (r *result) figures() []experiment.Figure {
 		add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
 		add("throttles, polled, "+s.name(), float64(polled.Throttles), aimThrottles, 0, true)
 		if !s.Loaded {
-			add("ms from begin to write, p50, "+s.name(), milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Rescues > 0)
-			add("ms from begin to write, p99, "+s.name(), milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
+			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Rescues > 0)
+			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
 		}
 		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
 		add("time lost a throttle, median, polled / told, "+s.name(), over(polled.Median, told.Median), aimRatio, 0, both)
@@ -105,8 +105,6 @@ func over(a, b time.Duration) float64 {
 	}
 	return float64(a) / float64(b)
 }
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // writeText is the result for people.
 func (r *result) writeText(w io.Writer) error {
@@ -157,7 +155,7 @@ func (o outcome) cells() []string {
 		fmt.Sprint(o.AtCap), span(o.endable()), span(time.Duration(o.LostPerSecond * float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU)}
 }
 
-func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", milliseconds(d)) }
+func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Milliseconds(d)) }
 
 // conclude says what has to be known beside the figures.
 func (r *result) conclude() []string {

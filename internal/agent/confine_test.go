@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// confined is a world whose offline work is bound to CPUs when the node's use is above the mark.
+func confined(t *testing.T, version int) *world {
+	t.Helper()
+	w := newShared(t, version, 4)
+	w.agent.Reserving.Rules = strategy.DefaultReserve()
+	w.agent.Machine = policy.Machine{LeastWeight: 2}
+	w.ask(strategy.MechanismWeight)
+	on, cpuset := true, strategy.SuppressCPUSet
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
+	w.kernel.AddGroup("/batch")
+	w.kernel.AddGroup("/batch/pod")
+	for path, class := range map[string]workload.Class{"/web": workload.ClassLS, "/batch/pod/a": workload.ClassBE} {
+		w.kernel.AddGroup(path)
+		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class, Strategy: w.agent.Strategy,
+			QOS: class.QOS(w.agent.Strategy.Colocation)}
+		w.alone(c)
+	}
+	w.kernel.SetLoad("/web", sim.Spin(1))
+	w.kernel.SetLoad("/batch/pod/a", sim.Spin(4))
+	return w
+}
+
+func (w *world) cpus(group string) string {
+	w.t.Helper()
+	set, err := w.tree.CPUs(group)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return set.String()
+}
+
+func (w *world) wantCPUs(what string, want map[string]string) {
+	w.t.Helper()
+	for group, cpus := range want {
+		if got := w.cpus(group); got != cpus {
+			w.t.Errorf("%s: %s has CPUs %q, want %q", what, group, got, cpus)
+		}
+	}
+}
+
+// TestConfine: offline work is bound to the CPUs that the mark leaves, and what is made below it meanwhile with it; when
+// online work leaves, the CPUs come back one after the other, and in the end everything is as before.
+func TestConfine(t *testing.T) {
+	for version, all := range map[int]string{1: "0-3", 2: ""} {
+		w := confined(t, version)
+		w.run(4 * time.Second)
+		below := map[int]string{1: "3", 2: ""}[version]
+		w.wantCPUs("bounded", map[string]string{"/web": all, "/batch": "3", "/batch/pod": below, "/batch/pod/a": below})
+		w.kernel.AddGroup("/batch/pod/b") // which on v1 has what its parent has
+		w.kernel.SetLoad("/web", sim.Load{})
+		w.run(15 * time.Second)
+		some := w.cpus("/batch")
+		below = map[int]string{1: some, 2: ""}[version]
+		if some != "2-3" {
+			t.Errorf("v%d: with nobody online, 65 %% of 4 CPUs are %q", version, some)
+		}
+		w.wantCPUs("alone", map[string]string{"/batch/pod": below, "/batch/pod/a": below, "/batch/pod/b": below})
+		w.kernel.SetLoad("/batch/pod/a", sim.Load{})
+		w.run(15 * time.Second)
+		w.wantCPUs("not bounded", map[string]string{"/batch": all, "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all})
+		w.kernel.SetLoad("/batch/pod/a", sim.Spin(4))
+		w.run(5 * time.Second)
+		if w.cpus("/batch") == all {
+			t.Errorf("v%d: not bounded again", version)
+		}
+		w.kernel.AddGroup("/batch/pod/c") // and nobody looks again
+		if err := w.agent.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantCPUs("stopped", map[string]string{"/batch": all, "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all, "/batch/pod/c": all})
+	}
+}
+
+// TestConfineBesideReservations: where containers may have CPUs of their own, the bound is kept by quotas.
+func TestConfineBesideReservations(t *testing.T) {
+	w := confined(t, 1)
+	w.agent.Reserving.Rules.Policy = strategy.ReserveCPUSet
+	w.run(4 * time.Second)
+	w.wantCPUs("by quota", map[string]string{"/batch": "0-3"})
+	if b := w.kernel.Bandwidth("/batch"); !b.Limited() {
+		t.Error("no quota either")
+	}
+}

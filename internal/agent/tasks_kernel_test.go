@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/task"
+)
+
+// TestKernelSlices: real online tasks have the slice and what they make has it, offline ones have not, and afterwards
+// nobody has.
+func TestKernelSlices(t *testing.T) {
+	k := &task.Kernel{}
+	if has, why := k.HasSlices(); !has {
+		if cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
+			t.Fatal(why)
+		}
+		return // held by TestKernelSlice of internal/task
+	}
+	p := newPair(t, strategy.MechanismSlice)
+	base, err := k.BaseSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSlices := func(what string, g *cgrouptest.Group, want time.Duration) {
+		t.Helper()
+		tids, err := g.Tree().Tasks(g.Path)
+		if err != nil || len(tids) == 0 {
+			t.Fatalf("%s: %v, %v", g.Path, tids, err)
+		}
+		for _, tid := range tids {
+			if got, err := k.Slice(tid); got != want || err != nil {
+				t.Errorf("%s: task %d of %s has %v, want %v (%v)", what, tid, g.Path, got, want, err)
+			}
+		}
+	}
+	p.agent.Tick(time.Now())
+	wantSlices("in force", p.online, 100*time.Microsecond)
+	wantSlices("in force", p.offline, base)
+	if c := p.agent.Status().Colocation; c.Mechanism != strategy.MechanismSlice || !c.InForce() {
+		t.Errorf("%+v", c)
+	}
+	p.online.Idle() // comes later
+	p.agent.Tick(time.Now().Add(tasksEvery))
+	wantSlices("later", p.online, 100*time.Microsecond)
+	if err := p.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantSlices("after", p.online, base)
+}

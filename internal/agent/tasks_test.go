@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+)
+
+// crew is the tasks of a kernel, by thread id: the slice that each asked for, and its cookie.
+type crew struct {
+	slices  map[int]time.Duration
+	cookies map[int]uint64
+	refuse  error // of a cookie
+}
+
+func (c crew) Slice(tid int) (time.Duration, error) {
+	if s := c.slices[tid]; s > 0 {
+		return s, nil
+	}
+	return c.BaseSlice()
+}
+
+func (c crew) SetSlice(tid int, s time.Duration) error { c.slices[tid] = s; return nil }
+func (c crew) BaseSlice() (time.Duration, error)       { return 1400 * time.Microsecond, nil }
+func (c crew) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
+func (c crew) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
+func (c crew) Passed(error) bool                       { return false }
+func (c crew) NewCookie() (uint64, error)              { return 4711, c.refuse }
+
+// manned is a world whose tasks can be set.
+func manned(t *testing.T, m strategy.Mechanism) (*world, crew) {
+	t.Helper()
+	w := colocated(t, m, "/web", "/batch")
+	c := crew{slices: map[int]time.Duration{}, cookies: map[int]uint64{}}
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.agent.Machine = policy.Machine{Idle: true, Slice: true, CoreSched: true, LeastWeight: 2}
+	w.agent.Tasks, w.agent.Writer = c, apply.New(w.tree, j, w.kernel.Now).Over(c)
+	return w, c
+}
+
+func (w *world) task(group string) int {
+	w.t.Helper()
+	tids, err := w.tree.Tasks(group)
+	if err != nil || len(tids) == 0 {
+		w.t.Fatalf("%s: tasks %v, %v", group, tids, err)
+	}
+	return tids[0]
+}
+
+// TestSlices: the online task gets the slice, one that comes later within seconds, none is looked at each second, and
+// another mechanism takes it back.
+func TestSlices(t *testing.T) {
+	w, c := manned(t, strategy.MechanismSlice)
+	w.run(2 * time.Second)
+	online, offline := w.task("/web"), w.task("/batch")
+	if c.slices[online] != 100*time.Microsecond || c.slices[offline] != 0 {
+		t.Fatalf("slices %v of online %d, offline %d", c.slices, online, offline)
+	}
+	s := w.agent.Status().Colocation
+	if s.Mechanism != strategy.MechanismSlice || !s.InForce() {
+		t.Errorf("%+v", s)
+	}
+	w.wantFile("/batch/cpu.idle", "0")
+	w.kernel.SetTasks("/web", 2)
+	late := w.task("/web")
+	w.run(tasksEvery + 2*time.Second)
+	if c.slices[late] != 100*time.Microsecond {
+		t.Errorf("one that came later has %v", c.slices[late])
+	}
+	w.ask(strategy.MechanismIdle)
+	w.run(2 * time.Second)
+	if c.slices[late] != 0 {
+		t.Errorf("no longer asked for, and there: %v", c.slices[late])
+	}
+	w.wantFile("/batch/cpu.idle", "1")
+}
+
+// TestSliceBesides: a slice may be asked for besides any mechanism, and is changed and taken back with it.
+func TestSliceBesides(t *testing.T) {
+	w, c := manned(t, strategy.MechanismIdle)
+	for _, slice := range []time.Duration{3 * ms, 10 * ms, 0} {
+		w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Slice: &slice}}.Over(w.agent.Strategy), nil)
+		w.run(2 * time.Second)
+		if got := c.slices[w.task("/web")]; got != slice {
+			t.Errorf("slice %v, want %v", got, slice)
+		}
+		w.wantFile("/batch/cpu.idle", "1")
+	}
+}
+
+// TestCookies: offline tasks have one cookie, and none after the end.
+func TestCookies(t *testing.T) {
+	w, c := manned(t, strategy.MechanismCoreSched)
+	w.run(2 * time.Second)
+	online, offline := w.task("/web"), w.task("/batch")
+	if c.cookies[offline] != 4711 || c.cookies[online] != 0 {
+		t.Errorf("cookies %v of online %d, offline %d", c.cookies, online, offline)
+	}
+	w.wantFile("/batch/cpu.idle", "1")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if c.cookies[offline] != 0 {
+		t.Errorf("cookies %v after the end", c.cookies)
+	}
+}
+
+// TestNoCookies: where none can be made, the next best mechanism is used, and said why.
+func TestNoCookies(t *testing.T) {
+	w, c := manned(t, strategy.MechanismCoreSched)
+	c.refuse = errors.New("the kernel has no memory")
+	w.agent.Tasks = c
+	w.run(2 * time.Second)
+	s := w.agent.Status().Colocation
+	if s.Mechanism != strategy.MechanismIdle || len(c.cookies) > 0 {
+		t.Errorf("%+v, cookies %v", s, c.cookies)
+	}
+	var found report.Mechanism
+	for _, m := range s.Mechanisms {
+		if m.Name == strategy.MechanismCoreSched {
+			found = m
+		}
+	}
+	if found.Usable || found.Why != "the kernel has no memory" {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+)
+
+// Knobs that each task of a group has, and not the group.
+//
+// A slice (EEVDF) decides who of those that are due is run first, and how long who runs is left alone. Alone, a short one
+// gets an online task a CPU sooner, and no more of it. Beside a mechanism that has online tasks preempt offline ones
+// anyway, as cpu.idle does, a long one pays: a task that has used up its slice gives way even to an idle group, which
+// then runs until the next tick, several milliseconds on many kernels.
+//
+// A core-scheduling cookie keeps tasks that have different ones off each other's cores, and puts nobody first: so it goes
+// to offline tasks, one cookie for all, and beside it they stand back as ever. Online tasks have none, and share cores
+// with each other and with the system's.
+//
+// Known limits: a task that leaves its group takes both along, until it ends. Who has set a slice or a cookie of his own
+// keeps it.
+
+// shortSlice is what online tasks get where nothing else is done for them: the least that the kernel takes.
+const shortSlice = 100 * time.Microsecond
+
+// sliceDriver gives online tasks slices, and does nothing else: what slicesOf does under every mechanism.
+type sliceDriver struct{}
+
+func (sliceDriver) preflight(m Machine) (bool, string) { return m.Slice, m.SliceWhy }
+
+func (sliceDriver) knobs(Level, Machine) []Setting { return nil }
+
+// slicesOf are the slices of online levels. A scheduler of our own has slices of its own.
+func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []Setting {
+	if slice == 0 && name == strategy.MechanismSlice {
+		slice = shortSlice
+	}
+	if slice == 0 || !m.Slice || name == strategy.MechanismSchedExt {
+		return nil
+	}
+	var list []Setting
+	for _, l := range levels {
+		if l.QOS.Rank() == strategy.Online && !l.Inner {
+			list = append(list, Setting{ID: l.ID, Knob: plan.Slice, Value: plan.Time(slice), Why: "online: the slice that is asked for"})
+		}
+	}
+	return list
+}
+
+// coreDriver gives offline tasks a cookie, and has them stand back as they would without.
+type coreDriver struct{}
+
+func (coreDriver) preflight(m Machine) (bool, string) {
+	if m.Identity {
+		return false, "the kernel has Group Identity, beside which core scheduling locks the machine up"
+	}
+	return m.CoreSched, m.CoreSchedWhy
+}
+
+func (coreDriver) knobs(l Level, m Machine) []Setting {
+	list := behind(l, m)
+	if l.QOS.Rank() == strategy.Offline && !l.Inner {
+		list = append(list, Setting{ID: l.ID, Knob: plan.Cookie, Value: m.Cookie, Why: "offline: not beside others on a core"})
+	}
+	return list
+}
+
+// behind is how offline groups stand back under a mechanism that has something else besides.
+func behind(l Level, m Machine) []Setting {
+	if m.Idle {
+		return idleDriver{}.knobs(l, m)
+	}
+	return weightDriver{}.knobs(l, m)
+}

@@ -1,0 +1,76 @@
+package task
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Since 6.12 an ordinary task can ask for a slice of its own: sched_runtime of sched_setattr, cut to 0.1 to 100 ms, and 0
+// for the kernel's own (kernel/sched/fair.c, __setparam_fair). Among the tasks that have not had more than their share,
+// EEVDF runs the one whose slice ends first, so that who asks for a short one is run soon and often. A group has the
+// shortest slice of its tasks (cfs_rq_min_slice), so that it counts beside other groups, too.
+
+// Slice reads the slice of a task. It is 0 on kernels that have none (before 6.12).
+func (*Kernel) Slice(tid int) (time.Duration, error) {
+	attr, err := fair(tid)
+	if err != nil {
+		return 0, wrap("slice", tid, err)
+	}
+	return time.Duration(attr.Runtime), nil
+}
+
+// SetSlice sets it; 0 asks for the kernel's own. Policy, nice value and flags stay: there is no call that would set the
+// slice alone, so that a change of these by another program in the same microsecond is lost.
+func (*Kernel) SetSlice(tid int, slice time.Duration) error {
+	attr, err := fair(tid)
+	if err != nil {
+		return wrap("slice", tid, err)
+	}
+	attr.Size, attr.Runtime = unix.SizeofSchedAttr, uint64(slice)
+	return wrap("set the slice", tid, unix.SchedSetAttr(tid, attr, 0))
+}
+
+// fair reads the attributes of a task that the fair class runs.
+func fair(tid int) (*unix.SchedAttr, error) {
+	attr, err := unix.SchedGetAttr(tid, 0)
+	if err != nil {
+		return nil, err
+	}
+	if attr.Policy != unix.SCHED_NORMAL && attr.Policy != unix.SCHED_BATCH {
+		return nil, ErrClass
+	}
+	return attr, nil
+}
+
+// BaseSlice is the slice of a task that has asked for none. It changes with the number of CPUs that are online.
+func (k *Kernel) BaseSlice() (base time.Duration, err error) {
+	err = onOwnThread(func(tid int) error {
+		if err := k.SetSlice(tid, 0); err != nil {
+			return err
+		}
+		base, err = k.Slice(tid)
+		return err
+	})
+	return base, err
+}
+
+// HasSlices says whether the kernel has them: one is set on a thread of our own and read back.
+func (k *Kernel) HasSlices() (has bool, why string) {
+	const tried = 7 * time.Millisecond // no kernel's own
+	err := onOwnThread(func(tid int) error {
+		if err := k.SetSlice(tid, tried); err != nil {
+			return err
+		}
+		slice, err := k.Slice(tid)
+		if err == nil && slice != tried {
+			err = fmt.Errorf("a slice of %v is not kept (6.12)", tried)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err.Error()
+	}
+	return true, "slices of tasks: one was set and read back"
+}

@@ -1,0 +1,42 @@
+// Package task reads and sets what the kernel's scheduler keeps of each task and not of a group: its slice and its
+// core-scheduling cookie. What is set is inherited by the threads and processes that the task makes later, and ends with
+// the task; there is no file that would tell of it.
+package task
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrClass is met of a task that the fair class does not run: it has no slice.
+var ErrClass = errors.New("not a task of the fair class")
+
+// Kernel is the running kernel's tasks. The zero value can do all but give a cookie.
+type Kernel struct {
+	mu     sync.Mutex
+	cookie *cookie
+}
+
+// Passed says of an error that a task has ended, or is not of the fair class.
+func (*Kernel) Passed(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, ErrClass) }
+
+// onOwnThread runs f on a thread that ends with it, so that whatever f does to its thread is nobody else's.
+func onOwnThread(f func(tid int) error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		done <- f(unix.Gettid())
+	}()
+	return <-done
+}
+
+func wrap(what string, tid int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of task %d: %w", what, tid, err)
+}

@@ -1,0 +1,30 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Columns writes rows of cells, aligned. Flags are those of tabwriter, which AlignRight is one of.
+func Columns(page *bytes.Buffer, flags uint, rows [][]string) {
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags)
+	for _, cells := range rows {
+		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
+	}
+	tw.Flush() // into memory: cannot fail
+}
+
+// MedianOf is the median of what each of a list has.
+func MedianOf[T any](list []T, of func(T) float64) float64 {
+	values := make([]float64, len(list))
+	for i, x := range list {
+		values[i] = of(x)
+	}
+	return Median(values)
+}
+
+// Milliseconds is a duration in the unit of the tables.
+func Milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
