@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/report"
 )
@@ -19,27 +17,19 @@ func TestKernelDiagnose(t *testing.T) {
 	top := cgrouptest.New(t)
 	web, batch, capped := top.Child("web"), top.Child("batch"), top.Child("capped")
 	capped.Limit(2 * time.Millisecond) // which a busy machine gives it too
-	bind(t, web.Spin(1)[0], batch.Spin(1)[0], capped.Spin(1)[0])
+	cgrouptest.Pin(t, 0, web.Spin(1)[0], batch.Spin(1)[0], capped.Spin(1)[0])
 	time.Sleep(200 * time.Millisecond)
 	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("overrides:\n- cgroup: "+top.Path+"/web\n  request: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := n.run("diagnose", top.Path+"/*", "--for", "2s", "--json", "--config", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d report.Diagnosis
-	if err := json.Unmarshal([]byte(out), &d); err != nil {
-		t.Fatal(err)
-	}
-	found, slack := map[string]report.Diagnosed{}, d.Elapsed/20
+	d, found := n.diagnose(t, top.Path+"/*", "--config", file)
+	slack := d.Elapsed / 20
 	if emulated() {
 		slack = d.Elapsed / 3 // the machine stands still for long
 	}
 	for _, c := range d.Containers {
-		found[filepath.Base(c.Cgroup)] = c
 		sum := c.Received
 		for _, w := range c.Waits {
 			sum += w.Time
@@ -70,6 +60,24 @@ func TestKernelDiagnose(t *testing.T) {
 	}
 }
 
+// diagnose measures for two seconds, and returns the containers by the last part of their path.
+func (n node) diagnose(t *testing.T, args ...string) (report.Diagnosis, map[string]report.Diagnosed) {
+	t.Helper()
+	out, _, err := n.run(append([]string{"diagnose", "--for", "2s", "--json"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d report.Diagnosis
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]report.Diagnosed{}
+	for _, c := range d.Containers {
+		found[filepath.Base(c.Cgroup)] = c
+	}
+	return d, found
+}
+
 // What can be named, and what not.
 func TestKernelDiagnoseNames(t *testing.T) {
 	g := cgrouptest.New(t)
@@ -80,18 +88,6 @@ func TestKernelDiagnoseNames(t *testing.T) {
 	for _, bad := range [][]string{{"/plimsoll-no-such-group"}, {"/plimsoll-no-such-*"}, {"no-such-name"}, {"[", "x"}, {g.Path, "--for", "100ms"}} {
 		if out, _, err := n.run(append([]string{"diagnose"}, bad...)...); err == nil {
 			t.Errorf("%q: %s", bad, out)
-		}
-	}
-}
-
-// bind keeps processes on CPU 0.
-func bind(t *testing.T, list ...*cgrouptest.Process) {
-	t.Helper()
-	var set unix.CPUSet
-	set.Set(0)
-	for _, p := range list {
-		if err := unix.SchedSetaffinity(p.PID(), &set); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestRunWaits(t *testing.T) {
 	s := newShipped(t)
 	web, batch := cgrouptest.New(t), cgrouptest.New(t)
-	bind(t, web.Spin(1)[0], batch.Spin(1)[0])
+	cgrouptest.Pin(t, 0, web.Spin(1)[0], batch.Spin(1)[0])
 	s.write(fmt.Sprintf("overrides:\n- {cgroup: %q, class: LS, request: 1}\n- {cgroup: %q, class: BE}\n", web.Path, batch.Path))
 	s.flags = append(s.flags, "--waits")
 	agent := s.start()

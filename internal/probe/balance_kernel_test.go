@@ -57,7 +57,7 @@ func TestNoUse(t *testing.T) {
 
 // A refill leaves a CPU nothing of what it held, so that less than the quota is added by it.
 func TestRefillTakesWhatCPUsHold(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
 	limit(t, g, 20*ms, 500*ms)

@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,9 +19,12 @@ func BenchmarkSwitch(b *testing.B) {
 	container.Limit(10 * time.Second)
 	limit(b, other, ms, time.Second)
 	pinned := other.Spin(1)[0]
-	pin(b, pinned, 1)
-	ask := pingPong(b, container)
-	b.Run("without", func(b *testing.B) { ask(b) })
+	cgrouptest.Pin(b, 1, pinned)
+	pingPong := container.PingPong()
+	ask := func(b *testing.B) {
+		cgrouptest.ReportMedian(b, func() time.Duration { return pingPong(0) }, "ns/switch")
+	}
+	b.Run("without", ask)
 	quiet := []*cgrouptest.Group{pod, container}
 	for _, c := range []struct {
 		name    string
@@ -53,27 +55,6 @@ func BenchmarkSwitch(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// pingPong starts two threads in a group that switch to and fro.
-func pingPong(b *testing.B, g *cgrouptest.Group) func(*testing.B) {
-	cmd, lines, in := dialogue(b, "switch")
-	g.Move(cmd.Process.Pid)
-	return func(b *testing.B) {
-		var all []int
-		for b.Loop() {
-			fmt.Fprintln(in, "go")
-			lines.Scan()
-			n, err := strconv.Atoi(lines.Text())
-			if err != nil {
-				b.Fatal(err)
-			}
-			all = append(all, n)
-		}
-		slices.Sort(all)
-		b.ReportMetric(float64(all[len(all)/2]), "ns/switch")
-		b.ReportMetric(0, "ns/op")
 	}
 }
 

@@ -160,9 +160,9 @@ func TestLevels(t *testing.T) {
 			}
 			watch(t, p, groups...)
 			if c.beside { // first, and on the same CPU: the container alone would use up its own limit
-				pin(t, pod.Child("beside").Spin(1)[0], 0)
+				cgrouptest.Pin(t, 0, pod.Child("beside").Spin(1)[0])
 			}
-			pin(t, groups[2].Spin(1)[0], 0)
+			cgrouptest.Pin(t, 0, groups[2].Spin(1)[0])
 			for i, g := range groups {
 				if c.want[i] {
 					within(t, 10*time.Second, g.Path+" stands still", func() bool { return totals(t, p, g).Begins > 3 })

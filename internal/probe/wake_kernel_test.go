@@ -26,7 +26,7 @@ func silent(t *testing.T, h *heard) {
 // A task that wakes on a CPU that has no runtime left is throttled without ever being switched away from. Only the
 // wake-ups are looked at here: the spinner that empties the pool on CPU 0 goes unseen.
 func TestSleeperOnAnotherCPU(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Realtime: true})
 	keep(t, p, kernelProgSchedWakeup)
 	g := cgrouptest.New(t)
@@ -40,7 +40,7 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	g.Move(sleeper.Process.Pid)
 	watch(t, p, g)
 	limit(t, g, 40*ms, 500*ms)
-	pin(t, g.Spin(1)[0], 0)
+	cgrouptest.Pin(t, 0, g.Spin(1)[0])
 	if oneByOne(t) {
 		silent(t, h)
 		return
@@ -68,14 +68,14 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 
 // So is a child that is born to a CPU that has none left, by a parent that has.
 func TestBornThrottled(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	keep(t, p, kernelProgSchedWakeupNew)
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)
 	limit(t, g, 8*ms, 20*ms)
-	pin(t, g.Spin(1)[0], 1)
+	cgrouptest.Pin(t, 1, g.Spin(1)[0])
 	g.Start("while :; do (:) & (:) & wait; done")
 	if oneByOne(t) {
 		silent(t, h)
@@ -87,21 +87,21 @@ func TestBornThrottled(t *testing.T) {
 // A task that is moved while it waits for a CPU is throttled where it arrives. Since 6.18 it is throttled when it runs,
 // which a switch shows.
 func TestMovedThrottled(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	keep(t, p, kernelProgSchedMigrateTask)
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)
 	two := g.Spin(2)
-	pin(t, two[0], 0)
-	pin(t, two[1], 0)
+	cgrouptest.Pin(t, 0, two[0])
+	cgrouptest.Pin(t, 0, two[1])
 	limit(t, g, 5*ms, time.Second)
 	time.Sleep(300 * ms)
 	if list := h.begins(0); len(list) > 0 {
 		t.Fatalf("nobody was moved yet: %s", in(list))
 	}
-	pin(t, two[1], 1)
+	cgrouptest.Pin(t, 1, two[1])
 	if oneByOne(t) {
 		silent(t, h)
 		return

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 )
@@ -90,25 +88,6 @@ func limit(t testing.TB, g *cgrouptest.Group, quota, period time.Duration) {
 	}
 	write("cpu.cfs_period_us", fmt.Sprint(period.Microseconds()))
 	write("cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
-}
-
-// pin keeps a process on one CPU.
-func pin(t testing.TB, p *cgrouptest.Process, cpu int) {
-	t.Helper()
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(p.PID(), &set); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// needTwoCPUs: what is seen on another CPU needs another.
-func needTwoCPUs(t *testing.T) {
-	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || !set.IsSet(0) || !set.IsSet(1) {
-		cgrouptest.Skip(t, "there are no CPUs 0 and 1: %v", err)
-	}
 }
 
 // heard gathers what a probe says.

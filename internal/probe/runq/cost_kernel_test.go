@@ -1,16 +1,7 @@
 package runq
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"runtime"
-	"slices"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,36 +10,64 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// helperVar says that this process is not a test, but a helper of one.
-const helperVar = "PLIMSOLL_TEST_HELPER"
-
 func TestMain(m *testing.M) {
-	switch os.Getenv(helperVar) {
-	case "":
-		os.Exit(m.Run())
-	case "switch":
-		switches()
-	case "nap":
-		nap()
+	cgrouptest.Main(m, map[string]func(){"nap": nap, "threads": threadStorm})
+}
+
+// nap wakes every 2 ms on CPU 0, and does next to nothing.
+func nap() {
+	cgrouptest.Stay(0)
+	for end := monotonic() + time.Minute; monotonic() < end; {
+		rest := unix.NsecToTimespec(int64(2 * ms))
+		_ = unix.Nanosleep(&rest, nil) // a signal only ends it early
 	}
 }
 
-// What the programs cost a context switch of two threads in a watched container, in a pod.
+// cold is more than fits into a CPU's own caches, where the programs find nothing of theirs then.
+const cold = 4 << 20
+
+// What the programs cost a context switch of two threads in a watched container, in a pod: the time of a switch with
+// them less that without, each measured in turn, and what the kernel says of each program, its measuring included.
 //
 //	go test -run '^$' -bench Switch -benchtime 20x ./internal/probe/runq
 func BenchmarkSwitch(b *testing.B) {
 	pod := cgrouptest.New(b)
 	container := pod.Child("container")
-	ask := pingPong(b, container)
-	b.Run("without", func(b *testing.B) { ask(b) })
-	for name, stats := range map[string]bool{"with": false, "by the kernel": true} {
-		b.Run(name, func(b *testing.B) {
-			p := open(b, Options{Stats: stats})
-			set(b, p, container, 1)
-			ask(b)
-			if !stats {
-				return
+	pingPong := container.PingPong()
+	b.Run("with and without", func(b *testing.B) {
+		p := load(b, Options{})
+		set(b, p, container, 1)
+		var without, with, more []time.Duration
+		for b.Loop() {
+			off := pingPong(0)
+			if err := p.Start(); err != nil {
+				b.Fatal(err)
 			}
+			on := pingPong(0)
+			stop(b, p)
+			without, with, more = append(without, off), append(with, on), append(more, on-off)
+		}
+		b.ReportMetric(float64(cgrouptest.Median(without)), "ns/without")
+		b.ReportMetric(float64(cgrouptest.Median(with)), "ns/with")
+		b.ReportMetric(float64(cgrouptest.Median(more)), "ns/programs")
+		b.ReportMetric(0, "ns/op")
+	})
+	for _, c := range []struct {
+		name     string
+		siblings map[int]int
+		walk     int
+	}{
+		{"by the kernel", nil, 0},
+		{"by the kernel, a core of two threads", map[int]int{0: 1, 1: 0}, 0},
+		{"by the kernel, cold caches", nil, cold},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p := open(b, Options{Siblings: c.siblings, Stats: true})
+			set(b, p, container, 1)
+			for b.Loop() {
+				pingPong(c.walk)
+			}
+			b.ReportMetric(0, "ns/op")
 			costs, err := p.Cost()
 			if err != nil {
 				b.Fatal(err)
@@ -62,96 +81,15 @@ func BenchmarkSwitch(b *testing.B) {
 	}
 }
 
-// pingPong starts two threads in a group that switch to and fro.
-func pingPong(b *testing.B, g *cgrouptest.Group) func(*testing.B) {
-	cmd, lines, in := dialogue(b, "switch")
-	g.Move(cmd.Process.Pid)
-	return func(b *testing.B) {
-		var all []int
-		for b.Loop() {
-			fmt.Fprintln(in, "go")
-			lines.Scan()
-			n, err := strconv.Atoi(lines.Text())
-			if err != nil {
-				b.Fatal(err)
-			}
-			all = append(all, n)
-		}
-		slices.Sort(all)
-		b.ReportMetric(float64(all[len(all)/2]), "ns/switch")
-		b.ReportMetric(0, "ns/op")
-	}
-}
-
-// switches says for each line that it gets how long a switch between two threads of one CPU takes.
-func switches() {
-	const trips = 50_000
-	var there, back [2]int
-	if err := errors.Join(unix.Pipe(there[:]), unix.Pipe(back[:])); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	go bounce(there[0], back[1])
-	stay()
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		begin := monotonic()
-		for range trips {
-			var b [1]byte
-			_, _ = unix.Write(there[1], b[:])
-			_, _ = unix.Read(back[0], b[:])
-		}
-		fmt.Println(int64(monotonic()-begin) / (2 * trips))
-	}
-}
-
-// nap wakes every 2 ms on CPU 0, and does next to nothing.
-func nap() {
-	stay()
-	for end := monotonic() + time.Minute; monotonic() < end; {
-		rest := unix.NsecToTimespec(int64(2 * ms))
-		_ = unix.Nanosleep(&rest, nil) // a signal only ends it early
-	}
-}
-
-// stay keeps the calling goroutine on CPU 0.
-func stay() {
-	runtime.LockOSThread()
-	var set unix.CPUSet
-	set.Set(0)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
-func bounce(from, to int) {
-	stay()
-	for b := [1]byte{}; ; {
-		_, _ = unix.Read(from, b[:])
-		_, _ = unix.Write(to, b[:])
-	}
-}
-
-// dialogue starts a helper to talk to, which is killed when the test ends.
-func dialogue(t testing.TB, role string) (*exec.Cmd, *bufio.Scanner, io.Writer) {
+// stop detaches the programs, which Start attaches again.
+func stop(t testing.TB, p *Probe) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"="+role)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	var list []error
+	for _, l := range p.links {
+		list = append(list, l.Close())
+	}
+	p.links = nil
+	if err := errors.Join(list...); err != nil {
 		t.Fatal(err)
 	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be dead
-		_ = cmd.Wait()
-	})
-	return cmd, bufio.NewScanner(out), in
 }

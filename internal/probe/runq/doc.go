@@ -15,13 +15,17 @@
 // over, the part that a limit took is read off the kernel's own clock of throttled time, and the rest is laid over the
 // stints of the CPU that was waited for. Each part of a wait has thereby one cause, and the causes add up to the wait.
 //
+// Of a core with two hardware threads each CPU keeps how long it has run groups of each class, and shows its present turn
+// to the other one. That one asks when a turn of its own begins and when it ends: the difference, less what its own
+// group ran there, is how long the turn was beside others, to the instant.
+//
 // Groups are numbered by user space (Set). A thread belongs to the nearest group above it that has a number, so that
 // a container's own groups are part of it.
 //
 // # Known limits
 //
-// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 63 stints passed has its oldest part without
-// a name (Sums.Unnamed). Whether a CPU was idle elsewhere is looked at when a wait begins and ends, and stands for
+// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 63 stints
+// passed has its oldest part without a name (Sums.Unnamed). Whether a CPU was idle elsewhere is looked at when a wait begins and ends, and stands for
 // all of it. Of a wait that a limit interrupted, the limit's part is taken to have come first.
 //
 // From 5.19 to 6.5 the kernel keeps the throttled time of a queue in a clock that runs slower with a slower CPU: there some of
@@ -31,7 +35,7 @@
 // A switch of which the kernel does not tell is noticed at the next one of that CPU, and counted (Missed).
 //
 // A running thread that is moved to another group counts for the old one until its next switch. Of more than two
-// threads of a core the first sibling is looked at. Machines with more than 1,024 CPUs are refused.
+// threads of a core the first sibling is looked at, from its first switch on. Machines with more than 1,024 CPUs are refused.
 package runq
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package runq kernel bpf/runq.bpf.c

@@ -24,14 +24,15 @@ type Group struct {
 	Class   Class
 }
 
-// Set numbers a group, or changes what is known of one that has a number. A number is never used again.
+// Set numbers a group, or changes what is known of one that has a number. The sums of a number begin with what they are:
+// a group that was forgotten may have had it.
 func (p *Probe) Set(g Group) (Slot, error) {
 	slot, there := p.slots[g.Inode]
 	if !there {
-		if int(p.next) >= p.rows {
+		var room bool
+		if slot, room = p.vacant(); !room {
 			return Others, fmt.Errorf("runq: group %d: there is room for %d", g.Inode, p.rows-int(First))
 		}
-		slot = p.next
 	}
 	if err := p.objects.Groups.Put(uint32(slot), facts(g)); err != nil {
 		return Others, fmt.Errorf("runq: facts of group %d: %w", g.Inode, err)
@@ -43,12 +44,47 @@ func (p *Probe) Set(g Group) (Slot, error) {
 		return Others, fmt.Errorf("runq: number group %d: %w", g.Inode, err)
 	}
 	p.slots[g.Inode] = slot
-	p.next++
-	p.revision++ // the programs look their tasks' groups up again
-	if err := p.objects.Generation.Set(p.revision); err != nil {
-		return Others, fmt.Errorf("runq: announce group %d: %w", g.Inode, err)
+	if slot == p.next {
+		p.next++
+	} else {
+		p.free = p.free[1:]
 	}
-	return slot, nil
+	return slot, p.announce(g.Inode)
+}
+
+// vacant is the next number: one that nobody has had, while there are some, and then the one that is free for longest, so
+// that no thread of its last group is left.
+func (p *Probe) vacant() (Slot, bool) {
+	if int(p.next) < p.rows {
+		return p.next, true
+	}
+	if len(p.free) == 0 {
+		return Others, false
+	}
+	return p.free[0], true
+}
+
+// announce has the programs look their tasks' groups up again.
+func (p *Probe) announce(inode uint64) error {
+	p.revision++
+	if err := p.objects.Generation.Set(p.revision); err != nil {
+		return fmt.Errorf("runq: announce group %d: %w", inode, err)
+	}
+	return nil
+}
+
+// Forget gives up the number of a group that is gone.
+func (p *Probe) Forget(inode uint64) error {
+	slot, there := p.slots[inode]
+	if !there {
+		return nil
+	}
+	if err := p.objects.Slots.Delete(inode); err != nil {
+		return fmt.Errorf("runq: forget group %d: %w", inode, err)
+	}
+	delete(p.slots, inode)
+	p.free = append(p.free, slot)
+	return p.announce(inode)
 }
 
 func facts(g Group) kernelFacts {

@@ -41,21 +41,22 @@ type kernelCell struct {
 	RunningS   uint64
 	WaitingN   uint64
 	WaitingS   uint64
-	Own        uint64
-	Above      uint64
+	Waits      uint64
 	Idle       uint64
 	Self       uint64
 	Behind     uint64
 	Phantom    uint64
 	Forced     uint64
 	Waking     uint64
+	Own        uint64
+	Above      uint64
 	Unnamed    uint64
 	WaitsIrq   uint64
 	WaitsSteal uint64
 	Irq        uint64
 	Steal      uint64
 	Beside     [4]uint64
-	Waits      uint64
+	Ran        uint64
 }
 
 type kernelCpu struct {
@@ -63,8 +64,6 @@ type kernelCpu struct {
 	Begun  uint64
 	Slot   uint32
 	Head   uint32
-	Busy   uint64
-	Beside uint64
 	Irq    uint64
 	Steal  uint64
 	Idle   uint32
@@ -84,11 +83,11 @@ type kernelCpu struct {
 
 type kernelFacts struct {
 	_       structs.HostLayout
-	Allowed [16]uint64
 	Share   uint32
 	Class   uint32
 	Watched uint32
 	Pad     uint32
+	Allowed [16]uint64
 }
 
 type kernelPair struct {
@@ -103,6 +102,22 @@ type kernelPairKey struct {
 	_      structs.HostLayout
 	Waiter uint32
 	Runner uint32
+}
+
+type kernelSide struct {
+	_       structs.HostLayout
+	Turn    uint32
+	Pad     uint32
+	Foreign [4]uint64
+	Faces   [2]struct {
+		_     structs.HostLayout
+		Begun uint64
+		Ran   uint64
+		Busy  [4]uint64
+		Slot  uint32
+		Class uint32
+	}
+	Fill [3]uint64
 }
 
 type kernelTask struct {
@@ -133,6 +148,7 @@ const (
 	kernelMapGroups            = "groups"
 	kernelMapLengths           = "lengths"
 	kernelMapPairs             = "pairs"
+	kernelMapSides             = "sides"
 	kernelMapSlots             = "slots"
 	kernelMapSpreads           = "spreads"
 	kernelMapTasks             = "tasks"
@@ -144,6 +160,7 @@ const (
 	kernelVarGeneration        = "generation"
 	kernelVarIdle              = "idle"
 	kernelVarMissed            = "missed"
+	kernelVarNamed             = "named"
 	kernelVarPossible          = "possible"
 	kernelVarRows              = "rows"
 	kernelVarSiblings          = "siblings"
@@ -211,6 +228,7 @@ type kernelMapSpecs struct {
 	Groups  *ebpf.MapSpec `ebpf:"groups"`
 	Lengths *ebpf.MapSpec `ebpf:"lengths"`
 	Pairs   *ebpf.MapSpec `ebpf:"pairs"`
+	Sides   *ebpf.MapSpec `ebpf:"sides"`
 	Slots   *ebpf.MapSpec `ebpf:"slots"`
 	Spreads *ebpf.MapSpec `ebpf:"spreads"`
 	Tasks   *ebpf.MapSpec `ebpf:"tasks"`
@@ -223,6 +241,7 @@ type kernelVariableSpecs struct {
 	Generation *ebpf.VariableSpec `ebpf:"generation"`
 	Idle       *ebpf.VariableSpec `ebpf:"idle"`
 	Missed     *ebpf.VariableSpec `ebpf:"missed"`
+	Named      *ebpf.VariableSpec `ebpf:"named"`
 	Possible   *ebpf.VariableSpec `ebpf:"possible"`
 	Rows       *ebpf.VariableSpec `ebpf:"rows"`
 	Siblings   *ebpf.VariableSpec `ebpf:"siblings"`
@@ -257,6 +276,7 @@ type kernelMaps struct {
 	Groups  *ebpf.Map `ebpf:"groups"`
 	Lengths *ebpf.Map `ebpf:"lengths"`
 	Pairs   *ebpf.Map `ebpf:"pairs"`
+	Sides   *ebpf.Map `ebpf:"sides"`
 	Slots   *ebpf.Map `ebpf:"slots"`
 	Spreads *ebpf.Map `ebpf:"spreads"`
 	Tasks   *ebpf.Map `ebpf:"tasks"`
@@ -270,6 +290,7 @@ func (m *kernelMaps) Close() error {
 		m.Groups,
 		m.Lengths,
 		m.Pairs,
+		m.Sides,
 		m.Slots,
 		m.Spreads,
 		m.Tasks,
@@ -283,6 +304,7 @@ type kernelVariables struct {
 	Generation *ebpf.Variable `ebpf:"generation"`
 	Idle       *ebpf.Variable `ebpf:"idle"`
 	Missed     *ebpf.Variable `ebpf:"missed"`
+	Named      *ebpf.Variable `ebpf:"named"`
 	Possible   *ebpf.Variable `ebpf:"possible"`
 	Rows       *ebpf.Variable `ebpf:"rows"`
 	Siblings   *ebpf.Variable `ebpf:"siblings"`

@@ -1,7 +1,7 @@
 package runq
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -34,10 +34,26 @@ type Sums struct {
 	Waits                int64
 }
 
+// To read what is being written: a write takes a few nanoseconds, and a second where a hypervisor takes the CPU away
+// in the middle of it.
 const (
-	cellSize = int(unsafe.Sizeof(kernelCell{}))
-	attempts = 100 // to read a cell that is being written: a write takes a few nanoseconds
+	attempts = 5000
+	hurried  = 20 // without a rest
+	rest     = 200 * time.Microsecond
 )
+
+// again calls a reading until it is whole.
+func again(whole func() (bool, error)) error {
+	for n := range attempts {
+		if ok, err := whole(); ok || err != nil {
+			return err
+		}
+		if n >= hurried {
+			time.Sleep(rest)
+		}
+	}
+	return io.ErrNoProgress
+}
 
 // Read sums up a group over all CPUs.
 func (p *Probe) Read(slot Slot) (Sums, error) {
@@ -50,29 +66,44 @@ func (p *Probe) Read(slot Slot) (Sums, error) {
 	return s, nil
 }
 
+// add takes in a row: of a CPU with a sibling together with what its present turn adds.
 func (p *Probe) add(s *Sums, row int, slot Slot) error {
-	var buffer [cellSize]byte
-	at := int64(row*p.rows+int(slot)) * int64(cellSize)
-	for range attempts {
-		if _, err := p.cells.ReadAt(buffer[:], at); err != nil {
-			return err
+	var c kernelCell
+	var beside [Classes]time.Duration
+	err := again(func() (whole bool, err error) {
+		if row < maxCPUs && p.siblings[row] != 0 {
+			c, beside, whole, err = p.overlap(row, slot, s.At)
+			return whole, err
 		}
-		var again [8]byte
-		if _, err := p.cells.ReadAt(again[:], at); err != nil {
-			return err
-		}
-		before, after := binary.NativeEndian.Uint64(buffer[:]), binary.NativeEndian.Uint64(again[:])
-		if before != after || before%2 == 1 {
-			continue
-		}
-		var c kernelCell
-		if _, err := binary.Decode(buffer[:], binary.NativeEndian, &c); err != nil {
-			return err
-		}
-		s.add(c)
-		return nil
+		c, err = p.cell(row, slot)
+		return true, err
+	})
+	if err != nil {
+		return err
 	}
-	return io.ErrNoProgress
+	s.add(c)
+	for class, d := range beside {
+		s.Beside[class] += d
+	}
+	return nil
+}
+
+// cell reads what became of a group's threads on a CPU.
+func (p *Probe) cell(row int, slot Slot) (c kernelCell, err error) {
+	at := int64(row*p.rows+int(slot)) * int64(unsafe.Sizeof(c))
+	err = again(func() (bool, error) {
+		var version uint64
+		err := errors.Join(copyOut(p.cells, &c, at), copyOut(p.cells, &version, at))
+		return c.Version == version && version%2 == 0, err
+	})
+	return c, err
+}
+
+// copyOut reads memory that the kernel shares: the types are those of its own tables, and decoding them field by field
+// takes longer than the rest of a reading.
+func copyOut[T any](m *ebpf.Memory, to *T, at int64) error {
+	_, err := m.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(to)), unsafe.Sizeof(*to)), at)
+	return err
 }
 
 // add takes in one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean something.

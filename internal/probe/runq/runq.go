@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -19,9 +20,10 @@ import (
 // Options of a probe; the zero value is a good one.
 type Options struct {
 	Groups   int         // how many can be told apart; 0: 4096
-	Tasks    int         // threads of the machine at one time; 0: 32768
+	Tasks    int         // threads of the machine at one time; 0: four times as many as there are, and 32768 at least
 	Siblings map[int]int // the other hardware thread of a CPU's core; CPUs without one are left out
 	Stats    bool        // the kernel measures what the programs cost: see Cost
+	Nameless bool        // who was in the way of whom is not told apart: there are no Pairs, and it costs less
 
 	change func(*ebpf.CollectionSpec) // tests break the programs with it
 }
@@ -33,6 +35,7 @@ type Slot uint32
 const (
 	Others Slot = 0 // threads outside of all groups that were set
 	Kernel Slot = 1 // kernel threads
+	idle   Slot = 2
 	First  Slot = 3
 )
 
@@ -49,10 +52,13 @@ type Probe struct {
 	links    []link.Link
 	stats    io.Closer
 	cells    *ebpf.Memory
+	sides    *ebpf.Memory
 	cpus     int
+	siblings [maxCPUs]uint32 // one more than the number of the other thread of a CPU's core; 0: there is none
 	rows     int
 	slots    map[uint64]Slot // by inode
-	next     Slot
+	next     Slot            // that nobody has had yet
+	free     []Slot          // of groups that were forgotten, in that order
 	revision uint32
 }
 
@@ -89,6 +95,9 @@ func (p *Probe) open(o Options) error {
 	if p.cells, err = p.objects.Cells.Memory(); err != nil {
 		return fmt.Errorf("map the sums: %w", err)
 	}
+	if p.sides, err = p.objects.Sides.Memory(); err != nil {
+		return fmt.Errorf("map the turns of cores: %w", err)
+	}
 	if o.Stats {
 		if p.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
 			return fmt.Errorf("enable statistics: %w", err)
@@ -107,23 +116,29 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 		return fmt.Errorf("%d CPUs: at most %d can be told apart", p.cpus, maxCPUs)
 	}
 	p.rows = int(First) + cmp.Or(o.Groups, defaultGroups)
-	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, defaultTasks))
-	spec.Maps[kernelMapCpus].MaxEntries, spec.Maps[kernelMapBills].MaxEntries = uint32(p.cpus), uint32(p.cpus)
+	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, max(defaultTasks, 4*threads())))
+	for _, name := range []string{kernelMapCpus, kernelMapBills, kernelMapSides} {
+		spec.Maps[name].MaxEntries = uint32(p.cpus)
+	}
 	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rows * (p.cpus + 1))
 	for _, name := range []string{kernelMapSlots, kernelMapGroups, kernelMapSpreads} {
 		spec.Maps[name].MaxEntries = uint32(p.rows)
 	}
-	var siblings [maxCPUs]uint32
 	for cpu, other := range o.Siblings {
 		if cpu >= 0 && cpu < p.cpus && other >= 0 && other < p.cpus {
-			siblings[cpu] = uint32(other + 1)
+			p.siblings[cpu] = uint32(other + 1)
 		}
 	}
+	named := uint32(1)
+	if o.Nameless {
+		named = 0
+	}
 	for name, value := range map[string]any{
+		kernelVarNamed:    named,
 		kernelVarRows:     uint32(p.rows),
 		kernelVarPossible: uint32(p.cpus),
 		kernelVarWords:    uint32((p.cpus + 63) / 64),
-		kernelVarSiblings: siblings,
+		kernelVarSiblings: p.siblings,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
@@ -133,6 +148,20 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 		o.change(spec)
 	}
 	return nil
+}
+
+// threads are those of the machine now: /proc/loadavg ends with "running/all last".
+func threads() int {
+	var a, b, c string
+	var running, all int
+	data, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), "%s %s %s %d/%d", &a, &b, &c, &running, &all)
+	}
+	if err != nil {
+		return 0
+	}
+	return all
 }
 
 // Start attaches the programs and counts the threads that are there, for the groups that have been set. A thread of a group

@@ -3,29 +3,37 @@ package runq
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 )
 
 // What a group is said to have received is what the kernel counts, and its waits are those of its threads, through a
-// storm of processes that live for a moment.
+// storm of processes and threads that live for a moment. What is known of each ends with it.
 func TestForkStormAddsUp(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
 	slot := set(t, p, g, 1)
 	storm := []*cgrouptest.Process{g.Start("while :; do /bin/true; (:); done"), g.Start("while :; do (: & : & wait); done")}
+	threads, _, _ := cgrouptest.Dialogue(t, "threads")
+	g.Move(threads.Process.Pid)
 	time.Sleep(200 * ms)
 	first := look(t, p, slot, g, 0)
 	time.Sleep(1500 * ms)
 	got := look(t, p, slot, g, 0).against(t, first)
+	_ = threads.Process.Kill()
+	_ = threads.Wait() // killed: its error says so
 	over(t, p, slot, g, storm...)
+	if n, all := dead(t, p); n > 0 {
+		t.Errorf("of %d threads that are known, %d have ended", all, n)
+	}
 	if got.Waits < 100 && !emulated() {
 		t.Errorf("a storm with %d waits", got.Waits)
 	}
@@ -34,21 +42,73 @@ func TestForkStormAddsUp(t *testing.T) {
 	}
 }
 
+// threadStorm starts threads that end at once.
+func threadStorm() {
+	for end := monotonic() + time.Minute; monotonic() < end; {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(runtime.LockOSThread) // a thread ends with a goroutine that keeps it
+		}
+		all.Wait()
+	}
+}
+
+// dead counts the threads that are known and do not exist, and all that are known.
+func dead(t testing.TB, p *Probe) (n, all int) {
+	t.Helper()
+	var pid uint32
+	var task kernelTask
+	list := p.objects.Tasks.Iterate()
+	for list.Next(&pid, &task) {
+		all++
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+			n++
+		}
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n, all
+}
+
+// A thread that is moved from group to group, while it runs and while it waits, wants a CPU of one or the other.
+func TestMovesAddUp(t *testing.T) {
+	p := open(t, Options{})
+	a, b, beside := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
+	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
+	s := a.Spin(1)[0]
+	cgrouptest.Pin(t, 0, s, beside.Spin(1)[0])
+	time.Sleep(100 * ms)
+	first := [2]Sums{read(t, p, ours), read(t, p, theirs)}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(3 * ms) {
+		b.Move(s.PID())
+		time.Sleep(3 * ms)
+		a.Move(s.PID())
+	}
+	x, y := read(t, p, ours).minus(first[0]), read(t, p, theirs).minus(first[1])
+	if wanted := x.Running + x.Waiting + y.Running + y.Waiting; !near(wanted, x.At, 0.01) || x.Running == 0 || y.Running == 0 {
+		t.Errorf("wanted %v of %v: %+v, %+v", wanted, x.At, x, y)
+	}
+	s.Stop()
+	over(t, p, ours, a)
+	over(t, p, theirs, b)
+}
+
 // A thread that is moved to and fro, while another keeps one of the CPUs busy.
 func TestMigrationAddsUp(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	slot := set(t, p, a, 1)
-	pin(t, 0, b.Spin(1)[0])
+	cgrouptest.Pin(t, 0, b.Spin(1)[0])
 	s := a.Spin(1)[0]
-	pin(t, 0, s)
+	cgrouptest.Pin(t, 0, s)
 	time.Sleep(100 * ms)
 	first := look(t, p, slot, a, s.PID())
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(3 * ms) {
-		pin(t, 1, s)
+		cgrouptest.Pin(t, 1, s)
 		time.Sleep(3 * ms)
-		pin(t, 0, s)
+		cgrouptest.Pin(t, 0, s)
 	}
 	got := look(t, p, slot, a, s.PID()).against(t, first)
 	if !near(got.Running+got.Waiting, got.At, 0.01) {
@@ -117,7 +177,7 @@ func (s sight) against(t testing.TB, first sight) Sums {
 	received := func(s Sums) time.Duration { return s.Running - s.IRQ - s.Steal }
 	check("received", s.used-first.used, received(least), received(most))
 	if s.delay > 0 {
-		check("waited", s.delay-first.delay, least.Waiting, most.Waiting)
+		check("waited", s.delay-first.delay, least.explained(), most.explained()) // the kernel, too, counts waits that are over
 	}
 	return most
 }
@@ -132,7 +192,7 @@ func TestThousandContainers(t *testing.T) {
 		last = top.Child(strconv.Itoa(i))
 		slot = set(t, p, last, 1)
 	}
-	pin(t, 0, last.Spin(1)[0])
+	cgrouptest.Pin(t, 0, last.Spin(1)[0])
 	time.Sleep(50 * ms)
 	got := during(t, p, 200*ms, slot)[0]
 	if !near(got.Running+got.Waiting, got.At, 0.02) {
@@ -150,7 +210,7 @@ func TestThousandContainers(t *testing.T) {
 // Threads that run and wait when the programs come are counted, though they may not be switched for long.
 func TestCountsWhoIsThere(t *testing.T) {
 	g := cgrouptest.New(t)
-	pin(t, 0, g.Spin(3)...)
+	cgrouptest.Pin(t, 0, g.Spin(3)...)
 	time.Sleep(50 * ms)
 	p := load(t, Options{})
 	slot := set(t, p, g, 1)
@@ -252,13 +312,4 @@ func idleTime(t testing.TB, cpu int) time.Duration {
 	}
 	t.Fatalf("/proc/stat has no CPU %d", cpu)
 	return 0
-}
-
-// needTwoCPUs: what is seen on another CPU needs another.
-func needTwoCPUs(t *testing.T) {
-	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || !set.IsSet(0) || !set.IsSet(1) {
-		cgrouptest.Skip(t, "there are no CPUs 0 and 1: %v", err)
-	}
 }

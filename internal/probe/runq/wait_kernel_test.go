@@ -13,7 +13,7 @@ func TestTwoOnOneCPU(t *testing.T) {
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
 	first, second := a.Spin(1)[0], b.Spin(1)[0]
-	pin(t, 0, first, second)
+	cgrouptest.Pin(t, 0, first, second)
 	time.Sleep(200 * ms)
 	before := pair(t, p, ours, theirs)
 	got := during(t, p, time.Second, ours, theirs)
@@ -49,11 +49,11 @@ func pair(t testing.TB, p *Probe, waiter, runner Slot) Pair {
 
 // A CPU that is idle next door, where the threads are bound to this one.
 func TestPhantom(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
-	pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
+	cgrouptest.Pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
 	part := func() (phantom, idle float64) {
 		time.Sleep(100 * ms)
 		before, rested := pair(t, p, ours, theirs), idleTime(t, 1)
@@ -65,7 +65,7 @@ func TestPhantom(t *testing.T) {
 	if phantom < idle-0.35 || phantom > idle+0.35 {
 		t.Errorf("a CPU was idle in %.2f of the wait, and in %.2f of the time", phantom, idle)
 	}
-	pin(t, 1, b.Spin(1)[0])
+	cgrouptest.Pin(t, 1, b.Spin(1)[0])
 	if phantom, idle = part(); phantom > 0.15 {
 		t.Errorf("with a spinner there, a CPU was idle in %.2f of the wait, and in %.2f of the time", phantom, idle)
 	}
@@ -73,17 +73,17 @@ func TestPhantom(t *testing.T) {
 
 // The neighbour runs on the other CPU too, which is all that it has reserved, or is not.
 func TestForcedSharing(t *testing.T) {
-	needTwoCPUs(t)
+	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	a := cgrouptest.New(t)
 	ours := set(t, p, a, 1)
-	pin(t, 0, a.Spin(1)[0])
+	cgrouptest.Pin(t, 0, a.Spin(1)[0])
 	for _, reserved := range []float64{1, 2} {
 		b := cgrouptest.New(t)
 		theirs := set(t, p, b, reserved)
 		spinners := b.Spin(2)
-		pin(t, 0, spinners[0])
-		pin(t, 1, spinners[1])
+		cgrouptest.Pin(t, 0, spinners[0])
+		cgrouptest.Pin(t, 1, spinners[1])
 		time.Sleep(100 * ms)
 		before, ran := pair(t, p, ours, theirs), runTime(t, spinners[1].PID())
 		time.Sleep(600 * ms)
@@ -124,7 +124,7 @@ func TestWhoseLimit(t *testing.T) {
 		slot := set(t, p, c.group, 1)
 		kernel, before := throttled(t, c.limited), read(t, p, slot)
 		s := c.group.Spin(1)[0]
-		pin(t, 0, s)
+		cgrouptest.Pin(t, 0, s)
 		for end := time.Now().Add(10 * time.Second); throttled(t, c.limited)-kernel < 600*ms && time.Now().Before(end); {
 			time.Sleep(100 * ms)
 		}
@@ -145,7 +145,7 @@ func TestOwnThreads(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
 	slot := set(t, p, g, 1)
-	pin(t, 0, g.Spin(2)...)
+	cgrouptest.Pin(t, 0, g.Spin(2)...)
 	time.Sleep(200 * ms)
 	got := during(t, p, time.Second, slot)[0]
 	if !near(got.Running+got.Waiting, 2*got.At, 0.01) {
@@ -161,8 +161,8 @@ func TestWakesBehindASlice(t *testing.T) {
 	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	ours, theirs := set(t, p, a, 1), set(t, p, b, 1)
-	pin(t, 0, b.Spin(1)[0])
-	cmd, _, _ := dialogue(t, "nap")
+	cgrouptest.Pin(t, 0, b.Spin(1)[0])
+	cmd, _, _ := cgrouptest.Dialogue(t, "nap")
 	a.Move(cmd.Process.Pid)
 	time.Sleep(200 * ms)
 	before := pair(t, p, ours, theirs)
@@ -174,34 +174,6 @@ func TestWakesBehindASlice(t *testing.T) {
 	}
 	if spun := pair(t, p, theirs, ours); spun.Waking > spun.Behind/10 {
 		t.Errorf("the spinner does not sleep, and is said to have woken: %+v", spun)
-	}
-}
-
-// Two threads of one core, as far as the programs know: while one is busy, the other runs beside it.
-func TestBesideASibling(t *testing.T) {
-	needTwoCPUs(t)
-	p := load(t, Options{Siblings: map[int]int{0: 1, 1: 0}})
-	online, offline := cgrouptest.New(t), cgrouptest.New(t)
-	ours, theirs := setClass(t, p, online, 1), setClass(t, p, offline, 2)
-	pin(t, 0, online.Spin(1)[0])
-	pin(t, 1, offline.Spin(1)[0])
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(100 * ms)
-	got := during(t, p, time.Second, ours, theirs)
-	// Both run at once for at least what their sum is more than one CPU, and at most as long as the shorter one.
-	least := got[0].Running + got[1].Running - got[0].At
-	for i, class := range []Class{2, 1} {
-		var beside time.Duration
-		for _, d := range got[i].Beside {
-			beside += d
-		}
-		// A turn is laid on whom the sibling runs at its end, which may be somebody else for a moment, or nobody: a long
-		// turn is misplaced as a whole then. The bounds are what this rule keeps, not what an exact one would.
-		if beside < least/2-50*ms || beside > got[i].Running+got[i].Running/5+50*ms || got[i].Beside[class] == 0 {
-			t.Errorf("they ran %v and %v of %v; group %d %v beside the other: %+v", got[0].Running, got[1].Running, got[0].At, i, beside, got[i].Beside)
-		}
 	}
 }
 
@@ -224,7 +196,7 @@ func TestLengthsByClass(t *testing.T) {
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	slot := setClass(t, p, a, 2)
 	set(t, p, b, 1)
-	pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
+	cgrouptest.Pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/probe"
 )
@@ -58,18 +56,6 @@ func set(t testing.TB, p *Probe, g *cgrouptest.Group, request float64) Slot {
 		t.Fatal(err)
 	}
 	return slot
-}
-
-// pin keeps processes on one CPU.
-func pin(t testing.TB, cpu int, list ...*cgrouptest.Process) {
-	t.Helper()
-	var set unix.CPUSet
-	set.Set(cpu)
-	for _, p := range list {
-		if err := unix.SchedSetaffinity(p.PID(), &set); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func read(t testing.TB, p *Probe, slot Slot) Sums {

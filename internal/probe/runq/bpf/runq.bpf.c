@@ -39,25 +39,27 @@ struct task {
 	u8 throttled; // by itself
 };
 
-// cell is what has become of a group's threads on one CPU. It is whole while version is even.
+// cell is what has become of a group's threads on one CPU. It is whole while version is even. What each switch touches
+// lies in the first of its three cache lines.
 struct cell {
 	u64 version;
 	u64 running_n, running_s;
 	u64 waiting_n, waiting_s;
 	// Waits that are over, by what was in the way:
-	u64 own;     // the limit of the group itself or of one inside it
-	u64 above;   // a limit above it
+	u64 waits;
 	u64 idle;    // nothing, its CPU was idle: it was waking up
 	u64 self;    // threads of the same group
 	u64 behind;  // those of others
 	u64 phantom; // of behind: an allowed CPU was idle
 	u64 forced;  // of behind: the other group had its share elsewhere
 	u64 waking;  // of behind: it woke while a slice was running
+	u64 own;     // the limit of the group itself or of one inside it
+	u64 above;   // a limit above it
 	u64 unnamed; // longer ago than the CPU remembers
 	u64 waits_irq, waits_steal; // the CPU was interrupted, or taken away
 	u64 irq, steal;		    // so it was while a thread of the group had it
 	u64 beside[CLASSES];	    // it ran while the sibling ran another group, of that class
-	u64 waits;
+	u64 ran;		    // turns that are over, on CPUs that have a sibling
 };
 
 // stint is a time for which a CPU ran one group, in one turn or in several.
@@ -69,11 +71,9 @@ struct stint {
 };
 
 struct cpu {
-	u64 begun; // the present stint
+	u64 begun; // the present turn
 	u32 slot;
 	u32 head; // stints so far
-	u64 busy; // time that it was not idle, up to begun
-	u64 beside; // the sibling's, at begun
 	u64 irq, steal; // the kernel's, at begun
 	u32 idle;
 	u32 turn; // switches so far
@@ -83,13 +83,30 @@ struct cpu {
 	u64 ends[TURNS];
 };
 
+// face is the turn of a CPU as the core's other hardware thread sees it.
+struct face {
+	u64 begun;
+	u64 ran; // by the same group on this CPU, before
+	u64 busy[CLASSES]; // by groups of a class, before
+	u32 slot, class;
+};
+
+// side is a CPU of a core with two threads. The present turn's face is whole: the next one is written beside it.
+struct side {
+	u32 turn; // so far
+	u32 pad;
+	u64 foreign[CLASSES]; // what the sibling had run of other groups when the turn began
+	struct face faces[2];
+	u64 fill[3]; // to whole cache lines
+};
+
 // facts of a group that user space knows.
 struct facts {
-	u64 allowed[WORDS];
 	u32 share; // CPUs, rounded up
 	u32 class;
 	u32 watched; // what its threads wait for is wanted
 	u32 pad;
+	u64 allowed[WORDS];
 };
 
 struct pair_key {
@@ -160,6 +177,14 @@ struct {
 	TYPE(value, struct cpu);
 } cpus SEC(".maps");
 
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, MAX_CPUS);
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct side);
+} sides SEC(".maps");
+
 // bills are one a CPU: interrupts are off while one is written.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -178,7 +203,7 @@ struct {
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 16384);
+	NUMBER(max_entries, 65536);
 	TYPE(key, struct pair_key);
 	TYPE(value, struct pair);
 } pairs SEC(".maps");
@@ -186,6 +211,7 @@ struct {
 const volatile u32 rows = 4096;	  // slots in a CPU's row of cells
 const volatile u32 possible = 1;  // CPUs; the row after the last is of whoever may be interrupted
 const volatile u32 words = 1;	  // of CPU masks in use
+const volatile u32 named = 1;	  // who waits for whom is wanted
 const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
 
 u32 generation = 1;   // user space raises it when slots have changed
@@ -321,11 +347,14 @@ static inline u64 dry_time(struct task_struct *p)
 	return ((struct cfs_bandwidth___time *)&p->sched_task_group->cfs_bandwidth)->throttled_time;
 }
 
-// spare says whether a CPU that the group may use is idle, other than the one that the task waits for.
-static inline bool spare(u32 slot, u32 cpu)
+static inline struct facts *facts_of(u32 slot)
 {
-	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+	return bpf_map_lookup_elem(&groups, &slot);
+}
 
+// spare says whether a CPU that the group may use is idle, other than the one that the task waits for.
+static inline bool spare(struct facts *f, u32 cpu)
+{
 	if (!f)
 		return false;
 	for (u32 i = 0; i < WORDS; i++) {
@@ -336,7 +365,7 @@ static inline bool spare(u32 slot, u32 cpu)
 		mask = idle[i];
 		if (i == cpu / 64)
 			mask &= ~(1ull << (cpu % 64));
-		if (mask & f->allowed[i])
+		if (mask && mask & f->allowed[i])
 			return true;
 	}
 	return false;
@@ -379,7 +408,7 @@ static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now
 	t->ahead = IDLE;
 	if (woken)
 		meet(t, cpu);
-	t->spare = spare(t->slot, cpu);
+	t->spare = spare(facts_of(t->slot), cpu);
 	t->throttled = taken_off(p);
 	t->cause = NOBODY;
 	if (one_by_one() ? t->throttled : q->throttle_count > 0)
@@ -389,8 +418,11 @@ static inline void await(struct task_struct *p, struct task *t, u32 cpu, u64 now
 static inline void pay(u32 waiter, u32 runner, struct pair *d)
 {
 	struct pair_key key = {.waiter = waiter, .runner = runner};
-	struct pair *v = bpf_map_lookup_elem(&pairs, &key);
+	struct pair *v;
 
+	if (!named)
+		return;
+	v = bpf_map_lookup_elem(&pairs, &key);
 	if (v) {
 		add(&v->behind, d->behind);
 		add(&v->phantom, d->phantom);
@@ -401,16 +433,11 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 	}
 }
 
-// The functions that are not static are verified by themselves, once, and not anew in each turn of the loop that calls
-// them. They take numbers only.
-
 // flush lays what a bill has gathered on the group that ran.
-noinline int flush(u32 row)
+static inline void flush(struct bill *b)
 {
-	struct bill *b = bpf_map_lookup_elem(&bills, &row);
-
-	if (!b || !b->due.behind)
-		return 0;
+	if (!b->due.behind)
+		return;
 	if (b->runner == b->waiter) {
 		b->self += b->due.behind;
 	} else {
@@ -426,11 +453,10 @@ noinline int flush(u32 row)
 		pay(b->waiter, b->runner, &b->due);
 	}
 	__builtin_memset(&b->due, 0, sizeof(b->due));
-	return 0;
 }
 
 // lay shares out the part of a wait that a stint covers. What interrupts took of the stint is not its group's doing.
-static inline void lay(u32 row, struct bill *b, struct stint *s, u64 start, u64 end)
+static inline void lay(struct bill *b, struct stint *s, u64 start, u64 end)
 {
 	u64 from = start > b->from ? start : b->from, to = end < b->to ? end : b->to, length, whole = end - start;
 	u64 irq = s->irq, steal = s->steal;
@@ -451,29 +477,34 @@ static inline void lay(u32 row, struct bill *b, struct stint *s, u64 start, u64 
 		length -= irq + steal;
 	}
 	if (s->slot != b->runner)
-		flush(row);
+		flush(b);
 	b->runner = s->slot;
 	b->due.behind += length;
 	if (s->forced)
 		b->due.forced += length;
 }
 
-// piece does so for a stint by its number, and says whether one before it may matter.
+// reach does so for a stint by its number, and says whether one before it may matter.
+static inline bool reach(struct bill *b, struct cpu *c, u32 n)
+{
+	struct stint *s = &c->stints[n & (STINTS - 1)];
+	u64 start = c->stints[(n - 1) & (STINTS - 1)].end;
+
+	if (!start || s->end <= b->from)
+		return false;
+	lay(b, s, start, s->end);
+	return start > b->from;
+}
+
+// The functions that are not static are verified by themselves, once, and not anew in each turn of the loop that calls
+// them. They take numbers only.
+
 noinline int piece(u32 row, u32 cpu, u32 n)
 {
 	struct bill *b = bpf_map_lookup_elem(&bills, &row);
 	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
-	struct stint *s;
-	u64 start;
 
-	if (!b || !c)
-		return 0;
-	s = &c->stints[n & (STINTS - 1)];
-	start = c->stints[(n - 1) & (STINTS - 1)].end;
-	if (!start || s->end <= b->from)
-		return 0;
-	lay(row, b, s, start, s->end);
-	return start > b->from;
+	return b && c && reach(b, c, n);
 }
 
 // present does so for the turn that a CPU is in.
@@ -486,7 +517,7 @@ noinline int present(u32 row, u32 cpu)
 	if (!b || !c || !c->begun)
 		return 0;
 	s.slot = c->slot;
-	lay(row, b, &s, c->begun, b->to);
+	lay(b, &s, c->begun, b->to);
 	return 0;
 }
 
@@ -512,9 +543,13 @@ static inline u32 bucket(u64 ns)
 	u64 us = ns / 1000;
 	u32 n = 0;
 
-	unroll for (u32 i = 1; i < BUCKETS; i++)
-		if (us >> i)
-			n = i;
+	if (us >> (BUCKETS - 1))
+		return BUCKETS - 1;
+	unroll for (u32 step = 16; step; step /= 2)
+		if (us >> step) {
+			us >>= step;
+			n += step;
+		}
 	return n;
 }
 
@@ -527,13 +562,41 @@ static inline void sort(u32 class, u64 length)
 		add(n, 1);
 }
 
+// write adds a bill to its group's sums.
+static inline void write(struct cell *cell, struct bill *b, u64 unnamed, u64 limit, u32 cause)
+{
+	cell->version++;
+	barrier();
+	cell->waits++;
+	cell->idle += b->idle;
+	cell->self += b->self;
+	if (b->behind) {
+		cell->behind += b->behind;
+		cell->phantom += b->phantom;
+		cell->forced += b->forced;
+		cell->waking += b->waking;
+	}
+	if (limit && cause == OWN)
+		cell->own += limit;
+	else if (limit)
+		cell->above += limit;
+	if (unnamed)
+		cell->unnamed += unnamed;
+	if (b->irq + b->steal) {
+		cell->waits_irq += b->irq;
+		cell->waits_steal += b->steal;
+	}
+	barrier();
+	cell->version++;
+}
+
 // settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the present
-// one.
+// one. Most waits are covered by the last stint, which is laid here: a call costs more than what it does.
 static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
 {
 	u64 length = now - t->since, limit;
 	u32 row = bpf_get_smp_processor_id(), slot = t->slot, cause;
-	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
+	struct facts *f = facts_of(slot);
 	struct bill *b = bpf_map_lookup_elem(&bills, &row);
 	struct cell *cell = cell_of(row, slot);
 
@@ -552,38 +615,23 @@ static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c,
 	if (limit)
 		b->slice = 0;
 	if (b->from < b->to) {
-		b->spares = t->spare + spare(t->slot, t->cpu);
+		b->spares = t->spare + spare(f, t->cpu);
 		if (open)
 			present(row, t->cpu);
-		for (u32 i = 1; i < STINTS; i++)
-			if (!piece(row, t->cpu, c->head - i))
-				break;
-		flush(row);
+		if (reach(b, c, c->head - 1))
+			for (u32 i = 2; i < STINTS; i++)
+				if (!piece(row, t->cpu, c->head - i))
+					break;
+		flush(b);
 	}
-	cell->version++;
-	barrier();
-	if (cause == OWN)
-		cell->own += limit;
-	else
-		cell->above += limit;
-	cell->idle += b->idle;
-	cell->self += b->self;
-	cell->behind += b->behind;
-	cell->phantom += b->phantom;
-	cell->forced += b->forced;
-	cell->waking += b->waking;
-	cell->waits_irq += b->irq;
-	cell->waits_steal += b->steal;
-	cell->unnamed += length - limit - b->done;
-	cell->waits++;
-	barrier();
-	cell->version++;
+	write(cell, b, length - limit - b->done, limit, cause);
 	return 0;
 }
 
+// spread counts the CPUs that run a group: see elsewhere.
 static inline void spread(u32 slot, s64 n)
 {
-	u64 *now = bpf_map_lookup_elem(&spreads, &slot);
+	u64 *now = slot > IDLE ? bpf_map_lookup_elem(&spreads, &slot) : NULL;
 
 	if (now)
 		add(now, n);
@@ -597,22 +645,9 @@ static inline bool elsewhere(u32 slot)
 
 	if (slot <= IDLE)
 		return false;
-	f = bpf_map_lookup_elem(&groups, &slot);
+	f = facts_of(slot);
 	now = bpf_map_lookup_elem(&spreads, &slot);
 	return f && now && (s64)*now > (s64)(f->share ? f->share : 1);
-}
-
-static inline u64 busy(struct cpu *c, u64 now)
-{
-	return c->busy + (c->begun && c->slot != IDLE && now > c->begun ? now - c->begun : 0);
-}
-
-static inline struct cpu *sibling(u32 cpu)
-{
-	u32 other = siblings[cpu & (MAX_CPUS - 1)];
-
-	other--;
-	return other < MAX_CPUS ? bpf_map_lookup_elem(&cpus, &other) : NULL;
 }
 
 // note remembers a turn that has ended. Turns of one group in a row are one stint.
@@ -636,53 +671,99 @@ static inline void note(struct cpu *c, u64 now, u32 irq, u32 steal)
 	s->steal += steal;
 }
 
-// beside is how long the core's other thread was busy with another group in this turn.
-static inline u64 beside(struct cpu *c, struct cpu *other, u64 now)
-{
-	u64 d;
-
-	if (!other || other->slot == c->slot)
-		return 0;
-	d = busy(other, now) - c->beside;
-	return (s64)d < 0 || d > now - c->begun ? 0 : d;
-}
-
-static inline u32 class_of(u32 slot)
-{
-	struct facts *f = bpf_map_lookup_elem(&groups, &slot);
-
-	return f ? f->class & (CLASSES - 1) : 0;
-}
-
 // turn ends a CPU's turn with one thread.
 static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 {
-	u64 irq = irq_time(q), steal = steal_time(q), shared;
-	struct cpu *other = sibling(cpu);
+	u64 irq = irq_time(q), steal = steal_time(q);
 	struct cell *cell;
 
 	if (c->begun) {
 		note(c, now, irq - c->irq, steal - c->steal);
-		if (c->slot != IDLE) {
-			c->busy += now - c->begun;
-			shared = beside(c, other, now);
-			cell = cell_of(cpu, c->slot);
-			if (cell && (irq != c->irq || steal != c->steal || shared)) {
-				cell->version++;
-				barrier();
-				cell->irq += irq - c->irq;
-				cell->steal += steal - c->steal;
-				if (shared)
-					cell->beside[class_of(other->slot)] += shared;
-				barrier();
-				cell->version++;
-			}
+		cell = cell_of(cpu, c->slot);
+		if (c->slot != IDLE && cell && (irq != c->irq || steal != c->steal)) {
+			cell->version++;
+			barrier();
+			cell->irq += irq - c->irq;
+			cell->steal += steal - c->steal;
+			barrier();
+			cell->version++;
 		}
 	}
 	c->irq = irq;
 	c->steal = steal;
-	if (other)
-		c->beside = busy(other, now);
+}
+
+static inline u32 class_of(u32 slot)
+{
+	struct facts *f = facts_of(slot);
+
+	return f ? f->class & (CLASSES - 1) : 0;
+}
+
+// foreign is how long a CPU has run other groups than one up to now, by class: what its face says, without the turns of
+// that group itself. The cell of a group is written while its turn is the one to be seen, and is not looked at then.
+static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
+{
+	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
+	struct cell *cell = cell_of(cpu, slot);
+	struct face *f;
+	u64 ran, lasts;
+
+	if (!side || !cell)
+		return;
+	f = &side->faces[side->turn & 1];
+	ran = f->slot == slot ? f->ran : cell->ran;
+	lasts = f->begun && f->slot != slot && f->slot != IDLE && now > f->begun ? now - f->begun : 0;
+	unroll for (u32 i = 0; i < CLASSES; i++)
+		sums[i] = f->busy[i] - (i == class ? ran : 0) + (i == f->class ? lasts : 0);
+}
+
+// close adds a turn that ends now to what its group ran, and ran beside others. A switch that the sibling has not shown yet
+// makes one turn too long and a later one too short: hence a negative difference counts too.
+static inline void close(struct side *side, struct face *f, u32 cpu, u32 other, u64 now)
+{
+	struct cell *cell = cell_of(cpu, f->slot);
+	u64 sums[CLASSES] = {};
+	s64 length = now - f->begun, d;
+
+	if (!cell || !f->begun || f->slot == IDLE)
+		return;
+	foreign(sums, other, f->slot, f->class, now);
+	cell->version++;
+	barrier();
+	cell->ran += length;
+	unroll for (u32 i = 0; i < CLASSES; i++) {
+		d = sums[i] - side->foreign[i];
+		cell->beside[i] += d > length ? length : d < -length ? -length : d;
+	}
+	barrier();
+	cell->version++;
+}
+
+// face ends a turn of a CPU whose core has another thread, and begins the next. Each CPU asks at the ends of its turns
+// how much the other one has run of other groups meanwhile: whenever that one switches, the overlap is exact.
+noinline int face(u32 cpu, u32 slot, u64 now)
+{
+	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
+	u32 other = siblings[cpu & (MAX_CPUS - 1)] - 1;
+	struct cell *cell = cell_of(cpu, slot);
+	struct face *was, *is;
+
+	if (!side || !cell)
+		return 0;
+	was = &side->faces[side->turn & 1];
+	is = &side->faces[(side->turn + 1) & 1];
+	close(side, was, cpu, other, now);
+	unroll for (u32 i = 0; i < CLASSES; i++)
+		is->busy[i] = was->busy[i] + (was->begun && was->slot != IDLE && i == was->class ? now - was->begun : 0);
+	is->begun = now;
+	is->slot = slot;
+	is->class = class_of(slot);
+	is->ran = cell->ran;
+	foreign(side->foreign, other, slot, is->class, now);
+	barrier();
+	side->turn++;
+	return 0;
 }
 
 static noinline int make(u32 pid)
@@ -812,6 +893,8 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	}
 	c->slot = slot;
 	c->begun = now;
+	if (siblings[cpu & (MAX_CPUS - 1)])
+		face(cpu, slot, now);
 	return 0;
 }
 
@@ -870,12 +953,13 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	struct task *t = known(p, false);
-	u64 now = bpf_ktime_get_ns();
 	struct cpu *c;
+	u64 now;
 	u32 cpu;
 
 	if (!t || t->state != WAITING)
 		return 0;
+	now = bpf_ktime_get_ns();
 	cpu = t->cpu;
 	c = bpf_map_lookup_elem(&cpus, &cpu);
 	if (c)
