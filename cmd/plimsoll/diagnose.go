@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
 )
@@ -89,7 +90,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 	if err != nil {
 		return err
 	}
-	o, err := observe(tree, sysfs.NewHost("/"), subjects, known, true)
+	o, err := observe(tree, sysfs.NewHost("/"), subjects, known, runq.Options{Stats: true})
 	if err != nil {
 		return withHint(err, probe.Explain(err))
 	}
@@ -104,6 +105,11 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		}
 		if err := show(out, d, f.json); err != nil || !f.live || ctx.Err() != nil {
 			return err
+		}
+		if known, err := g.requests(ctx, tree, file); err == nil { // else those of before
+			if subjects, err := g.pick(tree, known, file, args); err == nil {
+				_ = o.follow(subjects, known) // one that ended just now is left out
+			}
 		}
 	}
 }
@@ -128,7 +134,10 @@ func (o *observer) window(ctx context.Context, length time.Duration) (report.Dia
 	if err := o.watch(ctx, time.Now(), length); err != nil {
 		return report.Diagnosis{}, err
 	}
-	elapsed := o.subjects[0].account.Split().Elapsed // all are read together
+	elapsed := length
+	if len(o.subjects) > 0 {
+		elapsed = o.subjects[0].account.Split().Elapsed // all are read together
+	}
 	after, err := o.overhead()
 	if err != nil {
 		return report.Diagnosis{}, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -22,9 +23,9 @@ type observer struct {
 	probe    *runq.Probe
 	online   cpu.Set
 	names    map[runq.Slot]report.Container
-	seen     map[uint64]bool // groups that have a number
+	seen     map[uint64]bool // groups that have a number, by inode
 	sealed   map[string]bool // containers: groups inside are part of them
-	requests map[string]float64
+	known    map[string]report.Container
 	subjects []*subject
 	crowded  bool // there was no room for all groups
 }
@@ -44,40 +45,84 @@ type subject struct {
 const slice = 100 * time.Millisecond
 
 // observe loads the programs and numbers the groups: subjects are looked into, known are containers beside them.
-func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, stats bool) (*observer, error) {
+func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, options runq.Options) (*observer, error) {
 	online, err := h.Online()
 	if err != nil {
 		return nil, err
 	}
-	siblings := map[int]int{}
 	if topology, err := h.Topology(); err == nil { // without it nothing is said of siblings
-		siblings = siblingsOf(topology)
+		options.Siblings = siblingsOf(topology)
 	}
+	options.Groups = max(4096, 2*len(subjects))
 	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, sealed: map[string]bool{},
-		requests: map[string]float64{}}
-	if o.probe, err = runq.Open(runq.Options{Groups: max(4096, 2*len(subjects)), Siblings: siblings, Stats: stats}); err != nil {
+		known: map[string]report.Container{}}
+	if o.probe, err = runq.Open(options); err != nil {
 		return nil, err
 	}
-	for _, c := range known {
-		o.sealed[c.Cgroup] = true
-		o.requests[c.Cgroup] = c.Request
-	}
-	for _, c := range subjects {
-		o.sealed[c.Cgroup] = true
-		slot, err := o.number(c, true)
-		if err != nil {
-			return nil, errors.Join(err, o.probe.Close())
-		}
-		o.subjects = append(o.subjects, &subject{container: c, slot: slot})
-	}
-	for _, c := range known {
-		_, _ = o.number(c, false) // it may be gone
-	}
-	o.lookAround()
-	if err := o.probe.Start(); err != nil {
+	if err := errors.Join(o.follow(subjects, known), o.probe.Start()); err != nil {
 		return nil, errors.Join(err, o.probe.Close())
 	}
 	return o, nil
+}
+
+// follow takes in subjects that are new, lets go of those that are gone, and looks at the groups beside them. The error
+// is of a subject that cannot be taken in.
+func (o *observer) follow(subjects, known []report.Container) error {
+	for _, c := range known {
+		o.sealed[c.Cgroup] = true
+		o.known[c.Cgroup] = c
+	}
+	var list []error
+	there := map[string]bool{}
+	for _, c := range subjects {
+		there[c.Cgroup] = true
+		inode, err := o.tree.Inode(c.Cgroup)
+		if err == nil {
+			err = o.take(c, inode, strategy.Neutral)
+		}
+		list = append(list, err)
+	}
+	o.keep(there)
+	o.lookAround()
+	return errors.Join(list...)
+}
+
+// take numbers a container that is looked into, or takes in what has changed of it.
+func (o *observer) take(c report.Container, inode uint64, rank strategy.Rank) error {
+	slot, err := o.set(c, inode, true, ranked()[rank])
+	if err != nil {
+		return err
+	}
+	o.sealed[c.Cgroup] = true
+	s := o.subject(c.Cgroup, inode)
+	if s == nil {
+		s = &subject{inode: inode}
+		o.subjects = append(o.subjects, s)
+	}
+	s.container, s.slot, s.rank, s.account.Reserved = c, slot, rank, c.Request
+	return nil
+}
+
+// subject is nil where the group is not looked into.
+func (o *observer) subject(cgroup string, inode uint64) *subject {
+	for _, s := range o.subjects {
+		if s.inode == inode && s.container.Cgroup == cgroup {
+			return s
+		}
+	}
+	return nil
+}
+
+// keep lets go of the subjects that are not there any more.
+func (o *observer) keep(there map[string]bool) {
+	o.subjects = slices.DeleteFunc(o.subjects, func(s *subject) bool {
+		now, err := o.tree.Inode(s.container.Cgroup)
+		gone := err != nil || now != s.inode || !there[s.container.Cgroup]
+		if gone && !there[s.container.Cgroup] {
+			delete(o.sealed, s.container.Cgroup)
+		}
+		return gone
+	})
 }
 
 // siblingsOf pairs the hardware threads of each core.
@@ -91,18 +136,6 @@ func siblingsOf(t cpu.Topology) map[int]int {
 		}
 	}
 	return of
-}
-
-// number gives a group its slot.
-func (o *observer) number(c report.Container, watched bool) (runq.Slot, error) {
-	inode, err := o.tree.Inode(c.Cgroup)
-	if err != nil {
-		return runq.Others, err
-	}
-	if o.seen[inode] {
-		return runq.Others, nil
-	}
-	return o.set(c, inode, watched, 0)
 }
 
 // set tells the programs what is known of a group.
@@ -126,18 +159,41 @@ func (o *observer) allowed(group string) cpu.Set {
 	return o.online
 }
 
-// lookAround numbers the groups that are no containers, and those that are new.
-func (o *observer) lookAround() { o.walk("/") }
+// lookAround numbers the groups beside the subjects, and gives up the numbers of those that are gone: who waited
+// for one still knows it by name.
+func (o *observer) lookAround() {
+	there := map[uint64]bool{}
+	o.walk("/", there)
+	for _, s := range o.subjects {
+		there[s.inode] = true // its sums are still to be read
+	}
+	for inode := range o.seen {
+		if !there[inode] && o.probe.Forget(inode) == nil {
+			delete(o.seen, inode)
+		}
+	}
+}
 
-func (o *observer) walk(group string) {
+func (o *observer) walk(group string, there map[uint64]bool) {
 	children, err := o.tree.Children(group)
 	if err != nil {
 		return // it is gone
 	}
 	for _, c := range children {
-		_, _ = o.number(report.Container{Cgroup: c, Name: c, Request: o.requests[c]}, false) // it may be gone, and crowded is told
+		inode, err := o.tree.Inode(c)
+		if err != nil {
+			continue
+		}
+		there[inode] = true
+		if !o.seen[inode] {
+			one, is := o.known[c]
+			if !is {
+				one = report.Container{Cgroup: c, Name: c}
+			}
+			_, _ = o.set(one, inode, false, 0) // crowded is told
+		}
 		if !o.sealed[c] {
-			o.walk(c)
+			o.walk(c, there)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
-	"plimsoll/internal/diagnose"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -60,7 +59,7 @@ func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slo
 
 // open loads the programs, which the agent need not wait for.
 func (w *waits) open() bool {
-	o, err := observe(w.tree, sysfs.NewHost("/"), nil, nil, false)
+	o, err := observe(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{Nameless: true})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -113,7 +112,10 @@ func (w *waits) follow() {
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			there[c.Path] = true
-			if err := w.observer.include(c); err != nil {
+			if s := w.observer.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request && s.rank == rankOf(c) {
+				continue
+			}
+			if err := w.observer.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode, rankOf(c)); err != nil {
 				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
 			}
 		}
@@ -181,41 +183,4 @@ func (w *waits) report(s *report.Status) {
 		}
 		s.Waits.Ranks = append(s.Waits.Ranks, r)
 	}
-}
-
-// include numbers a container of the agent's, or takes in what has changed of it.
-func (o *observer) include(c workload.Container) error {
-	one := report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}
-	for _, s := range o.subjects {
-		if s.container.Cgroup == c.Path && s.inode == c.Inode {
-			if s.container.Request == c.Request && s.rank == rankOf(c) {
-				return nil
-			}
-			s.container.Request, s.account.Reserved, s.rank = c.Request, c.Request, rankOf(c)
-			_, err := o.set(one, c.Inode, true, ranked()[s.rank])
-			return err
-		}
-	}
-	slot, err := o.set(one, c.Inode, true, ranked()[rankOf(c)])
-	if err != nil {
-		return err
-	}
-	o.sealed[c.Path] = true
-	o.subjects = append(o.subjects, &subject{container: one, slot: slot, inode: c.Inode, rank: rankOf(c), account: diagnose.Account{Reserved: c.Request}})
-	return nil
-}
-
-// keep lets go of the containers that are not there any more.
-func (o *observer) keep(there map[string]bool) {
-	kept := o.subjects[:0]
-	for _, s := range o.subjects {
-		now, err := o.tree.Inode(s.container.Cgroup)
-		if err == nil && now == s.inode && there[s.container.Cgroup] {
-			kept = append(kept, s)
-			continue
-		}
-		delete(o.sealed, s.container.Cgroup)
-	}
-	clear(o.subjects[len(kept):])
-	o.subjects = kept
 }

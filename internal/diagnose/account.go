@@ -66,6 +66,8 @@ func (a *Account) Add(r Reading) {
 		return
 	}
 	before := a.last
+	// A reading in the middle of a switch may be ahead of the next one: these are shown as counters, which only grow.
+	r.Running, r.Waiting, r.Beside = max(r.Running, before.Running), max(r.Waiting, before.Waiting), max(r.Beside, before.Beside)
 	a.last = r
 	elapsed := r.At - before.At
 	running, waiting := r.Running-before.Running, r.Waiting-before.Waiting

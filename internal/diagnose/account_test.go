@@ -78,6 +78,18 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// A reading in the middle of a switch is ahead of the next one: a counter does not go back for it.
+func TestSumOnlyGrows(t *testing.T) {
+	a := &Account{}
+	a.Add(Reading{At: time.Hour})
+	a.Add(Reading{At: time.Hour + 100*ms, Running: 20 * ms, Waiting: 10 * ms, Beside: 15 * ms})
+	before := a.Sum()
+	a.Add(Reading{At: time.Hour + 200*ms, Running: 19 * ms, Waiting: 9 * ms, Beside: 14 * ms})
+	if diff := cmp.Diff(before, a.Sum()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Whatever the readings, received and waits are what was wanted, and the shortfall is no more than the waits.
 func TestSplitAddsUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 			"50 % of the time that it wanted it stood behind others in a run queue, 80 % of that behind noisy", "lower the priority of noisy"},
 		{"no group", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "processes outside of any group", Cgroup: "/", Time: 400 * ms}}, "", "into one of a lower priority"},
 		{"phantom", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Phantom: 300 * ms}}, "In 75 % of it a CPU that it may use was idle", "bound"},
-		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the neighbour had its share", "CPUs of its own (reserve)"},
+		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the neighbour had its share", "give it CPUs of its own"},
 		{"its own threads", plain(), waited(Parts{Self: 500 * ms}), nil, "waited for each other", "fewer threads"},
 		{"kernel", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "kernel threads", Kernel: true, Time: 300 * ms}}, "kernel threads had it", "top -H"},
 		{"interrupts", plain(), waited(Parts{Lost: Lost{IRQ: 200 * ms}}), nil, "Interrupts took 20 %", "smp_affinity"},
@@ -89,6 +89,14 @@ func TestVerdict(t *testing.T) {
 		{"who knows", plain(), waited(Parts{Unnamed: 200 * ms}), nil, "not known", "--for"},
 		{"the shortfall goes before the wait", plain(), Split{Elapsed: time.Second, Wanted: 2 * time.Second, Received: 500 * ms,
 			Waits: Parts{Self: time.Second, Behind: 500 * ms}, Shortfall: Parts{Behind: 500 * ms}}, []Behind{{Name: "noisy", Time: 500 * ms}}, "behind noisy", "noisy"},
+		{"its promise was kept", plain(), Split{Elapsed: time.Second, Wanted: 2 * time.Second, Received: time.Second, Waits: Parts{Behind: time.Second}},
+			[]Behind{{Name: "noisy", Time: time.Second}}, "What it has reserved (1.00 CPUs) it received, and it wanted more. 50 %", "raise its request"},
+		{"its promise was kept, and its limit too", limited(1.5, math.Inf(1)), Split{Elapsed: time.Second, Wanted: 3 * time.Second, Received: 1500 * ms,
+			Waits: Parts{Own: 1500 * ms}}, nil, "it wanted more. 50 % of the time that it wanted it stood still by its own limit", "raise its limit"},
+		{"beside a sibling", plain(), Split{Elapsed: time.Second, Wanted: time.Second, Received: time.Second, Beside: 900 * ms}, nil,
+			"not short of CPU. For 90 % of the time that it ran, the core's other hardware thread", "coreExpeller"},
+		{"short, and beside a sibling", plain(), Split{Elapsed: time.Second, Wanted: time.Second, Received: 500 * ms, Waits: Parts{Self: 500 * ms},
+			Shortfall: Parts{Self: 500 * ms}, Beside: 500 * ms}, nil, "waited for each other: on average 1.0 wanted to run, on 0.50 CPUs. For 100 %", "fewer threads"},
 	} {
 		d := Describe(c.container, c.split, c.behind)
 		if !strings.Contains(d.Verdict, c.verdict) || !strings.Contains(d.Next, c.next) || c.next == "" && d.Next != "" {

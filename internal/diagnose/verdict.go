@@ -9,24 +9,63 @@ import (
 )
 
 const (
-	little   = 0.01 // CPUs: a container that wants less has no need to be looked at
 	bearable = 0.05 // of what was wanted: less waiting is not worth a word of advice
+	missing  = 0.01 // of what is reserved: a smaller shortfall is none
 	mostly   = 0.5  // of a wait
+)
+
+// What can be done in the configuration (docs/CONFIG.md).
+const (
+	exclusive = "CPUs of its own (`exclusive: true` with `reserve`)"
+	offline   = "`class: BE` with `colocation`, or a lower cpu.weight"
 )
 
 // judge says what was in the way most, and what can be done about it.
 func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
 	wanted, received := cpus(d.Wanted, elapsed), cpus(d.Received, elapsed)
-	if wanted < little {
+	if wanted < report.LittleCPU {
 		return fmt.Sprintf("It wanted hardly any CPU (%.3f): what makes it slow is not here.", wanted), ""
 	}
 	worst := heaviest(d)
 	waited := 1 - received/wanted
 	if worst == nil || waited < bearable {
-		return fmt.Sprintf("It received %s of the CPU time that it wanted: it is not short of CPU.", percent(1-waited)), ""
+		verdict = fmt.Sprintf("It received %s of the CPU time that it wanted: it is not short of CPU.", percent(1-waited))
+	} else {
+		verdict, next = blame(d, *worst, wanted, received)
+		verdict, next = kept(d, elapsed, worst.Cause, verdict, next)
 	}
-	cause, part := worst.Cause, worst.Time.Seconds()/d.Wanted.Seconds()
-	switch cause {
+	return beside(d, verdict, next)
+}
+
+// kept says so where the promise was kept, and more was wanted.
+func kept(d report.Diagnosed, elapsed time.Duration, cause report.Cause, verdict, next string) (string, string) {
+	if d.Reserved == nil || d.Short == nil || d.Short.Seconds() >= missing**d.Reserved*elapsed.Seconds() {
+		return verdict, next
+	}
+	verdict = fmt.Sprintf("What it has reserved (%.2f CPUs) it received, and it wanted more. ", *d.Reserved) + verdict
+	if cause == report.CauseNeighbour {
+		next = "raise its request, if it needs more than that; else " + next
+	}
+	return verdict, next
+}
+
+// beside adds what no wait shows: the other hardware thread of a core takes from the speed, not from the time.
+func beside(d report.Diagnosed, verdict, next string) (string, string) {
+	part := ratio(d.Beside, d.Received)
+	if part < mostly {
+		return verdict, next
+	}
+	verdict += fmt.Sprintf(" For %s of the time that it ran, the core's other hardware thread ran another group, which makes both slower.", percent(part))
+	if next == "" {
+		next = "if it is slow all the same, keep its cores free of others: `coreExpeller` with `colocation`, or " + exclusive + " and a request of whole cores"
+	}
+	return verdict, next
+}
+
+// blame speaks of one cause.
+func blame(d report.Diagnosed, worst report.Wait, wanted, received float64) (verdict, next string) {
+	part := worst.Time.Seconds() / d.Wanted.Seconds()
+	switch worst.Cause {
 	case report.CauseOwnLimit:
 		return throttled(d, "its own limit", d.Limit, part, wanted)
 	case report.CausePodLimit:
@@ -94,12 +133,12 @@ func crowded(d report.Diagnosed, part float64) (verdict, next string) {
 	switch {
 	case ratio(phantom, all) >= mostly:
 		return verdict + fmt.Sprintf(" In %s of it a CPU that it may use was idle.", percent(ratio(phantom, all))),
-			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); CPUs of its own (reserve) end it"
+			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); " + exclusive + " end it"
 	case ratio(forced, all) >= mostly:
 		return verdict + fmt.Sprintf(" In %s of it the neighbour had its share on other CPUs: the queue was shared without need.", percent(ratio(forced, all))),
-			"give it CPUs of its own (reserve), or " + lower(first)
+			"give it " + exclusive + ", or " + lower(first)
 	}
-	return verdict, lower(first) + " (cpu.idle or cpu.weight), or give it CPUs of its own (reserve)"
+	return verdict, lower(first) + ", or give it " + exclusive
 }
 
 // lower is how a neighbour is put behind: a group has a weight, what is outside of all groups has none.
@@ -107,7 +146,7 @@ func lower(n report.Neighbour) string {
 	if n.Cgroup == "/" {
 		return "put the processes that belong to no group into one of a lower priority"
 	}
-	return "lower the priority of " + n.Name
+	return "lower the priority of " + n.Name + " (" + offline + ")"
 }
 
 func cpus(t, elapsed time.Duration) float64 {

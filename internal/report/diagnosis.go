@@ -111,6 +111,9 @@ type Overhead struct {
 	Unpaired  int64         `json:"waits_without_name"` // waits whose neighbour was not noted, for want of room
 }
 
+// LittleCPU is what a container wants at least that is worth a look, in CPUs.
+const LittleCPU = 0.01
+
 // barWidth is in characters.
 const barWidth = 60
 
@@ -120,11 +123,15 @@ func (d Diagnosis) Text(w io.Writer) error {
 	if len(d.Containers) == 0 {
 		p.printf("No container wanted any CPU.\n")
 	}
-	if len(d.Containers) > 0 {
-		p.table(d.rows())
+	shown := d.worthy()
+	if len(shown) > 0 {
+		p.table(d.rows(shown))
 	}
-	for _, c := range d.Containers {
+	for _, c := range shown {
 		c.text(&p, d.Elapsed)
+	}
+	if n := len(d.Containers) - len(shown); n > 0 {
+		p.printf("\nand %d that wanted less than %.2f CPUs each\n", n, LittleCPU)
 	}
 	p.printf("\nover %s on %d CPUs; %d switches, %s each; %s of the machine's CPU time went into this\n", span(d.Elapsed), d.CPUs, d.Overhead.Switches,
 		d.Overhead.PerSwitch, percent(d.Overhead.Share))
@@ -134,9 +141,23 @@ func (d Diagnosis) Text(w io.Writer) error {
 	return p.writeTo(w)
 }
 
-func (d Diagnosis) rows() [][]string {
-	rows := [][]string{{"CONTAINER", "RESERVED", "LIMIT", "WANTED", "RECEIVED", "UTILISATION", "SHORTFALL"}}
+// worthy are the containers that wanted a CPU at all; of one alone it is told that it did not.
+func (d Diagnosis) worthy() []Diagnosed {
+	if len(d.Containers) == 1 {
+		return d.Containers
+	}
+	var list []Diagnosed
 	for _, c := range d.Containers {
+		if c.Wanted.Seconds() >= LittleCPU*d.Elapsed.Seconds() {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (d Diagnosis) rows(list []Diagnosed) [][]string {
+	rows := [][]string{{"CONTAINER", "RESERVED", "LIMIT", "WANTED", "RECEIVED", "UTILISATION", "SHORTFALL"}}
+	for _, c := range list {
 		used, short := "-", "-"
 		if c.Used != nil {
 			used = percent(*c.Used)
@@ -231,6 +252,9 @@ func share(part, whole time.Duration) string {
 
 // bar draws what was wanted in characters; where they do not come out even, the largest remainders get one more.
 func (c Diagnosed) bar() string {
+	if c.Wanted <= 0 {
+		return "(nothing was wanted)"
+	}
 	type part struct {
 		mark string
 		n    int
@@ -248,10 +272,7 @@ func (c Diagnosed) bar() string {
 	}
 	left := barWidth
 	for i := range list {
-		exact := 0.0
-		if c.Wanted > 0 {
-			exact = barWidth * times[i].Seconds() / c.Wanted.Seconds()
-		}
+		exact := barWidth * times[i].Seconds() / c.Wanted.Seconds()
 		list[i].n = int(math.Floor(exact))
 		list[i].rest = exact - math.Floor(exact)
 		left -= list[i].n

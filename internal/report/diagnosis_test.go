@@ -20,6 +20,7 @@ func diagnosis() Diagnosis {
 				Neighbours: []Neighbour{{"a", "/a", 200 * ms, 100 * ms, 20 * ms, 2 * ms}, {"b", "/b", 100 * ms, 0, 0, 0}, {"c", "/c", 100 * ms, 0, 0, 0},
 					{"d", "/d", 50 * ms, 0, 0, 0}, {"e", "/e", 30 * ms, 0, 0, 0}, {"f", "/f", 20 * ms, 0, 0, 0}},
 				Verdict: "It waited.", Next: "wait less"},
+			{Name: "/lab/idle", Cgroup: "/lab/idle", Wanted: 19 * ms, Waits: []Wait{}, Neighbours: []Neighbour{}, Verdict: "It is not here."},
 			{Name: "/lab/batch", Cgroup: "/lab/batch", Wanted: 100 * ms, Received: 100 * ms, Short: &zero, Waits: []Wait{}, Neighbours: []Neighbour{}, Verdict: "It is well."},
 		},
 		Overhead: Overhead{Switches: 12345, PerSwitch: 210, Programs: 9 * ms, Plimsoll: 11 * ms, Share: 0.005},
@@ -28,7 +29,7 @@ func diagnosis() Diagnosis {
 }
 
 func TestDiagnosisGolden(t *testing.T) {
-	for name, d := range map[string]Diagnosis{"two": diagnosis(), "none": {Elapsed: time.Second, CPUs: 2}} {
+	for name, d := range map[string]Diagnosis{"two": diagnosis(), "none": {Elapsed: time.Second, CPUs: 2}, "idle": {Elapsed: time.Second, CPUs: 2, Containers: []Diagnosed{{Name: "/lab/idle", Verdict: "It is idle."}}}} {
 		var got bytes.Buffer
 		if err := d.Text(&got); err != nil {
 			t.Fatal(err)

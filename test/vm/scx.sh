@@ -1,6 +1,6 @@
 #!/bin/bash
-# scx.sh: tests of the scheduler that matrix.sh leaves out, on the kernel that has sched_ext: those that take long, and
-# the one that needs two hardware threads a core.
+# scx.sh: tests that matrix.sh leaves out, on the kernel that has sched_ext: those of the scheduler that take long, and
+# those that need two hardware threads a core.
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
@@ -8,25 +8,31 @@ export SECONDS_MAX=${SECONDS_MAX:-600}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
-mkdir "$work/p"
-CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/p/internal-scx.test" ./internal/scx
-echo '^$' >"$work/p/skip"
+echo '^$' >"$work/skip"
+for package in internal/scx cmd/plimsoll; do
+  CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/${package//\//-}.test" "./$package"
+done
 "$vm/kernels.sh" 6.18 >/dev/null
 
 boot() {
   SMP=$1 "$vm/run.sh" 6.18 v2 "$vm/guest/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
-  wait $!
+  wait $! && ! grep ' [1-9][0-9]* skipped)' "$work/out" # what this machine is for must run
 }
 
-# machine NAME SMP TESTS: runs tests, and prints what came of them; once more where they fail, as in matrix.sh.
+# machine NAME SMP PACKAGE:TESTS...: runs tests, and prints what came of them; once more where they fail, as in matrix.sh.
 machine() {
-  local begin=$SECONDS result=0 word=ok
-  echo "^($3)\$" >"$work/p/internal-scx.run"
-  boot "$2" || { sed 's/^/    /' "$work/out"; word=again; boot "$2"; } || result=$?
+  local begin=$SECONDS result=0 word=ok name=$1 smp=$2 package
+  shift 2
+  rm -rf "$work/p" && mkdir "$work/p" && cp "$work/skip" "$work/p/"
+  for package in "$@"; do
+    ln "$work/${package%%:*}.test" "$work/p/"
+    echo "^(${package#*:})\$" >"$work/p/${package%%:*}.run"
+  done
+  boot "$smp" || { sed 's/^/    /' "$work/out"; word=again; boot "$smp"; } || result=$?
   [ "$result" -eq 0 ] || { word=FAIL failed=1; sed 's/^/    /' "$work/out"; }
-  printf '6.18   %-8s %-6s %8d\n' "$1" "$word" $((SECONDS - begin))
+  printf '6.18   %-8s %-6s %8d\n' "$name" "$word" $((SECONDS - begin))
 }
 failed=0
-machine threads 4,cores=2,threads=2 TestExpel
-machine scx 2 'TestStress|TestCycles|TestSwap|TestStall'
+machine threads 4,cores=2,threads=2 internal-scx:TestExpel cmd-plimsoll:TestDiagnoseBesideASibling
+machine scx 2 'internal-scx:TestStress|TestCycles|TestSwap|TestStall'
 exit $failed
