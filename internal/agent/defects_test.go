@@ -172,6 +172,27 @@ func TestPodKeepsALimitOfItsOwn(t *testing.T) {
 	w.want("/pod/a", 100*ms, 0)
 }
 
+// A limit that a pod has for all its containers together, which may have none (pod-level resources of Kubernetes), gets a burst
+// and is raised as a container's is; the containers are left alone.
+func TestLimitOfAPodForAll(t *testing.T) {
+	w := newWorld(t)
+	w.group("/pod", 40*ms)
+	w.inPod("/pod", w.container("/pod/free", 40*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+	w.file("/pod/free", "cpu.cfs_quota_us", "-1")
+	w.run(3 * time.Second)
+	w.want("/pod", 40*ms, 40*ms)
+	w.kernel.SetLoad("/pod/free", sim.Spin(2))
+	w.run(3 * time.Second)
+	w.wantRaised("/pod", 40*ms)
+	w.policy(strategy.None)
+	w.run(2 * time.Second)
+	w.want("/pod", 40*ms, 0)
+	w.want("/pod/free", cpu.Unlimited, 0)
+	if w.refused() != 0 {
+		t.Errorf("%d writes refused", w.refused())
+	}
+}
+
 // I: what has no quota gets neither a quota nor a burst, with any policy: the kernel would refuse its owner's next limit.
 func TestWhatHasNoQuotaIsLeftAlone(t *testing.T) {
 	for _, p := range []strategy.Policy{strategy.None, strategy.Auto, strategy.CPUBurstOnly, strategy.CFSQuotaBurstOnly} {

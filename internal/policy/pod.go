@@ -119,9 +119,13 @@ func (p *podUnits) follow(in Input) {
 	}
 }
 
-// burst of a pod is the sum over its containers: the pod's own quota throttles them all.
+// burst of a pod is the sum over its containers: the pod's own quota throttles them all. Where the pod's limit binds before
+// theirs do, and they may have none at all (limits of the pod in Kubernetes), it is sized by the pod's.
 func (p *podUnits) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
+	if p.itself {
+		return u.burst(now, r)
+	}
 	if !u.bursts() {
 		return u.limit.Burst, u.unburst() // nothing is asked for
 	}

@@ -91,17 +91,50 @@ func podSize(o *corev1.Pod, sizes map[string]size) (limit course, request milli)
 		podRequest(o, sizes)
 }
 
+// ownLimit is the one that a pod has for all its containers together. Its status tells what is in force since it may be
+// resized in place (InPlacePodLevelResourcesVerticalScaling).
+func ownLimit(o *corev1.Pod) course {
+	if o.Spec.Resources == nil {
+		return course{}
+	}
+	to := cpuOf(o.Spec.Resources.Limits)
+	c := course{to, to}
+	if now := o.Status.Resources; now != nil && to > 0 && cpuOf(now.Limits) > 0 {
+		c.is = cpuOf(now.Limits)
+		if putOff(o) {
+			c.to = c.is
+		}
+	}
+	return c
+}
+
 // podLimit: a container without a limit leaves the pod without one.
 func podLimit(o *corev1.Pod, sizes map[string]size, of func(course) milli) milli {
 	extra := cpuOf(o.Spec.Overhead)
-	if own := o.Spec.Resources; own != nil && cpuOf(own.Limits) > 0 {
-		return cpuOf(own.Limits) + extra
+	if own := ownLimit(o); own.to > 0 {
+		return of(own) + extra
 	}
 	limit, all := sum(o, sizes, func(z size) milli { return of(z.limit) })
 	if !all || limit == 0 {
 		return 0
 	}
 	return limit + extra
+}
+
+// limitsOf is what the containers of a pod may use together: what the administrator's extra cores come on top of.
+func limitsOf(o *corev1.Pod, sizes map[string]size) (limits milli) {
+	if own := ownLimit(o); own.to > 0 {
+		return own.to
+	}
+	for _, c := range o.Spec.Containers {
+		limits += sizes[c.Name].limit.to
+	}
+	for _, c := range o.Spec.InitContainers {
+		if z := sizes[c.Name]; z.always {
+			limits += z.limit.to
+		}
+	}
+	return limits
 }
 
 func podRequest(o *corev1.Pod, sizes map[string]size) milli {

@@ -18,8 +18,9 @@ type pod struct {
 	class      workload.Class
 	exclusive  workload.Exclusive
 	limit      course // that the kubelet gives its group
+	own        course // that it has for all its containers together
 	request    milli
-	limits     milli // sum over its containers
+	limits     milli // its own limit for all its containers, or the sum over those that run together
 	ended      bool
 	containers map[string]container // by id
 
@@ -36,8 +37,11 @@ type container struct {
 	started bool // it has a probe, which says so
 }
 
-// resizes says whether a container of the pod is to have another limit than it has; without a period, whether it may be.
+// resizes says whether the pod or a container of it is to have another limit than it has; without a period, whether it may be.
 func (p *pod) resizes(period time.Duration) bool {
+	if p.own.changes(period) {
+		return true
+	}
 	for _, c := range p.containers {
 		if c.limit.changes(period) {
 			return true
@@ -79,9 +83,7 @@ func newPod(o *corev1.Pod) *pod {
 		}
 	}
 	p.limit, p.request = podSize(o, sizes)
-	for _, c := range o.Spec.Containers {
-		p.limits += sizes[c.Name].limit.to
-	}
+	p.own, p.limits = ownLimit(o), limitsOf(o, sizes)
 	return p
 }
 

@@ -50,6 +50,25 @@ func TestPodSize(t *testing.T) {
 	}
 }
 
+// TestLimitsTogether: what extra cores come on top of is what may be used at one time, whoever has the limits.
+func TestLimitsTogether(t *testing.T) {
+	init := []corev1.Container{sidecar(box("s", "", "250m")), box("i", "3", "3")}
+	for _, c := range []struct {
+		name string
+		spec corev1.PodSpec
+		want milli
+	}{
+		{"the sum", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "2"), box("c", "", "")}}, 2500},
+		{"a sidecar, but no init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m")}, InitContainers: init}, 750},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, 2000},
+		{"none", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, 0},
+	} {
+		if got := newPod(&corev1.Pod{Spec: c.spec}).limits; got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestResize(t *testing.T) {
 	pending := func(kind corev1.PodConditionType) []corev1.PodCondition {
 		return []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: kind, Status: corev1.ConditionTrue}}
@@ -87,6 +106,34 @@ func TestResize(t *testing.T) {
 		p := newPod(o)
 		if is := p.containers[id("a")]; is.limit != c.want || p.limit != c.want || p.resizes(c.period) != c.resizes {
 			t.Errorf("%s: container %+v, pod %v, resizes %v, want %v, %v", c.name, is, p.limit, p.resizes(c.period), c.want, c.resizes)
+		}
+	}
+}
+
+// TestResizeOfThePodsOwnLimit: it is under way until the pod's status has it, and not at all where the kubelet has put it off.
+func TestResizeOfThePodsOwnLimit(t *testing.T) {
+	for _, c := range []struct {
+		name, spec, actual string
+		putOff             bool
+		want               course
+		resizes            bool
+	}{
+		{"not reported", "2", "", false, course{2000, 2000}, false},
+		{"none", "2", "2", false, course{2000, 2000}, false},
+		{"down", "1", "2", false, course{2000, 1000}, true},
+		{"down, put off", "1", "2", true, course{2000, 2000}, false},
+	} {
+		o := web("")
+		own := cpuIs(c.spec)
+		o.Spec.Resources = &corev1.ResourceRequirements{Limits: own}
+		if c.actual != "" {
+			o.Status.Resources = &corev1.ResourceRequirements{Limits: cpuIs(c.actual)}
+		}
+		if c.putOff {
+			o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue}}
+		}
+		if p := newPod(trimPod(o)); p.limit != c.want || p.resizes(100*ms) != c.resizes {
+			t.Errorf("%s: %v, resizes %v, want %v, %v", c.name, p.limit, p.resizes(100*ms), c.want, c.resizes)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
 		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
 	s := &t.Status
-	s.Resize, s.Phase = p.Status.Resize, p.Status.Phase
+	s.Resize, s.Phase, s.Resources = p.Status.Resize, p.Status.Phase, p.Status.Resources
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodResizePending {
 			s.Conditions = append(s.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
