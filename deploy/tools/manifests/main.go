@@ -44,7 +44,7 @@ func run(chart, folder string, check bool) error {
 	if err := linted(chart); err != nil {
 		return err
 	}
-	files, err := render(chart)
+	files, err := render(chart, nil, kubeVersion)
 	if err != nil {
 		return err
 	}
@@ -85,23 +85,23 @@ func linted(chart string) error {
 	return wrong
 }
 
-// render makes the files by name.
-func render(dir string) (map[string][]byte, error) {
+// render makes the files by name, for a version of Kubernetes.
+func render(dir string, values map[string]any, version string) (map[string][]byte, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, err
 	}
 	able := chartutil.DefaultCapabilities.Copy()
-	parsed, err := chartutil.ParseKubeVersion(kubeVersion)
+	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
 		return nil, err
 	}
 	able.KubeVersion = *parsed
-	values, err := chartutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "plimsoll", Namespace: namespace, IsInstall: true, Revision: 1}, able)
 	if err != nil {
 		return nil, err
 	}
-	texts, err := engine.Render(chart, values)
+	texts, err := engine.Render(chart, all)
 	if err != nil {
 		return nil, err
 	}

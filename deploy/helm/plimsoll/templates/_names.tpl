@@ -44,6 +44,16 @@ seLinuxOptions:
   type: {{ .Values.seLinuxType }}
 {{- end }}
 
+{{/* AppArmor's profile before it was a field of the container: an annotation for each of them. */}}
+{{- define "plimsoll.appArmorAnnotations" -}}
+{{- $root := index . 0 }}
+{{- if and $root.Values.appArmorProfile (semverCompare "<1.30-0" $root.Capabilities.KubeVersion.Version) }}
+{{- range rest . }}
+container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ eq $root.Values.appArmorProfile "RuntimeDefault" | ternary "runtime/default" "unconfined" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "plimsoll.mounts" -}}
 - name: cgroup
   mountPath: /host/cgroup

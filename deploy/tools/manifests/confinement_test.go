@@ -1,0 +1,116 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// workload is what is read of a DaemonSet.
+type workload struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Template struct {
+			Metadata struct{ Annotations map[string]string }
+			Spec     struct{ InitContainers, Containers []container }
+		}
+	}
+}
+
+type container struct {
+	Name            string
+	SecurityContext struct {
+		Privileged, AllowPrivilegeEscalation, ReadOnlyRootFilesystem *bool
+		AppArmorProfile, SeccompProfile                              *struct{ Type string }
+		SELinuxOptions                                               *struct{ Type string }
+		Capabilities                                                 struct{ Add, Drop []string }
+	}
+}
+
+// daemonSets renders the chart and reads those that it makes, by name.
+func daemonSets(t *testing.T, values map[string]any, version string) map[string]workload {
+	t.Helper()
+	files, err := render("../../helm/plimsoll", values, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]workload{}
+	for _, text := range files {
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			var w workload
+			if err := yaml.Unmarshal([]byte(document), &w); err != nil {
+				t.Fatal(err)
+			}
+			if w.Kind == "DaemonSet" {
+				found[w.Metadata.Name] = w
+			}
+		}
+	}
+	if len(found) != 2 {
+		t.Fatalf("%d DaemonSets", len(found))
+	}
+	return found
+}
+
+// TestConfinement: the profiles and types that the values name are in every container of both DaemonSets. Before 1.30
+// AppArmor's profile is an annotation for each container.
+func TestConfinement(t *testing.T) {
+	const annotation = "container.apparmor.security.beta.kubernetes.io/"
+	for _, c := range []struct {
+		version, asked, seLinux, field, annotated string
+	}{
+		{"v1.34.0", "", "spc_t", "", ""},
+		{"v1.34.0", "RuntimeDefault", "container_engine_t", "RuntimeDefault", ""},
+		{"v1.34.0", "Unconfined", "spc_t", "Unconfined", ""},
+		{"v1.30.0", "RuntimeDefault", "spc_t", "RuntimeDefault", ""},
+		{"v1.29.0", "RuntimeDefault", "spc_t", "", "runtime/default"},
+		{"v1.28.0", "Unconfined", "spc_t", "", "unconfined"},
+		{"v1.28.0", "", "spc_t", "", ""},
+	} {
+		for name, w := range daemonSets(t, map[string]any{"appArmorProfile": c.asked, "seLinuxType": c.seLinux}, c.version) {
+			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
+				s := ct.SecurityContext
+				field := ""
+				if s.AppArmorProfile != nil {
+					field = s.AppArmorProfile.Type
+				}
+				if got := w.Spec.Template.Metadata.Annotations[annotation+ct.Name]; field != c.field || got != c.annotated {
+					t.Errorf("%+v: %s/%s has the field %q and the annotation %q", c, name, ct.Name, field, got)
+				}
+				if s.SELinuxOptions == nil || s.SELinuxOptions.Type != c.seLinux {
+					t.Errorf("%+v: %s/%s has SELinux's %+v", c, name, ct.Name, s.SELinuxOptions)
+				}
+			}
+		}
+	}
+}
+
+// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs, with events on and off.
+func TestLeastPrivilege(t *testing.T) {
+	for _, c := range []struct {
+		events map[string]any
+		want   string
+	}{
+		{map[string]any{"enabled": true}, "BPF PERFMON SYS_NICE"},
+		{map[string]any{"enabled": true, "memlock": true}, "BPF PERFMON SYS_NICE SYS_RESOURCE"},
+		{map[string]any{"enabled": false}, ""},
+	} {
+		for name, w := range daemonSets(t, map[string]any{"events": c.events}, kubeVersion) {
+			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
+				s, want := ct.SecurityContext, ""
+				if ct.Name == "plimsoll" {
+					want = c.want
+				}
+				if got := strings.Join(s.Capabilities.Add, " "); got != want || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
+					t.Errorf("%s/%s adds %q, not %q, and drops %q", name, ct.Name, got, want, s.Capabilities.Drop)
+				}
+				if s.Privileged != nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+					s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.SeccompProfile == nil || s.SeccompProfile.Type != "RuntimeDefault" {
+					t.Errorf("%s/%s: %+v", name, ct.Name, s)
+				}
+			}
+		}
+	}
+}
