@@ -12,7 +12,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 )
@@ -36,10 +35,7 @@ type Probe struct {
 	loaded   *ebpf.Collection
 	links    []link.Link
 	stats    io.Closer
-	ring     *ringbuf.Reader
-	record   ringbuf.Record
-	batch    []Event
-	broken   atomic.Int64
+	ring     *Ring
 	epoch    atomic.Uint64
 	realtime bool
 	priority atomic.Pointer[string]
@@ -86,8 +82,8 @@ func (p *Probe) open(o Options) error {
 			return fmt.Errorf("enable statistics: %w", err)
 		}
 	}
-	if p.ring, err = ringbuf.NewReader(p.objects.Events); err != nil {
-		return fmt.Errorf("open the ring of events: %w", err)
+	if p.ring, err = OpenRing(p.objects.Events); err != nil {
+		return err
 	}
 	for _, program := range p.programs() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})

@@ -4,39 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
-
-// maxBatch is how many events Read returns at most.
-const maxBatch = 256
 
 // Read waits for events and returns all that are there, in order; io.EOF after Close. Ends wake nobody: they come with
 // the next begin. The slice is used again by the next Read. With Options.Realtime it ties the calling goroutine to its
 // thread, so that one goroutine must do all the reading.
 func (p *Probe) Read() ([]Event, error) {
 	p.prioritize()
-	p.batch = p.batch[:0]
-	for len(p.batch) == 0 || p.record.Remaining > 0 && len(p.batch) < maxBatch {
-		err := p.ring.ReadInto(&p.record)
-		switch {
-		case errors.Is(err, os.ErrClosed) && len(p.batch) > 0:
-			return p.batch, nil
-		case errors.Is(err, os.ErrClosed):
-			return nil, io.EOF
-		case err != nil:
-			return nil, fmt.Errorf("probe: read events: %w", err)
-		}
-		e, err := decode(p.record.RawSample)
-		if err != nil {
-			p.broken.Add(1)
-			continue
-		}
-		p.batch = append(p.batch, e)
+	list, err := p.ring.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("probe: %w", err)
 	}
-	return p.batch, nil
+	return list, err
 }
 
 // prioritize gives the thread of the first Read the highest priority that is allowed. A rescue that waits for the very

@@ -79,7 +79,7 @@ type Losses struct {
 
 // Losses since Open.
 func (p *Probe) Losses() Losses {
-	return Losses{Limited: count(p.objects.Limited), Full: count(p.objects.Full), Broken: p.broken.Load()}
+	return Losses{Limited: count(p.objects.Limited), Full: count(p.objects.Full), Broken: p.ring.Broken()}
 }
 
 // Lost is the number of events that should have reached the reader. When it grows, a throttle may stand in a group that
