@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/strategy"
 )
 
 // The command on the running kernel.
@@ -35,5 +37,17 @@ func TestDoctorKernel(t *testing.T) {
 	}
 	if e.Schema != "plimsoll.doctor/v1" || len(e.Policies) != 4 || !e.Features.Has(cgroup.FeatureWritable) {
 		t.Errorf("%+v", e)
+	}
+	_, there := os.Stat("/sys/kernel/sched_ext")
+	for _, v := range e.Priority {
+		if v.Mechanism != strategy.MechanismSchedExt {
+			continue
+		}
+		switch release := cgrouptest.Release(t); {
+		case there != nil && (v.Usable || !strings.Contains(v.Why, release) || !strings.Contains(v.Why, "no sched_ext")):
+			t.Errorf("a kernel without sched_ext: %+v", v)
+		case there == nil && !v.Usable && cgrouptest.AtLeast(release, "6.17"):
+			t.Errorf("%s: %+v", release, v)
+		}
 	}
 }

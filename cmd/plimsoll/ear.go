@@ -80,6 +80,11 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 // Totals is what the programs have counted of a group.
 func (e *ear) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
+	return throttles(t), ok
+}
+
+// throttles are totals as the agent wants them.
+func throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Untold: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
 		Lengths: []report.Length{}, Usage: t.Sum, Uses: t.Uses[:]}
 	for i, n := range t.Lengths {
@@ -87,7 +92,7 @@ func (e *ear) Totals(group uint64) (report.Throttles, bool) {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
 		}
 	}
-	return r, ok
+	return r
 }
 
 // featureEvents is whether the kernel can tell of throttles.

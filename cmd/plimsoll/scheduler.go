@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/report"
 	"plimsoll/internal/scx"
 )
 
@@ -50,11 +51,11 @@ func (s *schedulers) Preflight() (usable bool, why string, err error) {
 	}
 }
 
-func (s *schedulers) Open(expel bool) (agent.Scheduler, error) {
+func (s *schedulers) Open(o agent.SchedulerOptions) (agent.Scheduler, error) {
 	if s.opened == nil {
 		s.opened = make(chan opening, 1)
 		go func() {
-			opened, err := scx.Open(scx.Options{Expel: expel})
+			opened, err := scx.Open(scx.Options{Expel: o.Expel, Floor: o.FloorPercent / 100, Watchdog: time.Duration(o.WatchdogSeconds) * time.Second})
 			s.opened <- opening{opened, err}
 		}()
 	}
@@ -127,7 +128,27 @@ func (s ownScheduler) Counters(group uint64) cpu.Counters {
 
 func (s ownScheduler) Totals() (agent.SchedulerTotals, bool) {
 	t, err := s.Scheduler.Totals()
-	return agent.SchedulerTotals{Online: t.Online, Offline: t.Offline, Floor: t.Floor, Beside: t.Beside, Kicks: t.Kicks}, err == nil
+	return agent.SchedulerTotals{Online: t.Online, Offline: t.Offline, Floor: t.Floor, Floors: t.Floors, Beside: t.Beside,
+		Kicks: t.Yields + t.Expels, Expels: t.Expels}, err == nil
+}
+
+// Throttles are those of a group, in the words of the ear.
+func (s ownScheduler) Throttles(group uint64) report.Throttles {
+	t, err := s.Scheduler.Throttles(group)
+	if err != nil {
+		return report.Throttles{} // the group is gone
+	}
+	return throttles(t)
+}
+
+// Heard names the groups of which it told. What it told is in their totals.
+func (s ownScheduler) Heard() []uint64 {
+	events, _ := s.Scheduler.Heard() // what cannot be read is in the totals all the same
+	groups := make([]uint64, len(events))
+	for i, e := range events {
+		groups[i] = e.Group
+	}
+	return groups
 }
 
 func (s ownScheduler) Pause() time.Duration { return s.Scheduler.Pause.Longest }

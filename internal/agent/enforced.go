@@ -1,32 +1,87 @@
 package agent
 
 import (
+	"time"
+
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/report"
 )
 
+// While a scheduler of ours is in force, the kernel counts no period, no throttle and no burst, and its programs hear of
+// none. What the scheduler has counted is added to what the kernel has, and kept when it goes.
+
 // SchedulerTotals are sums over all CPUs since a scheduler was loaded.
 type SchedulerTotals = report.SchedulerTotals
 
-// withScheduler adds what schedulers of ours have counted of a group to what the kernel has: while one is in force, the
-// kernel counts no period, no throttle and no burst.
-func (a *Agent) withScheduler(inode uint64, c cpu.Counters) cpu.Counters {
-	c = plus(c, a.priority.counted[inode])
+// enforced is what schedulers that were in force have counted.
+type enforced struct {
+	groups map[uint64]counted // by inode
+	totals SchedulerTotals
+}
+
+// counted is what a scheduler has counted of a group.
+type counted struct {
+	counters cpu.Counters
+	stood    report.Throttles
+}
+
+func (c counted) plus(s Scheduler, inode uint64) counted {
+	return counted{plus(c.counters, s.Counters(inode)), c.stood.Plus(s.Throttles(inode))}
+}
+
+// withScheduler is what all of them have counted of a group.
+func (a *Agent) withScheduler(inode uint64) counted {
+	c := a.priority.enforced.groups[inode]
 	if s := a.priority.schedule.now; s != nil {
-		c = plus(c, s.Counters(inode))
+		c = c.plus(s, inode)
 	}
 	return c
 }
 
+// throttles adds those of a group. Where the kernel tells of none, the time lost is estimated from the counters, which
+// have the scheduler's part already.
+func (c counted) throttles(t *report.Totals) {
+	switch {
+	case c.stood.Begun == 0 && c.stood.Peak == 0:
+	case t.Events == nil:
+		t.Events = &c.stood
+	default:
+		sum := t.Events.Plus(c.stood)
+		t.Events, t.ThrottledWall = &sum, sum.Wall
+	}
+}
+
+// hearScheduler has the groups looked at that the scheduler says were throttled.
+func (a *Agent) hearScheduler(now time.Time) {
+	heard := map[uint64]bool{}
+	for _, inode := range a.priority.schedule.now.Heard() {
+		heard[inode] = true
+	}
+	if len(heard) == 0 {
+		return
+	}
+	for _, g := range a.groups {
+		if heard[g.Inode] {
+			g.due = now
+			g.rouse()
+		}
+	}
+}
+
 // keepCounts keeps what the scheduler has counted beyond its end.
 func (a *Agent) keepCounts(s Scheduler) {
-	kept := map[uint64]cpu.Counters{}
+	e := &a.priority.enforced
+	kept := map[uint64]counted{}
 	for _, g := range a.groups {
-		if c := plus(a.priority.counted[g.Inode], s.Counters(g.Inode)); c != (cpu.Counters{}) {
+		if c := e.groups[g.Inode].plus(s, g.Inode); c.counters != (cpu.Counters{}) || c.stood.Begun > 0 {
+			c.stood.Last = 0 // there is no period of it any more
 			kept[g.Inode] = c
 		}
 	}
-	a.priority.counted = kept
+	e.groups = kept
+	if t, ok := s.Totals(); ok {
+		e.totals = e.totals.Plus(t)
+	}
 }
 
 // plus adds what a scheduler counts.

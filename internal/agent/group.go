@@ -179,7 +179,7 @@ func (a *Agent) read(now time.Time, g *group) error {
 	if err := a.readUsage(g, &counters, at); err != nil {
 		return err
 	}
-	counters = a.withScheduler(g.Inode, counters)
+	counters = plus(counters, a.withScheduler(g.Inode).counters)
 	if counters != g.reading.Counters || g.reading.At.IsZero() {
 		g.moved = at
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -41,7 +40,7 @@ type priority struct {
 	tasks     taskLook
 	usage     rankUsage
 	press     suppressor
-	counted   map[uint64]cpu.Counters // by schedulers that were in force
+	enforced  enforced // by schedulers that were in force
 	schedule  schedule
 }
 
@@ -98,7 +97,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	p.mechanism, p.why = mechanism, why
 	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
-	a.schedules(now, mechanism, asked.LS.CoreExpeller || asked.LSR.CoreExpeller, p.levels)
+	a.schedules(now, mechanism, SchedulerOptions{asked.LS.CoreExpeller || asked.LSR.CoreExpeller, asked.SchedExt}, p.levels)
 	stands := a.knobs(now, wanted)
 	a.adoptCPUs(wanted, stands)
 	changes, notes := p.knobs.Settle(now, wanted, stands)

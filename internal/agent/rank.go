@@ -57,7 +57,7 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 		return nil
 	}
 	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
-	c.Scheduler = p.schedule.scheduler()
+	c.Scheduler = a.scheduler()
 	if room, bounded := p.press.state.Room(); bounded {
 		c.Room = &room
 	}

@@ -15,11 +15,16 @@ type Schedulers interface {
 	// Preflight says whether that can be done here, and why not; the error is ErrNotYet while that is being found out. It
 	// changes nothing.
 	Preflight() (usable bool, why string, err error)
-	// Open does it; the error is ErrNotYet while the kernel checks the programs. With expel, no offline task runs beside an
-	// online one on the same core.
-	Open(expel bool) (Scheduler, error)
+	// Open does it; the error is ErrNotYet while the kernel checks the programs.
+	Open(SchedulerOptions) (Scheduler, error)
 	// Cancel ends an Open that said ErrNotYet last.
 	Cancel() error
+}
+
+// SchedulerOptions are what a scheduler is to be like.
+type SchedulerOptions struct {
+	Expel bool // no offline task runs beside an online one on the same core
+	strategy.SchedExt
 }
 
 // ErrNotYet asks to be called again at the next turn.
@@ -34,6 +39,10 @@ type Scheduler interface {
 	Ended() (string, error)
 	// Counters are what it has counted of a group: periods, throttles and bursts.
 	Counters(group uint64) cpu.Counters
+	// Throttles are those of a group, which nobody else knows of.
+	Throttles(group uint64) report.Throttles
+	// Heard names the groups that were throttled, or no longer are, since the last call.
+	Heard() []uint64
 	// Totals are its sums over all CPUs; false when they cannot be read.
 	Totals() (SchedulerTotals, bool)
 	// Pause is how long tasks stood still at the load.
@@ -46,6 +55,7 @@ type Scheduler interface {
 // counts no throttle: the scheduler enforces what stands in the files, and the agent holds all containers at their limits.
 type schedule struct {
 	now     Scheduler
+	options SchedulerOptions
 	since   time.Time
 	sets    map[uint64]bool // offline or not, by inode
 	next    time.Time       // no load before that
@@ -64,21 +74,27 @@ const (
 	reloadMost  = 5
 )
 
-// schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not.
-func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, expel bool, levels []policy.Level) {
+// schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not. One that
+// is to be otherwise is taken out and loaded anew.
+func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, options SchedulerOptions, levels []policy.Level) {
 	s := &a.priority.schedule
 	if mechanism != strategy.MechanismSchedExt || a.Schedulers == nil || a.DryRun || a.held() {
 		a.unschedule()
 		return
 	}
+	if options != s.options {
+		a.unschedule()
+		s.options = options
+	}
 	if s.now != nil {
 		a.watchScheduler(now)
 	}
 	if s.now == nil && !now.Before(s.next) && (s.opening || s.loads < reloadMost) {
-		a.openScheduler(now, expel)
+		a.openScheduler(now)
 	}
 	if s.now != nil {
 		s.assign(a, levels)
+		a.hearScheduler(now)
 	}
 }
 
@@ -104,12 +120,12 @@ func (a *Agent) watchScheduler(now time.Time) {
 	}
 }
 
-func (a *Agent) openScheduler(now time.Time, expel bool) {
+func (a *Agent) openScheduler(now time.Time) {
 	s := &a.priority.schedule
 	if !s.opening {
 		s.loads++
 	}
-	opened, err := a.Schedulers.Open(expel)
+	opened, err := a.Schedulers.Open(s.options)
 	if s.opening = errors.Is(err, ErrNotYet); s.opening {
 		return
 	}
@@ -200,16 +216,18 @@ func (a *Agent) machine(asked strategy.Mechanism) policy.Machine {
 }
 
 // scheduler is what the status says of it; nil where none was wanted.
-func (s *schedule) scheduler() *report.Scheduler {
+func (a *Agent) scheduler() *report.Scheduler {
+	s := &a.priority.schedule
 	if s.loads == 0 || s.opening && s.loads == 1 {
 		return nil
 	}
-	r := &report.Scheduler{InForce: s.now != nil, Loads: s.loads, Groups: len(s.sets), Ended: s.ended, Problem: s.problem}
+	r := &report.Scheduler{InForce: s.now != nil, Loads: s.loads, Groups: len(s.sets), Ended: s.ended, Problem: s.problem, Expel: s.options.Expel,
+		FloorPercent: s.options.FloorPercent, WatchdogSeconds: s.options.WatchdogSeconds, Totals: a.priority.enforced.totals}
 	if s.now != nil {
 		since := s.since
 		r.Since, r.Pause = &since, s.now.Pause()
 		if t, ok := s.now.Totals(); ok {
-			r.Totals = &t
+			r.Totals = r.Totals.Plus(t)
 		}
 	}
 	return r

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
 
@@ -31,14 +32,14 @@ func (l *loader) notYet() error {
 
 func (l *loader) Preflight() (bool, string, error) { return l.usable, "as arranged", l.notYet() }
 func (l *loader) Cancel() error                    { l.cancelled++; return nil }
-func (l *loader) Open(bool) (Scheduler, error) {
+func (l *loader) Open(o SchedulerOptions) (Scheduler, error) {
 	if err := l.notYet(); err != nil || l.slow {
 		return nil, ErrNotYet
 	}
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
-	s := &fakeScheduler{ranks: map[uint64]bool{}}
+	s := &fakeScheduler{options: o, ranks: map[uint64]bool{}}
 	l.opened = append(l.opened, s)
 	return s, nil
 }
@@ -46,14 +47,19 @@ func (l *loader) Open(bool) (Scheduler, error) {
 func (l *loader) last() *fakeScheduler { return l.opened[len(l.opened)-1] }
 
 type fakeScheduler struct {
+	options SchedulerOptions
 	ranks   map[uint64]bool
 	ended   string
 	closed  bool
 	counted map[uint64]cpu.Counters
+	stood   map[uint64]report.Throttles
+	heard   []uint64
 }
 
-func (s *fakeScheduler) Counters(group uint64) cpu.Counters { return s.counted[group] }
-func (s *fakeScheduler) Totals() (SchedulerTotals, bool)    { return SchedulerTotals{Kicks: 7}, true }
+func (s *fakeScheduler) Counters(group uint64) cpu.Counters      { return s.counted[group] }
+func (s *fakeScheduler) Totals() (SchedulerTotals, bool)         { return SchedulerTotals{Kicks: 7}, true }
+func (s *fakeScheduler) Throttles(group uint64) report.Throttles { return s.stood[group] }
+func (s *fakeScheduler) Heard() []uint64                         { return s.heard }
 
 func (s *fakeScheduler) Set(group uint64, offline bool) error { s.ranks[group] = offline; return nil }
 func (s *fakeScheduler) Forget(group uint64) error            { delete(s.ranks, group); return nil }
@@ -91,6 +97,31 @@ func TestSchedule(t *testing.T) {
 	}
 	w.wantFile("/batch/cpu.idle", "1")
 	w.wantRaised("/hog", 50*ms)
+}
+
+// TestScheduleChanges: a scheduler that is to be otherwise is loaded anew, and one that is not stays.
+func TestScheduleChanges(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.run(2 * time.Second)
+	floor, on := 1.5, true
+	for _, c := range []struct {
+		patch strategy.ColocationPatch
+		want  SchedulerOptions
+		loads int
+	}{
+		{strategy.ColocationPatch{KubeQOS: &on}, SchedulerOptions{true, strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
+		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}}, SchedulerOptions{true, strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
+	} {
+		w.agent.Configure(strategy.Patch{Colocation: c.patch}.Over(w.agent.Strategy), nil)
+		w.run(2 * time.Second)
+		if l.last().options != c.want || len(l.opened) != c.loads || l.last().closed || c.loads > 1 && !l.opened[0].closed {
+			t.Errorf("%+v after %d loads, want %+v after %d", l.last().options, len(l.opened), c.want, c.loads)
+		}
+	}
+	if s := w.agent.Status().Colocation.Scheduler; s.FloorPercent != 1.5 || s.WatchdogSeconds != 20 || !s.Expel {
+		t.Errorf("%+v", s)
+	}
 }
 
 // TestScheduleEnds: a scheduler that the kernel ends is loaded again, after longer and longer pauses, and not for ever.

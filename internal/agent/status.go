@@ -98,6 +98,7 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 			c.Totals.Events, c.Totals.ThrottledWall = &t, t.Wall
 		}
 	}
+	a.withScheduler(g.Inode).throttles(&c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source
 	}

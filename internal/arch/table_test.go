@@ -36,7 +36,7 @@ func rules() map[string]rule {
 		"internal/cgroup": {imports: []string{"cpu"}},
 		"internal/sysfs":  {imports: []string{"cpu"}},
 		"internal/probe":  {imports: []string{"cpu"}},
-		"internal/scx":    {imports: []string{"cpu"}},
+		"internal/scx":    {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
 		"internal/task":   {},
 
 		"internal/probe/runq": {imports: []string{"cpu"}},

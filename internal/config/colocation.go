@@ -28,6 +28,7 @@ func (r reader) colocation(p *strategy.ColocationPatch) read {
 			})},
 			{"kubeQOS", r.flag(func(on bool) { p.KubeQOS = &on })},
 			{"suppress", r.optional(r.suppress(&p.Suppress))},
+			{"schedExt", r.optional(r.schedExt(&p.SchedExt))},
 			{"lsrClass", r.optional(r.class(&p.LSR))},
 			{"lsClass", r.optional(r.class(&p.LS))},
 			{"beClass", r.optional(r.class(&p.BE))},
@@ -74,6 +75,22 @@ func (r reader) suppress(p *strategy.SuppressPatch) read {
 			})},
 			{"cpuSuppressThresholdPercent", percent(&p.ThresholdPercent)},
 			{"cpuSuppressMinPercent", percent(&p.MinPercent)},
+		})
+	}
+}
+
+// schedExt reads what the scheduler of that mechanism is to be like.
+func (r reader) schedExt(p *strategy.SchedExtPatch) read {
+	return func(field string, n ast.Node) error {
+		return r.mapping(field, n, fields{
+			{"floorPercent", r.number(func(v float64) *fault {
+				p.FloorPercent = &v
+				return faultOf(p.Check(), "")
+			})},
+			{"watchdogSeconds", r.integer(func(v int64) *fault {
+				p.WatchdogSeconds = &v
+				return faultOf(p.Check(), "")
+			})},
 		})
 	}
 }

@@ -270,6 +270,7 @@ colocation:
   kubeQOS: true
   beClass: {cpuQOS: {schedIdle: 1}}
   suppress: {enable: true, cpuSuppressPolicy: cpuset, cpuSuppressThresholdPercent: 70}
+  schedExt: {floorPercent: 0.5}
   systemClass: {cpuQOS: {enable: false, groupIdentity: -2}}
 overrides:
   - {cgroup: "/lab/batch", class: BE}
@@ -281,6 +282,7 @@ overrides:
 		BE:       strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1},
 		System:   strategy.CPUQOS{GroupIdentity: -2},
 		Suppress: strategy.Suppress{Enable: true, Policy: strategy.SuppressCPUSet, ThresholdPercent: 70, MinPercent: 5},
+		SchedExt: strategy.SchedExt{FloorPercent: 0.5, WatchdogSeconds: 20},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -295,6 +297,9 @@ overrides:
 		"colocation: {slice: 99us}":                                  "99µs is outside 100µs..100ms",
 		"colocation: {suppress: {cpuSuppressPolicy: cfsquota}}":      `"cfsquota" is not one of cfsQuota, cpuset`,
 		"colocation: {suppress: {cpuSuppressThresholdPercent: 101}}": "cpuSuppressThresholdPercent: 101 is outside 0..100",
+		"colocation: {schedExt: {floorPercent: 60}}":                 "colocation.schedExt.floorPercent: 60 is outside 0.1..50",
+		"colocation: {schedExt: {floorPercent: .nan}}":               "floorPercent",
+		"colocation: {schedExt: {watchdogSeconds: 31}}":              "colocation.schedExt.watchdogSeconds: 31 is outside 4..30",
 		"colocation: {enable: 1}":                                    "must be true or false, not 1",
 		"colocation: {lsClass: {cpuQOS: {groupIdentity: 3}}}":        "colocation.lsClass.cpuQOS.groupIdentity: 3 is outside -2..2",
 		"colocation: {beClass: {cpuQOS: {schedIdle: 2}}}":            "2 is neither 0 nor 1",

@@ -25,35 +25,6 @@ type Colocation struct {
 	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: none of ours was wanted
 }
 
-// Scheduler is the one of our own that mechanism schedExt loads.
-type Scheduler struct {
-	InForce bool             `json:"in_force"`
-	Since   *time.Time       `json:"since,omitempty"`
-	Pause   time.Duration    `json:"pause_ns"` // that tasks stood still at the load
-	Loads   int64            `json:"loads"`    // tries
-	Groups  int              `json:"groups"`   // whose side it was told
-	Ended   string           `json:"ended,omitempty"`
-	Problem string           `json:"problem,omitempty"`
-	Totals  *SchedulerTotals `json:"totals,omitempty"`
-}
-
-// SchedulerTotals are sums over all CPUs since the scheduler was loaded.
-type SchedulerTotals struct {
-	Online  time.Duration `json:"online_ns"` // CPU time of online tasks, and of those that are neither
-	Offline time.Duration `json:"offline_ns"`
-	Floor   time.Duration `json:"floor_ns"`  // of that: given although online tasks waited
-	Beside  time.Duration `json:"beside_ns"` // of that: beside an online task on the same core
-	Kicks   int64         `json:"kicks"`     // offline tasks that had to go at once
-}
-
-// line is "scheduler in force since 12:00:00, pause 1.2ms; quotas and bursts are enforced by it, and none is raised".
-func (s *Scheduler) line() string {
-	if !s.InForce {
-		return fmt.Sprintf("scheduler not in force after %d loads (%s)", s.Loads, s.Problem)
-	}
-	return fmt.Sprintf("scheduler in force since %s, pause %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Pause))
-}
-
 // Mechanism is one way to prefer online work.
 type Mechanism struct {
 	Name   strategy.Mechanism `json:"name"`

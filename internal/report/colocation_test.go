@@ -16,14 +16,15 @@ func sampleColocation() *Colocation {
 			{Cgroup: "/kubepods/besteffort", Knob: plan.Weight, Want: "2", Have: "2", Original: "2", InForce: true, Since: t0},
 			{Cgroup: "/kubepods/besteffort/pod1", Knob: plan.Idle, Want: "1", Have: "0", Original: "0", Since: t0, Resets: 3, Refused: 1, Problem: "refused: EPERM"},
 		},
-		Exposed: []string{"/kubepods/burstable/pod2"},
-		Ranks:   []Rank{{strategy.Online, 3, 90 * time.Second, 1.5}, {strategy.Offline, 2, 30 * time.Second, 0.25}, {Rank: strategy.Neutral}},
+		Exposed:   []string{"/kubepods/burstable/pod2"},
+		Scheduler: sampleScheduler(),
+		Ranks:     []Rank{{strategy.Online, 3, 90 * time.Second, 1.5}, {strategy.Offline, 2, 30 * time.Second, 0.25}, {Rank: strategy.Neutral}},
 	}
 }
 
 func TestColocationInWords(t *testing.T) {
 	c := sampleColocation()
-	want := "idle (the best here: cpu.idle); in force in 1 of 2 files, put back by others 3 times, refused 1 times; " +
+	want := "idle (the best here: cpu.idle); in force in 1 of 2 files, put back by others 3 times, refused 1 times; " + c.Scheduler.line() + "; " +
 		"online: 3 containers, 1.50 CPUs; offline: 2 containers, 0.25 CPUs"
 	if got := c.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -21,6 +21,7 @@ type Collector struct {
 	kubernetes []metric[Kubernetes]
 	nri        []metric[NRI]
 	colocation colocationMetrics
+	scheduler  []metric[Scheduler]
 	reserve    []metric[Reserve]
 	waits      waitsMetrics
 	writes     *prometheus.Desc
@@ -59,6 +60,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
 		colocation: newColocationMetrics(),
+		scheduler:  schedulerMetrics(),
 		reserve:    reserveMetrics(),
 		waits:      newWaitsMetrics(),
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
@@ -201,6 +203,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.reserve {
 		ch <- m.desc
 	}
+	for _, m := range c.scheduler {
+		ch <- m.desc
+	}
 	for _, m := range c.nri {
 		ch <- m.desc
 	}
@@ -228,6 +233,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	s.Kubernetes.collect(c.kubernetes, ch)
 	s.NRI.collect(c.nri, ch)
 	s.Colocation.collect(c.colocation, send)
+	s.scheduler().collect(c.scheduler, ch)
 	s.Reserve.collect(c.reserve, ch)
 	s.Waits.collect(c.waits, ch, send)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)

@@ -16,6 +16,8 @@ type Report struct {
 	Started    time.Time `json:"started"`
 	Now        time.Time `json:"now"`
 	Containers []Row     `json:"containers"`
+	// Scheduler is what that of mechanism schedExt did; nil: none was wanted.
+	Scheduler *Scheduler `json:"scheduler,omitempty"`
 }
 
 // Row is one unit's part of a report.
@@ -35,7 +37,7 @@ type Row struct {
 
 // Of makes the report of a snapshot.
 func Of(s Status) Report {
-	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{}}
+	r := Report{Schema: ReportSchema, Version: s.Version, Started: s.Started, Now: s.Now, Containers: []Row{}, Scheduler: s.scheduler()}
 	for _, c := range byPath(s.Containers) {
 		row := Row{Cgroup: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Since: c.Since,
 			CPUs: ratio(c.Totals.Usage, s.Now.Sub(c.Since)), SecondCPUs: c.second(), PeakCPUs: c.peak(), Totals: c.Totals}
@@ -72,6 +74,9 @@ func (r Report) Text(w io.Writer) error {
 	p.table(rows)
 	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
 		"RESCUES: throttles ended by a refill. SAVED: wall time that they would have lasted longer.\n")
+	if t := r.Scheduler; t != nil {
+		p.printf("Scheduler: %s.\n", t.Totals.line())
+	}
 	return p.writeTo(w)
 }
 

@@ -46,17 +46,19 @@ func (g *kernelGroup) counted() Group {
 
 // Totals are sums over all CPUs since the scheduler was loaded.
 type Totals struct {
-	Online  time.Duration `json:"online"`  // CPU time of online tasks
-	Offline time.Duration `json:"offline"` // and of offline ones
-	Floor   time.Duration `json:"floor"`   // of that: given although online tasks waited
-	Beside  time.Duration `json:"beside"`  // of that: beside an online task on the same core
-	Kicks   int64         `json:"kicks"`   // offline tasks that had to go at once
+	Online  time.Duration // CPU time of online tasks
+	Offline time.Duration // and of offline ones
+	Floor   time.Duration // of that: given although online tasks waited
+	Floors  int64         // times that it was given
+	Beside  time.Duration // of the offline time: beside an online task on the same core
+	Yields  int64         // offline tasks that had to go for an online one that wanted the CPU
+	Expels  int64         // and for one that began on another thread of the core
 }
 
 // cpuState is struct cpu of bpf/scheduler.bpf.c.
 type cpuState struct {
-	Began, Last, Vtime, Beside, Floored, Kicks, Online, Offline uint64
-	Runs, Floor, Ordered, _                                     uint32
+	Began, Last, Vtime, Since, Beside, Floored, Floors, Owed, Yields, Expels, Online, Offline uint64
+	Runs, Floor, Ordered, _                                                                   uint32
 }
 
 // Totals reads the sums.
@@ -71,7 +73,9 @@ func (s *Scheduler) Totals() (Totals, error) {
 		t.Offline += time.Duration(c.Offline)
 		t.Floor += time.Duration(c.Floored)
 		t.Beside += time.Duration(c.Beside)
-		t.Kicks += int64(c.Kicks)
+		t.Floors += int64(c.Floors)
+		t.Yields += int64(c.Yields)
+		t.Expels += int64(c.Expels)
 	}
 	return t, nil
 }

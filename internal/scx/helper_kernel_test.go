@@ -17,12 +17,20 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// helperVar says that this process is not a test, but a helper of one: it loads the scheduler, says so, and stays.
+// helperVar says that this process is not a test, but a helper of one, and what it is to do.
 const helperVar = "PLIMSOLL_TEST_HELPER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(helperVar) == "" {
+	switch what := os.Getenv(helperVar); what {
+	case "":
 		os.Exit(m.Run())
+	case helperHold:
+	default:
+		if err := help(what); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
 	}
 	if _, err := Open(Options{}); err != nil {
 		fmt.Println(err)
@@ -36,7 +44,7 @@ func TestMain(m *testing.M) {
 func helper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"=hold")
+	cmd.Env = append(os.Environ(), helperVar+"="+helperHold)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -106,7 +114,7 @@ func need(t *testing.T) {
 // within waits for something.
 func within(t *testing.T, most time.Duration, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(most); !is(); time.Sleep(10 * ms) {
+	for end := time.Now().Add(most); !is(); time.Sleep(50 * ms) { // seldom: looking takes time, too
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v", what, most)
 		}
@@ -121,7 +129,7 @@ func gone(t *testing.T) {
 	}
 }
 
-func inode(t *testing.T, g *cgrouptest.Group) uint64 {
+func inode(t testing.TB, g *cgrouptest.Group) uint64 {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Stat(path.Dir(g.File("cgroup.procs")), &st); err != nil {

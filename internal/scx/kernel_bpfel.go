@@ -20,8 +20,12 @@ type kernelGroup struct {
 	Throttled uint64
 	Wall      uint64
 	Begins    uint64
+	Untold    uint64
 	Bursts    uint64
 	BurstTime uint64
+	Last      uint64
+	Peak      uint64
+	Lengths   [24]uint64
 	Timer     struct {
 		_      structs.HostLayout
 		Opaque [2]uint64
@@ -54,6 +58,7 @@ type kernelGroup struct {
 	Snap     int64
 	Expires  uint64
 	Since    uint64
+	Mark     uint64
 	Standing uint32
 	Active   uint32
 	Idle     uint32
@@ -107,10 +112,9 @@ const (
 	kernelVarExitMessage         = "exit_message"
 	kernelVarExitReason          = "exit_reason"
 	kernelVarExpel               = "expel"
-	kernelVarFloorInterval       = "floor_interval"
+	kernelVarFloorRest           = "floor_rest"
 	kernelVarFloorSlice          = "floor_slice"
 	kernelVarGeneration          = "generation"
-	kernelVarLost                = "lost"
 	kernelVarOfflineCpus         = "offline_cpus"
 	kernelVarSibling             = "sibling"
 	kernelVarSliceOffline        = "slice_offline"
@@ -195,25 +199,24 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
-	Clock         *ebpf.VariableSpec `ebpf:"clock"`
-	Cpu           *ebpf.VariableSpec `ebpf:"cpu"`
-	Cpus          *ebpf.VariableSpec `ebpf:"cpus"`
-	ExitCode      *ebpf.VariableSpec `ebpf:"exit_code"`
-	ExitKind      *ebpf.VariableSpec `ebpf:"exit_kind"`
-	ExitMessage   *ebpf.VariableSpec `ebpf:"exit_message"`
-	ExitReason    *ebpf.VariableSpec `ebpf:"exit_reason"`
-	Expel         *ebpf.VariableSpec `ebpf:"expel"`
-	FloorInterval *ebpf.VariableSpec `ebpf:"floor_interval"`
-	FloorSlice    *ebpf.VariableSpec `ebpf:"floor_slice"`
-	Generation    *ebpf.VariableSpec `ebpf:"generation"`
-	Lost          *ebpf.VariableSpec `ebpf:"lost"`
-	OfflineCpus   *ebpf.VariableSpec `ebpf:"offline_cpus"`
-	Sibling       *ebpf.VariableSpec `ebpf:"sibling"`
-	SliceOffline  *ebpf.VariableSpec `ebpf:"slice_offline"`
-	SliceOnline   *ebpf.VariableSpec `ebpf:"slice_online"`
-	Standing      *ebpf.VariableSpec `ebpf:"standing"`
-	TimeoutNs     *ebpf.VariableSpec `ebpf:"timeout_ns"`
-	Top           *ebpf.VariableSpec `ebpf:"top"`
+	Clock        *ebpf.VariableSpec `ebpf:"clock"`
+	Cpu          *ebpf.VariableSpec `ebpf:"cpu"`
+	Cpus         *ebpf.VariableSpec `ebpf:"cpus"`
+	ExitCode     *ebpf.VariableSpec `ebpf:"exit_code"`
+	ExitKind     *ebpf.VariableSpec `ebpf:"exit_kind"`
+	ExitMessage  *ebpf.VariableSpec `ebpf:"exit_message"`
+	ExitReason   *ebpf.VariableSpec `ebpf:"exit_reason"`
+	Expel        *ebpf.VariableSpec `ebpf:"expel"`
+	FloorRest    *ebpf.VariableSpec `ebpf:"floor_rest"`
+	FloorSlice   *ebpf.VariableSpec `ebpf:"floor_slice"`
+	Generation   *ebpf.VariableSpec `ebpf:"generation"`
+	OfflineCpus  *ebpf.VariableSpec `ebpf:"offline_cpus"`
+	Sibling      *ebpf.VariableSpec `ebpf:"sibling"`
+	SliceOffline *ebpf.VariableSpec `ebpf:"slice_offline"`
+	SliceOnline  *ebpf.VariableSpec `ebpf:"slice_online"`
+	Standing     *ebpf.VariableSpec `ebpf:"standing"`
+	TimeoutNs    *ebpf.VariableSpec `ebpf:"timeout_ns"`
+	Top          *ebpf.VariableSpec `ebpf:"top"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -255,25 +258,24 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
-	Clock         *ebpf.Variable `ebpf:"clock"`
-	Cpu           *ebpf.Variable `ebpf:"cpu"`
-	Cpus          *ebpf.Variable `ebpf:"cpus"`
-	ExitCode      *ebpf.Variable `ebpf:"exit_code"`
-	ExitKind      *ebpf.Variable `ebpf:"exit_kind"`
-	ExitMessage   *ebpf.Variable `ebpf:"exit_message"`
-	ExitReason    *ebpf.Variable `ebpf:"exit_reason"`
-	Expel         *ebpf.Variable `ebpf:"expel"`
-	FloorInterval *ebpf.Variable `ebpf:"floor_interval"`
-	FloorSlice    *ebpf.Variable `ebpf:"floor_slice"`
-	Generation    *ebpf.Variable `ebpf:"generation"`
-	Lost          *ebpf.Variable `ebpf:"lost"`
-	OfflineCpus   *ebpf.Variable `ebpf:"offline_cpus"`
-	Sibling       *ebpf.Variable `ebpf:"sibling"`
-	SliceOffline  *ebpf.Variable `ebpf:"slice_offline"`
-	SliceOnline   *ebpf.Variable `ebpf:"slice_online"`
-	Standing      *ebpf.Variable `ebpf:"standing"`
-	TimeoutNs     *ebpf.Variable `ebpf:"timeout_ns"`
-	Top           *ebpf.Variable `ebpf:"top"`
+	Clock        *ebpf.Variable `ebpf:"clock"`
+	Cpu          *ebpf.Variable `ebpf:"cpu"`
+	Cpus         *ebpf.Variable `ebpf:"cpus"`
+	ExitCode     *ebpf.Variable `ebpf:"exit_code"`
+	ExitKind     *ebpf.Variable `ebpf:"exit_kind"`
+	ExitMessage  *ebpf.Variable `ebpf:"exit_message"`
+	ExitReason   *ebpf.Variable `ebpf:"exit_reason"`
+	Expel        *ebpf.Variable `ebpf:"expel"`
+	FloorRest    *ebpf.Variable `ebpf:"floor_rest"`
+	FloorSlice   *ebpf.Variable `ebpf:"floor_slice"`
+	Generation   *ebpf.Variable `ebpf:"generation"`
+	OfflineCpus  *ebpf.Variable `ebpf:"offline_cpus"`
+	Sibling      *ebpf.Variable `ebpf:"sibling"`
+	SliceOffline *ebpf.Variable `ebpf:"slice_offline"`
+	SliceOnline  *ebpf.Variable `ebpf:"slice_online"`
+	Standing     *ebpf.Variable `ebpf:"standing"`
+	TimeoutNs    *ebpf.Variable `ebpf:"timeout_ns"`
+	Top          *ebpf.Variable `ebpf:"top"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

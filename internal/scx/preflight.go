@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 )
 
 // Finding is what one check of a preflight found.
@@ -44,11 +45,16 @@ const checkVacant = "vacant"
 
 // machine is what a preflight looks at.
 type machine struct {
-	sys   string // where sysfs is mounted
-	types func() (*btf.Spec, error)
+	sys     string // where sysfs is mounted
+	release string // uname -r
+	types   func() (*btf.Spec, error)
 }
 
-func thisMachine() machine { return machine{sys: "/sys", types: btf.LoadKernelSpec} }
+func thisMachine() machine {
+	var u unix.Utsname
+	_ = unix.Uname(&u) // it has one pointer, and that is good
+	return machine{sys: "/sys", release: unix.ByteSliceToString(u.Release[:]), types: btf.LoadKernelSpec}
+}
 
 // Preflight looks whether an object can be loaded here, without changing anything. What only the kernel's verifier can
 // tell, Load does.
@@ -56,6 +62,9 @@ func Preflight(o *Object) []Finding { return thisMachine().preflight(o) }
 
 func (m machine) preflight(o *Object) []Finding {
 	state, err := readState(m.sys)
+	if errors.Is(err, ErrNotThere) {
+		return []Finding{{"sched_ext", false, m.lacking()}}
+	}
 	if err != nil {
 		return []Finding{{"sched_ext", false, err.Error()}}
 	}
@@ -67,6 +76,15 @@ func (m machine) preflight(o *Object) []Finding {
 	list = append(list, Finding{"types", true, "the kernel has type information"})
 	functions, operations := o.needs()
 	return append(list, knowsFunctions(types, functions), knowsOperations(types, operations))
+}
+
+// lacking says why the kernel has no sched_ext.
+func (m machine) lacking() string {
+	var major, minor int
+	if n, _ := fmt.Sscanf(m.release, "%d.%d", &major, &minor); n == 2 && (major > 6 || major == 6 && minor >= 12) {
+		return "kernel " + m.release + " was built without CONFIG_SCHED_CLASS_EXT: it has no sched_ext"
+	}
+	return "kernel " + m.release + " has no sched_ext: mainline has it since 6.12"
 }
 
 func (m machine) vacant(s State) Finding {

@@ -81,7 +81,7 @@ func TestPreflight(t *testing.T) {
 		want  string // what is in the way; "" for nothing
 	}{
 		{"all is well", vacant(nil), types(t, o), ""},
-		{"no sched_ext", nil, types(t, o), "no sched_ext"},
+		{"no sched_ext", nil, types(t, o), "kernel 6.18.1-test was built without CONFIG_SCHED_CLASS_EXT"},
 		{"another scheduler", vacant(map[string]string{folder + "/state": "enabled\n", folder + "/root/ops": "lavd\n"}), types(t, o), "lavd is enabled"},
 		{"lockdown", vacant(map[string]string{"kernel/security/lockdown": "none integrity [confidentiality]\n"}), types(t, o), "lockdown"},
 		{"less lockdown", vacant(map[string]string{"kernel/security/lockdown": "none [integrity] confidentiality\n"}), types(t, o), ""},
@@ -91,7 +91,7 @@ func TestPreflight(t *testing.T) {
 		{"a broken file", vacant(map[string]string{folder + "/enable_seq": "many\n"}), types(t, o), "parse enable_seq"},
 		{"a missing file", vacant(map[string]string{folder + "/switch_all": "-"}), types(t, o), "switch_all"},
 	} {
-		list := machine{sys: sysfs(t, c.files), types: c.types}.preflight(o)
+		list := machine{sys: sysfs(t, c.files), release: "6.18.1-test", types: c.types}.preflight(o)
 		var bad []string
 		for _, f := range list {
 			if !f.OK {
@@ -100,6 +100,18 @@ func TestPreflight(t *testing.T) {
 		}
 		if got := strings.Join(bad, "; "); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A kernel without sched_ext is told why it has none.
+func TestLacking(t *testing.T) {
+	for release, want := range map[string]string{
+		"6.12.57+deb13-cloud-amd64": "built without CONFIG_SCHED_CLASS_EXT", "7.0.0": "built without CONFIG_SCHED_CLASS_EXT",
+		"6.11.0": "since 6.12", "6.1.0-28-cloud-amd64": "since 6.12", "5.10.0": "since 6.12", "": "since 6.12",
+	} {
+		if got := (machine{release: release}).lacking(); !strings.Contains(got, want) || !strings.Contains(got, release) {
+			t.Errorf("%s: %s", release, got)
 		}
 	}
 }
@@ -122,8 +134,13 @@ func TestReadRefuses(t *testing.T) {
 	if o, err := Read(strings.NewReader("no ELF")); err == nil {
 		t.Errorf("%+v", o)
 	}
-	if _, err := Own(Options{Watchdog: maxWatchdog + 1}); err == nil {
-		t.Error("a watchdog that the kernel refuses")
+	for name, o := range map[string]Options{
+		"a watchdog that the kernel refuses": {Watchdog: maxWatchdog + 1}, "one that barks at once": {Watchdog: 1},
+		"a floor above the ceiling": {Floor: 0.6}, "none": {Floor: 1e-6},
+	} {
+		if _, err := Own(o); err == nil {
+			t.Error(name)
+		}
 	}
 }
 

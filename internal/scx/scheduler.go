@@ -1,6 +1,7 @@
 package scx
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -9,22 +10,24 @@ import (
 	"github.com/cilium/ebpf/btf"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/probe"
 )
 
 // Options of the scheduler; the zero value is a good one.
 type Options struct {
-	FloorSlice    time.Duration // what offline tasks get of a CPU that online ones fill, to the next tick; 0: 3 ms
-	FloorInterval time.Duration // in this time; 0: 1 s
-	Watchdog      time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
-	Expel         bool          // no offline task beside an online one on the same core
+	Floor    float64       // the part of a CPU that offline tasks get where online ones fill it; 0: 0.003, at most 0.5
+	Watchdog time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
+	Expel    bool          // no offline task beside an online one on the same core
 }
 
 const (
-	defaultFloorSlice    = 3 * time.Millisecond
-	defaultFloorInterval = time.Second
-	defaultWatchdog      = 20 * time.Second
-	maxWatchdog          = 30 * time.Second // SCX_WATCHDOG_MAX_TIMEOUT
-	maxCPUs              = 1024             // CPUS in bpf/scheduler.bpf.c
+	floorSlice      = 3 * time.Millisecond // at a time
+	defaultFloor    = 0.003                // a slice in a second
+	leastFloor      = 0.0005
+	mostFloor       = 0.5
+	defaultWatchdog = 20 * time.Second
+	maxWatchdog     = 30 * time.Second // SCX_WATCHDOG_MAX_TIMEOUT
+	maxCPUs         = 1024             // CPUS in bpf/scheduler.bpf.c
 )
 
 // Class is how a group's tasks are treated.
@@ -42,6 +45,7 @@ type Scheduler struct {
 	*Attachment
 	HearsLimits bool // the kernel tells it of quotas and bursts (6.17)
 	parts       objects
+	records     *probe.Ring
 }
 
 type objects struct {
@@ -76,11 +80,16 @@ func fit(spec *ebpf.CollectionSpec, types *btf.Spec) {
 	}
 }
 
-func or(value, otherwise time.Duration) time.Duration {
-	if value > 0 {
-		return value
+// complete puts the defaults in, and refuses what cannot be.
+func (o *Options) complete() error {
+	o.Floor, o.Watchdog = cmp.Or(o.Floor, defaultFloor), cmp.Or(o.Watchdog, defaultWatchdog)
+	if o.Floor < leastFloor || o.Floor > mostFloor {
+		return fmt.Errorf("the floor is from %v to %v of a CPU, not %v", leastFloor, mostFloor, o.Floor)
 	}
-	return otherwise
+	if o.Watchdog < time.Second || o.Watchdog > maxWatchdog {
+		return fmt.Errorf("the kernel's watchdog waits from 1 s to %v, not %v", maxWatchdog, o.Watchdog)
+	}
+	return nil
 }
 
 // constants sets the numbers that the verifier takes for known.
@@ -92,9 +101,8 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 	if cpus > maxCPUs {
 		return fmt.Errorf("the scheduler knows %d CPUs, and there may be %d here", maxCPUs, cpus)
 	}
-	o.Watchdog = or(o.Watchdog, defaultWatchdog)
-	if o.Watchdog > maxWatchdog {
-		return fmt.Errorf("the kernel's watchdog waits %v at most, not %v", maxWatchdog, o.Watchdog)
+	if err := o.complete(); err != nil {
+		return err
 	}
 	cores, err := siblings("/sys")
 	if err != nil {
@@ -112,12 +120,12 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 		}
 	}
 	for name, value := range map[string]any{
-		kernelVarCpus:          uint32(cpus),
-		kernelVarExpel:         expel,
-		kernelVarSibling:       next,
-		kernelVarFloorSlice:    uint64(or(o.FloorSlice, defaultFloorSlice)),
-		kernelVarFloorInterval: uint64(or(o.FloorInterval, defaultFloorInterval)),
-		kernelVarTimeoutNs:     uint64(o.Watchdog),
+		kernelVarCpus:       uint32(cpus),
+		kernelVarExpel:      expel,
+		kernelVarSibling:    next,
+		kernelVarFloorSlice: uint64(floorSlice),
+		kernelVarFloorRest:  uint64(64 * (1/o.Floor - 1)),
+		kernelVarTimeoutNs:  uint64(o.Watchdog),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
@@ -156,21 +164,28 @@ func Open(o Options) (*Scheduler, error) {
 		loaded.Close()
 		return nil, fmt.Errorf("load the scheduler: %w", err)
 	}
-	if s.Attachment, err = loaded.Attach(); err != nil {
+	if s.records, err = probe.OpenRing(s.parts.Events); err == nil {
+		s.Attachment, err = loaded.Attach()
+	}
+	if err != nil {
 		loaded.Close()
-		return nil, errors.Join(err, s.parts.close())
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (o *objects) close() error {
-	return errors.Join(o.kernelMaps.Close(), o.Apply.Close())
+func (s *Scheduler) close() error {
+	var ring error
+	if s.records != nil {
+		ring = s.records.Close()
+	}
+	return errors.Join(ring, s.parts.kernelMaps.Close(), s.parts.Apply.Close())
 }
 
 // Close takes the scheduler out of the kernel.
 func (s *Scheduler) Close() (Pause, error) {
 	p, err := s.Attachment.Close()
-	return p, errors.Join(err, s.parts.close())
+	return p, errors.Join(err, s.close())
 }
 
 // Setting is what user space says of a group.

@@ -7,9 +7,42 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two online tasks on two CPUs leave two offline ones the floor, whoever was there first; when they are gone, the offline
-// ones get everything. The floor is a hundredth at most, which a quiet machine keeps (99.0 % measured); the bound is wider,
-// for an emulated CPU's ticks come late when its host is busy.
+// counted is what the scheduler itself has counted.
+type counted struct {
+	Totals
+	groups []time.Duration
+	at     time.Time
+}
+
+func count(t *testing.T, s *Scheduler, groups ...*cgrouptest.Group) counted {
+	t.Helper()
+	totals, err := s.Totals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := counted{Totals: totals, at: time.Now()}
+	for _, g := range groups {
+		c.groups = append(c.groups, group(t, s, g).Used)
+	}
+	return c
+}
+
+// all is what the CPUs had, two of them.
+func (c counted) all(b counted) time.Duration { return 2 * c.at.Sub(b.at) }
+
+// since is what came to it.
+func (c counted) since(b counted) counted {
+	d := counted{at: c.at, Totals: Totals{Online: c.Online - b.Online, Offline: c.Offline - b.Offline, Floor: c.Floor - b.Floor, Floors: c.Floors - b.Floors,
+		Beside: c.Beside - b.Beside, Yields: c.Yields - b.Yields, Expels: c.Expels - b.Expels}}
+	for i := range c.groups {
+		d.groups = append(d.groups, c.groups[i]-b.groups[i])
+	}
+	return d
+}
+
+// Two online tasks on two CPUs leave two offline ones the floor and nothing else, whoever was there first; when they are
+// gone, the offline ones get everything. A floor that ran too long is made up for by the next ones: the bound is that of
+// the long run.
 func TestShares(t *testing.T) {
 	s := open(t, Options{})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
@@ -17,15 +50,44 @@ func TestShares(t *testing.T) {
 	offline.Spin(2)
 	time.Sleep(300 * ms)
 	list := online.Spin(2)
-	got := used(t, 3*time.Second, online, offline)
-	t.Logf("online %.3f, offline %.4f CPUs", got[0], got[1])
-	if all := got[0] + got[1]; got[0] < all*0.9 || got[1] < all*0.0005 || all < 1 {
-		t.Errorf("online %.3f, offline %.4f CPUs", got[0], got[1])
+	time.Sleep(300 * ms)
+	before := count(t, s, online, offline)
+	var got counted
+	within(t, time.Minute, "online work has 99 % of two CPUs", func() bool {
+		got = count(t, s, online, offline).since(before)
+		return got.Floors >= 12 && got.Online >= 99*got.all(before)/100
+	})
+	t.Logf("%+v, groups %v", got.Totals, got.groups)
+	if other := got.Offline - got.Floor; other > got.Offline/100 {
+		t.Errorf("offline work ran %v beside what the floor gave it: %+v", other, got)
+	}
+	if got.Floor < time.Duration(got.Floors)*floorSlice*9/10 || got.groups[1] < got.Floor*9/10 {
+		t.Errorf("%d floors of %v have given %v, and the group %v", got.Floors, floorSlice, got.Floor, got.groups[1])
 	}
 	for _, p := range list {
 		p.Stop()
 	}
-	if got := used(t, time.Second, offline); got[0] < 0.8 {
-		t.Errorf("alone, offline got %.3f CPUs", got[0])
+	time.Sleep(300 * ms)
+	before = count(t, s, offline)
+	within(t, 20*time.Second, "offline work has used 2 s", func() bool { got = count(t, s, offline).since(before); return got.Offline > 2*time.Second })
+	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0] < 9*(got.Online+got.Offline)/10 || got.Floor != 0 {
+		t.Errorf("alone, offline got %+v", got)
+	}
+}
+
+// What an online task takes from an offline one is counted, whoever wakes up.
+func TestYields(t *testing.T) {
+	s := open(t, Options{})
+	online, offline := cgrouptest.New(t), cgrouptest.New(t)
+	set(t, s, offline, Setting{Class: Offline})
+	offline.Spin(2)
+	time.Sleep(300 * ms)
+	before := count(t, s, offline)
+	online.Start("while :; do sleep 0.01; done")
+	var got counted
+	within(t, 30*time.Second, "100 offline tasks had to go", func() bool { got = count(t, s, offline).since(before); return got.Yields >= 100 })
+	t.Logf("%+v, groups %v", got.Totals, got.groups)
+	if got.Expels != 0 || got.Beside != 0 && len(cores(t)) == 0 {
+		t.Errorf("nobody is to be expelled, nor has a core two threads: %+v", got)
 	}
 }

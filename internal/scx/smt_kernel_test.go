@@ -48,23 +48,43 @@ func TestExpel(t *testing.T) {
 		}
 	}
 	time.Sleep(500 * ms)
-	before, err := s.Totals()
-	if err != nil {
-		t.Fatal(err)
+	before := count(t, s, online, offline)
+	var got counted
+	within(t, time.Minute, "the floor is given", func() bool { got = count(t, s, online, offline).since(before); return got.Floors >= 12 })
+	t.Logf("%+v, groups %v", got.Totals, got.groups)
+	if other := got.Beside - got.Floor; other > got.Online/100 || got.Offline-got.Floor > got.Online/100 {
+		t.Errorf("offline tasks ran %v beside online ones, and the floor was %v: %+v", got.Beside, got.Floor, got)
 	}
-	got := used(t, 3*time.Second, online, offline)
-	after, err := s.Totals()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("online %.3f, offline %.4f CPUs; %v beside online ones, %v by the floor", got[0], got[1], after.Beside-before.Beside, after.Floor-before.Floor)
-	if got[0] < 0.5*float64(len(first)) || got[1] > got[0]*0.3 || after.Floor == before.Floor {
-		t.Errorf("online %.3f, offline %.4f CPUs: %+v", got[0], got[1], after)
+	if got.groups[0] < 9*got.Online/10 || got.Offline > got.Online*3/100 {
+		t.Errorf("%+v", got)
 	}
 	for _, p := range list {
 		p.Stop()
 	}
-	if got := used(t, time.Second, offline); got[0] < 0.5*float64(2*len(first)) {
-		t.Errorf("alone, offline got %.3f CPUs", got[0])
+	time.Sleep(300 * ms)
+	before = count(t, s, offline)
+	within(t, 20*time.Second, "offline work has used 2 s", func() bool { got = count(t, s, offline).since(before); return got.Offline > 2*time.Second })
+	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0] < 9*(got.Online+got.Offline)/10 {
+		t.Errorf("alone, offline got %+v", got)
+	}
+}
+
+// An online task that comes and goes beside an offline one has it sent away each time, and that is counted.
+func TestExpels(t *testing.T) {
+	need(t)
+	first := cores(t)
+	if len(first) == 0 {
+		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
+	}
+	s := open(t, Options{Expel: true})
+	online, offline := cgrouptest.New(t), cgrouptest.New(t)
+	set(t, s, offline, Setting{Class: Offline})
+	offline.Spin(2 * len(first))
+	before := count(t, s, offline)
+	online.Start("while :; do sleep 0.01; done")
+	var got counted
+	within(t, 30*time.Second, "50 offline tasks were expelled", func() bool { got = count(t, s, offline).since(before); return got.Expels >= 50 })
+	if t.Logf("%+v, groups %v", got.Totals, got.groups); got.Beside > got.Offline/10 {
+		t.Errorf("%v beside online ones of %v", got.Beside, got.Offline)
 	}
 }

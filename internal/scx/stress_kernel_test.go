@@ -58,7 +58,7 @@ func hotplug(t *testing.T) {
 	}
 }
 
-// Loaded and taken out twenty times under load, each time all tasks go on. Every fourth is our own: the check of its
+// Loaded and taken out fifty times under load, each time all tasks go on. Every fifth is our own: the check of its
 // programs takes an emulated CPU long.
 func TestCycles(t *testing.T) {
 	need(t)
@@ -70,9 +70,9 @@ func TestCycles(t *testing.T) {
 	}
 	var longest time.Duration
 	load := g.Spin(2)
-	for i := range 20 {
+	for i := range 50 {
 		o := object(t, scxtest.Fifo())
-		if i%4 == 0 {
+		if i%5 == 0 {
 			o = own
 		}
 		loaded, err := o.Load()
@@ -93,7 +93,7 @@ func TestCycles(t *testing.T) {
 		longest = max(longest, a.Pause.Longest, p.Longest)
 	}
 	gone(t)
-	t.Logf("longest pause of 40 changes: %v", longest)
+	t.Logf("longest pause of 100 changes: %v", longest)
 	for _, p := range load {
 		p.Stop() // they may have used up what a test's process may
 	}

@@ -70,6 +70,31 @@ type Colocation struct {
 	BE       CPUQOS
 	System   CPUQOS
 	Suppress Suppress
+	SchedExt SchedExt
+}
+
+// SchedExt is what the scheduler of mechanism schedExt is to be like.
+type SchedExt struct {
+	FloorPercent    float64 // of a CPU that online work fills: what offline work gets of it
+	WatchdogSeconds int64   // the kernel ends the scheduler when a task has waited so long
+}
+
+// SchedExtPatch is a SchedExt with holes.
+type SchedExtPatch struct {
+	FloorPercent    *float64
+	WatchdogSeconds *int64
+}
+
+// Check reports the first field that is out of range. A floor below the least is less than a tick in each time in which
+// the watchdog looks, and 30 s is the kernel's own bound (SCX_WATCHDOG_MAX_TIMEOUT).
+func (p SchedExtPatch) Check() error {
+	if v := p.FloorPercent; v != nil && !(*v >= 0.1 && *v <= 50) {
+		return &FieldError{"floorPercent", fmt.Sprintf("%v is outside 0.1..50", *v)}
+	}
+	if v := p.WatchdogSeconds; v != nil && (*v < 4 || *v > 30) {
+		return &FieldError{"watchdogSeconds", fmt.Sprintf("%d is outside 4..30", *v)}
+	}
+	return nil
 }
 
 // SuppressPolicy is how offline work is bounded.
@@ -121,6 +146,7 @@ func DefaultColocation() Colocation {
 		LS:        CPUQOS{GroupIdentity: 2, CoreExpeller: true},
 		BE:        CPUQOS{GroupIdentity: -1},
 		Suppress:  Suppress{Policy: SuppressQuota, ThresholdPercent: 65, MinPercent: 5},
+		SchedExt:  SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20},
 	}
 }
 
@@ -168,6 +194,7 @@ type ColocationPatch struct {
 	BE        CPUQOSPatch
 	System    CPUQOSPatch
 	Suppress  SuppressPatch
+	SchedExt  SchedExtPatch
 }
 
 // Over lays the patch over c. What is said of a class counts more than what is said of all.
@@ -185,6 +212,8 @@ func (p ColocationPatch) Over(c Colocation) Colocation {
 	set(&c.Suppress.Policy, p.Suppress.Policy)
 	set(&c.Suppress.ThresholdPercent, p.Suppress.ThresholdPercent)
 	set(&c.Suppress.MinPercent, p.Suppress.MinPercent)
+	set(&c.SchedExt.FloorPercent, p.SchedExt.FloorPercent)
+	set(&c.SchedExt.WatchdogSeconds, p.SchedExt.WatchdogSeconds)
 	for _, class := range []struct {
 		to *CPUQOS
 		by CPUQOSPatch

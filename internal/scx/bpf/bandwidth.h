@@ -16,7 +16,7 @@ u32 standing; // groups that are throttled
 
 enum kind { BEGIN = 1, END = 2 };
 
-// event is as that of probe/bpf/throttle.bpf.c.
+// event is that of probe/bpf/throttle.bpf.c: a throttle is told in the same words, whoever enforces the limit.
 struct event {
 	u64 group;
 	u64 at;
@@ -30,36 +30,42 @@ struct event {
 	s64 snap;
 	u64 expires;
 	s64 periods;
+	s64 used;
+	u64 held; // by CPUs: nothing, for there is one pool
 };
+_Static_assert(sizeof(struct event) == 104, "eventSize of internal/probe");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
-	NUMBER(max_entries, 1 << 18);
+	NUMBER(max_entries, 1 << 20); // it is emptied once a second
 } events SEC(".maps");
 
-u64 lost; // events for which there was no room
-
+// tell sends a record. It wakes nobody: nothing is to be done about a throttle at once.
 static inline void tell(struct group *g, enum kind kind, u64 now)
 {
 	struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
 	if (!e) {
-		add(lost, 1);
+		if (kind == BEGIN)
+			add(g->untold, 1);
 		return;
 	}
+	__builtin_memset(e, 0, sizeof(*e));
 	e->group = g->id;
 	e->at = now;
 	e->since = g->since;
 	e->kind = kind;
 	e->cpu = bpf_get_smp_processor_id();
-	e->quota = g->now.quota;
-	e->period = g->now.period;
-	e->burst = g->now.burst;
-	e->runtime = g->runtime > 0 ? g->runtime : 0;
-	e->snap = g->snap;
-	e->expires = g->expires;
-	e->periods = g->periods;
-	bpf_ringbuf_submit(e, 0);
+	if (kind == BEGIN) {
+		e->quota = g->now.quota;
+		e->period = g->now.period;
+		e->burst = g->now.burst;
+		e->snap = g->snap > 0 ? g->snap : 0;
+		e->expires = g->expires;
+		e->periods = g->periods;
+		e->used = g->snap > g->runtime ? g->snap - g->runtime : 0;
+	}
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
 // activate starts the period timer (start_cfs_bandwidth).
@@ -68,6 +74,7 @@ static inline void activate(struct group *g, u64 now)
 	if (g->active || __sync_val_compare_and_swap(&g->active, 0, 1))
 		return;
 	g->expires = now + g->now.period;
+	g->mark = g->used;
 	bpf_timer_start(&g->timer, g->expires, BPF_F_TIMER_ABS);
 }
 
@@ -81,11 +88,25 @@ static inline void throttle(struct group *g, u64 now)
 	tell(g, BEGIN, now);
 }
 
+// bucket is the power of two of a length in microseconds.
+static inline u32 bucket(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 n = 0;
+
+#pragma unroll
+	for (u32 i = 1; i < BUCKETS; i++)
+		if (us >> i)
+			n = i;
+	return n;
+}
+
 static inline void unthrottle(struct group *g, u64 now)
 {
 	if (!g->standing || !__sync_val_compare_and_swap(&g->standing, 1, 0))
 		return;
 	add(g->wall, now - g->since);
+	g->lengths[bucket(now - g->since)]++; // by the group's own timer alone
 	add(standing, -1);
 	tell(g, END, now);
 }
@@ -97,14 +118,14 @@ noinline int charge(u64 id, u64 ran, u64 now)
 
 	for (int i = 0; i < LEVELS && g; i++) {
 		fresh(g);
-		if (!i || g->now.quota)
-			add(g->used, ran);
 		if (g->now.quota) {
 			g->idle = 0;
 			activate(g, now);
 			if (add(g->runtime, -(s64)ran) <= (s64)ran)
 				throttle(g, now);
 		}
+		if (!i || g->now.quota)
+			add(g->used, ran);
 		if (!g->above)
 			break;
 		g = group_at(g->above);
@@ -128,13 +149,15 @@ noinline u64 stopped(u64 id)
 	return 0;
 }
 
-// refill is a quota more, up to quota + burst; what was used beyond one quota since the last time is a burst.
+// refill is a quota more, up to quota + burst; what was taken from the pool beyond one quota since the last time is a
+// burst. What was overrun was not in the pool.
 static inline void refill(struct group *g)
 {
 	s64 before = g->runtime, full = g->now.quota + g->now.burst, after = before + (s64)g->now.quota;
+	s64 burst = g->snap - (s64)g->now.quota - (before > 0 ? before : 0);
 
-	if (g->snap > after) {
-		g->burst_time += g->snap - after;
+	if (burst > 0) {
+		g->burst_time += burst;
 		g->bursts++;
 	}
 	if (after > full)
@@ -146,6 +169,8 @@ static inline void refill(struct group *g)
 // limit is a write of quota, period or burst (tg_set_cfs_bandwidth): it grants a quota, and ends a throttle.
 static inline void limit(struct group *g, struct bandwidth *to)
 {
+	if (!g->now.quota)
+		g->mark = g->used;
 	g->now = *to;
 	if (to->quota) {
 		if (g->runtime < 0) // what was owed is forgiven

@@ -6,6 +6,7 @@
 // what follows from the tree above a group is worked out again when it is needed next.
 
 #define LEVELS 12	   // looked at, from a group upwards
+#define BUCKETS 24	   // as in probe/bpf/throttle.bpf.c
 #define ONE (1 << 20)	   // a share of everything
 #define LEAST (ONE / 1024) // a group with less would wait longer than the kernel's watchdog
 #define TASK_WEIGHT 100	   // of a task beside the groups of its group
@@ -32,8 +33,12 @@ struct group {
 	u64 throttled; // nr_throttled
 	u64 wall;      // time throttled
 	u64 begins;    // throttles
+	u64 untold;    // of these: there was no room for the record
 	u64 bursts;    // nr_bursts
 	u64 burst_time;
+	u64 last; // used in the last period that is over
+	u64 peak; // the most that was used in one
+	u64 lengths[BUCKETS]; // throttles that ended, by length
 
 	struct bpf_timer timer;
 	u64 id;
@@ -55,6 +60,7 @@ struct group {
 	s64 snap; // the runtime after the last refill
 	u64 expires;
 	u64 since; // when this throttle began
+	u64 mark;  // what was used when this period began
 	u32 standing;
 	u32 active; // the timer runs
 	u32 idle;   // nothing was used since it last fired

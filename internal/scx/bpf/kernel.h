@@ -35,6 +35,7 @@ typedef long long s64;
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_TIMER_ABS = 1 };
+enum { BPF_RB_NO_WAKEUP = 1 };
 enum { CLOCK_MONOTONIC = 1 };
 struct bpf_timer {
 	u64 opaque[2];

@@ -27,8 +27,8 @@ const volatile u32 cpus = 1;
 const volatile u32 expel = 0;
 const volatile u16 sibling[CPUS]; // the next thread of the same core, around; itself if it has none
 const volatile u64 slice_offline = 3000000;
-const volatile u64 floor_slice = 5000000;
-const volatile u64 floor_interval = 1000000000;
+const volatile u64 floor_slice = 3000000;
+const volatile u64 floor_rest = 332 * 64; // the floor's time, 64 times, by which it rests after it: 3 ms in 1 s
 
 enum running { NOTHING, RUNS_ONLINE, RUNS_OFFLINE, RUNS_FLOOR };
 
@@ -36,9 +36,13 @@ struct cpu {
 	u64 began;	 // when what runs was last charged
 	u64 last;	 // when an offline task last ran
 	u64 vtime;	 // of the group of what runs, when it began
+	u64 since;	 // when what runs began to
 	u64 beside;	 // time that offline tasks ran beside online ones on a sibling
 	u64 floored;	 // time given by the floor
-	u64 kicks;	 // offline tasks sent away
+	u64 floors;	 // times that it was given
+	u64 owed;	 // of it: not made up for yet by rest
+	u64 yields;	 // offline tasks sent away by an online one that wants the CPU
+	u64 expels;	 // and by one that began on a sibling
 	u64 online_time;
 	u64 offline_time;
 	u32 runs;
@@ -88,32 +92,51 @@ static inline u64 held(struct task_struct *p, struct group *g)
 	return stopped(g->id);
 }
 
-// expelled says whether an online task runs on a sibling.
-static inline bool expelled(s32 c)
+// beside is since when an online task has run on a sibling; 0: none does.
+static inline u64 beside(s32 c)
 {
 	u32 other = SLOT(c);
 
-	if (!expel)
-		return false;
 	for (int i = 0; i < 7; i++) {
 		other = SLOT(sibling[other]);
 		if (other == SLOT(c))
-			return false;
+			return 0;
 		if (cpu[other].runs == RUNS_ONLINE)
-			return true;
+			return cpu[other].since;
 	}
-	return false;
+	return 0;
 }
 
-// evict takes a CPU away from an offline task. Only one who asks gets it.
+// expelled says whether no offline task is to run on a CPU, but by the floor.
+static inline bool expelled(s32 c)
+{
+	return expel && beside(c);
+}
+
+// offer puts a CPU that runs an offline task among those that may be taken away.
+static inline void offer(struct cpu *own)
+{
+	own->runs = RUNS_OFFLINE;
+	add(offline_cpus, 1);
+}
+
+// take takes it out again. Only one who asks gets it.
+static inline bool take(struct cpu *own)
+{
+	if (own->runs != RUNS_OFFLINE || __sync_val_compare_and_swap(&own->runs, RUNS_OFFLINE, NOTHING) != RUNS_OFFLINE)
+		return false;
+	add(offline_cpus, -1);
+	return true;
+}
+
+// evict takes a CPU away from an offline task, for an online one.
 static inline bool evict(s32 c)
 {
 	struct cpu *own = &cpu[SLOT(c)];
 
-	if (own->runs != RUNS_OFFLINE || __sync_val_compare_and_swap(&own->runs, RUNS_OFFLINE, NOTHING) != RUNS_OFFLINE)
+	if (!take(own))
 		return false;
-	add(offline_cpus, -1);
-	add(own->kicks, 1);
+	add(own->yields, 1);
 	return true;
 }
 
@@ -296,18 +319,39 @@ noinline int stays(s32 c, u64 queue, u64 vtime)
 	return result;
 }
 
-// floor_due says whether offline tasks have waited long enough on a CPU. Where many wait, the floor rises, so that each
+// floor_due says whether offline tasks have waited long enough on a CPU. What one ran beyond its slice, to the tick that
+// found it, is waited for, too, so that the floor is its share in the long run. Where many wait it rises, so that each
 // of them runs before the kernel's watchdog looks at it.
 static inline bool floor_due(struct cpu *own, u64 now)
 {
-	u64 interval = floor_interval;
+	u64 owed = own->owed > floor_slice ? own->owed : floor_slice, rest = owed * floor_rest / 64;
 	s32 waiting = scx_bpf_dsq_nr_queued(OFFLINE);
 
 	if (waiting <= 0)
 		return false;
-	if (interval * waiting > PATIENCE * cpus)
-		interval = PATIENCE * cpus / waiting;
-	return now - own->last > interval;
+	if (rest > PATIENCE)
+		rest = PATIENCE;
+	if (rest * waiting > PATIENCE * cpus)
+		rest = PATIENCE * cpus / waiting;
+	return now - own->last > rest;
+}
+
+// begin_floor books the rest before a floor, which makes up for those before.
+static inline void begin_floor(struct cpu *own)
+{
+	u64 paid = (own->began - own->last) * 64 / floor_rest;
+
+	own->owed -= own->owed < paid ? own->owed : paid;
+	own->runs = RUNS_FLOOR;
+	own->floors++;
+}
+
+// stay has what runs go on, for another slice. Without a switch nobody else takes note that an offline task does.
+static inline void stay(struct task_struct *p, struct group *g, struct cpu *own)
+{
+	p->scx.slice = slice(p, g);
+	if (g->offline && own->runs != RUNS_OFFLINE)
+		offer(own);
 }
 
 SEC("struct_ops/dispatch")
@@ -330,24 +374,24 @@ void dispatch(u64 *ctx)
 	}
 	own->ordered = 1;
 	if (g && !g->offline && stays(c, ONLINE, turn(g))) {
-		prev->scx.slice = slice(prev, g);
+		stay(prev, g, own);
 		return;
 	}
 	if (scx_bpf_dsq_move_to_local(ONLINE))
 		return;
 	if (g && !g->offline) {
-		prev->scx.slice = slice(prev, g);
+		stay(prev, g, own);
 		return;
 	}
 	if (!expelled(c)) {
 		if (g && stays(c, OFFLINE, turn(g))) {
-			prev->scx.slice = slice(prev, g);
+			stay(prev, g, own);
 			return;
 		}
 		if (scx_bpf_dsq_move_to_local(OFFLINE))
 			return;
 		if (g) {
-			prev->scx.slice = slice(prev, g);
+			stay(prev, g, own);
 			return;
 		}
 	}
@@ -355,9 +399,9 @@ void dispatch(u64 *ctx)
 }
 
 // account books what runs on a CPU up to now.
-static inline void account(struct task_struct *p, struct group *g, struct cpu *own, u64 now)
+static inline void account(struct group *g, struct cpu *own, s32 c, u64 now)
 {
-	u64 ran = now - own->began;
+	u64 ran = now - own->began, with;
 
 	own->began = now;
 	if ((s64)ran <= 0)
@@ -365,8 +409,13 @@ static inline void account(struct task_struct *p, struct group *g, struct cpu *o
 	if (g->offline) {
 		own->offline_time += ran;
 		own->last = now;
-		if (own->runs == RUNS_FLOOR)
+		if (own->runs == RUNS_FLOOR) {
 			own->floored += ran;
+			own->owed += ran;
+		}
+		with = beside(c);
+		if (with && before(with, now))
+			own->beside += before(with, now - ran) ? ran : now - with;
 	} else {
 		own->online_time += ran;
 	}
@@ -383,7 +432,7 @@ void running(u64 *ctx)
 	struct cpu *own = &cpu[SLOT(c)];
 	u32 other = SLOT(c), floor = own->floor;
 
-	own->began = bpf_ktime_get_ns();
+	own->since = own->began = bpf_ktime_get_ns();
 	own->floor = 0;
 	if (!g)
 		return;
@@ -396,11 +445,13 @@ void running(u64 *ctx)
 	if (g->spared == p->pid)
 		g->spared = 0;
 	if (g->offline) {
-		own->runs = floor ? RUNS_FLOOR : RUNS_OFFLINE;
-		if (floor)
+		if (floor) {
+			begin_floor(own);
 			p->scx.slice = floor_slice;
-		else
-			add(offline_cpus, 1);
+		} else {
+			own->owed = 0;
+			offer(own);
+		}
 		return;
 	}
 	own->runs = RUNS_ONLINE;
@@ -410,8 +461,10 @@ void running(u64 *ctx)
 		other = SLOT(sibling[other]);
 		if (other == SLOT(c))
 			break;
-		if (evict(other))
+		if (take(&cpu[other])) {
+			add(cpu[other].expels, 1);
 			scx_bpf_kick_cpu(other, SCX_KICK_PREEMPT);
+		}
 	}
 }
 
@@ -426,11 +479,9 @@ void stopping(u64 *ctx)
 
 	if (!g)
 		return;
-	account(p, g, own, bpf_ktime_get_ns());
-	if (!evict(c))
+	account(g, own, c, bpf_ktime_get_ns());
+	if (!take(own))
 		own->runs = NOTHING;
-	else
-		add(own->kicks, -1);
 	if (!expel || ran != RUNS_ONLINE || scx_bpf_dsq_nr_queued(OFFLINE) <= 0)
 		return;
 	for (int i = 0; i < 7; i++) {
@@ -453,15 +504,21 @@ void tick(u64 *ctx)
 
 	if (!g)
 		return;
-	if (g->offline && expelled(c))
-		own->beside += now - own->began;
-	account(p, g, own, now);
-	if (held(p, g))
+	account(g, own, c, now);
+	if (held(p, g)) {
 		p->scx.slice = 0;
-	else if (!g->offline)
 		return;
-	else if (own->runs != RUNS_FLOOR && (expelled(c) || !stays(c, ONLINE, ~0ULL >> 2)))
+	}
+	if (!g->offline || own->runs == RUNS_FLOOR)
+		return;
+	if (expelled(c)) {
+		if (take(own))
+			add(own->expels, 1);
 		p->scx.slice = 0;
+	} else if (!stays(c, ONLINE, ~0ULL >> 2)) {
+		evict(c);
+		p->scx.slice = 0;
+	}
 }
 
 SEC("struct_ops/runnable")
@@ -547,6 +604,10 @@ static int expired(void *map, u64 *id, struct group *g)
 	} else if (g->now.quota) {
 		g->periods++;
 		g->idle = 1;
+		g->last = g->used - g->mark;
+		g->mark = g->used;
+		if (g->last > g->peak)
+			g->peak = g->last;
 		if (g->standing)
 			g->throttled++;
 		refill(g);
@@ -662,8 +723,10 @@ void cpu_online(u64 *ctx)
 SEC("struct_ops/cpu_offline")
 void cpu_offline(u64 *ctx)
 {
-	if (!evict(SLOT(ctx[0])))
-		cpu[SLOT(ctx[0])].runs = NOTHING;
+	struct cpu *own = &cpu[SLOT(ctx[0])];
+
+	if (!take(own))
+		own->runs = NOTHING;
 }
 
 // apply is called by user space when it has changed the settings of a group.

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Scheduler is the one of our own that mechanism schedExt loads.
+type Scheduler struct {
+	InForce         bool            `json:"in_force"`
+	Since           *time.Time      `json:"since,omitempty"`
+	Pause           time.Duration   `json:"pause_ns"` // that tasks stood still at the load
+	Loads           int64           `json:"loads"`    // tries
+	Groups          int             `json:"groups"`   // whose side it was told
+	Expel           bool            `json:"expel"`    // it keeps offline tasks from running beside online ones on a core
+	FloorPercent    float64         `json:"floor_percent"`
+	WatchdogSeconds int64           `json:"watchdog_seconds"`
+	Ended           string          `json:"ended,omitempty"`
+	Problem         string          `json:"problem,omitempty"`
+	Totals          SchedulerTotals `json:"totals"`
+}
+
+// SchedulerTotals are sums over all CPUs, and over the schedulers that were loaded one after the other.
+type SchedulerTotals struct {
+	Online  time.Duration `json:"online_ns"` // CPU time of online tasks, and of those that are neither
+	Offline time.Duration `json:"offline_ns"`
+	Floor   time.Duration `json:"floor_ns"`  // of that: given although online tasks waited
+	Floors  int64         `json:"floors"`    // times that it was given
+	Beside  time.Duration `json:"beside_ns"` // of the offline time: beside an online task on the same core
+	Kicks   int64         `json:"kicks"`     // offline tasks that had to go at once
+	Expels  int64         `json:"expels"`    // of these: for an online task on another thread of the core
+}
+
+// Plus adds another scheduler's.
+func (t SchedulerTotals) Plus(o SchedulerTotals) SchedulerTotals {
+	return SchedulerTotals{Online: t.Online + o.Online, Offline: t.Offline + o.Offline, Floor: t.Floor + o.Floor, Floors: t.Floors + o.Floors,
+		Beside: t.Beside + o.Beside, Kicks: t.Kicks + o.Kicks, Expels: t.Expels + o.Expels}
+}
+
+// line is "scheduler in force since 12:00:00, pause 1.2ms; it enforces quotas and bursts, and none is raised; offline ...".
+func (s *Scheduler) line() string {
+	line := fmt.Sprintf("scheduler not in force after %d loads (%s)", s.Loads, s.Problem)
+	if s.InForce {
+		line = fmt.Sprintf("scheduler in force since %s, pause %s; it enforces quotas and bursts, and none is raised", clock(*s.Since), span(s.Pause))
+	}
+	return line + "; " + s.Totals.line()
+}
+
+// line is "offline had to yield 12 times (2 to a core's other thread), was given a floor of 20ms in 5 turns, and ran 1ms
+// beside online".
+func (t SchedulerTotals) line() string {
+	return fmt.Sprintf("offline had to yield %d times (%d to a core's other thread), was given a floor of %s in %d turns, and ran %s beside online on a core",
+		t.Kicks, t.Expels, span(t.Floor), t.Floors, span(t.Beside))
+}
+
+func schedulerMetrics() []metric[Scheduler] {
+	c := func(name, help string, value func(SchedulerTotals) float64) metric[Scheduler] {
+		return counter("scheduler_"+name, help, nil, func(s Scheduler) float64 { return value(s.Totals) })
+	}
+	return []metric[Scheduler]{
+		gauge("scheduler_in_force", "1 while the scheduler of our own runs all tasks.", nil, func(s Scheduler) float64 { return bit(s.InForce) }),
+		counter("scheduler_loads_total", "Times that it was tried to load it.", nil, func(s Scheduler) float64 { return float64(s.Loads) }),
+		c("online_seconds_total", "CPU time of online tasks, and of those that are neither.", func(t SchedulerTotals) float64 { return t.Online.Seconds() }),
+		c("offline_seconds_total", "CPU time of offline tasks.", func(t SchedulerTotals) float64 { return t.Offline.Seconds() }),
+		c("floor_seconds_total", "CPU time given to offline tasks although online ones waited.", func(t SchedulerTotals) float64 { return t.Floor.Seconds() }),
+		c("floors_total", "Times that it was given.", func(t SchedulerTotals) float64 { return float64(t.Floors) }),
+		c("beside_seconds_total", "CPU time of offline tasks beside an online one on the same core.", func(t SchedulerTotals) float64 { return t.Beside.Seconds() }),
+		c("forced_yields_total", "Offline tasks that had to go at once for an online one.", func(t SchedulerTotals) float64 { return float64(t.Kicks) }),
+		c("expels_total", "Of these: for one that began on another thread of the core.", func(t SchedulerTotals) float64 { return float64(t.Expels) }),
+	}
+}
+
+// scheduler is nil where none was wanted.
+func (s Status) scheduler() *Scheduler {
+	if s.Colocation == nil {
+		return nil
+	}
+	return s.Colocation.Scheduler
+}
+
+// collect sends nothing where none was wanted.
+func (s *Scheduler) collect(metrics []metric[Scheduler], ch chan<- prometheus.Metric) {
+	if s == nil {
+		return
+	}
+	for _, m := range metrics {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*s))
+	}
+}
