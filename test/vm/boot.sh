@@ -1,7 +1,8 @@
 #!/bin/bash
 # boot.sh VMLINUX INITRD [APPEND]: boots a guest without KVM, prints its console and exits with the code that the guest
 # reports as "VM-RESULT:n". A guest that ends without a report (the emulator crashed or hung) is started again;
-# 125: no report after TRIES. Environment: SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3 TCG=single.
+# 125: no report after TRIES. Environment: SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3 TCG=single, ICOUNT=2: the guest's
+# time is counted in its instructions, 4 ns (2^2) each, and stands still while the host does other work.
 #
 # TCG=single: the CPUs take turns of 100 ms (QEMU, TCG_KICK_PERIOD), in which no timer of another one fires. With multi
 # each has a thread of its own, and the kernel's live code patching crashes about one boot in six.
@@ -10,12 +11,14 @@
 set -u
 kernel=$1 initrd=$2 append=${3:-}
 smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tries=${TRIES:-3} tcg=${TCG:-single}
+[ -z "${ICOUNT:-}" ] || patience=3 # it is as slow as the host is busy
 console=$(mktemp)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -f "$console"' EXIT
 trap 'exit 130' INT TERM
 for try in $(seq "$tries"); do
   : >"$console"
-  nice timeout -k 5 $((seconds + 30)) qemu-system-x86_64 -machine q35 -accel tcg,thread=$tcg -cpu max,la57=off \
+  nice timeout -k 5 $((seconds * ${patience:-1} + 30)) qemu-system-x86_64 -machine q35 ${ICOUNT:+-icount shift=$ICOUNT,sleep=off} \
+    -accel tcg,thread=$tcg -cpu max,la57=off \
     -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
     -kernel "$kernel" -initrd "$initrd" \
     -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append" </dev/null &

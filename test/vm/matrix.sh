@@ -2,9 +2,9 @@
 # matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
 # cells run at a time as there are CPUs: an emulated machine takes one.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
-# SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock),
+# SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
-# time jobs, those that start many agents, and those of scx.sh), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
+# time jobs, and those that start many agents), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
@@ -19,9 +19,9 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
 mkdir "$work/p"
-echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestTwin$/^jobs|^TestEndOf|^TestRetired|^Test(Stress|Cycles|Swap|Stall)$|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
+echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestTwin$/^jobs|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
 for package in $packages; do
-  case " ${SKIP:-./internal/loadline ./lab/cost ./lab/reaction} " in *" $package "*) continue ;; esac
+  case " ${SKIP:-./internal/loadline ./internal/scx ./lab/cost ./lab/reaction} " in *" $package "*) continue ;; esac
   name=$(tr / - <<<"${package#./}")
   CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/p/$name.test" "$package"
   grep -ho '^func Test[A-Za-z0-9_]*' "$package"/*_kernel_test.go | cut -c6- | paste -sd'|' | sed 's/.*/^(&)$/' >"$work/p/$name.run"

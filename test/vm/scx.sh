@@ -1,10 +1,11 @@
 #!/bin/bash
-# scx.sh: tests that matrix.sh leaves out, on the kernel that has sched_ext: those of the scheduler that take long, and
-# those that need two hardware threads a core.
+# scx.sh: the tests of the scheduler (internal/scx), those that need two hardware threads a core, and those of the systemd
+# units that load a scheduler, all on the kernel that has sched_ext. Where time is shared out, the guest's is counted in its
+# instructions (ICOUNT in boot.sh): a host that does other work changes nothing of what is measured.
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-export SECONDS_MAX=${SECONDS_MAX:-600}
+export SECONDS_MAX=${SECONDS_MAX:-900} ICOUNT=${ICOUNT:-2}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
@@ -14,25 +15,39 @@ for package in internal/scx cmd/plimsoll; do
 done
 "$vm/kernels.sh" 6.18 >/dev/null
 
-boot() {
-  SMP=$1 "$vm/run.sh" 6.18 v2 "$vm/guest/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
-  wait $! && ! grep ' [1-9][0-9]* skipped)' "$work/out" # what this machine is for must run
-}
-
-# machine NAME SMP PACKAGE:TESTS...: runs tests, and prints what came of them; once more where they fail, as in matrix.sh.
+# machine NAME SMP PACKAGE:TESTS...: runs tests, and prints what came of them. What a machine is for must run.
 machine() {
-  local begin=$SECONDS result=0 word=ok name=$1 smp=$2 package
+  local begin=$SECONDS result=0 name=$1 smp=$2 package
   shift 2
   rm -rf "$work/p" && mkdir "$work/p" && cp "$work/skip" "$work/p/"
   for package in "$@"; do
     ln "$work/${package%%:*}.test" "$work/p/"
     echo "^(${package#*:})\$" >"$work/p/${package%%:*}.run"
   done
-  boot "$smp" || { sed 's/^/    /' "$work/out"; word=again; boot "$smp"; } || result=$?
-  [ "$result" -eq 0 ] || { word=FAIL failed=1; sed 's/^/    /' "$work/out"; }
-  printf '6.18   %-8s %-6s %8d\n' "$name" "$word" $((SECONDS - begin))
+  SMP=$smp "$vm/run.sh" 6.18 v2 "$vm/guest/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
+  wait $! && ! grep ' [1-9][0-9]* skipped)' "$work/out" || result=1
+  said "$name" $begin $result
+}
+
+# units: the systemd units that load a scheduler.
+units() {
+  local begin=$SECONDS result=0
+  "$vm/systemd.sh" 6.18 "$vm/guest/systemd-scx.sh" "${PLIMSOLL_BIN:-bin/plimsoll}" "$vm/guest/lib.sh" deploy/systemd/plimsoll*.service \
+    internal/scx/scxtest/*_bpfel.o >"$work/out" 2>&1 &
+  wait $! || result=1
+  said units $begin $result
+}
+
+# said NAME BEGIN RESULT: one line, and the console of what failed.
+said() {
+  local word=ok
+  [ "$3" -eq 0 ] || { word=FAIL failed=1; sed 's/^/    /' "$work/out"; }
+  printf '6.18   %-8s %-6s %8d\n' "$1" $word $((SECONDS - $2))
 }
 failed=0
-machine threads 4,cores=2,threads=2 internal-scx:TestExpel cmd-plimsoll:TestDiagnoseBesideASibling
-machine scx 2 'internal-scx:TestStress|TestCycles|TestSwap|TestStall'
+tests=$(grep -ho '^func Test[A-Za-z0-9_]*' internal/scx/*_kernel_test.go | cut -c6- | grep -v -e '^TestMain$' -e '^TestExpel' | paste -sd'|')
+machine scx 2 "internal-scx:$tests"
+machine threads 4,cores=2,threads=2 'internal-scx:TestExpel|TestExpels'
+ICOUNT='' machine diagnose 4,cores=2,threads=2 cmd-plimsoll:TestDiagnoseBesideASibling
+units
 exit $failed
