@@ -1,6 +1,6 @@
 #!/bin/bash
-# unit-file.sh: systemd-analyze verify of the unit that we ship. It wants the programs of ExecStart= to exist, so the
-# unit is checked in a root of its own that has them.
+# unit-file.sh: systemd-analyze verify of the units that we ship. It wants the programs of ExecStart= to exist, so the
+# units are checked in a root of their own that has them; of a template, an instance.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,9 +10,11 @@ trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/usr/local/bin" "$root/etc/systemd/system" "$root/etc/plimsoll" "$root/usr/lib/systemd"
 cp -r /usr/lib/systemd/system "$root/usr/lib/systemd/" # the targets that the unit names
 install -m 755 /bin/true "$root/usr/local/bin/plimsoll"
-cp deploy/systemd/plimsoll.service "$root/etc/systemd/system/"
-out=$(systemd-analyze verify --root="$root" plimsoll.service 2>&1) && [ -z "$out" ] || {
-  echo "deploy/systemd/plimsoll.service:" >&2
-  echo "$out" >&2
-  exit 1
-}
+cp deploy/systemd/*.service "$root/etc/systemd/system/"
+for unit in plimsoll.service plimsoll-sched@name.service; do
+  out=$(systemd-analyze verify --root="$root" "$unit" 2>&1) && [ -z "$out" ] || {
+    echo "deploy/systemd: $unit:" >&2
+    echo "$out" >&2
+    exit 1
+  }
+done
