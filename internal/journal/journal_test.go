@@ -292,8 +292,9 @@ func TestDamage(t *testing.T) {
 func TestForeignFileIsAnError(t *testing.T) {
 	m := NewMemory()
 	writeJournal(t, m, "hello", "world")
-	if _, err := OpenDisk(m, boot, clock); err == nil {
-		t.Error("opened a file that is no journal")
+	var foreign *ForeignError
+	if _, err := OpenDisk(m, boot, clock); !errors.As(err, &foreign) || foreign.Hint() == "" {
+		t.Errorf("got %v, want a ForeignError with a hint", err)
 	}
 	if data, _ := m.ReadFile(fileName); string(data) != "hello\nworld\n" {
 		t.Errorf("and changed it: %q", data)

@@ -20,6 +20,17 @@ func (e *VersionError) Hint() string {
 	return "run `plimsoll restore` of the version that wrote it; then this one can start"
 }
 
+// ForeignError is met when the file does not begin as a journal does: somebody else wrote it, or it was damaged there.
+type ForeignError struct{}
+
+func (*ForeignError) Error() string { return "the file " + fileName + " is not a journal of plimsoll" }
+
+// Hint says what a person can do.
+func (*ForeignError) Hint() string {
+	return "move the file away and call this again; what it knew of cannot be put back: `plimsoll restore --to-spec` repairs " +
+		"limits that their owners have declared"
+}
+
 // State is a journal that was read and not opened.
 type State struct {
 	BootID  string

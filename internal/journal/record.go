@@ -162,7 +162,7 @@ func parse(data []byte, known map[int]reader) (content, error) {
 		return c, errTornHeader
 	}
 	if err := json.Unmarshal(first, &c.header); err != nil || c.Format != format {
-		return c, errors.New("this is not a journal of plimsoll")
+		return c, &ForeignError{}
 	}
 	read, ok := known[c.Version]
 	if !ok {

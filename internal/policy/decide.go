@@ -221,7 +221,9 @@ func (u *unit) wish(in Input) {
 	case u.m.budget.left() == 0:
 		u.decision = decision{u.limit.Quota, KindBudget, fmt.Sprintf("budget of %d s above the limit is used up",
 			u.Strategy.CFSQuotaBurstPeriodSeconds)}
-	case !u.Ready || !u.m.everStood && !u.raised():
+	case !u.Ready:
+		u.decision = decision{u.limit.Quota, "", "nothing is written before a task is in it"}
+	case !u.m.everStood && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
 	case u.Starting:
 		u.decision = decision{u.limit.Quota, KindGiveBack, "starting: throttles are ended one by one, and the quota stays"}

@@ -3,13 +3,10 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"plimsoll/lab/experiment"
@@ -40,7 +37,7 @@ func run() error {
 	if f.Agent, err = experiment.FindBinary(f.plimsoll); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	result, err := experiment.Run(ctx, f.Config, server, func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)

@@ -13,14 +13,11 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/report"
@@ -54,7 +51,7 @@ func run() error {
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	if s.vm != "" {
 		return boot(ctx, s, s.vm)

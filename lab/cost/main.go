@@ -6,12 +6,9 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/report"
@@ -40,7 +37,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	if s.bare != "" {
 		return readAgainAndAgain(ctx, s.bare)

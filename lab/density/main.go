@@ -6,14 +6,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/strategy"
@@ -45,7 +42,7 @@ func run() error {
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	result, err := measure(ctx, s)
 	if err != nil {

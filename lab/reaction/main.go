@@ -16,13 +16,10 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/report"
@@ -61,7 +58,7 @@ func run() error {
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
 	if err != nil {

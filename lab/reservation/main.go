@@ -18,17 +18,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"plimsoll/internal/figure"
@@ -77,7 +74,7 @@ func run() error {
 	case inner.sleepers > 0:
 		return sleepAndWake(os.Stdin, inner.sleepers)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err

@@ -13,12 +13,9 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
@@ -52,7 +49,7 @@ func run() error {
 	if s.java, err = experiment.Program("java"); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := experiment.UntilAsked()
 	defer stop()
 	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
 	if err != nil {
