@@ -25,10 +25,11 @@ const (
 
 // Setup is how an agent is started.
 type Setup struct {
-	Binary  string   // plimsoll
-	Root    string   // where the control groups are mounted
-	Flags   []string // of `plimsoll run`, besides
-	Offline *Offline // work that is declared as such
+	Binary  string              // plimsoll
+	Root    string              // where the control groups are mounted
+	Flags   []string            // of `plimsoll run`, besides
+	Offline *Offline            // work that is declared as such
+	Enter   func(pid int) error // puts it into a group; nil: it stays where the experiment is
 }
 
 // Agent is a real `plimsoll run` with a configuration of its own.
@@ -53,13 +54,20 @@ func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	}
 	cmd := exec.Command(s.Binary, append([]string{"run", "--config", a.file(), "--state-dir", state,
 		"--cgroup-root", s.Root, "--listen", ""}, s.Flags...)...)
-	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
+	if a.child, err = Launch(cmd, s.enter); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := a.await(); err != nil {
 		return nil, errors.Join(err, a.Stop())
 	}
 	return a, nil
+}
+
+func (s Setup) enter(pid int) error {
+	if s.Enter == nil {
+		return nil
+	}
+	return s.Enter(pid)
 }
 
 // await waits until the agent answers: not every policy shows in a file.

@@ -187,12 +187,17 @@ const (
 )
 
 // Prefer gives the upper group the greatest weight: what other programs of the machine do takes little from any group
-// in it, and among themselves these are as before.
-func (g *Groups) Prefer() error {
-	if g.tree.Version() == cgroup.V1 {
-		return g.tree.SetWeight(g.base, greatestShares)
+// in it, and among themselves these are as before. It makes a group of that weight for programs that the experiment
+// needs, which would be among those others.
+func (g *Groups) Prefer() (helpers string, err error) {
+	if helpers, err = g.Add("helpers"); err != nil {
+		return "", err
 	}
-	return g.tree.SetWeight(g.base, greatestWeight)
+	greatest := int64(greatestWeight)
+	if g.tree.Version() == cgroup.V1 {
+		greatest = greatestShares
+	}
+	return helpers, errors.Join(g.tree.SetWeight(g.base, greatest), g.tree.SetWeight(helpers, greatest))
 }
 
 // Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.

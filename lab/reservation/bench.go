@@ -28,17 +28,16 @@ const (
 // bench is a measurement under way.
 type bench struct {
 	settings
-	groups            *experiment.Groups
-	target, neighbour string // groups
-	server            memcached
-	stress            string // program
-	child             *experiment.Child
-	keeper            *keeper
-	cpus              cpu.Set
-	dir               string // for files
-	requests          string // the file that tells plimsoll diagnose what the target has reserved
-	passes            int    // of the batch job
-	say               func(format string, args ...any)
+	parties
+	server   memcached
+	stress   string // program
+	child    *experiment.Child
+	keeper   *keeper
+	cpus     cpu.Set
+	dir      string // for files
+	requests string // the file that tells plimsoll diagnose what the target has reserved
+	passes   int    // of the batch job
+	say      func(format string, args ...any)
 }
 
 // measure measures all situations and cleans up, however it ends. Progress goes to say.
@@ -53,7 +52,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if b.stress, err = experiment.Program("stress-ng"); err != nil {
 		return nil, err
 	}
-	if b.groups, err = experiment.NewPinnableGroups(s.cgroupRoot, "reservation"); err != nil {
+	if b.parties, err = meet(s.cgroupRoot, float64(runtime.NumCPU())-targetRequest); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -81,20 +80,8 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	return r, nil
 }
 
-// prepare makes the groups and finds the size of the batch job.
+// prepare starts what all situations have, and finds the size of the batch job.
 func (b *bench) prepare(ctx context.Context) (err error) {
-	if err := b.groups.Prefer(); err != nil {
-		return err
-	}
-	if b.target, err = b.groups.Add("target"); err != nil {
-		return err
-	}
-	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
-		return err
-	}
-	if err := weigh(b.groups, b.target, b.neighbour, float64(runtime.NumCPU())-targetRequest); err != nil {
-		return err
-	}
 	if err := b.server.start(b.enter(b.target)); err != nil {
 		return err
 	}
@@ -107,7 +94,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if !slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
 		return nil
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, b.node())
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, b.node())
 	return err
 }
 

@@ -111,7 +111,7 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 		"--for", longestDiagnosis.String())
 	var told bytes.Buffer
 	cmd.Stdout = &told
-	child, err := experiment.Launch(cmd, func(int) error { return nil })
+	child, err := experiment.Launch(cmd, b.help)
 	if err != nil {
 		return split{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
@@ -14,17 +13,16 @@ import (
 // keeper is the agent that gives the target CPUs of its own, and takes them back.
 type keeper struct {
 	*experiment.Agent
-	tree              *cgroup.Tree
-	target, neighbour string  // groups
-	node              cpu.Set // CPUs that the target does not get
+	parties
+	node cpu.Set // CPUs that the target does not get
 }
 
-func startKeeper(binary, root string, groups *experiment.Groups, target, neighbour string, node cpu.Set) (*keeper, error) {
-	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root}, groups)
+func startKeeper(binary, root string, p parties, node cpu.Set) (*keeper, error) {
+	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root, Enter: p.help}, p.groups)
 	if err != nil {
 		return nil, err
 	}
-	return &keeper{agent, groups.Tree(), target, neighbour, node}, nil
+	return &keeper{agent, p, node}, nil
 }
 
 // configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would
@@ -44,25 +42,16 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 		return err
 	}
 	return k.Await(ctx, func() error {
-		own, err := k.tree.CPUs(k.target)
+		own, err := k.groups.Tree().CPUs(k.target)
 		if err != nil {
 			return err
 		}
-		others, err := k.tree.CPUs(k.neighbour)
+		others, err := k.groups.Tree().CPUs(k.neighbour)
 		if err != nil {
 			return err
 		}
 		return apart(own, others, reserve)
 	})
-}
-
-// weigh gives target and neighbour the weights that Kubernetes gives for what they have reserved.
-func weigh(groups *experiment.Groups, target, neighbour string, request float64) error {
-	one := 1024.0
-	if groups.Tree().Version() == cgroup.V2 {
-		one = 100
-	}
-	return errors.Join(groups.Tree().SetWeight(target, int64(one*targetRequest)), groups.Tree().SetWeight(neighbour, int64(one*request)))
 }
 
 // apart says what the CPUs of the two do not show yet.

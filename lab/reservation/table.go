@@ -82,11 +82,10 @@ func cappedShare(share, quota float64, threads int) float64 {
 // table measures the rows on this machine.
 type table struct {
 	settings
-	cpus              int
-	groups            *experiment.Groups
-	keeper            *keeper
-	target, neighbour string
-	children          []*experiment.Child
+	parties
+	cpus     int
+	keeper   *keeper
+	children []*experiment.Child
 }
 
 func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r *tableResult, err error) {
@@ -94,7 +93,7 @@ func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r 
 	if b.cpus < 2 {
 		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", b.cpus)
 	}
-	if b.groups, err = experiment.NewPinnableGroups(s.cgroupRoot, "reservation"); err != nil {
+	if b.parties, err = meet(s.cgroupRoot, b.request()); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), b.groups.Close()) }()
@@ -118,24 +117,12 @@ func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r 
 	return r, nil
 }
 
-// prepare makes the groups.
+// prepare starts the agent.
 func (b *table) prepare() (err error) {
-	if err := b.groups.Prefer(); err != nil {
-		return err
-	}
-	if b.target, err = b.groups.Add("target"); err != nil {
-		return err
-	}
-	if b.neighbour, err = b.groups.Add("neighbour"); err != nil {
-		return err
-	}
-	if err := weigh(b.groups, b.target, b.neighbour, b.request()); err != nil {
-		return err
-	}
 	if err := b.anchor(); err != nil {
 		return err
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.groups, b.target, b.neighbour, tableNode(b.cpus))
+	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, tableNode(b.cpus))
 	return err
 }
 
