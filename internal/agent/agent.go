@@ -260,7 +260,7 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 }
 
 func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
-	var pod policy.Pod
+	pod := policy.Pod{Own: p.Own}
 	outermost := p.Path
 	if p.Path != "" {
 		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}

@@ -179,6 +179,7 @@ func TestLimitOfAPodForAll(t *testing.T) {
 	w.group("/pod", 40*ms)
 	w.inPod("/pod", w.container("/pod/free", 40*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
 	w.file("/pod/free", "cpu.cfs_quota_us", "-1")
+	w.place.pods[0].Own = true
 	w.run(3 * time.Second)
 	w.want("/pod", 40*ms, 40*ms)
 	w.kernel.SetLoad("/pod/free", sim.Spin(2))
@@ -191,6 +192,29 @@ func TestLimitOfAPodForAll(t *testing.T) {
 	if w.refused() != 0 {
 		t.Errorf("%d writes refused", w.refused())
 	}
+}
+
+// Beside the containers of a pod of Kubernetes there is one that has no limit and does nothing: the pod follows the others all
+// the same, by what they have above their limits, and has the sum of their bursts.
+func TestPodFollowsBesideItsSandbox(t *testing.T) {
+	w := newWorld(t)
+	w.group("/pod", 100*ms)
+	a := w.container("/pod/a", 50*ms, sim.Spin(4))
+	b := w.container("/pod/b", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
+	b.Strategy.CPUBurstPercent = 40
+	pause := w.container("/pod/pause", 50*ms, sim.Load{})
+	w.file("/pod/pause", "cpu.cfs_quota_us", "-1")
+	w.place.pods = []workload.Pod{{ID: w.id("/pod"), Name: "/pod", Containers: []workload.Container{a, b, pause}}}
+	w.run(5 * time.Second)
+	w.wantRaised("/pod/a", 50*ms)
+	raise := w.kernel.Bandwidth("/pod/a").Quota - 50*ms
+	if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms+raise {
+		t.Errorf("the pod has %v beside a raise of %v", got, raise)
+	}
+	w.kernel.SetLoad("/pod/a", sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
+	w.run(20 * time.Second)
+	w.want("/pod/a", 50*ms, 50*ms)
+	w.want("/pod", 100*ms, 70*ms)
 }
 
 // I: what has no quota gets neither a quota nor a burst, with any policy: the kernel would refuse its owner's next limit.

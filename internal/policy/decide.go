@@ -70,7 +70,7 @@ func (s *State) observe(in Input, out *Output) []podUnits {
 	}
 	pods := make([]podUnits, 0, len(in.Pods))
 	for _, p := range in.Pods {
-		pu := podUnits{pod: s.unit(in, p.Group, p.Ceiling, out)}
+		pu := podUnits{pod: s.unit(in, p.Group, p.Ceiling, out), own: p.Own}
 		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
 		pu.containers = make([]*unit, 0, len(p.Containers))
 		for _, c := range p.Containers {

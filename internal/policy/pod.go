@@ -13,8 +13,14 @@ import (
 type podUnits struct {
 	pod        *unit // nil: the containers stand alone
 	containers []*unit
+	own        bool // the pod's limit is one for all its containers together (workload.Pod)
 	itself     bool // the pod's own limit binds before its containers' do: it is the unit that is raised
 }
+
+// sandboxMost tells a container without a limit that does something from one that only holds the pod's namespaces. Each pod
+// of Kubernetes has one of these (pause), which has no limit and uses some 20 ms, in its start. Its limit says nothing of
+// what the pod's other containers may use.
+const sandboxMost = 100 * time.Millisecond
 
 // assess finds out at which level the pod's limit stands, and books the pod's throttling for a container where the
 // container is what is raised.
@@ -26,10 +32,12 @@ func (p *podUnits) assess() {
 	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *unit) bool { return !c.Paused })
 	sum := 0.0
 	for _, c := range p.containers {
-		sum += c.limit.CPUs()
+		if c.limit.Limited() || c.Reading.Counters.Usage > sandboxMost {
+			sum += c.limit.CPUs()
+		}
 	}
 	const rounding = 1e-3
-	p.itself = p.pod.limit.Limited() && p.pod.limit.CPUs() < sum-rounding
+	p.itself = p.pod.limit.Limited() && (p.own || p.pod.limit.CPUs() < sum-rounding)
 	if len(p.containers) > 0 {
 		p.pod.Strategy = p.strategy()
 	}

@@ -35,6 +35,7 @@ type Group struct {
 type Pod struct {
 	Group
 	Ceiling    float64 // CPUs that the nearest finite ancestor outside allows; +Inf when there is none
+	Own        bool    // its limit is one for all its containers together (workload.Pod)
 	Containers []Group
 }
 

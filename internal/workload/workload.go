@@ -76,5 +76,6 @@ type Pod struct {
 	Name       string
 	Request    float64
 	Declared   *Declared
+	Own        bool // its limit is one for all its containers together, and not the sum of theirs
 	Containers []Container
 }

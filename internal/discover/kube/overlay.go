@@ -87,7 +87,7 @@ func podOf(p workload.Pod) (uid string, ok bool) {
 }
 
 func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float64) {
-	p.Name = known.name()
+	p.Name, p.Own = known.name(), known.own.to > 0
 	if known.request > 0 {
 		p.Request = known.request.cpus()
 	}
