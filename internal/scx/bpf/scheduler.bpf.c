@@ -51,7 +51,7 @@ struct cpu {
 };
 
 struct cpu cpu[CPUS];
-u64 clock[2]; // the virtual time, online and offline: the latest of a task that began in its turn
+u64 clock[2]; // the virtual time, online and offline: the latest place in the queue of a task that began in its turn
 u32 offline_cpus; // CPUs that run offline tasks and may be taken away
 
 u32 exit_kind;
@@ -431,14 +431,16 @@ void running(u64 *ctx)
 	s32 c = bpf_get_smp_processor_id();
 	struct cpu *own = &cpu[SLOT(c)];
 	u32 other = SLOT(c), floor = own->floor;
+	u64 at;
 
 	own->since = own->began = bpf_ktime_get_ns();
 	own->floor = 0;
 	if (!g)
 		return;
 	own->vtime = turn(g);
-	if (before(clock[!!g->offline], own->vtime) && (own->ordered || !scx_bpf_dsq_nr_queued(g->offline ? OFFLINE : ONLINE)))
-		clock[!!g->offline] = own->vtime;
+	at = own->ordered ? p->scx.dsq_vtime : own->vtime;
+	if (before(clock[!!g->offline], at) && (own->ordered || !scx_bpf_dsq_nr_queued(g->offline ? OFFLINE : ONLINE)))
+		clock[!!g->offline] = at;
 	own->ordered = 0;
 	if (held(p, g))
 		p->scx.slice = 0; // until the next tick: it slipped by while it was being throttled
