@@ -252,6 +252,26 @@ func TestReserveOthers(t *testing.T) {
 	}
 }
 
+// TestReserveKept: what the kubelet keeps by amount is the pool's, and isolated CPUs are nobody's.
+func TestReserveKept(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.agent.Reserving.Kept = func() (cpu.Set, float64) { return cpu.Set{0}, 1.5 }
+		w.agent.Reserving.Isolated = cpu.Set{3}
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.made("/b", 100*ms, workload.ExclusiveYes, 1)
+		w.run(time.Second)
+		got := w.agent.Status().Reserve
+		if got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "1" || got.Shared != "0,2-3" || got.Floor != 1.5 || len(got.Refused) != 1 {
+			t.Fatalf("status %+v", got)
+		}
+		want := "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 1 is isolated or in another's partition (3), 1 is kept back (0), " +
+			"and the shared pool keeps 1.5: 0.5 are left"
+		if got.Refused[0].Why != want {
+			t.Errorf("%s, want %s", got.Refused[0].Why, want)
+		}
+	})
+}
+
 // TestReserveForeign: another program's CPUs stay, leave the journal, and are told of once; a reset is answered later.
 func TestReserveForeign(t *testing.T) {
 	w := newShared(t, 1, 4)

@@ -83,7 +83,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 	for _, w := range wants {
 		switch {
 		case !(w.CPUs > 0) || math.IsInf(w.CPUs, 1):
-			a.refuse(w, "it has no request")
+			a.refuse(w, "it has neither a request nor a limit")
 		case len(w.Has) == 0:
 			fresh = append(fresh, w)
 		default:

@@ -101,7 +101,7 @@ func TestPacking(t *testing.T) {
 		Sets:   map[string]cpu.Set{"a": {0}, "b": {1}, "c": {1}, "d": {0}},
 		Packed: map[string]bool{"a": true, "b": true, "c": true, "d": true},
 		Shared: cpu.Set{2, 3},
-		Refused: []Refusal{{"f", "it has no request"},
+		Refused: []Refusal{{"f", "it has neither a request nor a limit"},
 			{"e", "it needs 2 CPUs (request 1.5); of 4 CPUs online, 2 are exclusive already, and the shared pool keeps 1: 1 is left"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -76,7 +76,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = summarize(slots)
 	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
-		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: milliseconds(s.bound), Request: targetRequest}
+		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r, nil
 }
 
@@ -85,8 +85,10 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := b.server.start(b.enter(b.target)); err != nil {
 		return err
 	}
-	if b.passes, err = b.calibrate(ctx); err != nil {
-		return err
+	if !b.emulated {
+		if b.passes, err = b.calibrate(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.tellRequests(); err != nil {
 		return err
@@ -248,7 +250,12 @@ func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 		if err != nil {
 			return err
 		}
-		if s.took, err = runJob(ctx, b.passes, b.enter(b.target)); err != nil {
+		if b.emulated {
+			s.took, err = runJobFor(ctx, b.slot, b.enter(b.target))
+		} else {
+			s.took, err = runJob(ctx, b.passes, b.enter(b.target))
+		}
+		if err != nil {
 			return err
 		}
 		after, err := b.used()

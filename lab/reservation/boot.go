@@ -27,7 +27,7 @@ func boot(ctx context.Context, s settings) error {
 	slots := time.Duration(s.repeat * len(situations(s.vm, s.sweep, s.reserve)))
 	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true, Programs: []string{"memcached", "stress-ng"},
 		Span: bootPatience + slots*(4*s.slot+guestSlow)}
-	script := fmt.Sprintf("./reservation -plimsoll ./plimsoll -seconds %g -rounds %d -rate %d -search=false -sweep=%v -reserve=%v -diagnose=%v -seed %d -json=%v -only '%s'",
+	script := fmt.Sprintf("./reservation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %d -search=false -sweep=%v -reserve=%v -diagnose=%v -seed %d -json=%v -only '%s'",
 		s.slot.Seconds(), s.repeat, guestRate, s.sweep, s.reserve, s.split, s.seed, s.json, s.only)
 	return vm.Run(ctx, "./lab/reservation", script, s.plimsoll)
 }

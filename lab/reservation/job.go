@@ -44,26 +44,30 @@ func work(in io.Reader, out io.Writer, passes int) error {
 	return zip.Close()
 }
 
-// runJob runs the job to its end, and says how long it took. It is let in once it is ready: what comes before is not
-// the group's.
-func runJob(ctx context.Context, passes int, enter func(pid int) error) (time.Duration, error) {
+// startJob starts the job, and says when it was let in. It is once it is ready: what comes before is not the group's.
+func startJob(passes int, enter func(pid int) error) (child *experiment.Child, start time.Time, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return nil, start, err
 	}
 	cmd := exec.Command(self, "-work", strconv.Itoa(passes))
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, err
+		return nil, start, err
 	}
-	var start time.Time
-	child, err := experiment.Launch(cmd, func(pid int) error {
+	child, err = experiment.Launch(cmd, func(pid int) error {
 		if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
 			return fmt.Errorf("start the batch job: %w", err)
 		}
 		start = time.Now()
 		return enter(pid)
 	})
+	return child, start, err
+}
+
+// runJob runs the job to its end, and says how long it took.
+func runJob(ctx context.Context, passes int, enter func(pid int) error) (time.Duration, error) {
+	child, start, err := startJob(passes, enter)
 	if err != nil {
 		return 0, err
 	}
@@ -71,4 +75,18 @@ func runJob(ctx context.Context, passes int, enter func(pid int) error) (time.Du
 		return 0, errors.Join(err, child.Stop(0))
 	}
 	return time.Since(start), nil
+}
+
+// endless is more passes than any measurement has time for.
+const endless = 1 << 30
+
+// runJobFor runs the job for a while, and says for how long.
+func runJobFor(ctx context.Context, length time.Duration, enter func(pid int) error) (time.Duration, error) {
+	child, start, err := startJob(endless, enter)
+	if err != nil {
+		return 0, err
+	}
+	err = experiment.Pause(ctx, length)
+	took := time.Since(start)
+	return took, errors.Join(err, child.Stop(0))
 }

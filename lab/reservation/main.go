@@ -51,6 +51,7 @@ type settings struct {
 	plimsoll   string
 	json       bool
 	svg        string
+	emulated   bool // the CPUs are: the batch job is given time, for its work would take any
 	vm         int  // CPUs of a virtual machine to measure in; 0: this machine
 	table      bool // measure the table on this machine
 	three      bool // measure the published one, in a virtual machine
@@ -138,6 +139,7 @@ func parse(args []string) (settings, inner, error) {
 	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives holds there, response times are those of no machine")
 	set.BoolVar(&s.table, "table", false, "measure what a thread gets that shares its CPU with one of a neighbour that has one on each")
 	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
+	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: give the batch job time, and not work")
 	set.IntVar(&i.passes, "work", 0, "be the batch job, of so many passes")
 	set.IntVar(&i.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
 	if err := set.Parse(args); err != nil {

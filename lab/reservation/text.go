@@ -18,6 +18,9 @@ func (r *result) writeText(w io.Writer) error {
 	fmt.Fprintf(&page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
 	r.table(&page)
 	r.splits(&page)
+	if c.Emulated {
+		fmt.Fprintln(&page, "Careful: the CPUs are emulated: what is received of them holds, and response times are those of no machine.")
+	}
 	if worst := r.worst(); worst != nil {
 		fmt.Fprintf(&page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
 	}
@@ -37,8 +40,12 @@ func (r *result) table(page *bytes.Buffer) {
 	row("", "batch job", "", "CPU", "scheduling", "hardware", "neighbour", "memcached", "", "", "most")
 	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", fmt.Sprintf("p99 <= %g ms", r.Conditions.Bound))
 	for _, f := range r.Rows {
-		row(f.name(), fmt.Sprintf("%.2f s", f.Took), fmt.Sprintf("x%.2f", f.Slowdown), fmt.Sprintf("%.0f %%", 100*f.Utilization),
-			fmt.Sprintf("x%.2f", f.Scheduling), fmt.Sprintf("x%.2f", f.Hardware), fmt.Sprintf("%.2f", f.Neighbour),
+		slowdown, hardware := fmt.Sprintf("x%.2f", f.Slowdown), fmt.Sprintf("x%.2f", f.Hardware)
+		if r.Conditions.Emulated {
+			slowdown, hardware = "-", "-"
+		}
+		row(f.name(), fmt.Sprintf("%.2f s", f.Took), slowdown, fmt.Sprintf("%.0f %%", 100*f.Utilization),
+			fmt.Sprintf("x%.2f", f.Scheduling), hardware, fmt.Sprintf("%.2f", f.Neighbour),
 			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), f.most())
 	}
 	tw.Flush() // into memory: cannot fail
