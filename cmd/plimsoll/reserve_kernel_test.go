@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -158,4 +159,42 @@ func (r *reserved) offline() {
 		r.t.Fatal(err)
 	}
 	r.apart(r.inB)
+}
+
+// TestRunReservesBesidePartition: CPUs that another program has made a partition of are left alone, and are no room for
+// those in the shared pool. From 6.7 its group need not have a list of CPUs that would tell.
+func TestRunReservesBesidePartition(t *testing.T) {
+	s := newShipped(t)
+	r := newReserved(t, s)
+	tree := r.pod.Tree()
+	if tree.Version() == cgroup.V1 || !cgrouptest.AtLeast(cgrouptest.Release(t), "6.7") {
+		return // a partition has a list of CPUs there, and who has one is known by it
+	}
+	if err := tree.HandCPUSets("/", true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tree.HandCPUSets("/", false); err != nil {
+			t.Error(err)
+		}
+	})
+	other := cgrouptest.New(t)
+	if err := tree.SetExclusiveCPUs(other.Path, r.online[len(r.online)-1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.SetPartition(other.Path, "root"); err != nil {
+		t.Fatal(err)
+	}
+	agent := s.start()
+	eventually(t, patience(5*time.Second), func() string {
+		got := s.status().Reserve
+		if got == nil || len(got.Own) > 0 || len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Why, "1 is isolated or in another's partition") {
+			return fmt.Sprintf("%+v", got)
+		}
+		return ""
+	})
+	agent.stop(syscall.SIGTERM)
+	if kind, invalid, err := tree.Partition(other.Path); kind != "root" || invalid != "" || err != nil {
+		t.Errorf("the partition is %q %q now, %v", kind, invalid, err)
+	}
 }
