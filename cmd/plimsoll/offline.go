@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
 	"plimsoll/internal/workload"
 )
 
@@ -48,7 +49,7 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 			s.Problems = append(s.Problems, c.Cgroup+": changed although no agent runs (hint: `plimsoll restore` puts it back)")
 		}
 	}
-	s.Problems = append(s.Problems, others(apply.New(tree, nil, nil), state.Entries)...)
+	s.Problems = append(s.Problems, others(apply.New(tree, nil, nil).Over(&task.Kernel{}), state.Entries)...)
 	return s, nil
 }
 

@@ -33,6 +33,9 @@ func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value
 // Stands says what is in the file of an entry, and whether that is ours and to be put back. It changes nothing, not even in
 // a journal, and does without one.
 func (w *Writer) Stands(e journal.Entry) (held plan.Value, ours bool) {
+	if e.Knob.OfTasks() {
+		return w.standsInTasks(e)
+	}
 	held, err := w.look(e.ID, e.Knob)
 	return held, err == nil && held != w.reachable(e.Knob, e.Target()) && w.ours(e, held)
 }

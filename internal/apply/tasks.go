@@ -188,6 +188,21 @@ func (w *Writer) claimTasks(c plan.Change) error {
 	return w.journal.Intend(c.Cgroup, c.Knob, c.To)
 }
 
+// standsInTasks says whether a task of a group holds a value of ours.
+func (w *Writer) standsInTasks(e journal.Entry) (stands plan.Value, ours bool) {
+	a, err := attributeOf(w.tasks, e.Knob)
+	if err != nil || w.identify(e.ID, e.Knob) != nil {
+		return "", false
+	}
+	_ = a.each(w.tree, w.tasks, e.Path, func(_ int, held plan.Value) error { // what can be read counts
+		if e.Ours(held) && held != a.base {
+			stands, ours = held, true
+		}
+		return nil
+	})
+	return stands, ours
+}
+
 // examineTasks is the change that takes back what an entry says of tasks.
 func examineTasks(e journal.Entry) plan.Change {
 	return plan.Change{Cgroup: e.ID, Knob: e.Knob, From: e.Last, To: e.Knob.Unset(), Restore: true, Why: "restore the original value"}

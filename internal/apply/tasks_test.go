@@ -111,7 +111,14 @@ func TestSlicesOfAGroup(t *testing.T) {
 	f.want(t, map[int]time.Duration{1: 5 * ms, 2: 5 * ms, 3: 5 * ms, 4: 0, 5: -1, 6: 20 * ms})
 	n.start() // after a crash
 	n.w.Over(f)
+	e := n.j.Entries()[0]
+	if held, ours := n.w.Stands(e); held != "5ms" || !ours {
+		t.Errorf("stands %s, ours %v", held, ours)
+	}
 	n.wantOutcomes(n.w.Restore(nil, false), "/pod slice applied 0s")
+	if held, ours := n.w.Stands(e); ours {
+		t.Errorf("%s stands after it was put back", held)
+	}
 	f.want(t, before)
 	n.wantIdempotent()
 }
