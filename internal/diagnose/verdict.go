@@ -135,7 +135,7 @@ func crowded(d report.Diagnosed, part float64) (verdict, next string) {
 		return verdict + fmt.Sprintf(" In %s of it a CPU that it may use was idle.", percent(ratio(phantom, all))),
 			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); " + exclusive + " end it"
 	case ratio(forced, all) >= mostly:
-		return verdict + fmt.Sprintf(" In %s of it the neighbour had its share on other CPUs: the queue was shared without need.", percent(ratio(forced, all))),
+		return verdict + fmt.Sprintf(" In %s of it those had all that they reserved (one CPU, where nobody has said) on other CPUs already.", percent(ratio(forced, all))),
 			"give it " + exclusive + ", or " + lower(first)
 	}
 	return verdict, lower(first) + ", or give it " + exclusive

@@ -96,9 +96,10 @@ func (s *State) again(in Input, n *node, out *Output) {
 	}
 }
 
-// shrunk says whether the kernel took out CPUs that went offline, as it does on v1, for good.
+// shrunk says whether the kernel took out CPUs that went offline, as it does on v1, for good. It may have taken all: then
+// it has moved the processes to the group above (kernel/cgroup/cpuset.c, hotplug_update_tasks_legacy).
 func shrunk(in Input, now, before cpu.Set) bool {
-	return !in.Inherits && len(now) > 0 && now.Within(before) && len(before.Minus(now).And(in.Topology.Set())) == 0
+	return !in.Inherits && len(before) > 0 && now.Within(before) && len(before.Minus(now).And(in.Topology.Set())) == 0
 }
 
 // trace finds the CPUs that a group had without us, and whether that is its owner's doing.

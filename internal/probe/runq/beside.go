@@ -20,13 +20,21 @@ func (p *Probe) overlap(row int, slot Slot, now time.Duration) (c kernelCell, be
 	if err = errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return c, beside, false, err
 	}
-	if face := ours.Faces[ours.Turn&1]; face.Begun != 0 && Slot(face.Slot) == slot {
-		for class, d := range foreign(theirs, there, face.Slot, face.Class, uint64(now)) {
-			length := max(int64(now)-int64(face.Begun), 0)
-			beside[class] = time.Duration(max(min(d-int64(ours.Foreign[class]), length), -length))
-		}
-	}
+	beside = lasting(ours, theirs, there, slot, now)
 	return c, beside, ours.Turn == oursAfter.Turn && theirs.Turn == theirsAfter.Turn, nil
+}
+
+// lasting is what the turn that a CPU is in adds, if it is the group's.
+func lasting(ours, theirs kernelSide, there kernelCell, slot Slot, now time.Duration) (beside [Classes]time.Duration) {
+	face := ours.Faces[ours.Turn&1]
+	if face.Begun == 0 || Slot(face.Slot) != slot {
+		return beside
+	}
+	length := max(int64(now)-int64(face.Begun), 0)
+	for class, d := range foreign(theirs, there, face.Slot, face.Class, uint64(now)) {
+		beside[class] = time.Duration(max(min(d-int64(ours.Foreign[class]), length), -length))
+	}
+	return beside
 }
 
 func (p *Probe) side(cpu int) (kernelSide, error) {

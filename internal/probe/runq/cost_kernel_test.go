@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cgrouptest.Main(m, map[string]func(){"nap": nap, "threads": threadStorm})
+	cgrouptest.Main(m, map[string]func(){"nap": nap, "threads": threadStorm, "execs": threadExecs})
 }
 
 // nap wakes every 2 ms on CPU 0, and does next to nothing.

@@ -68,8 +68,7 @@ type kernelCpu struct {
 	Steal  uint64
 	Idle   uint32
 	Turn   uint32
-	Pid    uint32
-	Pad    uint32
+	Thread uint64
 	Stints [64]struct {
 		_      structs.HostLayout
 		End    uint64

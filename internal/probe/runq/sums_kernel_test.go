@@ -3,14 +3,17 @@ package runq
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 )
@@ -22,17 +25,23 @@ func TestForkStormAddsUp(t *testing.T) {
 	g := cgrouptest.New(t)
 	slot := set(t, p, g, 1)
 	storm := []*cgrouptest.Process{g.Start("while :; do /bin/true; (:); done"), g.Start("while :; do (: & : & wait); done")}
-	threads, _, _ := cgrouptest.Dialogue(t, "threads")
-	g.Move(threads.Process.Pid)
+	var helpers []*exec.Cmd
+	for _, role := range []string{"threads", "execs"} {
+		cmd, _, _ := cgrouptest.Dialogue(t, role)
+		g.Move(cmd.Process.Pid)
+		helpers = append(helpers, cmd)
+	}
 	time.Sleep(200 * ms)
 	first := look(t, p, slot, g, 0)
 	time.Sleep(1500 * ms)
 	got := look(t, p, slot, g, 0).against(t, first)
-	_ = threads.Process.Kill()
-	_ = threads.Wait() // killed: its error says so
+	for _, cmd := range helpers {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed: its error says so
+	}
 	over(t, p, slot, g, storm...)
-	if n, all := dead(t, p); n > 0 {
-		t.Errorf("of %d threads that are known, %d have ended", all, n)
+	if n := known(t, p, slot); n > 0 {
+		t.Errorf("%d threads of the group that have ended are still known", n)
 	}
 	if got.Waits < 100 && !emulated() {
 		t.Errorf("a storm with %d waits", got.Waits)
@@ -53,22 +62,37 @@ func threadStorm() {
 	}
 }
 
-// dead counts the threads that are known and do not exist, and all that are known.
-func dead(t testing.TB, p *Probe) (n, all int) {
+// threadExecs becomes another program again and again, in a thread that is not its process's first: it takes the pid of
+// that one.
+func threadExecs() {
+	failed := make(chan error)
+	for range 2 { // of which one at most has the first thread
+		go func() {
+			runtime.LockOSThread()
+			if unix.Gettid() != os.Getpid() {
+				failed <- syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+			}
+			select {}
+		}()
+	}
+	fmt.Println(<-failed)
+}
+
+// known counts the threads of a group in the tables.
+func known(t testing.TB, p *Probe, slot Slot) (n int) {
 	t.Helper()
-	var pid uint32
+	var id uint64
 	var task kernelTask
 	list := p.objects.Tasks.Iterate()
-	for list.Next(&pid, &task) {
-		all++
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+	for list.Next(&id, &task) {
+		if Slot(task.Slot) == slot {
 			n++
 		}
 	}
 	if err := list.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return n, all
+	return n
 }
 
 // A thread that is moved from group to group, while it runs and while it waits, wants a CPU of one or the other.

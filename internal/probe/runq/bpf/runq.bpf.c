@@ -77,8 +77,7 @@ struct cpu {
 	u64 irq, steal; // the kernel's, at begun
 	u32 idle;
 	u32 turn; // switches so far
-	u32 pid;  // of the thread that runs, if it is counted
-	u32 pad;
+	u64 thread; // that runs, if it is counted: see id_of
 	struct stint stints[STINTS];
 	u64 ends[TURNS];
 };
@@ -136,7 +135,7 @@ struct bill {
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 32768);
-	TYPE(key, u32);
+	TYPE(key, u64);
 	TYPE(value, struct task);
 } tasks SEC(".maps");
 
@@ -766,24 +765,31 @@ noinline int face(u32 cpu, u32 slot, u64 now)
 	return 0;
 }
 
-static noinline int make(u32 pid)
+// id_of tells threads apart, by the address of what the kernel has for each. The pid will not do: a thread that calls exec
+// takes over that of its process (fs/exec.c, de_thread).
+static inline u64 id_of(struct task_struct *p)
+{
+	return (u64)p;
+}
+
+static noinline int make(u64 id)
 {
 	struct task fresh = {};
 
-	if (bpf_map_update_elem(&tasks, &pid, &fresh, BPF_NOEXIST))
+	if (bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST))
 		add(&unseen, 1);
 	return 0;
 }
 
 static inline struct task *known(struct task_struct *p, bool wanted)
 {
-	u32 pid = ((struct task_struct___who *)p)->pid;
-	struct task *t = bpf_map_lookup_elem(&tasks, &pid);
+	u64 id = id_of(p);
+	struct task *t = bpf_map_lookup_elem(&tasks, &id);
 
 	if (t || !wanted)
 		return t;
-	make(pid);
-	return bpf_map_lookup_elem(&tasks, &pid);
+	make(id);
+	return bpf_map_lookup_elem(&tasks, &id);
 }
 
 static inline bool is_idle(struct task_struct *p)
@@ -800,8 +806,9 @@ static inline u32 counted(struct task *t)
 // out takes a task off its CPU. One that goes to sleep need not be looked up.
 static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 {
-	u32 pid = ((struct task_struct___who *)p)->pid, slot, was;
-	bool wants = runnable(p), known_here = c->pid == pid;
+	u64 id = id_of(p);
+	u32 slot, was;
+	bool wants = runnable(p), known_here = c->thread == id;
 	struct task *t = NULL;
 
 	if (known_here && !wants) {
@@ -824,7 +831,7 @@ static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 		t->state = AWAY;
 	}
 	if (((struct task_struct___who *)p)->exit_state)
-		bpf_map_delete_elem(&tasks, &pid);
+		bpf_map_delete_elem(&tasks, &id);
 }
 
 // in gives a CPU to a task, and returns its slot.
@@ -843,7 +850,7 @@ static inline u32 in(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 	t->cpu = cpu;
 	slot_of(p, t);
 	change(cpu, slot, was, t->slot, RUNNING, now);
-	c->pid = ((struct task_struct___who *)p)->pid;
+	c->thread = id_of(p);
 	return t->slot;
 }
 
@@ -860,12 +867,10 @@ static inline void rest(struct cpu *c, u32 cpu, bool idles)
 // mend takes the thread off its CPU that ran when last seen, if another one runs: a switch was missed.
 static inline void mend(struct task_struct *prev, struct cpu *c, u32 cpu, u64 now)
 {
-	u32 pid = ((struct task_struct___who *)prev)->pid;
-
-	if (!c->begun || !c->pid || c->pid == pid)
+	if (!c->begun || !c->thread || c->thread == id_of(prev))
 		return;
 	change(cpu, c->slot, RUNNING, c->slot, AWAY, now);
-	c->pid = 0;
+	c->thread = 0;
 	add(&missed, 1);
 }
 
@@ -882,7 +887,7 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	mend(prev, c, cpu, now);
 	if (!is_idle(prev))
 		out(prev, c, cpu, now);
-	c->pid = 0;
+	c->thread = 0;
 	if (!is_idle(next))
 		slot = in(next, c, cpu, now);
 	rest(c, cpu, slot == IDLE);
@@ -915,7 +920,7 @@ static inline bool runs(struct task_struct *p, struct task *t)
 	if (t->state == PRIMED)
 		return who->on_cpu;
 	c = bpf_map_lookup_elem(&cpus, &cpu);
-	return t->state == RUNNING && c && c->pid == who->pid;
+	return t->state == RUNNING && c && c->thread == id_of(p);
 }
 
 // A task that runs may be woken too, before it has gone to sleep.
@@ -978,11 +983,11 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	struct task fresh = {};
 	u64 now = bpf_ktime_get_ns();
-	u32 pid;
+	u64 id;
 
 	if (!p)
 		return 0;
-	pid = ((struct task_struct___who *)p)->pid;
+	id = id_of(p);
 	fresh.state = ((struct task_struct___who *)p)->on_cpu ? PRIMED : runnable(p) ? WAITING : AWAY;
 	if (fresh.state == AWAY)
 		return 0;
@@ -991,7 +996,7 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	fresh.cpu = cpu_of(p);
 	fresh.stood = stood(p->se.cfs_rq);
 	fresh.dry = dry_time(p);
-	if (!bpf_map_update_elem(&tasks, &pid, &fresh, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST))
 		change(possible, fresh.slot, AWAY, fresh.slot, counted(&fresh), now);
 	return 0;
 }

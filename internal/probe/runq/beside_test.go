@@ -1,0 +1,41 @@
+package runq
+
+import (
+	"testing"
+	"time"
+)
+
+// A turn that lasts since 100: the sibling had run 40 of class 1 and 30 of class 2 when it began.
+func TestLasting(t *testing.T) {
+	const ours, theirs = First, First + 1
+	turn := func(slot Slot, class uint32, begun, ran uint64, busy ...uint64) kernelSide {
+		s := kernelSide{Turn: 3}
+		f := &s.Faces[1]
+		f.Slot, f.Class, f.Begun, f.Ran = uint32(slot), class, begun, ran
+		copy(f.Busy[:], busy)
+		return s
+	}
+	mine := turn(ours, 1, 100, 0)
+	mine.Foreign = [Classes]uint64{0, 40, 30}
+	for _, c := range []struct {
+		name   string
+		ours   kernelSide
+		theirs kernelSide
+		there  uint64 // that the group ran on the sibling, in turns that are over
+		want   [Classes]time.Duration
+	}{
+		{"the same turn goes on there", mine, turn(theirs, 2, 90, 0, 0, 40, 20), 0, [Classes]time.Duration{2: 60}},
+		{"it began later, after another", mine, turn(theirs, 2, 120, 0, 5, 40, 40), 0, [Classes]time.Duration{0: 5, 2: 50}},
+		{"it rests there", mine, turn(idle, 0, 120, 0, 0, 40, 45), 0, [Classes]time.Duration{2: 15}},
+		{"the group's own turn there", mine, turn(ours, 1, 110, 25, 0, 65, 30), 25, [Classes]time.Duration{}},
+		{"the group's own turn there is over", mine, turn(idle, 0, 130, 0, 0, 60, 30), 20, [Classes]time.Duration{}},
+		{"nobody was seen there yet", turn(ours, 1, 100, 0), turn(Others, 0, 0, 0), 0, [Classes]time.Duration{}},
+		{"another group's turn", turn(theirs, 2, 100, 0), turn(theirs, 2, 90, 0), 0, [Classes]time.Duration{}},
+		{"the class was changed", mine, turn(theirs, 2, 90, 0, 0, 9000, 20), 0, [Classes]time.Duration{1: 60, 2: 60}},
+	} {
+		got := lasting(c.ours, c.theirs, kernelCell{Ran: c.there}, ours, 160)
+		if got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
