@@ -43,6 +43,7 @@ func TestRunRescues(t *testing.T) {
 	s := newShipped(t)
 	s.calm = true
 	g := cgrouptest.New(t)
+	g.Prevail()
 	g.Limit(hogLimit)
 	p := g.Spin(1)[0]
 	before := files(t, g)

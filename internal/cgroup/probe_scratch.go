@@ -124,7 +124,7 @@ func (p *prober) keepsBurst() (State, string) {
 // How long the refill probe waits: for the spinner to use up its quota, for the proof that it stands still, and for
 // what a rewrite does.
 const (
-	throttleWait = 150 * time.Millisecond
+	throttleWait = probePeriod / 2
 	stillFor     = 16 * time.Millisecond
 	refillWait   = 50 * time.Millisecond
 	pollEvery    = 2 * time.Millisecond
@@ -180,6 +180,8 @@ func (p *prober) quotaPerSecond() error {
 	if err := p.tree.SetBurst(p.scratch, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	heaviest := map[Version]int64{V1: 1 << 18, V2: 10000}[p.tree.version]
+	_ = p.tree.SetWeight(p.scratch, heaviest) // on a machine that is full the quota is not used up in time without it
 	if p.tree.version == V2 {
 		return p.tree.write(p.scratch, "cpu.max", formatMax(probeQuota, probePeriod))
 	}
