@@ -9,7 +9,7 @@ for binary in ./*.test; do
   [ -e "$binary" ] || break
   name=$(basename "$binary" .test)
   begin=$(cut -d. -f1 /proc/uptime)
-  "$binary" -test.v -test.timeout 240s -test.skip "$(cat skip)" -test.run "$(cat "$name.run")" >/tmp/out 2>&1
+  "$binary" -test.v -test.timeout 600s -test.skip "$(cat skip)" -test.run "$(cat "$name.run")" >/tmp/out 2>&1
   code=$?
   seconds=$(($(cut -d. -f1 /proc/uptime) - begin))
   ran=$(grep -c '^--- PASS' /tmp/out)
