@@ -44,7 +44,7 @@ func BenchmarkParity(b *testing.B) {
 	}
 }
 
-const parityRounds = 5
+const parityRounds = 3
 
 func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
