@@ -9,10 +9,12 @@ import (
 
 // Knobs that each task of a group has, and not the group.
 //
-// A slice (EEVDF) decides who of those that are due is run first, and how long who runs is left alone. Alone, a short one
-// gets an online task a CPU sooner, and no more of it. Beside a mechanism that has online tasks preempt offline ones
-// anyway, as cpu.idle does, a long one pays: a task that has used up its slice gives way even to an idle group, which
-// then runs until the next tick, several milliseconds on many kernels.
+// A slice (EEVDF) decides who of those that are due is run first, and how long who runs is left alone. A short one gets an
+// online task a CPU sooner, and no more of it; that is all the mechanism slice does. Beside a mechanism that has online
+// tasks preempt offline ones anyway, as cpu.idle does, a long one may pay: idle is a weight of 3 and no more, so that a task
+// at the end of its slice can be made to wait for an idle group until the next tick (kernel/sched/fair.c, pick_eevdf: who
+// has had more than its share is not picked, whatever it weighs), and what it is owed for that is remembered in proportion
+// to its slice (update_entity_lag). lab/colocation measures both.
 //
 // A core-scheduling cookie keeps tasks that have different ones off each other's cores, and puts nobody first: so it goes
 // to offline tasks, one cookie for all, and beside it they stand back as ever. Online tasks have none, and share cores

@@ -21,8 +21,8 @@ const (
 	idleSlice row = "idle+slice" // idle, and slices for nginx
 )
 
-// onlineSlice is that of nginx in the row idle+slice: longer than any request, so that what has begun to run is not
-// interrupted at the slice's end (internal/policy/tasks.go).
+// onlineSlice is that of nginx in the row idle+slice: longer than a request, so that none is at its slice's end
+// (internal/policy/tasks.go).
 const onlineSlice = 10 * time.Millisecond
 
 // variants are the rows that are a mechanism with something else.
