@@ -76,7 +76,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = summarize(slots)
 	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
-		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
+		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r, nil
 }
 
@@ -186,7 +186,7 @@ func (b *bench) rounds(ctx context.Context) ([]slot, error) {
 			}
 			slots = append(slots, s)
 			b.say("[%*d/%d] %-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", len(fmt.Sprint(total)), len(slots), total,
-				sit.name(), s.took.Seconds(), 100*s.utilization, milliseconds(s.load.Latency.Quantile(0.99)))
+				sit.name(), s.took.Seconds(), 100*s.utilization, experiment.Milliseconds(s.load.Latency.Quantile(0.99)))
 		}
 	}
 	return slots, nil

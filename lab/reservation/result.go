@@ -110,16 +110,16 @@ func summarizeRow(sit situation, slots []slot) figures {
 	for _, s := range mine {
 		f.Requests += s.load.Requests()
 		f.Errors += s.load.Errors
-		f.Late = max(f.Late, milliseconds(s.load.Late))
+		f.Late = max(f.Late, experiment.Milliseconds(s.load.Late))
 		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
 	}
-	f.Took = median(mine, func(s slot) float64 { return s.took.Seconds() })
-	f.Utilization = median(mine, func(s slot) float64 { return s.utilization })
-	f.Neighbour = median(mine, func(s slot) float64 { return s.neighbours })
-	f.P50 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.5)) })
-	f.P99 = median(mine, func(s slot) float64 { return milliseconds(s.load.Latency.Quantile(0.99)) })
-	f.Most = median(mine, func(s slot) float64 { return s.most })
-	f.Least = median(mine, func(s slot) float64 { return milliseconds(s.least) })
+	f.Took = experiment.MedianOf(mine, func(s slot) float64 { return s.took.Seconds() })
+	f.Utilization = experiment.MedianOf(mine, func(s slot) float64 { return s.utilization })
+	f.Neighbour = experiment.MedianOf(mine, func(s slot) float64 { return s.neighbours })
+	f.P50 = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.5)) })
+	f.P99 = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.99)) })
+	f.Most = experiment.MedianOf(mine, func(s slot) float64 { return s.most })
+	f.Least = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.least) })
 	return f
 }
 
@@ -190,13 +190,3 @@ func (r *result) aims() []experiment.Figure {
 	}
 	return list
 }
-
-func median(slots []slot, of func(slot) float64) float64 {
-	values := make([]float64, len(slots))
-	for i, s := range slots {
-		values[i] = of(s)
-	}
-	return experiment.Median(values)
-}
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -35,8 +35,8 @@ func (r *result) writeText(w io.Writer) error {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	var rows [][]string
+	row := func(cells ...string) { rows = append(rows, cells) }
 	row("", "batch job", "", "CPU", "scheduling", "hardware", "neighbour", "memcached", "", "", "most")
 	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", fmt.Sprintf("p99 <= %g ms", r.Conditions.Bound))
 	for _, f := range r.Rows {
@@ -48,7 +48,7 @@ func (r *result) table(page *bytes.Buffer) {
 			fmt.Sprintf("x%.2f", f.Scheduling), hardware, fmt.Sprintf("%.2f", f.Neighbour),
 			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), f.most())
 	}
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two factors: scheduling")
 	fmt.Fprintf(page, "(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response time at %g requests a second,\n", r.Conditions.Rate)
 	fmt.Fprintf(page, "and the most requests a second at which its p99 is %g ms or less; none: its p99 at %g a second.\n", r.Conditions.Bound, lowest)
