@@ -30,7 +30,7 @@ agent does not answer: touch /run/plimsoll/hold`,
 				_, err = g.client().Hold(ctx, false, reason)
 			}
 			if err != nil {
-				return g.holdHint(err, "to start it held: touch ")
+				return g.holdHint(err, "to start it held: mkdir -p "+g.stateDir+" && touch ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")
 			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll restore` puts it back, `plimsoll resume` ends the hold")
