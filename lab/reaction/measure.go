@@ -127,34 +127,23 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 	if err != nil {
 		return r, fmt.Errorf("read the throttles of the window: %w", err)
 	}
-	return between(first, last, sum(lengths(events, first.at, last.at))), nil
+	all, endable := lengths(events, b.quota, first.at, last.at)
+	return between(first, last, sum(all), sum(endable)), nil
 }
 
 // between is what came of a run.
-func between(first, last reading, l lost) outcome {
+func between(first, last reading, all, endable lost) outcome {
 	span := (last.at - first.at).Seconds()
 	told := last.status.Events
-	count, wall := atCap(last.status)
-	countBefore, wallBefore := atCap(first.status)
 	return outcome{
-		Heard: told.Heard, Why: told.Why, Lost: l, Tally: last.tally.since(first.tally),
+		Heard: told.Heard, Why: told.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
 		Rescues: told.Rescues - first.status.Events.Rescues, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
-		AtCap: count - countBefore, AtCapTime: wall - wallBefore,
-		LostPerSecond: l.Total.Seconds() / span,
+		LostPerSecond: all.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,
 		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,
 		GroupsCPU:     (last.used - first.used).Seconds() / span,
 		Node:          last.status.Node,
 	}
-}
-
-// atCap is what the agent says of the throttles that it may not end.
-func atCap(s report.Status) (count int64, wall time.Duration) {
-	for _, c := range s.Containers {
-		count += c.Totals.AtCap
-		wall += c.Totals.AtCapWall
-	}
-	return count, wall
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -53,13 +53,12 @@ func (s scenario) name() string {
 type outcome struct {
 	Heard         bool          `json:"heard"` // the agent was told of throttles
 	Why           string        `json:"why,omitempty"`
-	Lost          lost          `json:"lost"`  // by the events of the kernel
-	Tally         tally         `json:"tally"` // the same, by its sums
+	Lost          lost          `json:"lost"`    // by the events of the kernel
+	Endable       lost          `json:"endable"` // those of them that are not at the cap
+	Tally         tally         `json:"tally"`   // all, by the kernel's sums
 	Rescues       int64         `json:"rescues"`
 	DelayP50      time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to the end of the write, as the agent says
 	DelayP99      time.Duration `json:"delay_p99_ns"`
-	AtCap         int64         `json:"at_cap"`          // throttles that the agent may not end, as it says
-	AtCapTime     time.Duration `json:"at_cap_ns"`       // and how long they last
 	LostPerSecond float64       `json:"lost_per_second"` // wall time, of all groups together
 	Writes        float64       `json:"writes_per_second"`
 	AgentCPU      float64       `json:"agent_cpus"`
@@ -82,21 +81,20 @@ func (r *result) figures() []experiment.Figure {
 			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
 		}
 		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
-		add("time lost a throttle, median, polled / told, "+s.name(), over(polled.Median, told.Median), aimRatio, 0, both)
-		add("time lost a throttle, mean, polled / told, "+s.name(), over(polled.Mean, told.Mean), aimRatio, 0, both)
-		add("the same, of those that may be ended, "+s.name(), over(polled.Mean, s.Told.endable()), aimRatio, 0, both)
+		compare := func(what, of string, told, polled lost, atLeast float64) {
+			name := fmt.Sprintf("time lost a throttle%s, %s, polled / told, %s", what, of, s.name())
+			add(name, over(polled.of(of), told.of(of)), atLeast, 0, both && told.Throttles > 0)
+		}
+		for _, of := range measures() {
+			compare(" that may be ended", of, s.Told.Endable, s.Polled.Endable, aimRatio)
+		}
+		compare("", measures()[0], told, polled, aimRatio)
+		for _, of := range measures()[1:] { // those at the cap last to their period's end, whoever looks after them
+			compare("", of, told, polled, 0)
+		}
 		add("time lost in all, polled / told, "+s.name(), over(polled.Total, told.Total), 0, 0, both)
 	}
 	return list
-}
-
-// endable is the mean of the throttles that may be ended.
-func (o outcome) endable() time.Duration {
-	n := int64(o.Lost.Throttles) - o.AtCap
-	if n <= 0 {
-		return o.Lost.Mean
-	}
-	return max(0, o.Lost.Total-o.AtCapTime) / time.Duration(n)
 }
 
 func over(a, b time.Duration) float64 {
@@ -126,8 +124,8 @@ func (r *result) writeText(w io.Writer) error {
 func (r *result) table(page *bytes.Buffer) {
 	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
-	row("", "", "", "begin to write", "", "lost a throttle", "", "", "at the cap", "", "lost", "writes", "agent")
-	row("machine", "agent", "throttles", "p50", "p99", "median", "p99", "mean", "throttles", "mean of others", "a second", "a second", "CPU")
+	row("", "", "begin to write", "", "", "lost a throttle", "", "", "that may be ended", "lost a throttle", "", "", "lost", "writes", "agent")
+	row("machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU")
 	for _, s := range r.Scenarios {
 		for _, o := range []outcome{s.Told, s.Polled} {
 			row(append([]string{s.name(), o.way()}, o.cells()...)...)
@@ -135,7 +133,7 @@ func (r *result) table(page *bytes.Buffer) {
 	}
 	tw.Flush() // into memory: cannot fail
 	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
-		"At the cap: the agent says that the period has been handed all that the strategy allows.")
+		"That may be ended: all but those at the cap, where the period has had all that the strategy allows (three quotas).")
 }
 
 func (o outcome) way() string {
@@ -150,9 +148,11 @@ func (o outcome) cells() []string {
 	if o.Rescues > 0 {
 		p50, p99 = span(o.DelayP50), span(o.DelayP99)
 	}
-	l := o.Lost
-	return []string{fmt.Sprint(l.Throttles), p50, p99, span(l.Median), span(l.P99), span(l.Mean),
-		fmt.Sprint(o.AtCap), span(o.endable()), span(time.Duration(o.LostPerSecond * float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU)}
+	cells := []string{p50, p99}
+	for _, l := range []lost{o.Lost, o.Endable} {
+		cells = append(cells, fmt.Sprint(l.Throttles), span(l.Median), span(l.P99), span(l.Mean))
+	}
+	return append(cells, span(time.Duration(o.LostPerSecond*float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU))
 }
 
 func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Milliseconds(d)) }

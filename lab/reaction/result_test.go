@@ -16,19 +16,39 @@ import (
 const ms = time.Millisecond
 
 func TestLengths(t *testing.T) {
-	event := func(kind probe.Kind, since, at time.Duration) probe.Event {
-		return probe.Event{Group: 1, Kind: kind, Since: since, At: at}
+	end := func(since, at time.Duration) probe.Event {
+		return probe.Event{Group: 1, Kind: probe.End, Since: since, At: at}
 	}
-	got := lengths([]probe.Event{
-		event(probe.End, 5*ms, 99*ms), // before the window
-		event(probe.Begin, 100*ms, 100*ms),
-		event(probe.End, 90*ms, 100*ms),  // its first instant
-		event(probe.End, 120*ms, 123*ms), // in it
-		event(probe.Begin, 190*ms, 190*ms),
-		event(probe.End, 190*ms, 200*ms), // after it
-	}, 100*ms, 200*ms)
-	if diff := cmp.Diff([]time.Duration{3 * ms, 10 * ms}, got); diff != "" {
+	begin := func(group uint64, at, used, held time.Duration) probe.Event {
+		return probe.Event{Group: group, Kind: probe.Begin, Since: at, At: at,
+			Facts: probe.Facts{Quota: 5 * ms, Used: used, Runtime: ms / 2, Held: held}}
+	}
+	all, endable := lengths([]probe.Event{
+		end(5*ms, 99*ms), // before the window
+		begin(1, 100*ms, 5*ms, 0),
+		end(90*ms, 100*ms), // in its first instant; its begin was before the lab listened
+		begin(1, 120*ms, 9*ms, ms/2),
+		end(120*ms, 123*ms), // in it, with just room for another quota below 15 ms
+		begin(1, 130*ms, 9*ms, ms),
+		begin(2, 130*ms, 0, 0),
+		end(130*ms, 180*ms), // at the cap, by what a CPU holds
+		begin(1, 181*ms, probe.NoUse, 9*ms),
+		end(181*ms, 182*ms), // nobody knows
+		begin(1, 190*ms, 0, 0),
+		end(190*ms, 200*ms), // after it
+	}, 5*ms, 100*ms, 200*ms)
+	if diff := cmp.Diff([]time.Duration{ms, 3 * ms, 10 * ms, 50 * ms}, all); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff([]time.Duration{ms, 3 * ms, 10 * ms}, endable); diff != "" {
+		t.Errorf("those that may be ended: %s", diff)
+	}
+}
+
+// TestAtCapOfARaise: a quota that is raised to the cap leaves no room, whatever was used.
+func TestAtCapOfARaise(t *testing.T) {
+	if f := (probe.Facts{Quota: 15 * ms, Used: ms}); !atCap(f, 5*ms) {
+		t.Error("there is room for three quotas more")
 	}
 }
 
@@ -55,17 +75,16 @@ func TestSum(t *testing.T) {
 func TestBetween(t *testing.T) {
 	status := func(cpu time.Duration, rescues, writes int64) report.Status {
 		return report.Status{
-			Self:       report.Self{CPU: cpu},
-			Events:     report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
-			Writes:     report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
-			Containers: []report.Container{{Totals: report.Totals{AtCap: rescues, AtCapWall: cpu}}, {Totals: report.Totals{AtCap: 1}}},
+			Self:   report.Self{CPU: cpu},
+			Events: report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
+			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
 		}
 	}
 	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
 		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
-		lost{Throttles: 5, Total: 40 * ms})
-	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Tally: tally{5, 40 * ms, 0}, Rescues: 4,
-		DelayP50: ms, DelayP99: 2 * ms, AtCap: 4, AtCapTime: 20 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
+		lost{Throttles: 5, Total: 40 * ms}, lost{Throttles: 4, Total: 4 * ms})
+	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Rescues: 4,
+		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -74,9 +93,10 @@ func TestBetween(t *testing.T) {
 // good is a result that keeps all promises.
 func good() *result {
 	idle := report.Node{State: "idle"}
-	told := outcome{Heard: true, Lost: lost{600, ms / 4, 2 * ms, ms / 3, 200 * ms}, Tally: tally{Ends: 600}, Rescues: 590,
-		DelayP50: ms / 10, DelayP99: ms, Node: idle}
-	polled := outcome{Lost: lost{500, 50 * ms, 95 * ms, 45 * ms, 22500 * ms}, Tally: tally{Ends: 500}, Node: idle}
+	few := lost{Throttles: 600, Median: ms / 4, P99: 2 * ms, Mean: ms / 3, Total: 200 * ms}
+	long := lost{Throttles: 500, Median: 50 * ms, P99: 95 * ms, Mean: 45 * ms, Total: 22500 * ms}
+	told := outcome{Heard: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Rescues: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	polled := outcome{Lost: long, Endable: long, Tally: tally{Ends: 500}, Node: idle}
 	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
 		Scenarios: []scenario{{Told: told, Polled: polled}, {Loaded: true, Told: told, Polled: polled}}}
 }
@@ -92,12 +112,13 @@ func TestFigures(t *testing.T) {
 		"late median":  {func(told, polled *outcome) { told.DelayP50 = 501 * time.Microsecond }, 1, 0},
 		"late tail":    {func(told, polled *outcome) { told.DelayP99 = 5001 * time.Microsecond }, 1, 0},
 		"short median": {func(told, polled *outcome) { polled.Lost.Median = 4 * ms }, 1, 0},
-		"short mean":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.Total = 3*ms, 600*3*ms }, 2, 0},
-		"at the cap": {func(told, polled *outcome) {
-			told.Lost.Mean, told.Lost.Total, told.AtCap, told.AtCapTime = 3*ms, 600*3*ms, 30, 1700*ms
-		}, 1, 0},
-		"deaf":      {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 7},
-		"no rescue": {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
+		"median":       {func(told, polled *outcome) { told.Endable.Median = 3 * ms }, 1, 0},
+		"tail":         {func(told, polled *outcome) { told.Endable.P99 = 5 * ms }, 1, 0},
+		"mean":         {func(told, polled *outcome) { told.Endable.Mean = 3 * ms }, 1, 0},
+		"at the cap":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.P99 = 13*ms, 86*ms }, 0, 0},
+		"all at it":    {func(told, polled *outcome) { told.Endable = lost{} }, 0, 3},
+		"deaf":         {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 10},
+		"no rescue":    {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
 	} {
 		r := good()
 		c.change(&r.Scenarios[0].Told, &r.Scenarios[0].Polled)
@@ -112,23 +133,6 @@ func TestFigures(t *testing.T) {
 		}
 		if missed != c.missed || not != c.not {
 			t.Errorf("%s: %d missed, %d not measured; want %d, %d", name, missed, not, c.missed, c.not)
-		}
-	}
-}
-
-func TestEndable(t *testing.T) {
-	for _, c := range []struct {
-		o    outcome
-		want time.Duration
-	}{
-		{outcome{}, 0},
-		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}}, 10 * ms},
-		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 1, AtCapTime: 37 * ms}, ms},
-		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 1, AtCapTime: 41 * ms}, 0},
-		{outcome{Lost: lost{Throttles: 4, Mean: 10 * ms, Total: 40 * ms}, AtCap: 4, AtCapTime: 40 * ms}, 10 * ms},
-	} {
-		if got := c.o.endable(); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
 		}
 	}
 }

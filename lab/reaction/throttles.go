@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
 )
 
@@ -18,7 +20,7 @@ const (
 
 // listen has the kernel tell of the throttles of the groups.
 func listen(groups []uint64) (*probe.Probe, error) {
-	p, err := probe.Open(probe.Options{Ring: ringSize})
+	p, err := probe.Open(probe.Options{Ring: ringSize, Use: true})
 	if err != nil {
 		return nil, experiment.WithHint(err, probe.Explain(err))
 	}
@@ -48,16 +50,36 @@ func collect(p *probe.Probe, until time.Duration) ([]probe.Event, error) {
 	}
 }
 
-// lengths are those of the throttles that ended in a window, in order of length.
-func lengths(events []probe.Event, from, to time.Duration) []time.Duration {
-	var list []time.Duration
+// lengths are those of the throttles that ended in a window, of all and of those that an agent may end, in order of length.
+func lengths(events []probe.Event, quota, from, to time.Duration) (all, endable []time.Duration) {
+	type one struct {
+		group uint64
+		since time.Duration
+	}
+	capped := map[one]bool{}
 	for _, e := range events {
-		if e.Kind == probe.End && e.At >= from && e.At < to {
-			list = append(list, e.At-e.Since)
+		at := one{e.Group, e.Since}
+		switch {
+		case e.Kind == probe.Begin:
+			capped[at] = atCap(e.Facts, quota)
+		case e.Kind == probe.End && e.At >= from && e.At < to:
+			all = append(all, e.At-e.Since)
+			if !capped[at] {
+				endable = append(endable, e.At-e.Since)
+			}
 		}
 	}
-	slices.Sort(list)
-	return list
+	slices.Sort(all)
+	slices.Sort(endable)
+	return all, endable
+}
+
+// atCap says of a throttle's begin, in a group of a limit of so much a period, that the period has no room for what a refill
+// would hand out: what was used in it, and what pool and CPUs still hold, is too near to what the strategy allows. Where that
+// is not known, the throttle counts as one that may be ended.
+func atCap(f probe.Facts, limit time.Duration) bool {
+	most := cpu.Percent(limit, strategy.Default().CFSQuotaBurstPercent)
+	return f.Used >= 0 && f.Used+f.Runtime+f.Held+f.Quota > most
 }
 
 // lost is the wall time that throttles cost.
@@ -79,6 +101,19 @@ func sum(sorted []time.Duration) lost {
 		l.Mean = l.Total / time.Duration(len(sorted))
 	}
 	return l
+}
+
+// measures are the names of what a figure can be made of.
+func measures() []string { return []string{"median", "p99", "mean"} }
+
+func (l lost) of(measure string) time.Duration {
+	switch measure {
+	case "median":
+		return l.Median
+	case "p99":
+		return l.P99
+	}
+	return l.Mean
 }
 
 // quantile is the least value that a share q of all does not exceed.
