@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	settle        = 500 * time.Millisecond // after a change of policy, for what cannot be seen in a file
-	applyPatience = time.Minute            // the agent starts, reads its configuration and writes: long on an emulated CPU
-	stopPatience  = 15 * time.Second       // the agent restores what it changed
-	askPatience   = 5 * time.Second        // it answers
+	settle        = 1200 * time.Millisecond // after a change of policy, for what cannot be seen in a file: it is read within a second
+	applyPatience = time.Minute             // the agent starts, reads its configuration and writes: long on an emulated CPU
+	stopPatience  = 15 * time.Second        // the agent restores what it changed
+	askPatience   = 5 * time.Second         // it answers
 )
 
 // Setup is how an agent is started.

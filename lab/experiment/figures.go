@@ -50,7 +50,11 @@ func (r *Result) Figures() []Figure {
 	}
 	figures := []Figure{requests}
 	if none != nil {
-		figures = append(figures, Figure{Name: "throttled, none", Value: median(none, throttled), AtLeast: 0.15, Measured: true})
+		work := Figure{Name: "CPU of a request, none / calibrated", AtLeast: 1 - sameWork, AtMost: 1 + sameWork}
+		if r.Conditions.Work > 0 {
+			work.Value, work.Measured = none.Work/r.Conditions.Work, true
+		}
+		figures = append(figures, work, Figure{Name: "throttled, none", Value: median(none, throttled), AtLeast: 0.15, Measured: true})
 	}
 	figures = append(figures,
 		compare("throttled, cpuBurstOnly / none", burst, none, medianOf(throttled), 0, 1.0/3),
@@ -66,10 +70,14 @@ func (r *Result) Figures() []Figure {
 	return append(figures, r.heard()...)
 }
 
+// sameWork is how near to what it was calibrated to the CPU time of a request stays, or the load was another one.
+const sameWork = 1.0 / workTolerance
+
 // What hearing of throttles as they begin is to bring, against a service that has no limit.
 const (
 	nearUnlimited = 1.05
 	hardlyLost    = 0.005 // of the time lost under none
+	hardlyAny     = 0.01  // of the throttles under none still begin
 	fewWrites     = 0.2   // of those without the kernel's burst
 )
 
@@ -82,6 +90,7 @@ func (r *Result) heard() []Figure {
 	}
 	p99 := func(m *ModeResult) float64 { return m.P99 }
 	lost := func(m *ModeResult) float64 { return perSecondOf(m.Lost, m) }
+	begun := func(m *ModeResult) float64 { return perSecondOf(float64(m.Ended), m) }
 	writes := func(m *ModeResult) float64 { return perSecondOf(float64(m.Writes), m) }
 	same := compare("p99, unlimited again / unlimited", again, first, p99, 0, 0)
 	var mirrored *Interval
@@ -99,7 +108,8 @@ func (r *Result) heard() []Figure {
 		one := compare("p99, "+m.Name+" / unlimited", m, first, p99, 0, nearUnlimited)
 		two := compare("p99, "+m.Name+" / unlimited again", m, again, p99, 0, nearUnlimited)
 		one.Chance, two.Chance = same.Chance, mirrored
-		figures = append(figures, one, two, compare("time lost, "+m.Name+" / none", m, none, lost, 0, hardlyLost))
+		figures = append(figures, one, two, compare("time lost, "+m.Name+" / none", m, none, lost, 0, hardlyLost),
+			compare("throttles that still begin, "+m.Name+" / none", m, none, begun, 0, hardlyAny))
 	}
 	return append(figures, compare("writes, auto / cfsQuotaBurstOnly", auto, spiky, writes, 0, fewWrites))
 }
@@ -172,6 +182,8 @@ func (f Figure) target() string {
 		return fmt.Sprintf("<= %.3g, or %.3g (A/A)", f.AtMost, f.Chance.High)
 	case f.Chance != nil && f.AtMost == 0:
 		return fmt.Sprintf("95 %%: %.3g to %.3g", f.Chance.Low, f.Chance.High)
+	case f.AtMost == 0 && f.AtLeast == 0:
+		return ""
 	case f.AtMost == 0:
 		return fmt.Sprintf(">= %.4g", f.AtLeast)
 	case f.AtLeast == 0:

@@ -64,10 +64,12 @@ func measuredTwice() *Result {
 			slotOf("auto", round, 40*ms, 90*ms, 0, 2260*ms),
 		} {
 			switch s.Mode {
+			case "none":
+				s.Ended = 200
 			case "cfsQuotaBurstOnly":
-				s.Lost, s.Writes = ms, 20
+				s.Lost, s.Writes, s.Ended = ms, 20, 3
 			case "auto":
-				s.Lost, s.Writes = 3*ms, 3
+				s.Lost, s.Writes, s.Ended = 3*ms, 3, 1
 			}
 			slots = append(slots, s)
 		}

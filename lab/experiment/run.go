@@ -120,9 +120,12 @@ func (r *run) calibrate(ctx context.Context) (err error) {
 	}
 	if errors.Is(err, load.ErrUnsettled) {
 		r.say("careful: %v; going on with that", err)
-		return nil
+		err = nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.calibrateUnderLoad(ctx)
 }
 
 // Cost is the CPU time that a group needs for one request, the median of several: the kernel's count for all its
@@ -160,11 +163,17 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// rate is how many requests a second use as much as was asked for.
+func (r *run) rate() float64 { return r.limit.CPUs() * r.Utilization / r.cost.Seconds() }
+
+// send asks for one answer.
+func (r *run) send(ctx context.Context) error { return r.client.Get(ctx, r.server.URL(r.size)) }
+
 func (r *run) measure(ctx context.Context) (*Result, error) {
-	rate := r.limit.CPUs() * r.Utilization / r.cost.Seconds()
+	rate := r.rate()
 	due, slot := Arrivals(r.Seed, rate, r.PerMode/time.Duration(r.Rounds), r.Rounds, r.Requests)
 	total := r.Rounds * len(r.Modes)
-	r.say("a request costs %.1f ms of CPU time; %.2f requests a second use %.0f %% of %g CPUs",
+	r.say("a request costs %.1f ms of CPU time under load; %.2f requests a second use %.0f %% of %g CPUs",
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
 	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
 		(time.Duration(total) * (slot + settle + time.Second)).Round(time.Second))
@@ -196,9 +205,8 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 	if err := r.enter(mode); err != nil {
 		return Slot{}, err
 	}
-	send := func(ctx context.Context) error { return r.client.Get(ctx, r.server.URL(r.size)) }
 	s, err := r.observe(ctx, func() *load.Outcome {
-		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, send)
+		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
 	})
 	if err == nil {
 		err = context.Cause(ctx)
