@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/workload"
 )
@@ -121,6 +122,32 @@ func TestSharePool(t *testing.T) {
 		got := restOf([]podUnits{{containers: []*unit{c.u}}}).off(n)
 		if math.Abs(got.Capacity-c.capacity) > 1e-9 || math.Abs(got.Used-c.used) > 1e-9 {
 			t.Errorf("%s: %v of %v CPUs, want %v of %v", c.name, got.Used, got.Capacity, c.used, c.capacity)
+		}
+	}
+}
+
+// TestGrantIsWholeWhereThrottlesAreEnded: a raise that the node can only spare in part is made where throttles are polled
+// for, or where it is to spare the trouble with somebody who is throttled all the time.
+func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
+	n := Node{Known: true, CPUs: 4, Capacity: 4, ThresholdPercent: 50, Used: 1.25} // 0.55 below 90 % of the threshold
+	for _, c := range []struct {
+		name             string
+		rescued, chronic bool
+		want, quota      time.Duration // wished for, got
+	}{
+		{"polled", false, false, 150 * ms, 100 * ms},
+		{"rescued", true, false, 150 * ms, 50 * ms},
+		{"rescued, and whole", true, false, 100 * ms, 100 * ms},
+		{"chronic", true, true, 150 * ms, 100 * ms},
+	} {
+		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
+		u := &unit{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
+		if c.chronic {
+			u.m.strikes.until = t0.Add(time.Second)
+		}
+		grant(n, []*unit{u}, nil, c.rescued)
+		if u.quota != c.quota {
+			t.Errorf("%s: %v, want %v: %s", c.name, u.quota, c.quota, u.why)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"plimsoll/internal/workload"
 )
 
 // guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
@@ -17,7 +19,7 @@ func (s *State) guard(in Input, units []*unit, out *Output) {
 	case NodeOverload:
 		s.takeBack(in, units)
 	case NodeIdle:
-		grant(in.Node, units, sum(s.refills))
+		grant(in.Node, units, s.refills, in.rescued())
 	default:
 		for _, u := range units {
 			u.deny(fmt.Sprintf("node is %s: no raise", state))
@@ -79,6 +81,11 @@ func (s *State) expire(now time.Time) {
 	s.relief, s.refills = slices.DeleteFunc(s.relief, over), slices.DeleteFunc(s.refills, over)
 }
 
+// of are those of one group.
+func of(id workload.ID, list []relief) []relief {
+	return slices.DeleteFunc(slices.Clone(list), func(r relief) bool { return r.of != id })
+}
+
 func sum(list []relief) float64 {
 	total := 0.0
 	for _, r := range list {
@@ -89,15 +96,24 @@ func sum(list []relief) float64 {
 
 // grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
 // taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
-// what it has used in the standing period; refilled is what refills have handed out, and the node's use does not show yet.
-func grant(n Node, units []*unit, refilled float64) {
+// what it has used in the standing period; refills are those that the node's use does not show yet.
+//
+// Where throttles are ended one by one (rescued), a raise is made whole or not at all. One that the node cuts leaves no room
+// for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take from the node only
+// when they are needed. Who is throttled all the time is an exception: a small raise costs less than to hear of each throttle.
+// A raise takes the place of the group's refills: what they have handed out, and what was used of it, is free for the raise.
+func grant(n Node, units []*unit, refills []relief, rescued bool) {
 	var above float64
-	held := refilled
+	held := sum(refills)
 	var raising []*unit
 	var claims []claim
 	for _, u := range units {
 		above += u.above()
 		if u.quota > u.Disk.Quota {
+			if rescued && !u.raised() {
+				above += u.beyond(u.quota)
+				held -= sum(of(u.ID, refills))
+			}
 			raising = append(raising, u)
 			claims = append(claims, claim{weight: u.weight(), want: u.excess(u.quota)})
 			held += u.Disk.Quota.Seconds()
@@ -111,8 +127,12 @@ func grant(n Node, units []*unit, refilled float64) {
 		if quota >= u.quota {
 			continue
 		}
-		if quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota) {
+		switch {
+		case quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota):
 			u.deny("node has no headroom below 90 % of the threshold")
+			continue
+		case rescued && !u.m.strikes.chronic(u.now):
+			u.deny("node has no headroom for a whole raise: throttles are ended one by one")
 			continue
 		}
 		u.quota = quota

@@ -237,7 +237,12 @@ func (u *unit) above() float64 {
 	if !u.raised() {
 		return 0
 	}
-	return min(u.excess(u.Disk.Quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
+	return u.beyond(u.Disk.Quota)
+}
+
+// beyond is how many CPUs a group has used above its limit of late, as far as this quota allows.
+func (u *unit) beyond(quota time.Duration) float64 {
+	return min(u.excess(quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
 }
 
 // nodeSpan is how far the node's mean use looks back, and the groups' beside it.

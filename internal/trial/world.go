@@ -42,6 +42,7 @@ type Scenario struct {
 	Groups    []Group
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
 	Events    bool                     // the kernel tells of throttles
+	Ahead     bool                     // before they begin, too, where that can be foreseen
 }
 
 // World is a scenario in motion.
@@ -55,6 +56,8 @@ type World struct {
 	overdue []plan.Result
 	muted   told
 	rng     *rand.Rand
+
+	foresight foresight
 }
 
 // New builds the machine, sets its limits and starts its loads and its agent.
@@ -75,6 +78,10 @@ func New(s Scenario) (*World, error) {
 		}
 		w.Kernel.SetTasks(g.Path, max(1, g.Load.Threads))
 		w.Kernel.SetLoad(g.Path, g.Load)
+	}
+	if s.Ahead {
+		w.foresight.told = map[uint64]filling{}
+		w.Kernel.At(w.Kernel.Now(), w.lookAhead)
 	}
 	return w, w.Restart()
 }
@@ -152,7 +159,7 @@ func (w *World) Restart() error {
 	var ear agent.Ear
 	if w.scene.Events {
 		w.muted = told{}
-		ear, w.Kernel.OnThrottle = w.muted, w.tell
+		ear, w.Kernel.OnThrottle = w.muted, func(t sim.Throttle) { w.bring(t, false) }
 	}
 	w.Agent = agent.New(agent.Options{
 		Ear: ear, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
@@ -181,18 +188,6 @@ func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 		}
 		w.Kernel.Advance(max(next.Sub(w.Kernel.Now()), 10*time.Microsecond))
 	}
-}
-
-// tell takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
-func (w *World) tell(t sim.Throttle) {
-	if w.muted[t.Group.Inode] {
-		return
-	}
-	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
-	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
-		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
-			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left}})
-	})
 }
 
 // noteOverdue remembers the lowerings that could wait no longer: policy/grant.go, known limits.
@@ -249,6 +244,7 @@ func (told) Limit(uint64, time.Duration) error      { return nil }
 func (told) Watch([]uint64) error                   { return nil }
 func (told) Read() ([]policy.Throttle, error)       { return nil, io.EOF }
 func (told) Totals(uint64) (report.Throttles, bool) { return report.Throttles{}, false }
+func (told) Priority() string                       { return "" }
 func (told) Lost() int64                            { return 0 }
 func (told) Close() error                           { return nil }
 

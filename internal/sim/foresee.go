@@ -1,0 +1,18 @@
+package sim
+
+import "time"
+
+// Foreseen lists the groups that will stand still within a time, before their periods end, if the threads go on that run
+// now: what a program in the kernel sees that looks at the pool at each tick.
+func (k *Kernel) Foreseen(within time.Duration) []Throttle {
+	var list []Throttle
+	for _, g := range k.order {
+		if g.running == 0 || !g.pool.Bandwidth().Limited() || g.pool.Empty() {
+			continue
+		}
+		if lasts := k.takes(g.pool.Runtime() / time.Duration(g.running)); lasts <= within && k.now+lasts < g.expiry {
+			list = append(list, k.throttle(g))
+		}
+	}
+	return list
+}

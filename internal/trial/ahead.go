@@ -1,0 +1,60 @@
+package trial
+
+import (
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+)
+
+// foresight tells of pools that are going to run dry, as the programs in the kernel do (probe/bpf/ahead.h): at each tick,
+// once a filling, and of quotas only that last for some ticks.
+type foresight struct {
+	told map[uint64]filling
+}
+
+type filling struct {
+	expires time.Time
+	left    time.Duration
+	lasts   time.Time // until then, at most
+}
+
+const (
+	tick    = 4 * time.Millisecond
+	horizon = tick + 2*time.Millisecond
+	least   = 20 * time.Millisecond
+	rise    = 5 * time.Millisecond
+)
+
+// known says whether a pool was told of since it was filled.
+func (f *foresight) known(now time.Time, t sim.Throttle) bool {
+	last, ok := f.told[t.Group.Inode]
+	if ok && last.expires.Equal(t.Expires) && t.Left <= last.left+rise && now.Before(last.lasts) {
+		return true
+	}
+	f.told[t.Group.Inode] = filling{t.Expires, t.Left, now.Add(horizon)}
+	return false
+}
+
+// lookAhead is the tick.
+func (w *World) lookAhead() {
+	now := w.Kernel.Now()
+	for _, t := range w.Kernel.Foreseen(horizon) {
+		if t.Bandwidth.Quota >= least && !w.foresight.known(now, t) {
+			w.bring(t, true)
+		}
+	}
+	w.Kernel.At(now.Add(tick), w.lookAhead)
+}
+
+// bring takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
+func (w *World) bring(t sim.Throttle, ahead bool) {
+	if w.muted[t.Group.Inode] {
+		return
+	}
+	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
+	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
+		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
+			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead}})
+	})
+}
