@@ -33,8 +33,9 @@ func (s source) load() (*config.File, error) {
 }
 
 // reloadEvery is how often the file is looked at. Looking at it finds every way of replacing it: editors and
-// ConfigMap mounts rename, and a watch on the file would be left with the old one.
-const reloadEvery = 250 * time.Millisecond
+// ConfigMap mounts rename, and a watch on the file would be left with the old one. Each look wakes an agent that has
+// nothing to do, so it is as seldom as "within a second" allows.
+const reloadEvery = 900 * time.Millisecond
 
 // follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
 // good one in force. A version must have stood for a moment: who writes a file in place empties it first.

@@ -51,6 +51,8 @@ func TestRunRescues(t *testing.T) {
 	agent := s.start()
 	if e := s.status().Events; !e.Heard {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
+	} else if e.Priority == "" {
+		t.Error("nobody knows at which priority throttles are answered")
 	}
 	for range 3 {
 		spurt(t, g, p, 2*hogLimit, patience(400*ms)) // the agent gets to know the node

@@ -151,16 +151,18 @@ func (a *Agent) view(now time.Time, v policy.View) {
 
 // tooLow says of a limit, once, that it does not do.
 func (a *Agent) tooLow(g *group, now bool) {
-	key := g.Path + " limit"
-	switch {
-	case now && !g.status.TooLow:
-		a.account.problems[key] = fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last "+
-			"minute; hint: raise the limit", g.Path)
-		a.Log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.status.Limit, "period", g.status.Period)
-	case !now:
-		delete(a.account.problems, key)
+	if now == g.status.TooLow {
+		return
 	}
 	g.status.TooLow = now
+	key := g.Path + " limit"
+	if !now {
+		delete(a.account.problems, key)
+		return
+	}
+	a.account.problems[key] = fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last "+
+		"minute; hint: raise the limit", g.Path)
+	a.Log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.status.Limit, "period", g.status.Period)
 }
 
 func change(k *report.Knob, ours bool, now time.Time) {

@@ -45,6 +45,9 @@ type Ear interface {
 	Read() ([]policy.Throttle, error)
 	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
 	Lost() int64
+	// Priority is that of the thread that reads: "fifo" is real time, "nice -20" and "plain" are what was left; "" before it
+	// has begun.
+	Priority() string
 	// Totals is what was counted of a group, told of or not; false for one that is not watched.
 	Totals(group uint64) (report.Throttles, bool)
 	Close() error
@@ -127,8 +130,9 @@ type Agent struct {
 	fresh      time.Time // when all groups were looked at for somebody who asked
 	account    account
 	config     error
-	failed     error // of the last discovery
-	poke       chan struct{}
+	failed     error                // of the last discovery
+	poke       chan struct{}        // a turn is wanted now
+	sooner     chan struct{}        // next is earlier than it was
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    bool
 	owed       owed
@@ -141,7 +145,7 @@ func New(o Options) *Agent {
 	now := o.Clock()
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
-		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1),
+		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
@@ -151,8 +155,12 @@ func New(o Options) *Agent {
 const lookEvery = 90 * time.Millisecond
 
 // cappedEvery is how often a group is looked at that is throttled though nothing more can be done for it: it only remains
-// to see when it wants less.
-const cappedEvery = 3 * lookEvery
+// to see when it wants less. Whoever is looked at as seldom or less is looked at in steps of that, so that all such groups
+// share their turns.
+const cappedEvery = 5 * lookEvery
+
+// followEvery is how often a pod is looked at whose quota only follows its containers'.
+const followEvery = 3 * cappedEvery
 
 // restEvery is how often a group is looked at that nothing is to be decided for, and quietEvery how often where the
 // kernel tells of throttles: then looking only keeps the books.
@@ -171,16 +179,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		turn := a.Tick(a.Clock())
-		timer.Reset(max(0, turn.Next.Sub(a.Clock())))
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-a.Discover.Wake():
-			a.regroup()
-			time.Sleep(gather)
-		case <-a.poke:
-		}
+		a.Tick(a.Clock())
+		a.await(ctx, timer)
 	}
 	stopListening()
 	return a.stop()
@@ -214,7 +214,8 @@ func (a *Agent) tick(now time.Time) Turn {
 	results = append(results, a.repair(now, out.Repairs)...)
 	results = append(results, a.prefer(now, pods)...)
 	results = append(results, owned...)
-	return Turn{Results: results, Notes: out.Notes, Next: a.reservations.next(now, a.schedule(now, out))}
+	a.next = a.reservations.next(now, a.schedule(now, out))
+	return Turn{Results: results, Notes: out.Notes, Next: a.next}
 }
 
 // discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
@@ -328,7 +329,6 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 			next = g.due
 		}
 	}
-	a.next = next
 	return next
 }
 
@@ -339,10 +339,14 @@ const leastGap = lookEvery / 9
 // have in common. So a group that is looked at at an instant of its own is in step again after it, and groups do not
 // each ask for turns of their own.
 func (a *Agent) inStep(now time.Time, d time.Duration) time.Time {
+	step := lookEvery
+	if d >= cappedEvery {
+		step = cappedEvery
+	}
 	due := now.Add(d)
-	due = due.Add(-(due.Sub(a.started) % lookEvery))
+	due = due.Add(-(due.Sub(a.started) % step))
 	if due.Sub(now) < leastGap {
-		due = due.Add(lookEvery)
+		due = due.Add(step)
 	}
 	return due
 }
@@ -362,14 +366,6 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 		}
 	}
 	a.wake()
-}
-
-// wake asks for a turn now.
-func (a *Agent) wake() {
-	select {
-	case a.poke <- struct{}{}:
-	default:
-	}
 }
 
 var _ interface{ Status() report.Status } = (*Agent)(nil)

@@ -10,7 +10,8 @@ import (
 // is charged to the pod too (kernel/sched/fair.c, update_curr and account_cfs_rq_runtime, for each level), which
 // starts the pod's period timer, and each of that timer's expiries is counted in its nr_periods. So while the
 // counters of a pod stand still, nothing runs in it, and its containers need not be read: one that begins to run is
-// seen at the first look after the pod's next expiry, within a period and a look.
+// seen at the first look after the pod's next expiry, within a period and a look. The same holds of a container's own
+// counters where it is in no pod.
 //
 // Where the kernel tells of throttles, a pod that nothing is to be done for may rest whatever it uses: if that becomes too
 // much for its limit, the kernel says so.
@@ -41,20 +42,27 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 		pod.due, pod.quiet = a.inStep(now, a.interval(pod)), now
 	}
 	pod.seen, pod.rested, pod.looked = a.turn, a.turn, false
-	a.present += 1 + containers
+	a.present += containers
+	if pod.level == levelPod {
+		a.present++
+	}
 	return true
 }
 
-// doze lets a pod rest from the next turn on, if nothing has moved in it of late and nothing is to be done for it.
+// doze lets a pod rest from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
+// container that is in no pod is its own.
 func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
-	pod := a.groups[p.ID]
+	pod, containers := a.groups[p.ID], p.Containers
+	if p.Path == "" && len(containers) == 1 {
+		pod, containers = a.groups[containers[0].ID], nil
+	}
 	a.dozing[place] = nil
-	if p.Path == "" || !a.asleep(now, pod) || !pod.disk.Limited() {
+	if !a.asleep(now, pod) || !pod.disk.Limited() {
 		return
 	}
 	until := pod.diskAt
-	for i := range p.Containers {
-		g := a.groups[p.Containers[i].ID]
+	for i := range containers {
+		g := a.groups[containers[i].ID]
 		if !a.asleep(now, g) {
 			return
 		}
@@ -62,8 +70,8 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 			until = g.diskAt
 		}
 	}
-	for i := range p.Containers {
-		a.groups[p.Containers[i].ID].top = pod
+	for i := range containers {
+		a.groups[containers[i].ID].top = pod
 	}
 	most := dozeAtMost
 	if a.ear.hears {

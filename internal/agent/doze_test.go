@@ -187,11 +187,33 @@ func TestInStep(t *testing.T) {
 		{50 * ms, lookEvery, lookEvery},
 		{lookEvery - leastGap + ms, lookEvery, 2 * lookEvery},
 		{lookEvery, lookEvery, 2 * lookEvery},
-		{lookEvery, restEvery, 12 * lookEvery},
+		{lookEvery, restEvery, 2 * cappedEvery},
+		{ms, cappedEvery, cappedEvery},
+		{cappedEvery - ms, cappedEvery, 2 * cappedEvery},
 	} {
 		got := w.agent.inStep(w.agent.started.Add(c.now), c.d)
 		if got := got.Sub(w.agent.started); got != c.want {
 			t.Errorf("looked at %v: due at %v, want %v", c.now, got, c.want)
+		}
+	}
+}
+
+// TestLoneContainerDozes: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
+// more than its limit.
+func TestLoneContainerDozes(t *testing.T) {
+	for _, hears := range []bool{false, true} {
+		w, _ := hearing(t, true)
+		w.agent.ear.hears = hears
+		w.calm("/a", strategy.Auto)
+		w.run(4 * time.Second)
+		g := w.agent.groups[w.id("/a")]
+		if w.agent.dozing[0] != g || g.rested != w.agent.turn || w.agent.present != 1 {
+			t.Errorf("told %v: an idle container does not doze: %+v", hears, g)
+		}
+		w.kernel.SetLoad("/a", sim.Spin(2))
+		w.run(time.Second)
+		if c := w.status("/a"); c.Totals.Rescues+c.Totals.Raises == 0 {
+			t.Errorf("told %v: nothing was done for it: %s", hears, c.Why)
 		}
 	}
 }

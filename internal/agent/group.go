@@ -78,8 +78,8 @@ func (a *Agent) interval(g *group) time.Duration {
 	switch raised := g.status.Quota.Changed; {
 	case !g.disk.Limited() || !near && !raised:
 		return a.rest()
-	case !near: // a pod that follows its containers
-		return restEvery
+	case !near:
+		return followEvery
 	case g.muted && g.capped && g.status.BudgetLeft == nil:
 		return cappedEvery
 	}

@@ -218,7 +218,7 @@ func (a *Agent) rescued(heard []policy.Throttle, results []plan.Result) {
 	}
 }
 
-// afterRescue sets when the groups are to be looked at next, and asks for that turn.
+// afterRescue sets when the groups are to be looked at next.
 func (a *Agent) afterRescue(now time.Time, out policy.Output) {
 	for _, v := range out.Views {
 		g := a.groups[v.Cgroup]
@@ -231,7 +231,7 @@ func (a *Agent) afterRescue(now time.Time, out policy.Output) {
 		}
 		if g.due.Before(a.next) {
 			a.next = g.due
-			a.wake()
+			signal(a.sooner)
 		}
 	}
 }

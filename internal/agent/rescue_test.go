@@ -56,11 +56,12 @@ func (e *fakeEar) Totals(group uint64) (report.Throttles, bool) {
 	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
 
-func (e *fakeEar) Lost() int64  { return e.lost }
-func (e *fakeEar) Close() error { close(e.told); return nil }
+func (e *fakeEar) Lost() int64      { return e.lost }
+func (e *fakeEar) Priority() string { return "plain" }
+func (e *fakeEar) Close() error     { close(e.told); return nil }
 
 // hearing gives the world's agent an ear.
-func hearing(t *testing.T, refill bool) (*world, *fakeEar) {
+func hearing(t testing.TB, refill bool) (*world, *fakeEar) {
 	w := newWorld(t)
 	return w, w.hears(refill)
 }
@@ -281,10 +282,13 @@ func TestDeafened(t *testing.T) {
 			w, e := hearing(t, true)
 			w.calm("/a", strategy.Auto)
 			w.run(time.Second)
+			if got := w.agent.Status().Events; !got.Heard || got.Priority != "plain" {
+				t.Errorf("before: %+v", got)
+			}
 			deafen(w, e)
 			w.kernel.SetLoad("/a", sim.Spin(2))
 			w.run(time.Second)
-			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" {
+			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" || got.Priority != "" {
 				t.Errorf("%+v", got)
 			}
 			w.wantRaised("/a", 50*ms)

@@ -29,7 +29,7 @@ func (a *Agent) refresh(now time.Time) {
 	a.fresh = now
 	a.lookAgain()
 	a.tick(now)
-	a.wake() // the loop does not know when the next turn is due
+	signal(a.sooner)
 }
 
 func (a *Agent) status(now time.Time) report.Status {
@@ -77,8 +77,12 @@ func (a *Agent) copyWrites() report.Writes {
 
 func (a *Agent) events() report.Events {
 	e := &a.ear
-	return report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.rescues,
+	told := report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.rescues,
 		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
+	if e.hears {
+		told.Priority = a.Ear.Priority()
+	}
+	return told
 }
 
 func (a *Agent) self() report.Self {

@@ -22,7 +22,7 @@ const ms = time.Millisecond
 
 // world is an agent on a simulated machine with cgroup v1, which a test scripts step by step.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	kernel *sim.Kernel
 	tree   *cgroup.Tree
 	place  *place
@@ -32,10 +32,10 @@ type world struct {
 	agent  *Agent
 }
 
-func newWorld(t *testing.T) *world { return worldOf(t, 4) }
+func newWorld(t testing.TB) *world { return worldOf(t, 4) }
 
 // worldOf has so many CPUs.
-func worldOf(t *testing.T, cpus int) *world {
+func worldOf(t testing.TB, cpus int) *world {
 	t.Helper()
 	k := sim.New(sim.Config{CPUs: cpus, Version: 1, BurstFile: true, Seed: 1})
 	tree, err := cgroup.Detect(k)

@@ -80,7 +80,7 @@ func sample() Status {
 				plan.Quota: {plan.Applied: 14, plan.Trampled: 1}, plan.Burst: {plan.Applied: 1, plan.Clamped: 1, plan.Refused: 1}},
 			Decisions: map[string]int64{"raise": 7, "give-back": 6},
 		},
-		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms},
+		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo"},
 		Self:   Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }
@@ -196,7 +196,8 @@ func TestEventsLine(t *testing.T) {
 	for want, e := range map[string]Events{
 		"told by the kernel": {Heard: true},
 		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Rescues: 3},
-		"polled for: no rights": {Why: "no rights"},
+		"told by the kernel; answered at priority nice -20":        {Heard: true, Priority: "nice -20"},
+		"polled for: no rights":                                    {Why: "no rights"},
 	} {
 		if got := e.line(); got != want {
 			t.Errorf("%q, want %q", got, want)

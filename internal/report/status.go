@@ -164,6 +164,7 @@ type Events struct {
 	Rescues  int64         `json:"rescues"`
 	DelayP50 time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of late
 	DelayP99 time.Duration `json:"delay_p99_ns"`
+	Priority string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
 }
 
 // Self is what the agent costs.

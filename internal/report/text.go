@@ -79,6 +79,9 @@ func (e Events) line() string {
 	if e.Lost > 0 {
 		line += fmt.Sprintf("; %d events lost", e.Lost)
 	}
+	if e.Priority != "" {
+		line += "; answered at priority " + e.Priority
+	}
 	return line
 }
 

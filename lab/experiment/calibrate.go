@@ -34,7 +34,7 @@ func (r *run) calibrateUnderLoad(ctx context.Context) error {
 		case r.Work == 0 || (cost-r.Work).Abs() <= r.Work/workTolerance:
 			return nil
 		case try == loadedTries:
-			r.say("careful: a request costs %.1f ms under load, not %.1f; going on with that", milliseconds(cost), milliseconds(r.Work))
+			r.say("careful: a request costs %.1f ms under load, not %.1f; going on with that", Milliseconds(cost), Milliseconds(r.Work))
 			return nil
 		}
 		r.size, r.cost = corrected(r.size, r.Work, cost), r.Work

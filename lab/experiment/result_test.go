@@ -48,7 +48,7 @@ func measured() *Result {
 	}
 	r := Summarize(slots, Modes())
 	r.Conditions = Conditions{Version: "test", Kernel: "6.18.0", Cgroup: "v1", CPUs: 2, Limit: 0.5, Utilization: 0.45,
-		Rate: 5.625, Work: 40, Seconds: 30, Rounds: 3, Seed: 1, CanBurst: true}
+		Rate: 5.625, Work: 37.5, Seconds: 30, Rounds: 3, Seed: 1, CanBurst: true}
 	return r
 }
 

@@ -78,6 +78,10 @@ func (q *queue) take() []Event {
 // Touched takes the events, as the paths of the groups that they say something about, each once. After a loss these
 // are all groups.
 func (s *Scanner) Touched() []string {
+	events := s.Events()
+	if len(events) == 0 {
+		return nil
+	}
 	var paths []string
 	seen := map[string]bool{"": true}
 	add := func(p string) {
@@ -86,7 +90,7 @@ func (s *Scanner) Touched() []string {
 			paths = append(paths, p)
 		}
 	}
-	for _, e := range s.Events() {
+	for _, e := range events {
 		add(e.Path)
 		if e.Kind == Lost {
 			for _, p := range s.paths() {

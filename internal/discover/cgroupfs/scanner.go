@@ -117,9 +117,11 @@ func (s *Scanner) start() error {
 func (s *Scanner) Run(ctx context.Context) error {
 	defer s.Close()
 	changes, faults := s.changes, s.faults
-	tick := time.NewTicker(min(lookEvery, s.opt.Every))
-	defer tick.Stop()
+	last := s.opt.Now() // when it looked around by itself
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(s.idle(last))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -134,27 +136,14 @@ func (s *Scanner) Run(ctx context.Context) error {
 				continue
 			}
 			s.lost(err)
-		case <-tick.C:
-			s.tick()
+		case <-timer.C:
+			last = s.opt.Now()
+			s.lookAgain()
+			if s.walkIn() <= 0 {
+				s.walk()
+			}
 		}
 	}
-}
-
-func (s *Scanner) tick() {
-	s.lookAgain()
-	if s.walkDue() {
-		s.walk()
-	}
-}
-
-func (s *Scanner) walkDue() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	every := s.opt.Every
-	if s.blind() {
-		every = min(every, blindEvery)
-	}
-	return s.opt.Now().Sub(s.walked) >= every
 }
 
 // walk is a Rescan of the Scanner's own accord. Pods gives its error, too.

@@ -194,11 +194,11 @@ func TestOutOfWatches(t *testing.T) {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
 	clock.pass(999 * time.Millisecond)
-	if s.walkDue() {
+	if s.walkIn() <= 0 {
 		t.Error("a walk is due after less than a second")
 	}
 	clock.pass(time.Millisecond)
-	if !s.walkDue() {
+	if s.walkIn() > 0 {
 		t.Error("no walk is due after a second without sight")
 	}
 
@@ -210,7 +210,7 @@ func TestOutOfWatches(t *testing.T) {
 		t.Errorf("with room again: %+v", stats)
 	}
 	clock.pass(9 * time.Second)
-	if s.walkDue() {
+	if s.walkIn() <= 0 {
 		t.Error("a walk is due after 9 s although all is watched")
 	}
 	m.rmdir("/lab/a")

@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// await waits for the next turn.
+func (a *Agent) await(ctx context.Context, timer *time.Timer) {
+	for {
+		timer.Reset(max(0, a.nextTurn().Sub(a.Clock())))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-a.Discover.Wake():
+			a.regroup()
+			time.Sleep(gather)
+		case <-a.poke:
+		case <-a.sooner:
+			continue
+		}
+		return
+	}
+}
+
+func (a *Agent) nextTurn() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next
+}
+
+// wake asks for a turn now.
+func (a *Agent) wake() { signal(a.poke) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
