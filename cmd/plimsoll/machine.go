@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"plimsoll/internal/agent"
@@ -84,10 +85,22 @@ func (m *machine) open(g *globals) error {
 		return err
 	}
 	if m.journal, err = journal.Open(g.stateDir, boot, time.Now); err != nil {
-		return err
+		return withHint(err, stateHint(err, g.stateDir))
 	}
 	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{})
 	return nil
+}
+
+// stateHint is what to do about a state directory that cannot be written, where that can be said.
+func stateHint(err error, dir string) string {
+	var said interface{ Hint() string }
+	switch {
+	case errors.As(err, &said):
+		return said.Hint()
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		return fmt.Sprintf("a restore can be done from a copy: cp -a %s /tmp/state && plimsoll restore --state-dir /tmp/state", word(dir))
+	}
+	return ""
 }
 
 func (m *machine) close() {
