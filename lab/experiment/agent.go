@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -25,11 +26,11 @@ const (
 
 // Setup is how an agent is started.
 type Setup struct {
-	Binary  string              // plimsoll
-	Root    string              // where the control groups are mounted
-	Flags   []string            // of `plimsoll run`, besides
-	Offline *Offline            // work that is declared as such
-	Enter   func(pid int) error // puts it into a group; nil: it stays where the experiment is
+	Binary  string   // plimsoll
+	Root    string   // where the control groups are mounted
+	Flags   []string // of `plimsoll run`, besides
+	Offline *Offline // work that is declared as such
+	Nice    []string // what it is started with, such as Keen; nil: nothing
 }
 
 // Agent is a real `plimsoll run` with a configuration of its own.
@@ -52,22 +53,15 @@ func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	if err := a.write(strategy.None); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	cmd := exec.Command(s.Binary, append([]string{"run", "--config", a.file(), "--state-dir", state,
-		"--cgroup-root", s.Root, "--listen", ""}, s.Flags...)...)
-	if a.child, err = Launch(cmd, s.enter); err != nil {
+	line := slices.Concat(s.Nice, []string{s.Binary, "run", "--config", a.file(), "--state-dir", state, "--cgroup-root", s.Root, "--listen", ""}, s.Flags)
+	cmd := exec.Command(line[0], line[1:]...)
+	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := a.await(); err != nil {
 		return nil, errors.Join(err, a.Stop())
 	}
 	return a, nil
-}
-
-func (s Setup) enter(pid int) error {
-	if s.Enter == nil {
-		return nil
-	}
-	return s.Enter(pid)
 }
 
 // await waits until the agent answers: not every policy shows in a file.

@@ -187,18 +187,16 @@ const (
 )
 
 // Prefer gives the upper group the greatest weight: what other programs of the machine do takes little from any group
-// in it, and among themselves these are as before. It makes a group of that weight for programs that the experiment
-// needs, which would be among those others.
-func (g *Groups) Prefer() (helpers string, err error) {
-	if helpers, err = g.Add("helpers"); err != nil {
-		return "", err
-	}
-	greatest := int64(greatestWeight)
+// in it, and among themselves these are as before. Programs that the experiment needs outside of it are to be Keen.
+func (g *Groups) Prefer() error {
 	if g.tree.Version() == cgroup.V1 {
-		greatest = greatestShares
+		return g.tree.SetWeight(g.base, greatestShares)
 	}
-	return helpers, errors.Join(g.tree.SetWeight(g.base, greatest), g.tree.SetWeight(helpers, greatest))
+	return g.tree.SetWeight(g.base, greatestWeight)
 }
+
+// Keen starts a program with the greatest weight that a task may have.
+func Keen() []string { return []string{"nice", "-n", "-20"} }
 
 // Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.
 func (g *Groups) Limit(group string, b cpu.Bandwidth) error { return g.tree.SetQuota(group, b.Quota) }

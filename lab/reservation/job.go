@@ -86,7 +86,6 @@ func runJobFor(ctx context.Context, length time.Duration, enter func(pid int) er
 	if err != nil {
 		return 0, err
 	}
-	err = experiment.Pause(ctx, length)
-	took := time.Since(start)
-	return took, errors.Join(err, child.Stop(0))
+	err = errors.Join(experiment.Pause(ctx, length), child.Stop(0))
+	return time.Since(start), err
 }

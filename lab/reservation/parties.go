@@ -11,7 +11,6 @@ import (
 type parties struct {
 	groups            *experiment.Groups
 	target, neighbour string
-	helpers           string // of the agent, and of plimsoll diagnose
 }
 
 // meet makes the groups. Target and neighbour get the weights that Kubernetes gives for what they have reserved, which
@@ -27,7 +26,7 @@ func meet(root string, request float64) (p parties, err error) {
 }
 
 func (p *parties) make(request float64) (err error) {
-	if p.helpers, err = p.groups.Prefer(); err != nil {
+	if err := p.groups.Prefer(); err != nil {
 		return err
 	}
 	if p.target, err = p.groups.Add("target"); err != nil {
@@ -42,6 +41,3 @@ func (p *parties) make(request float64) (err error) {
 	}
 	return errors.Join(tree.SetWeight(p.target, int64(one*targetRequest)), tree.SetWeight(p.neighbour, int64(one*request)))
 }
-
-// help has a process be one of the helpers.
-func (p parties) help(pid int) error { return p.groups.Enter(p.helpers, pid) }
