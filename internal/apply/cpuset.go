@@ -48,9 +48,10 @@ func setPartition(tree *cgroup.Tree, group string, kind plan.Value) error {
 	return errors.Join(fmt.Errorf("the kernel cannot make the partition: %s", invalid), tree.SetPartition(group, before))
 }
 
-// shrunk says whether CPUs that went offline were taken by the kernel out of a value of ours.
+// shrunk says whether CPUs that went offline were taken by the kernel out of a value of ours, be it all of them: no other
+// writer can empty a group that has processes (validate_change).
 func (w *Writer) shrunk(e journal.Entry, held plan.Value) bool {
-	if e.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || held == "" || !e.Written() {
+	if e.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || !e.Written() {
 		return false
 	}
 	return inside(held, e.Last) || e.Ours(e.Prev) && inside(held, e.Prev)

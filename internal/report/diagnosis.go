@@ -97,7 +97,7 @@ func (c Cause) words() (text, mark string) {
 	case CauseOwnThreads:
 		return "waiting behind its own threads", "o"
 	}
-	return "not known behind whom", "?"
+	return "still waiting, or not known behind whom", "?"
 }
 
 // Overhead is what the measurement cost.

@@ -243,10 +243,11 @@ func (n *node) steps(in Input, to cpu.Set, why string, back bool) []plan.Change 
 	change := func(from, to cpu.Set, back bool) plan.Change {
 		return plan.Change{Cgroup: n.ID, Knob: plan.CPUs, From: plan.Value(from.String()), To: plan.Value(to.String()), Why: why, Restore: back}
 	}
-	if in.Inherits || from.Within(to) || to.Within(from) {
+	live := from.And(in.Topology.Set()) // the kernel, that is about to take the others out, refuses them
+	if in.Inherits || live.Within(to) || to.Within(from) {
 		return []plan.Change{change(from, to, back)}
 	}
-	both := from.Union(to)
+	both := live.Union(to)
 	return []plan.Change{change(from, both, false), change(both, to, back)}
 }
 
