@@ -55,15 +55,25 @@ func again(whole func() (bool, error)) error {
 	return io.ErrNoProgress
 }
 
+// A reading is of one instant. One for which the reader was kept waiting is taken anew, for what ended meanwhile is in it.
+const (
+	instant = 2 * time.Millisecond
+	retries = 10
+)
+
 // Read sums up a group over all CPUs.
 func (p *Probe) Read(slot Slot) (Sums, error) {
-	s := Sums{At: monotonic()}
-	for row := range p.cpus + 1 {
-		if err := p.add(&s, row, slot); err != nil {
-			return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
+	for n := 0; ; n++ {
+		s := Sums{At: monotonic()}
+		for row := range p.cpus + 1 {
+			if err := p.add(&s, row, slot); err != nil {
+				return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
+			}
+		}
+		if n == retries || monotonic()-s.At < instant {
+			return s, nil
 		}
 	}
-	return s, nil
 }
 
 // add takes in a row: of a CPU with a sibling together with what its present turn adds.
