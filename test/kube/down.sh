@@ -30,9 +30,9 @@ end() {
   done
   echo "down.sh: still running: $pids" >&2
 }
-groups() { find /sys/fs/cgroup -maxdepth 2 -name kubepods -type d -exec find {} -depth -type d \; 2>/dev/null; }
+groups() { find /sys/fs/cgroup -maxdepth 2 \( -name kubepods -o -name plimsoll-kubelet \) -type d -exec find {} -depth -type d \; 2>/dev/null; }
 
-end kubelet kube-apiserver etcd
+end kubelet kube-apiserver kube-scheduler kube-controller-manager etcd
 if [ -d $dir/kubelet ]; then # up.sh has seen that there was no other kubelet
   for _ in $(seq 50); do
     pids=$(groups | sed 's|$|/cgroup.procs|' | xargs -r cat 2>/dev/null | sort -u)
@@ -63,5 +63,5 @@ done < <(cat $dir/absent 2>/dev/null)
 rm -rf $dir
 
 left=$(grep " $dir/" /proc/mounts; compgen -G "$dir"; ls -d /run/netns/$namespace 2>/dev/null
-  ours kubelet kube-apiserver etcd containerd containerd-shim-runc-v2; groups)
+  ours kubelet kube-apiserver kube-scheduler kube-controller-manager etcd containerd containerd-shim-runc-v2; groups)
 [ -z "$left" ] || { echo "down.sh: left behind: $left" >&2; exit 1; }

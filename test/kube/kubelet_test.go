@@ -3,12 +3,16 @@
 package kube
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
 )
 
@@ -42,4 +46,36 @@ func TestKubeletWithShortPeriods(t *testing.T) {
 	}
 	a.stop(syscall.SIGTERM)
 	same(t, before)
+}
+
+// TestKubeletWithACgroupRoot: the kubelet's groups may be anywhere (cgroupRoot, as kind has it).
+func TestKubeletWithACgroupRoot(t *testing.T) {
+	const root = "plimsoll-kubelet" // down.sh knows it
+	hierarchies, err := filepath.Glob(filepath.Join(cgrouptest.Root(), "*", "cgroup.procs"))
+	if err != nil || len(hierarchies) == 0 {
+		hierarchies = []string{filepath.Join(cgrouptest.Root(), "cgroup.procs")} // v2
+	}
+	for _, file := range hierarchies {
+		dir := filepath.Join(filepath.Dir(file), root)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // the kubelet's groups below are empty by then
+			if out, err := exec.Command("find", dir, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	kubeletSays(t, "cgroupRoot: /"+root)
+	p := begin(t, want{name: "rooted", containers: []container{sleeper("a", "100m", "500m")}})
+	p.root = root
+	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
+	p.find()
+	before := p.limits()
+	a := follower(t, "cpuBurstOnly")
+	p.become(full(50 * ms))
+	a.stop(syscall.SIGTERM)
+	if diff := cmp.Diff(before, p.limits()); diff != "" {
+		t.Error(diff)
+	}
 }

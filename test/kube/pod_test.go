@@ -10,7 +10,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,19 +50,23 @@ func hog(name, request, limit string) container {
 
 type object = map[string]any
 
+func (c container) manifest() object {
+	requests, limits := object{}, object{}
+	if c.request != "" {
+		requests = object{"cpu": c.request, "memory": "32Mi"}
+	}
+	if c.limit != "" {
+		limits = object{"cpu": c.limit, "memory": "32Mi"}
+	}
+	return object{"name": c.name, "image": "plimsoll.test/busybox:1", "imagePullPolicy": "Never",
+		"command": c.command, "resources": object{"requests": requests, "limits": limits}}
+}
+
 // manifest is the pod as the API server wants it. There is no scheduler: it names its node.
 func (w want) manifest() object {
 	var containers []object
 	for _, c := range w.containers {
-		requests, limits := object{}, object{}
-		if c.request != "" {
-			requests = object{"cpu": c.request, "memory": "32Mi"}
-		}
-		if c.limit != "" {
-			limits = object{"cpu": c.limit, "memory": "32Mi"}
-		}
-		containers = append(containers, object{"name": c.name, "image": "plimsoll.test/busybox:1", "imagePullPolicy": "Never",
-			"command": c.command, "resources": object{"requests": requests, "limits": limits}})
+		containers = append(containers, c.manifest())
 	}
 	return object{"apiVersion": "v1", "kind": "Pod",
 		"metadata": object{"name": w.name, "namespace": w.namespace, "labels": w.labels, "annotations": w.annotations},
@@ -71,27 +77,40 @@ func (w want) manifest() object {
 type pod struct {
 	t               *testing.T
 	namespace, name string
+	root            string            // the kubelet's own, "" if it has none
 	path            string            // of its control group
 	containers      map[string]string // paths by name
 }
 
-// start makes a pod, waits until it runs and finds its control groups. It is deleted at the end of the test.
-func start(t *testing.T, w want) *pod {
+// start makes a pod, waits until it runs and finds its control groups. It is deleted at the end of the test. More of its
+// specification may be said.
+func start(t *testing.T, w want, more ...func(spec object)) *pod {
 	t.Helper()
-	if w.namespace == "" {
-		w.namespace = "default"
-	}
-	apply(t, w.manifest())
-	p := &pod{t: t, namespace: w.namespace, name: w.name}
-	t.Cleanup(p.delete)
+	p := begin(t, w, more...)
 	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
 	p.find()
 	return p
 }
 
+// begin makes a pod and does not wait.
+func begin(t *testing.T, w want, more ...func(spec object)) *pod {
+	t.Helper()
+	if w.namespace == "" {
+		w.namespace = "default"
+	}
+	o := w.manifest()
+	for _, m := range more {
+		m(o["spec"].(object))
+	}
+	apply(t, o)
+	p := &pod{t: t, namespace: w.namespace, name: w.name}
+	t.Cleanup(p.delete)
+	return p
+}
+
 func (p *pod) kubectl(args ...string) string {
 	p.t.Helper()
-	return kubectl(p.t, append(args, "--namespace", p.namespace)...)
+	return kubectl(p.t, append([]string{"--namespace", p.namespace}, args...)...)
 }
 
 func (p *pod) delete() {
@@ -105,28 +124,37 @@ func (p *pod) annotate(annotation string) {
 }
 
 // find asks the API server for the ids and looks where the kubelet's cgroupfs driver puts the groups (pkg/kubelet/cm,
-// podContainerManagerImpl.GetPodContainerName).
+// podContainerManagerImpl.GetPodContainerName). A mirror pod's groups have the UID that its static pod has on the node.
 func (p *pod) find() {
 	p.t.Helper()
+	type status struct {
+		Name, ContainerID string
+		State             struct{ Running *struct{} }
+	}
 	var o struct {
-		Metadata struct{ UID string }
-		Status   struct {
-			QOSClass          string
-			ContainerStatuses []struct {
-				Name, ContainerID string
-				RestartCount      int
-			}
+		Metadata struct {
+			UID         string
+			Annotations map[string]string
+		}
+		Status struct {
+			QOSClass                                                             string
+			ContainerStatuses, InitContainerStatuses, EphemeralContainerStatuses []status
 		}
 	}
 	if err := json.Unmarshal([]byte(p.kubectl("get", "pod", p.name, "-o", "json")), &o); err != nil {
 		p.t.Fatal(err)
 	}
 	class := map[string]string{"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}[o.Status.QOSClass]
-	p.path = path.Join("/kubepods", class, "pod"+o.Metadata.UID)
+	uid := o.Metadata.UID
+	if hash := o.Metadata.Annotations["kubernetes.io/config.hash"]; hash != "" {
+		uid = hash
+	}
+	p.path = path.Join("/", p.root, "kubepods", class, "pod"+uid)
 	p.containers = map[string]string{}
-	for _, c := range o.Status.ContainerStatuses {
-		_, id, _ := strings.Cut(c.ContainerID, "://")
-		p.containers[c.Name] = path.Join(p.path, id)
+	for _, c := range slices.Concat(o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses) {
+		if _, id, _ := strings.Cut(c.ContainerID, "://"); c.State.Running != nil {
+			p.containers[c.Name] = path.Join(p.path, id)
+		}
 	}
 }
 
@@ -184,7 +212,7 @@ func (p *pod) restart(name string) {
 		}
 	}
 	eventually(p.t, wait, func() string {
-		if p.find(); p.containers[name] == was || p.containers[name] == p.path {
+		if p.find(); p.containers[name] == was || p.containers[name] == "" {
 			return name + " is not restarted"
 		}
 		if _, err := cluster.groups.Inode(p.containers[name]); err != nil {
@@ -243,4 +271,38 @@ func same(t *testing.T, before map[string]string, pods ...*pod) {
 	if diff := cmp.Diff(before, files(t, pods...)); diff != "" {
 		t.Errorf("not as before:\n%s", diff)
 	}
+}
+
+// from puts a static pod's file where the kubelet looks. It waits until the pod is gone when the file is removed.
+func (p *pod) from(dir string, w want) (remove func()) {
+	p.t.Helper()
+	o := w.manifest()
+	delete(o["spec"].(object), "nodeName") // it is this kubelet's
+	text, err := json.Marshal(o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	file := filepath.Join(dir, w.name+".json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	eventually(p.t, wait, func() string {
+		if p.kubectl("get", "pod", p.name, "--ignore-not-found", "-o", "name") == "" {
+			return "the kubelet has not told of " + p.name
+		}
+		return ""
+	})
+	remove = sync.OnceFunc(func() {
+		if err := os.Remove(file); err != nil {
+			p.t.Error(err)
+		}
+		eventually(p.t, wait, func() string {
+			if _, err := cluster.groups.Inode(p.path); p.path != "" && err == nil {
+				return p.path + " is still there"
+			}
+			return ""
+		})
+	})
+	p.t.Cleanup(remove)
+	return remove
 }
