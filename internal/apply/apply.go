@@ -29,6 +29,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -286,6 +287,9 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	} else {
 		err = set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	}
+	if errors.Is(err, syscall.ENOSPC) && c.Restore && c.Knob == plan.CPUs && c.To == "" {
+		return w.free(c, err)
+	}
 	held, lookErr := w.look(c.Cgroup, c.Knob)
 	switch {
 	case isGone(lookErr):
@@ -306,4 +310,21 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 		return w.result(c, plan.Clamped, held, w.journal.Intend(c.Cgroup, c.Knob, held))
 	}
 	return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
+}
+
+// free gives a group all CPUs that was bound to none. Most kernels do not take the empty list back while there are
+// tasks in the group (v2; kernel/cgroup/cpuset.c, validate_change).
+func (w *Writer) free(c plan.Change, refused error) plan.Result {
+	all, err := w.tree.EffectiveCPUs("/")
+	if err == nil {
+		err = w.tree.SetCPUs(c.Cgroup.Path, all)
+	}
+	held, lookErr := w.look(c.Cgroup, c.Knob)
+	switch {
+	case isGone(lookErr):
+		return w.ended(c, plan.Gone, "", lookErr)
+	case err != nil || lookErr != nil:
+		return w.result(c, plan.Refused, held, w.explain(c, errors.Join(refused, err, lookErr)))
+	}
+	return w.ended(c, plan.Clamped, held, fmt.Errorf("the kernel takes no empty list while tasks are in the group; it has all CPUs: %s", held))
 }

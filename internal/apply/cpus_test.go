@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"os"
 	"path"
 	"slices"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 type withCPUs struct {
 	*sim.Kernel
 	cpus map[string]cpu.Set // by file name
+	busy bool               // tasks are in all groups: none takes an empty list
 }
 
 func (f withCPUs) ReadFile(name string) ([]byte, error) {
@@ -33,6 +35,9 @@ func (f withCPUs) WriteFile(name string, data []byte) error {
 	set, err := cpu.ParseSet(string(data))
 	if err != nil {
 		return err
+	}
+	if f.busy && len(set) == 0 {
+		return &os.PathError{Op: "write", Path: name, Err: syscall.ENOSPC}
 	}
 	for other, theirs := range f.cpus {
 		parent, child := set, theirs
@@ -56,7 +61,7 @@ func (f withCPUs) WriteFile(name string, data []byte) error {
 func TestCPUs(t *testing.T) {
 	n := newNode(t, v2)
 	n.k.AddGroup("/pod/a/deep")
-	fs := withCPUs{n.k, map[string]cpu.Set{}}
+	fs := withCPUs{n.k, map[string]cpu.Set{}, false}
 	groups := []string{"/pod/a/deep", "/pod/a", "/pod"}
 	for _, g := range groups {
 		fs.cpus[path.Join(n.tree.Dir(g), "cpuset.cpus")] = cpu.Set{0, 1, 2, 3}
@@ -70,5 +75,21 @@ func TestCPUs(t *testing.T) {
 	n.do(n.change("/pod", plan.CPUs, "0-1"), plan.Skipped) // spelled otherwise
 	n.wantOutcomes(n.w.Restore(nil, false),
 		"/pod cpus applied 0-3", "/pod/a cpus applied 0-3", "/pod/a/deep cpus applied 0-3")
+	n.wantIdempotent()
+}
+
+// TestCPUsNoneAgain: a group had no CPUs of its own, and the kernel does not take that back while tasks are in it.
+func TestCPUsNoneAgain(t *testing.T) {
+	n := newNode(t, v2)
+	name, all := path.Join(n.tree.Dir("/pod"), "cpuset.cpus"), cpu.Set{0, 1, 2, 3}
+	fs := withCPUs{n.k, map[string]cpu.Set{name: nil, "cpuset.cpus.effective": all}, true}
+	tree, err := cgroup.Detect(fs)
+	n.must(err)
+	n.tree, n.w = tree, New(tree, n.j, n.k.Now)
+	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
+	n.wantOutcomes(n.w.Restore(nil, false), "/pod cpus clamped "+all.String())
+	if !fs.cpus[name].Equal(all) {
+		t.Errorf("bound to %s, want all: %s", fs.cpus[name], all)
+	}
 	n.wantIdempotent()
 }

@@ -193,7 +193,7 @@ func (s *State) learn(now time.Time, r plan.Result) {
 		return
 	}
 	switch r.Outcome {
-	case plan.Applied:
+	case plan.Applied, plan.Clamped:
 		if set, err := cpu.ParseSet(string(r.InForce)); err == nil {
 			m.wrote, m.problem = set, ""
 			m.settle(set, r.Change.Restore)
