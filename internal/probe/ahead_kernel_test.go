@@ -49,6 +49,7 @@ func TestUseOfPeriods(t *testing.T) {
 func TestUsesAreCounted(t *testing.T) {
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 30*ms, 100*ms)
 	watch(t, p, g)
 	if err := p.Limit(inode(t, g), 60*ms); err != nil {
@@ -153,6 +154,7 @@ func TestAheadIsSilent(t *testing.T) {
 func TestSmallQuotasAreNotForeseen(t *testing.T) {
 	p := open(t, Options{Ahead: true})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 15*ms, 100*ms)
 	watch(t, p, g)
 	g.Spin(1)

@@ -13,6 +13,7 @@ func TestBalance(t *testing.T) {
 	const quota, ticks = 40 * ms, 3
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, quota, 300*ms)
 	watch(t, p, g)
 	h := listen(t, p, nil)
@@ -42,6 +43,7 @@ func TestBalance(t *testing.T) {
 func TestNoUse(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 10*ms, 100*ms)
 	watch(t, p, g)
 	h := listen(t, p, nil)
@@ -60,6 +62,7 @@ func TestRefillTakesWhatCPUsHold(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 20*ms, 500*ms)
 	watch(t, p, g)
 	id, n := inode(t, g), 0

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -98,42 +97,26 @@ func TestDeletedWhileThrottled(t *testing.T) {
 	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
 }
 
-// Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes has been stopped
-// outside: one that is moved in while it runs is not switched to, and shows nothing.
+// Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes runs again and again:
+// one that moves in while it runs is not switched to, and shows nothing until it has slept.
 func TestDeserted(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	limit(t, g, 5*ms, 100*ms)
 	watch(t, p, g)
-	process, other := g.Spin(1)[0], stopped(t)
+	process, other := g.Spin(1)[0], cgrouptest.New(t).Start("while :; do sleep 0.05; done")
 	within(t, 10*time.Second, "it stands still", func() bool { return totals(t, p, g).Since > 0 })
 	evict(t, g, process)
 	process.Stop()
 	before := totals(t, p, g)
 	time.Sleep(time.Second)
+	limit(t, g, 80*ms, 100*ms) // enough for who comes
 	g.Move(other.PID())
-	other.Stop() // it runs once more, to its end
 	got := calm(t, p, g)
 	if lost := got.Wall - before.Wall; lost > 300*ms && !emulated() {
 		t.Errorf("nobody was there for a second, and %v are taken for lost", lost)
 	}
-}
-
-// stopped is a process outside of all groups that are watched, which the kernel says is stopped.
-func stopped(t *testing.T) *cgrouptest.Process {
-	t.Helper()
-	p := cgrouptest.New(t).Idle()
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	within(t, 10*time.Second, "it is stopped", func() bool {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(string(data), ") T ")
-	})
-	return p
 }
 
 // evict moves a process to the root.
