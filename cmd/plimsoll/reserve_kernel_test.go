@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -189,13 +188,9 @@ func TestRunReservesBesidePartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := s.start()
-	eventually(t, patience(5*time.Second), func() string {
-		got := s.status().Reserve
-		if got == nil || len(got.Own) > 0 || len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Why, "1 is isolated or in another's partition") {
-			return fmt.Sprintf("%+v", got)
-		}
-		return ""
-	})
+	if why := "1 is isolated or in another's partition"; !agent.says(why) {
+		t.Errorf("the agent does not say %q", why)
+	}
 	agent.stop(syscall.SIGTERM)
 	if kind, invalid, err := tree.Partition(other.Path); kind != "root" || invalid != "" || err != nil {
 		t.Errorf("the partition is %q %q now, %v", kind, invalid, err)
