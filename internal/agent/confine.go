@@ -36,6 +36,9 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 		if err != nil {
 			return nil, on, err
 		}
+		if len(groups[0].cpus) == 0 { // on v2 it inherits, and while tasks are in it may not do so again (ENOSPC)
+			return nil, on, nil
+		}
 		for _, g := range groups {
 			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list)})
 		}

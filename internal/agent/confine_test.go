@@ -21,6 +21,11 @@ func confined(t *testing.T, version int) *world {
 	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
 	w.kernel.AddGroup("/batch")
 	w.kernel.AddGroup("/batch/pod")
+	if version == 2 { // where a group that inherits is bounded by its quota
+		if err := w.kernel.ForeignWrite("batch/cpuset.cpus", "0-3"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for path, class := range map[string]workload.Class{"/web": workload.ClassLS, "/batch/pod/a": workload.ClassBE} {
 		w.kernel.AddGroup(path)
 		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class, Strategy: w.agent.Strategy,
@@ -69,17 +74,17 @@ func TestConfine(t *testing.T) {
 		w.wantCPUs("alone", map[string]string{"/batch/pod": below, "/batch/pod/a": below, "/batch/pod/b": below})
 		w.kernel.SetLoad("/batch/pod/a", sim.Load{})
 		w.run(15 * time.Second)
-		w.wantCPUs("not bounded", map[string]string{"/batch": all, "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all})
+		w.wantCPUs("not bounded", map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all})
 		w.kernel.SetLoad("/batch/pod/a", sim.Spin(4))
 		w.run(5 * time.Second)
-		if w.cpus("/batch") == all {
+		if w.cpus("/batch") == "0-3" {
 			t.Errorf("v%d: not bounded again", version)
 		}
 		w.kernel.AddGroup("/batch/pod/c") // and nobody looks again
 		if err := w.agent.stop(); err != nil {
 			t.Fatal(err)
 		}
-		w.wantCPUs("stopped", map[string]string{"/batch": all, "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all, "/batch/pod/c": all})
+		w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all, "/batch/pod/c": all})
 	}
 }
 

@@ -203,6 +203,9 @@ func TestKernelConfines(t *testing.T) {
 		t.Fatalf("%d CPUs: nothing can be bound", len(on.Places))
 	}
 	p.agent.Reserving = Reserving{Topology: topology, Rules: strategy.DefaultReserve()}
+	if err := p.offline.Tree().SetCPUs(p.offline.Path, on.Set()); err != nil {
+		t.Fatal(err)
+	}
 	enable, mark, cpuset := true, int64(5), strategy.SuppressCPUSet
 	p.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
 		ThresholdPercent: &mark, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)

@@ -36,6 +36,8 @@ func TestKernelSlices(t *testing.T) {
 			}
 		}
 	}
+	awaitTasks(t, p.online, 4)
+	awaitTasks(t, p.offline, 2)
 	p.agent.Tick(time.Now())
 	wantSlices("in force", p.online, 100*time.Microsecond)
 	wantSlices("in force", p.offline, base)
@@ -43,10 +45,25 @@ func TestKernelSlices(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	p.online.Idle() // comes later
+	awaitTasks(t, p.online, 5)
 	p.agent.Tick(time.Now().Add(tasksEvery))
 	wantSlices("later", p.online, 100*time.Microsecond)
 	if err := p.agent.stop(); err != nil {
 		t.Fatal(err)
 	}
 	wantSlices("after", p.online, base)
+}
+
+// awaitTasks waits until so many have entered a group.
+func awaitTasks(t *testing.T, g *cgrouptest.Group, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		tids, err := g.Tree().Tasks(g.Path)
+		if err == nil && len(tids) >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: tasks %v, %v; want %d", g.Path, tids, err, n)
+		}
+	}
 }

@@ -19,10 +19,11 @@ import (
 // of a core go together. On v1 no group may have a CPU that the one above it has not: there what is below an offline
 // group is bound as well, each group to what it was bound to before, as far as that is left.
 //
-// Known limits: whole CPUs are coarse on small nodes. Beside CPUs that containers have of their own (reserve), quotas are
+// Known limits: whole CPUs are coarse on small nodes. On v2 a group that inherits its CPUs gets quotas: the kernel does not
+// let it inherit again while tasks are in it (ENOSPC). Beside CPUs that containers have of their own (reserve), quotas are
 // used: who may use which CPU is decided there.
 
-// Confined is a group that is bound to CPUs, and what it was bound to before us; empty where it inherits (v2).
+// Confined is a group that is bound to CPUs, and what it was bound to before us.
 type Confined struct {
 	workload.ID // in the hierarchy of the cpuset controller
 	Before      cpu.Set

@@ -39,7 +39,7 @@ func (k *Kernel) NewCookie() (id uint64, err error) {
 	c := &cookie{give: make(chan gift)}
 	made := make(chan error)
 	go func() {
-		_ = onOwnThread(func(tid int) error { return c.hold(tid, made) })
+		_ = onOneThread(func(tid int) error { return c.hold(tid, made) })
 	}()
 	if err := <-made; err != nil {
 		return 0, fmt.Errorf("make a core-scheduling cookie: %w", err)
@@ -75,7 +75,7 @@ func (k *Kernel) SetCookie(tid int, id uint64) error {
 	defer k.mu.Unlock()
 	switch {
 	case id == 0:
-		return wrap("take the cookie", tid, onOwnThread(func(int) error { return core(unix.PR_SCHED_CORE_SHARE_TO, tid, nil) }))
+		return wrap("take the cookie", tid, onOneThread(func(int) error { return core(unix.PR_SCHED_CORE_SHARE_TO, tid, nil) }))
 	case k.cookie == nil || k.cookie.id != id:
 		return fmt.Errorf("cookie %d is not one of ours to give", id)
 	}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +47,7 @@ func fair(tid int) (*unix.SchedAttr, error) {
 
 // BaseSlice is the slice of a task that has asked for none. It changes with the number of CPUs that are online.
 func (k *Kernel) BaseSlice() (base time.Duration, err error) {
-	err = onOwnThread(func(tid int) error {
+	err = onOneThread(func(tid int) error {
 		if err := k.SetSlice(tid, 0); err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (k *Kernel) BaseSlice() (base time.Duration, err error) {
 // HasSlices says whether the kernel has them: one is set on a thread of our own and read back.
 func (k *Kernel) HasSlices() (has bool, why string) {
 	const tried = 7 * time.Millisecond // no kernel's own
-	err := onOwnThread(func(tid int) error {
+	err := onOneThread(func(tid int) error {
 		if err := k.SetSlice(tid, tried); err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (k *Kernel) HasSlices() (has bool, why string) {
 		if err == nil && slice != tried {
 			err = fmt.Errorf("a slice of %v is not kept (6.12)", tried)
 		}
-		return err
+		return errors.Join(err, k.SetSlice(tid, 0))
 	})
 	if err != nil {
 		return false, err.Error()

@@ -24,14 +24,12 @@ type Kernel struct {
 // Passed says of an error that a task has ended, or is not of the fair class.
 func (*Kernel) Passed(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, ErrClass) }
 
-// onOwnThread runs f on a thread that ends with it, so that whatever f does to its thread is nobody else's.
-func onOwnThread(f func(tid int) error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		done <- f(unix.Gettid())
-	}()
-	return <-done
+// onOneThread runs f, and nothing else meanwhile, on one thread of ours. That thread stays: with one that ends the kernel
+// would send their signal to the processes that it has started (prctl, PR_SET_PDEATHSIG).
+func onOneThread(f func(tid int) error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return f(unix.Gettid())
 }
 
 func wrap(what string, tid int, err error) error {

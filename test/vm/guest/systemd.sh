@@ -104,37 +104,6 @@ end_of_the_pod() {
   group=${service:-$group} pod=
 }
 
-# The offline pod of a kubelet with the systemd driver. The kubelet sends the weight of the slice of its class again, once a
-# minute and at its start: here as often without the minutes between. systemd then writes 0 to cpu.idle of that slice, and no
-# longer to that of the pod below it. A daemon-reload is met there, and at the end everything is as it was.
-idle_pod_of_the_systemd_driver() {
-  class=kubepods-besteffort.slice pod=kubepods-besteffort-pod11111111_2222_3333_4444_666666666666.slice
-  scope=cri-containerd-$(printf '%064d' 8).scope
-  service=$group
-  systemd-run --quiet --scope --slice=$pod --unit="$scope" sh -c 'while :; do :; done' 2>/dev/null &
-  group=/sys/fs/cgroup/kubepods.slice/$class/$pod
-  within 10 test -e "$group/$scope/cpu.idle" || fail "no $group/$scope" || return 1
-  systemctl set-property --runtime $class CPUWeight=1
-  systemctl set-property --runtime $pod CPUWeight=1
-  files >/tmp/before
-  printf 'colocation: {enable: true, mechanism: idle, kubeQOS: true}\n' >/tmp/idle.yaml
-  start --config /tmp/idle.yaml
-  within 60 pod_is_idle || fail "the pod is not idle" || return 1
-  for minute in 1 2 3 4 5 6; do
-    systemctl set-property --runtime $class CPUWeight=1 || fail "the kubelet's write is refused" || return 1
-    sleep 2
-    pod_is_idle || fail "the pod is no longer idle after the kubelet wrote $minute times" || return 1
-    [ "$(cat "$group/../cpu.idle") $(cat "$group/../cpu.weight")" = "0 1" ] || fail "the slice of the class: idle $(cat "$group/../cpu.idle")" || return 1
-  done
-  systemctl daemon-reload
-  within 60 pod_is_idle || fail "the pod is not idle again after a daemon-reload" || return 1
-  ./plimsoll status >/tmp/out 2>&1
-  ! grep -i "another program" /tmp/out || fail "systemd is taken for a stranger" || return 1
-  stop TERM && same "after the end"
-}
-
-pod_is_idle() { [ "$(cat "$group/cpu.idle")" = 1 ]; }
-
 # The shipped unit file: it is correct, starts, and puts everything back on stop and after kill -9 (ExecStopPost).
 unit_file() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
@@ -180,7 +149,7 @@ ExecStart=/bin/sh -c 'while :; do :; done'
 CPUQuota=20%
 U
 systemctl daemon-reload
-names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver idle_pod_of_the_systemd_driver"
+names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver"
 [ ! -e plimsoll.service ] || names="$names install_unit unit_file"
 for name in $names; do scenario "$name"; done
 exit $failed
