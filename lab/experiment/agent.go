@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -30,7 +29,6 @@ type Setup struct {
 	Root    string   // where the control groups are mounted
 	Flags   []string // of `plimsoll run`, besides
 	Offline *Offline // work that is declared as such
-	Nice    []string // what it is started with, such as Keen; nil: nothing
 }
 
 // Agent is a real `plimsoll run` with a configuration of its own.
@@ -53,8 +51,8 @@ func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	if err := a.write(strategy.None); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	line := slices.Concat(s.Nice, []string{s.Binary, "run", "--config", a.file(), "--state-dir", state, "--cgroup-root", s.Root, "--listen", ""}, s.Flags)
-	cmd := exec.Command(line[0], line[1:]...)
+	cmd := exec.Command(s.Binary, append([]string{"run", "--config", a.file(), "--state-dir", state,
+		"--cgroup-root", s.Root, "--listen", ""}, s.Flags...)...)
 	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

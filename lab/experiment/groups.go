@@ -187,16 +187,13 @@ const (
 )
 
 // Prefer gives the upper group the greatest weight: what other programs of the machine do takes little from any group
-// in it, and among themselves these are as before. Programs that the experiment needs outside of it are to be Keen.
+// in it, and among themselves these are as before. Nor does a program get much that the experiment itself needs outside of it.
 func (g *Groups) Prefer() error {
 	if g.tree.Version() == cgroup.V1 {
 		return g.tree.SetWeight(g.base, greatestShares)
 	}
 	return g.tree.SetWeight(g.base, greatestWeight)
 }
-
-// Keen starts a program with the greatest weight that a task may have.
-func Keen() []string { return []string{"nice", "-n", "-20"} }
 
 // Limit writes the quota of a group. The period is the kernel's default, as it is in a new group.
 func (g *Groups) Limit(group string, b cpu.Bandwidth) error { return g.tree.SetQuota(group, b.Quota) }

@@ -107,9 +107,8 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	if !b.split {
 		return split{}, work()
 	}
-	line := append(experiment.Keen(), b.plimsoll, "diagnose", b.target, "--cgroup-root", b.cgroupRoot, "--config", b.requests, "--json",
+	cmd := exec.Command(b.plimsoll, "diagnose", b.target, "--cgroup-root", b.cgroupRoot, "--config", b.requests, "--json",
 		"--for", longestDiagnosis.String())
-	cmd := exec.Command(line[0], line[1:]...)
 	var told bytes.Buffer
 	cmd.Stdout = &told
 	child, err := experiment.Launch(cmd, func(int) error { return nil })

@@ -18,7 +18,7 @@ type keeper struct {
 }
 
 func startKeeper(binary, root string, p parties, node cpu.Set) (*keeper, error) {
-	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root, Nice: experiment.Keen()}, p.groups)
+	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root}, p.groups)
 	if err != nil {
 		return nil, err
 	}

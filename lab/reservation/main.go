@@ -9,8 +9,7 @@
 // queue costs, beside what the kernel's weights and limits make of it. With -three that is the published table of three
 // CPUs, in a virtual machine.
 //
-// Other programs of the machine are not the subject: together, target and neighbour have the greatest weight there is
-// beside them, and the rest that they take is told apart.
+// Other programs of the machine are not the subject: what they take is told apart.
 //
 // Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
 // CPU; what they use nobody else has.

@@ -26,9 +26,6 @@ func meet(root string, request float64) (p parties, err error) {
 }
 
 func (p *parties) make(request float64) (err error) {
-	if err := p.groups.Prefer(); err != nil {
-		return err
-	}
 	if p.target, err = p.groups.Add("target"); err != nil {
 		return err
 	}

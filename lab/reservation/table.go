@@ -119,7 +119,7 @@ func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r 
 
 // prepare starts the agent.
 func (b *table) prepare() (err error) {
-	if err := b.anchor(); err != nil {
+	if err := errors.Join(b.groups.Prefer(), b.anchor()); err != nil {
 		return err
 	}
 	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, tableNode(b.cpus))
