@@ -30,6 +30,7 @@ tier_kernel() {
 }
 tier_vm() { bash test/vm/matrix.sh && bash test/vm/scx.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
+tier_kube_systemd() { bash test/vm/kubelet.sh; }
 tier_kube() {
   need_groups || return
   go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 20m -v ./test/kube
