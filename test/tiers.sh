@@ -31,13 +31,19 @@ tier_kernel() {
 tier_vm() { bash test/vm/matrix.sh && bash test/vm/scx.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
+kube_tests() { go test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 tier_kube() {
   need_groups || return
-  go vet -tags kube ./test/kube && go test -tags kube -count=1 -timeout 20m -v ./test/kube
+  go vet -tags kube ./test/kube && kube_tests
 }
 tier_kube_long() {
   need_groups || return
-  PLIMSOLL_KUBELET=5m go test -tags kube -count=1 -timeout 20m -v -run '^TestPriorityAndTheKubelet$' ./test/kube
+  PLIMSOLL_KUBELET=5m kube_tests -run '^TestPriorityAndTheKubelet$'
+}
+# The oldest version that the chart takes: what the agent needs of its API server and kubelet. There is no resize in place yet.
+tier_kube_old() {
+  need_groups || return
+  KUBE_VERSION=1.28 kube_tests -run '^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster)$'
 }
 tier_labs() {
   need_groups || return

@@ -68,8 +68,9 @@ func rules() map[string]rule {
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image
 		"deploy/tools/manifests": {},
 
-		"test/kube/pause":      {},
-		"test/kube/kubernetes": {kube: true}, // a module of its own: its versions are not the product's
+		"test/kube/pause":           {},
+		"test/kube/kubernetes/1.28": {kube: true}, // modules of their own: their versions are not the product's
+		"test/kube/kubernetes/1.34": {kube: true},
 
 		// programs
 		"cmd/plimsoll":    {free: true},

@@ -1,11 +1,14 @@
 #!/bin/bash
 # binaries.sh: builds kube-apiserver, kubelet, kubectl, etcd, containerd and the images into the cache, once for each set of
 # versions, and prints the folder. It takes about 6 minutes of 2 cores the first time. Needs Go and the Go module proxy.
+# KUBE_VERSION chooses the version of Kubernetes.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 mkdir -p "$cache"
-exec 9>"$cache/lock"
-flock 9 # one build at a time
+if [ ! -e "$built" ]; then
+  exec 9>"$cache/lock"
+  flock 9 # one build at a time
+fi
 if [ ! -e "$built" ]; then
   echo "binaries.sh: build Kubernetes $kubernetes_version and containerd $containerd_version, some minutes" >&2
   rm -rf "$cache"/making.*
@@ -14,7 +17,8 @@ if [ ! -e "$built" ]; then
   export CGO_ENABLED=0 GOTOOLCHAIN=local
   v=k8s.io/component-base/version
   IFS=. read -r major minor _ <<<"${kubernetes_version#v}"
-  (cd "$kube/kubernetes" && go build -trimpath -o "$making/bin/kubernetes" -ldflags "-s -w
+  # providerless: before 1.31, without what clouds would add
+  (cd "$kubernetes" && go build -trimpath -tags providerless -o "$making/bin/kubernetes" -ldflags "-s -w
     -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=$major -X $v.gitMinor=$minor" .)
   for name in kube-apiserver kubelet kubectl etcd; do ln -s kubernetes "$making/bin/$name"; done
   GOBIN=$making/bin go install -trimpath -ldflags '-s -w' \

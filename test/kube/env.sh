@@ -1,10 +1,13 @@
 # Shared by the scripts here, sourced: what is pinned, and where things are kept.
 kube=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 containerd_version=v2.2.9
-kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" {print $2}' "$kube/kubernetes/go.mod")
+# KUBE_VERSION is a folder below kubernetes.
+kubernetes=$kube/kubernetes/${KUBE_VERSION:-1.34}
+[ -d "$kubernetes" ] || { echo "env.sh: no $kubernetes; hint: KUBE_VERSION is one of $(ls "$kube/kubernetes" | xargs)" >&2; exit 2; }
+kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" {print $2; exit}' "$kubernetes/go.mod")
 # The cache's key holds the versions, and a sum over the little of our own that goes into it.
 cache=$(readlink -m "${PLIMSOLL_CACHE:-$kube/../../.cache}/kube") # as /proc/PID/exe names it
-pinned=$(cat "$kube"/kubernetes/{go.mod,go.sum,main.go} "$kube/pause/main.go" "$kube"/{binaries,images}.sh | sha256sum | cut -c1-8)
+pinned=$(cat "$kubernetes"/{go.mod,go.sum,main.go} "$kube/pause/main.go" "$kube"/{binaries,images}.sh | sha256sum | cut -c1-8)
 built=$cache/$kubernetes_version-containerd-$containerd_version-$pinned
 bin=$built/bin
 images=$built/images
