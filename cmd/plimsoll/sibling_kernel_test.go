@@ -29,9 +29,10 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	}
 	top := cgrouptest.New(t)
 	web, batch := top.Child("web"), top.Child("batch")
-	cgrouptest.Pin(t, cpu, web.Spin(1)...)
-	neighbour := batch.Spin(1)
-	cgrouptest.Pin(t, siblings[cpu], neighbour...)
+	const forks = "while :; do (:); done" // a CPU is seen from its first switch on, for which a spinner alone there may wait long
+	cgrouptest.Pin(t, cpu, web.Start(forks))
+	neighbour := batch.Start(forks)
+	cgrouptest.Pin(t, siblings[cpu], neighbour)
 	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
 
 	d, found := n.diagnose(t, top.Path+"/*")
@@ -44,7 +45,7 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 		t.Errorf("%q", w.Verdict)
 	}
 
-	cgrouptest.Pin(t, elsewhere, neighbour...)
+	cgrouptest.Pin(t, elsewhere, neighbour)
 	time.Sleep(200 * time.Millisecond)
 	if _, found = n.diagnose(t, top.Path+"/*"); found["web"].Beside > found["web"].Received/2 {
 		t.Errorf("with the neighbour on another core, web ran %v of %v beside a sibling", found["web"].Beside, found["web"].Received)
