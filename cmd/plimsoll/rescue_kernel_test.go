@@ -79,7 +79,7 @@ func TestRunRescues(t *testing.T) {
 	if c := container(); hasBurst(g) {
 		e := s.status().Events
 		t.Logf("%d spurts, %d rescues, p50 %v, p99 %v", spurts, c.Totals.Rescues-first.Rescues, e.DelayP50, e.DelayP99)
-		if c.Totals.Raises > 0 {
+		if c.Totals.Raises > 0 && !emulated() { // there a spurt lasts through many periods
 			t.Errorf("raised: %s", c.Why)
 		}
 		same(t, 0, before, g)
