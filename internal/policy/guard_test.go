@@ -127,23 +127,23 @@ func TestSharePool(t *testing.T) {
 }
 
 // TestGrantIsWholeWhereThrottlesAreEnded: a raise that the node can only spare in part is made where throttles are polled
-// for, or where it is to spare the trouble with somebody who is throttled all the time.
+// for, or where the demand for it endures.
 func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
 	n := Node{Known: true, CPUs: 4, Capacity: 4, ThresholdPercent: 50, Used: 1.25} // 0.55 below 90 % of the threshold
 	for _, c := range []struct {
-		name             string
-		rescued, chronic bool
-		want, quota      time.Duration // wished for, got
+		name              string
+		rescued, enduring bool
+		want, quota       time.Duration // wished for, got
 	}{
 		{"polled", false, false, 150 * ms, 100 * ms},
 		{"rescued", true, false, 150 * ms, 50 * ms},
 		{"rescued, and whole", true, false, 100 * ms, 100 * ms},
-		{"chronic", true, true, 150 * ms, 100 * ms},
+		{"rescued, and enduring", true, true, 150 * ms, 100 * ms},
 	} {
 		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 		u := &unit{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
-		if c.chronic {
-			u.m.strikes.until = t0.Add(time.Second)
+		for ago := demandSpan + time.Second; c.enduring && ago >= 0; ago -= b.Period {
+			u.m.strikes.want(t0.Add(-ago), b.Period)
 		}
 		grant(n, []*unit{u}, nil, c.rescued)
 		if u.quota != c.quota {

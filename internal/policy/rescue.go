@@ -276,6 +276,7 @@ func (u *unit) hear(t Throttle) {
 // strikes are the periods in which a group was throttled, or was about to be.
 type strikes struct {
 	recent [lastingHits]time.Time // their ends, oldest first
+	rare   time.Time              // the end of the last one that did not come soon after others
 	begun  time.Time              // the end of the last one in which a throttle began
 	minute time.Time              // when the count of those began
 	count  int64
@@ -290,6 +291,9 @@ func (s *strikes) want(end time.Time, period time.Duration) {
 	}
 	copy(s.recent[:], s.recent[1:])
 	s.recent[lastingHits-1] = end
+	if !s.lasting(end, period) {
+		s.rare = end
+	}
 }
 
 // hit books a period in which a throttle began, once.
@@ -311,6 +315,11 @@ func (s *strikes) hit(end time.Time, period time.Duration) {
 // lasting says whether throttles come period after period.
 func (s *strikes) lasting(now time.Time, period time.Duration) bool {
 	return now.Sub(s.recent[0]) <= lastingPeriods*period
+}
+
+// enduring says whether they have done so for as long as a raise looks back.
+func (s *strikes) enduring(now time.Time, period time.Duration) bool {
+	return s.lasting(now, period) && now.Sub(s.rare) >= demandSpan
 }
 
 // chronic says whether the limit is too low.

@@ -100,7 +100,7 @@ func sum(list []relief) float64 {
 //
 // Where throttles are ended one by one (rescued), a raise is made whole or not at all. One that the node cuts leaves no room
 // for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take from the node only
-// when they are needed. Who is throttled all the time is an exception: a small raise costs less than to hear of each throttle.
+// when they are needed. Demand that endures is an exception: a small raise costs less than to hear of each throttle.
 // A raise takes the place of the group's refills: what they have handed out, and what was used of it, is free for the raise.
 func grant(n Node, units []*unit, refills []relief, rescued bool) {
 	var above float64
@@ -131,7 +131,7 @@ func grant(n Node, units []*unit, refills []relief, rescued bool) {
 		case quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota):
 			u.deny("node has no headroom below 90 % of the threshold")
 			continue
-		case rescued && !u.m.strikes.chronic(u.now):
+		case rescued && !u.m.strikes.enduring(u.now, u.period()):
 			u.deny("node has no headroom for a whole raise: throttles are ended one by one")
 			continue
 		}
