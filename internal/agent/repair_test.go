@@ -63,6 +63,37 @@ func TestRepairsAStalePod(t *testing.T) {
 	w.want("/pod", 40*ms, 0)
 }
 
+// TestFollowsNoResize: a kubelet that makes a container larger writes the pod, then the container, and may say so later. What
+// the container has above the limit that was said before is no raise of ours for the pod to follow.
+func TestFollowsNoResize(t *testing.T) {
+	w := newWorld(t)
+	declared := func(quota time.Duration) *workload.Declared {
+		return &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec"}
+	}
+	pod := workload.Pod{ID: w.group("/pod", 30*ms), Name: "pod", Declared: declared(30 * ms)}
+	a := w.container("/pod/a", 20*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1))
+	a.Declared = declared(20 * ms)
+	pod.Containers = []workload.Container{a}
+	w.place.pods = []workload.Pod{pod}
+	w.run(time.Second)
+
+	next := pod
+	next.Declared = declared(50 * ms)
+	w.place.pods = []workload.Pod{next}
+	w.limit("/pod", 50*ms)
+	w.limit("/pod/a", 40*ms)
+	w.run(3 * time.Second)
+	if got := w.kernel.Bandwidth("/pod").Quota; got != 50*ms {
+		t.Errorf("the pod has %v beside its owner's 50ms", got)
+	}
+	a.Declared = declared(40 * ms)
+	next.Containers = []workload.Container{a}
+	w.place.pods = []workload.Pod{next}
+	w.run(3 * time.Second)
+	w.want("/pod/a", 40*ms, 40*ms)
+	w.want("/pod", 50*ms, 40*ms)
+}
+
 // TestWaitsForTheOwner: what its owner writes in time is left to it, and what another one writes is left alone.
 func TestWaitsForTheOwner(t *testing.T) {
 	for name, quota := range map[string]time.Duration{"its owner": 40 * ms, "another one": 70 * ms} {

@@ -104,7 +104,9 @@ func (p *podUnits) follow(in Input) {
 		if !c.limit.Limited() || c.quota == cpu.Unlimited {
 			continue
 		}
-		above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
+		if !c.m.quota.foreign { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
+			above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
+		}
 		most = max(most, scale(c.quota, c.period(), u.period()))
 	}
 	if p.itself {
