@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
-        test-long bench bench-model bench-reaction bench-start bench-demo generate figures lint fmt fuzz clean
+        test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -65,6 +65,9 @@ bench-model: ## the load line's model: published cells, figures of docs/MODEL.md
 
 bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and on a full one (root, 2 hours)
 	@bash test/tiers.sh bench-demo
+
+bench-kube: ## the published apache-demo in a pod on a real kubelet, all policies, as the published tables (root, 12 minutes); APACHE_SECONDS=120
+	@bash test/tiers.sh bench-kube
 
 fuzz: ## every fuzz test for a while; FUZZTIME=30s
 	@bash test/tiers.sh fuzz

@@ -34,7 +34,7 @@ tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 tier_kube() {
   need_groups || return
-  go vet -tags kube ./test/kube && kube_tests
+  go vet -tags kube ./test/kube && kube_tests -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
 }
 tier_kube_long() {
   need_groups || return
@@ -43,7 +43,7 @@ tier_kube_long() {
 # The oldest version that the chart takes: what the agent needs of its API server and kubelet. There is no resize in place yet.
 tier_kube_old() {
   need_groups || return
-  KUBE_VERSION=1.28 kube_tests -run '^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster)$'
+  KUBE_VERSION=1.28 kube_tests -run '^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|TestDaemonSetOfTheController|TestHelm)$'
 }
 tier_labs() {
   need_groups || return
@@ -66,6 +66,10 @@ tier_bench_model() {
 tier_bench_demo() {
   need_groups || return
   bin/plimsoll demo --requests 3000 --figures && bin/plimsoll demo --requests 3000 --figures --loaded
+}
+tier_bench_kube() {
+  need_groups || return
+  PLIMSOLL_APACHE_SECONDS=${APACHE_SECONDS:-120} kube_tests -run '^TestApacheDemo$'
 }
 tier_starts() {
   need_groups || return

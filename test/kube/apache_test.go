@@ -11,22 +11,26 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
 )
 
 // The published apache-demo: a pod of limit 4 and 24 requests a second, each a text of 1 MiB compressed anew, which used a third
 // of the limit. Here it has an eighth of the limit, and as much of that in use, which two CPUs can serve.
 const (
-	apacheLimit = "500m"
-	apacheRate  = 6.0
-	apacheTime  = 20 * time.Second
+	apacheLimit       = "500m"
+	apacheCPUs        = 0.5
+	apacheRate        = 6.0
+	apacheConnections = 64 // published: 12
 )
 
 // apacheDemo is the pod. Apache, and what it needs, are the host's: there is no registry.
@@ -48,33 +52,22 @@ func apacheDemo(t *testing.T) *pod {
 			t.Fatal(err)
 		}
 	}
-	w := want{name: "apache-demo", annotations: map[string]string{annotation: `{"policy": "none"}`},
-		containers: []container{{"apache", apacheLimit, apacheLimit, []string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}}
-	o := w.manifest()
-	spec := o["spec"].(object)
-	var mounts, volumes []object
-	for i, at := range []string{"/usr", "/lib", "/lib64", "/etc/passwd", "/etc/group", dir} {
-		name, inside := fmt.Sprintf("v%d", i), at
-		if at == dir {
-			inside = "/demo"
-		}
-		mounts = append(mounts, object{"name": name, "mountPath": inside, "readOnly": true})
-		volumes = append(volumes, object{"name": name, "hostPath": object{"path": at}})
-	}
-	c := spec["containers"].([]object)[0]
-	c["volumeMounts"], spec["volumes"] = mounts, volumes
-	c["resources"] = object{"limits": object{"cpu": apacheLimit, "memory": "256Mi"}, "requests": object{"cpu": apacheLimit, "memory": "256Mi"}}
-	apply(t, o)
-	p := &pod{t: t, namespace: "default", name: w.name}
-	t.Cleanup(p.delete)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(output(kubectlCommand("logs", p.name)))
-		}
-	})
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
-	p.find()
-	return p
+	return start(t, want{name: "apache-demo", annotations: map[string]string{annotation: `{"policy": "none"}`},
+		containers: []container{{"apache", apacheLimit, apacheLimit, []string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}},
+		func(spec object) {
+			var mounts, volumes []object
+			for i, at := range []string{"/usr", "/lib", "/lib64", "/etc/passwd", "/etc/group", dir} {
+				name, inside := fmt.Sprintf("v%d", i), at
+				if at == dir {
+					inside = "/demo"
+				}
+				mounts = append(mounts, object{"name": name, "mountPath": inside, "readOnly": true})
+				volumes = append(volumes, object{"name": name, "hostPath": object{"path": at}})
+			}
+			c := spec["containers"].([]object)[0]
+			size := object{"cpu": apacheLimit, "memory": "256Mi"}
+			c["volumeMounts"], spec["volumes"], c["resources"] = mounts, volumes, object{"limits": size, "requests": size}
+		})
 }
 
 // dialInside opens a connection in the cluster's network namespace: a socket belongs to that of the thread that makes it.
@@ -103,73 +96,166 @@ func dialInside(ctx context.Context, network, address string) (net.Conn, error) 
 	return conn, err
 }
 
-// served is what became of a while of requests.
+// served is what became of requests, whenever they were sent.
 type served struct {
-	throttled, use float64 // of the periods; of the limit
-	p50, p99       time.Duration
-	errors         int
+	periods, throttled int64
+	used, during       time.Duration
+	latency            *load.Latencies
 }
 
+func (s *served) ratio() float64 { return float64(s.throttled) / float64(max(1, s.periods)) }
+
+// use is of the limit.
+func (s *served) use() float64 { return s.used.Seconds() / s.during.Seconds() / apacheCPUs }
+
 // serve sends requests as wrk2 does: each is due at a time of its own, and its latency counts from then.
-func (p *pod) serve(seed uint64) served {
+func (p *pod) serve(seed uint64, during time.Duration, into *served) {
 	p.t.Helper()
 	url := "http://" + strings.TrimSpace(p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status.podIP}")) + ":8010/file.txt"
-	client := &http.Client{Transport: &http.Transport{DialContext: dialInside, DisableCompression: true, MaxIdleConnsPerHost: 64}}
+	client := &http.Client{Transport: &http.Transport{DialContext: dialInside, DisableCompression: true, MaxIdleConnsPerHost: apacheConnections}}
 	defer client.CloseIdleConnections()
-	send := func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Accept-Encoding", "deflate, gzip")
-		res, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Content-Encoding") == "" {
-			return fmt.Errorf("%s, %v", res.Status, err)
-		}
-		return nil
-	}
-	at := p.containers["apache"]
-	before, err := cluster.groups.Stat(at)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	used, _ := cluster.groups.Usage(at)
-	out := load.Run(p.t.Context(), load.Poisson(seed, 1, apacheRate, apacheTime), load.Bounds{Timeout: 10 * time.Second, Open: 64}, send)
-	after, err := cluster.groups.Stat(at)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	now, _ := cluster.groups.Usage(at)
+	before, used := p.counters("apache")
+	out := load.Run(p.t.Context(), load.Poisson(seed, 1, apacheRate, during), load.Bounds{Timeout: 10 * time.Second, Open: apacheConnections},
+		func(ctx context.Context) error { return compressed(ctx, client, url) })
+	after, now := p.counters("apache")
 	if out.Errors > 0 {
 		p.t.Errorf("%d errors: %v", out.Errors, out.Cause)
 	}
-	return served{throttled: float64(after.Throttled-before.Throttled) / float64(max(1, after.Periods-before.Periods)),
-		use: float64(now-used) / float64(apacheTime) / 0.5, p50: out.Latency.Quantile(0.5), p99: out.Latency.Quantile(0.99), errors: out.Errors}
+	into.periods += after.Periods - before.Periods
+	into.throttled += after.Throttled - before.Throttled
+	into.used += now - used
+	into.during += during
+	into.latency.Merge(out.Latency)
+}
+
+func (p *pod) counters(name string) (cpu.Counters, time.Duration) {
+	p.t.Helper()
+	stat, err := cluster.groups.Stat(p.containers[name])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	used, err := cluster.groups.Usage(p.containers[name])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return stat, used
+}
+
+// compressed asks for the file as the published experiments did.
+func compressed(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept-Encoding", "deflate, gzip")
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK || res.Header.Get("Content-Encoding") == "" {
+		return fmt.Errorf("%s, %v", res.Status, err)
+	}
+	return nil
+}
+
+// compare serves a while with each policy, which the pod's annotation switches, live. They take turns, so that what else
+// happens on the machine falls on all of them, and each turn has the same requests for all.
+func (p *pod) compare(policies []string, turn time.Duration, turns int) map[string]*served {
+	p.t.Helper()
+	all := map[string]*served{}
+	for i := range turns {
+		for _, policy := range policies {
+			if all[policy] == nil {
+				all[policy] = &served{latency: load.NewLatencies()}
+			}
+			p.annotate(fmt.Sprintf(`%s={"policy": %q}`, annotation, policy))
+			time.Sleep(reaction)
+			eventually(p.t, wait, func() string { return p.has(policy) })
+			p.serve(uint64(i+2), turn, all[policy])
+		}
+	}
+	return all
+}
+
+// has says what is missing until a policy that sets a burst has set it, and another has none.
+func (p *pod) has(policy string) string {
+	burst := strings.HasPrefix(policy, "cpuBurst") || policy == "auto"
+	if b := p.limits()["apache"]; (b.Burst > 0) != burst {
+		return fmt.Sprintf("%s: %v", policy, b)
+	}
+	return ""
 }
 
 // TestApacheDemo: the published table. With the policy off by its annotation, and on by the same, live.
+// PLIMSOLL_APACHE_SECONDS is how long each policy is measured (make bench-kube): then it is the table, of all policies, in
+// place of a test of two.
 func TestApacheDemo(t *testing.T) {
+	if seconds, err := strconv.Atoi(os.Getenv("PLIMSOLL_APACHE_SECONDS")); err == nil && seconds > 0 {
+		apacheTable(t, time.Duration(seconds)*time.Second)
+		return
+	}
 	p := apacheDemo(t)
 	before := files(t)
 	a := follower(t, "none")
-	p.serve(1) // warm
-	off := p.serve(2)
-	p.annotate(annotation + `={"policy": "auto"}`)
-	eventually(t, wait, func() string { return p.helped("apache", 50*ms) })
-	on := p.serve(2)
+	p.serve(1, 10*time.Second, &served{latency: load.NewLatencies()}) // warm
+	all := p.compare([]string{"none", "auto"}, 20*time.Second, 1)
 	a.stop(syscall.SIGTERM)
 	same(t, before)
-	t.Logf("\n%-28s %14s %14s\n%-28s %14v %14v\n%-28s %14v %14v\n%-28s %13.1f%% %13.1f%%\n%-28s %13.1f%% %13.1f%%", "apache-demo, limit "+apacheLimit, "none", "auto",
-		"RT p50", off.p50.Round(ms/10), on.p50.Round(ms/10), "RT p99", off.p99.Round(ms/10), on.p99.Round(ms/10),
-		"CPU throttled ratio", 100*off.throttled, 100*on.throttled, "pod CPU use of its limit", 100*off.use, 100*on.use)
-	if off.throttled < 0.01 {
-		t.Fatalf("%.1f %% of the periods throttled without burst: the scenario proves nothing", 100*off.throttled)
+	off, on := all["none"].ratio(), all["auto"].ratio()
+	t.Logf("\n%s", tableOf([]string{"none", "auto"}, all))
+	if off < 0.01 {
+		t.Fatalf("%.1f %% of the periods throttled without burst: the scenario proves nothing", 100*off)
 	}
-	if on.throttled > off.throttled/2 {
-		t.Errorf("throttled in %.1f %% of the periods, without burst in %.1f %%", 100*on.throttled, 100*off.throttled)
+	if on > off/2 {
+		t.Errorf("throttled in %.1f %% of the periods, without burst in %.1f %%", 100*on, 100*off)
 	}
+}
+
+// apacheTable measures all policies with the defaults of all parameters.
+func apacheTable(t *testing.T, each time.Duration) {
+	const turn = 30 * time.Second
+	p := apacheDemo(t)
+	a := newAgent(t, "strategy: {policy: none}\n", "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a.start()
+	p.serve(1, 60*time.Second, &served{latency: load.NewLatencies()}) // until it is no new container any more (startupSeconds)
+	policies := []string{"none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"}
+	all := p.compare(policies, min(turn, each), int(max(1, each/turn)))
+	s := a.status()
+	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy in turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s",
+		strings.TrimSpace(kubectl(t, "version", "-o", "jsonpath={.serverVersion.gitVersion}")), apacheLimit, apacheRate, all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs,
+		tableOf(policies, all))
+}
+
+// tableOf is the form of the published tables of results, which stand beside it.
+func tableOf(policies []string, all map[string]*served) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(what, published string, of func(*served) string) {
+		fmt.Fprintf(w, "%s\t%s\t", what, published)
+		for _, p := range policies {
+			fmt.Fprintf(w, "%s\t", of(all[p]))
+		}
+		fmt.Fprintln(w)
+	}
+	latency := func(q float64) func(*served) string {
+		return func(s *served) string {
+			now, none := s.latency.Quantile(q), all["none"].latency.Quantile(q)
+			text := fmt.Sprintf("%.1f ms", float64(now)/float64(ms))
+			if s != all["none"] {
+				text += fmt.Sprintf(" (%+.0f %%)", 100*(float64(now)/float64(none)-1))
+			}
+			return text
+		}
+	}
+	fmt.Fprintf(w, "\tAlibaba Cloud Linux\tCentOS\t%s\t\n", strings.Join(policies, "\t"))
+	fmt.Fprintf(w, "\tnone -> auto\tnone -> auto\t%s\n", strings.Repeat("\t", len(policies)))
+	line("apache RT-p50", "-\t-", latency(0.5))
+	line("apache RT-p90", "-\t-", latency(0.9))
+	line("apache RT-p99", "107.37 -> 67.18 ms (-37.4 %)\t111.69 -> 71.30 ms (-36.2 %)", latency(0.99))
+	line("CPU Throttled Ratio", "33.3 -> 0 %\t33 -> 0 %", func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.ratio()) })
+	line("average pod CPU use", "31.8 -> 32.6 %\t32.5 -> 33.8 %", func(s *served) string { return fmt.Sprintf("%.1f %%", 100*s.use()) })
+	line("requests", "-\t-", func(s *served) string { return strconv.FormatInt(s.latency.Count(), 10) })
+	w.Flush() // into memory: cannot fail
+	return b.String()
 }

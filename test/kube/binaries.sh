@@ -20,9 +20,12 @@ if [ ! -e "$built" ]; then
   # providerless: before 1.31, without what clouds would add
   (cd "$kubernetes" && go build -trimpath -tags providerless -o "$making/bin/kubernetes" -ldflags "-s -w
     -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=$major -X $v.gitMinor=$minor" .)
-  for name in kube-apiserver kubelet kubectl etcd; do ln -s kubernetes "$making/bin/$name"; done
+  for name in kube-{apiserver,controller-manager,scheduler} kubelet kubectl etcd; do ln -s kubernetes "$making/bin/$name"; done
   GOBIN=$making/bin go install -trimpath -ldflags '-s -w' \
     github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}@$containerd_version
+  if grep -q kube-controller-manager "$kubernetes/main.go"; then # what helm makes needs controllers
+    GOBIN=$making/bin go install -trimpath -ldflags '-s -w' helm.sh/helm/v3/cmd/helm@$helm_version
+  fi
   go build -trimpath -ldflags '-s -w' -o "$making/bin/pause" "$kube/pause/main.go"
   "$kube/images.sh" "$making/bin/pause" "$making/images"
   mv -T "$making" "$built" # the last step: a half-made folder is never taken for whole

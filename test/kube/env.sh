@@ -1,6 +1,7 @@
 # Shared by the scripts here, sourced: what is pinned, and where things are kept.
 kube=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 containerd_version=v2.2.9
+helm_version=$(awk '$1 == "helm.sh/helm/v3" {print $2; exit}' "$kube/../../deploy/tools/go.mod")
 # KUBE_VERSION is a folder below kubernetes.
 kubernetes=$kube/kubernetes/${KUBE_VERSION:-1.34}
 [ -d "$kubernetes" ] || { echo "env.sh: no $kubernetes; hint: KUBE_VERSION is one of $(ls "$kube/kubernetes" | xargs)" >&2; exit 2; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# part.sh start|stop|kill etcd|apiserver|containerd|kubelet: one part of the cluster that up.sh made. start comes back when
+# part.sh start|stop|kill etcd|apiserver|containerd|kubelet|scheduler|controllers: one part of the cluster that up.sh made. start comes back when
 # the part answers, and does nothing to one that runs; stop asks it to end, kill does not ask.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
@@ -33,6 +33,15 @@ command_of() {
       command=("$bin/kubelet" --config "$dir/kubelet/config.yaml" --kubeconfig "$pki/kubelet.kubeconfig"
         --root-dir "$dir/kubelet/root" --cert-dir "$dir/kubelet/certs" --hostname-override $node --node-ip $address)
       ready=(kubectl wait --for=condition=Ready "node/$node" --timeout=1s)
+      ;;
+    scheduler)
+      command=("$bin/kube-scheduler" --kubeconfig "$pki/admin.kubeconfig" --leader-elect=false --secure-port 0)
+      ready=(true)
+      ;;
+    controllers) # no others than these: up.sh makes what the tests need of their work
+      command=("$bin/kube-controller-manager" --kubeconfig "$pki/admin.kubeconfig" --leader-elect=false --secure-port 0
+        --controllers daemonset-controller,job-controller,garbage-collector-controller)
+      ready=(true)
       ;;
     *) echo "part.sh: no part $1" >&2; exit 2 ;;
   esac
