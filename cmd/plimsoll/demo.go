@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/load"
+	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
 
@@ -110,13 +112,16 @@ func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer)
 // tell prints the result.
 func (f demoFlags) tell(result *experiment.Result, out io.Writer) error {
 	if f.json {
-		return result.WriteJSON(out)
+		return report.WriteJSON(out, result)
 	}
-	if err := result.WriteText(out); err != nil || !f.figures {
-		return err
+	var page bytes.Buffer
+	result.WriteText(&page)
+	if f.figures {
+		page.WriteByte('\n')
+		experiment.WriteFigures(&page, result.Figures())
 	}
-	fmt.Fprintln(out)
-	return experiment.WriteFigures(out, result.Figures())
+	_, err := out.Write(page.Bytes())
+	return err
 }
 
 // demoServiceCommand is the process that the demo puts under load.

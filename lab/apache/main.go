@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"plimsoll/lab/experiment"
 )
@@ -39,9 +38,7 @@ func run() error {
 	}
 	ctx, stop := experiment.UntilAsked()
 	defer stop()
-	result, err := experiment.Run(ctx, f.Config, server, func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	})
+	result, err := experiment.Run(ctx, f.Config, server, experiment.Say)
 	if err != nil {
 		return err
 	}
@@ -50,14 +47,7 @@ func run() error {
 			return fmt.Errorf("write the chart: %w", err)
 		}
 	}
-	if f.json {
-		return result.WriteJSON(os.Stdout)
-	}
-	if err := result.WriteText(os.Stdout); err != nil {
-		return err
-	}
-	fmt.Println()
-	return writeBeside(os.Stdout, studies()[f.against], result)
+	return experiment.Tell(comparison{result, studies()[f.against]}, f.json)
 }
 
 // parse reads the flags. The study that is compared with decides the load and the modes where they are not given.
@@ -73,8 +63,7 @@ func parse(args []string) (flags, error) {
 	set.Uint64Var(&f.Seed, "seed", 1, "seed of the arrivals")
 	set.StringVar(&f.against, "against", "koordinator", "published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of the limit)")
 	set.StringVar(&f.modes, "modes", "", "modes to measure, separated by commas (default: those of the comparison)")
-	set.StringVar(&f.CgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&f.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &f.CgroupRoot, &f.plimsoll)
 	set.BoolVar(&f.json, "json", false, "print the result as JSON")
 	set.StringVar(&f.svg, "svg", "", "write a chart to this file")
 	if err := set.Parse(args); err != nil {
@@ -95,7 +84,7 @@ func parse(args []string) (flags, error) {
 		}
 	}
 	f.Utilization = *utilization / 100
-	f.PerMode = time.Duration(*seconds * float64(time.Second))
+	f.PerMode = experiment.Seconds(*seconds)
 	f.Config = f.Config.Complete()
 	return f, nil
 }

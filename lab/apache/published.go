@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"text/tabwriter"
 
 	"plimsoll/internal/strategy"
@@ -64,17 +63,28 @@ func studies() map[string]study {
 	}
 }
 
-// writeBeside prints each published figure beside what was measured.
-func writeBeside(w io.Writer, s study, result *experiment.Result) error {
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "Published by %s, and measured here (none, then %s):\n", s.source, s.after)
+// comparison is what was measured, beside what was published.
+type comparison struct {
+	*experiment.Result
+	study study
+}
+
+// WriteText writes both for people.
+func (c comparison) WriteText(page *bytes.Buffer) {
+	c.Result.WriteText(page)
+	page.WriteByte('\n')
+	writeBeside(page, c.study, c.Result)
+}
+
+// writeBeside writes each published figure beside what was measured.
+func writeBeside(page *bytes.Buffer, s study, result *experiment.Result) {
+	fmt.Fprintf(page, "Published by %s, and measured here (none, then %s):\n", s.source, s.after)
 	before, after := result.Mode(none), result.Mode(s.after)
 	if before == nil || after == nil {
-		fmt.Fprintf(&page, "not compared: modes %s and %s were not both measured\n", none, s.after)
-		_, err := w.Write(page.Bytes())
-		return err
+		fmt.Fprintf(page, "not compared: modes %s and %s were not both measured\n", none, s.after)
+		return
 	}
-	tw := tabwriter.NewWriter(&page, 0, 0, 2, ' ', 0)
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "figure\tpublished\t\tmeasured\t")
 	for _, r := range s.rows {
 		from, to := r.of(*before), r.of(*after)
@@ -85,7 +95,5 @@ func writeBeside(w io.Writer, s study, result *experiment.Result) error {
 		fmt.Fprintf(tw, "%s\t%s -> %s\t%s\t%s -> %s\t%s\n", r.what, r.before, r.after, r.change, r.spell(from), r.spell(to), change)
 	}
 	tw.Flush() // into memory: cannot fail
-	fmt.Fprintln(&page, s.note)
-	_, err := w.Write(page.Bytes())
-	return err
+	fmt.Fprintln(page, s.note)
 }

@@ -20,7 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
 
@@ -56,7 +55,7 @@ func run() error {
 	if s.vm != "" {
 		return boot(ctx, s, s.vm)
 	}
-	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	result, err := measure(ctx, s, experiment.Say)
 	if err != nil {
 		return err
 	}
@@ -65,10 +64,7 @@ func run() error {
 			return err
 		}
 	}
-	if s.json {
-		return report.WriteJSON(os.Stdout, result)
-	}
-	return result.writeText(os.Stdout)
+	return experiment.Tell(result, s.json)
 }
 
 func parse(args []string) (settings, error) {
@@ -79,8 +75,7 @@ func parse(args []string) (settings, error) {
 	set.IntVar(&s.rounds, "rounds", 0, "rounds in which the rows take turns (0: of about 6 s each)")
 	set.Float64Var(&s.rate, "rate", 75*float64(runtime.NumCPU()), "requests a second (default: 75 for each CPU; in a virtual machine 10)")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the rows' order")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.svg, "svg", "", "write a chart to this file")
 	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those of no machine")
@@ -91,7 +86,7 @@ func parse(args []string) (settings, error) {
 	if s.vm != "" && !given(set, "rate") {
 		s.rate = emulatedRate
 	}
-	s.perRow = time.Duration(*seconds * float64(time.Second))
+	s.perRow = experiment.Seconds(*seconds)
 	if s.rounds == 0 {
 		s.rounds = max(1, int(*seconds/6+0.5))
 	}

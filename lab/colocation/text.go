@@ -3,34 +3,28 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"text/tabwriter"
 
 	"plimsoll/lab/experiment"
 )
 
-// writeText writes the result for people.
-func (r *result) writeText(w io.Writer) error {
-	var page bytes.Buffer
+// WriteText writes the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(&page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel %s, cgroup %s, %d CPUs.\n\n",
+	fmt.Fprintf(page, "nginx under %g requests a second, and ffmpeg beside it; %.0f s for each row, rounds: %d, seed %d. Kernel %s, cgroup %s, %d CPUs.\n\n",
 		c.Rate, c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs)
-	r.table(&page)
+	r.table(page)
 	page.WriteByte('\n')
-	r.split(&page)
+	r.split(page)
 	page.WriteByte('\n')
-	r.slowSplit(&page)
+	r.slowSplit(page)
 	page.WriteByte('\n')
-	r.beside(&page)
+	r.beside(page)
 	page.WriteByte('\n')
 	for _, sentence := range r.careful() {
-		fmt.Fprintln(&page, sentence)
+		fmt.Fprintln(page, sentence)
 	}
-	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
-		return err
-	}
-	_, err := w.Write(page.Bytes())
-	return err
+	experiment.WriteFigures(page, r.figures())
 }
 
 func (r *result) table(page *bytes.Buffer) {

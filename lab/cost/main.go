@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
 
@@ -45,14 +44,11 @@ func run() error {
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
 	}
-	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	result, err := measure(ctx, s, experiment.Say)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return report.WriteJSON(os.Stdout, result)
-	}
-	return result.writeText(os.Stdout)
+	return experiment.Tell(result, s.json)
 }
 
 func parse(args []string) (settings, error) {
@@ -61,15 +57,14 @@ func parse(args []string) (settings, error) {
 	seconds := set.Float64("seconds", 60, "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
 	set.IntVar(&s.size.Pods, "pods", s.size.Pods, "pods")
 	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods; a tenth of them is throttled in the second scenario")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.bare, "bare", "", "be the bare loop: read the files that are listed in this file until standard input ends")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
-	s.span = time.Duration(*seconds * float64(time.Second))
+	s.span = experiment.Seconds(*seconds)
 	const most = 10 * time.Minute
 	switch {
 	case s.size.Pods < 1 || s.size.Containers < s.size.Pods:

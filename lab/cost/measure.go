@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 	"plimsoll/lab/experiment"
@@ -161,7 +160,7 @@ func (b *bench) window(ctx context.Context, a *agent, loop *child, sc *scenario)
 	span := last.Now.Sub(first.Now).Seconds()
 	sc.Turns = float64(last.Self.Turns-first.Self.Turns) / span
 	sc.Looks = float64(last.Self.Looks-first.Self.Looks) / span
-	sc.Writes = written(last) - written(first)
+	sc.Writes = experiment.Writes(last) - experiment.Writes(first)
 	sc.NodeUsed = last.Node.Used
 	return nil
 }
@@ -176,7 +175,7 @@ func during(ctx context.Context, span time.Duration, a, b *child) (rate, rate, e
 			return r[0], r[1], errors.Join(c.Ended(), err)
 		}
 	}
-	if err := sleep(ctx, span); err != nil {
+	if err := experiment.Pause(ctx, span); err != nil {
 		return r[0], r[1], err
 	}
 	for i, c := range []*child{a, b} {
@@ -187,23 +186,6 @@ func during(ctx context.Context, span time.Duration, a, b *child) (rate, rate, e
 		r[i] = after.since(before[i])
 	}
 	return r[0], r[1], nil
-}
-
-func written(s report.Status) int64 {
-	var n int64
-	for _, outcomes := range s.Writes.Results {
-		n += outcomes[plan.Applied] + outcomes[plan.Clamped]
-	}
-	return n
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // child is a process that is measured.
@@ -283,7 +265,7 @@ func (a *agent) knows(ctx context.Context, groups int) error {
 		if time.Now().After(deadline) {
 			return errors.Join(fmt.Errorf("after %v the agent knows %d of %d groups", startPatience, len(s.Containers), groups), err)
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := experiment.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -292,14 +274,14 @@ func (a *agent) knows(ctx context.Context, groups int) error {
 // pace lets the agent settle, and then finds out how often it reads in a second. The second half of the warm-up is to be
 // longer than the agent ever leaves a group alone.
 func (a *agent) pace(ctx context.Context, warmUp time.Duration) (float64, error) {
-	if err := sleep(ctx, warmUp/2); err != nil {
+	if err := experiment.Pause(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
 	first, err := a.process().spent()
 	if err != nil {
 		return 0, err
 	}
-	if err := sleep(ctx, warmUp/2); err != nil {
+	if err := experiment.Pause(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
 	last, err := a.process().spent()

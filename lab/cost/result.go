@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"time"
+
+	"plimsoll/lab/experiment"
 )
 
 // The aims of the project for what the agent costs on such a node.
@@ -54,12 +56,7 @@ func (s spent) since(first spent) rate {
 }
 
 // ratio is the agent's CPU in units of the bare loop's.
-func (s scenario) ratio() float64 {
-	if s.Bare.CPUs <= 0 {
-		return 0
-	}
-	return s.Agent.CPUs / s.Bare.CPUs
-}
+func (s scenario) ratio() float64 { return experiment.Ratio(s.Agent.CPUs, s.Bare.CPUs) }
 
 func verdict(met bool) string {
 	if met {
@@ -68,15 +65,13 @@ func verdict(met bool) string {
 	return "missed"
 }
 
-// writeText is the result for people.
-func (r *result) writeText(w io.Writer) error {
-	text := fmt.Sprintf("%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
+// WriteText is the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
 	for _, s := range r.Scenarios {
-		text += s.text()
+		page.WriteString(s.text())
 	}
-	text += refillText(r.Refills) + r.LoadLine.text(r.idle())
-	_, err := io.WriteString(w, text)
-	return err
+	page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
 }
 
 // idle is the CPU of the agent that is told of throttles when there are none.

@@ -48,7 +48,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return result.writeText(os.Stdout)
+	return experiment.Tell(result, false)
 }
 
 func parse(args []string) (settings, error) {
@@ -60,12 +60,11 @@ func parse(args []string) (settings, error) {
 	set.DurationVar(&s.work, "work", 20*time.Millisecond, "CPU time of a request")
 	set.Float64Var(&s.use, "use", 0.1, "CPUs that a replica uses on average")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
-	s.step = time.Duration(*seconds * float64(time.Second))
+	s.step = experiment.Seconds(*seconds)
 	s.policy = strategy.Policy(*policy)
 	return s, s.check()
 }

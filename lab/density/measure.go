@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -89,7 +88,7 @@ func (b *bench) calibrate(ctx context.Context) error {
 		return err
 	}
 	b.size, b.rate = size, b.use/cost.Seconds()
-	fmt.Fprintf(os.Stderr, "a request costs %.1f ms of CPU time; up to %d replicas are tried, %v each\n", 1e3*cost.Seconds(), b.most(), b.step)
+	experiment.Say("a request costs %.1f ms of CPU time; up to %d replicas are tried, %v each", 1e3*cost.Seconds(), b.most(), b.step)
 	return nil
 }
 
@@ -117,7 +116,7 @@ func (b *bench) search(ctx context.Context, policy strategy.Policy) (side, error
 		if err != nil {
 			return false, fmt.Errorf("%d replicas, policy %s: %w", n, policy, err)
 		}
-		fmt.Fprintf(os.Stderr, "%-17s  %2d replicas  p99 %4.0f ms  throttled %4.1f %%\n", policy, n, 1e3*s.p99.Seconds(), 100*s.throttled)
+		experiment.Say("%-17s  %2d replicas  p99 %4.0f ms  throttled %4.1f %%", policy, n, 1e3*s.p99.Seconds(), 100*s.throttled)
 		found.steps = append(found.steps, s)
 		return s.fits(b.bound), nil
 	})

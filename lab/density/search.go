@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"text/tabwriter"
 	"time"
 
@@ -76,27 +75,25 @@ type result struct {
 	without, with side
 }
 
-func (r *result) writeText(w io.Writer) error {
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
+// WriteText writes what the search found for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
 		r.cpus, r.use, r.work, r.rate, r.bound)
-	fmt.Fprintf(&page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n", r.cpus, r.step)
-	tw := tabwriter.NewWriter(&page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "policy\treplicas\tlimit of each\tp99\tthrottled\trequests\terrors\tbound kept\t")
+	fmt.Fprintf(page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n", r.cpus, r.step)
+	rows := [][]string{{"policy", "replicas", "limit of each", "p99", "throttled", "requests", "errors", "bound kept"}}
 	for _, side := range []side{r.without, r.with} {
 		for _, s := range side.steps {
 			kept := "no"
 			if s.fits(r.bound) {
 				kept = "yes"
 			}
-			fmt.Fprintf(tw, "%s\t%d\t%.3f\t%.0f ms\t%.1f %%\t%d\t%d\t%s\t\n", side.policy, s.replicas, s.limit,
-				1e3*s.p99.Seconds(), 100*s.throttled, s.requests, s.errors, kept)
+			rows = append(rows, []string{string(side.policy), fmt.Sprint(s.replicas), fmt.Sprintf("%.3f", s.limit),
+				fmt.Sprintf("%.0f ms", experiment.Milliseconds(s.p99)), fmt.Sprintf("%.1f %%", 100*s.throttled),
+				fmt.Sprint(s.requests), fmt.Sprint(s.errors), kept})
 		}
 	}
-	tw.Flush() // into memory: cannot fail
-	fmt.Fprintf(&page, "\n%s\n", r.conclusion())
-	_, err := w.Write(page.Bytes())
-	return err
+	experiment.Columns(page, tabwriter.AlignRight, rows)
+	fmt.Fprintf(page, "\n%s\n", r.conclusion())
 }
 
 // conclusion says what the search means in cores, also when it means nothing.

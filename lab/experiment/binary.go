@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,12 @@ func FindBinary(named string) (string, error) {
 func executable(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// AgentFlags are those of every lab that starts the agent: where the groups are, and the program.
+func AgentFlags(set *flag.FlagSet, cgroupRoot, plimsoll *string) {
+	set.StringVar(cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
+	set.StringVar(plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 }
 
 // Fail tells an error and what can be done about it, as all commands do, and gives the exit status.

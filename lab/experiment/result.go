@@ -128,11 +128,11 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 		m.Late = max(m.Late, Milliseconds(s.Load.Late))
 		m.Rounds = append(m.Rounds, Round{
 			P99:            Milliseconds(s.Load.Latency.Quantile(0.99)),
-			ThrottledRatio: ratio(s.Usage.Throttled, s.Usage.Periods),
+			ThrottledRatio: Ratio(s.Usage.Throttled, s.Usage.Periods),
 			CPUs:           s.Usage.CPUs(), Requests: s.Load.Requests(), Errors: s.Load.Errors,
 		})
 	}
-	m.ThrottledRatio = ratio(sum.Throttled, sum.Periods)
+	m.ThrottledRatio = Ratio(sum.Throttled, sum.Periods)
 	m.Burst = sum.BurstTime.Seconds()
 	m.CPUs = perSecond(sum.Used, wall)
 	m.NodeUse, m.Offline, m.Seconds = perSecond(node, wall), perSecond(offline, wall), wall.Seconds()

@@ -187,7 +187,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 			s.Round = round
 			slots = append(slots, s)
 			r.say("[%*d/%d] %-17s  p99 %4.0f ms  throttled %4.1f %%", len(fmt.Sprint(total)), len(slots), total, mode,
-				1e3*s.Load.Latency.Quantile(0.99).Seconds(), 100*ratio(s.Usage.Throttled, s.Usage.Periods))
+				1e3*s.Load.Latency.Quantile(0.99).Seconds(), 100*Ratio(s.Usage.Throttled, s.Usage.Periods))
 		}
 	}
 	result := Summarize(slots, r.Modes)
@@ -234,13 +234,6 @@ func (r *run) enter(mode Mode) error {
 		return r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited})
 	}
 	return nil
-}
-
-func ratio(part, whole int64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
 }
 
 // Kernel is the release of the running kernel.

@@ -26,5 +26,16 @@ func MedianOf[T any](list []T, of func(T) float64) float64 {
 	return Median(values)
 }
 
+// Ratio is a part of a whole; 0 where there is no whole.
+func Ratio[T int64 | float64 | time.Duration](part, whole T) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// Seconds are those of a flag.
+func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
 // Milliseconds is a duration in the unit of the tables.
 func Milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -2,51 +2,36 @@ package experiment
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 	"text/tabwriter"
 )
 
-// WriteJSON writes the result for programs.
-func (r *Result) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
-}
-
 // WriteText writes the result for people: the conditions, a table, a plot, and what to conclude.
-func (r *Result) WriteText(w io.Writer) error {
-	var page bytes.Buffer
+func (r *Result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(&page, "A service with a limit of %g CPUs, %.1f ms of CPU time a request, %.2f requests a second: %.0f %% of the limit on average.\n",
+	fmt.Fprintf(page, "A service with a limit of %g CPUs, %.1f ms of CPU time a request, %.2f requests a second: %.0f %% of the limit on average.\n",
 		c.Limit, c.Work, c.Rate, 100*c.Utilization)
-	fmt.Fprintf(&page, "%.0f s for each mode, rounds: %d, seed: %d. Kernel %s, cgroup %s, %d CPUs, plimsoll %s.\n\n",
+	fmt.Fprintf(page, "%.0f s for each mode, rounds: %d, seed: %d. Kernel %s, cgroup %s, %d CPUs, plimsoll %s.\n\n",
 		c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs, c.Version)
-	r.table(&page)
+	r.table(page)
 	page.WriteByte('\n')
 	page.Write(Plot(r.Modes, 60))
 	page.WriteByte('\n')
 	for _, sentence := range r.Conclude() {
-		fmt.Fprintln(&page, sentence)
+		fmt.Fprintln(page, sentence)
 	}
-	_, err := w.Write(page.Bytes())
-	return err
 }
 
 // table has the columns of the published tables: response time, throttled ratio, average CPU.
-func (r *Result) table(w io.Writer) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
-	row("mode", "RT p50", "p90", "p99", "mean", "throttled", "time lost", "CPU", "requests", "errors")
+func (r *Result) table(page *bytes.Buffer) {
+	rows := [][]string{{"mode", "RT p50", "p90", "p99", "mean", "throttled", "time lost", "CPU", "requests", "errors"}}
 	for _, m := range r.Modes {
-		row(m.Name, spell(m.P50), spell(m.P90), spell(m.P99), spell(m.Mean), fmt.Sprintf("%.1f %%", 100*m.ThrottledRatio),
-			fmt.Sprintf("%.2f s", m.Lost), fmt.Sprintf("%.3f", m.CPUs), fmt.Sprint(m.Requests), fmt.Sprint(m.Errors))
+		rows = append(rows, []string{m.Name, spell(m.P50), spell(m.P90), spell(m.P99), spell(m.Mean), fmt.Sprintf("%.1f %%", 100*m.ThrottledRatio),
+			fmt.Sprintf("%.2f s", m.Lost), fmt.Sprintf("%.3f", m.CPUs), fmt.Sprint(m.Requests), fmt.Sprint(m.Errors)})
 	}
-	tw.Flush() // into memory: cannot fail
-	fmt.Fprintln(w, "RT: response time, from when the request was due. Throttled: share of the 100 ms periods in which the service ran")
-	fmt.Fprintln(w, "that ended with it standing still. Time lost: wall time for which it stood still. CPU: mean number of CPUs used.")
+	Columns(page, tabwriter.AlignRight, rows)
+	fmt.Fprintln(page, "RT: response time, from when the request was due. Throttled: share of the 100 ms periods in which the service ran")
+	fmt.Fprintln(page, "that ended with it standing still. Time lost: wall time for which it stood still. CPU: mean number of CPUs used.")
 }
 
 // spell writes milliseconds with three digits.

@@ -27,7 +27,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
 )
@@ -65,14 +64,11 @@ func run() error {
 	}
 	ctx, stop := experiment.UntilAsked()
 	defer stop()
-	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	result, err := measure(ctx, s, experiment.Say)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return report.WriteJSON(os.Stdout, result)
-	}
-	return result.writeText(os.Stdout)
+	return experiment.Tell(result, s.json)
 }
 
 func parse(args []string) (settings, error) {
@@ -84,15 +80,14 @@ func parse(args []string) (settings, error) {
 	set.DurationVar(&s.every, "every", 4*time.Second, "time between two jobs of a group")
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	told := set.String("told", "", "flags of the agent that is told of throttles, such as --ahead=false")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.IntVar(&s.worker, "worker", -1, "do the jobs of this group until standard input ends")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
-	s.span = time.Duration(*seconds * float64(time.Second))
+	s.span = experiment.Seconds(*seconds)
 	s.policy, s.told = strategy.Policy(*policy), strings.Fields(*told)
 	const most = 10 * time.Minute
 	switch {

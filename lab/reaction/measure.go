@@ -85,7 +85,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error)
 	if err := begin(); err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, b.warmUp); err != nil {
+	if err := experiment.Pause(ctx, b.warmUp); err != nil {
 		return r, err
 	}
 	return b.window(ctx, a, p)
@@ -116,7 +116,7 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 	if err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, b.span); err != nil {
+	if err := experiment.Pause(ctx, b.span); err != nil {
 		return r, err
 	}
 	last, err := b.read(ctx, a, p)
@@ -143,14 +143,5 @@ func between(first, last reading, all, endable lost) outcome {
 		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,
 		GroupsCPU:     (last.used - first.used).Seconds() / span,
 		Node:          last.status.Node,
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -83,7 +81,7 @@ func (r *result) figures() []experiment.Figure {
 		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
 		compare := func(what, of string, told, polled lost, atLeast float64) {
 			name := fmt.Sprintf("time lost a throttle%s, %s, polled / told, %s", what, of, s.name())
-			add(name, over(polled.of(of), told.of(of)), atLeast, 0, both && told.Throttles > 0)
+			add(name, experiment.Ratio(polled.of(of), told.of(of)), atLeast, 0, both && told.Throttles > 0)
 		}
 		for _, of := range measures() {
 			compare(" that may be ended", of, s.Told.Endable, s.Polled.Endable, aimRatio)
@@ -92,38 +90,26 @@ func (r *result) figures() []experiment.Figure {
 		for _, of := range measures()[1:] { // those at the cap last to their period's end, whoever looks after them
 			compare("", of, told, polled, 0)
 		}
-		add("time lost in all, polled / told, "+s.name(), over(polled.Total, told.Total), 0, 0, both)
+		add("time lost in all, polled / told, "+s.name(), experiment.Ratio(polled.Total, told.Total), 0, 0, both)
 	}
 	return list
 }
 
-func over(a, b time.Duration) float64 {
-	if b <= 0 {
-		return 0
-	}
-	return float64(a) / float64(b)
-}
-
-// writeText is the result for people.
-func (r *result) writeText(w io.Writer) error {
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
+// WriteText is the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
 		r.Groups, r.Quota, r.Policy, burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
-	r.table(&page)
+	r.table(page)
 	for _, sentence := range r.conclude() {
-		fmt.Fprintln(&page, sentence)
+		fmt.Fprintln(page, sentence)
 	}
-	fmt.Fprintln(&page)
-	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
-		return err
-	}
-	_, err := w.Write(page.Bytes())
-	return err
+	page.WriteByte('\n')
+	experiment.WriteFigures(page, r.figures())
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	var rows [][]string
+	row := func(cells ...string) { rows = append(rows, cells) }
 	row("", "", "begin to write", "", "", "lost a throttle", "", "", "that may be ended", "lost a throttle", "", "", "lost", "writes", "agent")
 	row("machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU")
 	for _, s := range r.Scenarios {
@@ -131,7 +117,7 @@ func (r *result) table(page *bytes.Buffer) {
 			row(append([]string{s.name(), o.way()}, o.cells()...)...)
 		}
 	}
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
 		"That may be ended: all but those at the cap, where the period has had all that the strategy allows (three quotas).")
 }

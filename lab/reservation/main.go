@@ -20,7 +20,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -28,7 +27,6 @@ import (
 	"time"
 
 	"plimsoll/internal/figure"
-	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
 
@@ -58,9 +56,6 @@ type settings struct {
 
 const settle = time.Second // after a change, before it is measured
 
-// findings are what can be told.
-type findings interface{ writeText(w io.Writer) error }
-
 func main() { os.Exit(experiment.Fail("reservation", run())) }
 
 func run() error {
@@ -85,15 +80,14 @@ func run() error {
 	case s.vm > 0:
 		return boot(ctx, s)
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	if s.table {
-		r, err := measureTable(ctx, s, say)
+		r, err := measureTable(ctx, s, experiment.Say)
 		if err != nil {
 			return err
 		}
-		return tell(r, s)
+		return experiment.Tell(r, s.json)
 	}
-	r, err := measure(ctx, s, say)
+	r, err := measure(ctx, s, experiment.Say)
 	if err != nil {
 		return err
 	}
@@ -102,15 +96,7 @@ func run() error {
 			return err
 		}
 	}
-	return tell(r, s)
-}
-
-// tell writes what was found.
-func tell(r findings, s settings) error {
-	if s.json {
-		return report.WriteJSON(os.Stdout, r)
-	}
-	return r.writeText(os.Stdout)
+	return experiment.Tell(r, s.json)
 }
 
 // inner is what this program does as a part of the experiment.
@@ -131,8 +117,7 @@ func parse(args []string) (settings, inner, error) {
 	set.BoolVar(&s.sweep, "sweep", true, "measure neighbours of 1 to 16 threads too")
 	set.StringVar(&s.only, "only", "", "measure only situations whose names contain this, and alone")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals and of the order")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.svg, "svg", "", "write a chart to this file, of the situations on this machine")
 	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives holds there, response times are those of no machine")
@@ -144,7 +129,7 @@ func parse(args []string) (settings, inner, error) {
 	if err := set.Parse(args); err != nil {
 		return s, i, err
 	}
-	s.slot = time.Duration(*seconds * float64(time.Second))
+	s.slot = experiment.Seconds(*seconds)
 	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), s.sweep, s.reserve), func(sit situation) bool {
 		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), s.only)
 	})

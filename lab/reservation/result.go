@@ -126,16 +126,9 @@ func summarizeRow(sit situation, slots []slot) figures {
 // compare tells what the target lost against alone. The batch job's work is the same everywhere, so it takes longer by
 // two factors that multiply: it receives less CPU time a second, and the CPU time that it needs grows.
 func (f *figures) compare(alone figures) {
-	f.Slowdown, f.ChangeP99 = over(f.Took, alone.Took), over(f.P99, alone.P99)-1
-	f.Scheduling = over(alone.Utilization, f.Utilization)
-	f.Hardware = over(f.Took*f.Utilization, alone.Took*alone.Utilization)
-}
-
-func over(a, b float64) float64 {
-	if b <= 0 {
-		return 0
-	}
-	return a / b
+	f.Slowdown, f.ChangeP99 = experiment.Ratio(f.Took, alone.Took), experiment.Ratio(f.P99, alone.P99)-1
+	f.Scheduling = experiment.Ratio(alone.Utilization, f.Utilization)
+	f.Hardware = experiment.Ratio(f.Took*f.Utilization, alone.Took*alone.Utilization)
 }
 
 func (r *result) row(sit situation) *figures {
@@ -169,10 +162,10 @@ const (
 func (r *result) aims() []experiment.Figure {
 	var list []experiment.Figure
 	for _, f := range r.Rows {
-		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0, Value: over(f.Batch.Shortfall, f.Batch.Wanted)}
+		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0, Value: experiment.Ratio(f.Batch.Shortfall, f.Batch.Wanted)}
 		p99 := experiment.Figure{Name: "p99 of memcached / alone, " + f.name(), Measured: f.P99 > 0 && !r.Conditions.Emulated, Value: 1 + f.ChangeP99}
 		behind := short
-		behind.Name, behind.Value = "  of it behind the neighbour", over(f.Batch.Owed, f.Batch.Wanted)
+		behind.Name, behind.Value = "  of it behind the neighbour", experiment.Ratio(f.Batch.Owed, f.Batch.Wanted)
 		switch beside := f.situation.Neighbour.Kind; {
 		case beside == nobody && f.Again:
 			list = append(list, p99)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 
 	"plimsoll/lab/experiment"
 )
@@ -30,14 +29,10 @@ func (r *tableResult) figures() []experiment.Figure {
 	return list
 }
 
-func (r *tableResult) writeText(w io.Writer) error {
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and reserved %d.\n",
+// WriteText writes the table for people.
+func (r *tableResult) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and reserved %d.\n",
 		r.CPUs, r.CPUs, r.CPUs-1)
-	fmt.Fprintf(&page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n", r.Seconds, r.Kernel, r.Cgroup)
-	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
-		return err
-	}
-	_, err := w.Write(page.Bytes())
-	return err
+	fmt.Fprintf(page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n", r.Seconds, r.Kernel, r.Cgroup)
+	experiment.WriteFigures(page, r.figures())
 }

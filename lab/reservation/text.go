@@ -3,35 +3,29 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
 	"plimsoll/lab/experiment"
 )
 
-// writeText writes the result for people.
-func (r *result) writeText(w io.Writer) error {
-	var page bytes.Buffer
+// WriteText writes the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
 	c := r.Conditions
-	fmt.Fprintf(&page, "A target that has reserved %g of %d CPUs, and a neighbour that has reserved the rest, with the weights that go with it.\n", c.Request, c.CPUs)
-	fmt.Fprintf(&page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
-	r.table(&page)
-	r.splits(&page)
+	fmt.Fprintf(page, "A target that has reserved %g of %d CPUs, and a neighbour that has reserved the rest, with the weights that go with it.\n", c.Request, c.CPUs)
+	fmt.Fprintf(page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
+	r.table(page)
+	r.splits(page)
 	if c.Emulated {
-		fmt.Fprintln(&page, "Careful: the CPUs are emulated: what is received of them holds, and response times are those of no machine.")
+		fmt.Fprintln(page, "Careful: the CPUs are emulated: what is received of them holds, and response times are those of no machine.")
 	}
 	if worst := r.worst(); worst != nil {
-		fmt.Fprintf(&page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
+		fmt.Fprintf(page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
 	}
 	if aims := r.aims(); len(aims) > 0 {
 		page.WriteByte('\n')
-		if err := experiment.WriteFigures(&page, aims); err != nil {
-			return err
-		}
+		experiment.WriteFigures(page, aims)
 	}
-	_, err := w.Write(page.Bytes())
-	return err
 }
 
 func (r *result) table(page *bytes.Buffer) {

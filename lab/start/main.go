@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 
-	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
 
@@ -51,14 +50,11 @@ func run() error {
 	}
 	ctx, stop := experiment.UntilAsked()
 	defer stop()
-	result, err := measure(ctx, s, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+	result, err := measure(ctx, s, experiment.Say)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return report.WriteJSON(os.Stdout, result)
-	}
-	return result.writeText(os.Stdout)
+	return experiment.Tell(result, s.json)
 }
 
 func parse(args []string) (settings, error) {
@@ -69,8 +65,7 @@ func parse(args []string) (settings, error) {
 	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: from 90 % of it on the node spares nothing")
 	set.IntVar(&s.rounds, "rounds", 7, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
-	set.StringVar(&s.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	set.StringVar(&s.plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
+	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	if err := set.Parse(args); err != nil {
 		return s, err

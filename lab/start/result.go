@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -71,26 +69,21 @@ func (r *result) figures() []experiment.Figure {
 		{Name: "part of that time for which it stood still, auto", Value: r.median(auto, still), AtMost: aimStill, Measured: best > 0}}
 }
 
-// writeText is the result for people.
-func (r *result) writeText(w io.Writer) error {
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "A JVM with a limit of %g CPUs. In its start it may use %d %% of that as long as the node uses less than 90 %% of %d %% of its CPUs. Cgroup %s.\n\n",
+// WriteText is the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "A JVM with a limit of %g CPUs. In its start it may use %d %% of that as long as the node uses less than 90 %% of %d %% of its CPUs. Cgroup %s.\n\n",
 		r.Limit, r.Percent, r.Threshold, r.Cgroup)
-	r.table(&page)
+	r.table(page)
 	for _, sentence := range r.conclude() {
-		fmt.Fprintln(&page, sentence)
+		fmt.Fprintln(page, sentence)
 	}
-	fmt.Fprintln(&page)
-	if err := experiment.WriteFigures(&page, r.figures()); err != nil {
-		return err
-	}
-	_, err := w.Write(page.Bytes())
-	return err
+	page.WriteByte('\n')
+	experiment.WriteFigures(page, r.figures())
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
+	var rows [][]string
+	row := func(cells ...string) { rows = append(rows, cells) }
 	row("mode", "ready", "CPU time", "throttles", "stood still", "at the cap", "refills", "others")
 	for _, mode := range modes {
 		m := func(of func(start) float64) float64 { return r.median(mode, of) }
@@ -102,7 +95,7 @@ func (r *result) table(page *bytes.Buffer) {
 			seconds(func(x start) time.Duration { return x.AtCapTime }), fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Refills) })),
 			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others })))
 	}
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Medians. Stood still: wall time from a throttle's begin until a task of the group ran again, by the kernel. At the cap: that of throttles\n"+
 		"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
 }
