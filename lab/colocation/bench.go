@@ -26,7 +26,7 @@ type bench struct {
 	online, offline string // groups
 	below           string // one for ffmpeg below another, as the kubelet has its pods
 	agent           *experiment.Agent
-	server          nginx
+	server          *experiment.Site
 	film            ffmpeg
 	clients         []*load.Client
 	next            atomic.Int64
@@ -36,11 +36,12 @@ type bench struct {
 
 // measure measures all rows and cleans up, however it ends. Progress goes to say.
 func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	b := &bench{settings: s, say: say, foremost: true, server: nginx{size: fileSize}, film: ffmpeg{size: filmSize}}
+	b := &bench{settings: s, say: say, foremost: true, film: ffmpeg{size: filmSize}}
+	document := fileSize
 	if s.emulated {
-		b.server.size, b.film.size = smallFile, smallFilm
+		document, b.film.size = smallFile, smallFilm
 	}
-	if b.server.binary, err = experiment.Program("nginx"); err != nil {
+	if b.server, err = newNginx(document); err != nil {
 		return nil, err
 	}
 	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {
@@ -49,12 +50,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if b.groups, err = experiment.NewGroups(s.cgroupRoot, "colocation"); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		err = errors.Join(err, b.close())
-	}()
+	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -80,7 +76,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	for range connections * runtime.NumCPU() {
 		b.clients = append(b.clients, load.NewClient(1))
 	}
-	if err := b.server.start(func(pid int) error { return b.groups.Enter(b.online, pid) }); err != nil {
+	if err := b.server.Start(func(pid int) error { return b.groups.Enter(b.online, pid) }); err != nil {
 		return err
 	}
 	if b.agent, err = experiment.StartAgent(experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}, b.groups); err != nil {
@@ -120,7 +116,7 @@ func (b *bench) close() error {
 	if b.agent != nil {
 		agent = b.agent.Stop()
 	}
-	return errors.Join(agent, b.film.remove(), b.server.stop(), b.groups.Close())
+	return errors.Join(agent, b.film.remove(), b.server.Stop(), b.groups.Close())
 }
 
 // measureRounds has the rows take turns.

@@ -66,7 +66,7 @@ func (t *tail) mean() part {
 func (b *bench) request(ctx context.Context, due []time.Duration, w *watch, t *tail) *load.Outcome {
 	return load.RunPrecisely(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, func(ctx context.Context) error {
 		n := int(b.next.Add(1))
-		get := func(ctx context.Context) error { return b.clients[n%len(b.clients)].Get(ctx, b.server.url) }
+		get := func(ctx context.Context) error { return b.clients[n%len(b.clients)].Get(ctx, b.server.URL(0)) }
 		if t == nil {
 			return get(ctx)
 		}

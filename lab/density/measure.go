@@ -43,12 +43,7 @@ func measure(ctx context.Context, s settings) (found *result, err error) {
 		return nil, err
 	}
 	b := &bench{settings: s, groups: groups, client: load.NewClient(openAtOnce * s.most())}
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		err = errors.Join(err, b.close())
-	}()
+	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if err := b.calibrate(ctx); err != nil {
 		return nil, err
 	}

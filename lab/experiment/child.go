@@ -82,6 +82,19 @@ func (c *Child) Ended() error {
 	}
 }
 
+// Await tries until it works. Where the process ends instead, or does not come so far in time, that is the error.
+func (c *Child) Await(patience time.Duration, try func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if ended := c.Ended(); ended != nil || time.Now().After(deadline) {
+			return errors.Join(err, ended)
+		}
+	}
+}
+
 // tail keeps the end of what a process says.
 type tail struct {
 	mu   sync.Mutex

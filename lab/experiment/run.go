@@ -46,7 +46,7 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		return nil, err
 	}
 	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce), say: say}
-	defer func() { err = errors.Join(orInterrupt(ctx, err), r.close()) }()
+	defer func() { err = errors.Join(OrInterrupt(ctx, err), r.close()) }()
 	if r.group, err = groups.Add("web"); err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (r *run) surround() (err error) {
 	return nil
 }
 
-// orInterrupt is why ctx ended, where that is what an error comes from.
-func orInterrupt(ctx context.Context, err error) error {
+// OrInterrupt is why ctx ended, where that is what an error comes from.
+func OrInterrupt(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -55,12 +55,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if b.parties, err = meet(s.cgroupRoot, float64(runtime.NumCPU())-targetRequest); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		err = errors.Join(err, b.close())
-	}()
+	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if b.cpus, err = experiment.Allowed(); err != nil {
 		return nil, err
 	}

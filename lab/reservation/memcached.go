@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -34,15 +33,10 @@ func (m *memcached) start(enter func(pid int) error) (err error) {
 	if m.child, err = experiment.Launch(cmd, enter); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(serverPatience); ; time.Sleep(20 * time.Millisecond) {
-		err := m.fill()
-		if err == nil {
-			return nil
-		}
-		if ended := m.child.Ended(); ended != nil || time.Now().After(deadline) {
-			return fmt.Errorf("memcached does not answer: %w", errors.Join(err, ended))
-		}
+	if err := m.child.Await(serverPatience, m.fill); err != nil {
+		return fmt.Errorf("memcached does not answer: %w", err)
 	}
+	return nil
 }
 
 // fill stores a value under the key of each connection.
