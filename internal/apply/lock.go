@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// lockGroup is the group that is locked. It holds no task and no group.
+const lockGroup = "plimsoll-lock"
 
 // Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
 type Lock struct{ dir *os.File }
@@ -36,26 +41,60 @@ func (e *LockedError) Hint() string {
 	return fmt.Sprintf("ask it with `plimsoll status`, or stop it first: kill -TERM %d", e.PID)
 }
 
-// TakeLock locks the root directory of the hierarchy that carries the cpu controller itself: the state directory can
-// differ between two agents, the inode of the hierarchy cannot.
+// TakeLock locks an own group at the root of the hierarchy that carries the cpu controller: the state directory can
+// differ between two agents, the hierarchy cannot. It locks no file that was there before, for those can be opened by
+// anybody, and a lock needs no more than that: flock(2) no right to write, a read lock of fcntl(2) that to read, and
+// the latter keeps a write lock out. The group can be opened by root only from the moment in which it is made
+// (kernel/cgroup/cgroup.c, cgroup_mkdir). It is removed by who holds it, so a lock counts only on the group that stands
+// there after it was taken.
 func TakeLock(cgroupRoot string) (*Lock, error) {
-	dir, err := os.Open(cgroupRoot)
-	if err != nil {
-		return nil, fmt.Errorf("lock the cgroup root: %w", err)
+	name := filepath.Join(cgroupRoot, lockGroup)
+	for {
+		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("lock the cgroup root: %w", err)
+		}
+		dir, err := lockDir(name)
+		switch {
+		case err == nil && stands(dir):
+			return &Lock{dir}, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			defer dir.Close()
+			return nil, &LockedError{Root: cgroupRoot, PID: holder(dir)}
+		}
+		dir.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else its holder has just removed it
+			return nil, fmt.Errorf("lock the cgroup root: %w", err)
+		}
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return &Lock{dir}, nil
-	}
-	defer dir.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &LockedError{Root: cgroupRoot, PID: holder(dir)}
-	}
-	return nil, fmt.Errorf("lock the cgroup root %s: %w", cgroupRoot, err)
 }
 
-// Release lets another process take the lock.
-func (l *Lock) Release() error { return l.dir.Close() }
+// lockDir opens a directory and locks it. It is open when it is another's, too.
+func lockDir(name string) (*os.File, error) {
+	dir, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return dir, fmt.Errorf("flock %s: %w", name, err)
+	}
+	return dir, nil
+}
+
+// stands says whether an open directory still has its name.
+func stands(dir *os.File) bool {
+	open, err1 := dir.Stat()
+	named, err2 := os.Lstat(dir.Name())
+	return err1 == nil && err2 == nil && os.SameFile(open, named)
+}
+
+// Release lets another process take the lock. The group is removed while it is held: nobody else's is.
+func (l *Lock) Release() error {
+	err := os.Remove(l.dir.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, l.dir.Close())
+}
 
 // holder looks up who has locked a file; 0 when it cannot be told.
 func holder(f *os.File) int {

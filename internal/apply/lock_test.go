@@ -3,9 +3,14 @@ package apply
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLockKeepsOthersOut(t *testing.T) {
@@ -31,6 +36,63 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 	if err := second.Release(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLockTakesNoFileOfOthers: whoever can open the root can lock it, and must not keep the agent from starting.
+func TestLockTakesNoFileOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := unix.Flock(int(root.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := TakeLock(dir)
+	if err != nil {
+		t.Fatalf("kept out by a lock of the root: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestLockCountsWhereItStands: of many that come while the group of the lock is removed and made again, one has it.
+func TestLockCountsWhereItStands(t *testing.T) {
+	dir := t.TempDir()
+	var holders, taken atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				lock, err := TakeLock(dir)
+				if errors.As(err, new(*LockedError)) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken.Add(1)
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				if err := lock.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if taken.Load() == 0 {
+		t.Error("nobody ever had it")
 	}
 }
 
