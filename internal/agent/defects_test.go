@@ -224,7 +224,7 @@ func TestWhatHasNoQuotaIsLeftAlone(t *testing.T) {
 		w.kernel.AddGroup("/pod")
 		c := w.container("/pod/free", 50*ms, sim.Load{})
 		w.file("/pod/free", "cpu.cfs_quota_us", "-1")
-		c.Declared = &workload.Declared{Source: "spec", Bandwidth: cpu.Bandwidth{Quota: 100 * ms, Period: 100 * ms}}
+		c.Declared = declared(100 * ms)
 		w.kernel.SetLoad("/pod/free", sim.Spin(2))
 		w.inPod("/pod", c)
 		w.policy(p)

@@ -9,19 +9,33 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// resizedPod is a pod with a burst whose container was made smaller; the pod's own quota was refused, and stays.
-func resizedPod(t *testing.T) (*world, *workload.Pod) {
+// declared is what the owner of a group says of its quota.
+func declared(quota time.Duration) *workload.Declared {
+	return &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec"}
+}
+
+// onePod is a world with a pod of one container that works now and then, for its first second.
+func onePod(t *testing.T, quota, ofContainer time.Duration) (*world, workload.Pod, workload.Container) {
 	t.Helper()
 	w := newWorld(t)
-	declared := func(quota time.Duration) *workload.Declared {
-		return &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec"}
-	}
-	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "pod", Declared: declared(100 * ms)}
-	a := w.container("/pod/a", 100*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1))
-	a.Declared = declared(100 * ms)
+	pod := workload.Pod{ID: w.group("/pod", quota), Name: "pod", Declared: declared(quota)}
+	a := w.container("/pod/a", ofContainer, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1))
+	a.Declared = declared(ofContainer)
+	w.show(pod, a)
+	w.run(time.Second)
+	return w, pod, a
+}
+
+// show has the agent see the pod and its container from now on.
+func (w *world) show(pod workload.Pod, a workload.Container) {
 	pod.Containers = []workload.Container{a}
 	w.place.pods = []workload.Pod{pod}
-	w.run(time.Second)
+}
+
+// resizedPod is a pod with a burst whose container was made smaller; the pod's own quota was refused, and stays.
+func resizedPod(t *testing.T) *world {
+	t.Helper()
+	w, pod, a := onePod(t, 100*ms, 100*ms)
 	w.want("/pod", 100*ms, 100*ms)
 
 	for _, group := range []string{"/pod/a", "/pod"} {
@@ -29,24 +43,20 @@ func resizedPod(t *testing.T) (*world, *workload.Pod) {
 			t.Fatalf("%s: the kernel takes it: the scenario proves nothing", group)
 		}
 	}
-	next := pod
-	next.Declared = declared(40 * ms)
-	a.Declared, a.Paused = declared(40*ms), true
-	next.Containers = []workload.Container{a}
-	w.place.pods = []workload.Pod{next}
+	pod.Declared, a.Declared, a.Paused = declared(40*ms), declared(40*ms), true
+	w.show(pod, a)
 	w.run(100 * ms)
 	w.limit("/pod/a", 40*ms)
 	w.run(100 * ms)
 	a.Paused = false
-	next.Containers = []workload.Container{a}
-	w.place.pods = []workload.Pod{next}
-	return w, &next
+	w.show(pod, a)
+	return w
 }
 
 // TestRepairsAStalePod: its owner takes the resize for done. After a while the declared limit is written in its place, and
 // nothing of ours is to be put back there.
 func TestRepairsAStalePod(t *testing.T) {
-	w, _ := resizedPod(t)
+	w := resizedPod(t)
 	w.run(2 * time.Second)
 	w.want("/pod/a", 40*ms, 40*ms)
 	if got := w.kernel.Bandwidth("/pod").Quota; got != 100*ms {
@@ -66,20 +76,9 @@ func TestRepairsAStalePod(t *testing.T) {
 // TestFollowsNoResize: a kubelet that makes a container larger writes the pod, then the container, and may say so later. What
 // the container has above the limit that was said before is no raise of ours for the pod to follow.
 func TestFollowsNoResize(t *testing.T) {
-	w := newWorld(t)
-	declared := func(quota time.Duration) *workload.Declared {
-		return &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec"}
-	}
-	pod := workload.Pod{ID: w.group("/pod", 30*ms), Name: "pod", Declared: declared(30 * ms)}
-	a := w.container("/pod/a", 20*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1))
-	a.Declared = declared(20 * ms)
-	pod.Containers = []workload.Container{a}
-	w.place.pods = []workload.Pod{pod}
-	w.run(time.Second)
-
-	next := pod
-	next.Declared = declared(50 * ms)
-	w.place.pods = []workload.Pod{next}
+	w, pod, a := onePod(t, 30*ms, 20*ms)
+	pod.Declared = declared(50 * ms)
+	w.show(pod, a)
 	w.limit("/pod", 50*ms)
 	w.limit("/pod/a", 40*ms)
 	w.run(3 * time.Second)
@@ -87,8 +86,7 @@ func TestFollowsNoResize(t *testing.T) {
 		t.Errorf("the pod has %v beside its owner's 50ms", got)
 	}
 	a.Declared = declared(40 * ms)
-	next.Containers = []workload.Container{a}
-	w.place.pods = []workload.Pod{next}
+	w.show(pod, a)
 	w.run(3 * time.Second)
 	w.want("/pod/a", 40*ms, 40*ms)
 	w.want("/pod", 50*ms, 40*ms)
@@ -98,7 +96,7 @@ func TestFollowsNoResize(t *testing.T) {
 func TestWaitsForTheOwner(t *testing.T) {
 	for name, quota := range map[string]time.Duration{"its owner": 40 * ms, "another one": 70 * ms} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := resizedPod(t)
+			w := resizedPod(t)
 			w.run(time.Second)
 			w.limit("/pod", quota)
 			w.run(10 * time.Second)
@@ -116,7 +114,7 @@ func TestRepairsNothingWhileHeld(t *testing.T) {
 		"retired": func(w *world) error { _, err := w.agent.Retire(t.Context()); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := resizedPod(t)
+			w := resizedPod(t)
 			if err := hold(w); err != nil {
 				t.Fatal(err)
 			}

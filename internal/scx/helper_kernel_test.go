@@ -1,13 +1,11 @@
 package scx
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,21 +15,12 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// helperVar says that this process is not a test, but a helper of one, and what it is to do.
-const helperVar = "PLIMSOLL_TEST_HELPER"
-
 func TestMain(m *testing.M) {
-	switch what := os.Getenv(helperVar); what {
-	case "":
-		os.Exit(m.Run())
-	case helperHold:
-	default:
-		if err := help(what); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		return
-	}
+	cgrouptest.Main(m, map[string]func(){"hold": hold, helperSleep: func() { help(sleeps) }, helperPipe: func() { help(roundTrips) }})
+}
+
+// hold loads the scheduler, and stays.
+func hold() {
 	if _, err := Open(Options{}); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -43,21 +32,8 @@ func TestMain(m *testing.M) {
 // helper starts a process that loads the scheduler and holds it.
 func helper(t *testing.T) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"="+helperHold)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be dead
-		_ = cmd.Wait()
-	})
-	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
+	cmd, lines, _ := cgrouptest.Dialogue(t, "hold")
+	if !lines.Scan() || lines.Text() != "ready" {
 		t.Fatalf("helper: %q", lines.Text())
 	}
 	return cmd

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -118,33 +115,19 @@ func measureParity(b *testing.B, works []work, ours bool) map[string]lateness {
 // ask has a helper do its work in a group.
 func ask(b *testing.B, g *cgrouptest.Group, helper string) lateness {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"="+helper)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out strings.Builder
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	cmd, lines, in := cgrouptest.Dialogue(b, helper)
 	g.Move(cmd.Process.Pid)
-	_, err = io.WriteString(in, "go\n")
-	if waited := cmd.Wait(); err == nil {
-		err = waited
-	}
+	_, err := io.WriteString(in, "go\n")
+	lines.Scan()
 	var l lateness
-	if _, scan := fmt.Sscan(out.String(), &l.p50, &l.p99); err != nil || scan != nil {
-		b.Fatalf("helper %s: %q, %v, %v", helper, out.String(), err, scan)
+	if _, scan := fmt.Sscan(lines.Text(), &l.p50, &l.p99); err != nil || scan != nil {
+		b.Fatalf("helper %s: %q, %v, %v", helper, lines.Text(), err, scan)
 	}
 	return l
 }
 
 // What helpers do, and how often.
 const (
-	helperHold  = "hold" // load the scheduler, and stay
 	helperSleep = "sleep"
 	helperPipe  = "pipe"
 
@@ -153,18 +136,16 @@ const (
 	trips = 300
 )
 
-// help does a helper's work when it is told to, and writes how long that took.
-func help(what string) error {
-	if !bufio.NewScanner(os.Stdin).Scan() {
-		return io.ErrUnexpectedEOF
-	}
-	list, err := map[string]func() ([]time.Duration, error){helperSleep: sleeps, helperPipe: roundTrips}[what]()
+// help measures when it is told to, and writes how long that took.
+func help(measure func() ([]time.Duration, error)) {
+	bufio.NewScanner(os.Stdin).Scan()
+	list, err := measure()
 	if err != nil {
-		return err
+		fmt.Println(err)
+		os.Exit(1)
 	}
 	slices.Sort(list)
 	fmt.Println(int64(list[len(list)/2]), int64(list[len(list)*99/100]))
-	return nil
 }
 
 // sleeps is how late a thread was that slept each time.

@@ -27,18 +27,25 @@ func cores(t *testing.T) []int {
 	return first
 }
 
+// expelling has offline tasks on all threads, and the scheduler that keeps them from beside online ones. There is a group of
+// each.
+func expelling(t *testing.T) (s *Scheduler, first []int, online, offline *cgrouptest.Group) {
+	t.Helper()
+	need(t)
+	if first = cores(t); len(first) == 0 {
+		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
+	}
+	s = open(t, Options{Expel: true})
+	online, offline = cgrouptest.New(t), cgrouptest.New(t)
+	set(t, s, offline, Setting{Class: Offline})
+	offline.Spin(2 * len(first))
+	return s, first, online, offline
+}
+
 // With an online task on each core, no offline task runs beside one but by the floor; when they go, all threads are
 // the offline ones' again.
 func TestExpel(t *testing.T) {
-	need(t)
-	first := cores(t)
-	if len(first) == 0 {
-		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
-	}
-	s := open(t, Options{Expel: true})
-	online, offline := cgrouptest.New(t), cgrouptest.New(t)
-	set(t, s, offline, Setting{Class: Offline})
-	offline.Spin(2 * len(first))
+	s, first, online, offline := expelling(t)
 	list := online.Spin(len(first))
 	for i, p := range list {
 		var one unix.CPUSet
@@ -71,15 +78,7 @@ func TestExpel(t *testing.T) {
 
 // An online task that comes and goes beside an offline one has it sent away each time, and that is counted.
 func TestExpels(t *testing.T) {
-	need(t)
-	first := cores(t)
-	if len(first) == 0 {
-		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
-	}
-	s := open(t, Options{Expel: true})
-	online, offline := cgrouptest.New(t), cgrouptest.New(t)
-	set(t, s, offline, Setting{Class: Offline})
-	offline.Spin(2 * len(first))
+	s, _, online, offline := expelling(t)
 	before := count(t, s, offline)
 	online.Start("while :; do sleep 0.01; done")
 	var got counted
