@@ -21,9 +21,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	page.WriteByte('\n')
 	r.beside(page)
 	page.WriteByte('\n')
-	for _, sentence := range r.careful() {
-		fmt.Fprintln(page, sentence)
-	}
+	experiment.Lines(page, r.careful())
 	experiment.WriteFigures(page, r.figures())
 }
 

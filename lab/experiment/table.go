@@ -17,6 +17,13 @@ func Columns(page *bytes.Buffer, flags uint, rows [][]string) {
 	tw.Flush() // into memory: cannot fail
 }
 
+// Lines writes each on a line of its own.
+func Lines(page *bytes.Buffer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(page, line)
+	}
+}
+
 // MedianOf is the median of what each of a list has.
 func MedianOf[T any](list []T, of func(T) float64) float64 {
 	values := make([]float64, len(list))

@@ -17,9 +17,7 @@ func (r *Result) WriteText(page *bytes.Buffer) {
 	page.WriteByte('\n')
 	page.Write(Plot(r.Modes, 60))
 	page.WriteByte('\n')
-	for _, sentence := range r.Conclude() {
-		fmt.Fprintln(page, sentence)
-	}
+	Lines(page, r.Conclude())
 }
 
 // table has the columns of the published tables: response time, throttled ratio, average CPU.

@@ -100,21 +100,19 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
 		r.Groups, r.Quota, r.Policy, burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(page)
-	for _, sentence := range r.conclude() {
-		fmt.Fprintln(page, sentence)
-	}
+	experiment.Lines(page, r.conclude())
 	page.WriteByte('\n')
 	experiment.WriteFigures(page, r.figures())
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	var rows [][]string
-	row := func(cells ...string) { rows = append(rows, cells) }
-	row("", "", "begin to write", "", "", "lost a throttle", "", "", "that may be ended", "lost a throttle", "", "", "lost", "writes", "agent")
-	row("machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU")
+	rows := [][]string{
+		{"", "", "begin to write", "", "", "lost a throttle", "", "", "that may be ended", "lost a throttle", "", "", "lost", "writes", "agent"},
+		{"machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU"},
+	}
 	for _, s := range r.Scenarios {
 		for _, o := range []outcome{s.Told, s.Polled} {
-			row(append([]string{s.name(), o.way()}, o.cells()...)...)
+			rows = append(rows, append([]string{s.name(), o.way()}, o.cells()...))
 		}
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)

@@ -74,26 +74,22 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "A JVM with a limit of %g CPUs. In its start it may use %d %% of that as long as the node uses less than 90 %% of %d %% of its CPUs. Cgroup %s.\n\n",
 		r.Limit, r.Percent, r.Threshold, r.Cgroup)
 	r.table(page)
-	for _, sentence := range r.conclude() {
-		fmt.Fprintln(page, sentence)
-	}
+	experiment.Lines(page, r.conclude())
 	page.WriteByte('\n')
 	experiment.WriteFigures(page, r.figures())
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	var rows [][]string
-	row := func(cells ...string) { rows = append(rows, cells) }
-	row("mode", "ready", "CPU time", "throttles", "stood still", "at the cap", "refills", "others")
+	rows := [][]string{{"mode", "ready", "CPU time", "throttles", "stood still", "at the cap", "refills", "others"}}
 	for _, mode := range modes {
 		m := func(of func(start) float64) float64 { return r.median(mode, of) }
 		seconds := func(of func(start) time.Duration) string {
 			return fmt.Sprintf("%.2f s", m(func(x start) float64 { return of(x).Seconds() }))
 		}
-		row(mode, seconds(func(x start) time.Duration { return x.Ready }), seconds(func(x start) time.Duration { return x.Used }),
+		rows = append(rows, []string{mode, seconds(func(x start) time.Duration { return x.Ready }), seconds(func(x start) time.Duration { return x.Used }),
 			fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Throttles) })), seconds(func(x start) time.Duration { return x.Still }),
 			seconds(func(x start) time.Duration { return x.AtCapTime }), fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Refills) })),
-			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others })))
+			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others }))})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Medians. Stood still: wall time from a throttle's begin until a task of the group ran again, by the kernel. At the cap: that of throttles\n"+
