@@ -185,6 +185,42 @@ func TestPreferUnderHold(t *testing.T) {
 	}
 }
 
+// TestSuppressTakesTheOwnersBurst: the kernel refuses a quota below it. It comes back when the quota goes, and at the end.
+func TestSuppressTakesTheOwnersBurst(t *testing.T) {
+	w := colocated(t, strategy.MechanismIdle, "/web", "/batch")
+	w.kernel.SetLoad("/batch", sim.Spin(4))
+	if err := w.kernel.ForeignWrite("cpu/batch/cpu.cfs_burst_us", "400000"); err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	bounded := func() {
+		t.Helper()
+		w.run(5 * time.Second)
+		if b := w.kernel.Bandwidth("/batch"); b.Quota > 200*ms || b.Burst != 0 {
+			t.Errorf("bounded: %+v", b)
+		}
+	}
+	bounded()
+	if c := w.agent.Status().Colocation; !c.InForce() {
+		t.Errorf("not in force: %+v", c.Knobs)
+	}
+	w.kernel.SetLoad("/batch", sim.Load{})
+	w.run(15 * time.Second)
+	w.want("/batch", 400*ms, 400*ms)
+	w.kernel.SetLoad("/batch", sim.Spin(4))
+	bounded()
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/batch", 400*ms, 400*ms)
+	for _, x := range w.kernel.Writes() {
+		if x.Err != nil {
+			t.Errorf("refused: %+v", x)
+		}
+	}
+}
+
 // TestSuppress: what offline work may use is bounded to what the mark leaves, at once, and given back when it wants less.
 // That its quota moves is nobody's resize.
 func TestSuppress(t *testing.T) {

@@ -56,7 +56,8 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 		}
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
-			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(), Period: b.Period})
+			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
+				Period: b.Period, Burst: a.ownersBurst(l.ID, b.Burst)})
 		}
 	}
 	if ask.Policy == strategy.SuppressCPUSet {
@@ -71,6 +72,18 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 		s.settings = s.state.Decide(now, ask, load)
 	}
 	return s.settings
+}
+
+// ownersBurst is what the owner of a group lets it save up, whatever stands in the file; 0 where a burst of policy does.
+func (a *Agent) ownersBurst(id workload.ID, held time.Duration) time.Duration {
+	if g := a.groups[id]; g != nil && g.status.Burst.Changed {
+		return 0
+	}
+	if before, ok := a.priority.knobs.Before(policy.Key{ID: id, Knob: plan.Burst}); ok {
+		burst, _ := before.Time() // it was a time when it was read
+		return burst
+	}
+	return held
 }
 
 // owns says whether the priority of online work holds a knob: what others find in it is ours.

@@ -245,7 +245,7 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
-		if s.Knob == plan.Quota || s.Knob == plan.CPUs || s.Knob.OfTasks() {
+		if s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
 			continue // prefers nobody, or not strictly
 		}
 		before, seen := groups[s.ID]

@@ -19,7 +19,8 @@ import (
 // mark they get quotas that sum up to that: at once where less is left than they have, and at most a tenth of the node
 // more each second where more is left (the steps of Koordinator's koordlet, cpusuppress), never below a floor. They share
 // it evenly, as far as they want it. When they have not wanted what they have for a while, the quotas go.
-// They may be bound to CPUs instead (confine).
+// What their owners let them save up goes with their first quota and comes back with the last: the kernel refuses a quota
+// below the burst, and a burst would pass the mark. They may be bound to CPUs instead (confine).
 //
 // Terminology: mark is cpuSuppressThresholdPercent of the CPUs, room what offline work may use.
 //
@@ -35,6 +36,7 @@ const (
 	growth     = 1.25
 	notWorth   = 0.05
 	leastQuota = time.Millisecond // kernel/sched/core.c, min_cfs_quota_period
+	aboveMark  = "the node's use is above cpuSuppressThresholdPercent"
 )
 
 // Pressed is an offline group whose use is bounded.
@@ -42,6 +44,7 @@ type Pressed struct {
 	workload.ID
 	Used   float64       // CPUs, in the last second
 	Period time.Duration // of its quota
+	Burst  time.Duration // that its owner gave it
 }
 
 // Load is what was measured of the node since the last second.
@@ -139,7 +142,10 @@ func (s *Suppression) quotas(l Load) []Setting {
 		s.given[g.ID] = cpus
 		quota := max(leastQuota, time.Duration(cpus*float64(g.Period)).Truncate(time.Millisecond))
 		list = append(list, Setting{ID: g.ID, Knob: plan.Quota, Value: plan.Time(quota), Min: plan.Time(leastQuota), Max: plan.Time(cpu.Unlimited),
-			Why: "the node's use is above cpuSuppressThresholdPercent"})
+			Why: aboveMark})
+		if g.Burst > 0 {
+			list = append(list, Setting{ID: g.ID, Knob: plan.Burst, Value: plan.Time(0), Why: aboveMark})
+		}
 	}
 	return list
 }
