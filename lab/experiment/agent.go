@@ -177,7 +177,7 @@ func (a *Agent) missing(policy strategy.Policy, groups []string, limit cpu.Bandw
 		if err != nil {
 			return nil, err
 		}
-		if missing := shows(policy, b, limit, a.groups.CanBurst(group)); missing != nil {
+		if missing := shows(policy, b, limit, a.groups.canBurst(group)); missing != nil {
 			return fmt.Errorf("%s: %w", group, missing), nil
 		}
 	}

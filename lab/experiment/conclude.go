@@ -17,8 +17,8 @@ const (
 	worthTrust = 1000 // requests for which a p99 is worth quoting
 )
 
-// Conclude says in words what the figures show, also where they do not show what was hoped for.
-func (r *Result) Conclude() []string {
+// conclude says in words what the figures show, also where they do not show what was hoped for.
+func (r *Result) conclude() []string {
 	say := r.disturbances()
 	none, unlimited := r.Mode(Mode(strategy.None)), r.Mode(Unlimited)
 	if answered(none) && answered(unlimited) {

@@ -98,9 +98,9 @@ func Order[M any](modes []M, seed uint64, round int) []M {
 	return order
 }
 
-// Arrivals are the times of the requests in each round, the same for all modes. Where a number of requests is asked
+// arrivals are the times of the requests in each round, the same for all modes. Where a number of requests is asked
 // for, the slots are made longer until they hold it.
-func Arrivals(seed uint64, rate float64, slot time.Duration, rounds, atLeast int) ([][]time.Duration, time.Duration) {
+func arrivals(seed uint64, rate float64, slot time.Duration, rounds, atLeast int) ([][]time.Duration, time.Duration) {
 	for {
 		due := make([][]time.Duration, rounds)
 		total := 0

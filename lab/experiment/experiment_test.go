@@ -63,15 +63,15 @@ func TestOrder(t *testing.T) {
 }
 
 func TestArrivals(t *testing.T) {
-	due, slot := Arrivals(1, 5, 10*time.Second, 3, 0)
+	due, slot := arrivals(1, 5, 10*time.Second, 3, 0)
 	if len(due) != 3 || slot != 10*time.Second || slices.Equal(due[0], due[1]) {
 		t.Fatalf("%d rounds of %v", len(due), slot)
 	}
-	again, _ := Arrivals(1, 5, 10*time.Second, 3, 0)
+	again, _ := arrivals(1, 5, 10*time.Second, 3, 0)
 	if diff := cmp.Diff(due, again); diff != "" {
 		t.Errorf("the same seed gives other arrivals:\n%s", diff)
 	}
-	due, slot = Arrivals(1, 5, 10*time.Second, 3, 400)
+	due, slot = arrivals(1, 5, 10*time.Second, 3, 400)
 	total := 0
 	for _, d := range due {
 		total += len(d)

@@ -210,8 +210,8 @@ func (g *Groups) LimitEvery(group string, b cpu.Bandwidth) error {
 	return g.tree.SetQuota(group, b.Quota)
 }
 
-// CanBurst says whether the kernel has the burst buffer (5.14).
-func (g *Groups) CanBurst(group string) bool {
+// canBurst says whether the kernel has the burst buffer (5.14).
+func (g *Groups) canBurst(group string) bool {
 	_, err := g.tree.Burst(group)
 	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -19,8 +19,8 @@ func (a axis) column(ms float64) int {
 	return int(math.Round(min(at, 1) * float64(a.width-1)))
 }
 
-// Plot draws one line for each mode, from its median to its p99, for a terminal.
-func Plot(modes []ModeResult, width int) []byte {
+// plot draws one line for each mode, from its median to its p99, for a terminal.
+func plot(modes []ModeResult, width int) []byte {
 	a := axis{lo: math.Inf(1), width: width}
 	for _, m := range modes {
 		if m.P99 > 0 {

@@ -91,8 +91,8 @@ func (r *Result) Mode(m Mode) *ModeResult {
 	return nil
 }
 
-// Summarize pools the slots of each mode.
-func Summarize(slots []Slot, modes []Mode) *Result {
+// summarize pools the slots of each mode.
+func summarize(slots []Slot, modes []Mode) *Result {
 	r := &Result{Schema: Schema}
 	for _, m := range AllModes() {
 		if slices.Contains(modes, m) {

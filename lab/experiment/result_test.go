@@ -46,7 +46,7 @@ func measured() *Result {
 			slotOf("cpuBurstOnly", round, 40*ms, 140*ms, 3+more, 2250*ms),
 			slotOf("cfsQuotaBurstOnly", round, 40*ms, 110*ms, 4, 2300*ms))
 	}
-	r := Summarize(slots, Modes())
+	r := summarize(slots, Modes())
 	r.Conditions = Conditions{Version: "test", Kernel: "6.18.0", Cgroup: "v1", CPUs: 2, Limit: 0.5, Utilization: 0.45,
 		Rate: 5.625, Work: 37.5, Seconds: 30, Rounds: 3, Seed: 1, CanBurst: true}
 	return r
@@ -74,7 +74,7 @@ func measuredTwice() *Result {
 			slots = append(slots, s)
 		}
 	}
-	r := Summarize(slots, []Mode{Unlimited, UnlimitedAgain, "none", "cfsQuotaBurstOnly", "auto"})
+	r := summarize(slots, []Mode{Unlimited, UnlimitedAgain, "none", "cfsQuotaBurstOnly", "auto"})
 	r.Conditions = measured().Conditions
 	return r
 }
@@ -161,7 +161,7 @@ func TestSummarize(t *testing.T) {
 	b.Load.Errors, b.Load.Cause = 2, errors.New("refused")
 	a.GaveBack, b.GaveBack = 7*time.Second, time.Second
 	a.Writes, b.Writes, a.Ended, b.Ended, b.Offline = 3, 4, 5, 6, time.Second
-	r := Summarize([]Slot{a, slotOf("auto", 0, ms, ms, 0, 0), b}, []Mode{"none"})
+	r := summarize([]Slot{a, slotOf("auto", 0, ms, ms, 0, 0), b}, []Mode{"none"})
 	if len(r.Modes) != 1 {
 		t.Fatalf("%d modes", len(r.Modes))
 	}
@@ -241,7 +241,7 @@ func TestConclude(t *testing.T) {
 				r.Modes[i].NodeUse = r.Modes[i].CPUs + 0.05
 			}
 			c.change(r)
-			text := strings.Join(r.Conclude(), "\n")
+			text := strings.Join(r.conclude(), "\n")
 			if !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in:\n%s", c.want, text)
 			}
@@ -251,7 +251,7 @@ func TestConclude(t *testing.T) {
 			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 				t.Errorf("not a number:\n%s", text)
 			}
-			if len(Plot(r.Modes, 60)) == 0 || len(r.Chart()) == 0 {
+			if len(plot(r.Modes, 60)) == 0 || len(r.Chart()) == 0 {
 				t.Error("nothing is drawn")
 			}
 		})
@@ -265,7 +265,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%s: %v, met %v, want %v", f.Name, f.Value, f.Met(), want)
 		}
 	}
-	for _, f := range Summarize(nil, nil).Figures() {
+	for _, f := range summarize(nil, nil).Figures() {
 		if f.Met() {
 			t.Errorf("%s: met, and nothing was measured", f.Name)
 		}

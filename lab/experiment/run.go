@@ -171,7 +171,7 @@ func (r *run) send(ctx context.Context) error { return r.client.Get(ctx, r.serve
 
 func (r *run) measure(ctx context.Context) (*Result, error) {
 	rate := r.rate()
-	due, slot := Arrivals(r.Seed, rate, r.PerMode/time.Duration(r.Rounds), r.Rounds, r.Requests)
+	due, slot := arrivals(r.Seed, rate, r.PerMode/time.Duration(r.Rounds), r.Rounds, r.Requests)
 	total := r.Rounds * len(r.Modes)
 	r.say("a request costs %.1f ms of CPU time under load; %.2f requests a second use %.0f %% of %g CPUs",
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
@@ -190,11 +190,11 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 				1e3*s.Load.Latency.Quantile(0.99).Seconds(), 100*Ratio(s.Usage.Throttled, s.Usage.Periods))
 		}
 	}
-	result := Summarize(slots, r.Modes)
+	result := summarize(slots, r.Modes)
 	result.Conditions = Conditions{
 		Version: r.Version, Kernel: Kernel(), Cgroup: r.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
 		Limit: r.limit.CPUs(), Utilization: r.Utilization, Rate: rate, Work: 1e3 * r.cost.Seconds(),
-		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.CanBurst(r.group),
+		Seconds: slot.Seconds() * float64(r.Rounds), Rounds: r.Rounds, Seed: r.Seed, CanBurst: r.groups.canBurst(r.group),
 		Loaded: r.Loaded, Behind: r.offline != nil && r.offline.Behind, Exact: r.still != nil,
 	}
 	return result, nil

@@ -15,9 +15,9 @@ func (r *Result) WriteText(page *bytes.Buffer) {
 		c.Seconds, c.Rounds, c.Seed, c.Kernel, c.Cgroup, c.CPUs, c.Version)
 	r.table(page)
 	page.WriteByte('\n')
-	page.Write(Plot(r.Modes, 60))
+	page.Write(plot(r.Modes, 60))
 	page.WriteByte('\n')
-	Lines(page, r.Conclude())
+	Lines(page, r.conclude())
 }
 
 // table has the columns of the published tables: response time, throttled ratio, average CPU.
