@@ -2,6 +2,7 @@ package agent
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +98,29 @@ func TestPreferChangesMechanism(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantFile("/batch/cpu.shares", "1024")
+}
+
+// TestPreferPutsBackAfterARefusal: without waiting for the end, and says so until then.
+func TestPreferPutsBackAfterARefusal(t *testing.T) {
+	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && strings.HasPrefix(name, "cpu/batch/") {
+			return syscall.EINVAL
+		}
+		return nil
+	}
+	w.ask(strategy.MechanismNone)
+	w.run(5 * time.Second)
+	w.wantFile("/batch/cpu.shares", "2")
+	w.wantProblem("/batch")
+	w.kernel.Fault = nil
+	w.run(10 * time.Second)
+	w.wantFile("/batch/cpu.shares", "1024")
+	w.wantProblem("")
+	if c := w.agent.Status().Colocation; c != nil {
+		t.Errorf("status %+v", c)
+	}
 }
 
 // TestPreferFollowsAnOwner: systemd writes idle back to 0 before it writes a weight.

@@ -20,7 +20,8 @@ import (
 // Approach: of a tree of containers with grades, Levels finds the groups at which the priority takes hold; the driver of
 // the mechanism says which knob of them is to hold what; Settle compares that with what stands in the files and makes
 // changes of the difference. A value of ours that its owner has put back is written again after a pause that doubles
-// while the owner keeps at it; any other value is foreign and left alone. What is no longer wanted is put back.
+// while the owner keeps at it; any other value is foreign and left alone. What is no longer wanted is put back, and kept in
+// mind until it is: the kernel may refuse it at first, as it does a limit that some other group's is in the way of.
 //
 // Known limits: a weight that an owner changes while ours stands counts as foreign.
 
@@ -66,6 +67,7 @@ type Standing struct {
 	Resets   int64 // times that the owner put its value back
 	Refused  int64
 	Foreign  bool
+	Leaving  bool   // no longer wanted, and to go back to the original
 	Problem  string // of the last write
 	Original plan.Value
 }
@@ -147,25 +149,41 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 			k = &knob{}
 			c.knobs[s.Key()] = k
 		}
-		k.Setting, k.Have = s, disk
+		k.Setting, k.Have, k.Leaving = s, disk, false
 		notes = append(notes, k.observe(now)...)
 		if ch, ok := k.change(now); ok {
 			changes = append(changes, ch)
 		}
 	}
+	var backs []plan.Change
 	for _, key := range c.Held() {
 		if want[key] {
 			continue
 		}
 		k := c.knobs[key]
 		disk, there := stands[key]
-		delete(c.knobs, key)
-		if there && k.hold.ours && (disk == k.hold.wrote || key.Knob.OfTasks()) {
-			changes = append(changes, k.back(disk))
+		if !there || !k.hold.ours || disk != k.hold.wrote && !key.Knob.OfTasks() {
+			delete(c.knobs, key)
+			continue
+		}
+		k.leave(disk)
+		if k.hold.retry.ready(now) {
+			backs = append(backs, k.back(disk))
 		}
 	}
-	return changes, notes
+	return append(backs, changes...), notes // a weight cannot be put back under the idle that comes in its place
 }
+
+// leave has the knob go back to what stood there before us.
+func (k *knob) leave(disk plan.Value) {
+	if !k.Leaving {
+		k.hold.retry = backoff{}
+	}
+	k.Leaving, k.InForce = true, false
+	k.Value, k.Have, k.Why = k.hold.base, disk, notAsked
+}
+
+const notAsked = "no longer asked for"
 
 // observe compares what stands in the file with what is known.
 func (k *knob) observe(now time.Time) []ColocationNote {
@@ -202,7 +220,7 @@ func (k *knob) change(now time.Time) (plan.Change, bool) {
 
 // back is the write that puts back what stood there before us.
 func (k *knob) back(disk plan.Value) plan.Change {
-	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: disk, To: k.hold.base, Why: "no longer asked for", Restore: true}
+	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: disk, To: k.hold.base, Why: notAsked, Restore: true}
 }
 
 // Learn takes what became of the changes.
@@ -213,14 +231,16 @@ func (c *Colocation) Learn(now time.Time, results []plan.Result) {
 			continue
 		}
 		k.Problem = ""
-		switch r.Outcome {
-		case plan.Applied, plan.Clamped:
+		switch {
+		case k.Leaving && r.Outcome != plan.Refused:
+			delete(c.knobs, k.Key())
+		case r.Outcome == plan.Applied, r.Outcome == plan.Clamped:
 			k.hold.learn(r.InForce)
 			k.Have, k.InForce, k.Since = r.InForce, r.InForce == k.Value, now
 			if !k.InForce { // clamped: asked for once in a while
 				k.hold.retry.hit(now)
 			}
-		case plan.Refused, plan.Trampled:
+		case r.Outcome == plan.Refused, r.Outcome == plan.Trampled:
 			k.hold.retry.hit(now)
 			k.Refused++
 			k.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
@@ -231,7 +251,7 @@ func (c *Colocation) Learn(now time.Time, results []plan.Result) {
 // Restored takes note that everything was put back by command: what stands now is not an owner's doing.
 func (c *Colocation) Restored() { clear(c.knobs) }
 
-// Standings lists the knobs that are wanted, by path.
+// Standings lists the knobs that are wanted, and those that are not put back yet, by path.
 func (c *Colocation) Standings() []Standing {
 	var list []Standing
 	for _, key := range c.Held() {
@@ -245,7 +265,7 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
-		if s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
+		if s.Leaving || s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
 			continue // prefers nobody, or not strictly
 		}
 		before, seen := groups[s.ID]

@@ -16,7 +16,10 @@ type shelf struct {
 	wanted []Setting
 	file   plan.Value
 	events []Event
-	writes []plan.Value
+
+	refuses bool // what is written
+	tries   int
+	writes  []plan.Value
 }
 
 func newShelf(t *testing.T, knob plan.Knob, file, want plan.Value) *shelf {
@@ -40,6 +43,10 @@ func (s *shelf) turn() {
 	for _, c := range changes {
 		if c.From != s.file {
 			s.t.Errorf("change from %s, the file holds %s", c.From, s.file)
+		}
+		if s.tries++; s.refuses {
+			results = append(results, plan.Result{Change: c, Outcome: plan.Refused, InForce: s.file, Err: "EINVAL"})
+			continue
 		}
 		s.file = c.To
 		s.writes = append(s.writes, c.To)
@@ -135,6 +142,32 @@ func TestSettleLeavesForeignValues(t *testing.T) {
 	s.turns(10)
 	if got := s.standing(); s.file != "700" || !got.Foreign || got.InForce || len(s.events) != 1 || s.events[0] != Foreign {
 		t.Errorf("file %s, events %v, %+v", s.file, s.events, got)
+	}
+}
+
+// What the kernel refuses to take back is tried again, ever more rarely, and wanted again it is ours as before.
+func TestSettlePutsBackAfterARefusal(t *testing.T) {
+	s := newShelf(t, plan.Quota, "400ms", "100ms")
+	s.turns(2)
+	s.tries = 0
+	wanted := s.wanted
+	s.wanted, s.refuses = nil, true
+	s.turns(60)
+	if got := s.standing(); s.tries < 4 || s.tries > 10 || got.InForce || !got.Leaving || got.Problem == "" || got.Value != "400ms" {
+		t.Errorf("%d tries in 60 s, %+v", s.tries, got)
+	}
+	if in := InForce(s.state.Standings(), nil); len(in) != 0 {
+		t.Errorf("in force: %v", in)
+	}
+	s.wanted = wanted
+	s.turns(2)
+	if got := s.standing(); !got.InForce || got.Leaving {
+		t.Errorf("wanted again: %+v", got)
+	}
+	s.wanted, s.refuses = nil, false
+	s.turns(70)
+	if s.file != "400ms" || len(s.state.Held()) != 0 {
+		t.Errorf("file %s, held %v", s.file, s.state.Held())
 	}
 }
 
