@@ -22,8 +22,12 @@ import (
 
 // newShared is a world whose CPUs can be given away.
 func newShared(t *testing.T, version, cpus int) *world {
+	return sharedOn(t, sim.Config{CPUs: cpus, Version: version, BurstFile: true, CPUSets: true, InheritsAgain: version == 2, Seed: 1})
+}
+
+func sharedOn(t *testing.T, machine sim.Config) *world {
 	t.Helper()
-	k := sim.New(sim.Config{CPUs: cpus, Version: version, BurstFile: true, CPUSets: true, Seed: 1})
+	k := sim.New(machine)
 	tree, err := cgroup.Detect(k)
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +139,33 @@ func TestReserve(t *testing.T) {
 			t.Errorf("at the end: %s, before: %s", got, before)
 		}
 	})
+}
+
+// TestReserveWhereTasksNeedCPUs: what inherited its CPUs and has tasks cannot do so again on most kernels. It has all CPUs
+// then, after a crash and at the end, and is reserved and confined from there as well.
+func TestReserveWhereTasksNeedCPUs(t *testing.T) {
+	w := sharedOn(t, sim.Config{CPUs: 4, Version: 2, BurstFile: true, CPUSets: true, Seed: 1})
+	w.made("/a", 150*ms, workload.ExclusiveStrict, 1.5)
+	w.made("/b", 100*ms, workload.ExclusiveByClass, 0)
+	w.kernel.AddGroup("/plain")
+	w.run(time.Second)
+	const reserved, free = "/a=0-1 max, /b=2-3 100ms, /plain=2-3 max", "/a=0-3 150ms, /b=0-3 100ms, /plain= max"
+	for range 2 {
+		if got := w.files("/a", "/b", "/plain"); got != reserved {
+			t.Errorf("%s, want %s", got, reserved)
+		}
+		w.revive() // kill -9
+		if got := w.files("/a", "/b", "/plain"); got != free {
+			t.Errorf("after the crash: %s, want %s", got, free)
+		}
+		w.run(time.Second)
+	}
+	if err := w.agent.stop(); err != nil {
+		t.Error(err)
+	}
+	if got := w.files("/a", "/b", "/plain"); got != free {
+		t.Errorf("at the end: %s, want %s", got, free)
+	}
 }
 
 // TestReserveHeirs: on v1 a group that is made in a confined one copies its CPUs, and is widened with it.

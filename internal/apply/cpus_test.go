@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"os"
 	"path"
 	"slices"
 	"syscall"
@@ -18,7 +17,6 @@ import (
 type withCPUs struct {
 	*sim.Kernel
 	cpus map[string]cpu.Set // by file name
-	busy bool               // tasks are in all groups: none takes an empty list
 }
 
 func (f withCPUs) ReadFile(name string) ([]byte, error) {
@@ -35,9 +33,6 @@ func (f withCPUs) WriteFile(name string, data []byte) error {
 	set, err := cpu.ParseSet(string(data))
 	if err != nil {
 		return err
-	}
-	if f.busy && len(set) == 0 {
-		return &os.PathError{Op: "write", Path: name, Err: syscall.ENOSPC}
 	}
 	for other, theirs := range f.cpus {
 		parent, child := set, theirs
@@ -61,7 +56,7 @@ func (f withCPUs) WriteFile(name string, data []byte) error {
 func TestCPUs(t *testing.T) {
 	n := newNode(t, v2)
 	n.k.AddGroup("/pod/a/deep")
-	fs := withCPUs{n.k, map[string]cpu.Set{}, false}
+	fs := withCPUs{n.k, map[string]cpu.Set{}}
 	groups := []string{"/pod/a/deep", "/pod/a", "/pod"}
 	for _, g := range groups {
 		fs.cpus[path.Join(n.tree.Dir(g), "cpuset.cpus")] = cpu.Set{0, 1, 2, 3}
@@ -80,16 +75,17 @@ func TestCPUs(t *testing.T) {
 
 // TestCPUsNoneAgain: a group had no CPUs of its own, and the kernel does not take that back while tasks are in it.
 func TestCPUsNoneAgain(t *testing.T) {
-	n := newNode(t, v2)
-	name, all := path.Join(n.tree.Dir("/pod"), "cpuset.cpus"), cpu.Set{0, 1, 2, 3}
-	fs := withCPUs{n.k, map[string]cpu.Set{name: nil, "cpuset.cpus.effective": all}, true}
-	tree, err := cgroup.Detect(fs)
-	n.must(err)
-	n.tree, n.w = tree, New(tree, n.j, n.k.Now)
+	machine := v2
+	machine.CPUSets, machine.CPUs = true, 4
+	n := newNode(t, machine)
+	n.k.SetLoad("/pod/a", sim.Spin(1))
 	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
-	n.wantOutcomes(n.w.Restore(nil, false), "/pod cpus clamped "+all.String())
-	if !fs.cpus[name].Equal(all) {
-		t.Errorf("bound to %s, want all: %s", fs.cpus[name], all)
+	n.do(n.change("/free", plan.CPUs, "2"), plan.Applied) // where nothing runs
+	n.wantOutcomes(n.w.Restore(nil, false), "/free cpus applied ", "/pod cpus clamped 0-3")
+	for group, want := range map[string]string{"/pod": "0-3", "/free": ""} {
+		if cpus, err := n.tree.CPUs(group); err != nil || cpus.String() != want {
+			t.Errorf("%s is bound to %q (%v), want %q", group, cpus, err, want)
+		}
 	}
 	n.wantIdempotent()
 }

@@ -46,7 +46,8 @@ func (k *Kernel) cpusText(g *group, file string) string {
 	return set.String() + "\n"
 }
 
-// setCPUs is update_cpumask: on v1 no child has a CPU that its parent has not, and a group with tasks has one.
+// setCPUs is update_cpumask with validate_change: on v1 no child has a CPU that its parent has not; and what has CPUs keeps
+// one while tasks are in it or below, also on v2, where an empty list would inherit.
 func (k *Kernel) setCPUs(g *group, text string) error {
 	set, err := cpu.ParseSet(text)
 	switch {
@@ -66,9 +67,9 @@ func (k *Kernel) setCPUs(g *group, text string) error {
 				return syscall.EBUSY
 			}
 		}
-		if len(set) == 0 && len(g.tasks) > 0 {
-			return syscall.ENOSPC
-		}
+	}
+	if len(set) == 0 && len(g.cpus) > 0 && g.populated() && !k.config.InheritsAgain {
+		return syscall.ENOSPC
 	}
 	g.cpus = set
 	return nil

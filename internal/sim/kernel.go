@@ -43,6 +43,7 @@ type Config struct {
 	NoBurstCounters  bool // 5.14 and 5.15: burst without nr_bursts
 	DividesBurst     bool // v2 from 5.14 to 6.9: a write of cpu.max divides the burst by 1000 (49217ea147df mends it)
 	CPUSets          bool // there is a cpuset controller; on v1 a hierarchy of its own
+	InheritsAgain    bool // v2: a group with tasks takes an empty list of CPUs again, which most kernels refuse
 	NoThrottledLocal bool // below 6.6: no cpu.stat.local
 	Start            time.Time
 	Seed             uint64
