@@ -19,6 +19,9 @@
 // to the other one. That one asks when a turn of its own begins and when it ends: the difference, less what its own
 // group ran there, is how long the turn was beside others, to the instant.
 //
+// At the start the threads that run and wait are listed, and then each CPU that has not been switched yet is asked, by a
+// program that runs there, who has it: a thread that is alone on its CPU may keep it for seconds.
+//
 // Groups are numbered by user space (Set). A thread belongs to the nearest group above it that has a number, so that
 // a container's own groups are part of it.
 //
@@ -35,7 +38,8 @@
 // A switch of which the kernel does not tell is noticed at the next one of that CPU, and counted (Missed).
 //
 // A running thread that is moved to another group counts for the old one until its next switch. Of more than two
-// threads of a core the first sibling is looked at, from its first switch on. Machines with more than 1,024 CPUs are refused.
+// threads of a core the first sibling is looked at. What interrupts and a hypervisor take of the turn that a CPU is in at
+// the start is not told apart. Machines with more than 1,024 CPUs are refused.
 package runq
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -cflags "-Wall -Werror -mcpu=v3" -go-package runq kernel bpf/runq.bpf.c

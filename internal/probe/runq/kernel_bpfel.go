@@ -156,6 +156,7 @@ const (
 	kernelProgSchedSwitch      = "sched_switch"
 	kernelProgSchedWakeup      = "sched_wakeup"
 	kernelProgSchedWakeupNew   = "sched_wakeup_new"
+	kernelProgSeat             = "seat"
 	kernelVarGeneration        = "generation"
 	kernelVarIdle              = "idle"
 	kernelVarMissed            = "missed"
@@ -215,6 +216,7 @@ type kernelProgramSpecs struct {
 	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
 	SchedWakeup      *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
 	SchedWakeupNew   *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
+	Seat             *ebpf.ProgramSpec `ebpf:"seat"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
@@ -321,6 +323,7 @@ type kernelPrograms struct {
 	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
 	SchedWakeup      *ebpf.Program `ebpf:"sched_wakeup"`
 	SchedWakeupNew   *ebpf.Program `ebpf:"sched_wakeup_new"`
+	Seat             *ebpf.Program `ebpf:"seat"`
 }
 
 func (p *kernelPrograms) Close() error {
@@ -330,6 +333,7 @@ func (p *kernelPrograms) Close() error {
 		p.SchedSwitch,
 		p.SchedWakeup,
 		p.SchedWakeupNew,
+		p.Seat,
 	)
 }
 

@@ -175,7 +175,7 @@ func (p *Probe) Start() error {
 
 func (p *Probe) attach() error {
 	for _, program := range p.programs() {
-		if program.name == kernelProgPrime {
+		if program.name == kernelProgPrime || program.name == kernelProgSeat {
 			continue
 		}
 		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})
@@ -184,9 +184,18 @@ func (p *Probe) attach() error {
 		}
 		p.links = append(p.links, l)
 	}
-	return p.prime()
+	if err := p.prime(); err != nil {
+		return err
+	}
+	for cpu := range p.cpus {
+		if err := p.seat(cpu); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
+// prime counts the threads that run or wait.
 func (p *Probe) prime() error {
 	l, err := link.AttachIter(link.IterOptions{Program: p.loaded.Programs[kernelProgPrime]})
 	if err != nil {
@@ -200,6 +209,15 @@ func (p *Probe) prime() error {
 	defer tasks.Close()
 	if _, err := io.Copy(io.Discard, tasks); err != nil {
 		return fmt.Errorf("walk the tasks: %w", err)
+	}
+	return nil
+}
+
+// seat has a CPU say whose turn it is, if it has not been switched since. One that is offline will be.
+func (p *Probe) seat(cpu int) error {
+	_, err := p.loaded.Programs[kernelProgSeat].Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
+	if err != nil && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("ask CPU %d who has it: %w", cpu, err)
 	}
 	return nil
 }

@@ -676,6 +676,10 @@ static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 	u64 irq = irq_time(q), steal = steal_time(q);
 	struct cell *cell;
 
+	if (!c->turn) { // the turn that seat found: what it was interrupted for is not known
+		c->irq = irq;
+		c->steal = steal;
+	}
 	if (c->begun) {
 		note(c, now, irq - c->irq, steal - c->steal);
 		cell = cell_of(cpu, c->slot);
@@ -874,6 +878,23 @@ static inline void mend(struct task_struct *prev, struct cpu *c, u32 cpu, u64 no
 	add(&missed, 1);
 }
 
+// start begins a CPU's turn. The first one begins the stints.
+static inline void start(struct cpu *c, u32 cpu, u32 slot, u64 now)
+{
+	rest(c, cpu, slot == IDLE);
+	if (slot != c->slot || !c->begun) {
+		if (c->begun)
+			spread(c->slot, -1);
+		else
+			c->stints[STINTS - 1].end = now;
+		spread(slot, 1);
+	}
+	c->slot = slot;
+	c->begun = now;
+	if (siblings[cpu & (MAX_CPUS - 1)])
+		face(cpu, slot, now);
+}
+
 SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -890,16 +911,7 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	c->thread = 0;
 	if (!is_idle(next))
 		slot = in(next, c, cpu, now);
-	rest(c, cpu, slot == IDLE);
-	if (slot != c->slot || !c->begun) {
-		if (c->begun)
-			spread(c->slot, -1);
-		spread(slot, 1);
-	}
-	c->slot = slot;
-	c->begun = now;
-	if (siblings[cpu & (MAX_CPUS - 1)])
-		face(cpu, slot, now);
+	start(c, cpu, slot, now);
 	return 0;
 }
 
@@ -998,5 +1010,32 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	fresh.dry = dry_time(p);
 	if (!bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST))
 		change(possible, fresh.slot, AWAY, fresh.slot, counted(&fresh), now);
+	return 0;
+}
+
+// seat begins the first turn of a CPU that has not been switched since the programs were attached, with the task that has
+// it. prime has counted that one, and cannot do this: the CPU may be switched while another one looks. User space has
+// this run on the CPU itself, where no switch comes between: bpf_prog_test_run_raw_tp, 5.10, 1b4d60ec162f. No tracepoint
+// calls it.
+SEC("raw_tp/sched_switch") int seat(void *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id(), slot = OTHERS;
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
+	u64 id = (u64)bpf_get_current_task();
+	struct task *t = bpf_map_lookup_elem(&tasks, &id);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!c || c->begun)
+		return 0;
+	if (!(u32)bpf_get_current_pid_tgid()) {
+		slot = IDLE;
+	} else if (t) {
+		slot = t->slot;
+		change(possible, slot, counted(t), slot, RUNNING, now);
+		t->state = RUNNING;
+		t->cpu = cpu;
+		c->thread = id;
+	}
+	start(c, cpu, slot, now);
 	return 0;
 }

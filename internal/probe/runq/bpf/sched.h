@@ -9,6 +9,8 @@ enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+
 #define barrier() __asm__ volatile("" ::: "memory")
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
