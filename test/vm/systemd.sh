@@ -25,5 +25,6 @@ cp "$script" "$work/root/p/main.sh"
 cp "$cache/systemd/root.cpio" "$work/initrd"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >>"$work/initrd" # the kernel unpacks one archive after the other
 
-export MEM=${MEM:-1536} SECONDS_MAX=${SECONDS_MAX:-420}
+# Four CPUs: an agent is expensive where it is emulated, and of two there would be no headroom left to raise a quota by.
+export SMP=${SMP:-4} MEM=${MEM:-1536} SECONDS_MAX=${SECONDS_MAX:-420}
 boot "$(basename "$series")-systemd-$(basename "$script")" "$kernel" "$work/initrd" systemd.show_status=0

@@ -86,7 +86,7 @@ pod_of_the_systemd_driver() {
   systemctl set-property --runtime $pod CPUQuota=20%
   within 10 quota_is 20000 || fail "the pod's quota is $(quota)" || return 1
   files >/tmp/before
-  start --policy auto
+  start --policy cpuBurstOnly
   within 60 burst_set || fail "the pod has no burst" || return 1
   group=$group/$scope
   within 60 burst_set || fail "the container has no burst" || return 1
