@@ -4,6 +4,7 @@ package kube
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -136,6 +137,27 @@ func TestDeletionUnderLoad(t *testing.T) {
 		}
 	}
 	stays.stays(full(30 * ms))
+	a.stop(syscall.SIGTERM)
+	same(t, before)
+}
+
+// TestEviction: a kubelet that is short of memory ends pods, and their groups go while the agent works on them.
+func TestEviction(t *testing.T) {
+	before := files(t)
+	p := start(t, want{name: "evicted", containers: []container{hog("a", "20m", "50m")}})
+	a := follower(t, "auto")
+	eventually(t, wait, func() string { return p.helped("a", 5*ms) })
+	kubeletSays(t, "evictionSoft: {memory.available: 99%}\nevictionSoftGracePeriod: {memory.available: 1s}\nevictionMaxPodGracePeriod: 1")
+	eventually(t, wait, func() string {
+		if status := p.kubectl("get", "pod", p.name, "-o", "jsonpath={.status}"); !strings.Contains(status, "TerminationByKubelet") {
+			return "the pod is not evicted: " + status
+		}
+		if _, err := cluster.groups.Inode(p.path); err == nil {
+			return p.path + " is still there"
+		}
+		return ""
+	})
+	eventually(t, wait, func() string { return cmp.Diff(0, len(a.status().Containers)) })
 	a.stop(syscall.SIGTERM)
 	same(t, before)
 }
