@@ -1,6 +1,6 @@
 #!/bin/bash
 # matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
-# cells run at a time as there are CPUs: an emulated machine takes one.
+# cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
@@ -8,7 +8,7 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2}
+cells=${CELLS:-6.18:scx 5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-900}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -53,7 +53,10 @@ cell() {
 printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
 for cell in $cells; do
   while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || true; done
-  cell "$cell" &
+  case $cell in
+    *:scx) "$vm/scx.sh" || touch "$work/failed" ;;
+    *) cell "$cell" ;;
+  esac &
 done
 wait
 [ ! -e "$work/failed" ]
