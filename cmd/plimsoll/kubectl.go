@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -105,8 +106,12 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[st
 	return nil
 }
 
-// atOnce is how many agents are asked at a time.
-const atOnce = 16
+// atOnce is how many agents are asked at a time, and nodeTimeout bounds the wait for each, so that a node that is stuck
+// does not keep the others' answers back.
+const (
+	atOnce      = 16
+	nodeTimeout = 15 * time.Second
+)
 
 // askAll asks every pod, and gives one answer for each node, in the order of their names. During an update a node has two
 // pods, of which the one that stands by has nothing to say.
@@ -140,9 +145,14 @@ func silence[T report.Page](a report.Answer[T]) int {
 
 func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
 	a := report.Answer[T]{Node: pod.Node, Pod: pod.Name}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
 	data, err := get(ctx, pod)
 	var answer T
-	if err == nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = errors.New("no answer in time")
+	case err == nil:
 		err = json.Unmarshal(data, &answer)
 	}
 	if err != nil {

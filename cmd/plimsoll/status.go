@@ -41,9 +41,27 @@ func (g *globals) status(ctx context.Context) (report.Status, error) {
 	if !errors.Is(err, web.ErrNoAgent) {
 		return s, err
 	}
-	s, err = offlineStatus(g, time.Now())
+	s, err = inTime(ctx, func() (report.Status, error) { return offlineStatus(g, time.Now()) })
 	if err != nil {
 		return s, fmt.Errorf("no agent is running, and: %w", err)
 	}
 	return s, nil
+}
+
+// inTime ends with the context, also while a file lets itself be waited for: a read has no deadline of its own.
+func inTime(ctx context.Context, read func() (report.Status, error)) (s report.Status, err error) {
+	done := make(chan struct{})
+	var got report.Status
+	var failed error
+	go func() {
+		defer close(done)
+		got, failed = read()
+	}()
+	select {
+	case <-done:
+		return got, failed
+	case <-ctx.Done():
+		return s, withHint(errors.New("the journal and the control groups are not read in time"),
+			"the machine is overloaded, or a file of the state directory or a control group hangs: try again")
+	}
 }
