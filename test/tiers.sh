@@ -54,7 +54,7 @@ tier_labs() {
 tier_labs_long() {
   need_groups || return
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density && go run ./lab/colocation && go run ./lab/reservation &&
-    go run ./lab/reservation --three
+    go run ./lab/reservation --three && go run ./lab/reservation -vm 4 -only 'burstable cpu x' -seconds 2 -rounds 1 -diagnose=false
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 40; }
