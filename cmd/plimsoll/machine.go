@@ -87,7 +87,7 @@ func (m *machine) open(g *globals) error {
 	if m.journal, err = journal.Open(g.stateDir, boot, time.Now); err != nil {
 		return withHint(err, stateHint(err, g.stateDir))
 	}
-	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{})
+	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{}).Shielding("/")
 	return nil
 }
 

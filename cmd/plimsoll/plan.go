@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/apply"
 	"plimsoll/internal/config"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -181,6 +182,8 @@ func (*notebook) Rebase(workload.ID, plan.Knob, plan.Value) error            { r
 func (*notebook) Forget(workload.ID, plan.Knob) error                        { return nil }
 func (*notebook) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
 func (*notebook) SetHold(bool)                                               {}
+func (*notebook) Shield() (apply.Shield, error)                              { return apply.Shield{}, nil }
+func (*notebook) Unshield() []plan.Result                                    { return nil }
 
 func (*notebook) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
 	return plan.Result{Change: plan.Change{Cgroup: id, Knob: knob, From: value, To: value, Why: why}, Outcome: plan.Skipped}

@@ -43,7 +43,7 @@ func probeReserve(dir *cgroup.Dir, k kubelet) cgroup.Feature {
 	case k.owner() != "":
 		f.Detail = k.owner() + ": left alone"
 	case tree.Version() == cgroup.V1:
-		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 whoever is in the root of the cpuset hierarchy cannot be kept off"
+		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 whoever is in the root of the cpuset hierarchy is kept off with reserve.shield only"
 	default:
 		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus, and from 6.7 by partitions"
 	}

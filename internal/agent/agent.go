@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -73,6 +74,8 @@ type Writer interface {
 	Forget(id workload.ID, knob plan.Knob) error
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) error
 	SetHold(bool)
+	Shield() (apply.Shield, error)
+	Unshield() []plan.Result
 }
 
 // Switch is the kill switch, kept where it outlives the agent.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
@@ -50,6 +51,7 @@ type reservations struct {
 	shares   map[string]reserve.Share
 	last     reserve.Output
 	loose    int // processes that no cpuset binds
+	shield   apply.Shield
 	rules    strategy.Reserve
 	problem  string
 	said     map[string]bool
@@ -87,7 +89,7 @@ func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Re
 			r.asking = r.asking || slices.ContainsFunc(p.Containers, workload.Container.Reserves)
 		}
 	}
-	r.active = r.asking && rules.Policy != strategy.ReserveNone || !r.state.Idle() || len(r.shares)+len(r.last.Refused) > 0
+	r.active = r.asking && rules.Policy != strategy.ReserveNone || !r.state.Idle() || len(r.shares)+len(r.last.Refused) > 0 || r.shield.Group != ""
 	age := now.Sub(r.at)
 	return r.active && (age >= reserveEvery || r.soon && age >= reserveGap)
 }
@@ -123,6 +125,8 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	r.state.Learn(now, results)
 	a.account.book(results)
 	a.reserved(now, results)
+	results = append(results, a.shield(out.Shield)...)
+	a.countLoose(in)
 	return results
 }
 
@@ -214,7 +218,6 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 	})
 	in.Broken = a.brokenPartitions()
 	a.waysTo(&in)
-	a.countLoose(in)
 	return in, nil
 }
 
@@ -310,6 +313,7 @@ func (a *Agent) countLoose(in reserve.Input) {
 func (a *Agent) restoredCPUs(now time.Time, results []plan.Result) {
 	a.reservations.state.Learn(now, results)
 	a.reservations.at = time.Time{}
+	a.unshielded(results)
 }
 
 // ofLeaver says whether an entry of the journal is to be put back when its group is no longer looked after. CPUs are
@@ -325,6 +329,9 @@ func (a *Agent) reserveProblems() []string {
 	}
 	for _, f := range r.last.Refused {
 		list = append(list, f.Name+": no CPUs of its own: "+f.Why)
+	}
+	if why := a.shieldless(); why != "" {
+		list = append(list, why)
 	}
 	for _, f := range r.last.Unconfined {
 		list = append(list, f.Name+": not confined to the shared pool: "+strings.TrimSpace(f.Why))

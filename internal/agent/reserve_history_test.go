@@ -18,6 +18,8 @@ func TestReserveHistories(t *testing.T) {
 			t.Run(fmt.Sprintf("v%d/%d", version, seed), func(t *testing.T) {
 				t.Parallel()
 				h := &history{world: newShared(t, version, 6), rnd: rand.New(rand.NewPCG(seed, 8))}
+				h.shield = seed%2 == 1
+				h.revive()
 				for range 25 {
 					h.step()
 				}
@@ -96,6 +98,7 @@ func (h *history) end(version int) {
 			h.t.Errorf("refused: %s to %q: %v", w.Name, w.Data, w.Err)
 		}
 	}
+	h.wantRoot(1)
 	want := map[int]string{1: "0-5", 2: ""}[version]
 	for _, path := range h.live {
 		set, err := h.tree.CPUs(path)

@@ -45,7 +45,7 @@ func (w *world) revive() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	writer := apply.New(w.tree, j, w.kernel.Now)
+	writer := apply.New(w.tree, j, w.kernel.Now).Over(crew{}).Shielding("/")
 	writer.Restore(nil, false)
 	online := make(cpu.Set, w.kernel.Online())
 	for i := range online {
@@ -55,7 +55,7 @@ func (w *world) revive() {
 		Pauses: NewPauses(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim",
 		Reserving: Reserving{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
-			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1}}})
+			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, Shield: w.shield}}})
 }
 
 // made makes a group with a limit, and tells of it as a container.

@@ -13,7 +13,7 @@ func (a *Agent) reserveStatus() *report.Reserve {
 		return nil
 	}
 	out := &report.Reserve{Policy: string(a.Reserving.Rules.Policy), Shared: r.last.Shared.String(), CPUs: len(r.last.Shared),
-		Floor: r.rules.Floor, Kept: r.rules.CPUs.String(), Loose: r.loose,
+		Floor: r.rules.Floor, Kept: r.rules.CPUs.String(), Loose: r.loose, Shield: r.shieldStatus(),
 		Own: []report.OwnCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range r.last.Shares {
 		if _, has := r.shares[sh.Path]; has {

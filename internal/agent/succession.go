@@ -20,6 +20,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.giveUp(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
+	a.account.book(a.Writer.Unshield())
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		base, err1 := e.Target().Time()
@@ -62,7 +63,7 @@ func (a *Agent) stop() error {
 		a.Log.Info("another agent takes over: bursts stay")
 		only = func(e journal.Entry) bool { return !passes(e) }
 	}
-	results := a.Writer.Restore(only, false)
+	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
 	a.account.book(results)
 	return a.sayRestored(results)
 }

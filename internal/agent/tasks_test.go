@@ -30,6 +30,7 @@ func (c crew) SetSlice(tid int, s time.Duration) error { c.slices[tid] = s; retu
 func (c crew) BaseSlice() (time.Duration, error)       { return 1400 * time.Microsecond, nil }
 func (c crew) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
 func (c crew) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
+func (c crew) RunsOn(int, []int) (bool, error)         { return true, nil }
 func (c crew) Passed(error) bool                       { return false }
 func (c crew) NewCookie() (uint64, error)              { return 4711, c.refuse }
 

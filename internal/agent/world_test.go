@@ -30,6 +30,7 @@ type world struct {
 	lever  *lever
 	disk   *journal.Memory
 	agent  *Agent
+	shield bool // where CPUs can be given away
 }
 
 func newWorld(t testing.TB) *world { return worldOf(t, 4) }

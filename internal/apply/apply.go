@@ -45,6 +45,7 @@ type Writer struct {
 	tasks   Tasks // nil: no knob of tasks is ever set
 	now     func() time.Time
 	sleep   func(time.Duration)
+	shield  shield
 	hold    atomic.Bool
 	mu      sync.Mutex // a plan and a restore do not mix
 }

@@ -12,12 +12,13 @@ import (
 
 // Restore puts back what we overwrote, for the entries of the journal that the filter lets pass (nil: all). A value
 // of ours gives way to the declared limit where that is known, else to the original; what somebody else has written
-// since stays. With toSpec a foreign value gives way too, where the declared limit is known. After it the journal
+// since stays. All is the shield, too. With toSpec a foreign value gives way too, where the declared limit is known. After it the journal
 // knows only what was refused: to restore again changes nothing.
 func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if filter == nil {
+	all := filter == nil
+	if all {
 		filter = func(journal.Entry) bool { return true }
 	}
 	filter = w.followed(filter)
@@ -34,6 +35,9 @@ func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Re
 			}
 		}
 		results = append(results, w.restore(entries, toSpec)...)
+	}
+	if all {
+		results = append(results, w.unshield()...)
 	}
 	return results
 }

@@ -25,6 +25,7 @@ type Tasks interface {
 	BaseSlice() (time.Duration, error)           // of a task that has none of its own
 	Cookie(tid int) (uint64, error)
 	SetCookie(tid int, id uint64) error // 0: none
+	RunsOn(tid int, cpus []int) (bool, error)
 	// Passed says of an error that the task has ended, or is of a kind that does not have the knob.
 	Passed(error) bool
 }

@@ -22,6 +22,7 @@ type fakeTasks struct {
 	slices  map[int]time.Duration // 0: none of its own
 	cookies map[int]uint64
 	refuses map[int]error
+	bound   map[int]bool
 	made    func() // called once, in the middle of a walk
 }
 
@@ -55,7 +56,10 @@ func (f *fakeTasks) SetSlice(tid int, slice time.Duration) error {
 func (f *fakeTasks) BaseSlice() (time.Duration, error)  { return f.base, nil }
 func (f *fakeTasks) Cookie(tid int) (uint64, error)     { return f.cookies[tid], nil }
 func (f *fakeTasks) SetCookie(tid int, id uint64) error { f.cookies[tid] = id; return nil }
-func (f *fakeTasks) Passed(err error) bool              { return err == syscall.ESRCH || err == errOtherClass }
+func (f *fakeTasks) RunsOn(tid int, _ []int) (bool, error) {
+	return !f.bound[tid], nil
+}
+func (f *fakeTasks) Passed(err error) bool { return err == syscall.ESRCH || err == errOtherClass }
 func (f *fakeTasks) want(t *testing.T, want map[int]time.Duration) {
 	t.Helper()
 	if diff := cmp.Diff(want, f.slices); diff != "" {

@@ -33,6 +33,7 @@ func (r reader) reserve(f *File) read {
 			})},
 			{"floor", r.floor(&s.Floor)},
 			{"reservedCPUs", r.cpuList(func(set cpu.Set) { s.CPUs = set })},
+			{"shield", r.flag(func(on bool) { s.Shield = on })},
 		})
 	})
 }

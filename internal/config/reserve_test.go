@@ -16,14 +16,14 @@ func TestReserve(t *testing.T) {
 		t.Errorf("nothing is configured: %+v", got)
 	}
 	f := mustParse(t, `
-reserve: {policy: auto, floor: 1500m, reservedCPUs: "0-1,8"}
+reserve: {policy: auto, floor: 1500m, reservedCPUs: "0-1,8", shield: true}
 overrides:
   - {cgroup: "/lab/*", exclusive: true, request: 2}
   - {cgroup: "/lab/b", exclusive: strict}
   - {cgroup: "/lab/c", exclusive: false, class: LSE}
   - {cgroup: "/lse", class: LSE}
 `)
-	want := strategy.Reserve{Policy: strategy.ReserveAuto, Floor: 1.5, CPUs: cpu.Set{0, 1, 8}}
+	want := strategy.Reserve{Policy: strategy.ReserveAuto, Floor: 1.5, CPUs: cpu.Set{0, 1, 8}, Shield: true}
 	if diff := cmp.Diff(want, f.Reserve()); diff != "" {
 		t.Error(diff)
 	}

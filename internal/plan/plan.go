@@ -29,6 +29,8 @@ const (
 	// Slice and Cookie are the tasks' of a group and of what is below it: no file holds them.
 	Slice  Knob = "slice"  // of EEVDF; 0s is the kernel's own
 	Cookie Knob = "cookie" // of core scheduling; 0 is none
+	// Shield is the number of tasks of the cpuset root that are kept in a group (v1): told of, and never a change.
+	Shield Knob = "shield"
 )
 
 // OfTasks says whether each task of a group holds the knob, and not the group.

@@ -19,6 +19,13 @@ type Reserve struct {
 	Refused []NoCPUs    `json:"refused"`
 	Pinned  []BoundCPUs `json:"pinned"` // groups that another program has bound to CPUs: left alone
 	Loose   int         `json:"loose"`  // processes and kernel threads that no cpuset binds
+	Shield  *Shield     `json:"shield,omitempty"`
+}
+
+// Shield is the group in which the tasks of the cpuset root are kept (v1).
+type Shield struct {
+	Cgroup string `json:"cgroup"`
+	Tasks  int    `json:"tasks"`
 }
 
 // OwnCPUs is a container with CPUs of its own.
@@ -67,6 +74,9 @@ func (r *Reserve) lines(p *page) {
 	for _, b := range r.Pinned {
 		p.printf("  %s: bound to %s by another program, left alone\n", printable(b.Cgroup), b.CPUs)
 	}
+	if r.Shield != nil {
+		p.printf("  %s: %d tasks of the root are kept in it\n", printable(r.Shield.Cgroup), r.Shield.Tasks)
+	}
 	if r.Loose > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
 		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Loose)
 	}
@@ -90,6 +100,12 @@ func reserveMetrics() []metric[Reserve] {
 		gauge("reserve_refused", "Containers that ask for CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
 		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
 		gauge("reserve_loose_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Loose) }),
+		gauge("reserve_shield_tasks", "Tasks of the cpuset root that are kept in a group.", nil, func(r Reserve) float64 {
+			if r.Shield == nil {
+				return 0
+			}
+			return float64(r.Shield.Tasks)
+		}),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func sampleReserve() *Reserve {
-	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, Floor: 1, Kept: "7", Loose: 3,
+	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, Floor: 1, Kept: "7", Loose: 3, Shield: &Shield{"/plimsoll-shield", 40},
 		Own: []OwnCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Lifted: true},
 			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true}, {Cgroup: "/b", Request: 0.5, CPUs: "3", N: 1, MayUse: "3", Packed: true}},
 		Refused: []NoCPUs{{Cgroup: "/big", Why: "it needs 9 CPUs"}}, Pinned: []BoundCPUs{{Cgroup: "/old", CPUs: "5"}}}
@@ -20,6 +20,7 @@ func TestReserveInWords(t *testing.T) {
   /a: 3 (request 0.5, packed with others, may use 3-7)
   /b: 3 (request 0.5, packed with others)
   /old: bound to 5 by another program, left alone
+  /plimsoll-shield: 40 tasks of the root are kept in it
   3 processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition
 `
 	var b strings.Builder

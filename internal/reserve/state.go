@@ -95,6 +95,7 @@ type Output struct {
 	Unconfined []Refusal // groups that the kernel does not let be bound
 	Pinned     []Pin
 	Shared     cpu.Set
+	Shield     bool  // the tasks of the root are to be in a group that can be confined
 	Resets     []Pin // whose owner has put its CPUs back; ours are written again after a while
 }
 
@@ -164,6 +165,7 @@ func (s *State) Decide(in Input) Output {
 			out.Shares = append(out.Shares, t.share(c, own, got))
 		}
 	}
+	out.Shield = in.Rules.Shield && !in.Inherits && len(out.Shares) > 0
 	t.confine(in, &out)
 	s.handOn(in, &out)
 	s.fence(in, t, &out)

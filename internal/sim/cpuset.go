@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+	"strconv"
 	"syscall"
 
 	"plimsoll/internal/cpu"
@@ -73,4 +75,41 @@ func (k *Kernel) setCPUs(g *group, text string) error {
 	}
 	g.cpus = set
 	return nil
+}
+
+// addCPUSet makes a group of the cpuset hierarchy only.
+func (k *Kernel) addCPUSet(name string, parent *group) {
+	g := k.add(name, parent)
+	g.acct, g.only, g.cpus = false, true, nil
+}
+
+// cpusetTasks are the tasks of a group in the cpuset hierarchy.
+func (k *Kernel) cpusetTasks(g *group) []int {
+	var list []int
+	for _, home := range k.order {
+		for _, tid := range home.tasks {
+			if at := k.moved[tid]; at == g || at == nil && home == g {
+				list = append(list, tid)
+			}
+		}
+	}
+	return list
+}
+
+// moveCPUSet moves a task to another group of the cpuset hierarchy (kernel/cgroup/cpuset.c, cpuset_can_attach).
+func (k *Kernel) moveCPUSet(to *group, text string) error {
+	tid, err := strconv.Atoi(text)
+	if err != nil {
+		return syscall.EINVAL
+	}
+	if len(k.effective(to)) == 0 {
+		return syscall.ENOSPC
+	}
+	for _, home := range k.order {
+		if slices.Contains(home.tasks, tid) {
+			k.moved[tid] = to
+			return nil
+		}
+	}
+	return syscall.ESRCH
 }

@@ -49,7 +49,7 @@ func (k *Kernel) locate(name string) (g *group, in hierarchy, file string, err e
 	if g = k.byPath[full]; g == nil {
 		g, file = k.byPath[path.Dir(full)], path.Base(full)
 	}
-	if g == nil || in == acctV1 && !g.acct {
+	if g == nil || in == acctV1 && !g.acct || in == cpuV1 && g.only {
 		return nil, 0, "", syscall.ENOENT
 	}
 	if file != "" && k.fileNumber(g, in, file) == 0 {
@@ -65,7 +65,7 @@ func (k *Kernel) files(g *group, in hierarchy) []string {
 	case acctV1:
 		return append(files, "tasks", "cpuacct.usage")
 	case cpusetV1:
-		return append(files, "tasks", "cpuset.cpus", "cpuset.effective_cpus")
+		return append(files, "tasks", "cpuset.cpus", "cpuset.effective_cpus", "cpuset.mems")
 	case cpuV1:
 		files = append(files, "tasks", "cpu.shares", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat")
 		if k.config.BurstFile {
@@ -138,7 +138,7 @@ func (k *Kernel) Dirs(name string) ([]string, error) {
 	}
 	names := []string{}
 	for _, c := range g.children {
-		if in != acctV1 || c.acct {
+		if (in != acctV1 || c.acct) && (in != cpuV1 || !c.only) {
 			names = append(names, path.Base(c.id.Path))
 		}
 	}
@@ -146,7 +146,7 @@ func (k *Kernel) Dirs(name string) ([]string, error) {
 }
 
 // Mkdir makes the directory of a group. On v1 a group begins in the cpu hierarchy, and is in cpuacct once it has a
-// directory there too.
+// directory there too; one that begins in the cpuset hierarchy is there only, without CPUs.
 func (k *Kernel) Mkdir(name string) error {
 	if _, _, _, err := k.locate(name); err == nil {
 		return pathError("mkdir", name, syscall.EEXIST)
@@ -158,6 +158,8 @@ func (k *Kernel) Mkdir(name string) error {
 	full := path.Join(parent.id.Path, path.Base(name))
 	g := k.byPath[full]
 	switch {
+	case in == cpusetV1:
+		k.addCPUSet(full, parent)
 	case in != acctV1:
 		k.add(full, parent).acct = false
 	case g != nil:
@@ -176,7 +178,7 @@ func (k *Kernel) Rmdir(name string) error {
 		return pathError("rmdir", name, err)
 	case file != "":
 		return pathError("rmdir", name, syscall.ENOTDIR)
-	case g == nil || g == k.root || len(g.tasks) > 0 || len(g.children) > 0:
+	case g == nil || g == k.root || len(g.tasks) > 0 || len(g.children) > 0 || len(k.cpusetTasks(g)) > 0:
 		return pathError("rmdir", name, syscall.EBUSY)
 	case in == acctV1:
 		g.acct = false
@@ -207,12 +209,17 @@ func (k *Kernel) text(g *group, in hierarchy, file string) string {
 	if cpusFile(file) {
 		return k.cpusText(g, file)
 	}
-	b := g.pool.Bandwidth()
+	b, tasks := g.pool.Bandwidth(), g.tasks
+	if in == cpusetV1 {
+		tasks = k.cpusetTasks(g)
+	}
 	switch file {
+	case "cpuset.mems":
+		return "0\n"
 	case "cgroup.procs":
-		return numbers(g.tasks[:min(1, len(g.tasks))])
+		return numbers(tasks[:min(1, len(tasks))])
 	case "tasks", "cgroup.threads":
-		return numbers(g.tasks)
+		return numbers(tasks)
 	case "cgroup.controllers":
 		return map[bool]string{false: "cpu\n", true: "cpuset cpu\n"}[k.config.CPUSets]
 	case "cgroup.events":

@@ -70,6 +70,7 @@ type Kernel struct {
 	den     int64
 	writes  []Write
 	periods map[string][]Period
+	moved   map[int]*group // v1: tasks that are elsewhere in the cpuset hierarchy
 }
 
 // group is one control group.
@@ -78,6 +79,7 @@ type group struct {
 	parent   *group
 	children []*group // by name
 	acct     bool     // v1: it is in the cpuacct hierarchy too
+	only     bool     // v1: it is in the cpuset hierarchy only
 	tasks    []int
 	weight   int64
 	idle     bool
@@ -115,7 +117,7 @@ func New(c Config) *Kernel {
 	if c.Start.IsZero() {
 		c.Start = time.Unix(1_700_000_000, 0)
 	}
-	k := &Kernel{config: c, pid: 1000, byPath: map[string]*group{}, periods: map[string][]Period{}}
+	k := &Kernel{config: c, pid: 1000, byPath: map[string]*group{}, periods: map[string][]Period{}, moved: map[int]*group{}}
 	k.root = k.add("/", nil)
 	k.root.tasks = []int{1}
 	return k

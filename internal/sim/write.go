@@ -36,8 +36,11 @@ func (k *Kernel) write(name string, data []byte, foreign bool, failed error) err
 	if failed == nil {
 		var g *group
 		var file string
-		if g, _, file, note.Err = k.locate(name); note.Err == nil && file == "" {
+		var in hierarchy
+		if g, in, file, note.Err = k.locate(name); note.Err == nil && file == "" {
 			note.Err = syscall.EISDIR
+		} else if note.Err == nil && in == cpusetV1 && file == "tasks" {
+			note.Err = k.moveCPUSet(g, string(data))
 		} else if note.Err == nil {
 			note.Group = g.id
 			before := g.pool.Runtime()
@@ -82,6 +85,8 @@ func (k *Kernel) set(g *group, file, text string) error {
 		return k.setIdle(g, text)
 	case "cpuset.cpus":
 		return k.setCPUs(g, text)
+	case "cpuset.mems":
+		return nil
 	default:
 		return syscall.EACCES // read-only here
 	}

@@ -22,6 +22,7 @@ type Reserve struct {
 	Policy ReservePolicy
 	Floor  float64 // CPUs that stay shared at least
 	CPUs   cpu.Set // never given away: the system's, the kubelet's
+	Shield bool    // keep the tasks of the cpuset root off them (v1)
 }
 
 // DefaultReserve is what holds where nothing is configured.

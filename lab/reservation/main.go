@@ -9,7 +9,8 @@
 // queue costs, beside what the kernel's weights and limits make of it. With -three that is the published table of three
 // CPUs, in a virtual machine.
 //
-// Other programs of the machine are not the subject: what they take is told apart.
+// Other programs of the machine are not the subject: what they take is told apart. With the target's CPU for itself the
+// agent keeps them off that CPU too (reserve.shield, on cgroup v1), and puts them back.
 //
 // Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
 // CPU; what they use nobody else has.

@@ -16,6 +16,9 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%g s a measurement, rounds: %d. Kernel %s, cgroup %s.\n\n", c.Seconds, c.Rounds, c.Kernel, c.Cgroup)
 	r.table(page)
 	r.splits(page)
+	if c.Cgroup == "v1" {
+		fmt.Fprintln(page, "With reserve, the other programs of the machine are kept off the target's CPU, as far as the kernel lets them go.")
+	}
 	if c.Emulated {
 		fmt.Fprintln(page, "Careful: the CPUs are emulated: what is received of them holds, and response times are those of no machine.")
 	}

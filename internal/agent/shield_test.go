@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+const shieldGroup = "/plimsoll-shield"
+
+// newShielded is a world with a container that has CPU 0 of its own, and three tasks in the root that are kept off it.
+func newShielded(t *testing.T) *world {
+	w := newShared(t, 1, 4)
+	w.shield = true
+	w.revive()
+	w.kernel.SetTasks("/", 3)
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(time.Second)
+	w.wantShield("1-3", 3)
+	return w
+}
+
+func (w *world) wantShield(cpus string, tasks int) {
+	w.t.Helper()
+	set, err1 := w.tree.CPUs(shieldGroup)
+	in, err2 := w.tree.CPUSetThreads(shieldGroup)
+	if err := errors.Join(err1, err2); err != nil || set.String() != cpus || len(in) != tasks {
+		w.t.Errorf("the shield has CPUs %q and tasks %v (%v), want %q and %d", set, in, err, cpus, tasks)
+	}
+}
+
+// wantRoot is what there is without a shield.
+func (w *world) wantRoot(tasks int) {
+	w.t.Helper()
+	if _, err := w.tree.CPUs(shieldGroup); !errors.Is(err, fs.ErrNotExist) {
+		w.t.Errorf("the shield is still there: %v", err)
+	}
+	if in, err := w.tree.CPUSetTasks("/"); err != nil || len(in) != min(tasks, 1) {
+		w.t.Errorf("processes of the root: %v (%v)", in, err)
+	}
+	if in, err := w.tree.Tasks("/"); err != nil || len(in) != tasks {
+		w.t.Errorf("tasks of the root: %v (%v)", in, err)
+	}
+}
+
+// TestShield: who is in the root is in a group that is confined, who comes later too, nothing is written where nobody
+// comes, and after a crash all is as before, whatever the journal knows.
+func TestShield(t *testing.T) {
+	w := newShielded(t)
+	got := w.agent.Status().Reserve
+	if got == nil || got.Shield == nil || got.Shield.Cgroup != shieldGroup || got.Shield.Tasks != 3 || got.Loose != 0 {
+		t.Errorf("status %+v", got)
+	}
+	w.kernel.SetTasks("/", 5)
+	w.run(3 * time.Second)
+	w.wantShield("1-3", 5)
+	writes := w.ours()
+	w.run(2 * time.Minute)
+	if n := w.ours() - writes; n != 0 {
+		t.Errorf("%d writes where nothing happened", n)
+	}
+	w.disk = journal.NewMemory()
+	w.revive() // kill -9
+	w.wantRoot(5)
+}
+
+// TestShieldEnds: however it ends, nothing of it is left.
+func TestShieldEnds(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"stop":    func(w *world) { _ = w.agent.stop() },
+		"heir":    func(w *world) { w.agent.Heir = func() bool { return true }; _ = w.agent.stop() },
+		"crash":   func(w *world) { w.shield = false; w.revive() },
+		"adopted": func(w *world) { w.agent.Reserving.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
+		"off": func(w *world) {
+			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1})
+			w.run(time.Second)
+			if got := w.files("/a"); got != "/a=0 max" {
+				t.Errorf("without a shield: %s", got)
+			}
+		},
+		"none": func(w *world) {
+			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveNone, Shield: true})
+			w.run(time.Second)
+		},
+		"nobody": func(w *world) { w.place.pods = nil; w.run(3 * time.Second) },
+		"held":   func(w *world) { _, _ = w.agent.Hold(t.Context(), true, "a test"); w.run(3 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newShielded(t)
+			w.t = t
+			end(w)
+			w.wantRoot(3)
+		})
+	}
+}
+
+// TestShieldRefused: a task that the kernel does not let go is loose, and is tried again after a minute.
+func TestShieldRefused(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.shield = true
+	w.revive()
+	tries := 0
+	w.kernel.Fault = func(op, name string, data []byte) error {
+		if op == "write" && name == "cpuset"+shieldGroup+"/tasks" && string(data) == "1" {
+			tries++
+			return syscall.EINVAL
+		}
+		return nil
+	}
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(50 * time.Second)
+	w.wantShield("1-3", 0)
+	if got := w.agent.Status().Reserve; tries != 1 || got.Loose != 1 || got.Shield.Tasks != 0 {
+		t.Errorf("%d tries, status %+v", tries, got)
+	}
+	w.run(30 * time.Second)
+	if tries != 2 {
+		t.Errorf("%d tries in 80 s", tries)
+	}
+}
+
+// TestShieldKept: a group that somebody has made in it keeps it, said, and only as long as that one is there.
+func TestShieldKept(t *testing.T) {
+	w := newShielded(t)
+	if err := w.kernel.Mkdir("cpuset" + shieldGroup + "/nested"); err != nil {
+		t.Fatal(err)
+	}
+	w.place.pods = nil
+	w.run(3 * time.Second)
+	w.wantShield("0-3", 0)
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, shieldGroup+": not removed") {
+		t.Errorf("problems: %s", got)
+	}
+	if err := w.kernel.Rmdir("cpuset" + shieldGroup + "/nested"); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantRoot(3)
+}
+
+// TestShieldUnified: on v2 nothing is done, and why is said.
+func TestShieldUnified(t *testing.T) {
+	w := newShared(t, 2, 4)
+	w.shield = true
+	w.revive()
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(3 * time.Second)
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "shield: cgroup v2") {
+		t.Errorf("problems: %s", got)
+	}
+	for _, x := range w.agent.Tick(w.kernel.Now()).Results {
+		if x.Change.Knob == plan.Shield {
+			t.Errorf("%+v", x)
+		}
+	}
+	w.wantRoot(1)
+}
