@@ -136,7 +136,7 @@ func TestShieldKept(t *testing.T) {
 	w.place.pods = nil
 	w.run(3 * time.Second)
 	w.wantShield("0-3", 0)
-	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, shieldGroup+": not removed") {
+	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, shieldGroup+": not removed: "+shieldGroup+"/nested is in it") {
 		t.Errorf("problems: %s", got)
 	}
 	if err := w.kernel.Rmdir("cpuset" + shieldGroup + "/nested"); err != nil {
@@ -155,6 +155,9 @@ func TestShieldUnified(t *testing.T) {
 	w.run(3 * time.Second)
 	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "shield: cgroup v2") {
 		t.Errorf("problems: %s", got)
+	}
+	if got := w.agent.Status().Reserve; got == nil || got.Shield != nil || w.agent.reservations.problem != "" {
+		t.Errorf("problem %q, status %+v", w.agent.reservations.problem, got)
 	}
 	for _, x := range w.agent.Tick(w.kernel.Now()).Results {
 		if x.Change.Knob == plan.Shield {

@@ -60,15 +60,15 @@ func (w *Writer) Shielding(root string) *Writer {
 func (w *Writer) Shield() (Shield, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := Shield{Group: path.Join(w.shield.root, shieldName)}
 	switch {
 	case w.shield.root == "" || !w.tree.CPUSetsApart():
-		return s, errors.New("there is no cpuset hierarchy apart from the cpu controller's")
+		return Shield{}, errors.New("there is no cpuset hierarchy apart from the cpu controller's")
 	case w.tasks == nil:
-		return s, errNoTasks
+		return Shield{}, errNoTasks
 	case w.Held():
-		return s, errors.New("writing is held")
+		return Shield{}, errors.New("writing is held")
 	}
+	s := Shield{Group: path.Join(w.shield.root, shieldName)}
 	err := w.makeShield(&s)
 	if err == nil {
 		err = w.fill(s.Group)
@@ -147,6 +147,10 @@ func (w *Writer) unshield() []plan.Result {
 		}
 		moved += n
 		if !errors.Is(err, syscall.EBUSY) || wait > lastWait {
+			break
+		}
+		if below, _ := w.tree.CPUSets(group); len(below) > 0 {
+			err = fmt.Errorf("%s is in it: %w", below[0].Path, err)
 			break
 		}
 		w.sleep(wait)

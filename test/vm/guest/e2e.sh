@@ -111,10 +111,44 @@ demo_leaves_nothing() {
   [ -z "$(find $root -name 'plimsoll*')" ] || fail "left behind: $(find $root -name 'plimsoll*')"
 }
 
+# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again.
+set=$root/cpuset shield=$root/cpuset/plimsoll-shield
+shielded() { grep -qx 1 "$shield/tasks" 2>/dev/null && [ "$(cat "$shield/cpuset.cpus")" != "$(cat "$set/cpuset.cpus")" ]; }
+unshielded() {
+  [ ! -e "$shield" ] || fail "$shield is there $1" || return 1
+  for t in $(cat /tmp/root); do
+    [ ! -e "/proc/$t" ] || grep -qx "$t" "$set/tasks" || fail "task $t ($(cat "/proc/$t/comm")) is not in the root $1" || return 1
+  done
+}
+shield_is_undone() {
+  [ "$CGROUP_VERSION" = v1 ] && [ -e "$set/tasks" ] || return 0
+  for g in lab lab/a; do
+    mkdir -p "$set/$g"
+    for f in cpuset.mems cpuset.cpus; do cat "$set/$f" >"$set/$g/$f"; done
+  done
+  echo $spinner >"$set/lab/a/cgroup.procs"
+  cat "$set/tasks" >/tmp/root
+  echo '{reserve: {policy: cpuset, shield: true}, overrides: [{cgroup: /lab/a, exclusive: strict, request: 1}]}' >/tmp/shield.yaml
+  for end in restore TERM; do
+    start --config /tmp/shield.yaml
+    within 30 shielded || fail "no shield: $(cat "$shield/tasks" "$shield/cpuset.cpus" 2>&1 | tail -n 3)" || return 1
+    echo "  $(wc -l <"$shield/tasks") tasks are in the shield, $(wc -l <"$set/tasks") in the root"
+    if [ $end = restore ]; then
+      stop KILL || return 1
+      ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
+    else
+      stop TERM || return 1
+    fi
+    unshielded "after $end" && same "after $end" || return 1
+  done
+  echo $spinner >"$set/tasks"
+  rmdir "$set/lab/a" "$set/lab"
+}
+
 setup() { make_group $limit; }
 teardown() { remove_group; }
 for name in doctor plan_writes_nothing kill_then_restore kill_then_start sigterm_restores none_is_passive foreign_write_stays \
-  refused_write_is_no_resize recreated_group_is_another demo_leaves_nothing; do
+  refused_write_is_no_resize recreated_group_is_another shield_is_undone demo_leaves_nothing; do
   scenario $name
 done
 exit $failed
