@@ -49,7 +49,7 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 			s.Problems = append(s.Problems, c.Cgroup+": changed although no agent runs (hint: `plimsoll restore` puts it back)")
 		}
 	}
-	s.Problems = append(s.Problems, others(apply.New(tree, nil, nil).Over(&task.Kernel{}), state.Entries)...)
+	s.Problems = append(s.Problems, others(apply.New(tree, nil, nil).Over(&task.Kernel{}).Shielding("/"), state.Entries)...)
 	return s, nil
 }
 
@@ -64,6 +64,10 @@ func others(w *apply.Writer, entries []journal.Entry) []string {
 			list = append(list, fmt.Sprintf("%s: %s is %q in place of %q although no agent runs (hint: `plimsoll restore` puts it back)",
 				e.Path, e.Knob, held, e.Target()))
 		}
+	}
+	if s, there := w.Shielded(); there {
+		list = append(list, fmt.Sprintf("%s: %d tasks of the root are kept in it although no agent runs (hint: `plimsoll restore` puts them back)",
+			s.Group, s.Tasks))
 	}
 	return list
 }

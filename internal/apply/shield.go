@@ -60,15 +60,16 @@ func (w *Writer) Shielding(root string) *Writer {
 func (w *Writer) Shield() (Shield, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	group, possible := w.shieldGroup()
 	switch {
-	case w.shield.root == "" || !w.tree.CPUSetsApart():
+	case !possible:
 		return Shield{}, errors.New("there is no cpuset hierarchy apart from the cpu controller's")
 	case w.tasks == nil:
 		return Shield{}, errNoTasks
 	case w.Held():
 		return Shield{}, errors.New("writing is held")
 	}
-	s := Shield{Group: path.Join(w.shield.root, shieldName)}
+	s := Shield{Group: group}
 	err := w.makeShield(&s)
 	if err == nil {
 		err = w.fill(s.Group)
@@ -79,6 +80,11 @@ func (w *Writer) Shield() (Shield, error) {
 	in, err := w.tree.CPUSetThreads(s.Group)
 	s.Tasks = len(in)
 	return s, err
+}
+
+// shieldGroup is the path of the group, where there can be one.
+func (w *Writer) shieldGroup() (group string, possible bool) {
+	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsApart()
 }
 
 // makeShield makes the group, or takes over one that was left behind, maybe before it had any CPUs.
@@ -126,6 +132,16 @@ func (w *Writer) fill(group string) error {
 	return nil
 }
 
+// Shielded says whether there is a shield, whoever has made it, and how many tasks are in it. It changes nothing.
+func (w *Writer) Shielded() (s Shield, there bool) {
+	group, possible := w.shieldGroup()
+	if !possible {
+		return s, false
+	}
+	in, err := w.tree.CPUSetThreads(group)
+	return Shield{Group: group, Tasks: len(in)}, err == nil
+}
+
 // Unshield moves all back, and removes the group. It says nothing where there is none. The group's CPUs are put back before.
 func (w *Writer) Unshield() []plan.Result {
 	w.mu.Lock()
@@ -134,9 +150,12 @@ func (w *Writer) Unshield() []plan.Result {
 }
 
 func (w *Writer) unshield() []plan.Result {
-	group := path.Join(w.shield.root, shieldName)
+	group, possible := w.shieldGroup()
+	if !possible {
+		return nil
+	}
 	inode, err := w.tree.CPUSetInode(group)
-	if w.shield.root == "" || !w.tree.CPUSetsApart() || missing(err) {
+	if missing(err) {
 		return nil
 	}
 	moved, err := 0, error(nil)

@@ -60,6 +60,9 @@ func testShield(t *testing.T, keep bool) {
 		t.Errorf("%+v (%v); they may run on %s and %s", again, err, s.affinity(late), s.affinity(s.free[0]))
 	}
 	late.Stop()
+	if left, there := s.shielder(t.TempDir()).Shielded(); !there || left != (Shield{Group: made.Group, Tasks: 2}) {
+		t.Errorf("left behind: %+v %v", left, there)
+	}
 	want := []plan.Outcome{plan.Applied, plan.Applied}
 	if !keep {
 		dir, want = t.TempDir(), want[:1]
@@ -73,8 +76,8 @@ func testShield(t *testing.T, keep bool) {
 	if got := s.affinity(s.free[1]); got != before || s.affinity(s.bound) != "0" {
 		t.Errorf("they may run on %s, before: %s; and on %s, before: 0", got, before, s.affinity(s.bound))
 	}
-	if _, err := s.tree.CPUSetInode(made.Group); !missing(err) {
-		t.Errorf("the group is still there: %v", err)
+	if left, there := w.Shielded(); there {
+		t.Errorf("the group is still there: %+v", left)
 	}
 }
 

@@ -135,6 +135,7 @@ shield_is_undone() {
     echo "  $(wc -l <"$shield/tasks") tasks are in the shield, $(wc -l <"$set/tasks") in the root"
     if [ $end = restore ]; then
       stop KILL || return 1
+      ./plimsoll status 2>&1 | grep -q 'plimsoll-shield: .* although no agent runs' || fail "status does not tell of the shield" || return 1
       ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
     else
       stop TERM || return 1
