@@ -27,6 +27,7 @@ type settings struct {
 	threshold  int64   // sharePoolThresholdPercent
 	rounds     int
 	pod        bool
+	flags      string // of the JVM
 	cgroupRoot string
 	plimsoll   string
 	java       string
@@ -65,6 +66,7 @@ func parse(args []string) (settings, error) {
 	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: from 90 % of it on the node spares nothing")
 	set.IntVar(&s.rounds, "rounds", 7, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
+	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start wants fewer CPUs at once")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	if err := set.Parse(args); err != nil {

@@ -37,6 +37,7 @@ type bench struct {
 	probe  *probe.Probe
 	host   *sysfs.Host
 	source string
+	line   float64 // CPUs of the node's use from which on it spares nothing
 }
 
 // measure does all rounds and cleans up, however it ends. Progress goes to say.
@@ -59,7 +60,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if err := b.startAgent(ctx); err != nil {
 		return nil, err
 	}
-	r = &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Cgroup: b.groups.Tree().Version().String()}
+	r = &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line, Cgroup: b.groups.Tree().Version().String()}
 	for round := range s.rounds {
 		for _, mode := range modes {
 			x, err := b.start(ctx, mode, round)
@@ -106,6 +107,7 @@ func (b *bench) startAgent(ctx context.Context) (err error) {
 		if n := s.Node; err == nil && n.Threshold != n.Capacity*float64(b.threshold)/100 {
 			err = fmt.Errorf("the threshold is %.2f of %.2f CPUs", n.Threshold, n.Capacity)
 		}
+		b.line = 0.9 * s.Node.Threshold
 		return err
 	})
 }
@@ -161,7 +163,7 @@ func (b *bench) start(ctx context.Context, mode string, round int) (x start, err
 	if err != nil {
 		return x, err
 	}
-	args := []string{"-Xmx256m", b.source}
+	args := append(strings.Fields(b.flags), "-Xmx256m", b.source)
 	if mode == unlimited {
 		args = append([]string{"-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC"}, args...)
 	}

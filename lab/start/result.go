@@ -23,6 +23,8 @@ type result struct {
 	Limit     float64 `json:"limit_cpus"`
 	Percent   int64   `json:"cap_percent"`
 	Threshold int64   `json:"threshold_percent"`
+	Flags     string  `json:"java"`      // more of the JVM's
+	Line      float64 `json:"line_cpus"` // of the node's use, from which on it spares nothing
 	Cgroup    string  `json:"cgroup"`
 	Starts    []start `json:"starts"`
 }
@@ -71,12 +73,20 @@ func (r *result) figures() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "A JVM with a limit of %g CPUs. In its start it may use %d %% of that as long as the node uses less than 90 %% of %d %% of its CPUs. Cgroup %s.\n\n",
-		r.Limit, r.Percent, r.Threshold, r.Cgroup)
+	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than %.2f CPUs (90 %% of %d %%). Cgroup %s.\n\n",
+		r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
 	r.table(page)
 	experiment.Lines(page, r.conclude())
 	page.WriteByte('\n')
 	experiment.WriteFigures(page, r.figures())
+}
+
+// with names more flags of the JVM.
+func (r *result) with() string {
+	if r.Flags == "" {
+		return ""
+	}
+	return ", " + r.Flags
 }
 
 func (r *result) table(page *bytes.Buffer) {
@@ -98,7 +108,8 @@ func (r *result) table(page *bytes.Buffer) {
 
 // conclude says what has to be known beside the figures.
 func (r *result) conclude() []string {
-	say := []string{r.sight()}
+	say := []string{r.sight(), fmt.Sprintf("Unlimited it used %.2f CPUs on average; the agent hands out nothing more when the node uses %.2f.",
+		r.median(unlimited, func(x start) float64 { return x.Used.Seconds() / x.Ready.Seconds() }), r.Line)}
 	if others := r.median(auto, func(x start) float64 { return x.Others }); others > disturbed {
 		say = append(say, fmt.Sprintf("Careful: others used %.2f CPUs meanwhile: try again on a quiet machine.", others))
 	}
