@@ -57,8 +57,10 @@ tier_labs_long() {
     go run ./lab/reservation --three && go run ./lab/reservation -vm 4 -only 'burstable cpu x' -seconds 2 -rounds 1 -diagnose=false
 }
 tier_bench() { need_groups && go run ./lab/cost; }
-tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 40; }
-tier_bench_start() { need_groups && go run ./lab/start && go run ./lab/start -limit 1; }
+tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }
+tier_bench_start() {
+  need_groups && go run ./lab/start -java -XX:TieredStopAtLevel=1 && go run ./lab/start && go run ./lab/start -limit 1
+}
 tier_bench_model() {
   local python
   python=$(bash bench/setup.sh) && go run ./lab/model -python "$python" speed cells claims

@@ -17,7 +17,11 @@ const (
 	aimP50       = 0.5 // ms, on a machine that is not full
 	aimP99       = 5   // ms
 	aimRatio     = 20
+	aimBegun     = 0.01 // of the throttles, where the agent is told of them ahead
 )
+
+// foreseen is from which quota on the kernel's programs look ahead (probe/bpf/ahead.h).
+const foreseen = 20 * time.Millisecond
 
 // result is what was measured.
 type result struct {
@@ -72,8 +76,13 @@ func (r *result) figures() []experiment.Figure {
 	}
 	for _, s := range r.Scenarios {
 		told, polled := s.Told.Lost, s.Polled.Lost
-		add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
 		add("throttles, polled, "+s.name(), float64(polled.Throttles), aimThrottles, 0, true)
+		if r.Quota < foreseen {
+			add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
+		} else {
+			add("throttles that begin, told / polled, "+s.name(), float64(told.Throttles)/float64(polled.Throttles), 0, aimBegun,
+				s.Told.Heard && polled.Throttles > 0)
+		}
 		if !s.Loaded {
 			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Rescues > 0)
 			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
