@@ -82,8 +82,8 @@ func TestShieldEnds(t *testing.T) {
 		"off": func(w *world) {
 			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1})
 			w.run(time.Second)
-			if got := w.files("/a"); got != "/a=0 max" {
-				t.Errorf("without a shield: %s", got)
+			if got := w.files("/a"); got != "/a=0 max" || w.agent.Status().Reserve.Shield != nil {
+				t.Errorf("without a shield: %s, status %+v", got, w.agent.Status().Reserve)
 			}
 		},
 		"none": func(w *world) {
@@ -100,6 +100,25 @@ func TestShieldEnds(t *testing.T) {
 			w.wantRoot(3)
 		})
 	}
+}
+
+// TestShieldHeld: while nothing may be written it stays as it is, and nobody is moved.
+func TestShieldHeld(t *testing.T) {
+	w := newShielded(t)
+	if _, err := w.agent.Hold(t.Context(), false, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	w.kernel.SetTasks("/", 5)
+	w.run(3 * time.Second)
+	w.wantShield("1-3", 0)
+	if got := w.agent.Status(); got.Reserve.Shield == nil || strings.Contains(strings.Join(got.Problems, "\n"), "shield") {
+		t.Errorf("status %+v, problems %v", got.Reserve, got.Problems)
+	}
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(3 * time.Second)
+	w.wantShield("1-3", 5)
 }
 
 // TestShieldRefused: a task that the kernel does not let go is loose, and is tried again after a minute.

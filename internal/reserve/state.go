@@ -16,7 +16,8 @@ import (
 // Those who have CPUs of their own are bound to them; one that may use more than it reserves (its limit is above its
 // request) keeps the shared pool besides, unless it asks to be strict. All others are confined to the shared pool.
 // On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group holds its own.
-// The groups above an exclusive one have the shared pool and the exclusive CPUs below them.
+// The groups above an exclusive one have the shared pool and the exclusive CPUs below them. The root cannot be confined; on
+// v1 a shield takes its tasks into a group, which is then one of all others.
 //
 // A group's original CPUs are what its owner gave it. Nobody is ever given a CPU that its original does not have. A
 // group that its owner has bound to fewer CPUs than its parent has is pinned: it is left alone, and its CPUs are kept
