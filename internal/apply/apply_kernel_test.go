@@ -2,14 +2,10 @@ package apply
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
@@ -251,23 +246,6 @@ func TestKernelLock(t *testing.T) {
 	if _, err := TakeLock(dir); err == nil || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 		t.Errorf("second lock: %v", err)
 	}
-	if err := asNobody(func() error {
-		_, err := os.Open(filepath.Join(dir, lockGroup))
-		return err
-	}); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("opened by somebody who is not root: %v", err)
-	}
-}
-
-// asNobody calls a function with the rights of nobody to files.
-func asNobody(f func() error) error {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine of the test
-	const nobody = 65534
-	if err := unix.Setfsuid(nobody); err != nil {
-		return err
-	}
-	defer unix.Setfsuid(0)
-	return f()
 }
 
 // victim is the child: it changes its pod as fast as it can until it is killed.

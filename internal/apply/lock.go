@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// lockGroup is the group that is locked. It holds no task and no group.
-const lockGroup = "plimsoll-lock"
 
 // Lock is held by the one process that may write a cgroup hierarchy. The kernel lets go of it when the process dies.
 type Lock struct{ dir *os.File }
@@ -24,77 +19,55 @@ type Lock struct{ dir *os.File }
 type LockedError struct {
 	Root string
 	PID  int // 0 when not known: the holder may be in another PID namespace
+	User int // whose it is; 0, root, also when not known
 }
 
 func (e *LockedError) Error() string {
-	if e.PID == 0 {
+	switch {
+	case e.PID == 0:
 		return fmt.Sprintf("another plimsoll already runs on %s", e.Root)
+	case e.User != 0:
+		return fmt.Sprintf("process %d of user %d, which is no plimsoll, has locked %s", e.PID, e.User, e.Root)
 	}
 	return fmt.Sprintf("another plimsoll already runs on %s: process %d", e.Root, e.PID)
 }
 
 // Hint says what a person can do.
 func (e *LockedError) Hint() string {
-	if e.PID == 0 {
+	switch {
+	case e.PID == 0:
 		return "stop it first; `grep FLOCK /proc/locks` on the host names its process"
+	case e.User != 0:
+		return fmt.Sprintf("see what it is, and end it: kill %d", e.PID)
 	}
 	return fmt.Sprintf("ask it with `plimsoll status`, or stop it first: kill -TERM %d", e.PID)
 }
 
-// TakeLock locks an own group at the root of the hierarchy that carries the cpu controller: the state directory can
-// differ between two agents, the hierarchy cannot. It locks no file that was there before, for those can be opened by
-// anybody, and a lock needs no more than that: flock(2) no right to write, a read lock of fcntl(2) that to read, and
-// the latter keeps a write lock out. The group can be opened by root only from the moment in which it is made
-// (kernel/cgroup/cgroup.c, cgroup_mkdir). It is removed by who holds it, so a lock counts only on the group that stands
-// there after it was taken.
+// TakeLock locks the root directory of the hierarchy that carries the cpu controller itself: the state directory can
+// differ between two agents, the inode of the hierarchy cannot.
+//
+// Known limits: whoever can open that directory can lock it, so that a user of the host can keep an agent from starting; the
+// error names that process. There is no file of root's alone in a hierarchy, and to make a group for it takes a right to
+// write there (the root has mode 0555) that the agent does without (CAP_DAC_OVERRIDE).
 func TakeLock(cgroupRoot string) (*Lock, error) {
-	name := filepath.Join(cgroupRoot, lockGroup)
-	for {
-		if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("lock the cgroup root: %w", err)
-		}
-		dir, err := lockDir(name)
-		switch {
-		case err == nil && stands(dir):
-			return &Lock{dir}, nil
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			defer dir.Close()
-			return nil, &LockedError{Root: cgroupRoot, PID: holder(dir)}
-		}
-		dir.Close()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else its holder has just removed it
-			return nil, fmt.Errorf("lock the cgroup root: %w", err)
-		}
-	}
-}
-
-// lockDir opens a directory and locks it. It is open when it is another's, too.
-func lockDir(name string) (*os.File, error) {
-	dir, err := os.Open(name)
+	dir, err := os.Open(cgroupRoot)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock the cgroup root: %w", err)
 	}
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return dir, fmt.Errorf("flock %s: %w", name, err)
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return &Lock{dir}, nil
 	}
-	return dir, nil
+	defer dir.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		pid := holder(dir)
+		return nil, &LockedError{Root: cgroupRoot, PID: pid, User: user(pid)}
+	}
+	return nil, fmt.Errorf("lock the cgroup root %s: %w", cgroupRoot, err)
 }
 
-// stands says whether an open directory still has its name.
-func stands(dir *os.File) bool {
-	open, err1 := dir.Stat()
-	named, err2 := os.Lstat(dir.Name())
-	return err1 == nil && err2 == nil && os.SameFile(open, named)
-}
-
-// Release lets another process take the lock. The group is removed while it is held: nobody else's is.
-func (l *Lock) Release() error {
-	err := os.Remove(l.dir.Name())
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, l.dir.Close())
-}
+// Release lets another process take the lock.
+func (l *Lock) Release() error { return l.dir.Close() }
 
 // holder looks up who has locked a file; 0 when it cannot be told.
 func holder(f *os.File) int {
@@ -107,6 +80,15 @@ func holder(f *os.File) int {
 		return 0
 	}
 	return parseLocks(data, fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino))
+}
+
+// user is whose a process is; 0 when it cannot be told.
+func user(pid int) int {
+	var st unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil {
+		return 0
+	}
+	return int(st.Uid)
 }
 
 // parseLocks finds the process that has a flock on a file in /proc/locks (fs/locks.c, lock_get_status):
