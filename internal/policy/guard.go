@@ -77,8 +77,11 @@ func restOf(pods []podUnits) rest {
 // headroom is how many CPUs may be granted above limits in all so that the predicted use stays below 90 % of the
 // threshold: what the node uses already, less what raised groups use above their limits, which is a part of what
 // they were granted.
-func (n Node) headroom(aboveLimits float64) float64 {
-	return math.Max(0, coolingRatio*n.Threshold()-math.Max(0, n.Used-aboveLimits))
+func (n Node) headroom(aboveLimits float64) float64 { return n.below(coolingRatio*n.Threshold(), aboveLimits) }
+
+// below is how many CPUs may be so granted that the predicted use stays below a line.
+func (n Node) below(line, aboveLimits float64) float64 {
+	return math.Max(0, line-math.Max(0, n.Used-aboveLimits))
 }
 
 // claim is one group's share in the headroom.

@@ -35,7 +35,9 @@ import (
 // refilled however often it is throttled, also when writes are scarce, as far as the node can spare it and up to a cap of its
 // own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
 // not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
-// nothing of its limit. Where throttles are polled for, a start is as any other time.
+// nothing of its limit. The node spares it all below the threshold, and others what is below 90 % of it: that gap keeps
+// raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. Where
+// throttles are polled for, a start is as any other time.
 //
 // What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again, and
 // shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a pod
@@ -219,13 +221,17 @@ func (u *unit) covered() bool {
 func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
 	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
+	room, line := in.Node.headroom(s.rest.above), "90 % of the threshold"
+	if u.Starting {
+		room, line = in.Node.below(in.Node.Threshold(), s.rest.above), "the threshold"
+	}
 	switch state := in.Node.State(); {
-	case state != NodeIdle:
+	case state != NodeIdle && (state != NodeCooling || !u.Starting):
 		return fmt.Sprintf("node is %s", state)
 	case !u.m.wait.ready(in.Now):
 		return "taken back because of the node's load, waiting"
-	case in.Node.headroom(s.rest.above)-s.rest.held-sum(s.refills) < cost/2:
-		return "node has no headroom below 90 % of the threshold"
+	case room-s.rest.held-sum(s.refills) < cost/2:
+		return "node has no headroom below " + line
 	}
 	until := t.Expires
 	if until.IsZero() {

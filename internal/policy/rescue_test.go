@@ -86,6 +86,9 @@ func TestRescue(t *testing.T) {
 		{"no writes left", strategy.Auto, func(r *rescued) { r.purse.Left = 0 }, "too many writes"},
 		{"no writes left, but it starts", strategy.Auto, func(r *rescued) { r.purse.Left, r.group.Starting = 0, true }, ""},
 		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 5, true }, "overload"},
+		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.8 }, "cooling"},
+		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 3.8, true }, ""},
+		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
 		{"a start has a cap of its own", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, ""},
 		{"which leaves no room", strategy.Auto, func(r *rescued) {
 			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 199, true

@@ -63,7 +63,7 @@ func parse(args []string) (settings, error) {
 	set := flag.NewFlagSet("start", flag.ExitOnError)
 	set.Float64Var(&s.limit, "limit", 0.5, "CPUs that the JVM is limited to")
 	set.Int64Var(&s.percent, "percent", 1000, "startupBurstPercent: the cap of a period, in percent of the limit")
-	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: from 90 % of it on the node spares nothing")
+	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: up to where the node's use may come")
 	set.IntVar(&s.rounds, "rounds", 7, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
 	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start wants fewer CPUs at once")

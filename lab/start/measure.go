@@ -37,7 +37,7 @@ type bench struct {
 	probe  *probe.Probe
 	host   *sysfs.Host
 	source string
-	line   float64 // CPUs of the node's use from which on it spares nothing
+	line   float64 // CPUs up to which the node's use may come
 }
 
 // measure does all rounds and cleans up, however it ends. Progress goes to say.
@@ -107,7 +107,7 @@ func (b *bench) startAgent(ctx context.Context) (err error) {
 		if n := s.Node; err == nil && n.Threshold != n.Capacity*float64(b.threshold)/100 {
 			err = fmt.Errorf("the threshold is %.2f of %.2f CPUs", n.Threshold, n.Capacity)
 		}
-		b.line = 0.9 * s.Node.Threshold
+		b.line = s.Node.Threshold
 		return err
 	})
 }

@@ -24,7 +24,7 @@ type result struct {
 	Percent   int64   `json:"cap_percent"`
 	Threshold int64   `json:"threshold_percent"`
 	Flags     string  `json:"java"`      // more of the JVM's
-	Line      float64 `json:"line_cpus"` // of the node's use, from which on it spares nothing
+	Line      float64 `json:"line_cpus"` // up to which the node's use may come
 	Cgroup    string  `json:"cgroup"`
 	Starts    []start `json:"starts"`
 }
@@ -73,7 +73,7 @@ func (r *result) figures() []experiment.Figure {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than %.2f CPUs (90 %% of %d %%). Cgroup %s.\n\n",
+	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than %.2f CPUs (%d %%). Cgroup %s.\n\n",
 		r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
 	r.table(page)
 	experiment.Lines(page, r.conclude())
