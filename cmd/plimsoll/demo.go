@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,9 +40,6 @@ and measures response times without a limit, with the limit alone, and with each
 Everything is made for the demo and removed in the end; nothing else on the machine is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.figures && !cmd.Flags().Changed("modes") {
-				f.modes = names(experiment.AllModes())
-			}
 			outliveReaders()
 			ctx, stop := untilAsked(cmd)
 			defer stop()
@@ -76,6 +74,9 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	modes, err := experiment.ParseModes(f.modes)
 	if err != nil {
 		return experiment.Config{}, err
+	}
+	if at := slices.Index(modes, experiment.Unlimited); f.figures && at >= 0 && !slices.Contains(modes, experiment.UnlimitedAgain) {
+		modes = slices.Insert(modes, at+1, experiment.UnlimitedAgain)
 	}
 	c := experiment.Config{
 		Name: "demo", CgroupRoot: g.cgroupRoot, Agent: self, Version: version,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,10 @@ func TestDemoConfig(t *testing.T) {
 	f.requests = experiment.BenchRequests
 	if c, err = f.config(g, ""); err != nil || c.PerMode < 500*time.Second {
 		t.Errorf("3000 requests in %v, %v", c.PerMode, err)
+	}
+	f.figures, f.modes = true, []string{"none", "unlimited"}
+	if c, err = f.config(g, ""); err != nil || !slices.Contains(c.Modes, experiment.UnlimitedAgain) {
+		t.Errorf("figures of the modes %v, %v", c.Modes, err)
 	}
 	f.modes = []string{"fast"}
 	if _, err := f.config(g, ""); err == nil {

@@ -42,7 +42,7 @@ CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a c
 (4 characters or more) of a container ID; without any, all containers of the node.
 
 What a container has reserved is its pod's request, or ` + "`request:`" + ` in the configuration (--config); it is never derived from
-a weight. Without it there is no shortfall to be told, and all else is.`,
+a weight. Without it everything but the shortfall is told.`,
 		Example: `  plimsoll diagnose default/web/nginx --for 30s
   plimsoll diagnose '/lab/*' --config /etc/plimsoll/config.yaml --json
   plimsoll diagnose --live`,

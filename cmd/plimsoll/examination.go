@@ -152,7 +152,7 @@ func advise(root string, found cgroup.Features) []string {
 	if found.Get(cgroup.FeatureBurst).State != cgroup.No && !found.Has(cgroup.FeatureAboveQuota) {
 		advice = append(advice, "A burst above a new, lower quota makes `docker update --cpus` and "+
 			"`systemctl set-property CPUQuota=` fail with EINVAL (invalid argument). "+
-			"Run `plimsoll release CGROUP` first.")
+			"Run `plimsoll release CONTAINER` first.")
 	}
 	for _, remedy := range []struct {
 		feature string

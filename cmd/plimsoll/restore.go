@@ -21,7 +21,7 @@ func restoreCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back everything that Plimsoll wrote",
-		Long: `Put back everything that Plimsoll wrote: what it did not write, or what others have changed since, is left alone.
+		Long: `Put back everything that Plimsoll wrote. What others wrote, or have changed since, is left alone.
 Beside a running agent it asks that one to put everything back and to hold: ` + "`plimsoll resume`" + ` ends that.
 
 With --to-spec also what others left behind is repaired: a container whose limit is not the one that its owner has

@@ -50,7 +50,7 @@ func runCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Look after the containers of this node until stopped, then put everything back",
-		Long: `Look after the containers of this node until stopped by SIGTERM or SIGINT, then put everything back.
+		Long: `Look after the containers of this node until stopped (SIGTERM, SIGINT, SIGHUP), then put everything back.
 
 Containers of Kubernetes, Docker, containerd, CRI-O and Podman are found by themselves; systemd units and plain groups are
 looked after when the configuration, or --include, names them. The default policy is none: nothing is written.`,
@@ -78,7 +78,7 @@ looked after when the configuration, or --include, names them. The default polic
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the configuration and exit")
-	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles, though the kernel could tell of them (eBPF)")
+	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel could tell of them (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")

@@ -77,7 +77,9 @@ func restOf(pods []podUnits) rest {
 // headroom is how many CPUs may be granted above limits in all so that the predicted use stays below 90 % of the
 // threshold: what the node uses already, less what raised groups use above their limits, which is a part of what
 // they were granted.
-func (n Node) headroom(aboveLimits float64) float64 { return n.below(coolingRatio*n.Threshold(), aboveLimits) }
+func (n Node) headroom(aboveLimits float64) float64 {
+	return n.below(coolingRatio*n.Threshold(), aboveLimits)
+}
 
 // below is how many CPUs may be so granted that the predicted use stays below a line.
 func (n Node) below(line, aboveLimits float64) float64 {

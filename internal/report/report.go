@@ -73,7 +73,7 @@ func (r Report) Text(w io.Writer) error {
 	}
 	p.table(rows)
 	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
-		"RESCUES: throttles ended by a refill. SAVED: wall time that they would have lasted longer.\n")
+		"RESCUES: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that they would have lasted longer.\n")
 	if t := r.Scheduler; t != nil {
 		p.printf("Scheduler: %s.\n", t.Totals.line())
 	}
