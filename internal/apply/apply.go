@@ -129,9 +129,6 @@ func (w *Writer) result(c plan.Change, o plan.Outcome, inForce plan.Value, err e
 
 // ended is a result after which nothing of ours stands in the file.
 func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err error) plan.Result {
-	if o == plan.Gone {
-		w.followGone(c)
-	}
 	return w.result(c, o, inForce, errors.Join(err, w.journal.Done(c.Cgroup, c.Knob), w.unclaimCompanion(c)))
 }
 

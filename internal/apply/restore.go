@@ -21,7 +21,6 @@ func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Re
 	if all {
 		filter = func(journal.Entry) bool { return true }
 	}
-	filter = w.followed(filter)
 	var results []plan.Result
 	for _, wave := range []func(journal.Entry) bool{
 		w.isDivided, // before a write of cpu.max divides it once more, beyond recognition

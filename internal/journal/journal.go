@@ -233,24 +233,6 @@ func (j *Journal) Done(id workload.ID, knob plan.Knob) error {
 	return j.append(record{Op: opDone, ID: id, Knob: knob})
 }
 
-// Rename calls the group of an entry otherwise. Where the new name is claimed already, by who took it for another group, a
-// restore goes to what stood there before us all the same.
-func (j *Journal) Rename(e Entry, to workload.ID) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	records := e.records()
-	if _, claimed := j.table[key{to, e.Knob}]; claimed {
-		records = []record{{Op: opBaseline, Knob: e.Knob, Value: e.Target()}}
-	}
-	for _, r := range records {
-		r.ID = to
-		if err := j.append(r); err != nil {
-			return err
-		}
-	}
-	return j.append(record{Op: opDone, ID: e.ID, Knob: e.Knob})
-}
-
 // append writes one record, and then takes it in. A failed append leaves nothing behind, in the file or in memory.
 func (j *Journal) append(r record) error {
 	if j.file == nil {
