@@ -80,7 +80,7 @@ func (r *result) figures() []experiment.Figure {
 		if r.Quota < foreseen {
 			add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
 		} else {
-			add("throttles that begin, told / polled, "+s.name(), float64(told.Throttles)/float64(polled.Throttles), 0, aimBegun,
+			add("throttles that begin, told / polled, "+s.name(), experiment.Ratio(float64(told.Throttles), float64(polled.Throttles)), 0, aimBegun,
 				s.Told.Heard && polled.Throttles > 0)
 		}
 		if !s.Loaded {

@@ -137,6 +137,24 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// TestFiguresAhead: of quotas from 20 ms on it counts how many throttles begin at all, and few are not a failure.
+func TestFiguresAhead(t *testing.T) {
+	for begun, missed := range map[int]int{0: 0, 5: 0, 6: 1} {
+		r := good()
+		r.Quota = foreseen
+		r.Scenarios = r.Scenarios[:1]
+		r.Scenarios[0].Told.Lost.Throttles = begun
+		for _, f := range r.figures() {
+			if f.Measured && !f.Met() {
+				missed--
+			}
+		}
+		if missed != 0 {
+			t.Errorf("%d of 500: %d missed more than that", begun, -missed)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*result)
