@@ -21,7 +21,7 @@ const readyEvery = 50 * time.Millisecond
 // standBy takes the lock of the machine, or waits for the end of the agent that has it. passed says that what that one
 // wrote is left for this one. It stands in line only when ready: an agent that knows nothing yet would put it back.
 func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready func() error, log *slog.Logger) (passed bool, err error) {
-	if err := m.takeLock(g); err == nil || !errors.As(err, new(*apply.LockedError)) {
+	if err := m.takeLock(g); !anotherRuns(err) {
 		return false, err
 	}
 	log.Info("another agent runs here: stand by until it ends")
@@ -45,7 +45,7 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 		<-served // the address is free
 	}()
 	for ready() != nil {
-		if err := m.takeLock(g); err == nil || !errors.As(err, new(*apply.LockedError)) {
+		if err := m.takeLock(g); !anotherRuns(err) {
 			return false, err
 		}
 		select {
@@ -61,6 +61,12 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 	inLine.Store(true)
 	m.lock, passed, err = line.Take(ctx, m.root(g))
 	return passed, err
+}
+
+// anotherRuns says whether it was an agent that kept the lock from being taken.
+func anotherRuns(err error) bool {
+	var locked *apply.LockedError
+	return errors.As(err, &locked) && !locked.Stranger()
 }
 
 // inherit makes of a journal what is to become of it: taken over where it was passed on, else put back.
