@@ -80,13 +80,14 @@ permits: to list the pods of its namespace, and to get pods/proxy.`,
 
 // ask asks all agents, and shows what they say.
 func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[string]string) error {
-	ctx, cancel := within(cmd, steerTimeout)
-	defer cancel()
+	ctx := cmd.Context()
 	cluster, err := kube.Reach(p.kubeconfig, p.context, pluginName+"/"+version)
 	if err != nil {
 		return withHint(err, "--kubeconfig, or KUBECONFIG, says where the API server is")
 	}
-	pods, err := cluster.Agents(ctx, p.namespace, p.selector, p.node)
+	listing, cancel := within(cmd, steerTimeout)
+	defer cancel()
+	pods, err := cluster.Agents(listing, p.namespace, p.selector, p.node)
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, get func(co
 	data, err := get(ctx, pod)
 	var answer T
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = errors.New("no answer in time")
 	case err == nil:
 		err = json.Unmarshal(data, &answer)

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/report"
@@ -16,25 +13,16 @@ import (
 
 // TestStatusWaitsForNoFile: without an agent it reads files, of which one may let itself be waited for.
 func TestStatusWaitsForNoFile(t *testing.T) {
-	g := &globals{cgroupRoot: t.TempDir(), stateDir: t.TempDir()}
-	journal := filepath.Join(g.stateDir, "journal")
-	if err := unix.Mkfifo(journal, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := g.status(ctx)
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "in time") {
-			t.Errorf("%v", err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("it waits for the file")
+	ctx, cancel := context.WithCancel(t.Context())
+	end := make(chan struct{})
+	defer close(end)
+	_, err := inTime(ctx, func() (report.Status, error) {
+		cancel()
+		<-end
+		return report.Status{}, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "in time") {
+		t.Errorf("%v", err)
 	}
 }
 
