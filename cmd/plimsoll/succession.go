@@ -74,7 +74,9 @@ func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passe
 	if passed && ctx.Err() == nil {
 		a.Adopt(m.journal.Entries())
 	} else {
-		recovered(log, m.writer.Restore(nil, false))
+		results := m.writer.Restore(nil, false)
+		recovered(log, results)
+		a.Recovered(results)
 	}
 	return apply.Settle(g.stateDir)
 }

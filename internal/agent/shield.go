@@ -30,12 +30,20 @@ func (a *Agent) shield(wanted bool) []plan.Result {
 	if err != nil {
 		r.problem = "shield: " + err.Error()
 	}
-	if s.New {
+	if s.New && err == nil {
 		a.Log.Info("the tasks of the root are in a group", "cgroup", s.Group, "tasks", s.Tasks)
 		r.at = time.Time{}
 	}
 	r.shield = s
 	return nil
+}
+
+// Recovered takes note of what became of all that an agent before this one had left behind. It is called before the first
+// turn. Nothing is left but what was refused, which is tried again.
+func (a *Agent) Recovered(results []plan.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unshielded(results)
 }
 
 // unshielded books what became of the shield.

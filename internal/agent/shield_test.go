@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -184,4 +185,104 @@ func TestShieldUnified(t *testing.T) {
 		}
 	}
 	w.wantRoot(1)
+}
+
+// refuse has the kernel refuse writes and directories of the cpuset hierarchy, and counts them.
+func (w *world) refuse(op, name, data string, with error) *int {
+	tries := new(int)
+	w.kernel.Fault = func(o, n string, d []byte) error {
+		if o == op && n == "cpuset"+name && (data == "" || string(d) == data) {
+			*tries++
+			return with
+		}
+		return nil
+	}
+	return tries
+}
+
+// TestShieldDenied: an agent that may not make the group, as without CAP_DAC_OVERRIDE, says so, has none, and tries no
+// more often than it looks.
+func TestShieldDenied(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.shield = true
+	w.revive()
+	tries := w.refuse("mkdir", shieldGroup, "", syscall.EACCES)
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(10 * time.Second)
+	if *tries < 4 || *tries > 8 {
+		t.Errorf("%d tries in 10 s", *tries)
+	}
+	got := w.agent.Status()
+	if got.Reserve == nil || got.Reserve.Shield != nil || strings.Count(strings.Join(got.Problems, "\n"), "mkdir") != 1 {
+		t.Errorf("problems %q, status %+v", got.Problems, got.Reserve)
+	}
+	w.wantProblem("shield: " + shieldGroup + ": mkdir cpuset" + shieldGroup + ": permission denied (hint: it takes CAP_DAC_OVERRIDE")
+	if got := w.files("/a"); got != "/a=0 max" {
+		t.Errorf("without a shield: %s", got)
+	}
+	w.kernel.Fault = nil
+	w.run(3 * time.Second)
+	w.wantShield("1-3", 1)
+	w.wantProblem("")
+}
+
+// TestShieldStuck: a thread that cannot be moved, whatever the kernel says of it, keeps none of the others where it is,
+// neither on the way in nor on the way out.
+func TestShieldStuck(t *testing.T) {
+	for with, in := range map[error]string{syscall.EINVAL: "", syscall.EPERM: "threads that cannot be moved: 1", syscall.EACCES: "threads that cannot be moved: 1"} {
+		t.Run(with.Error(), func(t *testing.T) {
+			w := newShared(t, 1, 4)
+			w.shield = true
+			w.revive()
+			w.kernel.SetTasks("/", 3)
+			tids, err := w.tree.CPUSetThreads("/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := strconv.Itoa(tids[0])
+			w.refuse("write", shieldGroup+"/tasks", first, with)
+			w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+			w.run(5 * time.Second)
+			w.wantShield("1-3", 2)
+			w.wantProblem(in)
+			w.kernel.Fault = nil
+			w.run(2 * time.Minute)
+			w.wantShield("1-3", 3)
+			w.wantProblem("")
+
+			w.refuse("write", "/tasks", first, with)
+			w.place.pods = nil
+			w.run(3 * time.Second)
+			w.wantShield("0-3", 1)
+			w.wantProblem(shieldGroup + ": not removed: threads that cannot be moved: 1, the first is " + first + " (task" + first + "): ")
+			w.kernel.Fault = nil
+			w.run(3 * time.Second)
+			w.wantRoot(3)
+			w.wantProblem("")
+		})
+	}
+}
+
+// TestShieldKeptAtTheStart: what an agent before this one could not undo, and what could not be undone for this one, is said
+// and tried again though nobody asks.
+func TestShieldKeptAtTheStart(t *testing.T) {
+	for name, start := range map[string]func(*world){
+		"adopted":   func(w *world) { w.agent.Adopt(nil) },
+		"recovered": func(w *world) { w.agent.Recovered(w.agent.Writer.Restore(nil, false)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newShielded(t)
+			w.t = t
+			w.shield, w.place.pods = false, nil
+			w.refuse("write", "/tasks", "", syscall.EINVAL)
+			w.revive()
+			start(w)
+			w.run(3 * time.Second)
+			w.wantProblem(shieldGroup + ": not removed: threads that cannot be moved: 3")
+			w.kernel.Fault = nil
+			w.run(3 * time.Second)
+			w.wantRoot(3)
+			w.wantProblem("")
+		})
+	}
 }

@@ -20,7 +20,9 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.giveUp(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
-	a.account.book(a.Writer.Unshield())
+	results := a.Writer.Unshield()
+	a.account.book(results)
+	a.unshielded(results)
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		base, err1 := e.Target().Time()

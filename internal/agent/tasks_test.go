@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func (c crew) BaseSlice() (time.Duration, error)       { return 1400 * time.Micr
 func (c crew) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
 func (c crew) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
 func (c crew) RunsOn(int, []int) (bool, error)         { return true, nil }
+func (c crew) Name(tid int) string                     { return fmt.Sprintf("task%d", tid) }
 func (c crew) Passed(error) bool                       { return false }
 func (c crew) NewCookie() (uint64, error)              { return 4711, c.refuse }
 

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"syscall"
 	"time"
@@ -27,7 +28,9 @@ import (
 //
 // Known limits: a task that binds itself to CPUs while it is in the group can lose that at the end (before 6.2). A refused
 // thread is tried again after a while; one that takes over its number meanwhile waits as long. Whoever makes groups in the
-// group, as a runtime with a relative path does, keeps it from being removed until those are gone.
+// group, as a runtime with a relative path does, keeps it from being removed until those are gone. So does a thread that
+// was born in the group and that the kernel does not let go, as io_uring's workers were (until 01e68ce08a30 took
+// PF_NO_SETAFFINITY from them). All others are moved, and the group, which has all CPUs again, is said to be left.
 
 // shieldName is the name of the group.
 const shieldName = "plimsoll-shield"
@@ -39,8 +42,14 @@ const tryAgain = time.Minute
 
 // shield is what the writer knows of it.
 type shield struct {
-	root  string            // the group whose tasks are moved; "": none are
-	stays map[int]time.Time // threads that stay there, and when that was found out
+	root  string       // the group whose tasks are moved; "": none are
+	stays map[int]stay // threads that stay there
+}
+
+// stay is when it was found out that a thread stays, and what the kernel said, if it was asked.
+type stay struct {
+	since time.Time
+	err   error
 }
 
 // Shield is the group that the tasks of the root are in.
@@ -52,7 +61,7 @@ type Shield struct {
 
 // Shielding has the writer move tasks of one group, the root of the cpuset hierarchy, when it is asked to, and back.
 func (w *Writer) Shielding(root string) *Writer {
-	w.shield = shield{root, map[int]time.Time{}}
+	w.shield = shield{root, map[int]stay{}}
 	return w
 }
 
@@ -69,17 +78,29 @@ func (w *Writer) Shield() (Shield, error) {
 	case w.Held():
 		return Shield{}, errors.New("writing is held")
 	}
-	s := Shield{Group: group}
-	err := w.makeShield(&s)
+	s, err := w.makeShield(group)
+	if s.Group == "" {
+		return s, fmt.Errorf("%s: %w%s", group, err, shieldHint(err))
+	}
 	if err == nil {
-		err = w.fill(s.Group)
+		err = w.fill(group)
 	}
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", s.Group, err)
-	}
-	in, err := w.tree.CPUSetThreads(s.Group)
+	in, err2 := w.tree.CPUSetThreads(group)
 	s.Tasks = len(in)
-	return s, err
+	if err = errors.Join(err, err2); err != nil {
+		return s, fmt.Errorf("%s: %w%s", group, err, shieldHint(err))
+	}
+	return s, nil
+}
+
+// shieldHint is what a person can do who gave the agent fewer capabilities than root has: the root of the hierarchy is
+// writable for nobody (mode 0555), and another's task is moved by who may renice it (kernel/cgroup/cpuset.c,
+// cpuset_can_attach: security_task_setscheduler).
+func shieldHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return " (hint: it takes CAP_DAC_OVERRIDE and CAP_SYS_NICE)"
+	}
+	return ""
 }
 
 // shieldGroup is the path of the group, where there can be one.
@@ -87,17 +108,21 @@ func (w *Writer) shieldGroup() (group string, possible bool) {
 	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsApart()
 }
 
-// makeShield makes the group, or takes over one that was left behind, maybe before it had any CPUs.
-func (w *Writer) makeShield(s *Shield) error {
-	cpus, err := w.tree.CPUs(s.Group)
-	switch {
-	case missing(err):
+// makeShield makes the group, or takes over one that was left behind, maybe before it had any CPUs. Without the group the
+// answer is empty.
+func (w *Writer) makeShield(group string) (Shield, error) {
+	s := Shield{Group: group}
+	cpus, err := w.tree.CPUs(group)
+	if missing(err) {
+		if err = w.tree.MakeCPUSet(group); err != nil {
+			return Shield{}, err
+		}
 		s.New = true
-		return w.tree.MakeCPUSet(s.Group)
-	case err == nil && len(cpus) == 0:
-		return w.tree.InheritCPUSet(s.Group)
 	}
-	return err
+	if err == nil && len(cpus) == 0 {
+		err = w.tree.InheritCPUSet(group)
+	}
+	return s, err
 }
 
 // fill moves the threads of the root that can be moved.
@@ -111,10 +136,11 @@ func (w *Writer) fill(group string) error {
 		return err
 	}
 	before := w.shield.stays
-	w.shield.stays = map[int]time.Time{}
+	w.shield.stays = map[int]stay{}
+	var denied refusals
 	for _, tid := range tids {
 		at, stayed := before[tid]
-		if !stayed || w.now().Sub(at) >= tryAgain {
+		if !stayed || w.now().Sub(at.since) >= tryAgain {
 			free, err := w.tasks.RunsOn(tid, all)
 			if err == nil && free {
 				err = w.tree.MoveCPUSetThread(group, tid)
@@ -122,14 +148,48 @@ func (w *Writer) fill(group string) error {
 			switch {
 			case errors.Is(err, syscall.ESRCH), err == nil && free:
 				continue
-			case err != nil && !errors.Is(err, syscall.EINVAL):
+			case err != nil && !isStuck(err):
 				return err
 			}
-			at = w.now()
+			at = stay{w.now(), err}
 		}
 		w.shield.stays[tid] = at
+		if errors.Is(at.err, fs.ErrPermission) { // EINVAL is how the kernel keeps its own
+			denied.add(tid, at.err)
+		}
 	}
-	return nil
+	return denied.error(w.tasks)
+}
+
+// isStuck says of an error that it is this thread that cannot be moved, and that others may be: it is one that the kernel
+// binds, or one of somebody whom the agent may not touch.
+func isStuck(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrPermission)
+}
+
+// refusals counts threads that cannot be moved.
+type refusals struct {
+	n     int
+	first int // thread id
+	err   error
+}
+
+func (r *refusals) add(tid int, err error) {
+	if r.n++; r.n == 1 {
+		r.first, r.err = tid, err
+	}
+}
+
+// error is nil where there are none.
+func (r *refusals) error(tasks Tasks) error {
+	if r.n == 0 {
+		return nil
+	}
+	name := ""
+	if tasks != nil {
+		name = tasks.Name(r.first)
+	}
+	return fmt.Errorf("threads that cannot be moved: %d, the first is %d (%s): %w", r.n, r.first, name, r.err)
 }
 
 // Shielded says whether there is a shield, whoever has made it, and how many tasks are in it. It changes nothing.
@@ -165,10 +225,10 @@ func (w *Writer) unshield() []plan.Result {
 			err = w.tree.RemoveCPUSet(group)
 		}
 		moved += n
-		if !errors.Is(err, syscall.EBUSY) || wait > lastWait {
+		if err == nil || n == 0 && !errors.Is(err, syscall.EBUSY) || wait > lastWait {
 			break
 		}
-		if below, _ := w.tree.CPUSets(group); len(below) > 0 {
+		if below, _ := w.tree.CPUSets(group); len(below) > 0 && errors.Is(err, syscall.EBUSY) {
 			err = fmt.Errorf("%s is in it: %w", below[0].Path, err)
 			break
 		}
@@ -182,19 +242,23 @@ func (w *Writer) unshield() []plan.Result {
 	return []plan.Result{w.result(c, plan.Applied, c.To, nil)}
 }
 
-// empty moves the threads of the group to the root, and says how many.
+// empty moves the threads of the group to the root, and says how many. One that cannot be moved keeps none of the others.
 func (w *Writer) empty(group string) (moved int, err error) {
 	tids, err := w.tree.CPUSetThreads(group)
 	if err != nil {
 		return 0, err
 	}
+	var stuck refusals
 	for _, tid := range tids {
 		switch err := w.tree.MoveCPUSetThread(w.shield.root, tid); {
 		case err == nil:
 			moved++
-		case !errors.Is(err, syscall.ESRCH):
+		case errors.Is(err, syscall.ESRCH):
+		case isStuck(err):
+			stuck.add(tid, err)
+		default:
 			return moved, err
 		}
 	}
-	return moved, nil
+	return moved, stuck.error(w.tasks)
 }

@@ -26,6 +26,7 @@ type Tasks interface {
 	Cookie(tid int) (uint64, error)
 	SetCookie(tid int, id uint64) error // 0: none
 	RunsOn(tid int, cpus []int) (bool, error)
+	Name(tid int) string // "" where the task has ended
 	// Passed says of an error that the task has ended, or is of a kind that does not have the knob.
 	Passed(error) bool
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"strings"
@@ -56,6 +57,8 @@ func (f *fakeTasks) SetSlice(tid int, slice time.Duration) error {
 func (f *fakeTasks) BaseSlice() (time.Duration, error)  { return f.base, nil }
 func (f *fakeTasks) Cookie(tid int) (uint64, error)     { return f.cookies[tid], nil }
 func (f *fakeTasks) SetCookie(tid int, id uint64) error { f.cookies[tid] = id; return nil }
+func (f *fakeTasks) Name(tid int) string                { return fmt.Sprintf("task%d", tid) }
+
 func (f *fakeTasks) RunsOn(tid int, _ []int) (bool, error) {
 	return !f.bound[tid], nil
 }

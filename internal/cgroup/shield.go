@@ -15,16 +15,13 @@ func (t *Tree) CPUSetsApart() bool {
 	return err != nil
 }
 
-// MakeCPUSet makes a group in the cpuset hierarchy with all that its parent has (v1), where a new one has nothing.
+// MakeCPUSet makes a group in the cpuset hierarchy. It has nothing yet (v1).
 func (t *Tree) MakeCPUSet(group string) error {
 	m, ok := t.fs.(maker)
 	if !ok {
 		return errCannotMake
 	}
-	if err := m.Mkdir(t.cpusetDir(group)); err != nil {
-		return err
-	}
-	return t.InheritCPUSet(group)
+	return m.Mkdir(t.cpusetDir(group))
 }
 
 // InheritCPUSet gives a group the memory nodes and CPUs of its parent (v1).

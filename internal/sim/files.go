@@ -148,6 +148,11 @@ func (k *Kernel) Dirs(name string) ([]string, error) {
 // Mkdir makes the directory of a group. On v1 a group begins in the cpu hierarchy, and is in cpuacct once it has a
 // directory there too; one that begins in the cpuset hierarchy is there only, without CPUs.
 func (k *Kernel) Mkdir(name string) error {
+	if k.Fault != nil {
+		if err := k.Fault("mkdir", name, nil); err != nil {
+			return pathError("mkdir", name, err)
+		}
+	}
 	if _, _, _, err := k.locate(name); err == nil {
 		return pathError("mkdir", name, syscall.EEXIST)
 	}
