@@ -149,7 +149,7 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 			k = &knob{}
 			c.knobs[s.Key()] = k
 		}
-		k.Setting, k.Have, k.Leaving = s, disk, false
+		k.ask(s, disk)
 		notes = append(notes, k.observe(now)...)
 		if ch, ok := k.change(now); ok {
 			changes = append(changes, ch)
@@ -172,6 +172,14 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 		}
 	}
 	return append(backs, changes...), notes // a weight cannot be put back under the idle that comes in its place
+}
+
+// ask has the knob hold what is wanted. What came of putting it back before says nothing of that.
+func (k *knob) ask(s Setting, disk plan.Value) {
+	if k.Leaving {
+		k.hold.retry, k.Problem = backoff{}, ""
+	}
+	k.Setting, k.Have, k.Leaving = s, disk, false
 }
 
 // leave has the knob go back to what stood there before us.

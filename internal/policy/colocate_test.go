@@ -171,6 +171,26 @@ func TestSettlePutsBackAfterARefusal(t *testing.T) {
 	}
 }
 
+// What is wanted again after its put-back was refused is written at once, and of that refusal nothing is told any more.
+func TestSettleWantedAgainAfterARefusedPutBack(t *testing.T) {
+	for _, value := range []plan.Value{"100ms", "50ms"} {
+		s := newShelf(t, plan.Quota, "400ms", "100ms")
+		s.turns(2)
+		wanted := s.wanted
+		s.wanted, s.refuses = nil, true
+		s.turns(60)
+		if got := s.standing(); got.Problem == "" {
+			t.Fatalf("the put-back was not refused: %+v", got)
+		}
+		wanted[0].Value = value
+		s.wanted, s.refuses = wanted, false
+		s.turn()
+		if got := s.standing(); s.file != value || !got.InForce || got.Problem != "" {
+			t.Errorf("wanted again, as %s: file %s, %+v", value, s.file, got)
+		}
+	}
+}
+
 func TestSettleAfterARefusal(t *testing.T) {
 	s := newShelf(t, plan.Weight, "512", "2")
 	stands := map[Key]plan.Value{s.wanted[0].Key(): "512"}
