@@ -38,22 +38,23 @@ func TestAStartIsNotRaised(t *testing.T) {
 	w.wantRaised("/new", 50*ms)
 }
 
-// TestAStartOnASmallMachine: a start gets what it wants up to its cap, and of the node what others leave below 90 % of the
-// threshold, which is most of a machine that it has to itself.
+// TestAStartOnASmallMachine: a start gets what it wants up to its cap, and of the node what others leave below the threshold.
 func TestAStartOnASmallMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		others     int
+		threshold  int64
 		percent    int64
 		least      float64 // CPUs that it gets
 		most, node float64 // and at most, and that are used in all
 	}{
-		"alone":                {0, 1000, 1.65, 1.81, 1.81},
-		"alone, with its cap":  {0, 300, 1.45, 1.51, 1.51},
-		"beside another's CPU": {1, 1000, 0.7, 1.2, 1.81},
-		"on a full machine":    {2, 1000, 0.45, 0.51, 2},
+		"alone":                {0, 100, 1000, 1.65, 2, 2},
+		"alone, with its cap":  {0, 100, 300, 1.45, 1.51, 1.51},
+		"beside another's CPU": {1, 90, 1000, 0.9, 1.2, 1.81},
+		"on a full machine":    {2, 100, 1000, 0.45, 0.51, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, 2)
+			w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: c.threshold}, nil)
 			w.hears(true)
 			w.kernel.AddGroup("/others")
 			w.kernel.SetLoad("/others", sim.Spin(c.others))
@@ -68,6 +69,29 @@ func TestAStartOnASmallMachine(t *testing.T) {
 				t.Errorf("%.2f CPUs used, want %.2f to %.2f; %.2f in all, want %.2f at most", got, c.least, c.most, node, c.node)
 			}
 		})
+	}
+}
+
+// TestAStartCostsNoRaise: a start brings the node up to the threshold, and a raised group beside it stays raised.
+func TestAStartCostsNoRaise(t *testing.T) {
+	w := worldOf(t, 4)
+	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 75}, nil)
+	w.hears(true)
+	w.run(time.Second)
+	old := w.container("/old", 50*ms, sim.Spin(2))
+	old.Strategy.Policy, old.Strategy.StartupSeconds = strategy.CFSQuotaBurstOnly, 0
+	w.alone(old)
+	w.run(5 * time.Second)
+	start := w.container("/new", 50*ms, sim.Spin(3))
+	start.Strategy.Policy = strategy.CFSQuotaBurstOnly
+	w.place.pods = []workload.Pod{{Containers: []workload.Container{old}}, {Containers: []workload.Container{start}}}
+	before := w.kernel.Busy()
+	for range 40 {
+		w.run(250 * ms)
+		w.wantRaised("/old", 50*ms)
+	}
+	if node := (w.kernel.Busy() - before).Seconds() / 10; node < 2.75 {
+		t.Errorf("%.2f CPUs used of a threshold of 3", node)
 	}
 }
 

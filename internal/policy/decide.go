@@ -102,8 +102,8 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 		s.groups[g.ID] = m
 	}
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
-	g.Starting = g.Starting && in.rescued()
 	u := &unit{Group: g, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
+	u.starts(g.Starting && in.rescued())
 	m.ceiling = u.ceiling
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}

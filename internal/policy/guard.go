@@ -47,12 +47,19 @@ func (n Node) State() NodeState {
 	return NodeIdle
 }
 
-// restOf finds what of the machine is not the share pool's: the CPUs that classes LSE and LSR reserve and what they
-// use of them. Offline work counts as use unless the kernel verifiably keeps it behind: only then is its time there for the
-// asking.
+// less is the node without a part of its use.
+func (n Node) less(cpus float64) Node {
+	n.Used -= cpus
+	return n
+}
+
+// restOf finds what starts use above their quotas, and what of the machine is not the share pool's: the CPUs that classes LSE
+// and LSR reserve and what they use of them. Offline work counts as use unless the kernel verifiably keeps it behind: only then
+// is its time there for the asking.
 func restOf(pods []podUnits) rest {
 	var r rest
 	for _, p := range pods {
+		r.starts += p.handed()
 		for _, u := range p.containers {
 			used := u.m.history.Mean(nodeSpan)
 			if u.Lift {

@@ -41,7 +41,7 @@ func (p *podUnits) assess() {
 	if len(p.containers) > 0 {
 		p.pod.Strategy = p.strategy()
 	}
-	p.pod.Starting = slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Starting })
+	p.pod.starts(slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Starting }))
 	if p.pod.stood && !p.itself {
 		p.blame()
 	}
@@ -72,6 +72,18 @@ func (p *podUnits) blame() {
 	}
 	most.stood = true
 	most.m.throttledAt, most.m.everStood = most.Reading.At, true
+}
+
+// handed is how many CPUs starts in the pod use above their quotas. What its refills let through is its containers' use.
+func (p *podUnits) handed() float64 {
+	sum := 0.0
+	for _, c := range p.containers {
+		sum += c.handed()
+	}
+	if p.pod == nil {
+		return sum
+	}
+	return max(sum, p.pod.handed())
 }
 
 // raisable lists the units of the pod whose quota may be raised by their own demand.

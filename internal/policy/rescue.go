@@ -36,8 +36,9 @@ import (
 // own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
 // not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
 // nothing of its limit. The node spares it all below the threshold, and others what is below 90 % of it: that gap keeps
-// raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. Where
-// throttles are polled for, a start is as any other time.
+// raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. So it also
+// costs nobody else a raise when the node's use does come up to the threshold (share.go). Where throttles are polled for, a
+// start is as any other time.
 //
 // What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again, and
 // shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a pod
@@ -56,6 +57,7 @@ import (
 // quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
+// A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
 // Kernels below 5.14 have no burst file, and are raised instead.
 
 const (

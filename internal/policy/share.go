@@ -9,16 +9,21 @@ import (
 )
 
 // guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
+//
+// A start may bring the node up to the threshold, and a little above it (rescue.go). Nobody pays for that with a raise: from
+// the threshold on a start is refilled no more, so that what it uses above its quota ends with its period, and soon leaves the
+// mean. Raises are taken back where the node would be overloaded without that.
 func (s *State) guard(in Input, units []*unit, out *Output) {
 	s.expire(in.Now)
-	state := in.Node.State()
-	if state != NodeOverload {
+	state, lasting := in.Node.State(), in.Node.less(s.rest.starts)
+	overloaded := lasting.State() == NodeOverload
+	if !overloaded {
 		s.overload = time.Time{}
 	}
-	switch state {
-	case NodeOverload:
-		s.takeBack(in, units)
-	case NodeIdle:
+	switch {
+	case overloaded:
+		s.takeBack(in, lasting, units)
+	case state == NodeIdle:
 		grant(in.Node, units, s.refills, in.rescued())
 	default:
 		for _, u := range units {
@@ -40,8 +45,8 @@ func (u *unit) deny(why string) {
 }
 
 // takeBack brings raised units back to their limits, the largest excess first until the predicted use is below the
-// threshold, and all of them when a second of that did not do.
-func (s *State) takeBack(in Input, units []*unit) {
+// threshold, and all of them when a second of that did not do. lasting is the node without what ends by itself.
+func (s *State) takeBack(in Input, lasting Node, units []*unit) {
 	if s.overload.IsZero() {
 		s.overload = in.Now
 	}
@@ -53,7 +58,7 @@ func (s *State) takeBack(in Input, units []*unit) {
 			raised, above = append(raised, u), append(above, u.above())
 		}
 	}
-	picked := shed(in.Node, above, sum(s.relief))
+	picked := shed(lasting, above, sum(s.relief))
 	if in.Now.Sub(s.overload) >= time.Second {
 		picked = all(len(raised))
 	}

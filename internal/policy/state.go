@@ -132,6 +132,7 @@ type rest struct {
 	apart    float64 // CPUs in use that do not count against it
 	above    float64 // CPUs that raised groups use above their limits
 	held     float64 // CPUs that are granted already
+	starts   float64 // CPUs that starts use above their quotas
 }
 
 // off takes off the machine what is not the share pool's.
@@ -161,6 +162,7 @@ type memory struct {
 	everStood   bool
 	overdue     time.Time // since when a lowering has waited for room
 	strikes     strikes
+	started     time.Time     // when it was in its start last
 	muted       bool          // View.Muted
 	savings     time.Duration // time left unused, up to the burst that was asked for
 	saved       time.Duration
@@ -243,6 +245,22 @@ func (u *unit) above() float64 {
 // beyond is how many CPUs a group has used above its limit of late, as far as this quota allows.
 func (u *unit) beyond(quota time.Duration) float64 {
 	return min(u.excess(quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
+}
+
+// starts says whether the unit is in its start.
+func (u *unit) starts(does bool) {
+	if u.Starting = does; does {
+		u.m.started = u.now
+	}
+}
+
+// handed is how many CPUs the unit has used of late above its quota, when it was in its start: what refills, and a burst that
+// was saved up, handed out once.
+func (u *unit) handed() float64 {
+	if u.now.Sub(u.m.started) >= nodeSpan {
+		return 0
+	}
+	return max(0, u.m.history.MeanBefore(u.now, nodeSpan)-u.Disk.CPUs())
 }
 
 // nodeSpan is how far the node's mean use looks back, and the groups' beside it.

@@ -88,6 +88,19 @@ func (h *History) Mean(d time.Duration) float64 {
 	return whole.CPUs()
 }
 
+// MeanBefore is the mean number of CPUs used in the d before now. Where nothing is known, nothing counts as used.
+func (h *History) MeanBefore(now time.Time, d time.Duration) float64 {
+	from, used := now.Add(-d), 0.0
+	for _, u := range h.windows {
+		begin := u.From
+		if begin.Before(from) {
+			begin = from
+		}
+		used += u.CPUs() * max(0, u.To.Sub(begin).Seconds())
+	}
+	return used / d.Seconds()
+}
+
 func (h *History) last(d time.Duration) []Usage {
 	if len(h.windows) == 0 {
 		return nil
