@@ -187,7 +187,7 @@ func (a *Agent) roused(now time.Time, group string) {
 
 // reserveInput reads what stands.
 func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, error) {
-	in := reserve.Input{Now: now, Rules: a.Reserving.Rules, Inherits: a.Tree.Version() == cgroup.V2}
+	in := reserve.Input{Now: now, Rules: a.Reserving.Rules, Inherits: a.Tree.Version() == cgroup.V2, Shield: a.reservations.shield.Group}
 	if !a.Tree.HasCPUSets() {
 		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu controller")
 	}

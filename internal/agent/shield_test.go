@@ -286,3 +286,27 @@ func TestShieldKeptAtTheStart(t *testing.T) {
 		})
 	}
 }
+
+// TestShieldGrows: a group that was made while a CPU was offline has it afterwards, and who asks keeps its CPUs.
+func TestShieldGrows(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.shield = true
+	w.revive()
+	w.kernel.SetTasks("/", 3)
+	w.kernel.Fault = func(op, name string, data []byte) error { // the kernel leaves a CPU out that is offline
+		if op == "write" && name == "cpuset"+shieldGroup+"/cpuset.cpus" && strings.TrimSpace(string(data)) == "0-3" {
+			w.kernel.Fault = nil
+			data[2] = '2'
+		}
+		return nil
+	}
+	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
+	w.run(time.Second)
+	w.wantShield("1-3", 3)
+	if got := w.agent.Status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].CPUs != "0" || len(got.Pinned) != 0 {
+		t.Errorf("status %+v", got)
+	}
+	w.place.pods = nil
+	w.run(3 * time.Second)
+	w.wantRoot(3)
+}

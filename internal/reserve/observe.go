@@ -54,6 +54,9 @@ func (s *State) observe(in Input, out *Output) *turn {
 		} else {
 			s.again(in, n, out)
 		}
+		if n.Path == in.Shield { // it may have been made while a CPU was offline
+			n.original, n.lost = t.online, nil
+		}
 		n.trace(t, in.Inherits)
 		if n.pinned {
 			out.Pinned = append(out.Pinned, Pin{n.Path, n.CPUs})

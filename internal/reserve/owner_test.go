@@ -60,3 +60,28 @@ func TestOffline(t *testing.T) {
 		}
 	})
 }
+
+// TestShieldGrows: the group of the root's tasks that was made while a CPU was offline gets that CPU when it comes, is
+// nobody's, and nobody loses CPUs over it.
+func TestShieldGrows(t *testing.T) {
+	w := newWorld(t, false, 4)
+	w.make("/a")
+	w.ask("/a", 1, 1, true)
+	w.turn()
+	before, all := w.sets["/a"], w.topo
+	w.topo.Places = slices.Clone(all.Places)[:3]
+	w.make("/shield")
+	w.shield = "/shield"
+	w.exclusive(w.turn())
+	w.topo = all
+	out := w.turn()
+	if len(out.Pinned) > 0 || !w.sets["/a"].Equal(before) || !w.sets["/shield"].Equal(all.Set().Minus(before)) {
+		t.Errorf("%v, before %s: %+v", w.sets, before, out)
+	}
+	w.exclusive(out)
+	w.asking = nil
+	w.turn()
+	if got := w.sets["/shield"]; !got.Equal(all.Set()) {
+		t.Errorf("at the end the shield has %s", got)
+	}
+}

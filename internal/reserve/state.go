@@ -17,7 +17,8 @@ import (
 // request) keeps the shared pool besides, unless it asks to be strict. All others are confined to the shared pool.
 // On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group holds its own.
 // The groups above an exclusive one have the shared pool and the exclusive CPUs below them. The root cannot be confined; on
-// v1 a shield takes its tasks into a group, which is then one of all others.
+// v1 a shield takes its tasks into a group, which is then one of all others, but that nobody has bound it: what it had
+// without us is all that the root has.
 //
 // A group's original CPUs are what its owner gave it. Nobody is ever given a CPU that its original does not have. A
 // group that its owner has bound to fewer CPUs than its parent has is pinned: it is left alone, and its CPUs are kept
@@ -60,6 +61,7 @@ type Input struct {
 	Ways       []Way
 	Containers []Container // in the order in which they came
 	Promised   float64     // requests of all others
+	Shield     string      // the group that the tasks of the root are in, made for that; "": none
 }
 
 // Share is what a container got.

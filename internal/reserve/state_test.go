@@ -35,6 +35,7 @@ type world struct {
 	fences map[string]string // of partitions: knob and group to what stands
 	broken map[string]bool
 	apart  cpu.Set
+	shield string // the group of the root's tasks
 }
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
@@ -89,7 +90,7 @@ func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
 	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Apart: w.apart,
-		Partitions: w.fences != nil, Broken: w.broken}
+		Partitions: w.fences != nil, Broken: w.broken, Shield: w.shield}
 	for g, set := range w.sets {
 		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})
 	}
