@@ -70,7 +70,7 @@ func (k *Kernel) setCPUs(g *group, text string) error {
 			}
 		}
 	}
-	if len(set) == 0 && len(g.cpus) > 0 && g.populated() && !k.config.InheritsAgain {
+	if len(set) == 0 && len(g.cpus) > 0 && k.populated(g) && !k.config.InheritsAgain {
 		return syscall.ENOSPC
 	}
 	g.cpus = set
@@ -85,6 +85,9 @@ func (k *Kernel) addCPUSet(name string, parent *group) {
 
 // cpusetTasks are the tasks of a group in the cpuset hierarchy.
 func (k *Kernel) cpusetTasks(g *group) []int {
+	if len(k.moved) == 0 {
+		return g.tasks
+	}
 	var list []int
 	for _, home := range k.order {
 		for _, tid := range home.tasks {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -228,7 +229,7 @@ func (k *Kernel) text(g *group, in hierarchy, file string) string {
 	case "cgroup.controllers":
 		return map[bool]string{false: "cpu\n", true: "cpuset cpu\n"}[k.config.CPUSets]
 	case "cgroup.events":
-		return fmt.Sprintf("populated %d\nfrozen 0\n", bit(g.populated()))
+		return fmt.Sprintf("populated %d\nfrozen 0\n", bit(k.populated(g)))
 	case "cpuacct.usage":
 		return fmt.Sprintf("%d\n", g.usage)
 	case "cpu.shares", "cpu.weight":
@@ -277,16 +278,9 @@ func (k *Kernel) stat(g *group, in hierarchy) string {
 	return b.String()
 }
 
-func (g *group) populated() bool {
-	if len(g.tasks) > 0 {
-		return true
-	}
-	for _, c := range g.children {
-		if c.populated() {
-			return true
-		}
-	}
-	return false
+// populated says whether there are tasks in a group or below it, as its hierarchy of CPUs has them.
+func (k *Kernel) populated(g *group) bool {
+	return len(k.cpusetTasks(g)) > 0 || slices.ContainsFunc(g.children, k.populated)
 }
 
 func numbers(pids []int) string {

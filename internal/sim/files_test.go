@@ -316,3 +316,27 @@ func TestFault(t *testing.T) {
 		t.Errorf("writes are logged as %+v", log)
 	}
 }
+
+// TestMovedTasks: a group of the cpuset hierarchy keeps a CPU for tasks that were moved into it, and needs none when they
+// were moved out of it.
+func TestMovedTasks(t *testing.T) {
+	k, tree := machine(t, sim.Config{Version: 1, CPUs: 2, CPUSets: true})
+	k.SetTasks("/pod/a", 1)
+	tids, err := tree.CPUSetThreads("/pod/a")
+	if err = errors.Join(err, k.Mkdir("cpuset/shield")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string, want error) {
+		t.Helper()
+		if err := k.WriteFile(name, []byte(text)); !errors.Is(err, want) {
+			t.Errorf("%q to %s: %v, want %v", text, name, err, want)
+		}
+	}
+	write("cpuset/pod/a/cpuset.cpus", "\n", syscall.ENOSPC)
+	write("cpuset/shield/cpuset.cpus", "0", nil)
+	write("cpuset/shield/cpuset.cpus", "\n", nil)
+	write("cpuset/shield/cpuset.cpus", "0", nil)
+	write("cpuset/shield/tasks", fmt.Sprint(tids[0]), nil)
+	write("cpuset/shield/cpuset.cpus", "\n", syscall.ENOSPC)
+	write("cpuset/pod/a/cpuset.cpus", "\n", nil)
+}

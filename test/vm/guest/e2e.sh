@@ -111,17 +111,18 @@ demo_leaves_nothing() {
   [ -z "$(find $root -name 'plimsoll*')" ] || fail "left behind: $(find $root -name 'plimsoll*')"
 }
 
-# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again.
+# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again (it may end while it is looked for).
 set=$root/cpuset shield=$root/cpuset/plimsoll-shield
 shielded() { grep -qx 1 "$shield/tasks" 2>/dev/null && [ "$(cat "$shield/cpuset.cpus")" != "$(cat "$set/cpuset.cpus")" ]; }
 unshielded() {
   [ ! -e "$shield" ] || fail "$shield is there $1" || return 1
   for t in $(cat /tmp/root); do
-    [ ! -e "/proc/$t" ] || grep -qx "$t" "$set/tasks" || fail "task $t ($(cat "/proc/$t/comm")) is not in the root $1" || return 1
+    [ ! -e "/proc/$t" ] || grep -qx "$t" "$set/tasks" || [ ! -e "/proc/$t" ] || fail "task $t ($(cat "/proc/$t/comm")) is not in the root $1" || return 1
   done
 }
 shield_is_undone() {
-  [ "$CGROUP_VERSION" = v1 ] && [ -e "$set/tasks" ] || return 0
+  [ "$CGROUP_VERSION" = v1 ] || return 0
+  [ -e "$set/tasks" ] || fail "there is no cpuset hierarchy at $set" || return 1
   for g in lab lab/a; do
     mkdir -p "$set/$g"
     for f in cpuset.mems cpuset.cpus; do cat "$set/$f" >"$set/$g/$f"; done
