@@ -111,7 +111,8 @@ demo_leaves_nothing() {
   [ -z "$(find $root -name 'plimsoll*')" ] || fail "left behind: $(find $root -name 'plimsoll*')"
 }
 
-# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again (it may end while it is looked for).
+# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again;
+# it may end while it is looked for.
 set=$root/cpuset shield=$root/cpuset/plimsoll-shield
 shielded() { grep -qx 1 "$shield/tasks" 2>/dev/null && [ "$(cat "$shield/cpuset.cpus")" != "$(cat "$set/cpuset.cpus")" ]; }
 unshielded() {
