@@ -49,7 +49,10 @@ plan_writes_nothing() {
 }
 
 kill_then_restore() {
-  raise && stop KILL || return 1
+  for _ in 1 2 3 4; do # the guard may have taken the raise back in this moment
+    raise && stop KILL || return 1
+    same "" >/dev/null || break
+  done
   ! same "" >/dev/null || fail "nothing was left behind: the scenario proves nothing" || return 1
   ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
   same "after restore" || return 1
