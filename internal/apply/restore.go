@@ -12,8 +12,8 @@ import (
 
 // Restore puts back what we overwrote, for the entries of the journal that the filter lets pass (nil: all). A value
 // of ours gives way to the declared limit where that is known, else to the original; what somebody else has written
-// since stays. All is the shield, too. With toSpec a foreign value gives way too, where the declared limit is known. After it the journal
-// knows only what was refused: to restore again changes nothing.
+// since stays. With toSpec a foreign value gives way too, where the declared limit is known. To restore all undoes the shield
+// too. After it the journal knows only what was refused: to restore again changes nothing.
 func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
