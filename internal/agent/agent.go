@@ -246,8 +246,8 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in.BurstCut = a.risk.cut
 	a.turn++
 	a.present = 0
-	if !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.dozing = pods, make([]*group, len(pods))
+	if a.ear.anew || !workload.Same(pods, a.snapshot) {
+		a.snapshot, a.dozing, a.ear.anew = pods, make([]*group, len(pods)), false
 		a.watch(pods)
 	}
 	for i := range pods {
@@ -361,7 +361,7 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	a.config = err
 	if err == nil {
 		if (a.Strategy.LoadLinePercent == 0) != (s.LoadLinePercent == 0) {
-			a.snapshot = nil // who is to be heard of is another question now
+			a.ear.anew = true // who is to be heard of is another question now
 		}
 		a.Strategy = s
 		for _, g := range a.groups {

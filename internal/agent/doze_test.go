@@ -203,7 +203,7 @@ func TestInStep(t *testing.T) {
 func TestLoneContainerDozes(t *testing.T) {
 	for _, hears := range []bool{false, true} {
 		w, _ := hearing(t, true)
-		w.agent.ear.hears = hears
+		w.agent.ear.hears, w.agent.ear.ended = hears, !hears
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]

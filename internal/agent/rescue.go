@@ -19,8 +19,10 @@ import (
 // ear is what the agent keeps of what it hears.
 type ear struct {
 	hears   bool
-	why     string         // why it does not
-	places  map[uint64]int // by the inode of a group: its pod's place in the snapshot
+	why     string                   // why it does not
+	ended   bool                     // and never will again
+	pods    map[uint64]*workload.Pod // who is heard of, by the inode of a group: its pod
+	anew    bool                     // who is to be heard of has to be said again
 	heard   []policy.Throttle
 	lost    int64
 	rescues int64
@@ -64,13 +66,22 @@ func (a *Agent) listen() (stop func()) {
 func (a *Agent) deafen(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ear.hears, a.ear.why = false, err.Error()
+	a.ear.ended = true
 	if errors.Is(err, io.EOF) {
+		a.ear.hears, a.ear.why = false, err.Error()
 		return
 	}
-	a.Log.Warn("the kernel tells of no more throttles: polling from now on", "error", err)
-	a.lookAgain()
+	a.poll(err)
 	a.wake()
+}
+
+// poll does without the kernel's word.
+func (a *Agent) poll(why error) {
+	if a.ear.hears {
+		a.Log.Warn("the kernel does not tell of these groups' throttles: polling from now on", "error", why)
+	}
+	a.ear.hears, a.ear.why = false, why.Error()
+	a.lookAgain()
 }
 
 // lookAgain has every group looked at in the next turn.
@@ -82,32 +93,37 @@ func (a *Agent) lookAgain() {
 }
 
 // watch says of whom to hear: all groups of pods that anything is to be done for, and with a load line of all others too.
-// It is called with a new snapshot.
+// It is called with a new snapshot. What is refused is tried again with the next one.
 func (a *Agent) watch(pods []workload.Pod) {
-	if !a.ear.hears {
+	if a.Ear == nil || a.ear.ended {
 		return
 	}
-	a.ear.places = map[uint64]int{}
+	a.ear.pods = map[uint64]*workload.Pod{}
 	var inodes []uint64
-	add := func(inode uint64, place int) {
+	add := func(inode uint64, p *workload.Pod) {
 		if inode != 0 {
-			a.ear.places[inode] = place
+			a.ear.pods[inode] = p
 			inodes = append(inodes, inode)
 		}
 	}
-	for place, p := range pods {
+	for i := range pods {
+		p := &pods[i]
 		passive := !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None })
 		if passive && a.Strategy.LoadLinePercent == 0 {
 			continue
 		}
-		add(p.Inode, place)
+		add(p.Inode, p)
 		for _, c := range p.Containers {
-			add(c.Inode, place)
+			add(c.Inode, p)
 		}
 	}
 	if err := a.Ear.Watch(inodes); err != nil {
-		a.ear.hears, a.ear.why = false, err.Error()
-		a.Log.Warn("throttles of these groups cannot be heard of: polling from now on", "error", err)
+		a.poll(err)
+		return
+	}
+	if !a.ear.hears {
+		a.ear.hears, a.ear.why = true, ""
+		a.Log.Info("the kernel tells of throttles again")
 	}
 }
 
@@ -137,9 +153,12 @@ func (a *Agent) missed() {
 func (a *Agent) Rescue(heard []policy.Throttle) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.ear.hears { // who is heard of is not known any more
+		return
+	}
 	now := a.Clock()
-	places := a.concerned(now, heard)
-	if len(places) == 0 {
+	pods := a.concerned(now, heard)
+	if len(pods) == 0 {
 		return
 	}
 	if !a.Rules.Refill { // the answer is a raise, which is a matter for the whole node
@@ -149,8 +168,8 @@ func (a *Agent) Rescue(heard []policy.Throttle) {
 	}
 	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, BurstCut: a.risk.cut,
 		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
-	for _, place := range places {
-		if pod, ok := a.lookPod(now, a.snapshot[place]); ok {
+	for _, p := range pods {
+		if pod, ok := a.lookPod(now, *p); ok {
 			in.Pods = append(in.Pods, pod)
 		}
 	}
@@ -165,18 +184,18 @@ func (a *Agent) Rescue(heard []policy.Throttle) {
 	a.afterRescue(now, out)
 }
 
-// concerned lists the places of the pods that were heard of, and has what was heard of read.
-func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []int {
-	var places []int
+// concerned lists the pods that were heard of, and has what was heard of read.
+func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Pod {
+	var pods []*workload.Pod
 	for _, t := range heard {
-		place, ok := a.ear.places[t.Inode]
-		if !ok {
+		p := a.ear.pods[t.Inode]
+		if p == nil {
 			continue // it has gone since
 		}
-		if !slices.Contains(places, place) {
-			places = append(places, place)
+		if !slices.Contains(pods, p) {
+			pods = append(pods, p)
 		}
-		for _, id := range ids(a.snapshot[place]) {
+		for _, id := range ids(*p) {
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
 				g.due, g.watched = now, true
 				g.rouse()
@@ -186,7 +205,7 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []int {
 			}
 		}
 	}
-	return places
+	return pods
 }
 
 // ids lists the groups of a pod.

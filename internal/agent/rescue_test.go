@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -262,37 +261,6 @@ func TestLossIsMadeUpFor(t *testing.T) {
 	w.run(time.Second + ms)
 	if n := w.agent.account.self.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
 		t.Errorf("%d looks after a loss, %+v", n, w.agent.Status().Events)
-	}
-}
-
-// TestDeafened: without the kernel's word the agent polls, and says why.
-func TestDeafened(t *testing.T) {
-	for name, deafen := range map[string]func(*world, *fakeEar){
-		"no more events": func(w *world, e *fakeEar) {
-			e.failure = errors.New("the ring broke")
-			stop := w.agent.listen()
-			stop()
-		},
-		"too many groups": func(w *world, e *fakeEar) {
-			e.refuses = errors.New("the ring broke")
-			w.alone(w.container("/b", 50*ms, sim.Load{}))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, e := hearing(t, true)
-			w.calm("/a", strategy.Auto)
-			w.run(time.Second)
-			if got := w.agent.Status().Events; !got.Heard || got.Priority != "plain" {
-				t.Errorf("before: %+v", got)
-			}
-			deafen(w, e)
-			w.kernel.SetLoad("/a", sim.Spin(2))
-			w.run(time.Second)
-			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" || got.Priority != "" {
-				t.Errorf("%+v", got)
-			}
-			w.wantRaised("/a", 50*ms)
-		})
 	}
 }
 

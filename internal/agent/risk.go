@@ -71,7 +71,7 @@ func (a *Agent) counted(g *group, limit time.Duration) {
 	if !a.ear.hears {
 		return
 	}
-	if _, watched := a.ear.places[g.Inode]; !watched {
+	if a.ear.pods[g.Inode] == nil {
 		return
 	}
 	if err := a.Ear.Limit(g.Inode, limit); err != nil {

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+)
+
+// TestHeardAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again when there
+// are others.
+func TestHeardAgain(t *testing.T) {
+	w, e := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(2 * time.Second)
+	before := w.agent.account.self.Looks
+	w.run(time.Second)
+	if n := w.agent.account.self.Looks - before; n != 0 {
+		t.Fatalf("%d looks in a quiet second: it proves nothing", n)
+	}
+	e.refuses = errors.New("no room")
+	w.calm("/b", strategy.CFSQuotaBurstOnly)
+	w.run(ms)
+	if g := w.agent.groups[w.id("/a")]; w.agent.ear.hears || w.kernel.Now().Sub(g.reading.At) > 10*ms {
+		t.Errorf("hears %v, looked at %v ago", w.agent.ear.hears, w.kernel.Now().Sub(g.reading.At))
+	}
+	e.refuses = nil
+	w.place.pods = slices.Clone(w.place.pods[:1])
+	w.run(ms)
+	if got := w.agent.Status().Events; !got.Heard || got.Why != "" {
+		t.Errorf("after one container has left: %+v", got)
+	}
+	e.failure = errors.New("the ring broke")
+	w.agent.listen()()
+	w.place.pods = slices.Clone(w.place.pods)
+	w.run(ms)
+	if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" {
+		t.Errorf("nobody reads any more: %+v", got)
+	}
+}
+
+// TestHeardOfBetweenTurns: a throttle may be told of when who is to be heard of is about to change, or was refused and has
+// changed since.
+func TestHeardOfBetweenTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(*world, *fakeEar)
+		rescues int64
+	}{
+		"a load line is set": {func(w *world, _ *fakeEar) {
+			s := w.agent.Strategy
+			s.LoadLinePercent = 5
+			w.agent.Configure(s, nil)
+		}, 1},
+		"the kernel hears of no more groups": {func(w *world, e *fakeEar) {
+			e.refuses = errors.New("no room")
+			w.place.pods = slices.Clone(w.place.pods[1:])
+			w.run(time.Second)
+			w.place.pods = nil
+			w.run(time.Second)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, e := hearing(t, true)
+			w.calm("/b", strategy.CFSQuotaBurstOnly)
+			w.calm("/a", strategy.CFSQuotaBurstOnly)
+			w.run(time.Second)
+			c.between(w, e)
+			now := w.kernel.Now()
+			w.agent.Rescue([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}})
+			if got := w.agent.events().Rescues; got != c.rescues {
+				t.Errorf("%d rescues, want %d", got, c.rescues)
+			}
+		})
+	}
+}
+
+// TestDeafened: without the kernel's word the agent polls, and says why.
+func TestDeafened(t *testing.T) {
+	for name, deafen := range map[string]func(*world, *fakeEar){
+		"no more events": func(w *world, e *fakeEar) {
+			e.failure = errors.New("the ring broke")
+			stop := w.agent.listen()
+			stop()
+		},
+		"too many groups": func(w *world, e *fakeEar) {
+			e.refuses = errors.New("the ring broke")
+			w.alone(w.container("/b", 50*ms, sim.Load{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, e := hearing(t, true)
+			w.calm("/a", strategy.Auto)
+			w.run(time.Second)
+			if got := w.agent.Status().Events; !got.Heard || got.Priority != "plain" {
+				t.Errorf("before: %+v", got)
+			}
+			deafen(w, e)
+			w.kernel.SetLoad("/a", sim.Spin(2))
+			w.run(time.Second)
+			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" || got.Priority != "" {
+				t.Errorf("%+v", got)
+			}
+			w.wantRaised("/a", 50*ms)
+		})
+	}
+}
