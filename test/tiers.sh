@@ -95,11 +95,22 @@ attempt() {
 }
 
 # What runs on a real kernel in real time hangs on a machine that others may share: such a tier that fails is run once
-# more, and the table says so.
+# more. The table says so, and what failed the first time is named below it.
 again() {
   case $1 in kernel | kube | systemd | labs) ;; *) return 1 ;; esac
+  mv "$work/$1" "$work/$1.first"
   echo "== $1, once more"
   attempt "$1"
+}
+
+# first_failures NAME...: what failed in the first logs of tiers that were run once more, and in cells of the tier vm that were:
+# matrix.sh prints what the first try said behind "    KERNEL:CGROUP: ".
+first_failures() {
+  local name
+  for name in "$@"; do
+    if [ -e "$work/$name.first" ]; then sed -nE 's/^ *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \2/p' "$work/$name.first"; fi
+    sed -nE 's/^    ([0-9.]+:v[12]): *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \3 on \1/p' "$work/$name"
+  done
 }
 
 failed=0
@@ -113,6 +124,7 @@ done
 (cd "$work" && grep -hE $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$@" | grep -v '\[no tests to run\]' >closing)
 printf '\n%-12s %-6s %7s\n' tier result seconds
 cat "$work/table"
+first_failures "$@"
 echo
 cat "$work/closing"
 exit $failed
