@@ -35,16 +35,23 @@ series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
 # boot KERNEL:CGROUP: runs a cell's tests.
 boot() { "$vm/run.sh" "${1%:*}" "${1#*:}" "$vm/guest/cell.sh" "$work"/p/* >"$work/out-$1" 2>&1; }
 
+# counted OUTPUT: the tests of the packages that passed, as cell.sh counts them, and the scenarios of e2e.sh.
+counted() {
+  awk '$1 != "ok" { next }
+    match($0, /\([0-9]+ tests, [0-9]+ skipped\)/) { split(substr($0, RSTART + 1), n, / tests, | skipped/); passed += n[1]; skipped += n[2]; packages++; next }
+    { scenarios++ }
+    END { printf "%d passed, %d skipped in %d packages; %d scenarios\n", passed, skipped, packages, scenarios }' "$1"
+}
+
 # cell KERNEL:CGROUP: prints what came of a cell; a failed one leaves a file. An emulated machine stands still when its
 # host does: one that fails is run once more, and the line says so.
 cell() {
-  local begin=$SECONDS result=0 out=$work/out-$1 word=ok passed
+  local begin=$SECONDS result=0 out=$work/out-$1 word=ok
   boot "$1" || { sed "s/^/    $1: /" "$out"; word=again; boot "$1"; } || result=$?
-  passed=$(grep -c '^ok ' "$out" || true)
   case $result in 0) ;; 125) word=NOBOOT ;; *) word=FAIL ;; esac
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
-    printf '%-6s %-8s %-6s %8d  %d passed\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$passed"
+    printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(counted "$out")"
     if [ "$result" -ne 0 ]; then sed 's/^/    /' "$out"; elif [ -n "${VERBOSE:-}" ]; then grep '^ok ' "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
