@@ -1,7 +1,8 @@
 #!/bin/bash
 # tiers.sh TIER...: runs tiers of the tests, whatever becomes of the others, and prints what came of each and how long
 # it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
-# Kernel tests are those of the *_kernel_test.go files. They run in the tier kernel, where a skip is a failure.
+# Kernel tests are those of the *_kernel_test.go files. They run in the tier kernel, where a skip is a failure but for those that
+# cgrouptest's Need and Elsewhere explain.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/probe"
 )
@@ -72,9 +73,7 @@ func TestJVMStart(t *testing.T) {
 	s.calm = true
 	base := cgrouptest.New(t)
 	base.Prevail()
-	if !hasBurst(base) {
-		t.Skip("no burst to rewrite: a start is as any other time")
-	}
+	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time
 	p, err := probe.Open(probe.Options{})
 	if err != nil {
 		cgrouptest.Skip(t, "%v; hint: %s", err, probe.Explain(err))

@@ -25,7 +25,7 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 		}
 	}
 	if cpu < 0 || elsewhere < 0 {
-		t.Skip("there are no two cores with two threads: test/vm/scx.sh has some")
+		cgrouptest.Elsewhere(t, "test/vm/scx.sh", "there are no two cores with two threads")
 	}
 	top := cgrouptest.New(t)
 	web, batch := top.Child("web"), top.Child("batch")

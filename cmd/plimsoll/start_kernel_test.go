@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
 )
@@ -119,10 +120,7 @@ func TestStartIsRescued(t *testing.T) {
 	if e := s.status().Events; !e.Heard {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
 	}
-	if !hasBurst(base) {
-		t.Log("no burst to rewrite: a start is as any other time")
-		return
-	}
+	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time
 	g := base.Child("new")
 	g.Limit(hogLimit)
 	before := files(t, g)

@@ -1,7 +1,9 @@
 package arch
 
 import (
+	"fmt"
 	"go/ast"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,36 @@ func TestKernelTestNames(t *testing.T) {
 			t.Errorf("%s: %s has the name of a test in %s, and would keep it from running", path, name, other)
 		}
 	}
+}
+
+// A test that a machine cannot run fails there, or says which one runs it: cgrouptest knows the excuses.
+func TestNoBareSkip(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, s := range p.files {
+			if !strings.HasSuffix(s.path, "_kernel_test.go") && !strings.HasPrefix(s.path, "test/kube/") {
+				continue
+			}
+			for _, complaint := range checkSkips(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+func checkSkips(s source) []string {
+	var bad []string
+	names := s.imports()
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); !ok || x.Obj != nil || names[x.Name] != module+"/internal/cgrouptest" {
+			bad = append(bad, fmt.Sprintf("line %d: a bare %s: use cgrouptest's Need, Skip or Elsewhere", s.line(n), sel.Sel.Name))
+		}
+		return true
+	})
+	return bad
 }
 
 // tests lists the test functions of a file.

@@ -2,7 +2,8 @@
 // when the test ends, with its processes, also when the test fails.
 //
 // A test that needs what this machine has not got is skipped, and fails instead where PLIMSOLL_REQUIRE_KERNEL is set,
-// as it is in the tiers that run as root on a machine with a cpu controller: there a skip would hide something.
+// as it is in the tiers that run as root on a machine with a cpu controller: there a skip would hide something. Two
+// skips are good there, too: that of Need on a kernel older than the feature, and that of Elsewhere.
 package cgrouptest
 
 import (
@@ -55,6 +56,13 @@ func Skip(t testing.TB, format string, args ...any) {
 		t.Fatalf(requireVar+" is set, but "+format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// Elsewhere skips the test on a machine of another kind than it is for, also where the kernel's tests must run: where
+// names the tier, script or cell that has such a machine and does run it.
+func Elsewhere(t testing.TB, where, format string, args ...any) {
+	t.Helper()
+	t.Skipf("%s; run by %s", fmt.Sprintf(format, args...), where)
 }
 
 // Need skips the test if a feature is missing. That is an excuse on a kernel older than the feature only: on a newer

@@ -41,6 +41,9 @@ func helper(t *testing.T) *exec.Cmd {
 
 const ms = time.Millisecond
 
+// vm runs these tests on a kernel with sched_ext, and with two threads a core.
+const vm = "test/vm/scx.sh"
+
 // open puts the scheduler in force until the test ends. Where the kernel has none of it, that is refused, and the rest
 // of the test has nothing to test: of the kernels of test/vm, the last one has it.
 func open(t *testing.T, o Options) *Scheduler {
@@ -54,7 +57,7 @@ func open(t *testing.T, o Options) *Scheduler {
 		if os.Getenv("PLIMSOLL_EMULATED") != "" && cgrouptest.AtLeast(cgrouptest.Release(t), "6.18") {
 			t.Fatal(there)
 		}
-		t.Skip(there)
+		cgrouptest.Elsewhere(t, vm, "%v", there)
 	}
 	if err != nil {
 		var refused *ebpf.VerifierError
@@ -83,7 +86,7 @@ func open(t *testing.T, o Options) *Scheduler {
 func need(t *testing.T) {
 	t.Helper()
 	if _, err := ReadState(); errors.Is(err, ErrNotThere) {
-		t.Skip(err)
+		cgrouptest.Elsewhere(t, vm, "%v", err)
 	}
 }
 

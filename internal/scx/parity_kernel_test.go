@@ -20,7 +20,7 @@ import (
 // the kernel's: what it says of an emulated machine does not depend on how slow that is. test/vm/parity.sh runs it.
 func BenchmarkParity(b *testing.B) {
 	if _, err := ReadState(); err != nil {
-		b.Skip(err)
+		cgrouptest.Elsewhere(b, "test/vm/parity.sh", "%v", err)
 	}
 	works := parityWorks()
 	figures := map[string][2][]lateness{}

@@ -33,7 +33,7 @@ func expelling(t *testing.T) (s *Scheduler, first []int, online, offline *cgroup
 	t.Helper()
 	need(t)
 	if first = cores(t); len(first) == 0 {
-		t.Skip("the cores have one thread each: test/vm/scx.sh has some with two")
+		cgrouptest.Elsewhere(t, vm, "the cores have one thread each")
 	}
 	s = open(t, Options{Expel: true})
 	online, offline = cgrouptest.New(t), cgrouptest.New(t)

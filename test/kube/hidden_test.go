@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/report"
 )
 
 // TestAgentWithoutHostPID: on cgroup v1 it sees no tasks, writes nothing, and says so in its log and its status.
 func TestAgentWithoutHostPID(t *testing.T) {
 	if cluster.groups.Version() == cgroup.V2 {
-		return // it need not
+		cgrouptest.Elsewhere(t, "tier kube on cgroup v1", "it need not see tasks on v2")
 	}
 	p := start(t, want{name: "unseen", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
 	d := deploy(t)
