@@ -98,7 +98,7 @@ func throttles(t probe.Totals) report.Throttles {
 // featureEvents is whether the kernel can tell of throttles.
 const featureEvents = "throttle-events"
 
-// hearing finds out whether the programs can be loaded here, and takes them out again.
+// probeEvents finds out whether the programs can be loaded here, and takes them out again.
 func probeEvents() cgroup.Feature {
 	f := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}

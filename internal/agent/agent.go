@@ -1,7 +1,9 @@
 // Package agent is the loop: it looks at the containers that are due, decides, writes, and says what it did.
 //
-// Time and order are the loop's. Whatever happens elsewhere (a container appears, a limit is written, a person asks
-// for a pause) only asks for an earlier turn; nothing else writes to the kernel.
+// Time and order are the loop's. Most of what happens elsewhere (a container appears, a limit is written, a
+// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that heard of it,
+// under the same lock: Rescue when a throttle begins, MakeWay when an owner is about to write another limit, and Pause,
+// Hold and Retire, which tell who asked what became of it.
 package agent
 
 import (

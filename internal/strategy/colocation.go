@@ -17,7 +17,7 @@ const (
 	MechanismWeight        Mechanism = "weight"        // the least weight
 	MechanismSlice         Mechanism = "slice"         // short slices for online tasks (6.12), and nothing else
 	MechanismCoreSched     Mechanism = "coreSched"     // no offline task beside another on a core (5.14), with idle underneath
-	MechanismSchedExt      Mechanism = "schedExt"      // a scheduler of our own (6.12), with idle underneath
+	MechanismSchedExt      Mechanism = "schedExt"      // a scheduler of our own (6.17), with idle underneath
 	MechanismNone          Mechanism = "none"          // touch nothing; put back what was changed
 )
 

@@ -18,7 +18,7 @@ const (
 	Auto              Policy = "auto"              // burst first, quota for what burst did not cover
 )
 
-// Policies lists the valid policies.
+// policies lists the valid policies.
 var policies = []Policy{None, CPUBurstOnly, CFSQuotaBurstOnly, Auto}
 
 // Burst says whether the policy uses the kernel's burst buffer.
