@@ -75,7 +75,7 @@ func origin(name string) known {
 		FeatureSchedExt:   {"6.12", "kernel/sched/ext.c"},
 		FeaturePSI:        {"4.20", "kernel/sched/psi.c"},
 		FeatureCoreSched:  {"5.14", "7ac592aa35a6"},
-		FeaturePartition:  {"5.0", "kernel/cgroup/cpuset.c"},
+		FeaturePartition:  {"6.7", "kernel/cgroup/cpuset.c, cpuset.cpus.exclusive"},
 		FeatureIdentity:   {"", "Alibaba Cloud Linux, Anolis"},
 	}[name]
 }
@@ -271,7 +271,7 @@ func (p *prober) partition() (State, string) {
 	if p.tree.version == V1 {
 		return No, "cgroup v2 only"
 	}
-	state, detail := p.file("cpuset.cpus.partition")
+	state, detail := p.file("cpuset.cpus.exclusive")
 	enabled, err := p.fs.ReadFile(subtreeControl)
 	if state == No && err == nil && !containsWord(string(enabled), "cpuset") {
 		return Unknown, subtreeControl + " of the root does not list cpuset"
