@@ -127,15 +127,15 @@ func (d *tapes) busy(all []trace.Series) ([]trace.Series, error) {
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
 func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
-	if len(args) > 0 {
-		return g.find(ctx, tree, args)
-	}
-	all, err := containers(tree, &config.File{})
+	here, err := g.census(ctx, tree, &config.File{})
 	if err != nil {
 		return nil, err
 	}
+	if len(args) > 0 {
+		return here.find(args)
+	}
 	var list []report.Container
-	for _, c := range all {
+	for _, c := range here.containers() {
 		b, err := tree.Bandwidth(c.Cgroup)
 		if err != nil || !b.Limited() {
 			continue

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +33,8 @@ func diagnoseCommand(g *globals) *cobra.Command {
 		Long: `Measure for a while what the threads of containers do: run, or wait for a CPU, and behind whom or what. The parts add
 up to the CPU time that was wanted. Nothing is written to any control group, and no agent need run.
 
-CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a cgroup path, a glob of names or paths, or the beginning
-(4 characters or more) of a container ID; without any, all containers of the node.
+` + containersForms + `.
+Without any, all containers of the node are measured.
 
 What a container has reserved is its pod's request, or ` + "`request:`" + ` in the configuration (--config); it is never derived from
 a weight. Without it everything but the shortfall is told.`,
@@ -82,11 +77,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		return err
 	}
 	defer dir.Close()
-	known, err := g.requests(ctx, tree, file)
-	if err != nil {
-		return err
-	}
-	subjects, err := g.pick(tree, known, file, args)
+	known, subjects, err := g.subjects(ctx, tree, file, args)
 	if err != nil {
 		return err
 	}
@@ -106,12 +97,27 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		if err := show(out, d, f.json); err != nil || !f.live || ctx.Err() != nil {
 			return err
 		}
-		if known, err := g.requests(ctx, tree, file); err == nil { // else those of before
-			if subjects, err := g.pick(tree, known, file, args); err == nil {
-				_ = o.follow(subjects, known) // one that ended just now is left out
-			}
+		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before
+			_ = o.follow(subjects, known) // one that ended just now is left out
 		}
 	}
+}
+
+// subjects are who is diagnosed: those that are named, or all; and the containers beside them.
+func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.File, args []string) (known, list []report.Container, err error) {
+	here, err := g.census(ctx, tree, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	known = here.containers()
+	if len(args) > 0 {
+		list, err = here.find(args)
+		return known, list, err
+	}
+	if len(known) == 0 {
+		err = withHint(errors.New("no container is found on this node"), "name control groups: `plimsoll diagnose '/lab/*'`")
+	}
+	return known, known, err
 }
 
 // clearScreen is what takes a terminal back to its top; "" where nobody looks.
@@ -189,109 +195,4 @@ func (o *observer) notes() []string {
 		list = append(list, "there are more groups than can be told apart: some go by the name of the group above them")
 	}
 	return list
-}
-
-// requests are the containers of this node with what they have reserved: as the agent knows it, else by the file.
-func (g *globals) requests(ctx context.Context, tree *cgroup.Tree, file *config.File) ([]report.Container, error) {
-	list, err := containers(tree, file)
-	if err != nil {
-		return nil, err
-	}
-	agents := map[string]report.Container{}
-	short, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	if s, err := g.client().Status(short); err == nil { // else there is no agent: the node itself has been asked
-		for _, c := range s.Containers {
-			agents[c.Cgroup] = c
-		}
-	}
-	for i := range list {
-		if a, there := agents[list[i].Cgroup]; there {
-			list[i].Name, list[i].Request = a.Name, cmp.Or(list[i].Request, a.Request)
-		}
-	}
-	return list, nil
-}
-
-// pick chooses who is diagnosed.
-func (g *globals) pick(tree *cgroup.Tree, known []report.Container, file *config.File, args []string) ([]report.Container, error) {
-	if len(args) == 0 {
-		if len(known) == 0 {
-			return nil, withHint(errors.New("no container is found on this node"), "name control groups: `plimsoll diagnose '/lab/*'`")
-		}
-		return known, nil
-	}
-	var list []report.Container
-	for _, arg := range args {
-		found, err := g.match(tree, known, file, arg)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range found {
-			if !slices.ContainsFunc(list, func(o report.Container) bool { return o.Cgroup == c.Cgroup }) {
-				list = append(list, c)
-			}
-		}
-	}
-	return list, nil
-}
-
-// match are the containers and groups that an argument means.
-func (g *globals) match(tree *cgroup.Tree, known []report.Container, file *config.File, arg string) ([]report.Container, error) {
-	plain := func(group string) report.Container {
-		return report.Container{Cgroup: group, Name: group, Request: file.Resolve(group).Request}
-	}
-	if strings.ContainsAny(arg, "*?[") {
-		list, err := matching(tree, known, arg, plain)
-		if err == nil && len(list) == 0 {
-			err = withHint(fmt.Errorf("nothing is called like %q", arg), "a star stands for one part of a path, not for a slash")
-		}
-		return list, err
-	}
-	group := path.Clean("/" + g.container(arg))
-	if c, err := report.Find(known, group); err == nil {
-		return []report.Container{c}, nil
-	}
-	if _, err := tree.Inode(group); err == nil && strings.HasPrefix(arg, "/") {
-		return []report.Container{plain(group)}, nil
-	}
-	c, err := report.Find(known, arg)
-	if err != nil {
-		return nil, withHint(err, "name a container of this node, or the path of a control group, such as /lab/web")
-	}
-	return []report.Container{c}, nil
-}
-
-// matching are containers by name or path, and other groups by path.
-func matching(tree *cgroup.Tree, known []report.Container, glob string, plain func(string) report.Container) ([]report.Container, error) {
-	if _, err := path.Match(glob, ""); err != nil {
-		return nil, fmt.Errorf("%q: %w", glob, err)
-	}
-	hit := func(name string) bool { ok, _ := path.Match(glob, name); return ok } // the syntax is good
-	var list []report.Container
-	for _, c := range known {
-		if hit(c.Name) || hit(c.Cgroup) {
-			list = append(list, c)
-		}
-	}
-	if !strings.HasPrefix(glob, "/") {
-		return list, nil
-	}
-	var walk func(group string) error
-	walk = func(group string) error {
-		children, err := tree.Children(group)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		for _, c := range children {
-			if hit(c) && !slices.ContainsFunc(list, func(o report.Container) bool { return o.Cgroup == c }) {
-				list = append(list, plain(c))
-			}
-			if err := walk(c); err != nil {
-				return err
-			}
-		}
-		return err
-	}
-	return list, walk("/")
 }

@@ -15,8 +15,8 @@ func pauseCommand(g *globals) *cobra.Command {
 		Use:   "pause CONTAINER",
 		Short: "Hold a container at its limit for a while, for a load test",
 		Long: `Hold a container at its limit for a while: a load test then measures what the limit alone gives.
-CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a cgroup path, or the beginning (4 characters or
-more) of a container ID.`,
+
+` + containerForms + `.`,
 		Example: "  plimsoll pause default/web/nginx --for 30m\n  plimsoll resume default/web/nginx",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

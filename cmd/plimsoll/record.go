@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"math"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,8 +37,9 @@ func recordCommand(g *globals) *cobra.Command {
 		Use:   "record CONTAINER...",
 		Short: "Record how much CPU containers want in each period, for `simulate` and `advise`",
 		Long: `Record how much CPU time containers use in each period of their limits (100 ms where there is none), several on one
-clock. Nothing is written to any control group. CONTAINER is a name as in ` + "`plimsoll status`" + `, the last part of one, a cgroup
-path, or the beginning (4 characters or more) of a container ID.
+clock. Nothing is written to any control group.
+
+` + containersForms + `.
 
 Record without a limit, or with one that is never reached: under a limit the container cannot use what it wants. The
 more samples the better: 36,000 are an hour. Ctrl-C ends the recording early and keeps it.
@@ -92,7 +91,11 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 		return err
 	}
 	defer dir.Close()
-	groups, err := g.find(ctx, tree, args)
+	here, err := g.census(ctx, tree, &config.File{})
+	if err != nil {
+		return err
+	}
+	groups, err := here.find(args)
 	if err != nil {
 		return err
 	}
@@ -156,72 +159,6 @@ func fileName(groups []report.Container) string {
 		name = "recording"
 	}
 	return name + ".npy"
-}
-
-// find names the groups that are meant: paths that exist, or containers that are found on this node.
-func (g *globals) find(ctx context.Context, tree *cgroup.Tree, args []string) ([]report.Container, error) {
-	var list, known []report.Container
-	seen := map[string]bool{}
-	for _, arg := range args {
-		c := report.Container{Cgroup: path.Clean("/" + g.container(arg))}
-		c.Name = c.Cgroup
-		if _, err := tree.Inode(c.Cgroup); err != nil || !strings.HasPrefix(arg, "/") {
-			if known == nil {
-				if known, err = g.known(ctx, tree); err != nil {
-					return nil, err
-				}
-			}
-			if c, err = report.Find(known, arg); err != nil {
-				return nil, withHint(err, "name a container of this node, or the path of a control group, such as /lab/web")
-			}
-		}
-		if seen[c.Cgroup] {
-			return nil, fmt.Errorf("%s is named twice", c.Cgroup)
-		}
-		seen[c.Cgroup] = true
-		list = append(list, c)
-	}
-	return list, nil
-}
-
-// known are the containers that the agent looks after, and those that are found on this node beside them.
-func (g *globals) known(ctx context.Context, tree *cgroup.Tree) ([]report.Container, error) {
-	list, err := containers(tree, &config.File{})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	s, err := g.client().Status(ctx)
-	if err != nil {
-		return list, nil // no agent, or none that answers: the node itself has been asked
-	}
-	for _, c := range list {
-		if !slices.ContainsFunc(s.Containers, func(known report.Container) bool { return known.Cgroup == c.Cgroup }) {
-			s.Containers = append(s.Containers, c)
-		}
-	}
-	return s.Containers, nil
-}
-
-// containers are those that are found on this node with a configuration.
-func containers(tree *cgroup.Tree, file *config.File) ([]report.Container, error) {
-	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	pods, err := found.Pods()
-	if err != nil {
-		return nil, err
-	}
-	list := []report.Container{}
-	for _, p := range pods {
-		for _, c := range p.Containers {
-			list = append(list, report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request})
-		}
-	}
-	return list, nil
 }
 
 // recorder reads these groups. Those with a limit must share its period.

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -63,7 +65,8 @@ func TestRecordRefuses(t *testing.T) {
 		"/lab/dark --samples 5":                    {"nothing counts the CPU time of /lab/dark", "cpuacct"},
 		"/lab/none --samples 5":                    {"no container is called", "path of a control group"},
 		"nobody --samples 5":                       {"no container is called", "path of a control group"},
-		"/pods/web /pods/web/ --samples 5":         {"/pods/web is named twice", ""},
+		"/none/* --samples 5":                      {`nothing is called like "/none/*"`, "one part of a path"},
+		"[ --samples 5":                            {"syntax error in pattern", ""},
 		"/pods/web --samples 5 --cgroups 0":        {"--cgroups 0", ""},
 		"/pods/web --samples 5 --cgroup-root /dev": {"no cpu controller", "--cgroup-root"},
 	} {
@@ -103,20 +106,43 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordFindsContainersOfTheAgent: names are those of status.
-func TestRecordFindsContainersOfTheAgent(t *testing.T) {
+// TestCensus: record, advise and diagnose know containers by the agent's names, groups by their paths, both by globs, and
+// each once.
+func TestCensus(t *testing.T) {
 	n := recordNode(t).withAgent(t, &fakeAgent{})
 	tree, err := cgroup.Detect(cgroup.NewDir(n.cgroups))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &globals{cgroupRoot: n.cgroups, stateDir: n.state}
-	got, err := g.find(context.Background(), tree, []string{"default/web/nginx", "/lab/a"})
-	if err != nil || len(got) != 2 || got[0].Cgroup != "/pods/web" || got[1].Name != "/lab/a" {
-		t.Errorf("%+v, %v", got, err)
+	c, err := g.census(context.Background(), tree, &config.File{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := g.find(context.Background(), tree, []string{"nginx"}); err == nil || !strings.Contains(err.Error(), "may be any of") {
+	const web = "/pods/web default/web/nginx"
+	for args, want := range map[string][]string{
+		"default/web/nginx /lab/a":         {web, "/lab/a /lab/a"},
+		"/pods/web /pods/web/ web":         {web},
+		n.cgroups + "/cpu/pods/web":        {web},
+		n.cgroups + "/cpu/lab/a":           {"/lab/a /lab/a"},
+		"default/web/*":                    {web},
+		"/lab/?":                           {"/lab/a /lab/a", "/lab/b /lab/b"},
+		"/lab/b /pods/* default/web/ngin?": {"/lab/b /lab/b", web, "/pods/api default/api/nginx"},
+	} {
+		found, err := c.find(strings.Fields(args))
+		var got []string
+		for _, one := range found {
+			got = append(got, one.Cgroup+" "+one.Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got\n%s", args, err, diff)
+		}
+	}
+	if _, err := c.find([]string{"nginx"}); err == nil || !strings.Contains(err.Error(), "may be any of") {
 		t.Errorf("error %v", err)
+	}
+	if got := c.containers(); len(got) != 1 || got[0].Cgroup != "/pods/web" {
+		t.Errorf("all containers: %+v", got)
 	}
 }
 

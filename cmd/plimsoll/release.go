@@ -20,7 +20,9 @@ func releaseCommand(g *globals) *cobra.Command {
 		Short: "Make way for another writer of a limit, such as docker update --cpus",
 		Long: `Lower what would make somebody else's write of the limit fail, and leave it so for a while. The kernel refuses a
 quota below the burst (EINVAL, "invalid argument"), so ` + "`docker update --cpus`" + ` and ` + "`systemctl set-property CPUQuota=`" + ` may
-fail while a burst is set. CGROUP is found as CONTAINER of ` + "`plimsoll pause`" + `.`,
+fail while a burst is set.
+
+` + containerForms + `.`,
 		Example: "  plimsoll release my-container && docker update --cpus 0.5 my-container",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
