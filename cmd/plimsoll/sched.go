@@ -132,7 +132,7 @@ func explainSched(err error) error {
 	var found scx.Obstacle
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return withHint(err, "loading a scheduler needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")
+		return withHint(err, "loading a scheduler needs root, or CAP_BPF and CAP_PERFMON")
 	case errors.As(err, &found) && strings.Contains(err.Error(), scx.ErrOccupied.Error()):
 		return withHint(err, "`plimsoll sched unload` takes out one that `plimsoll sched load` holds; another tool's is that tool's to end")
 	}
