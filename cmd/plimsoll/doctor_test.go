@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ func TestExaminationGolden(t *testing.T) {
 		"mainline-v1":  mainlineV1(),
 		"old-v2":       with(mainlineV1(), oldV2()...),
 		"alinux":       with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes}),
+		"read-only":    with(mainlineV1(), readOnly()...),
 		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
 		"deaf":         with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
 		"broken-burst": with(mainlineV1(), brokenBurst()...),
@@ -92,13 +94,22 @@ func brokenBurst() []cgroup.Feature {
 	}
 }
 
+// readOnly is a mount on which nothing can be tried.
+func readOnly() []cgroup.Feature {
+	list := []cgroup.Feature{{Name: cgroup.FeatureWritable, State: cgroup.No, Detail: "the mount is read-only: read-only file system"}}
+	for _, name := range []string{cgroup.FeatureAboveQuota, cgroup.FeatureKeepsBurst, cgroup.FeatureRefill} {
+		list = append(list, cgroup.Feature{Name: name, State: cgroup.Unknown, Detail: "read-only file system"})
+	}
+	return list
+}
+
 func with(found cgroup.Features, changed ...cgroup.Feature) cgroup.Features {
-	list := append(cgroup.Features(nil), found...)
-	for i, f := range list {
-		for _, c := range changed {
-			if c.Name == f.Name {
-				list[i] = c
-			}
+	list := slices.Clone(found)
+	for _, c := range changed {
+		if i := slices.IndexFunc(list, func(f cgroup.Feature) bool { return f.Name == c.Name }); i >= 0 {
+			list[i] = c
+		} else {
+			list = append(list, c)
 		}
 	}
 	return list

@@ -142,23 +142,45 @@ func autoPrognosis(found cgroup.Features) prognosis {
 	return p
 }
 
-// advise lists what to know and to do, what bites first.
+// remedy is what to do or to know where a feature is in a state.
+type remedy struct {
+	feature string
+	state   cgroup.State
+	text    string
+}
+
+// advise lists what to know and to do: first what keeps something from working at all, then what bites, then what costs.
 func advise(root string, found cgroup.Features) []string {
 	if found.Get(cgroup.FeatureController).State == cgroup.No {
 		return []string{"Nothing works without the cpu controller. Give the mount that has it with --cgroup-root, or mount " +
 			"it. On v2 it must not be taken by a v1 mount, nor switched off by cgroup_disable=cpu."}
 	}
 	advice := []string{}
+	add := func(list []remedy) {
+		for _, r := range list {
+			if found.Get(r.feature).State == r.state {
+				advice = append(advice, r.text)
+			}
+		}
+	}
+	add(missing(root, found))
+	if found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureKeepsBurst).State == cgroup.No {
+		advice = append(advice, "On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
+			"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' the burst "+
+			"stays low. Update the kernel.")
+	}
 	if found.Get(cgroup.FeatureBurst).State != cgroup.No && !found.Has(cgroup.FeatureAboveQuota) {
 		advice = append(advice, "A burst above a new, lower quota makes `docker update --cpus` and "+
 			"`systemctl set-property CPUQuota=` fail with EINVAL (invalid argument). "+
 			"Run `plimsoll release CONTAINER` first.")
 	}
-	for _, remedy := range []struct {
-		feature string
-		state   cgroup.State
-		text    string
-	}{
+	add(costs())
+	return advice
+}
+
+// missing are the remedies of what cannot work.
+func missing(root string, found cgroup.Features) []remedy {
+	return []remedy{
 		{cgroup.FeatureWritable, cgroup.No, "The cgroups below " + root + " cannot be written. Run as root; in a container, " +
 			"mount the node's " + root + " writable."},
 		{cgroup.FeatureBandwidth, cgroup.Unknown, "No cgroup hands the cpu controller on, so there are no limits to look " +
@@ -166,6 +188,12 @@ func advise(root string, found cgroup.Features) []string {
 		{cgroup.FeatureBandwidth, cgroup.No, "This kernel has no CPU limits: it needs CONFIG_CFS_BANDWIDTH."},
 		{cgroup.FeatureEnforced, cgroup.No, "Stop the sched_ext scheduler, or accept that no limit holds while it runs."},
 		{cgroup.FeatureBurst, cgroup.No, burstRemedy(found.Get(cgroup.FeatureBurst))},
+	}
+}
+
+// costs are the remedies of what works, and might work better.
+func costs() []remedy {
+	return []remedy{
 		{cgroup.FeatureUsage, cgroup.No, "The use of CPU is measured through the threads of each cgroup, which costs more. " +
 			"To avoid that, mount the cpuacct controller."},
 		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to hear of new cgroups at once. " +
@@ -177,17 +205,7 @@ func advise(root string, found cgroup.Features) []string {
 			"`plimsoll advise --live` says how often that happens."},
 		{cgroup.FeatureWithinNode, cgroup.Yes, "The limits add up to no more than the machine: each container is sure of its own. " +
 			"How often bursts on top of them coincide says `plimsoll advise --live`."},
-	} {
-		if found.Get(remedy.feature).State == remedy.state {
-			advice = append(advice, remedy.text)
-		}
 	}
-	if found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureKeepsBurst).State == cgroup.No {
-		advice = append(advice, "On this kernel every write of cpu.max divides the burst by 1000 (fixed by 49217ea147df in "+
-			"6.10 and in stable kernels such as 6.1.93). Plimsoll mends that after its own writes; after others' the burst "+
-			"stays low. Update the kernel.")
-	}
-	return advice
 }
 
 func burstRemedy(f cgroup.Feature) string {
