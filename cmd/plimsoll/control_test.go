@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -314,6 +316,36 @@ func TestOfflineStatus(t *testing.T) {
 				t.Errorf("problems %q, want %q", s.Problems, tc.problem)
 			}
 		})
+	}
+}
+
+// TestPlanBesideAJournal: what an agent has written is not its owner's, and a plan without it would keep it.
+func TestPlanBesideAJournal(t *testing.T) {
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[string][]string{
+		boot:      {"quota 150ms 50ms", "burst 50ms 0s"},
+		"another": {},
+	} {
+		n := recordNode(t)
+		n.write(t, "pods/web/cgroup.procs", "1\n") // an empty group is not set up yet
+		n.leave(t, of)
+		out, stderr, err := n.run("plan", "--policy", "none", "--include", "/pods/web", "--watch", "0s", "--json")
+		var p report.Plan
+		if err := errors.Join(err, json.Unmarshal([]byte(out), &p)); err != nil {
+			t.Fatalf("%v: %s", err, stderr)
+		}
+		got := []string{}
+		for _, c := range p.Changes {
+			got = append(got, fmt.Sprint(c.Knob, " ", c.From, " ", c.To))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("boot %s, -want +got:\n%s", of, diff)
+		}
 	}
 }
 

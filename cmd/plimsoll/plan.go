@@ -30,7 +30,8 @@ func planCommand(g *globals) *cobra.Command {
 		Use:   "plan",
 		Short: "Show every change that `run` would make now, with its why, and write nothing",
 		Long: `Show every change that ` + "`plimsoll run`" + ` would make, with its why, and write nothing. It watches for a moment first, for
-a quota is raised only when a container is throttled.`,
+a quota is raised only when a container is throttled. Beside a running agent, and after one that was killed, it goes by
+what that agent has written. It does not know what Kubernetes asks for: see ` + "`kubectl plimsoll plan`" + `.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			changes, err := rehearse(g, f, watch)
@@ -71,7 +72,27 @@ func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, erro
 	}
 	o := a.Rehearsed()
 	o.Tree, o.Host, o.Log = tree, a.Host, log
-	return collect(context.Background(), o, nil, watch)
+	left, err := g.left()
+	if err != nil {
+		log.Warn("what another agent has written is taken for its owner's", "error", err)
+	}
+	return collect(context.Background(), o, left, watch)
+}
+
+// left is what an agent has written that runs, or that was killed.
+func (g *globals) left() ([]journal.Entry, error) {
+	state, err := journal.Load(g.stateDir)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := journal.BootID()
+	if err != nil {
+		return nil, fmt.Errorf("read the boot ID: %w", err)
+	}
+	if state.BootID != boot {
+		return nil, nil // its groups are gone
+	}
+	return state.Entries, nil
 }
 
 // collect takes turns of an agent of its own, whose changes are collected and not made. left is what another agent has

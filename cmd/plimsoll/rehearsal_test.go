@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -77,7 +78,8 @@ func TestRehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: apply.New(tree, j, k.Now), Switch: r, Pauses: agent.NewPauses(""), Clock: time.Now,
+	w := apply.New(tree, j, k.Now)
+	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: agent.NewPauses(""), Clock: time.Now,
 		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
 	rehearsed := func(p strategy.Policy) map[string]string {
 		o := a.Rehearsed()
@@ -100,5 +102,13 @@ func TestRehearsal(t *testing.T) {
 	}
 	if got := k.Bandwidth("/web"); got != want {
 		t.Errorf("a rehearsal wrote %v", got)
+	}
+	raise := plan.Change{Cgroup: r.pods[0].Containers[0].ID, Knob: plan.Quota, From: "50ms", To: "90ms", Min: "50ms", Max: "90ms"}
+	if results := w.Do([]plan.Change{raise}); results[0].Outcome != plan.Applied {
+		t.Fatalf("%+v", results)
+	}
+	back := map[string]string{"/web burst": "50ms -> 0s", "/web quota": "90ms -> 50ms"}
+	if diff := cmp.Diff(back, rehearsed(strategy.None)); diff != "" {
+		t.Errorf("beside a raised quota: %s", diff)
 	}
 }

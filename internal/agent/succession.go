@@ -14,8 +14,9 @@ import (
 // out. A raised quota may not: nobody would lower it if the next agent did not come.
 func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 
-// Adopt takes over the bursts that another agent has left for this one, and puts the rest back. It is called before
-// the first turn, with the entries of the journal.
+// Adopt takes over the bursts that another agent has left for this one, and puts the rest back. An agent that writes
+// nothing cannot do that, and takes raised quotas over, too. It is called before the first turn, with the entries of the
+// journal.
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,8 +28,8 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	for _, e := range entries {
 		base, err1 := e.Target().Time()
 		last, err2 := e.Last.Time()
-		if passes(e) && err1 == nil && err2 == nil {
-			a.state.AdoptBurst(e.ID, base, last)
+		if (passes(e) || a.DryRun && e.Knob == plan.Quota) && err1 == nil && err2 == nil {
+			a.state.Adopt(e.ID, e.Knob, base, last)
 		}
 		a.adopted[e.ID] = true
 	}

@@ -97,7 +97,8 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	}
 	m := s.groups[g.ID]
 	if m == nil {
-		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour), burst: s.adopted[g.ID]}
+		left := s.adopted[g.ID]
+		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour), quota: left.quota, burst: left.burst}
 		delete(s.adopted, g.ID)
 		s.groups[g.ID] = m
 	}

@@ -123,7 +123,7 @@ type State struct {
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet
 	rest     rest
-	adopted  map[workload.ID]hold // bursts that an agent before us wrote, until their groups are seen
+	adopted  map[workload.ID]adopted // what an agent before us wrote, until its groups are seen
 }
 
 // rest is what the last whole turn found of the node, for the turns of single groups.
@@ -177,12 +177,22 @@ type memory struct {
 
 // NewState remembers nothing.
 func NewState() *State {
-	return &State{groups: map[workload.ID]*memory{}, adopted: map[workload.ID]hold{}}
+	return &State{groups: map[workload.ID]*memory{}, adopted: map[workload.ID]adopted{}}
 }
 
-// AdoptBurst has a burst of a group that was not seen yet taken for ours: it stands in place of base.
-func (s *State) AdoptBurst(id workload.ID, base, stands time.Duration) {
-	s.adopted[id] = hold{known: true, base: base, wrote: stands, ours: stands != base}
+// adopted is what another agent wrote to a group.
+type adopted struct{ quota, burst hold }
+
+// Adopt has a quota or burst of a group that was not seen yet taken for ours: it stands in place of base.
+func (s *State) Adopt(id workload.ID, knob plan.Knob, base, stands time.Duration) {
+	a, h := s.adopted[id], hold{known: true, base: base, wrote: stands, ours: stands != base}
+	switch knob {
+	case plan.Quota:
+		a.quota = h
+	case plan.Burst:
+		a.burst = h
+	}
+	s.adopted[id] = a
 }
 
 // unit is one group during a turn.
