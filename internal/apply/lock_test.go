@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestLockKeepsOthersOut(t *testing.T) {
@@ -71,7 +73,9 @@ func TestLockOfAStranger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = line.Take(t.Context(), dir) // and it is not waited for
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, _, err = line.Take(ctx, dir) // and it is not waited for
 	stranger(err)
 }
 
