@@ -20,19 +20,12 @@ func (g *Group) Bindable() {
 	if g.tree.Version() == cgroup.V2 {
 		return
 	}
-	dir := path.Join("cpuset", g.Path)
-	if err := g.dir.Mkdir(dir); err != nil {
+	if err := g.tree.MakeCPUSet(g.Path); err != nil {
 		g.t.Fatal(err)
 	}
-	g.cpuset = dir
-	for _, file := range []string{"cpuset.mems", "cpuset.cpus"} {
-		data, err := g.dir.ReadFile(path.Join(path.Dir(dir), file))
-		if err == nil {
-			err = g.dir.WriteFile(path.Join(dir, file), data)
-		}
-		if err != nil {
-			g.t.Fatal(err)
-		}
+	g.cpuset = path.Join("cpuset", g.Path)
+	if err := g.tree.InheritCPUSet(g.Path); err != nil {
+		g.t.Fatal(err)
 	}
 }
 

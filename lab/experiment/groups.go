@@ -95,26 +95,9 @@ func (g *Groups) make(group string) error {
 			return err
 		}
 		g.made = append(g.made, name)
-		if err := g.inherit(name); err != nil {
-			return err
-		}
 	}
-	return nil
-}
-
-// inherit gives a new group of the cpuset hierarchy what the one above it has: on v1 it has nothing, and takes no tasks.
-func (g *Groups) inherit(name string) error {
-	if !strings.HasPrefix(name, cpusetV1+"/") {
-		return nil
-	}
-	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-		above, err := g.dir.ReadFile(path.Join(path.Dir(name), file))
-		if err != nil {
-			return err
-		}
-		if err := g.dir.WriteFile(path.Join(name, file), above); err != nil {
-			return err
-		}
+	if g.pinned && g.tree.Version() == cgroup.V1 {
+		return g.tree.InheritCPUSet(group) // a new one has no CPUs, and takes no tasks
 	}
 	return nil
 }
