@@ -71,7 +71,7 @@ const (
 	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
 	KindPod      Kind = "pod"       // a pod follows its containers
 	KindReserve  Kind = "reserve"   // the quota of a container with CPUs of its own is lifted
-	KindRescue   Kind = "rescue"    // a throttle is ended by a refill
+	KindRescue   Kind = "rescue"    // a throttle is ended, or prevented, by a refill
 )
 
 // Note is something that happened to a group's knob and is to be said once.

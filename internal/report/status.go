@@ -120,7 +120,7 @@ type Totals struct {
 	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above quota/period
 	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
 	Raises        int64         `json:"raises"`
-	Rescues       int64         `json:"rescues"`       // throttles that were ended by a refill
+	Rescues       int64         `json:"rescues"`       // refills: throttles that were ended by one, or foreseen and prevented
 	WallSaved     time.Duration `json:"wall_saved_ns"` // how much longer they would have lasted
 	AtCap         int64         `json:"at_cap"`        // throttles that were told of, and may not be ended: their period has had its cap
 	AtCapWall     time.Duration `json:"at_cap_wall_ns"`

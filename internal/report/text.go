@@ -64,7 +64,7 @@ func (s Status) head(p *page) {
 // part is a small part of a whole.
 func part(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 
-// line is "told by the kernel; 12 ended, p50 80 us, p99 300 us after their begin".
+// line is "told by the kernel; 12 refills, those of throttles that had begun p50 80us and p99 300us after the begin".
 func (e Events) line() string {
 	if !e.Heard {
 		return "polled for: " + cmp.Or(e.Why, "the kernel does not tell of them")
@@ -74,7 +74,7 @@ func (e Events) line() string {
 	case e.Rescues > 0 && e.DelayP99 == 0:
 		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Rescues)
 	case e.Rescues > 0:
-		line += fmt.Sprintf("; %d ended by refills, p50 %s and p99 %s after their begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
+		line += fmt.Sprintf("; %d refills, those of throttles that had begun p50 %s and p99 %s after the begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Lost > 0 {
 		line += fmt.Sprintf("; %d events lost", e.Lost)
