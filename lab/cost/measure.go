@@ -11,15 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/report"
-	"plimsoll/internal/web"
 	"plimsoll/lab/experiment"
-)
-
-const (
-	startPatience = 30 * time.Second // the agent finds and prepares all groups
-	stopPatience  = 30 * time.Second // it puts all of them back
-	askPatience   = 5 * time.Second
 )
 
 // bench is a measurement under way.
@@ -27,7 +19,7 @@ type bench struct {
 	settings
 	groups *experiment.Groups
 	fleet  *fleet
-	dir    string // configuration, state, the bare loop's list
+	dir    string // the bare loop's list
 	say    func(format string, args ...any)
 }
 
@@ -99,15 +91,12 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 		sc.AimCPU = aimIdle
 	}
 	b.say("%s: warming up", sc.title())
-	a, err := b.startAgent(polls)
+	a, err := b.startAgent(ctx, polls)
 	if err != nil {
 		return sc, err
 	}
-	defer func() { err = errors.Join(err, a.child.Stop(stopPatience)) }()
-	if err := a.knows(ctx, len(b.fleet.units)); err != nil {
-		return sc, err
-	}
-	reads, err := a.pace(ctx, b.warmUp)
+	defer func() { err = errors.Join(err, a.Stop()) }()
+	reads, err := pace(ctx, processOf(a.Child()), b.warmUp)
 	if err != nil {
 		return sc, err
 	}
@@ -122,8 +111,8 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 }
 
 // window measures between two snapshots. The snapshots are taken outside of it, for making one costs the agent too.
-func (b *bench) window(ctx context.Context, a *agent, loop *child, sc *scenario) error {
-	first, err := a.status(ctx)
+func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experiment.Child, sc *scenario) error {
+	first, err := a.Status(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,15 +123,15 @@ func (b *bench) window(ctx context.Context, a *agent, loop *child, sc *scenario)
 	if err != nil {
 		return err
 	}
-	agent, bare, err := during(ctx, b.span, &a.child, loop)
+	agent, bare, err := during(ctx, b.span, a.Child(), loop)
 	if err != nil {
 		return err
 	}
-	rss, err := a.process().rss()
+	rss, err := processOf(a.Child()).rss()
 	if err != nil {
 		return err
 	}
-	last, err := a.status(ctx)
+	last, err := a.Status(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,20 +155,20 @@ func (b *bench) window(ctx context.Context, a *agent, loop *child, sc *scenario)
 }
 
 // during measures two processes over the same time.
-func during(ctx context.Context, span time.Duration, a, b *child) (rate, rate, error) {
+func during(ctx context.Context, span time.Duration, a, b *experiment.Child) (rate, rate, error) {
 	var r [2]rate
 	var before [2]spent
-	for i, c := range []*child{a, b} {
+	for i, c := range []*experiment.Child{a, b} {
 		var err error
-		if before[i], err = c.process().spent(); err != nil {
+		if before[i], err = processOf(c).spent(); err != nil {
 			return r[0], r[1], errors.Join(c.Ended(), err)
 		}
 	}
 	if err := experiment.Pause(ctx, span); err != nil {
 		return r[0], r[1], err
 	}
-	for i, c := range []*child{a, b} {
-		after, err := c.process().spent()
+	for i, c := range []*experiment.Child{a, b} {
+		after, err := processOf(c).spent()
 		if err := errors.Join(c.Ended(), err); err != nil {
 			return r[0], r[1], err
 		}
@@ -188,21 +177,8 @@ func during(ctx context.Context, span time.Duration, a, b *child) (rate, rate, e
 	return r[0], r[1], nil
 }
 
-// child is a process that is measured.
-type child struct {
-	*experiment.Child
-	cmd *exec.Cmd
-}
-
-func (c *child) process() process { return process(c.cmd.Process.Pid) }
-
-func launch(cmd *exec.Cmd) (child, error) {
-	c, err := experiment.Launch(cmd, func(int) error { return nil })
-	return child{c, cmd}, err
-}
-
 // startLoop starts the bare loop on files.
-func (b *bench) startLoop(files []string) (*child, error) {
+func (b *bench) startLoop(files []string) (*experiment.Child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -211,79 +187,54 @@ func (b *bench) startLoop(files []string) (*child, error) {
 	if err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o600); err != nil {
 		return nil, err
 	}
-	c, err := launch(exec.Command(self, "-bare", list))
-	return &c, err
+	return experiment.Launch(exec.Command(self, "-bare", list), func(int) error { return nil })
 }
 
-// agent is the real binary at work.
-type agent struct {
-	child  child
-	client *web.Client
-}
-
-func (a *agent) process() process { return a.child.process() }
-
-// startAgent starts the agent on the groups of the fleet alone. The threshold is at the whole machine, so that the
-// guard does not take back what the second scenario raises.
-func (b *bench) startAgent(polls bool) (*agent, error) {
-	config := filepath.Join(b.dir, "config.yaml")
-	state := filepath.Join(b.dir, "state")
-	base := b.groups.Base()
-	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
-		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+// startAgent starts the agent on the groups of the fleet alone, and waits until it looks after all of them. The threshold is
+// at the whole machine, so that the guard does not take back what the second scenario raises.
+func (b *bench) startAgent(ctx context.Context, polls bool) (*experiment.Agent, error) {
+	setup := experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}
+	if polls {
+		setup.Flags = []string{"--poll"}
+	}
+	a, err := experiment.StartAgent(setup, b.groups)
+	if err != nil {
 		return nil, err
 	}
-	args := []string{"run", "--config", config, "--state-dir", state, "--cgroup-root", b.cgroupRoot, "--listen", ""}
-	if polls {
-		args = append(args, "--poll")
+	base := b.groups.Base()
+	err = a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
+		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*"))
+	if err == nil {
+		err = a.Await(ctx, func() error { return b.known(ctx, a) })
 	}
-	c, err := launch(exec.Command(b.plimsoll, args...))
-	return &agent{c, web.Dial(filepath.Join(state, web.SocketName))}, err
-}
-
-func (a *agent) status(ctx context.Context) (report.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	s, err := a.client.Status(ctx)
 	if err != nil {
-		err = errors.Join(a.child.Ended(), err)
+		return nil, errors.Join(err, a.Stop())
 	}
-	return s, err
+	return a, nil
 }
 
-// knows waits until the agent looks after all groups.
-func (a *agent) knows(ctx context.Context, groups int) error {
-	for deadline := time.Now().Add(startPatience); ; {
-		s, err := a.status(ctx)
-		if err == nil && len(s.Containers) == groups {
-			return nil
-		}
-		if err := a.child.Ended(); err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("after %v the agent knows %d of %d groups", startPatience, len(s.Containers), groups), err)
-		}
-		if err := experiment.Pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
+// known is an error as long as the agent does not look after all groups.
+func (b *bench) known(ctx context.Context, a *experiment.Agent) error {
+	s, err := a.Status(ctx)
+	if err == nil && len(s.Containers) != len(b.fleet.units) {
+		err = fmt.Errorf("it knows %d of %d groups", len(s.Containers), len(b.fleet.units))
 	}
+	return err
 }
 
 // pace lets the agent settle, and then finds out how often it reads in a second. The second half of the warm-up is to be
 // longer than the agent ever leaves a group alone.
-func (a *agent) pace(ctx context.Context, warmUp time.Duration) (float64, error) {
+func pace(ctx context.Context, agent process, warmUp time.Duration) (float64, error) {
 	if err := experiment.Pause(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
-	first, err := a.process().spent()
+	first, err := agent.spent()
 	if err != nil {
 		return 0, err
 	}
 	if err := experiment.Pause(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
-	last, err := a.process().spent()
+	last, err := agent.spent()
 	return last.since(first).Reads, err
 }

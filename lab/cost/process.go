@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/lab/experiment"
 )
 
 // spent is what a process has used so far.
@@ -19,6 +21,8 @@ type spent struct {
 
 // process measures a process from outside.
 type process int
+
+func processOf(c *experiment.Child) process { return process(c.PID()) }
 
 // spent reads the clock of the process's CPU time, which is exact to the nanosecond (clock_getcpuclockid(3): the
 // number is ~pid << 3 | CPUCLOCK_SCHED, include/linux/posix-timers.h).

@@ -124,6 +124,9 @@ func (s Setup) config(base string, policy strategy.Policy) string {
 	return text
 }
 
+// Child is the agent's process.
+func (a *Agent) Child() *Child { return a.child }
+
 // Status asks the agent what it has done so far.
 func (a *Agent) Status(ctx context.Context) (report.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)

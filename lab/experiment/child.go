@@ -50,6 +50,9 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 	return c, nil
 }
 
+// PID is the number of the process.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
 // Stop ends the process: it asks, and after patience it insists, and that is an error.
 func (c *Child) Stop(patience time.Duration) error {
 	c.gate.Close()
