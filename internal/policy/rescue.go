@@ -37,8 +37,9 @@ import (
 // not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
 // nothing of its limit. The node spares it all below the threshold, and others what is below 90 % of it: that gap keeps
 // raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. So it also
-// costs nobody else a raise when the node's use does come up to the threshold (share.go). Where throttles are polled for, a
-// start is as any other time.
+// costs nobody else a raise when the node's use does come up to the threshold (share.go). Its throttles are told of from there
+// on too: the use falls as soon as it is refilled no more, and then it is its turn again. Where throttles are polled for, a start
+// is as any other time.
 //
 // What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again, and
 // shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a pod
@@ -163,7 +164,7 @@ func (u *unit) barred(in Input, p *podUnits) string {
 		return "the budget above the limit is used up"
 	case u.topped():
 		return u.atCap("leaves no room for another quota")
-	case in.Node.State() == NodeOverload && !u.covered():
+	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // a start is refilled as soon as that ends (spare)
 		return fmt.Sprintf("node is %s", NodeOverload)
 	}
 	return ""

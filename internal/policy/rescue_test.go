@@ -115,6 +115,33 @@ func TestRescue(t *testing.T) {
 	}
 }
 
+// TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up to the threshold
+// itself, and is refilled again in the moment in which the mean is below it.
+func TestNeedNotBeTold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy strategy.Policy
+		change func(*rescued)
+		want   bool
+	}{
+		{"it is refilled", strategy.CFSQuotaBurstOnly, func(*rescued) {}, false},
+		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.8 }, false},
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 4.01 }, true},
+		{"the node is full, but it has saved", strategy.Auto, func(r *rescued) { r.node.Used = 4.01 }, false},
+		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 4.01, true }, false},
+		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.group.Paused, r.group.Starting = true, true }, true},
+	} {
+		r := newRescued(c.policy)
+		c.change(r)
+		if got := r.rescue().Views[0]; got.Muted != c.want {
+			t.Errorf("%s: muted %v, want %v (%s)", c.name, got.Muted, c.want, got.Why)
+		}
+		if got := r.state.Decide(r.input(r.heard.At.Add(ms))).Views[0]; got.Muted != c.want {
+			t.Errorf("%s: muted %v after a whole turn, want %v (%s)", c.name, got.Muted, c.want, got.Why)
+		}
+	}
+}
+
 // TestRefillsAddUp: three quotas a period are two refills, and the next period is another one.
 func TestRefillsAddUp(t *testing.T) {
 	r := newRescued(strategy.CFSQuotaBurstOnly)
