@@ -50,11 +50,7 @@ func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Tota
 	t.Helper()
 	within(t, 30*time.Second, "throttles", func() bool {
 		before := totals(t, p, g)
-		at = Monotonic()
-		var err error
-		if counters, err = g.Tree().Counters(g.Path); err != nil {
-			t.Fatal(err)
-		}
+		at, counters = Monotonic(), counted(t, g)
 		got = totals(t, p, g)
 		return got.Since == 0 && got == before && got.Begins >= least
 	})

@@ -1,9 +1,15 @@
 package probe
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 )
@@ -112,15 +118,85 @@ func TestMovedThrottled(t *testing.T) {
 	}
 }
 
-// Whoever uses the last of the pool and goes to sleep keeps nobody waiting.
+// Whoever uses the last of the pool and goes to sleep keeps nobody waiting. The kernel counts the period at whose end the queue
+// stood still; that nobody waited in it shows in that the napper, who is alone, was never switched away from against its will.
 func TestNobodyWaits(t *testing.T) {
+	const quota, period = 2 * ms, time.Second
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
 	watch(t, p, g)
-	limit(t, g, 20*ms, time.Second)
-	g.Idle()
-	time.Sleep(300 * ms)
-	if got := totals(t, p, g); got.Begins != 0 {
-		t.Errorf("a group that sleeps: %+v", got)
+	n := newNapper(t, g)
+	for range 20 {
+		limit(t, g, quota, period) // fills the pool
+		first, forced, begins := counted(t, g), n.forced(), totals(t, p, g).Begins
+		// A microsecond before the pool is dry, for v2 counts in those: nobody is to wake in a queue that stands still.
+		for counted(t, g).Usage-first.Usage < quota-time.Microsecond {
+			n.wake()
+		}
+		time.Sleep(period + 100*ms)
+		if counted(t, g).Throttled == first.Throttled || n.forced() != forced {
+			continue // a period ended between, or a tick came and made the napper wait
+		}
+		if got := totals(t, p, g); got.Begins != begins {
+			t.Errorf("nobody waited: %+v", got)
+		}
+		return
 	}
+	t.Error("in 20 tries the queue did not once stand still with nobody in it")
+}
+
+// napper is a shell on CPU 0 that sleeps, but for a moment at each line.
+type napper struct {
+	t       *testing.T
+	process *cgrouptest.Process
+	lines   *os.File
+}
+
+func newNapper(t *testing.T, g *cgrouptest.Group) *napper {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "lines")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.OpenFile(name, os.O_RDWR, 0) // to read, too, so that it need not wait for the shell
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lines.Close() })
+	n := &napper{t, g.Start("while read line; do :; done <" + name), lines}
+	cgrouptest.Pin(t, 0, n.process)
+	n.wake()
+	return n
+}
+
+// wake returns when it sleeps again. A task that is woken is no sleeper any more when the write returns.
+func (n *napper) wake() {
+	n.t.Helper()
+	if _, err := n.lines.WriteString("\n"); err != nil {
+		n.t.Fatal(err)
+	}
+	within(n.t, 30*time.Second, "the napper sleeps again", n.sleeps)
+}
+
+// sleeps says whether it is off its CPU in a system call, whose number the file begins with then (lib/syscall.c,
+// task_current_syscall and wait_task_inactive).
+func (n *napper) sleeps() bool {
+	return strings.HasPrefix(strings.TrimLeft(n.proc("syscall"), "0123456789"), " ")
+}
+
+// forced is how often it was switched away from against its will.
+func (n *napper) forced() string {
+	_, count, found := strings.Cut(n.proc("status"), "nonvoluntary_ctxt_switches:")
+	if !found {
+		n.t.Fatal("the kernel does not count switches")
+	}
+	return strings.Fields(count)[0]
+}
+
+func (n *napper) proc(file string) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", n.process.PID(), file))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(data)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
 )
 
 const ms = time.Millisecond
@@ -173,6 +174,16 @@ func totals(t testing.TB, p *Probe, g *cgrouptest.Group) Totals {
 		t.Fatalf("%s is not watched", g.Path)
 	}
 	return got
+}
+
+// counted is what the kernel has counted of a group.
+func counted(t testing.TB, g *cgrouptest.Group) cpu.Counters {
+	t.Helper()
+	c, err := g.Tree().Counters(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // calm waits until nothing in a group stands still any more, and returns its totals.
