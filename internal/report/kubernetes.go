@@ -1,10 +1,6 @@
 package report
 
-import (
-	"fmt"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "fmt"
 
 // Kubernetes is how it stands with the API server.
 type Kubernetes struct {
@@ -43,15 +39,5 @@ func kubernetesMetrics() []metric[Kubernetes] {
 		gauge("kubernetes_pods", "Pods that the API server told of.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
 		gauge("kubernetes_pods_matched", "Pods that the API server told of and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
 		counter("kubernetes_rejected_total", "Fields of annotations and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.Rejected) }),
-	}
-}
-
-// collect sends nothing where nobody asks Kubernetes.
-func (k *Kubernetes) collect(metrics []metric[Kubernetes], ch chan<- prometheus.Metric) {
-	if k == nil {
-		return
-	}
-	for _, m := range metrics {
-		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*k))
 	}
 }

@@ -3,8 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // NRI is how it stands with the container runtime, which asks before it changes a limit.
@@ -38,15 +36,5 @@ func nriMetrics() []metric[NRI] {
 		counter("nri_made_way_total", "Of these, those before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.MadeWay) }),
 		counter("nri_late_total", "Of these, those that were answered before that was done.", nil, func(n NRI) float64 { return float64(n.Late) }),
 		counter("nri_lost_total", "Connections to the runtime that ended.", nil, func(n NRI) float64 { return float64(n.Lost) }),
-	}
-}
-
-// collect sends nothing where no runtime is asked.
-func (n *NRI) collect(metrics []metric[NRI], ch chan<- prometheus.Metric) {
-	if n == nil {
-		return
-	}
-	for _, m := range metrics {
-		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*n))
 	}
 }

@@ -16,13 +16,13 @@ import (
 // container end with the container.
 type Collector struct {
 	snapshot   func() (Status, error)
-	containers []metric[Container]
-	agent      []metric[Status]
-	kubernetes []metric[Kubernetes]
-	nri        []metric[NRI]
+	containers metrics[Container]
+	agent      metrics[Status]
+	kubernetes metrics[Kubernetes]
+	nri        metrics[NRI]
 	colocation colocationMetrics
-	scheduler  []metric[Scheduler]
-	reserve    []metric[Reserve]
+	scheduler  metrics[Scheduler]
+	reserve    metrics[Reserve]
 	waits      waitsMetrics
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
@@ -37,6 +37,25 @@ type metric[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(T) float64
+}
+
+// metrics are all numbers of a T.
+type metrics[T any] []metric[T]
+
+func (all metrics[T]) describe(ch chan<- *prometheus.Desc) {
+	for _, m := range all {
+		ch <- m.desc
+	}
+}
+
+// collect sends nothing where there is no T.
+func (all metrics[T]) collect(t *T, send sender, labels ...string) {
+	if t == nil {
+		return
+	}
+	for _, m := range all {
+		send(m.desc, m.kind, m.value(*t), labels...)
+	}
 }
 
 func counter[T any](name, help string, labels []string, value func(T) float64) metric[T] {
@@ -192,24 +211,12 @@ func unix(t time.Time) float64 {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range c.containers {
-		ch <- m.desc
-	}
-	for _, m := range c.agent {
-		ch <- m.desc
-	}
-	for _, m := range c.kubernetes {
-		ch <- m.desc
-	}
-	for _, m := range c.reserve {
-		ch <- m.desc
-	}
-	for _, m := range c.scheduler {
-		ch <- m.desc
-	}
-	for _, m := range c.nri {
-		ch <- m.desc
-	}
+	c.containers.describe(ch)
+	c.agent.describe(ch)
+	c.kubernetes.describe(ch)
+	c.reserve.describe(ch)
+	c.scheduler.describe(ch)
+	c.nri.describe(ch)
 	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
 		ch <- d
 	}
@@ -228,14 +235,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
-	for _, m := range c.agent {
-		send(m.desc, m.kind, m.value(s))
-	}
-	s.Kubernetes.collect(c.kubernetes, ch)
-	s.NRI.collect(c.nri, ch)
+	c.agent.collect(&s, send)
+	c.kubernetes.collect(s.Kubernetes, send)
+	c.nri.collect(s.NRI, send)
 	s.Colocation.collect(c.colocation, send)
-	s.scheduler().collect(c.scheduler, ch)
-	s.Reserve.collect(c.reserve, ch)
+	c.scheduler.collect(s.scheduler(), send)
+	c.reserve.collect(s.Reserve, send)
 	s.Waits.collect(c.waits, ch, send)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held, DryRun} {
@@ -278,9 +283,7 @@ func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, sen
 		}
 		seen[path] = true
 		labels := []string{path, label(unit.Name), label(unit.Pod), label(unit.Level), label(unit.Runtime)}
-		for _, m := range c.containers {
-			send(m.desc, m.kind, m.value(unit), labels...)
-		}
+		c.containers.collect(&unit, send, labels...)
 		c.waits.container(unit.Totals.Waited, labels, send)
 		if e := unit.Totals.Events; e != nil {
 			ch <- e.histogram(c.throttles, labels)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Reserve is how the node's CPUs are shared out to those who ask for CPUs of their own.
@@ -106,15 +104,5 @@ func reserveMetrics() []metric[Reserve] {
 			}
 			return float64(r.Shield.Tasks)
 		}),
-	}
-}
-
-// collect sends nothing where nobody asks.
-func (r *Reserve) collect(metrics []metric[Reserve], ch chan<- prometheus.Metric) {
-	if r == nil {
-		return
-	}
-	for _, m := range metrics {
-		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*r))
 	}
 }

@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Scheduler is the one of our own that mechanism schedExt loads.
@@ -78,14 +76,4 @@ func (s Status) scheduler() *Scheduler {
 		return nil
 	}
 	return s.Colocation.Scheduler
-}
-
-// collect sends nothing where none was wanted.
-func (s *Scheduler) collect(metrics []metric[Scheduler], ch chan<- prometheus.Metric) {
-	if s == nil {
-		return
-	}
-	for _, m := range metrics {
-		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(*s))
-	}
 }
