@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -34,10 +35,7 @@ declared (systemd property, runtime state).`,
 			if err != nil {
 				return err
 			}
-			if err := show(cmd.OutOrStdout(), report.NewResults(results), asJSON); err != nil {
-				return err
-			}
-			return refused(results)
+			return showRestored(cmd.OutOrStdout(), results, asJSON)
 		},
 	}
 	jsonFlag(cmd, &asJSON)
@@ -120,8 +118,11 @@ func deviation(m *machine, id workload.ID, declared *workload.Declared) []plan.C
 	return changes
 }
 
-// refused makes an error of results that the kernel refused.
-func refused(results []plan.Result) error {
+// showRestored shows what was put back. What the kernel refused is an error.
+func showRestored(w io.Writer, results []plan.Result, asJSON bool) error {
+	if err := show(w, report.NewResults(results), asJSON); err != nil {
+		return err
+	}
 	for _, r := range results {
 		if r.Outcome == plan.Refused {
 			return fmt.Errorf("%s of %s could not be put back to %s: %s", r.Change.Knob, r.Change.Cgroup.Path, r.Change.To, r.Err)

@@ -11,7 +11,6 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/apply"
-	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 )
 
@@ -111,10 +110,7 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 			if err != nil {
 				return err
 			}
-			if err := show(cmd.OutOrStdout(), report.NewResults(results), asJSON); err != nil {
-				return err
-			}
-			return refused(results)
+			return showRestored(cmd.OutOrStdout(), results, asJSON)
 		},
 	}
 	jsonFlag(cmd, &asJSON)
