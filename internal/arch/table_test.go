@@ -35,11 +35,12 @@ func rules() map[string]rule {
 		// the kernel's spelling
 		"internal/cgroup": {imports: []string{"cpu"}},
 		"internal/sysfs":  {imports: []string{"cpu"}},
-		"internal/probe":  {imports: []string{"cpu"}},
+		"internal/probe":  {imports: []string{"cpu", "probe/programs"}},
 		"internal/scx":    {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
 		"internal/task":   {},
 
-		"internal/probe/runq": {imports: []string{"cpu"}},
+		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
+		"internal/probe/programs": {},
 
 		// state
 		"internal/journal": {imports: values},

@@ -25,7 +25,7 @@ func hold() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	for _, program := range p.programs() {
+	for _, program := range p.programs.All() {
 		info, err := program.Info()
 		if err != nil {
 			fmt.Println(err)

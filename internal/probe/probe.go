@@ -3,17 +3,14 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/probe/programs"
 )
 
 // Options of a probe; the zero value is a good one.
@@ -32,9 +29,7 @@ type Options struct {
 // Probe is a set of programs in the kernel. They are gone with the process that opened it.
 type Probe struct {
 	objects  objects
-	loaded   *ebpf.Collection
-	links    []link.Link
-	stats    io.Closer
+	programs *programs.Set
 	ring     *Ring
 	epoch    atomic.Uint64
 	realtime bool
@@ -69,30 +64,13 @@ func (p *Probe) open(o Options) error {
 	if err := o.apply(spec); err != nil {
 		return err
 	}
-	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
-	limit := rlimit.RemoveMemlock()
-	if p.loaded, err = ebpf.NewCollection(spec); err != nil {
-		return errors.Join(fmt.Errorf("load programs: %w", err), limit)
-	}
-	if err := p.loaded.Assign(&p.objects); err != nil {
+	if p.programs, err = programs.Load(spec, &p.objects, o.Stats); err != nil {
 		return err
-	}
-	if o.Stats {
-		if p.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
-			return fmt.Errorf("enable statistics: %w", err)
-		}
 	}
 	if p.ring, err = OpenRing(p.objects.Events); err != nil {
 		return err
 	}
-	for _, program := range p.programs() {
-		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})
-		if err != nil {
-			return fmt.Errorf("attach %s: %w", program.name, err)
-		}
-		p.links = append(p.links, l)
-	}
-	return nil
+	return p.programs.Attach()
 }
 
 // apply writes the options into the programs before they are loaded.
@@ -163,21 +141,6 @@ func tick() (time.Duration, error) {
 		return 0, fmt.Errorf("read the resolution of CLOCK_MONOTONIC_COARSE: %w", err)
 	}
 	return time.Duration(t.Nano()), nil
-}
-
-// program is a loaded program and its name.
-type program struct {
-	name string
-	*ebpf.Program
-}
-
-// programs lists what was loaded, in the order in which it is attached.
-func (p *Probe) programs() []program {
-	var list []program
-	for _, name := range slices.Sorted(maps.Keys(p.loaded.Programs)) {
-		list = append(list, program{name, p.loaded.Programs[name]})
-	}
-	return list
 }
 
 // Watch says which groups matter, all of them: one that was watched and is not named any more is forgotten with its
@@ -260,21 +223,11 @@ func (p *Probe) forget(id uint64) error {
 
 // Close takes the programs out of the kernel and ends Read.
 func (p *Probe) Close() error {
-	var list []error
-	for _, l := range p.links {
-		list = append(list, l.Close())
-	}
+	err := p.programs.Close()
 	if p.ring != nil {
-		list = append(list, p.ring.Close())
+		err = errors.Join(err, p.ring.Close())
 	}
-	if p.stats != nil {
-		list = append(list, p.stats.Close())
-	}
-	if p.loaded != nil {
-		p.loaded.Close()
-	}
-	list = append(list, p.objects.Close())
-	return errors.Join(list...)
+	return errors.Join(err, p.objects.Close())
 }
 
 // Monotonic is the clock of the events' times.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"plimsoll/internal/probe/programs"
 )
 
 // Buckets is how many lengths of throttles are told apart. The first counts those below 2 us, each further one twice
@@ -97,26 +99,5 @@ func count(v *ebpf.Variable) int64 {
 	return int64(n)
 }
 
-// Cost is what one program has cost since Open.
-type Cost struct {
-	Program string
-	Runs    int64
-	Each    time.Duration // of one run on average, the measurement included
-}
-
-// Cost needs Options.Stats.
-func (p *Probe) Cost() ([]Cost, error) {
-	var list []Cost
-	for _, program := range p.programs() {
-		s, err := program.Stats()
-		if err != nil {
-			return nil, fmt.Errorf("probe: cost of %s: %w", program.name, err)
-		}
-		c := Cost{Program: program.name, Runs: int64(s.RunCount)}
-		if s.RunCount > 0 {
-			c.Each = s.Runtime / time.Duration(s.RunCount)
-		}
-		list = append(list, c)
-	}
-	return list, nil
-}
+// Cost is what each program has cost since Open. It needs Options.Stats.
+func (p *Probe) Cost() ([]programs.Cost, error) { return p.programs.Cost() }

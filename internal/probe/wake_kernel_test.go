@@ -33,8 +33,7 @@ func silent(t *testing.T, h *heard) {
 // wake-ups are looked at here: the spinner that empties the pool on CPU 0 goes unseen.
 func TestSleeperOnAnotherCPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{Realtime: true})
-	keep(t, p, kernelProgSchedWakeup)
+	p := open(t, Options{Realtime: true, change: only(kernelProgSchedWakeup)})
 	g := cgrouptest.New(t)
 	fillings := 0
 	h := listen(t, p, func(Event) {
@@ -75,8 +74,7 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 // So is a child that is born to a CPU that has none left, by a parent that has.
 func TestBornThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{})
-	keep(t, p, kernelProgSchedWakeupNew)
+	p := open(t, Options{change: only(kernelProgSchedWakeupNew)})
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)
@@ -94,8 +92,7 @@ func TestBornThrottled(t *testing.T) {
 // which a switch shows.
 func TestMovedThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{})
-	keep(t, p, kernelProgSchedMigrateTask)
+	p := open(t, Options{change: only(kernelProgSchedMigrateTask)})
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -41,16 +42,10 @@ func open(t testing.TB, o Options) *Probe {
 	return p
 }
 
-// keep leaves only one program attached.
-func keep(t *testing.T, p *Probe, name string) {
-	t.Helper()
-	for i, program := range p.programs() {
-		if program.name == name {
-			continue
-		}
-		if err := p.links[i].Close(); err != nil {
-			t.Fatal(err)
-		}
+// only leaves out all programs but one.
+func only(name string) func(*ebpf.CollectionSpec) {
+	return func(spec *ebpf.CollectionSpec) {
+		maps.DeleteFunc(spec.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
 	}
 }
 

@@ -1,7 +1,6 @@
 package runq
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -84,12 +83,7 @@ func BenchmarkSwitch(b *testing.B) {
 // stop detaches the programs, which Start attaches again.
 func stop(t testing.TB, p *Probe) {
 	t.Helper()
-	var list []error
-	for _, l := range p.links {
-		list = append(list, l.Close())
-	}
-	p.links = nil
-	if err := errors.Join(list...); err != nil {
+	if err := p.programs.Detach(); err != nil {
 		t.Fatal(err)
 	}
 }

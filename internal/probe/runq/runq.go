@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/probe/programs"
 )
 
 // Options of a probe; the zero value is a good one.
@@ -48,9 +46,7 @@ const (
 // Probe is a set of programs in the kernel. They are gone with the process that opened it.
 type Probe struct {
 	objects  objects
-	loaded   *ebpf.Collection
-	links    []link.Link
-	stats    io.Closer
+	programs *programs.Set
 	cells    *ebpf.Memory
 	sides    *ebpf.Memory
 	cpus     int
@@ -84,12 +80,7 @@ func (p *Probe) open(o Options) error {
 	if err := p.size(spec, o); err != nil {
 		return err
 	}
-	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
-	limit := rlimit.RemoveMemlock()
-	if p.loaded, err = ebpf.NewCollection(spec); err != nil {
-		return errors.Join(fmt.Errorf("load programs: %w", err), limit)
-	}
-	if err := p.loaded.Assign(&p.objects); err != nil {
+	if p.programs, err = programs.Load(spec, &p.objects, o.Stats); err != nil {
 		return err
 	}
 	if p.cells, err = p.objects.Cells.Memory(); err != nil {
@@ -97,11 +88,6 @@ func (p *Probe) open(o Options) error {
 	}
 	if p.sides, err = p.objects.Sides.Memory(); err != nil {
 		return fmt.Errorf("map the turns of cores: %w", err)
-	}
-	if o.Stats {
-		if p.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
-			return fmt.Errorf("enable statistics: %w", err)
-		}
 	}
 	return nil
 }
@@ -174,15 +160,8 @@ func (p *Probe) Start() error {
 }
 
 func (p *Probe) attach() error {
-	for _, program := range p.programs() {
-		if program.name == kernelProgPrime || program.name == kernelProgSeat {
-			continue
-		}
-		l, err := link.AttachTracing(link.TracingOptions{Program: program.Program})
-		if err != nil {
-			return fmt.Errorf("attach %s: %w", program.name, err)
-		}
-		p.links = append(p.links, l)
+	if err := p.programs.Attach(kernelProgPrime, kernelProgSeat); err != nil {
+		return err
 	}
 	if err := p.prime(); err != nil {
 		return err
@@ -197,7 +176,7 @@ func (p *Probe) attach() error {
 
 // prime counts the threads that run or wait.
 func (p *Probe) prime() error {
-	l, err := link.AttachIter(link.IterOptions{Program: p.loaded.Programs[kernelProgPrime]})
+	l, err := link.AttachIter(link.IterOptions{Program: p.programs.Get(kernelProgPrime)})
 	if err != nil {
 		return fmt.Errorf("attach %s: %w", kernelProgPrime, err)
 	}
@@ -215,43 +194,15 @@ func (p *Probe) prime() error {
 
 // seat has a CPU say whose turn it is, if it has not been switched since. One that is offline will be.
 func (p *Probe) seat(cpu int) error {
-	_, err := p.loaded.Programs[kernelProgSeat].Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
+	_, err := p.programs.Get(kernelProgSeat).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
 	if err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("ask CPU %d who has it: %w", cpu, err)
 	}
 	return nil
 }
 
-// program is a loaded program and its name.
-type program struct {
-	name string
-	*ebpf.Program
-}
-
-// programs lists what was loaded, in the order in which it is attached.
-func (p *Probe) programs() []program {
-	var list []program
-	for _, name := range slices.Sorted(maps.Keys(p.loaded.Programs)) {
-		list = append(list, program{name, p.loaded.Programs[name]})
-	}
-	return list
-}
-
 // Close takes the programs out of the kernel.
-func (p *Probe) Close() error {
-	var list []error
-	for _, l := range p.links {
-		list = append(list, l.Close())
-	}
-	if p.stats != nil {
-		list = append(list, p.stats.Close())
-	}
-	if p.loaded != nil {
-		p.loaded.Close()
-	}
-	list = append(list, p.objects.Close())
-	return errors.Join(list...)
-}
+func (p *Probe) Close() error { return errors.Join(p.programs.Close(), p.objects.Close()) }
 
 // Switch is the program that runs at each context switch.
 const Switch = kernelProgSchedSwitch
@@ -281,22 +232,5 @@ func member(s *btf.Struct, field string) bool {
 	return false
 }
 
-// Cost is what one program has cost since Open.
-type Cost struct {
-	Program string
-	Runs    int64
-	Total   time.Duration // the measurement included
-}
-
-// Cost needs Options.Stats.
-func (p *Probe) Cost() ([]Cost, error) {
-	var list []Cost
-	for _, program := range p.programs() {
-		s, err := program.Stats()
-		if err != nil {
-			return nil, fmt.Errorf("runq: cost of %s: %w", program.name, err)
-		}
-		list = append(list, Cost{Program: program.name, Runs: int64(s.RunCount), Total: s.Runtime})
-	}
-	return list, nil
-}
+// Cost is what each program has cost since Open. It needs Options.Stats.
+func (p *Probe) Cost() ([]programs.Cost, error) { return p.programs.Cost() }

@@ -253,7 +253,7 @@ func TestLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ids []ebpf.ProgramID
-	for _, program := range p.programs() {
+	for _, program := range p.programs.All() {
 		info, err := program.Info()
 		if err != nil {
 			t.Fatal(err)
