@@ -18,14 +18,14 @@ func sampleColocation() *Colocation {
 		},
 		Exposed:   []string{"/kubepods/burstable/pod2"},
 		Scheduler: sampleScheduler(),
-		Ranks:     []Rank{{strategy.Online, 3, 90 * time.Second, 1.5}, {strategy.Offline, 2, 30 * time.Second, 0.25}, {Rank: strategy.Neutral}},
+		Ranks:     []Rank{{strategy.Online, 2, 1830 * time.Second, 0.3}, {strategy.Offline, 1, 30 * time.Second, 0.05}, {Rank: strategy.Neutral}},
 	}
 }
 
 func TestColocationInWords(t *testing.T) {
 	c := sampleColocation()
 	want := "idle (the best here: cpu.idle); in force in 1 of 2 files, put back by others 3 times, refused 1 times; " + c.Scheduler.line() + "; " +
-		"online: 3 containers, 1.50 CPUs; offline: 2 containers, 0.25 CPUs"
+		"online: 2 containers, 0.30 CPUs; offline: 1 containers, 0.05 CPUs"
 	if got := c.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

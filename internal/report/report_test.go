@@ -29,7 +29,8 @@ func at(d time.Duration) *time.Time {
 	return &t
 }
 
-// sample is a node with a pod, a raised container, a paused service, an unlimited folder and a refused write.
+// sample is a node with a pod, a raised container, a paused service, an unlimited folder and a refused write. Its numbers
+// agree: a refill is a write of the burst, a throttle that was refilled is none at a period's end, and the lengths bound the sum.
 func sample() Status {
 	auto := strategy.Default()
 	auto.Policy = strategy.Auto
@@ -37,10 +38,10 @@ func sample() Status {
 	return Status{
 		Schema: StatusSchema, Version: "0.1.0", Started: t0, Now: t0.Add(now), Mode: Active, Kernel: "6.18.44",
 		Cgroup: "v2", ConfigOK: true, LastTurn: t0.Add(now - 50*ms),
-		Node:       Node{State: "idle", CPUs: 4, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 0.5},
+		Node:       Node{State: "idle", CPUs: 8, Capacity: 4, Used: 0.41, Threshold: 2, Granted: 1},
 		Colocation: sampleColocation(),
-		Waits: &Waits{Ranks: []RankWaits{{strategy.Online, 100, 90 * ms, []Length{{2 * time.Microsecond, 60}, {1024 * time.Microsecond, 39}, {4096 * time.Microsecond, 1}}, 0},
-			{strategy.Offline, 4, 2 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 1500 * ms}}},
+		Waits: &Waits{Ranks: []RankWaits{{strategy.Online, 100, 30 * ms, []Length{{2 * time.Microsecond, 60}, {1024 * time.Microsecond, 39}, {4096 * time.Microsecond, 1}}, 2 * ms},
+			{strategy.Offline, 4, 3 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 2 * ms}}},
 		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, Rejected: 3},
 		Reserve:    sampleReserve(),
 		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, MadeWay: 2, Late: 1},
@@ -51,13 +52,13 @@ func sample() Status {
 				Quota: Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: at(now - 3*time.Second)},
 				Burst: Knob{Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true, Since: at(time.Minute)},
 				Why:   "raised: throttled in 4 of 10 periods",
-				Totals: Totals{Usage: 1800 * time.Second, Periods: 1000, Throttled: 125, ThrottledTime: 9 * time.Second,
+				Totals: Totals{Usage: 1800 * time.Second, Periods: 45000, Throttled: 500, ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
 					Raised: 62 * time.Second, Raises: 7, Rescues: 90, WallSaved: 6 * time.Second,
-					Events: &Throttles{Begun: 96, Ended: 95, Wall: 41 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms, Second: 420 * ms,
-						Lengths: []Length{{256 * time.Microsecond, 80}, {512 * time.Microsecond, 14}, {16384 * time.Microsecond, 1}}},
-					Waited: &Waited{Wanted: 9 * time.Second, Received: 6 * time.Second, Beside: time.Second,
-						Waits: []Wait{{CauseNeighbour, 2 * time.Second, time.Second}, {CauseOwnLimit, time.Second, 0}}}},
+					Events: &Throttles{Begun: 596, Ended: 595, Wall: 4500 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms, Second: 420 * ms,
+						Lengths: []Length{{256 * time.Microsecond, 70}, {512 * time.Microsecond, 12}, {2048 * time.Microsecond, 2}, {16384 * time.Microsecond, 511}}},
+					Waited: &Waited{Wanted: 9 * time.Second, Received: 7980 * ms, Beside: time.Second,
+						Waits: []Wait{{CauseNeighbour, 20 * ms, 10 * ms}, {CauseOwnLimit, time.Second, 0}}}},
 			},
 			{
 				Cgroup: "/kubepods/pod1", Name: "default/web", Runtime: "containerd", Level: "pod", Strategy: auto, Limit: 100 * ms,
@@ -77,11 +78,11 @@ func sample() Status {
 		},
 		Writes: Writes{
 			Results: map[plan.Knob]map[plan.Outcome]int64{
-				plan.Quota: {plan.Applied: 14, plan.Trampled: 1}, plan.Burst: {plan.Applied: 1, plan.Clamped: 1, plan.Refused: 1}},
-			Decisions: map[string]int64{"raise": 7, "give-back": 6},
+				plan.Quota: {plan.Applied: 25, plan.Trampled: 1}, plan.Burst: {plan.Applied: 91, plan.Clamped: 1, plan.Refused: 1}},
+			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "rescue": 90},
 		},
 		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo"},
-		Self:   Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 123, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+		Self:   Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }
 

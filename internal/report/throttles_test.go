@@ -24,17 +24,17 @@ func TestThrottlesPlus(t *testing.T) {
 func TestSchedulerInWords(t *testing.T) {
 	s := sampleScheduler()
 	want := "scheduler in force since 2026-11-21 09:00:00, pause 1.2ms; it enforces quotas and bursts, and none is raised; " +
-		"offline had to yield 120 times (7 to a core's other thread), was given a floor of 21ms in 6 turns, and ran 2ms beside online on a core"
+		"offline had to yield 120 times (7 to a core's other thread), was given a floor of 18ms in 6 turns, and ran 2ms beside online on a core"
 	if got := s.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	twice := s.Totals.Plus(s.Totals)
-	if want := (SchedulerTotals{2 * s.Totals.Online, 2 * s.Totals.Offline, 42 * ms, 12, 4 * ms, 240, 14}); twice != want {
+	if want := (SchedulerTotals{2 * s.Totals.Online, 2 * s.Totals.Offline, 36 * ms, 12, 4 * ms, 240, 14}); twice != want {
 		t.Errorf("twice: %+v, want %+v", twice, want)
 	}
 }
 
 func sampleScheduler() *Scheduler {
 	return &Scheduler{InForce: true, Since: at(0), Pause: 1200 * time.Microsecond, Loads: 1, Groups: 2, Expel: true, FloorPercent: 0.3, WatchdogSeconds: 20,
-		Totals: SchedulerTotals{Online: 90 * time.Second, Offline: 30 * time.Second, Floor: 21 * ms, Floors: 6, Beside: 2 * ms, Kicks: 120, Expels: 7}}
+		Totals: SchedulerTotals{Online: 1900 * time.Second, Offline: 30 * time.Second, Floor: 18 * ms, Floors: 6, Beside: 2 * ms, Kicks: 120, Expels: 7}}
 }
