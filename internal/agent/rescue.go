@@ -282,8 +282,9 @@ func (p *purse) spend(writes int, took time.Duration) {
 	if writes == 0 {
 		return
 	}
-	p.left = max(0, p.left-took) // a start takes more than there is (policy/rescue.go)
-	p.cost = max(time.Microsecond, p.cost+(took/time.Duration(writes)-p.cost)/costMemory)
+	each := min(took/time.Duration(writes), purseFull)          // longer is not the write's: the process, or the machine, stood still
+	p.left = max(-purseFull, p.left-each*time.Duration(writes)) // a start takes more than there is (policy/rescue.go)
+	p.cost = max(time.Microsecond, p.cost+(each-p.cost)/costMemory)
 }
 
 // delays are the latest delays from the begin of a throttle to its end by a refill.

@@ -264,26 +264,6 @@ func TestLossIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestPurse: what writes take is a fiftieth of the time, and half of that after a burst of them.
-func TestPurse(t *testing.T) {
-	var p purse
-	now := time.Unix(1000, 0)
-	writes := 0
-	for range 10_000 { // a second in which writes of 100 us are wanted all the time
-		if p.open(now).Left > 0 {
-			p.spend(1, 100*time.Microsecond)
-			writes++
-		}
-		now = now.Add(100 * time.Microsecond)
-	}
-	if want := int((purseFull + time.Second/purseShare) / (100 * time.Microsecond)); writes < want-10 || writes > want+10 {
-		t.Errorf("%d writes of 100 us in a second, want %d", writes, want)
-	}
-	if got := p.open(now.Add(time.Minute)); got.Left != got.Full || got.Full != 200 {
-		t.Errorf("%+v after a minute's rest", got)
-	}
-}
-
 // TestFollowingPodIsSeldomRead: nothing is decided on what a pod uses whose quota only follows its container's.
 func TestFollowingPodIsSeldomRead(t *testing.T) {
 	w, _ := hearing(t, true)

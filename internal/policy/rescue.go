@@ -32,8 +32,8 @@ import (
 // A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime such
 // as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the quota
 // stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it is
-// refilled however often it is throttled, also when writes are scarce, as far as the node can spare it and up to a cap of its
-// own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
+// refilled however often it is throttled, also when writes are scarce (others then go without), as far as the node can spare
+// it and up to a cap of its own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
 // not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
 // nothing of its limit. The node spares it all below the threshold, and others what is below 90 % of it: that gap keeps
 // raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. So it also
