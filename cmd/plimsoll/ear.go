@@ -55,16 +55,23 @@ func (e *ear) Read() ([]policy.Throttle, error) {
 			return nil, err
 		}
 		e.heard = e.heard[:0]
-		now, monotonic := time.Now(), probe.Monotonic()
+		at := ourTime()
 		for _, event := range events {
 			if event.Kind != probe.End {
-				e.heard = append(e.heard, throttle(event, func(d time.Duration) time.Time { return now.Add(d - monotonic) }))
+				e.heard = append(e.heard, throttle(event, at))
 			}
 		}
 		if len(e.heard) > 0 {
 			return e.heard, nil
 		}
 	}
+}
+
+// ourTime turns the kernel's time into ours, and never into an earlier one: what began after a write must not seem to have
+// been ended by it (policy.State.Rescue).
+func ourTime() func(time.Duration) time.Time {
+	monotonic, now := probe.Monotonic(), time.Now()
+	return func(d time.Duration) time.Time { return now.Add(d - monotonic) }
 }
 
 func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {

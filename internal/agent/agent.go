@@ -213,8 +213,9 @@ func (a *Agent) tick(now time.Time) Turn {
 	a.disown(now)
 	out := a.state.Decide(in)
 	a.note(out.Notes) // before any write: what is no longer ours leaves the journal, and a write claims it anew
+	begin := a.Clock()
 	results := a.Writer.Do(out.Changes)
-	a.state.Learn(now, results)
+	a.state.Learn(begin, results)
 	a.settle(now, out, results)
 	results = append(results, a.repair(now, out.Repairs)...)
 	results = append(results, a.prefer(now, pods)...)

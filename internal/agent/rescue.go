@@ -178,7 +178,7 @@ func (a *Agent) Rescue(heard []policy.Throttle) {
 	begin := a.Clock()
 	results := a.Writer.Do(out.Changes)
 	a.ear.purse.spend(len(results), a.Clock().Sub(begin))
-	a.state.Learn(now, results)
+	a.state.Learn(begin, results)
 	a.book(now, out, results)
 	a.rescued(heard, results)
 	a.afterRescue(now, out)

@@ -189,7 +189,12 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	if e := w.agent.events(); e.Rescues != 1 || e.DelayP99 != ms {
 		t.Errorf("%+v", e)
 	}
-	foreseen.Expires = foreseen.Expires.Add(100 * ms) // the next period's
+	begun.At = begun.At.Add(ms / 2) // on another CPU
+	w.agent.Rescue([]policy.Throttle{begun})
+	if e := w.agent.events(); e.Rescues != 1 {
+		t.Errorf("answered again: %+v", e)
+	}
+	foreseen.At, foreseen.Expires = foreseen.At.Add(100*ms), foreseen.Expires.Add(100*ms) // the next period's
 	w.kernel.Advance(100 * ms)
 	w.agent.Rescue([]policy.Throttle{foreseen})
 	if e := w.agent.events(); e.Rescues != 2 || w.agent.ear.delays.count != 1 {

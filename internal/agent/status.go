@@ -136,16 +136,17 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 
 func (a *Agent) putBack() ([]plan.Result, error) {
 	a.unschedule()
+	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
 	a.account.book(results)
-	a.restored(results)
+	a.restored(begin, results)
 	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
 	return results, a.sayRestored(results)
 }
 
 // restored takes what was put back as it stands now.
-func (a *Agent) restored(results []plan.Result) {
-	a.state.Learn(a.Clock(), results)
+func (a *Agent) restored(begin time.Time, results []plan.Result) {
+	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
 	a.priority.restored()
 	for _, r := range results {

@@ -171,8 +171,8 @@ func (p *podUnits) quiet() bool {
 	return true
 }
 
-// Learn books what became of the changes of the last turn.
-func (s *State) Learn(now time.Time, results []plan.Result) {
+// Learn books what became of the changes of the last turn, and when the first of them was begun.
+func (s *State) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
 		m := s.groups[r.Change.Cgroup]
 		if m == nil || r.Change.Knob != plan.Quota && r.Change.Knob != plan.Burst {
@@ -185,11 +185,12 @@ func (s *State) Learn(now time.Time, results []plan.Result) {
 		}
 		switch r.Outcome {
 		case plan.Applied, plan.Clamped:
+			m.refilled = begun
 			if d, err := r.InForce.Time(); err == nil {
 				h.learn(d)
 			}
 		case plan.Refused:
-			h.retry.hit(now)
+			h.retry.hit(begun)
 		}
 	}
 }

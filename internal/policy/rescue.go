@@ -27,6 +27,9 @@ import (
 //     cpuBurstPercent is owed the time that was left unused, up to that much, of which mainline itself keeps one quota
 //     at most (burst <= quota). Like the kernel's own burst it does not wait for the node's leave.
 //
+// A throttle may be told of more than once: as it is foreseen and as it begins, and by several CPUs. What began before the
+// last write of quota or burst was begun has been ended by that, and is not answered by another one.
+//
 // The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
 //
 // A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime such
@@ -129,6 +132,9 @@ func (p *podUnits) outermostFirst() []*unit {
 // rescue refills one unit, or says why not.
 func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
 	u.hear(t)
+	if t.At.Before(u.m.refilled) {
+		return // a write has ended it since
+	}
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead {
 		u.stands = max(0, t.Expires.Sub(t.At))

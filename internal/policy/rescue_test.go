@@ -227,7 +227,7 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 		{"all that was handed out", 100 * ms, 50 * ms, false, 0},
 		{"a part of it was taken from a CPU", 60 * ms, 40 * ms, false, 1},
 		{"nearly enough of it", 60 * ms, 41 * ms, false, 0},
-		{"told of before the last refill", 60 * ms, 40 * ms, true, 0},
+		{"told of while the last refill was written", 60 * ms, 40 * ms, true, 0},
 	} {
 		r := newRescued(strategy.CFSQuotaBurstOnly)
 		for range 2 {
@@ -236,15 +236,44 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 				t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 			}
 			done := r.heard.At.Add(200 * time.Microsecond)
-			r.state.Learn(done, []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
+			r.state.Learn(r.heard.At.Add(100*time.Microsecond), []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
 			r.heard.At = r.heard.At.Add(10 * ms)
 		}
 		r.heard.Counted, r.heard.Used, r.heard.Left = true, c.used, c.left
 		if c.stale {
-			r.heard.At = r.heard.At.Add(-10 * ms)
+			r.heard.At = r.heard.At.Add(150*time.Microsecond - 10*ms)
 		}
 		if got := len(r.rescue().Changes); got != c.want {
 			t.Errorf("%s: %d refills, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestToldOfBeforeTheRefill: what began before the last write has been ended by it, if the kernel took that.
+func TestToldOfBeforeTheRefill(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		outcome plan.Outcome
+		at      time.Duration // after that write's begin
+		want    int
+	}{
+		{"by another CPU, before the write", plan.Applied, -time.Microsecond, 0},
+		{"as the write begins", plan.Applied, 0, 1},
+		{"after it", plan.Applied, ms, 1},
+		{"before a write that was none", plan.Trampled, -time.Microsecond, 1},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r.heard.Ahead = true
+		out := r.rescue()
+		if len(out.Changes) != 1 {
+			t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
+		}
+		begun := r.heard.At.Add(200 * time.Microsecond)
+		r.state.Learn(begun, []plan.Result{{Change: out.Changes[0], Outcome: c.outcome, InForce: out.Changes[0].To, At: begun.Add(50 * time.Microsecond)}})
+		r.heard.Ahead, r.heard.At = false, begun.Add(c.at)
+		out = r.rescue()
+		if got := len(out.Changes); got != c.want || out.Kinds[KindRescue] != int64(c.want) || out.Views[0].AtCap > 0 {
+			t.Errorf("%s: %d refills, want %d: %+v", c.name, got, c.want, out.Views)
 		}
 	}
 }

@@ -169,6 +169,7 @@ type memory struct {
 	handed      time.Duration
 	lastWrite   time.Time
 	written     time.Time // when it was done
+	refilled    time.Time // when the last write was begun that the kernel took
 	why         string
 	ceiling     float64   // CPUs that a raise may reach
 	view        View      // of the last whole turn
