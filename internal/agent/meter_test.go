@@ -99,9 +99,9 @@ func TestNodeMeter(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"a mean needs a span": {{busy: time.Hour, cpus: 2, wantCPUs: 2}, {at: 149 * ms, busy: time.Hour + 149*ms, cpus: 2, wantCPUs: 2},
 			{at: 150 * ms, busy: time.Hour + 150*ms, cpus: 2, wantCPUs: 2, known: true, used: 1}},
-		"and looks back no further": {{cpus: 4, wantCPUs: 4}, {at: 500 * ms, busy: 2 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 4},
-			{at: time.Second, busy: 2 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 0},
-			{at: 1100 * ms, busy: 2100 * ms, cpus: 4, wantCPUs: 4, known: true, used: 1. / 6}},
+		"and looks back no further": {{cpus: 4, wantCPUs: 4}, {at: time.Second, busy: 4 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 4},
+			{at: 2 * time.Second, busy: 4 * time.Second, cpus: 4, wantCPUs: 4, known: true, used: 0},
+			{at: 2100 * ms, busy: 4100 * ms, cpus: 4, wantCPUs: 4, known: true, used: 1. / 11}},
 		"after an error it begins anew": {{cpus: 2, wantCPUs: 2}, {at: 200 * ms, failed: broken, cpus: 2, wantCPUs: 2},
 			{at: 400 * ms, busy: time.Second, cpus: 2, wantCPUs: 2}, {at: 600 * ms, busy: 1200 * ms, cpus: 2, wantCPUs: 2, known: true, used: 1}},
 		"without CPUs nothing is known": {{online: broken}, {at: time.Second, busy: time.Second, online: broken, used: 1},

@@ -171,14 +171,14 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 			if out := r.rescue(); len(out.Changes) > 0 {
 				t.Fatalf("refilled: %+v", out.Changes)
 			}
-			r.node.Used, other.At = 3.5, r.heard.At // as the mean falls
+			r.node.Used, other.At = 3.54, r.heard.At // as the mean falls
 		}, true},
 		{"its period is over", func(r *rescued, other *Throttle) {
 			other.At, other.Expires = r.heard.Expires, r.heard.Expires.Add(60*ms)
 		}, true},
 	} {
 		r := newRescued(strategy.CFSQuotaBurstOnly)
-		r.node.Used = 3.5
+		r.node.Used = 3.54 // 0.05 is one refill
 		other := *r
 		other.group.ID = workload.ID{Path: "/b", Inode: 8}
 		other.heard.Inode = 8
@@ -199,7 +199,7 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 func TestPodsRefillsAreNotCounted(t *testing.T) {
 	for itself, want := range map[bool]int{false: 2, true: 1} {
 		r := newRescued(strategy.CFSQuotaBurstOnly)
-		r.node.Used = 3.5
+		r.node.Used = 3.54 // 0.05 is one refill
 		pod, in, heard := r.group, r.input(r.heard.At), []Throttle{r.heard, r.heard}
 		pod.ID, heard[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
 		r.group.Path = "/p/a"

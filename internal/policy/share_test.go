@@ -45,7 +45,7 @@ func TestStartsCostNoRaises(t *testing.T) {
 		{"for longer", 4.05, 3 * time.Second, goesOn, false},
 		{"by others", 5.6, 100 * ms, goesOn, true},
 		{"it is ready", 4.05, 100 * ms, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, false},
-		{"it has been ready for a while", 4.05, time.Second, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, true},
+		{"it has been ready for a while", 4.05, 2 * time.Second, func(g *Group, after time.Duration) { goesOn(g, after); g.Starting = false }, true},
 		{"it uses nothing any more", 4.05, time.Second, func(*Group, time.Duration) {}, true},
 		{"it is not looked at", 4.05, time.Second, func(g *Group, _ time.Duration) { g.Looked = false }, true},
 		{"it has no limit", 4.05, 100 * ms, func(g *Group, after time.Duration) { goesOn(g, after); g.Disk.Quota = cpu.Unlimited }, true},

@@ -274,8 +274,10 @@ func (u *unit) handed() float64 {
 	return max(0, u.m.history.MeanBefore(u.now, nodeSpan)-u.Disk.CPUs())
 }
 
-// nodeSpan is how far the node's mean use looks back, and the groups' beside it.
-const nodeSpan = 500 * time.Millisecond
+// nodeSpan is how far the node's mean use looks back, and the groups' beside it: a second, as the peers' metrics have it. On
+// a small machine one service that is bursting fills half of that by itself, and a shorter mean takes that for a load to be
+// guarded against.
+const nodeSpan = time.Second
 
 // NodeSpan is how far back Node.Used is to look.
 func NodeSpan() time.Duration { return nodeSpan }

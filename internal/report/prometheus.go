@@ -134,7 +134,7 @@ func nodeMetrics() []metric[Status] {
 		return gauge("node_"+name, help, nil, func(s Status) float64 { return value(s.Node) })
 	}
 	return []metric[Status]{
-		g("used_cpus", "CPUs of the share pool in use, mean of the last half second.", func(n Node) float64 { return n.Used }),
+		g("used_cpus", "CPUs of the share pool in use, mean of the last second.", func(n Node) float64 { return n.Used }),
 		g("capacity_cpus", "CPUs of the share pool.", func(n Node) float64 { return n.Capacity }),
 		g("threshold_cpus", "Use above which raised quotas are taken back.", func(n Node) float64 { return n.Threshold }),
 		g("risk", "Part of the periods in which somebody does not get what was admitted; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Now }),

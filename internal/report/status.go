@@ -54,7 +54,7 @@ type Node struct {
 	State     string  `json:"state"`          // idle, cooling, overload, unknown
 	CPUs      int     `json:"cpus"`           // online CPUs
 	Capacity  float64 `json:"capacity_cpus"`  // of the share pool
-	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last half second
+	Used      float64 `json:"used_cpus"`      // of the share pool, mean of the last second
 	Threshold float64 `json:"threshold_cpus"` // sharePoolThresholdPercent of the capacity
 	Granted   float64 `json:"granted_cpus"`   // sum of what raised quotas may use above their limits
 	Risk      *Risk   `json:"risk,omitempty"` // nil without loadLinePercent, and in its first two minutes

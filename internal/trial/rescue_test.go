@@ -38,6 +38,25 @@ func TestRescuesEndThrottles(t *testing.T) {
 	}
 }
 
+// TestOwnBurstsAreNoLoad: on a small machine a service that bursts uses half of it for a moment. That is no load to be guarded
+// against.
+func TestOwnBurstsAreNoLoad(t *testing.T) {
+	still := map[strategy.Policy]time.Duration{}
+	for _, p := range []strategy.Policy{strategy.None, strategy.CFSQuotaBurstOnly, strategy.Auto} {
+		for seed := range uint64(10) {
+			g := Group{Path: "/lab/web", Quota: 50 * ms, Period: 100 * ms, Strategy: with(p), Load: sim.Poisson(5.5, sim.Fixed(41*ms), 64)}
+			others := Group{Path: "/lab/others", Quota: 200 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Poisson(120, sim.Fixed(2*ms), 2)}
+			w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 50, Events: true, Ahead: true, Groups: []Group{g, others}})
+			w.Run(3*time.Minute, nil)
+			still[p] += w.Kernel.Throttled(g.Path)
+		}
+		if p != strategy.None && still[p] > still[strategy.None]/200 {
+			t.Errorf("%s: stood still for %v, without an agent %v", p, still[p], still[strategy.None])
+		}
+	}
+	t.Log(still)
+}
+
 // TestLimitDoesNotMove: as long as demand does not last, no value in any file changes.
 func TestLimitDoesNotMove(t *testing.T) {
 	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
