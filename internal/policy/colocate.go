@@ -167,7 +167,7 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 			continue
 		}
 		k.leave(disk)
-		if k.hold.retry.ready(now) {
+		if k.hold.retry.Ready(now) {
 			backs = append(backs, k.back(disk))
 		}
 	}
@@ -220,7 +220,7 @@ func (k *knob) observe(now time.Time) []ColocationNote {
 
 // change is the write that is due, if one is.
 func (k *knob) change(now time.Time) (plan.Change, bool) {
-	if k.hold.foreign || k.InForce || !k.hold.retry.ready(now) {
+	if k.hold.foreign || k.InForce || !k.hold.retry.Ready(now) {
 		return plan.Change{}, false
 	}
 	return plan.Change{Cgroup: k.ID, Knob: k.Knob, From: k.Have, To: k.Value, Min: k.Min, Max: k.Max, Why: k.Why}, true

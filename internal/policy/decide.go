@@ -84,7 +84,7 @@ func (s *State) observe(in Input, out *Output) []podUnits {
 
 // podCeiling is what a pod's own quota allows its containers where it cannot follow them.
 func podCeiling(in Input, pod *unit) float64 {
-	if pod == nil || !pod.limit.Limited() || !pod.m.quota.foreign && pod.m.quota.retry.ready(in.Now) {
+	if pod == nil || !pod.limit.Limited() || !pod.m.quota.foreign && pod.m.quota.retry.Ready(in.Now) {
 		return math.Inf(1)
 	}
 	return pod.Disk.CPUs()
@@ -215,9 +215,9 @@ func (u *unit) wish(in Input) {
 		u.decision = decision{u.limit.Quota, KindRestore, "paused: held at the limit"}
 	case !u.Strategy.Policy.Quota():
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("policy %s raises no quota", u.Strategy.Policy)}
-	case !u.m.quota.retry.ready(now):
+	case !u.m.quota.retry.Ready(now):
 		u.decision = decision{u.Disk.Quota, "", "waiting after a refused or overwritten quota"}
-	case !u.m.wait.ready(now):
+	case !u.m.wait.Ready(now):
 		u.decision = decision{u.limit.Quota, KindGuard, "taken back because of the node's load, waiting"}
 	case u.m.budget.left() == 0:
 		u.decision = decision{u.limit.Quota, KindBudget, fmt.Sprintf("budget of %d s above the limit is used up",

@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"plimsoll/internal/plan"
+)
 
 // holdOf is what is known of one knob of one group: whose value stands in its file.
 //
@@ -119,24 +123,12 @@ func (h *holdOf[T]) learn(value T) {
 	h.ours = value != h.base
 }
 
-// backoff spaces attempts with doubling gaps.
-type backoff struct {
-	gap   time.Duration
-	until time.Time
-}
+// backoff is that of a knob which another program writes too.
+type backoff struct{ plan.Backoff }
 
 const (
 	firstGap = time.Second
 	maxGap   = time.Minute
-	calm     = 2 * time.Minute // without a further hit, the next gap is the first one again
 )
 
-func (b *backoff) hit(now time.Time) {
-	if now.Sub(b.until) > calm {
-		b.gap = 0
-	}
-	b.gap = min(maxGap, max(firstGap, 2*b.gap))
-	b.until = now.Add(b.gap)
-}
-
-func (b *backoff) ready(now time.Time) bool { return !now.Before(b.until) }
+func (b *backoff) hit(now time.Time) { b.Hit(now, firstGap, maxGap) }

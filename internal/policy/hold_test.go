@@ -72,27 +72,15 @@ func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		h.learn(150 * ms)
 		h.observe(now, 50*ms, nil)
-		if got := h.retry.until.Sub(now); got != want {
-			t.Errorf("waits %v, want %v", got, want)
+		if h.retry.Ready(now.Add(want-1)) || !h.retry.Ready(now.Add(want)) {
+			t.Errorf("it does not wait for %v", want)
 		}
-		now = h.retry.until
+		now = now.Add(want)
 	}
 	h.learn(150 * ms)
-	now = now.Add(calm + time.Second)
+	now = now.Add(2*maxGap + time.Second)
 	h.observe(now, 50*ms, nil)
-	if got := h.retry.until.Sub(now); got != firstGap {
-		t.Errorf("after a calm time it waits %v, want %v", got, firstGap)
-	}
-}
-
-func TestBackoffIsBounded(t *testing.T) {
-	var b backoff
-	now := t0
-	for range 20 {
-		b.hit(now)
-		now = b.until
-	}
-	if b.gap != maxGap {
-		t.Errorf("gap is %v, want %v", b.gap, maxGap)
+	if h.retry.Ready(now.Add(firstGap-1)) || !h.retry.Ready(now.Add(firstGap)) {
+		t.Errorf("after a calm time it does not wait for %v", firstGap)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func (u *unit) lift() {
 	switch {
 	case u.m.quota.foreign || !u.limit.Limited():
-	case u.Lift && !u.Paused && u.m.quota.retry.ready(u.now):
+	case u.Lift && !u.Paused && u.m.quota.retry.Ready(u.now):
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
 	case u.m.quota.ours && u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}

@@ -127,7 +127,7 @@ func (p *podUnits) follow(in Input) {
 		}
 		return
 	}
-	if p.lifted() && u.m.quota.retry.ready(in.Now) {
+	if p.lifted() && u.m.quota.retry.Ready(in.Now) {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
 		return
 	}

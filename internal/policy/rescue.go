@@ -184,7 +184,7 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return "its limit is just being set"
-	case !u.m.burst.retry.ready(in.Now):
+	case !u.m.burst.retry.Ready(in.Now):
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
@@ -237,7 +237,7 @@ func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
 	switch state := in.Node.State(); {
 	case state != NodeIdle && (state != NodeCooling || !u.Starting):
 		return fmt.Sprintf("node is %s", state)
-	case !u.m.wait.ready(in.Now):
+	case !u.m.wait.Ready(in.Now):
 		return "taken back because of the node's load, waiting"
 	case room-s.rest.held-sum(s.refills) < cost/2:
 		return "node has no headroom below " + line

@@ -172,17 +172,17 @@ func (u *unit) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 // mayWrite says whether a knob is ours to write now: nobody else claims it, the last write was not refused a moment
 // ago, and the owner has set the group up, unless it is to be put back.
 func (u *unit) mayWrite(now time.Time, h *hold) bool {
-	return !h.foreign && h.retry.ready(now) && (u.Ready || h.ours)
+	return !h.foreign && h.retry.Ready(now) && (u.Ready || h.ours)
 }
 
 // settled says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
 func (u *unit) settled(now time.Time) bool {
 	for _, h := range []*hold{&u.m.quota, &u.m.burst} {
-		if h.foreign || !h.retry.ready(now) {
+		if h.foreign || !h.retry.Ready(now) {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.ready(now)
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 func (u *unit) view(in Input, p *podUnits) View {

@@ -64,7 +64,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*unit) {
 	}
 	for _, i := range picked {
 		u := raised[i]
-		if u.m.wait.ready(in.Now) {
+		if u.m.wait.Ready(in.Now) {
 			u.m.wait.hit(in.Now)
 			s.relief = append(s.relief, relief{u.ID, in.Now.Add(nodeSpan), above[i]})
 		}

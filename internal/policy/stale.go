@@ -47,7 +47,7 @@ func (p *podUnits) stale(in Input, out *Output) {
 	switch {
 	case in.Now.Before(due):
 		out.Looks[u.ID] = due
-	case h.retry.ready(in.Now):
+	case h.retry.Ready(in.Now):
 		h.retry.hit(in.Now) // it may be refused
 		why := fmt.Sprintf("its owner declared it %v ago and left the old one", in.Now.Sub(m.stale).Round(time.Second))
 		out.Repairs = append(out.Repairs, plan.Change{Cgroup: u.ID, Knob: plan.Quota, From: plan.Time(u.Disk.Quota), To: plan.Time(declared), Why: why})

@@ -39,7 +39,7 @@ func (s *State) fences(in Input, t *turn, out *Output) map[workload.ID]fence {
 			is.retry.hit(in.Now)
 		}
 		switch {
-		case !sh.Lift || is != nil && !is.retry.ready(in.Now):
+		case !sh.Lift || is != nil && !is.retry.Ready(in.Now):
 			continue
 		case is != nil && is.partition && !is.exclusive.Equal(sh.Own): // it ends first, and begins anew in the next turn
 			continue
@@ -114,7 +114,7 @@ func (s *State) learnFence(now time.Time, r plan.Result) {
 	if !stands && !r.Change.Restore && r.Outcome != plan.Skipped {
 		f.retry.hit(now)
 	}
-	if !f.partition && len(f.exclusive) == 0 && f.retry.ready(now) {
+	if !f.partition && len(f.exclusive) == 0 && f.retry.Ready(now) {
 		delete(s.fenced, id)
 	}
 }

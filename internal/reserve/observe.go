@@ -173,9 +173,9 @@ func (t *turn) unable(in Input, c Container) string {
 		return fmt.Sprintf("its owner has bound it to %s: left alone", n.original)
 	case n.beneath:
 		return "its owner has bound a group above it: left alone"
-	case n.problem != "" && !n.retry.ready(in.Now):
+	case n.problem != "" && !n.retry.Ready(in.Now):
 		return n.problem
-	case !n.ours && !n.retry.ready(in.Now):
+	case !n.ours && !n.retry.Ready(in.Now):
 		return "its owner has put its CPUs back: tried again after a while"
 	}
 	for _, p := range above(c.Path) {
@@ -232,7 +232,7 @@ func (t *turn) confine(in Input, out *Output) {
 		if n.problem != "" && !n.mine {
 			out.Unconfined = append(out.Unconfined, Refusal{n.Path, n.problem})
 		}
-		if !n.retry.ready(in.Now) && (!back || n.problem != "") {
+		if !n.retry.Ready(in.Now) && (!back || n.problem != "") {
 			continue
 		}
 		out.Changes = append(out.Changes, n.steps(in, to, why, back)...)
