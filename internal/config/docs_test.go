@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,12 +100,13 @@ func TestDocumentedKubernetes(t *testing.T) {
 	}
 	_, _, bad = ParseAnnotations("Pod default/web", map[string]string{Annotation: `{"policy": "on"}`}, strategy.Patch{})
 	_, more := ParseCluster("ConfigMap kube-system/ack-slo-config", `{"clusterStrategy": {"cfsQuotaBurstPercent": 99}, "nodeStrategies": [{}]}`, Cluster{})
-	for _, r := range append(bad, more...) {
+	_, words := ParseClass("Pod default/web", map[string]string{ClassLabel: "lsr"}, "")
+	for _, r := range slices.Concat(bad, more, words) {
 		if !strings.Contains(doc, "\n"+r.Error()+"\n") {
 			t.Errorf("docs/CONFIG.md does not show %v", r)
 		}
 	}
-	for _, key := range []string{Annotation, OldAnnotation, BurstKey, NamespaceKey, MaximaKey} {
+	for _, key := range []string{Annotation, OldAnnotation, ExclusiveAnnotation, ClassLabel, OldClassLabel, BurstKey, NamespaceKey, MaximaKey} {
 		if !strings.Contains(doc, "`"+key+"`") {
 			t.Errorf("docs/CONFIG.md does not name %s", key)
 		}

@@ -83,12 +83,11 @@ func (r reader) exclusive(take func(workload.Exclusive)) read {
 			return r.wrong(field, n, "true, false or strict")
 		}
 		text := n.GetToken().Value
-		e, ok := workload.ParseExclusive(text)
-		if !ok {
-			words := []string{string(workload.ExclusiveYes), string(workload.ExclusiveNo), string(workload.ExclusiveStrict)}
-			return oneOf(text, words).at(r.name, line(n), field)
-		}
-		take(e)
-		return nil
+		take(workload.Exclusive(text))
+		return r.place(checkExclusive(text), field, n)
 	}
+}
+
+func checkExclusive(text string) *fault {
+	return oneOf(text, []string{string(workload.ExclusiveYes), string(workload.ExclusiveNo), string(workload.ExclusiveStrict)})
 }

@@ -11,12 +11,6 @@ const (
 	ExclusiveStrict  Exclusive = "strict" // its own CPUs and no others
 )
 
-// ParseExclusive reads what a person wrote.
-func ParseExclusive(text string) (e Exclusive, ok bool) {
-	e = Exclusive(text)
-	return e, e == ExclusiveNo || e == ExclusiveYes || e == ExclusiveStrict
-}
-
 // Reserves says whether the container asks for CPUs of its own.
 func (c Container) Reserves() bool {
 	switch c.Exclusive {

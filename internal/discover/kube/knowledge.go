@@ -16,24 +16,21 @@ const (
 	reasonForeign    = "CPULimitForeignWriter"
 )
 
-// putPod takes a pod that is new, or changed. Its annotation is read when it is another text than before, so that a
+// putPod takes a pod that is new, or changed. What it asks for is read when it is in other words than before, so that a
 // complaint is counted once.
 func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	p := newPod(o)
-	old := d.pods[p.key()]
+	last := d.pods[p.key()]
 	d.pods[p.key()] = p
-	if old != nil {
-		p.patch, p.qos = old.patch, old.qos
-		if sameTexts(old.annotations, p.annotations) {
+	if last != nil {
+		p.wishes = last.wishes
+		if maps.Equal(last.annotations, p.annotations) && maps.Equal(last.labels, p.labels) {
 			return true
 		}
 	}
-	patch, deprecated, bad := config.ParseAnnotations("Pod "+p.name(), p.annotations, p.patch)
-	p.patch = patch
+	old, bad := p.read()
 	d.reject(p.about, bad)
-	p.qos, bad = config.ParseQOSAnnotation("Pod "+p.name(), p.annotations[config.QOSAnnotation], p.qos)
-	d.reject(p.about, bad)
-	if deprecated {
+	if old {
 		d.herald.warn(p.about, reasonDeprecated, config.OldAnnotation+" is deprecated: use "+config.Annotation)
 	}
 	return true
@@ -47,10 +44,6 @@ func (d *Discoverer) dropPod(o *corev1.Pod) bool {
 	}
 	delete(d.pods, p.key())
 	return true
-}
-
-func sameTexts(a, b map[string]string) bool {
-	return maps.Equal(a, b)
 }
 
 // readConfigMaps reads what is new in the keys.

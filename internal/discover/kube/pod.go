@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,6 @@ import (
 type pod struct {
 	about      Object
 	hash       string // of a mirror pod: its UID on the node
-	class      workload.Class
-	exclusive  workload.Exclusive
 	limit      course // that the kubelet gives its group
 	own        course // that it has for all its containers together
 	request    milli
@@ -24,9 +23,16 @@ type pod struct {
 	ended      bool
 	containers map[string]container // by id
 
-	annotations map[string]string
-	patch       strategy.Patch
-	qos         strategy.CPUQOSPatch
+	annotations, labels map[string]string // those that are read
+	wishes
+}
+
+// wishes are what a pod's annotations and labels ask for.
+type wishes struct {
+	patch     strategy.Patch
+	qos       strategy.CPUQOSPatch
+	class     workload.Class
+	exclusive workload.Exclusive
 }
 
 // container is one container of a pod, whatever its kind: an ordinary, init, side-car or ephemeral one.
@@ -65,13 +71,14 @@ func (p *pod) annotated() bool {
 	return p.annotations[config.Annotation] != "" || p.annotations[config.OldAnnotation] != ""
 }
 
-// newPod reads a pod; what its annotation asks for is the Discoverer's to read.
+// newPod reads a pod but for its wishes, which depend on what they were.
 func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		hash:  o.Annotations[staticHash], class: classOf(o.Labels), exclusive: exclusiveOf(o.Annotations), containers: map[string]container{},
+		hash:  o.Annotations[staticHash], containers: map[string]container{},
 		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
-		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation),
+		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation),
+		labels:      only(o.Labels, config.ClassLabel, config.OldClassLabel),
 	}
 	sizes, probes := sizesOf(o), probed(o)
 	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses} {
@@ -104,23 +111,13 @@ func containerID(s string) string {
 	return id
 }
 
-// exclusiveOf reads whether the containers of a pod are to have CPUs of their own. What is no answer is none.
-func exclusiveOf(annotations map[string]string) workload.Exclusive {
-	e, ok := workload.ParseExclusive(annotations[config.ExclusiveAnnotation])
-	if !ok {
-		return workload.ExclusiveByClass
-	}
-	return e
-}
-
-func classOf(labels map[string]string) workload.Class {
-	text := labels[qosClass]
-	if text == "" {
-		text = labels[oldQOSClass]
-	}
-	switch c := workload.Class(text); c {
-	case workload.ClassLSE, workload.ClassLSR, workload.ClassLS, workload.ClassBE, workload.ClassSystem:
-		return c
-	}
-	return workload.ClassNone
+// read reads what the pod asks for; old says that an annotation that is deprecated was read. What is bad stays as it was.
+func (p *pod) read() (old bool, bad []*config.Rejected) {
+	object := "Pod " + p.name()
+	var b, q, c, e []*config.Rejected
+	p.patch, old, b = config.ParseAnnotations(object, p.annotations, p.patch)
+	p.qos, q = config.ParseQOSAnnotation(object, p.annotations[config.QOSAnnotation], p.qos)
+	p.class, c = config.ParseClass(object, p.labels, p.class)
+	p.exclusive, e = config.ParseExclusive(object, p.annotations[config.ExclusiveAnnotation], p.exclusive)
+	return old, slices.Concat(b, q, c, e)
 }

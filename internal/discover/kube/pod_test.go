@@ -177,40 +177,70 @@ func TestContainersOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestExclusive: the annotation is kept of a pod, and counts for its containers; what is no answer is none.
-func TestExclusive(t *testing.T) {
-	for text, want := range map[string]workload.Exclusive{"": workload.ExclusiveByClass, "true": workload.ExclusiveYes,
-		"strict": workload.ExclusiveStrict, "false": workload.ExclusiveNo, "maybe": workload.ExclusiveByClass} {
+// TestWords: class and exclusive are words of a pod. One that is none is told of, and counts as absent.
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		labels    map[string]string
+		exclusive string
+		want      wishes
+		bad       string
+	}{
+		{},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LSR"}, want: wishes{class: workload.ClassLSR}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LSE"}, want: wishes{class: workload.ClassLSE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "BE"}, want: wishes{class: workload.ClassBE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, want: wishes{class: workload.ClassLS}},
+		{labels: map[string]string{"alibabacloud.com/qosClass": "BE"}, want: wishes{class: workload.ClassBE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, want: wishes{class: workload.ClassSystem}},
+		{labels: map[string]string{"koordinator.sh/qosClass": ""}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "lsr"},
+			bad: `Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean LSR?)`},
+		{labels: map[string]string{"alibabacloud.com/qosClass": "Guaranteed"},
+			bad: `Pod default/web: alibabacloud.com/qosClass: "Guaranteed" is not one of LSE, LSR, LS, BE, SYSTEM`},
+		{exclusive: "true", want: wishes{exclusive: workload.ExclusiveYes}},
+		{exclusive: "strict", want: wishes{exclusive: workload.ExclusiveStrict}},
+		{exclusive: "false", want: wishes{exclusive: workload.ExclusiveNo}},
+		{exclusive: "yes", bad: `Pod default/web: plimsoll/exclusive: "yes" is not one of true, false, strict`},
+	} {
 		o := web("")
-		if o.Annotations == nil {
-			o.Annotations = map[string]string{}
-		}
-		o.Annotations["plimsoll/exclusive"] = text
+		o.Labels, o.Annotations = c.labels, map[string]string{"plimsoll/exclusive": c.exclusive}
 		for _, o := range []*corev1.Pod{o, trimPod(o)} {
-			if got := newPod(o).exclusive; got != want {
-				t.Errorf("%q: %q", text, got)
+			p := newPod(o)
+			_, bad := p.read()
+			text := ""
+			for _, r := range bad {
+				text += r.Error()
+			}
+			if p.wishes != c.want || text != c.bad {
+				t.Errorf("%v, %q: %+v, %s", c.labels, c.exclusive, p.wishes, text)
 			}
 		}
 	}
 }
 
-func TestClass(t *testing.T) {
-	for _, c := range []struct {
-		labels map[string]string
-		want   workload.Class
-	}{
-		{nil, workload.ClassNone},
-		{map[string]string{"koordinator.sh/qosClass": "LSR"}, workload.ClassLSR},
-		{map[string]string{"koordinator.sh/qosClass": "LSE"}, workload.ClassLSE},
-		{map[string]string{"koordinator.sh/qosClass": "BE"}, workload.ClassBE},
-		{map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, workload.ClassLS},
-		{map[string]string{"alibabacloud.com/qosClass": "BE"}, workload.ClassBE},
-		{map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, workload.ClassSystem},
-		{map[string]string{"koordinator.sh/qosClass": "be"}, workload.ClassNone},
-	} {
-		if got := classOf(c.labels); got != c.want {
-			t.Errorf("%v: %q, want %q", c.labels, got, c.want)
+// TestWordsLive: a word that is none leaves in force what was, and is told of on the pod, once.
+func TestWordsLive(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	step := func(class, exclusive string) {
+		t.Helper()
+		o := web("")
+		o.Labels, o.Annotations = map[string]string{"koordinator.sh/qosClass": class}, map[string]string{"plimsoll/exclusive": exclusive}
+		w.told(node(nil), o)
+		if c := w.pod(0).Containers[0]; c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveStrict {
+			t.Errorf("%q, %q: %s, %s", class, exclusive, c.Class, c.Exclusive)
 		}
+	}
+	step("LSR", "strict")
+	step("lsr", "strict")
+	step("lsr", "strict")
+	step("LSR", "yes")
+	want := []string{
+		`CPUBurstInvalid Pod default/web Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean LSR?)`,
+		`CPUBurstInvalid Pod default/web Pod default/web: plimsoll/exclusive: "yes" is not one of true, false, strict`,
+	}
+	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().Rejected != 2 {
+		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().Rejected, diff)
 	}
 }
 
@@ -245,7 +275,7 @@ func TestTrim(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
 	short := trimPod(o)
-	facts := cmp.AllowUnexported(pod{}, container{}, course{})
+	facts := cmp.AllowUnexported(pod{}, wishes{}, container{}, course{})
 	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
 		t.Errorf("the trimmed pod is another one: %s", diff)
 	}

@@ -7,12 +7,6 @@ import (
 	"plimsoll/internal/config"
 )
 
-// The labels of a pod that name its class; the newer wins.
-const (
-	qosClass    = "koordinator.sh/qosClass"
-	oldQOSClass = "alibabacloud.com/qosClass"
-)
-
 // staticHash is the annotation of a mirror pod with the UID that its static pod has on the node, and so in the names of
 // its control groups (k8s.io/kubernetes/pkg/kubelet/types, ConfigHashAnnotationKey).
 const staticHash = "kubernetes.io/config.hash"
@@ -53,7 +47,7 @@ func only(m map[string]string, keys ...string) map[string]string {
 
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
-	t.Labels = only(p.Labels, qosClass, oldQOSClass)
+	t.Labels = only(p.Labels, config.ClassLabel, config.OldClassLabel)
 	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash)
 	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
 		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
