@@ -19,13 +19,16 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// The example that is installed with the systemd unit is good.
+// The file that is installed with the systemd unit changes nothing, and what is commented out in it is good.
 func TestShippedFile(t *testing.T) {
-	f := mustParse(t, readFile(t, "../../deploy/systemd/config.yaml"))
-	want := strategy.Default()
-	want.Policy = strategy.Auto
-	if got := f.Strategy(); got != want {
-		t.Errorf("strategy %+v, want auto and the defaults", got)
+	text := readFile(t, "../../deploy/systemd/config.yaml")
+	if f := mustParse(t, text); f.Strategy() != strategy.Default() || len(f.overrides) > 0 {
+		t.Errorf("%+v, want the defaults, and no overrides", f)
+	}
+	_, sample, _ := strings.Cut(text, "\n# overrides:\n")
+	f := mustParse(t, strings.ReplaceAll("\n# overrides:\n"+sample, "\n# ", "\n"))
+	if got := f.Resolve("/system.slice/nginx.service"); got.Strategy.Policy != strategy.Auto || got.Request != 0.5 {
+		t.Errorf("the sample gives %+v", got)
 	}
 }
 
