@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,35 +15,70 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// kubelet is where a kubelet keeps its state: the first directory that has what is looked for counts.
-type kubelet []string
+// kubeletVar names the kubelet's folder, where that is another one. The chart sets it.
+const kubeletVar = "PLIMSOLL_KUBELET_DIR"
 
-// hostKubelet is this node's. A pod that shares the node's processes sees it through the first of them.
-func hostKubelet() kubelet { return kubelet{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"} }
-
-func (k kubelet) read(name string) ([]byte, error) {
-	err := fs.ErrNotExist
-	for _, dir := range k {
-		data, readErr := os.ReadFile(filepath.Join(dir, name))
-		if readErr == nil {
-			return data, nil
-		}
-		err = readErr
-	}
-	return nil, err
+// kubelet is where a kubelet keeps its state.
+type kubelet struct {
+	dirs  []string // the first that has what is looked for counts, and what is wrong with the first
+	given bool     // there is a kubelet: a state that is not there is elsewhere
 }
 
-// owner says whether its CPU manager shares out CPUs. The policy none writes a state file too
+// hostKubelet is this node's. Where nobody says, a container sees it through process 1, if it has CAP_SYS_PTRACE
+// (fs/proc/base.c, proc_pid_get_link).
+func hostKubelet() kubelet {
+	if dir := os.Getenv(kubeletVar); dir != "" {
+		return kubelet{dirs: []string{dir}, given: true}
+	}
+	return kubelet{dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}}
+}
+
+func (k kubelet) read(name string) ([]byte, error) {
+	var first error
+	for _, dir := range k.dirs {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			return data, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// The files that are read.
+const (
+	managerFile = "cpu_manager_state"
+	configFile  = "config.yaml"
+	flagsFile   = "kubeadm-flags.env"
+)
+
+// owner says why the CPUs of this node are not ours to share out: because the kubelet's CPU manager does, or because it
+// is not known whether it does, or what the kubelet keeps. The policy none writes a state file too
 // (pkg/kubelet/cm/cpumanager/state, CPUManagerCheckpoint).
 func (k kubelet) owner() string {
-	data, err := k.read("cpu_manager_state")
 	var state struct {
 		Policy string `json:"policyName"`
 	}
-	if err != nil || json.Unmarshal(data, &state) != nil || state.Policy == "" || state.Policy == "none" {
-		return ""
+	data, err := k.read(managerFile)
+	if err == nil && json.Unmarshal(data, &state) != nil {
+		err = errors.New(managerFile + " is no JSON")
 	}
-	return "the kubelet's CPU manager (policy " + state.Policy + ") shares out the CPUs of this node"
+	switch absent := errors.Is(err, fs.ErrNotExist); {
+	case absent && k.given:
+		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v (mount its folder there: docs/CONFIG.md, reserve)", err)
+	case err != nil && !absent:
+		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v", err)
+	case state.Policy != "" && state.Policy != "none":
+		return "the kubelet's CPU manager (policy " + state.Policy + ") shares out the CPUs of this node"
+	}
+	for _, name := range []string{configFile, flagsFile} {
+		if _, err := k.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Sprintf("which CPUs the kubelet keeps is not known: %v", err)
+		}
+	}
+	return ""
 }
 
 // reserved is what the kubelet keeps for itself and the system: CPUs by their numbers, which make the amounts void
@@ -53,7 +89,7 @@ func (k kubelet) reserved() (cpu.Set, float64) {
 		Kube   map[string]any `yaml:"kubeReserved"`
 		System map[string]any `yaml:"systemReserved"`
 	}
-	if data, err := k.read("config.yaml"); err == nil {
+	if data, err := k.read(configFile); err == nil {
 		_ = yaml.Unmarshal(data, &file) // what the kubelet itself does not understand it does not start with
 	}
 	flags := k.flags()
@@ -94,7 +130,7 @@ func cpuOf(amounts string) float64 {
 
 // flags are those that kubeadm starts it with.
 func (k kubelet) flags() map[string]string {
-	data, err := k.read("kubeadm-flags.env")
+	data, err := k.read(flagsFile)
 	if err != nil {
 		return nil
 	}
