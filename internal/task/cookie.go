@@ -84,7 +84,7 @@ func (k *Kernel) SetCookie(tid int, id uint64) error {
 	return wrap("give the cookie", tid, <-g.done)
 }
 
-// HasCookies says whether the kernel has them.
+// HasCookies says whether the kernel has them, and lets us give them.
 func (k *Kernel) HasCookies() (has bool, why string) {
 	id, err := k.Cookie(unix.Gettid())
 	switch {
@@ -96,6 +96,9 @@ func (k *Kernel) HasCookies() (has bool, why string) {
 		return false, err.Error()
 	case id != 0:
 		return false, "somebody has given Plimsoll itself a core-scheduling cookie"
+	}
+	if why := cookieWhy(); why != "" {
+		return false, why
 	}
 	return true, "core scheduling, and cores with several threads"
 }

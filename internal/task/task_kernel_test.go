@@ -84,6 +84,9 @@ func TestKernelCookie(t *testing.T) {
 	has, why := k.HasCookies()
 	t.Logf("%v: %s", has, why)
 	if !has {
+		if why == cookieWhy() { // the kernel has them, and this process may not give them
+			return
+		}
 		if _, err := k.NewCookie(); err == nil || why == "" {
 			t.Errorf("a cookie is made all the same: %v", err)
 		}

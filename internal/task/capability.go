@@ -1,0 +1,44 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cookieWhy says why this process cannot give cookies to the tasks of others, "" where it can. The kernel asks whether it
+// may look into them (kernel/sched/core_sched.c, sched_core_share_pid: ptrace_may_access). That is also refused to root where
+// the other one has a capability that it lacks (security/commoncap.c, cap_ptrace_access_check).
+func cookieWhy() string {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "whether CAP_SYS_PTRACE is there is not known: " + err.Error()
+	}
+	switch has, err := capable(string(status), unix.CAP_SYS_PTRACE); {
+	case err != nil:
+		return "whether CAP_SYS_PTRACE is there is not known: " + err.Error()
+	case !has:
+		return "without CAP_SYS_PTRACE a cookie cannot be given to the tasks of others (docs/KERNEL.md)"
+	}
+	return ""
+}
+
+// capable says whether a capability is in effect, from the status of a process (fs/proc/array.c, task_cap).
+func capable(status string, capability uint) (bool, error) {
+	for line := range strings.Lines(status) {
+		text, is := strings.CutPrefix(line, "CapEff:")
+		if !is {
+			continue
+		}
+		set, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+		if err != nil {
+			return false, fmt.Errorf("CapEff: %w", err)
+		}
+		return set>>capability&1 == 1, nil
+	}
+	return false, errors.New("no CapEff in the status of this process")
+}
