@@ -14,13 +14,25 @@ type workload struct {
 	Spec     struct {
 		Template struct {
 			Metadata struct{ Annotations map[string]string }
-			Spec     struct{ InitContainers, Containers []container }
+			Spec     struct {
+				InitContainers, Containers []container
+				Volumes                    []struct {
+					Name     string
+					HostPath *struct{ Path, Type string }
+				}
+			}
 		}
 	}
 }
 
 type container struct {
-	Name            string
+	Name         string
+	Args         []string
+	Env          []struct{ Name, Value string }
+	VolumeMounts []struct {
+		Name, MountPath string
+		ReadOnly        bool
+	}
 	SecurityContext struct {
 		Privileged, AllowPrivilegeEscalation, ReadOnlyRootFilesystem *bool
 		AppArmorProfile, SeccompProfile                              *struct{ Type string }
@@ -32,7 +44,7 @@ type container struct {
 // daemonSets renders the chart and reads those that it makes, by name.
 func daemonSets(t *testing.T, values map[string]any, version string) map[string]workload {
 	t.Helper()
-	files, err := render("../../helm/plimsoll", values, version)
+	files, err := render(chart, values, version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,22 +99,27 @@ func TestConfinement(t *testing.T) {
 	}
 }
 
-// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs, with events on and off.
+// TestLeastPrivilege: no container of the chart's DaemonSets has more than it needs and was given, with events on and off.
 func TestLeastPrivilege(t *testing.T) {
+	more := []any{"SYS_PTRACE", "SYS_NICE"}
 	for _, c := range []struct {
-		events map[string]any
-		want   string
+		events      map[string]any
+		extra       []any
+		want, atEnd string
 	}{
-		{map[string]any{"enabled": true}, "BPF PERFMON SYS_NICE"},
-		{map[string]any{"enabled": true, "memlock": true}, "BPF PERFMON SYS_NICE SYS_RESOURCE"},
-		{map[string]any{"enabled": false}, ""},
+		{map[string]any{"enabled": true}, nil, "BPF PERFMON SYS_NICE", ""},
+		{map[string]any{"enabled": true, "memlock": true}, nil, "BPF PERFMON SYS_NICE SYS_RESOURCE", ""},
+		{map[string]any{"enabled": false, "memlock": true}, nil, "", ""},
+		{map[string]any{"enabled": true}, more, "BPF PERFMON SYS_NICE SYS_PTRACE", "SYS_PTRACE SYS_NICE"},
+		{map[string]any{"enabled": false}, more, "SYS_PTRACE SYS_NICE", "SYS_PTRACE SYS_NICE"},
 	} {
-		for name, w := range daemonSets(t, map[string]any{"events": c.events}, kubeVersion) {
+		values := map[string]any{"events": c.events}
+		if c.extra != nil {
+			values["extraCapabilities"] = c.extra
+		}
+		for name, w := range daemonSets(t, values, kubeVersion) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
-				s, want := ct.SecurityContext, ""
-				if ct.Name == "plimsoll" {
-					want = c.want
-				}
+				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "restore": c.atEnd}[ct.Name]
 				if got := strings.Join(s.Capabilities.Add, " "); got != want || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
 					t.Errorf("%s/%s adds %q, not %q, and drops %q", name, ct.Name, got, want, s.Capabilities.Drop)
 				}

@@ -75,7 +75,13 @@ func linted(chart string) error {
 		"nri":        map[string]any{"enabled": false},
 		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"uninstall":  map[string]any{"restore": false},
-	}, {"events": map[string]any{"enabled": false}, "appArmorProfile": "RuntimeDefault"}} {
+	}, {
+		"events":            map[string]any{"enabled": false},
+		"appArmorProfile":   "RuntimeDefault",
+		"config":            map[string]any{"reserve": map[string]any{"policy": "auto"}},
+		"extraCapabilities": []any{"SYS_PTRACE"},
+		"extraArgs":         []any{"--verbose"},
+	}} {
 		for _, m := range lint.AllWithKubeVersion(chart, values, namespace, version).Messages {
 			if m.Severity > support.InfoSev {
 				wrong = errors.Join(wrong, fmt.Errorf("lint: %w", m))

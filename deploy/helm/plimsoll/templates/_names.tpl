@@ -71,3 +71,9 @@ container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ eq $root.Values.appAr
     path: {{ .Values.stateDir }}
     type: DirectoryOrCreate
 {{- end }}
+
+{{/* Whether containers may ask for CPUs of their own: "true", or nothing. */}}
+{{- define "plimsoll.reserves" -}}
+{{- $reserve := .Values.config.reserve | default dict }}
+{{- if ne ($reserve.policy | default "none") "none" }}true{{ end }}
+{{- end }}
