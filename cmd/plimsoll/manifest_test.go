@@ -125,3 +125,13 @@ func TestManifestsAskForLittle(t *testing.T) {
 		t.Errorf("rights: %q, want %q", rights, want)
 	}
 }
+
+// TestExecFindsTheAgent: a command that is called in the agent's pod speaks to it without flags, as docs/OPERATIONS.md says.
+func TestExecFindsTheAgent(t *testing.T) {
+	agent := items(manifests(t)["DaemonSet/plimsoll"], "spec", "template", "spec", "containers")[0]
+	state := newRoot().PersistentFlags().Lookup("state-dir").DefValue
+	mounted := slices.ContainsFunc(items(agent, "volumeMounts"), func(m map[string]any) bool { return m["name"] == "state" && m["mountPath"] == state })
+	if !mounted || !slices.Contains(words(agent["args"]), "--state-dir="+state) {
+		t.Errorf("by default commands look into %s: %v", state, agent["args"])
+	}
+}
