@@ -166,7 +166,7 @@ func (a *Agent) Rescue(heard []policy.Throttle) {
 		a.wake()
 		return
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, BurstCut: a.risk.cut,
+	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, Held: a.held(), BurstCut: a.risk.cut,
 		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
 		if pod, ok := a.lookPod(now, *p); ok {

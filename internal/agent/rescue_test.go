@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"io"
 	"slices"
 	"testing"
@@ -199,6 +200,44 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	w.agent.Rescue([]policy.Throttle{foreseen})
 	if e := w.agent.events(); e.Rescues != 2 || w.agent.ear.delays.count != 1 {
 		t.Errorf("a refill ahead of a throttle has no delay: %+v, %d delays", e, w.agent.ear.delays.count)
+	}
+}
+
+// TestNothingIsRefilledWhileHeld, or decided, and it is not even heard of; but the books are kept.
+func TestNothingIsRefilledWhileHeld(t *testing.T) {
+	w, e := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	if _, err := w.agent.Hold(context.Background(), false, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
+	w.run(10 * time.Second)
+	s := w.agent.Status()
+	if n := s.Writes.Decisions[string(policy.KindRescue)]; n != 0 || len(s.Writes.Results) != 0 || s.Containers[0].Totals.Throttled < 5 {
+		t.Errorf("%d decisions, results %v, %+v", n, s.Writes.Results, s.Containers[0].Totals)
+	}
+	told, tell := 0, w.kernel.OnThrottle
+	w.kernel.OnThrottle = func(x sim.Throttle) {
+		if !e.muted[x.Group.Inode] {
+			told++
+		}
+		tell(x)
+	}
+	w.kernel.SetLoad("/a", sim.Spin(1))
+	w.run(time.Second)
+	if told > 2 {
+		t.Errorf("told of %d throttles in ten periods", told)
+	}
+	w.kernel.SetLoad("/a", sim.Load{}) // else it would be raised
+	w.run(5 * time.Second)
+	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
+	if err := w.agent.Resume(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(10 * time.Second)
+	if got := w.status("/a").Totals; got.Rescues == 0 || got.Rescues != w.agent.Status().Writes.Decisions[string(policy.KindRescue)] {
+		t.Errorf("after it: %+v", got)
 	}
 }
 

@@ -160,6 +160,8 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 // barred says why a unit is not to be refilled now nor in the next periods, or "": then its throttles need not be told.
 func (u *unit) barred(in Input, p *podUnits) string {
 	switch left := u.m.budget.left(); {
+	case in.Held:
+		return "writing is held"
 	case !p.rescues(u):
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:

@@ -20,6 +20,7 @@ type rescued struct {
 	node  Node
 	heard Throttle
 	purse Purse
+	held  bool
 }
 
 func newRescued(p strategy.Policy) *rescued {
@@ -40,7 +41,7 @@ func newRescued(p strategy.Policy) *rescued {
 }
 
 func (r *rescued) input(now time.Time) Input {
-	return Input{Now: now, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
+	return Input{Now: now, Held: r.held, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
 }
 
 func (r *rescued) rescue() Output {
@@ -60,6 +61,7 @@ func TestRescue(t *testing.T) {
 		{"nothing is asked for", strategy.None, func(*rescued) {}, "policy none"},
 		{"offline work", strategy.Auto, func(r *rescued) { r.group.Class = workload.ClassBE }, `class "BE"`},
 		{"an operator holds it", strategy.Auto, func(r *rescued) { r.group.Paused = true }, "paused"},
+		{"nothing may be written", strategy.Auto, func(r *rescued) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *rescued) { r.group.Ready = false }, "just being set"},
 		{"a resize is under way", strategy.Auto, func(r *rescued) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
 		{"the period ends anyway", strategy.Auto, func(r *rescued) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},

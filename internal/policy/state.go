@@ -47,6 +47,7 @@ type Input struct {
 	// Pods need not have groups that were Settled (View), and to which nothing has happened since.
 	Pods []Pod
 	Gone []workload.ID
+	Held bool // nothing may be written
 	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
 	BurstCut float64
 	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for Rescue. Throttles are
