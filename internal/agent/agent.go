@@ -236,7 +236,6 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 			g.stale(now)
 		}
 	}
-	a.missed()
 	a.Writer.SetHold(a.held())
 	return pods
 }
@@ -244,7 +243,7 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
-		Heard: a.ear.hears, Held: a.held(), Throttles: a.ear.take()}
+		Heard: a.ear.hears, Missed: a.missed(), Held: a.held(), Throttles: a.ear.take()}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.cut
 	a.turn++

@@ -108,3 +108,14 @@ func TestDeafened(t *testing.T) {
 		})
 	}
 }
+
+// TestLostThrottlesCount: demand that lasts is raised for also where all that is told of it is that something was lost.
+func TestLostThrottlesCount(t *testing.T) {
+	w, e := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.kernel.OnThrottle = func(sim.Throttle) { e.lost++ }
+	w.run(time.Second)
+	w.kernel.SetLoad("/a", sim.Spin(2))
+	w.run(3 * time.Second)
+	w.wantRaised("/a", 50*ms)
+}

@@ -138,15 +138,18 @@ func (a *Agent) mute(g *group, mute bool) {
 	}
 }
 
-// missed has all groups looked at when throttles were lost.
-func (a *Agent) missed() {
+// missed says whether throttles were lost since the last turn, and has all groups looked at then.
+func (a *Agent) missed() bool {
 	if a.Ear == nil {
-		return
+		return false
 	}
-	if lost := a.Ear.Lost(); lost != a.ear.lost {
-		a.ear.lost = lost
-		a.lookAgain()
+	lost := a.Ear.Lost()
+	if lost == a.ear.lost {
+		return false
 	}
+	a.ear.lost = lost
+	a.lookAgain()
+	return true
 }
 
 // Rescue takes a turn for the groups that were throttled a moment ago, and for them alone.

@@ -109,7 +109,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
-	u.book(in.Heard)
+	u.book(in)
 	if t, ok := Told(in.Throttles, g.Inode); ok {
 		u.hear(t)
 		u.m.history.Rush(t.At, t.Bandwidth, t.Expires)
@@ -137,7 +137,7 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 }
 
 // book adds what happened since the last look to what is remembered.
-func (u *unit) book(heard bool) {
+func (u *unit) book(in Input) {
 	if !u.Looked {
 		return
 	}
@@ -145,7 +145,7 @@ func (u *unit) book(heard bool) {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
 	}
 	u.bookUntil(u.Reading)
-	if u.stood && (!heard || u.m.muted) {
+	if u.stood && (!in.Heard || in.Missed || u.m.muted) {
 		u.m.strikes.hit(u.Reading.At, u.period())
 		u.m.strikes.count += max(0, u.window.Throttled-1)
 	}

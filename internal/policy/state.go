@@ -51,8 +51,9 @@ type Input struct {
 	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
 	BurstCut float64
 	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for Rescue. Throttles are
-	// those since the last turn for which there was none.
+	// those since the last turn for which there was none. Missed says that some were lost since then.
 	Heard     bool
+	Missed    bool
 	Throttles []Throttle
 }
 
