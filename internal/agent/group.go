@@ -57,6 +57,7 @@ type group struct {
 	born      time.Time // its first task was seen then; zero: it has none yet
 	old       bool      // it was there before the agent
 	status    report.Container
+	saving    saving
 	said      map[string]bool // outcomes that were logged
 }
 

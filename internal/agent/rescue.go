@@ -202,6 +202,9 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Po
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
 				g.due, g.watched = now, true
 				g.rouse()
+				if !t.Ahead {
+					g.status.Totals.WallSaved += g.saving.end(t.At)
+				}
 				if g.disk != t.Bandwidth {
 					g.diskAt = time.Time{}
 				}
@@ -231,9 +234,7 @@ func (a *Agent) rescued(heard []policy.Throttle, results []plan.Result) {
 		t, _ := policy.Told(heard, r.Change.Cgroup.Inode)
 		a.ear.rescues++
 		g.status.Totals.Rescues++
-		if !t.Expires.IsZero() {
-			g.status.Totals.WallSaved += max(0, t.Expires.Sub(r.At))
-		}
+		g.status.Totals.WallSaved += g.saving.begin(r.At, t.Expires)
 		if !t.Ahead {
 			a.ear.delays.add(r.At.Sub(t.At))
 		}

@@ -94,6 +94,7 @@ func (a *Agent) self() report.Self {
 }
 
 func (a *Agent) container(g *group, now time.Time) report.Container {
+	g.status.Totals.WallSaved += g.saving.by(now)
 	c := g.status
 	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"

@@ -136,8 +136,8 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 		return // a write has ended it since
 	}
 	why := u.hopeless(in, &p, t)
-	if u.capped && !t.Ahead {
-		u.stands = max(0, t.Expires.Sub(t.At))
+	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
+		u.stands, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
 	}
 	if why == "" && !u.Starting && !purse.affords(u.m.strikes.chronic(in.Now)) {
 		why = "too many writes"

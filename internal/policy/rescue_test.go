@@ -147,11 +147,16 @@ func TestNeedNotBeTold(t *testing.T) {
 // TestRefillsAddUp: three quotas a period are two refills, and the next period is another one.
 func TestRefillsAddUp(t *testing.T) {
 	r := newRescued(strategy.CFSQuotaBurstOnly)
-	for i, want := range []int{1, 1, 0} {
-		if got := len(r.rescue().Changes); got != want {
-			t.Errorf("throttle %d of a period: %d refills, want %d", i+1, got, want)
+	for i, want := range []struct {
+		refills int
+		atCap   time.Duration
+	}{{1, 0}, {1, 0}, {0, 40*ms + 2*time.Microsecond}, {0, 0}} {
+		out := r.rescue()
+		if got := len(out.Changes); got != want.refills || out.Views[0].AtCap != want.atCap {
+			t.Errorf("throttle %d of a period: %d refills, %v at the cap, want %v", i+1, got, out.Views[0].AtCap, want)
 		}
 		r.heard.At = r.heard.At.Add(10 * ms)
+		r.heard.Expires = r.heard.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
 	}
 	r.heard.At, r.heard.Expires = r.heard.At.Add(50*ms), r.heard.Expires.Add(100*ms)
 	if got := len(r.rescue().Changes); got != 1 {

@@ -164,6 +164,7 @@ type memory struct {
 	everStood   bool
 	overdue     time.Time // since when a lowering has waited for room
 	strikes     strikes
+	cappedUntil time.Time     // the end of the last period in which the cap left a throttle standing
 	started     time.Time     // when it was in its start last
 	muted       bool          // View.Muted
 	savings     time.Duration // time left unused, up to the burst that was asked for

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/strategy"
+)
+
+// TestSavedOnce: of two refills in one period the later one saves nothing that the first did not, and what the group stands
+// still after them is not saved.
+func TestSavedOnce(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	start := w.kernel.Now()
+	for _, c := range []struct {
+		at, expires time.Duration // 0: nothing is heard
+		ahead       bool
+		quota       time.Duration // another one than in the file: it is not refilled
+		saved       time.Duration
+	}{
+		{20 * ms, 100 * ms, false, 50 * ms, 0},
+		{40 * ms, 100 * ms, false, 50 * ms, 20 * ms},
+		{60 * ms, 0, false, 50 * ms, 40 * ms},
+		{70 * ms, 100 * ms, false, 40 * ms, 50 * ms},
+		{110 * ms, 0, false, 50 * ms, 50 * ms},
+		{130 * ms, 200 * ms, true, 50 * ms, 50 * ms},
+		{150 * ms, 200 * ms, true, 50 * ms, 70 * ms},
+		{250 * ms, 0, false, 50 * ms, 120 * ms},
+	} {
+		now := start.Add(c.at)
+		w.kernel.Advance(now.Sub(w.kernel.Now()))
+		if c.expires > 0 {
+			w.agent.Rescue([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
+				Handed: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
+		}
+		if got := w.agent.status(now).Containers[0].Totals.WallSaved; got != c.saved {
+			t.Errorf("at %v: saved %v, want %v", c.at, got, c.saved)
+		}
+	}
+}
