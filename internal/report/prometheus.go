@@ -3,7 +3,6 @@ package report
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,8 +89,6 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		build:      describe("build_info", "Always 1; what runs, and on what.", "version", "kernel", "cgroup"),
 	}
 }
-
-func containerLabels() []string { return []string{"cgroup", "name", "pod", "level", "runtime"} }
 
 func containerMetrics() []metric[Container] {
 	labels := containerLabels()
@@ -282,7 +279,7 @@ func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, sen
 			continue
 		}
 		seen[path] = true
-		labels := []string{path, label(unit.Name), label(unit.Pod), label(unit.Level), label(unit.Runtime)}
+		labels := unit.labels()
 		c.containers.collect(&unit, send, labels...)
 		c.waits.container(unit.Totals.Waited, labels, send)
 		if e := unit.Totals.Events; e != nil {
@@ -327,6 +324,3 @@ func (c Container) peak() float64 {
 	}
 	return ratio(c.Totals.Events.Peak, c.Period)
 }
-
-// label makes any cgroup name a valid label: names may hold any byte, labels are UTF-8.
-func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
