@@ -70,11 +70,12 @@ func linted(chart string) error {
 	}
 	var wrong error
 	for _, values := range []map[string]any{nil, {
-		"events":     map[string]any{"enabled": true, "memlock": true},
-		"hostPID":    false,
-		"nri":        map[string]any{"enabled": false},
-		"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
-		"uninstall":  map[string]any{"restore": false},
+		"events":         map[string]any{"enabled": true, "memlock": true},
+		"hostPID":        false,
+		"nri":            map[string]any{"enabled": false},
+		"podMonitor":     map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"uninstall":      map[string]any{"restore": false},
 	}, {
 		"events":            map[string]any{"enabled": false},
 		"appArmorProfile":   "RuntimeDefault",
