@@ -73,7 +73,7 @@ node first, or those that are named, each with its own limit.`,
 func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*tapes, error) {
 	if !f.live {
 		if len(args) == 0 {
-			return nil, withHint(errors.New("no recording is named"), "plimsoll record CONTAINER --samples 36000, or --live")
+			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --samples 36000, or --live")
 		}
 		d, err := loadTapes(args, f.cpus, f.limit)
 		if err == nil && d.cpus == 0 {
@@ -164,13 +164,13 @@ func (f *adviseFlags) complete(d *tapes) error {
 	}
 	switch {
 	case f.cgroups < 0 || f.cgroups > mostCgroups:
-		return fmt.Errorf("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
+		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
 	case !(f.target > 0 && f.target < 1):
-		return withHint(fmt.Errorf("--target %g: between 0 and 1", f.target), "99.9%, say")
+		return withHint(misusef("--target %g: between 0 and 1", f.target), "99.9%, say")
 	case !(f.throttled > 0 && f.throttled < 1):
-		return withHint(fmt.Errorf("--throttled %g: between 0 and 1", f.throttled), "1%, say")
+		return withHint(misusef("--throttled %g: between 0 and 1", f.throttled), "1%, say")
 	case !(f.mostBurst > 0) || math.IsInf(float64(f.mostBurst), 1):
-		return withHint(fmt.Errorf("--kernel-burst %g: a number of quotas above 0", f.mostBurst), "mainline grants 1")
+		return withHint(misusef("--kernel-burst %g: a number of quotas above 0", f.mostBurst), "mainline grants 1")
 	case f.cgroups > 0:
 		return nil
 	case math.IsInf(quota, 1):

@@ -20,10 +20,11 @@ type source struct {
 // load reads and checks it. Flags are laid over a file.
 func (s source) load() (*config.File, error) {
 	if s.file == "" {
-		return config.FromFlags(s.policy, s.include)
+		file, err := config.FromFlags(s.policy, s.include)
+		return file, misused(err)
 	}
 	if s.policy != "" || len(s.include) > 0 {
-		return nil, withHint(fmt.Errorf("--config does not go with --policy or --include"), "write `strategy: {policy: ...}` and `include: [...]` into the file")
+		return nil, withHint(misusef("--config does not go with --policy or --include"), "write `strategy: {policy: ...}` and `include: [...]` into the file")
 	}
 	data, err := os.ReadFile(s.file)
 	if err != nil {

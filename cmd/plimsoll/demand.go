@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -106,7 +105,7 @@ func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
 func (d *tapes) add(file string, t trace.Trace) error {
 	switch {
 	case d.cpus < 0 || d.limit < 0 || math.IsNaN(d.cpus+d.limit) || math.IsInf(d.cpus+d.limit, 0):
-		return errors.New("--cpus and --limit are numbers of CPUs above 0")
+		return misusef("--cpus and --limit are numbers of CPUs above 0")
 	case t.CPUs == 0 && d.cpus == 0 && d.limit > 0:
 		return withHint(fmt.Errorf("%s does not say how many CPUs its machine had", file), "give --cpus, for --limit is in CPUs")
 	case d.cpus == 0:

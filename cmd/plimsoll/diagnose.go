@@ -66,7 +66,7 @@ const (
 
 func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, args []string) error {
 	if f.length < shortestWindow {
-		return fmt.Errorf("--for %s: at least %s", f.length, shortestWindow)
+		return misusef("--for %s: at least %s", f.length, shortestWindow)
 	}
 	file, err := source{file: f.config}.load()
 	if err != nil {

@@ -51,7 +51,7 @@ func (f *kubeFlags) names() (kube.Names, error) {
 	for _, text := range f.configMaps {
 		namespace, name, ok := strings.Cut(text, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, withHint(fmt.Errorf("--kube-configmaps: %q is not NAMESPACE/NAME", text), "such as kube-system/ack-slo-config")
+			return nil, withHint(misusef("--kube-configmaps: %q is not NAMESPACE/NAME", text), "such as kube-system/ack-slo-config")
 		}
 		names = append(names, kube.ConfigMap{Namespace: namespace, Name: name})
 	}

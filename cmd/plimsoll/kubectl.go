@@ -92,7 +92,8 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[st
 		return err
 	}
 	if len(pods) == 0 {
-		return withHint(fmt.Errorf("no agent's pod in namespace %s has the labels %s", p.namespace, p.selector), "--namespace is that of the chart's release")
+		err := fmt.Errorf("no agent's pod in namespace %s has the labels %s", p.namespace, p.selector)
+		return exitError{withHint(err, "--namespace is that of the chart's release"), exitNoAgent}
 	}
 	answers := askAll[T](ctx, pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
 		return cluster.Ask(ctx, a, "/api/v1/"+what, query)
@@ -102,7 +103,7 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[st
 		return err
 	}
 	if n := all.Silent(); n > 0 {
-		return fmt.Errorf("%d of %d nodes gave no answer", n, len(all.Nodes))
+		return exitError{fmt.Errorf("%d of %d nodes gave no answer", n, len(all.Nodes)), exitNoAgent}
 	}
 	return nil
 }

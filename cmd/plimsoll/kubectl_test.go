@@ -124,7 +124,7 @@ func TestPluginTellsOfSilence(t *testing.T) {
 			http.Error(w, "stands by", http.StatusServiceUnavailable)
 		}}}
 	out, err := kubectlPlimsoll(t, f, "status")
-	if err == nil || !strings.Contains(err.Error(), "1 of 1") || !strings.Contains(out, "no answer") {
+	if err == nil || !strings.Contains(err.Error(), "1 of 1") || !strings.Contains(out, "no answer") || exitCode(err) != exitNoAgent {
 		t.Errorf("%v: %s", err, out)
 	}
 	if _, err := kubectlPlimsoll(t, &fakeCluster{}, "status"); err == nil || !strings.Contains(err.Error(), "no agent's pod") {

@@ -49,7 +49,7 @@ func main() {
 	}
 	if err := root.Execute(); err != nil {
 		complain(os.Stderr, name, err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -67,20 +67,22 @@ func complain(w io.Writer, name string, err error) {
 	switch {
 	case errors.As(err, &h) && h.Hint() != "":
 		say("hint", h.Hint())
-	case strings.HasPrefix(err.Error(), "unknown command"): // cobra's, which has no type
+	case unknownCommand(err):
 		say("hint", "`"+name+" help` lists the commands")
 	}
 }
 
-// explainUse adds to what cobra says of flags and arguments where to read of them.
+// explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
 func explainUse(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(err, "`"+cmd.CommandPath()+" --help` lists the flags")
+		return misused(withHint(err, "`"+cmd.CommandPath()+" --help` lists the flags"))
 	})
 	for _, cmd := range root.Commands() {
 		explainUse(cmd)
 		if check := cmd.Args; check != nil {
-			cmd.Args = func(cmd *cobra.Command, args []string) error { return withHint(check(cmd, args), cmd.UseLine()) }
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				return misused(withHint(check(cmd, args), cmd.UseLine()))
+			}
 		}
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"plimsoll/internal/journal"
+	"plimsoll/internal/web"
 )
 
-// TestWrongUse: whoever mistypes a command is told where to read of it.
+// TestWrongUse: whoever mistypes a command is told where to read of it, and so is a script, by the exit code.
 func TestWrongUse(t *testing.T) {
 	for args, hint := range map[string]string{
 		"nosuch":         "`plimsoll help` lists the commands",
@@ -19,14 +20,45 @@ func TestWrongUse(t *testing.T) {
 		"pause":          "plimsoll pause CONTAINER",
 		"status extra":   "plimsoll status [flags]",
 		"sched load":     "plimsoll sched load FILE.bpf.o",
+		"sched nosuch":   "plimsoll sched",
 		"plan --watch x": "`plimsoll plan --help`",
 	} {
-		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) {
-			t.Errorf("%s: %q, %v; want the hint %q", args, stderr, err, hint)
+		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || exitCode(err) != exitMisused {
+			t.Errorf("%s: %q, %v; want the hint %q, and exit code 2", args, stderr, err, hint)
+		}
+	}
+	for _, args := range []string{"record web", "release web --for 0", "run --policy sometimes", "simulate exp --cgroups 2 --burst 1"} {
+		if _, _, err := (node{}).run(strings.Fields(args)...); err == nil || exitCode(err) != exitMisused {
+			t.Errorf("%s: %v; want exit code 2", args, err)
 		}
 	}
 	if _, _, err := (node{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
 		t.Errorf("a plan that watches for less than nothing: %v", err)
+	}
+}
+
+// TestExitCodes: what is nobody's mistake is told apart from what nobody answers to.
+func TestExitCodes(t *testing.T) {
+	stands := func(a *fakeAgent) *fakeAgent { a.err = &web.Error{Msg: "stands still", Code: 503}; return a }
+	for _, c := range []struct {
+		args  string
+		agent *fakeAgent
+		want  int
+	}{
+		{"hold", nil, exitNoAgent},
+		{"report", nil, exitNoAgent},
+		{"hold", stands(&fakeAgent{}), exitNoAgent},
+		{"hold", &fakeAgent{err: errors.New("no right")}, exitFailed},
+		{"pause nobody", &fakeAgent{}, exitFailed},
+		{"run --config /nonexistent", nil, exitFailed},
+	} {
+		n := newNode(t)
+		if c.agent != nil {
+			n = n.withAgent(t, c.agent)
+		}
+		if _, _, err := n.run(strings.Fields(c.args)...); err == nil || exitCode(err) != c.want {
+			t.Errorf("%s: exit code %d, want %d: %v", c.args, exitCode(err), c.want, err)
+		}
 	}
 }
 

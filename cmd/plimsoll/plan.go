@@ -50,7 +50,7 @@ what that agent has written. It does not know what Kubernetes asks for: see ` + 
 // rehearse takes turns whose changes are collected and not made.
 func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, error) {
 	if watch < 0 {
-		return nil, fmt.Errorf("--watch %s: not a time to watch for", watch)
+		return nil, misusef("--watch %s: not a time to watch for", watch)
 	}
 	file, err := f.load()
 	if err != nil {

@@ -69,18 +69,18 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
 func (f recordFlags) check() error {
 	switch {
 	case f.samples < 2 || f.samples > trace.MaxSamples:
-		return withHint(fmt.Errorf("--samples %d: 2 to 2^31 are taken", f.samples), "36000 are an hour of periods of 100 ms")
+		return withHint(misusef("--samples %d: 2 to 2^31 are taken", f.samples), "36000 are an hour of periods of 100 ms")
 	case f.cgroups < 1:
-		return fmt.Errorf("--cgroups %d: at least 1", f.cgroups)
+		return misusef("--cgroups %d: at least 1", f.cgroups)
 	}
 	if err := trace.Known(f.out); err != nil {
-		return fmt.Errorf("--out %s: %w", f.out, err)
+		return misusef("--out %s: %w", f.out, err)
 	}
 	if _, err := os.Stat(f.out); err == nil && !f.force {
 		return withHint(fmt.Errorf("%s: %w", f.out, fs.ErrExist), "choose another --out, or give --force to replace it")
 	}
 	if info, err := os.Stat(path.Dir(f.out)); err != nil || !info.IsDir() {
-		return withHint(fmt.Errorf("--out %s: there is no such folder", f.out), "make it first")
+		return withHint(misusef("--out %s: there is no such folder", f.out), "make it first")
 	}
 	return nil
 }

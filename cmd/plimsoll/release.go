@@ -27,7 +27,7 @@ fail while a burst is set.
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if length <= 0 {
-				return fmt.Errorf("--for %s: a release needs a time above 0", length)
+				return misusef("--for %s: a release needs a time above 0", length)
 			}
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()

@@ -31,6 +31,8 @@ func schedCommand(g *globals) *cobra.Command {
 Before anything changes, what stands in the way is looked for, and the kernel checks the programs. The scheduler is in
 force for all tasks or for none. It ends with the process that loaded it, whatever ends that: tasks are then run by the
 kernel's own scheduler, and nothing stays behind.`,
+		Args: cobra.NoArgs, // without RunE cobra answers to a mistyped command with the help, and without an error
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(schedLoad(g), schedSwap(g), schedUnload(g), schedStatus(g), schedCheck())
 	return cmd

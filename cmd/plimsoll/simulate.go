@@ -40,7 +40,7 @@ throttled and for how long, without and with its burst. The model is in docs/MOD
 Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return withHint(errors.New("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
+			return withHint(misusef("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
 		},
 	}
 	for _, law := range []string{"exp", "pareto", "poisson"} {
@@ -182,25 +182,25 @@ func (f *simulateFlags) complete(cmd *cobra.Command, ranges []sweepRange, d dema
 		return cmd.Flags().Changed(name)
 	}
 	if _, laws := d.(*laws); laws && !given("utilization") {
-		return withHint(errors.New("--utilization is missing"), "mean demand / quota, such as 0.7")
+		return withHint(misusef("--utilization is missing"), "mean demand / quota, such as 0.7")
 	}
 	if f.cgroups < 0 || f.cgroups > mostCgroups {
-		return fmt.Errorf("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
+		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
 	}
 	if f.cgroups == 0 && !given("cgroups") {
-		return withHint(errors.New("--cgroups is missing"), "how many containers share the node?")
+		return withHint(misusef("--cgroups is missing"), "how many containers share the node?")
 	}
 	if !given("burst") && !given("buffer") {
-		return withHint(errors.New("--burst is missing"), "in quotas: 1 is the most that mainline kernels take")
+		return withHint(misusef("--burst is missing"), "in quotas: 1 is the most that mainline kernels take")
 	}
 	if f.figure == "" {
 		return nil
 	}
 	if err := figure.Known(f.figure); err != nil {
-		return fmt.Errorf("--figure %s: %w", f.figure, err)
+		return misusef("--figure %s: %w", f.figure, err)
 	}
 	if len(ranges) == 0 {
-		return withHint(errors.New("--figure needs a --sweep"), "--sweep burst=0..2:0.25")
+		return withHint(misusef("--figure needs a --sweep"), "--sweep burst=0..2:0.25")
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (f *simulateFlags) options() (loadline.Options, error) {
 		o.Replay, err2 = choose("--replay", f.replay, loadline.Offsets, loadline.Blocks, loadline.IID)
 	}
 	if f.periods < 1 {
-		return o, fmt.Errorf("--periods %d: at least 1", f.periods)
+		return o, misusef("--periods %d: at least 1", f.periods)
 	}
 	return o, errors.Join(err1, err2)
 }
@@ -227,7 +227,7 @@ func choose[T fmt.Stringer](flag, name string, values ...T) (T, error) {
 		}
 		names = append(names, v.String())
 	}
-	return values[0], withHint(fmt.Errorf("%s %q is not known", flag, name), strings.Join(names, ", "))
+	return values[0], withHint(misusef("%s %q is not known", flag, name), strings.Join(names, ", "))
 }
 
 // simulate runs one case.

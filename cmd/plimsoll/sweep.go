@@ -27,15 +27,15 @@ func parseSweep(args []string) ([]sweepRange, error) {
 		for _, part := range strings.Fields(arg) {
 			r, err := parseRange(part)
 			if err != nil {
-				return nil, withHint(fmt.Errorf("--sweep %s: %w", part, err), "burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
+				return nil, withHint(misusef("--sweep %s: %w", part, err), "burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
 			}
 			if seen[r.name] {
-				return nil, fmt.Errorf("--sweep: %s is varied twice", r.name)
+				return nil, misusef("--sweep: %s is varied twice", r.name)
 			}
 			seen[r.name] = true
 			list = append(list, r)
 			if points *= len(r.values); points > mostPoints {
-				return nil, withHint(fmt.Errorf("--sweep: more than %d simulations", mostPoints), "take wider steps")
+				return nil, withHint(misusef("--sweep: more than %d simulations", mostPoints), "take wider steps")
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func waitCommand() *cobra.Command {
 			}
 			namespace, daemonSet, ok := strings.Cut(name, "/")
 			if !ok {
-				return fmt.Errorf("--for-daemonset: %q is not NAMESPACE/NAME", name)
+				return misusef("--for-daemonset: %q is not NAMESPACE/NAME", name)
 			}
 			api, err := kube.InCluster(kubeconfig, "plimsoll/"+version)
 			if err != nil {

@@ -20,6 +20,9 @@ import (
 // ErrNoAgent says that nobody answers on the control socket.
 var ErrNoAgent = errors.New("no agent is running")
 
+// ErrNoAnswer says that there is an agent, and that it does not answer, or that nobody but its owner may ask it.
+var ErrNoAnswer = errors.New("the agent cannot be reached")
+
 // maxAnswer bounds an answer; a status of 10,000 containers is about 10 MiB.
 const maxAnswer = 64 << 20
 
@@ -121,6 +124,9 @@ func remoteError(code int, data []byte) error {
 	if err := json.Unmarshal(data, e); err != nil || e.Msg == "" {
 		e.Msg = fmt.Sprintf("the agent answered %d: %.200s", code, bytes.TrimSpace(data))
 	}
+	if code == http.StatusServiceUnavailable { // its loop stands still
+		e.wrapped = ErrNoAnswer
+	}
 	return e
 }
 
@@ -131,9 +137,9 @@ func (c *Client) explain(err error) error {
 		return &Error{Msg: fmt.Sprintf("%v (%s)", ErrNoAgent, c.socket), wrapped: ErrNoAgent,
 			Advice: "is --state-dir the one that the agent was started with?"}
 	case errors.Is(err, fs.ErrPermission):
-		return &Error{Msg: err.Error(), wrapped: err, Advice: "only the owner of the socket may use it: run this as root"}
+		return &Error{Msg: err.Error(), wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err), Advice: "only the owner of the socket may use it: run this as root"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Msg: "the agent does not answer", wrapped: err,
+		return &Error{Msg: "the agent does not answer", wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err),
 			Advice: "see its log; a file named hold in the state directory stops its writes at its next turn"}
 	}
 	return fmt.Errorf("ask the agent: %w", err)

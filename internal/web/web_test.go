@@ -270,7 +270,7 @@ func TestSilentAgent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	var e *Error
-	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v, want a deadline with a hint", err)
 	}
 }

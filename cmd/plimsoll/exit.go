@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"plimsoll/internal/web"
+)
+
+// The exit codes. docs/OPERATIONS.md documents them.
+const (
+	exitFailed  = 1
+	exitMisused = 2 // as of the shell's own commands
+	exitNoAgent = 3
+)
+
+// exitError is an error that has an exit code of its own.
+type exitError struct {
+	error
+	code int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// misused is an error of whoever called: of flags and arguments.
+func misused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exitError{err, exitMisused}
+}
+
+// misusef makes an error of whoever called.
+func misusef(format string, args ...any) error { return misused(fmt.Errorf(format, args...)) }
+
+// exitCode is what the process ends with after an error.
+func exitCode(err error) int {
+	var coded exitError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, web.ErrNoAgent), errors.Is(err, web.ErrNoAnswer):
+		return exitNoAgent
+	case unknownCommand(err), strings.HasPrefix(err.Error(), "required flag(s)"):
+		return exitMisused
+	}
+	return exitFailed
+}
+
+// unknownCommand knows cobra's error, which has no type.
+func unknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
