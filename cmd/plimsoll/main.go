@@ -90,8 +90,13 @@ func explainUse(root *cobra.Command) {
 func newRoot() *cobra.Command {
 	g := &globals{}
 	root := &cobra.Command{
-		Use:           "plimsoll",
-		Short:         "Let containers use the CPU that they saved up or that nobody needs, up to the line where a neighbour would be hurt",
+		Use:   "plimsoll",
+		Short: "Let containers use the CPU that they saved up or that nobody needs, up to the line where a neighbour would be hurt",
+		Example: `  plimsoll plan --policy auto --include '/lab/*'    # what it would change
+  plimsoll run --policy auto --include '/lab/*'     # until it is stopped: then everything is put back
+  plimsoll status                                   # what is changed now
+  plimsoll diagnose default/web/nginx --for 30s     # why is it slow?
+  plimsoll restore                                  # everything put back, and nothing more written`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -99,7 +104,29 @@ func newRoot() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
-	root.AddCommand(runCommand(g), planCommand(g), restoreCommand(g), retireCommand(g), doctorCommand(g), statusCommand(g), reportCommand(g), pauseCommand(g), holdCommand(g), resumeCommand(g), releaseCommand(g), recordCommand(g), diagnoseCommand(g), schedCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g), demoServiceCommand(), waitCommand())
+	for _, s := range sections(g) {
+		root.AddGroup(&cobra.Group{ID: s.title, Title: s.title + ":"})
+		for _, cmd := range s.commands {
+			cmd.GroupID = s.title
+		}
+		root.AddCommand(s.commands...)
+	}
+	root.AddCommand(demoServiceCommand(), waitCommand())
 	explainUse(root)
 	return root
+}
+
+// section is a part of the list of commands: people look there by what they want.
+type section struct {
+	title    string
+	commands []*cobra.Command
+}
+
+func sections(g *globals) []section {
+	return []section{
+		{"Run it", []*cobra.Command{runCommand(g), schedCommand(g)}},
+		{"Look, and change nothing", []*cobra.Command{doctorCommand(g), statusCommand(g), reportCommand(g), diagnoseCommand(g)}},
+		{"Stop it, or make way", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
+		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g)}},
+	}
 }

@@ -37,6 +37,28 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// TestHelpIsInSections: every command that people see stands in one of them.
+func TestHelpIsInSections(t *testing.T) {
+	help, _, err := (node{}).run("--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot()
+	for _, g := range root.Groups() {
+		if !strings.Contains(help, "\n"+g.Title+"\n") {
+			t.Errorf("the help has no section %q", g.Title)
+		}
+	}
+	if len(root.Groups()) < 4 || !strings.Contains(help, "plimsoll plan --policy auto") {
+		t.Errorf("%d sections, or no example:\n%s", len(root.Groups()), help)
+	}
+	for _, cmd := range root.Commands() {
+		if !cmd.Hidden && cmd.GroupID == "" {
+			t.Errorf("%s is in no section", cmd.Name())
+		}
+	}
+}
+
 // TestExitCodes: what is nobody's mistake is told apart from what nobody answers to.
 func TestExitCodes(t *testing.T) {
 	stands := func(a *fakeAgent) *fakeAgent { a.err = &web.Error{Msg: "stands still", Code: 503}; return a }
