@@ -10,9 +10,6 @@ import (
 	"plimsoll/internal/web"
 )
 
-// holdFile in the state directory is the kill switch that needs no agent to answer.
-const holdFile = "hold"
-
 func holdCommand(g *globals) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -20,7 +17,7 @@ func holdCommand(g *globals) *cobra.Command {
 		Short: "Kill switch: stop writing, keep measuring",
 		Long: `Stop writing to the kernel and keep measuring. What was written stays as it is: ` + "`plimsoll restore`" + ` puts it
 back and holds. ` + "`plimsoll resume`" + ` ends the hold. A file named hold in the state directory does the same, also when the
-agent does not answer: touch /run/plimsoll/hold`,
+agent does not answer: touch /run/plimsoll/hold. The time and the reason stand in it, and in the status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -174,28 +173,6 @@ func (h host) Self() (time.Duration, int64) {
 		return 0, 0
 	}
 	return self.CPU, self.RSS
-}
-
-// killSwitch is a file, so that it works also when the agent does not answer.
-type killSwitch string
-
-func (k killSwitch) Held() bool {
-	_, err := os.Stat(string(k))
-	return err == nil
-}
-
-func (k killSwitch) Set(held bool) error {
-	if held {
-		f, err := os.OpenFile(string(k), os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			return fmt.Errorf("hold: %w", err)
-		}
-		return f.Close()
-	}
-	if err := os.Remove(string(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("resume: %w", err)
-	}
-	return nil
 }
 
 var _ agent.Host = host{}

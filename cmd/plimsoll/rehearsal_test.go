@@ -33,7 +33,9 @@ func (r *runs) Online() (int, error)                  { return r.Kernel.Online()
 func (r *runs) Busy() (time.Duration, error)          { return r.Kernel.Busy(), nil }
 func (r *runs) Threads([]int) map[int]time.Duration   { return nil }
 func (r *runs) Self() (used time.Duration, rss int64) { return 0, 0 }
-func (r *runs) Set(bool) error                        { return nil }
+func (r *runs) Hold(string, time.Time) error          { return nil }
+func (r *runs) Resume() error                         { return nil }
+func (r *runs) Why() (string, time.Time)              { return "", time.Time{} }
 func (r *runs) Held() bool                            { return false }
 func planned(t *testing.T, o agent.Options, left []journal.Entry, p strategy.Policy) map[string]string {
 	t.Helper()

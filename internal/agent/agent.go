@@ -83,7 +83,10 @@ type Writer interface {
 // Switch is the kill switch, kept where it outlives the agent.
 type Switch interface {
 	Held() bool
-	Set(held bool) error
+	Hold(reason string, at time.Time) error
+	Resume() error
+	// Why tells of a hold: its reason, "" where nobody has said one, and since when it is. Without one that is zero.
+	Why() (reason string, since time.Time)
 }
 
 // Options are what an agent is made of.
@@ -139,7 +142,7 @@ type Agent struct {
 	poke       chan struct{}        // a turn is wanted now
 	sooner     chan struct{}        // next is earlier than it was
 	adopted    map[workload.ID]bool // what was taken over, until the first look
-	retired    bool
+	retired    time.Time            // zero: it is not
 	owed       owed
 
 	reservations reservations

@@ -110,7 +110,7 @@ func TestWaitsForTheOwner(t *testing.T) {
 // TestRepairsNothingWhileHeld: the kill switch holds for the writes of others too, and so does a retirement.
 func TestRepairsNothingWhileHeld(t *testing.T) {
 	for name, hold := range map[string]func(*world) error{
-		"held":    func(w *world) error { return w.lever.Set(true) },
+		"held":    func(w *world) error { return w.lever.Hold("", w.kernel.Now()) },
 		"retired": func(w *world) error { _, err := w.agent.Retire(t.Context()); return err },
 	} {
 		t.Run(name, func(t *testing.T) {

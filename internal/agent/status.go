@@ -39,6 +39,9 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.config != nil {
 		s.ConfigMsg = a.config.Error()
 	}
+	if s.Mode == report.Held {
+		s.HeldReason, s.HeldSince = a.whyHeld()
+	}
 	s.Node.Risk = a.risk.status
 	s.Reserve = a.reserveStatus()
 	s.Problems = append(s.Problems, a.reserveProblems()...)
@@ -65,6 +68,17 @@ func (a *Agent) mode() report.Mode {
 		return report.Held
 	}
 	return report.Active
+}
+
+// whyHeld tells of the hold, or where there is none of the retirement.
+func (a *Agent) whyHeld() (reason string, since *time.Time) {
+	if reason, at := a.Switch.Why(); !at.IsZero() {
+		return reason, &at
+	}
+	if at := a.retired; !at.IsZero() {
+		return "retired until it is stopped", &at
+	}
+	return "", nil // its file has just been removed
 }
 
 func (a *Agent) copyWrites() report.Writes {
@@ -124,7 +138,7 @@ func (a *Agent) LastTurn() time.Time {
 func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.Switch.Set(true); err != nil {
+	if err := a.Switch.Hold(reason, a.Clock()); err != nil {
 		return nil, err
 	}
 	a.Writer.SetHold(true)
@@ -161,10 +175,10 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 func (a *Agent) Resume(context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.Switch.Set(false); err != nil {
+	if err := a.Switch.Resume(); err != nil {
 		return err
 	}
-	a.retired = false
+	a.retired = time.Time{}
 	a.Log.Info("resumed")
 	a.wake()
 	return nil

@@ -200,6 +200,31 @@ func TestHoldWithRestore(t *testing.T) {
 	w.wantRaised("/lab/a", 50*ms)
 }
 
+// TestStatusTellsOfAHold: who finds an agent held is told why and since when, also of a retirement, until it ends.
+func TestStatusTellsOfAHold(t *testing.T) {
+	w := newWorld(t)
+	check := func(what, reason string, since time.Time) {
+		t.Helper()
+		s := w.agent.Status()
+		if told := s.HeldSince != nil; s.HeldReason != reason || told == since.IsZero() || told && !s.HeldSince.Equal(since) {
+			t.Errorf("%s: held since %v because of %q; want %v, %q", what, s.HeldSince, s.HeldReason, since, reason)
+		}
+		w.run(time.Second)
+	}
+	check("running", "", time.Time{})
+	_, err := w.agent.Retire(t.Context())
+	retired := w.kernel.Now()
+	check("retired", "retired until it is stopped", retired)
+	held := w.kernel.Now()
+	_, err2 := w.agent.Hold(t.Context(), false, "incident-7")
+	check("held", "incident-7", held)
+	err3 := w.agent.Resume(t.Context())
+	check("resumed", "", time.Time{})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKillSwitchFile: the switch also works without the agent being asked, and one that cannot be set is an error.
 func TestKillSwitchFile(t *testing.T) {
 	w := newWorld(t)

@@ -76,14 +76,14 @@ func (a *Agent) stop() error {
 func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.retired = true
+	a.retired = a.Clock()
 	a.Writer.SetHold(true)
 	a.Log.Warn("retired: nothing is written until it is stopped, or `plimsoll resume`")
 	return a.putBack()
 }
 
 // held says whether nothing may be written.
-func (a *Agent) held() bool { return a.retired || a.Switch.Held() }
+func (a *Agent) held() bool { return !a.retired.IsZero() || a.Switch.Held() }
 
 // Rehearsed is what an agent is made of that decides as this one would, and has nothing in common with it but who runs.
 // Tree, Host, Writer and Log are the caller's to set.

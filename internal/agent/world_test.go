@@ -200,14 +200,25 @@ func (h *host) Threads(tids []int) map[int]time.Duration {
 
 // lever is a kill switch in memory.
 type lever struct {
-	held bool
-	err  error
+	held   bool
+	reason string
+	since  time.Time
+	err    error
 }
 
-func (l *lever) Held() bool { return l.held }
-func (l *lever) Set(held bool) error {
+func (l *lever) Held() bool               { return l.held }
+func (l *lever) Why() (string, time.Time) { return l.reason, l.since }
+
+func (l *lever) Hold(reason string, at time.Time) error {
 	if l.err == nil {
-		l.held = held
+		l.held, l.reason, l.since = true, reason, at
+	}
+	return l.err
+}
+
+func (l *lever) Resume() error {
+	if l.err == nil {
+		*l = lever{}
 	}
 	return l.err
 }

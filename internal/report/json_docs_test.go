@@ -21,7 +21,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	one, half := 1, 0.5
 	result := plan.Result{Change: plan.Change{Restore: true, Refill: true}, InForce: "0s", Err: "no"}
 	for _, v := range []any{
-		sample(), Of(sample()), NewPlan([]plan.Change{result.Change}), NewResults([]plan.Result{result}),
+		sample(), Status{HeldReason: "why", HeldSince: &t0}, Of(sample()), NewPlan([]plan.Change{result.Change}), NewResults([]plan.Result{result}),
 		Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}},
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},

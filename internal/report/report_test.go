@@ -109,6 +109,7 @@ func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {
 
 func TestGoldens(t *testing.T) {
 	held := sample()
+	held.HeldReason, held.HeldSince = "incident \x1b[31m7", at(2*time.Hour)
 	held.Mode, held.ConfigOK, held.ConfigMsg = Held, false, "plimsoll.yaml:3: policy: \"on\" is not one of none, auto"
 	const refused = "/kubepods/pod1: refused burst to 100ms: invalid argument"
 	held.Problems = []string{refused, "another agent holds the lock (hint: stop it)"}

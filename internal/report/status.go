@@ -20,6 +20,8 @@ type Status struct {
 	Started    time.Time   `json:"started"`
 	Now        time.Time   `json:"now"`
 	Mode       Mode        `json:"mode"`
+	HeldReason string      `json:"held_reason,omitempty"`
+	HeldSince  *time.Time  `json:"held_since,omitempty"` // nil: not held, or nobody knows
 	Kernel     string      `json:"kernel"`
 	Cgroup     string      `json:"cgroup"` // "v1" or "v2"
 	ConfigOK   bool        `json:"config_ok"`

@@ -25,7 +25,7 @@ func (s Status) head(p *page) {
 	p.printf("plimsoll %s, %s; cgroup %s, kernel %s\n", s.Version, s.Mode, s.Cgroup, s.Kernel)
 	switch s.Mode {
 	case Held:
-		p.printf("held: it measures and writes nothing; `plimsoll resume` ends that\n")
+		p.printf("held%s: it measures and writes nothing; `plimsoll resume` ends that\n", s.heldLine())
 	case DryRun:
 		p.printf("dry run: it decides and writes nothing\n")
 	case Offline:
@@ -59,6 +59,17 @@ func (s Status) head(p *page) {
 	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
+}
+
+// heldLine is " since 2026-11-21 12:00:00 (incident-7)".
+func (s Status) heldLine() (line string) {
+	if s.HeldSince != nil {
+		line += " since " + clock(*s.HeldSince)
+	}
+	if s.HeldReason != "" {
+		line += " (" + printable(s.HeldReason) + ")"
+	}
+	return line
 }
 
 // part is a small part of a whole.

@@ -259,5 +259,7 @@ func (h host) Self() (used time.Duration, rss int64) { return 0, 0 }
 // never is a kill switch that is never used.
 type never struct{}
 
-func (never) Held() bool     { return false }
-func (never) Set(bool) error { return nil }
+func (never) Held() bool                   { return false }
+func (never) Hold(string, time.Time) error { return nil }
+func (never) Resume() error                { return nil }
+func (never) Why() (string, time.Time)     { return "", time.Time{} }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"plimsoll/internal/agent"
+)
+
+// holdFile in the state directory is the kill switch that needs no agent to answer.
+const holdFile = "hold"
+
+// killSwitch is a file, so that it works also when the agent does not answer. What `hold` writes into it is one line, the time and
+// the reason; that it is there is enough.
+type killSwitch string
+
+func (k killSwitch) Held() bool {
+	_, err := os.Stat(string(k))
+	return err == nil
+}
+
+func (k killSwitch) Hold(reason string, at time.Time) error {
+	f, err := os.OpenFile(string(k), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	defer f.Close()
+	line := strings.Join(strings.Fields(at.Format(time.RFC3339)+" "+reason), " ")
+	_, _ = f.WriteString(line + "\n") // on a full disk it holds without
+	return nil
+}
+
+func (k killSwitch) Resume() error {
+	if err := os.Remove(string(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return nil
+}
+
+// mostReason is how much is read of the file.
+const mostReason = 4096
+
+// Why reads the line. Of a file that a person has made, by touch or with a line of his own, the time is when it was written.
+// A pipe in its place is not waited for.
+func (k killSwitch) Why() (reason string, since time.Time) {
+	info, err := os.Stat(string(k))
+	if err != nil {
+		return "", time.Time{}
+	}
+	if info.Mode().IsRegular() {
+		reason = firstLine(string(k))
+	}
+	said, rest, _ := strings.Cut(reason, " ")
+	if at, err := time.Parse(time.RFC3339, said); err == nil {
+		return rest, at
+	}
+	return reason, info.ModTime()
+}
+
+// firstLine is empty where the file cannot be read.
+func firstLine(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostReason))
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(line)
+}
+
+var _ agent.Switch = killSwitch("")
