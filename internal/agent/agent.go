@@ -109,7 +109,7 @@ type Options struct {
 	Log        *slog.Logger
 	Version    string
 	Kernel     string
-	DryRun     bool
+	DryRun     bool        // it only plans: nothing beside the Writer is touched
 	Heir       func() bool // asked at the end: does another agent take over? nil: none does
 
 	Reserving Reserving

@@ -297,15 +297,3 @@ func TestStopSaysWhatItCouldNotRestore(t *testing.T) {
 	}
 	w.want("/lab/a", 50*ms, 0)
 }
-
-// TestDryRunPutsNothingBack: a plan's end leaves alone what a live agent wrote.
-func TestDryRunPutsNothingBack(t *testing.T) {
-	w := raised(t)
-	w.agent.DryRun = true
-	written := w.ours()
-	ctx, stop := context.WithCancel(context.Background())
-	stop()
-	if err := w.agent.Run(ctx); err != nil || w.ours() != written || w.agent.Status().Mode != report.DryRun {
-		t.Errorf("%v, %d writes", err, w.ours()-written)
-	}
-}

@@ -39,7 +39,7 @@ func (e *ear) take() []policy.Throttle {
 
 // listen answers throttles until it is stopped.
 func (a *Agent) listen() (stop func()) {
-	if a.Ear == nil || a.DryRun {
+	if a.Ear == nil {
 		return func() {}
 	}
 	done := make(chan struct{})

@@ -61,10 +61,7 @@ func (a *Agent) status(now time.Time) report.Status {
 }
 
 func (a *Agent) mode() report.Mode {
-	switch {
-	case a.DryRun:
-		return report.DryRun
-	case a.held():
+	if a.held() {
 		return report.Held
 	}
 	return report.Active

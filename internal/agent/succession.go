@@ -57,9 +57,6 @@ func (a *Agent) disown(now time.Time) {
 func (a *Agent) stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.DryRun {
-		return nil
-	}
 	a.unschedule()
 	var only func(journal.Entry) bool
 	if a.Heir != nil && a.Heir() {

@@ -240,7 +240,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.reserve.collect(s.Reserve, send)
 	s.Waits.collect(c.waits, ch, send)
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
-	for _, mode := range []Mode{Active, Held, DryRun} {
+	for _, mode := range []Mode{Active, Held} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))
 	}
 	for _, state := range NodeStates() {

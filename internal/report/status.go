@@ -47,7 +47,6 @@ type Mode string
 const (
 	Active  Mode = "active"
 	Held    Mode = "held"    // kill switch: measures, writes nothing
-	DryRun  Mode = "dry-run" // plan only
 	Offline Mode = "offline" // no agent runs; read from the journal
 )
 

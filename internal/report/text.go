@@ -26,8 +26,6 @@ func (s Status) head(p *page) {
 	switch s.Mode {
 	case Held:
 		p.printf("held%s: it measures and writes nothing; `plimsoll resume` ends that\n", s.heldLine())
-	case DryRun:
-		p.printf("dry run: it decides and writes nothing\n")
 	case Offline:
 		p.printf("no agent runs: this is what the journal and the kernel's files say\n")
 		return
