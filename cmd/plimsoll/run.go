@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ type runFlags struct {
 	listen    string
 	checkOnly bool
 	verbose   bool
+	logFormat string
 	polls     bool
 	realtime  bool
 	ahead     bool
@@ -69,10 +71,14 @@ looked after when the configuration, or --include, names them. The default polic
 				fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
 				return nil
 			}
+			log, err := f.logger(os.Stderr)
+			if err != nil {
+				return err
+			}
 			outliveReaders()
 			ctx, stop := untilAsked(cmd)
 			defer stop()
-			return run(ctx, g, f, file, loaded)
+			return run(ctx, g, f, file, loaded, log)
 		},
 	}
 	f.register(cmd)
@@ -85,21 +91,28 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "of the log on standard error: text or json")
 	return cmd
 }
 
-func (f *runFlags) logger() *slog.Logger {
-	level := slog.LevelInfo
+// logger writes lines for people, or for whoever collects them.
+func (f *runFlags) logger(w io.Writer) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
-		level = slog.LevelDebug
+		o.Level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, withHint(misusef("--log-format %q is not known", f.logFormat), "text, json")
 }
 
 // run is the agent's life: what a dead one left behind is put back, or what a live one passed on is taken over; then
 // turns are taken until the context ends.
-func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp) error {
-	log := f.logger()
+func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger) error {
 	m, err := g.findMachine()
 	if err != nil {
 		return err

@@ -230,8 +230,11 @@ func (a *Agent) tick(now time.Time) Turn {
 // discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
 func (a *Agent) discover(now time.Time) []workload.Pod {
 	pods, err := a.Discover.Pods()
-	if (err == nil) != (a.failed == nil) {
-		a.Log.Warn("discovery", "error", err)
+	switch {
+	case err != nil && a.failed == nil:
+		a.Log.Warn("discovery fails: what was found last stands", "error", err)
+	case err == nil && a.failed != nil:
+		a.Log.Info("discovery works again")
 	}
 	a.failed = err
 	for _, path := range a.Discover.Touched() {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -196,9 +197,11 @@ func TestUnreadableFromTheStart(t *testing.T) {
 	w.wantRaised("/lab/a", 50*ms)
 }
 
-// TestDiscoveryFails: the last snapshot stays in force, and the failure is said.
+// TestDiscoveryFails: the last snapshot stays in force, and the failure and its end are said once each.
 func TestDiscoveryFails(t *testing.T) {
 	w := raised(t)
+	var log strings.Builder
+	w.agent.Log = slog.New(slog.NewTextHandler(&log, nil))
 	w.place.err = errors.New("too many open files")
 	w.run(time.Second)
 	w.wantProblem("too many open files")
@@ -206,6 +209,10 @@ func TestDiscoveryFails(t *testing.T) {
 	w.place.err = nil
 	w.run(time.Second)
 	w.wantProblem("")
+	fails, works := strings.Count(log.String(), "level=WARN msg=\"discovery fails"), strings.Count(log.String(), "level=INFO msg=\"discovery works again\"")
+	if fails != 1 || works != 1 || strings.Contains(log.String(), "<nil>") {
+		t.Errorf("the log:\n%s", log.String())
+	}
 }
 
 func TestConfigureKeepsTheLastGood(t *testing.T) {

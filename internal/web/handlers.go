@@ -186,7 +186,7 @@ func (s *Server) answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	if err := report.WriteJSON(w, v); err != nil {
-		s.log.Debug("answer", "err", err) // the client is gone
+		s.log.Debug("answer", "error", err) // the client is gone
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 // walk is a Rescan of the Scanner's own accord. Pods gives its error, too.
 func (s *Scanner) walk() {
 	if err := s.Rescan(); err != nil {
-		s.opt.Log.Warn("rescan", "err", err)
+		s.opt.Log.Warn("rescan", "error", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *Scanner) notice(e fsnotify.Event) {
 		s.written(n, name)
 	case e.Op.Has(fsnotify.Create), e.Op.Has(fsnotify.Remove), e.Op.Has(fsnotify.Rename):
 		if err := s.list(n, false); err != nil {
-			s.opt.Log.Warn("scan control groups", "err", err)
+			s.opt.Log.Warn("scan control groups", "error", err)
 		}
 		s.renew()
 	}
@@ -273,7 +273,7 @@ func (s *Scanner) lost(err error) {
 		s.stats.Overflows++
 		s.mu.Unlock()
 	}
-	s.opt.Log.Warn("inotify lost events: the tree is walked again", "err", err)
+	s.opt.Log.Warn("inotify lost events: the tree is walked again", "error", err)
 	s.walk()
 	s.queue.put(Lost, "", "", s.opt.Now())
 }

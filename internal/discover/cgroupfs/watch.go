@@ -64,7 +64,7 @@ func (s *Scanner) say(msg string, err error, hint string) {
 		return
 	}
 	s.said = true
-	s.opt.Log.Warn(msg, "err", err, "hint", hint)
+	s.opt.Log.Warn(msg, "error", err, "hint", hint)
 }
 
 // blind says whether some groups are not watched.
