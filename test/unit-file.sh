@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 command -v systemd-analyze >/dev/null || { echo "unit-file.sh: no systemd-analyze; hint: make setup" >&2; exit 1; }
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-mkdir -p "$root/usr/local/bin" "$root/etc/systemd/system" "$root/etc/plimsoll" "$root/usr/lib/systemd"
+mkdir -p "$root/bin" "$root/usr/local/bin" "$root/etc/systemd/system" "$root/etc/plimsoll" "$root/usr/lib/systemd"
 cp -r /usr/lib/systemd/system "$root/usr/lib/systemd/" # the targets that the unit names
-install -m 755 /bin/true "$root/usr/local/bin/plimsoll"
+for program in usr/local/bin/plimsoll bin/kill; do install -m 755 /bin/true "$root/$program"; done
 cp deploy/systemd/*.service "$root/etc/systemd/system/"
 for unit in plimsoll.service plimsoll-sched@name.service; do
   out=$(systemd-analyze verify --root="$root" "$unit" 2>&1) && [ -z "$out" ] || {

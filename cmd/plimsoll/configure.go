@@ -15,6 +15,7 @@ type source struct {
 	file    string
 	policy  string
 	include []string
+	rereads <-chan os.Signal // has a value when the file is to be read again, changed or not; nil: never
 }
 
 // load reads and checks it. Flags are laid over a file.
@@ -39,7 +40,8 @@ func (s source) load() (*config.File, error) {
 const reloadEvery = 900 * time.Millisecond
 
 // follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
-// good one in force. A version must have stood for a moment: who writes a file in place empties it first.
+// good one in force. A version must have stood for a moment: who writes a file in place empties it first. Who asks for it has
+// the file read though it is the same.
 func (s source) follow(ctx context.Context, last stamp, take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
@@ -47,12 +49,15 @@ func (s source) follow(ctx context.Context, last stamp, take func(*config.File, 
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
+		asked := false
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.rereads:
+			asked = true
 		case <-tick.C:
 		}
-		if s.stamp() != last {
+		if asked || s.stamp() != last {
 			last = s.settled(ctx)
 			take(s.loadAgain())
 		}

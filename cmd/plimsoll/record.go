@@ -229,16 +229,6 @@ func showProgress(r *trace.Recorder, w io.Writer, samples int) (end func()) {
 	return func() { fmt.Fprintln(w) }
 }
 
-// terminal says whether somebody looks.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func (b *bar) show(done int) {
 	const width = 40
 	if done < b.total && time.Duration(done-b.shown)*b.period < time.Second/2 {

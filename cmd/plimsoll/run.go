@@ -52,7 +52,8 @@ func runCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Look after the containers of this node until stopped, then put everything back",
-		Long: `Look after the containers of this node until stopped (SIGTERM, SIGINT, SIGHUP), then put everything back.
+		Long: `Look after the containers of this node until stopped (SIGTERM, SIGINT, the end of its terminal), then put everything back.
+Where its input is no terminal SIGHUP has it read the configuration file again.
 
 Containers of Kubernetes, Docker, containerd, CRI-O and Podman are found by themselves; systemd units and plain groups are
 looked after when the configuration, or --include, names them. The default policy is none: nothing is written.`,
@@ -76,8 +77,9 @@ looked after when the configuration, or --include, names them. The default polic
 				return err
 			}
 			outliveReaders()
-			ctx, stop := untilAsked(cmd)
+			ctx, rereads, stop := asDaemon(cmd, os.Stdin)
 			defer stop()
+			f.rereads = rereads
 			return run(ctx, g, f, file, loaded, log)
 		},
 	}

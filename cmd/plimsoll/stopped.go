@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // untilAsked is a command's context, which ends when somebody asks the process to end: also by closing its terminal,
@@ -17,6 +18,33 @@ func untilAsked(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 		asks = append(asks, syscall.SIGHUP)
 	}
 	return signal.NotifyContext(cmd.Context(), asks...)
+}
+
+// asDaemon is the context of a command that may be a daemon. SIGHUP has two meanings: that the terminal is gone, and, where there
+// never was one, that the configuration is to be read again (daemon(7), SysV daemons; ExecReload= of systemd.service(5)). The channel
+// tells of the latter.
+func asDaemon(cmd *cobra.Command, stdin *os.File) (ctx context.Context, rereads <-chan os.Signal, stop context.CancelFunc) {
+	if terminal(stdin) {
+		ctx, stop = untilAsked(cmd)
+		return ctx, nil, stop
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+	return ctx, hangups, func() {
+		signal.Stop(hangups)
+		cancel()
+	}
+}
+
+// terminal says whether a file is one.
+func terminal(file any) bool {
+	f, ok := file.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // outliveReaders keeps the process from being killed where nobody reads what it says any more (`plimsoll run 2>&1 | head`),
