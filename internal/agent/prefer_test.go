@@ -216,8 +216,7 @@ func TestSuppressTakesTheOwnersBurst(t *testing.T) {
 	if err := w.kernel.ForeignWrite("cpu/batch/cpu.cfs_burst_us", "400000"); err != nil {
 		t.Fatal(err)
 	}
-	on := true
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	w.suppress()
 	bounded := func() {
 		t.Helper()
 		w.run(5 * time.Second)
@@ -252,8 +251,7 @@ func TestSuppress(t *testing.T) {
 	w.kernel.SetLoad("/batch", sim.Spin(4))
 	w.run(2 * time.Second)
 	w.want("/batch", 400*ms, 0)
-	on := true
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	w.suppress()
 	w.run(5 * time.Second)
 	const room = 172 * ms // per 100 ms: 65 % of four CPUs less what /web gets, which is a little below one
 	if got := w.kernel.Bandwidth("/batch").Quota; got < room-10*ms || got > room+10*ms {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -57,7 +58,7 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
 			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
-				Period: b.Period, Burst: a.ownersBurst(l.ID, b.Burst)})
+				Limit: a.ownersLimit(l.ID, b)})
 		}
 	}
 	if ask.Policy == strategy.SuppressCPUSet {
@@ -74,14 +75,24 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 	return s.settings
 }
 
-// ownersBurst is what the owner of a group lets it save up, whatever stands in the file; 0 where a burst of policy does.
-func (a *Agent) ownersBurst(id workload.ID, held time.Duration) time.Duration {
-	if g := a.groups[id]; g != nil && g.status.Burst.Changed {
-		return 0
+// ownersLimit is what the owner of a group gave it, whatever stands in its files; without a burst where one of policy does.
+func (a *Agent) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
+	limit.Quota, limit.Burst = a.timeBefore(id, plan.Quota, limit.Quota), a.timeBefore(id, plan.Burst, limit.Burst)
+	g := a.groups[id]
+	if g != nil && g.status.Quota.Changed {
+		limit.Quota = g.status.Quota.Original
 	}
-	if before, ok := a.priority.knobs.Before(policy.Key{ID: id, Knob: plan.Burst}); ok {
-		burst, _ := before.Time() // it was a time when it was read
-		return burst
+	if g != nil && g.status.Burst.Changed {
+		limit.Burst = 0
+	}
+	return limit
+}
+
+// timeBefore is what stood in a quota or burst before the priority of online work wrote it, else what stands there.
+func (a *Agent) timeBefore(id workload.ID, knob plan.Knob, held time.Duration) time.Duration {
+	if before, ok := a.priority.knobs.Before(policy.Key{ID: id, Knob: knob}); ok {
+		d, _ := before.Time() // it was a time when it was read
+		return d
 	}
 	return held
 }

@@ -39,7 +39,7 @@ func TestConfine(t *testing.T) {
 		return s
 	}
 	batch := workload.ID{Path: "/batch", Inode: 7}
-	l := Load{CPUs: 8, Offline: []Pressed{{ID: batch, Used: 4, Period: 100 * time.Millisecond}}, Topology: smt(),
+	l := Load{CPUs: 8, Offline: []Pressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}}, Topology: smt(),
 		Confined: []Confined{{workload.ID{Path: "/batch", Inode: 70}, nil}, {workload.ID{Path: "/batch/a", Inode: 71}, set("0-3")},
 			{workload.ID{Path: "/batch/b", Inode: 72}, set("0-1")}}}
 	ask := strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5, Policy: strategy.SuppressCPUSet}

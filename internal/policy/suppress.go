@@ -18,7 +18,8 @@ import (
 // Approach: what offline groups may use in all is the mark less what everybody else uses. When the node's use passes the
 // mark they get quotas that sum up to that: at once where less is left than they have, and at most a tenth of the node
 // more each second where more is left (the steps of Koordinator's koordlet, cpusuppress), never below a floor. They share
-// it evenly, as far as they want it. When they have not wanted what they have for a while, the quotas go.
+// it evenly, as far as they want it and their own limits let them: nobody's quota is ever above what its owner gave it.
+// When they have not wanted what they have for a while, the quotas go.
 // What their owners let them save up goes with their first quota and comes back with the last: the kernel refuses a quota
 // below the burst, and a burst would pass the mark. They may be bound to CPUs instead (confine).
 //
@@ -42,9 +43,8 @@ const (
 // Pressed is an offline group whose use is bounded.
 type Pressed struct {
 	workload.ID
-	Used   float64       // CPUs, in the last second
-	Period time.Duration // of its quota
-	Burst  time.Duration // that its owner gave it
+	Used  float64       // CPUs, in the last second
+	Limit cpu.Bandwidth // its owner's
 }
 
 // Load is what was measured of the node since the last second.
@@ -125,6 +125,7 @@ func (s *Suppression) quotas(l Load) []Setting {
 		if had, ok := s.given[g.ID]; !ok || g.Used >= usedUp*had {
 			claims[i].want = l.CPUs
 		}
+		claims[i].want = min(claims[i].want, g.Limit.CPUs())
 	}
 	got := split(claims, s.room)
 	spare := s.room
@@ -140,10 +141,13 @@ func (s *Suppression) quotas(l Load) []Setting {
 			cpus = before // each write of a quota refills it
 		}
 		s.given[g.ID] = cpus
-		quota := max(leastQuota, time.Duration(cpus*float64(g.Period)).Truncate(time.Millisecond))
+		if cpus >= g.Limit.CPUs() {
+			continue // its owner's limit does it
+		}
+		quota := max(leastQuota, time.Duration(cpus*float64(g.Limit.Period)).Truncate(time.Millisecond))
 		list = append(list, Setting{ID: g.ID, Knob: plan.Quota, Value: plan.Time(quota), Min: plan.Time(leastQuota), Max: plan.Time(cpu.Unlimited),
 			Why: aboveMark})
-		if g.Burst > 0 {
+		if g.Limit.Burst > 0 {
 			list = append(list, Setting{ID: g.ID, Knob: plan.Burst, Value: plan.Time(0), Why: aboveMark})
 		}
 	}

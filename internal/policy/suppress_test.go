@@ -2,9 +2,13 @@ package policy
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -15,10 +19,14 @@ type press struct {
 	now   time.Time
 	ask   strategy.Suppress
 	used  []float64 // of the offline groups, in the second before
+	limit []float64 // their owners', in CPUs
+	// quotas are those of the last second, by group.
+	quotas map[string]time.Duration
 }
 
 func newPress(groups int) *press {
-	return &press{now: time.Unix(1000, 0), ask: strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5}, used: make([]float64, groups)}
+	return &press{now: time.Unix(1000, 0), ask: strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5}, used: make([]float64, groups),
+		limit: slices.Repeat([]float64{math.Inf(1)}, groups)}
 }
 
 // second takes one: each group wants so much. It returns the room, +Inf where there is no bound.
@@ -26,14 +34,23 @@ func (p *press) second(online float64, want ...float64) float64 {
 	l := Load{CPUs: 10, Used: online}
 	for i, used := range p.used {
 		l.Used += used
-		l.Offline = append(l.Offline, Pressed{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Period: 100 * time.Millisecond})
+		own := cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}
+		if !math.IsInf(p.limit[i], 1) {
+			own.Quota = time.Duration(p.limit[i] * float64(own.Period))
+		}
+		l.Offline = append(l.Offline, Pressed{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Limit: own})
 	}
 	p.now = p.now.Add(time.Second)
 	settings := p.state.Decide(p.now, p.ask, l)
-	copy(p.used, want)
-	for i, s := range settings {
+	for i := range p.used {
+		p.used[i] = min(want[i], p.limit[i])
+	}
+	p.quotas = map[string]time.Duration{}
+	for _, s := range settings {
 		d, _ := s.Value.Time()
-		p.used[i] = math.Min(want[i], d.Seconds()/0.1)
+		p.quotas[s.Path] = d
+		i := s.Path[0] - 'a'
+		p.used[i] = min(want[i], d.Seconds()/0.1) // it replaces the owner's
 	}
 	room, bounded := p.state.Room()
 	if !bounded {
@@ -79,6 +96,33 @@ func TestSuppressShares(t *testing.T) {
 	}
 	if a, b := p.used[0], p.used[1]; !within(a, 2.25) || !within(b, 2.25) {
 		t.Errorf("used %.2f and %.2f, want the half of 4.5 each", a, b)
+	}
+}
+
+// TestSuppressKeepsLimits: who has a limit below its share keeps it, without a quota of ours, and leaves the others the
+// rest; where its share falls below the limit it has a quota, and no longer when the room grows again.
+func TestSuppressKeepsLimits(t *testing.T) {
+	p := newPress(2)
+	p.limit[0] = 0.5
+	for range 4 {
+		p.second(2, 9, 9)
+	}
+	if diff := cmp.Diff(map[string]time.Duration{"b": 400 * time.Millisecond}, p.quotas); diff != "" {
+		t.Errorf("a room of 4.5 CPUs (-want +got):\n%s", diff)
+	}
+	p.second(9, 9, 9)
+	p.second(9, 9, 9)
+	if diff := cmp.Diff(map[string]time.Duration{"a": 25 * time.Millisecond, "b": 25 * time.Millisecond}, p.quotas); diff != "" {
+		t.Errorf("the floor of half a CPU (-want +got):\n%s", diff)
+	}
+	for range 5 {
+		p.second(2, 9, 9)
+		if p.used[0] > 0.5 {
+			t.Errorf("it gets %.2f CPUs, its owner gave it half of one", p.used[0])
+		}
+	}
+	if diff := cmp.Diff(map[string]time.Duration{"b": 400 * time.Millisecond}, p.quotas); diff != "" {
+		t.Errorf("4.5 CPUs again (-want +got):\n%s", diff)
 	}
 }
 
