@@ -37,11 +37,15 @@ func (a *Agent) knob(now time.Time, s policy.Setting) (plan.Value, error) {
 		return held, nil
 	}
 	held, err := apply.ReadTasks(a.Tree, a.Tasks, s.Path, s.Knob, s.Value, a.priority.knobs.Wrote(s.Key()))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", err
+	case err != nil: // what a task holds that cannot be read nobody knows: to set it anew says so, or does it
+		a.Log.Debug("co-location", "cgroup", s.Path, "knob", s.Knob, "error", err)
+		held = s.Knob.Unset()
 	}
 	look.found[s.Key()] = held
-	return held, err
+	return held, nil
 }
 
 // forgetTasks has tasks looked at anew, once in a while or where something else is asked for.

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,10 +18,14 @@ import (
 type crew struct {
 	slices  map[int]time.Duration
 	cookies map[int]uint64
+	unread  map[int]error
 	refuse  error // of a cookie
 }
 
 func (c crew) Slice(tid int) (time.Duration, error) {
+	if err := c.unread[tid]; err != nil {
+		return 0, err
+	}
 	if s := c.slices[tid]; s > 0 {
 		return s, nil
 	}
@@ -40,7 +45,7 @@ func (c crew) NewCookie() (uint64, error)              { return 4711, c.refuse }
 func manned(t *testing.T, m strategy.Mechanism) (*world, crew) {
 	t.Helper()
 	w := colocated(t, m, "/web", "/batch")
-	c := crew{slices: map[int]time.Duration{}, cookies: map[int]uint64{}}
+	c := crew{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}}
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +90,32 @@ func TestSlices(t *testing.T) {
 		t.Errorf("no longer asked for, and there: %v", c.slices[late])
 	}
 	w.wantFile("/batch/cpu.idle", "1")
+}
+
+// TestSlicesThatCannotBeRead: of a task that cannot be read nobody says that it has its slice, be it before it was set or
+// after, until it can be read.
+func TestSlicesThatCannotBeRead(t *testing.T) {
+	w, c := manned(t, strategy.MechanismIdle)
+	w.run(2 * time.Second)
+	online := w.task("/web")
+	w.ask(strategy.MechanismSlice)
+	for range 2 {
+		c.unread[online] = syscall.EPERM
+		w.run(tasksEvery + time.Second)
+		for range 10 {
+			w.run(time.Second)
+			if s := w.agent.Status().Colocation; s.InForce() {
+				t.Fatalf("in force, and nobody can read it: %+v", s.Knobs)
+			}
+		}
+		w.wantProblem("/web: slice: refused")
+		delete(c.unread, online)
+		w.run(2 * time.Minute)
+		if s := w.agent.Status().Colocation; !s.InForce() || c.slices[online] != 100*time.Microsecond {
+			t.Errorf("%v, %+v", c.slices, s.Knobs)
+		}
+		w.wantProblem("")
+	}
 }
 
 // TestSliceBesides: a slice may be asked for besides any mechanism, and is changed and taken back with it.

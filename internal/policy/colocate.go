@@ -209,6 +209,9 @@ func (k *knob) observe(now time.Time) []ColocationNote {
 	if in := k.Have == k.Value; in != k.InForce {
 		k.InForce, k.Since = in, now
 	}
+	if k.InForce {
+		k.Problem = "" // whoever set it
+	}
 	switch e {
 	case Reset:
 		k.Resets++
