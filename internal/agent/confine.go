@@ -40,7 +40,8 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list)})
+			follows := g.Path != l.Path && a.Tree.Version() == cgroup.V2
+			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: follows})
 		}
 	}
 	return list, on, nil
@@ -52,7 +53,7 @@ type bound struct {
 	cpus cpu.Set
 }
 
-// cpusets are a group and, on v1, those below it: on v2 no group has a CPU that the one above it has not.
+// cpusets are a group and those below it that are bound themselves.
 func (a *Agent) cpusets(group string) ([]bound, error) {
 	cpus, err := a.Tree.CPUs(group)
 	inode, err2 := a.Tree.CPUSetInode(group)
@@ -60,12 +61,11 @@ func (a *Agent) cpusets(group string) ([]bound, error) {
 		return nil, err
 	}
 	list := []bound{{workload.ID{Path: group, Inode: inode}, cpus}}
-	if a.Tree.Version() == cgroup.V2 {
-		return list, nil
-	}
 	below, err := a.Tree.CPUSets(group)
 	for _, s := range below {
-		list = append(list, bound{workload.ID{Path: s.Path, Inode: s.Inode}, s.CPUs})
+		if len(s.CPUs) > 0 { // else it inherits (v2), or can have no tasks (v1)
+			list = append(list, bound{workload.ID{Path: s.Path, Inode: s.Inode}, s.CPUs})
+		}
 	}
 	return list, err
 }

@@ -88,6 +88,45 @@ func TestConfine(t *testing.T) {
 	}
 }
 
+// TestConfineWithinTheOwners: offline work is bound to CPUs that its owner gave it, also where those are not the last, and
+// to none where one group below may use some and another one others.
+func TestConfineWithinTheOwners(t *testing.T) {
+	for version, dir := range map[int]string{1: "cpuset/", 2: ""} {
+		for _, c := range []struct {
+			batch, pod string
+			quota      bool
+		}{
+			{batch: "1", pod: "1"},
+			{batch: "0-3", pod: "0-1", quota: true},
+		} {
+			w := confined(t, version)
+			for _, group := range []string{"batch/pod/a", "batch/pod"} { // on v1 from below
+				if err := w.kernel.ForeignWrite(dir+group+"/cpuset.cpus", "0-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.quota {
+				w.kernel.AddGroup("/batch/other")
+				if err := w.kernel.ForeignWrite(dir+"batch/other/cpuset.cpus", "2-3"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if version == 2 {
+				c.pod = "0-1"
+			}
+			w.run(4 * time.Second)
+			w.wantCPUs("bounded", map[string]string{"/batch": c.batch, "/batch/pod": c.pod, "/batch/pod/a": c.pod})
+			if b := w.kernel.Bandwidth("/batch"); b.Limited() != c.quota {
+				t.Errorf("v%d: %+v, want a quota: %v", version, b, c.quota)
+			}
+			if err := w.agent.stop(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantCPUs("stopped", map[string]string{"/batch": "0-3", "/batch/pod": "0-1", "/batch/pod/a": "0-1"})
+		}
+	}
+}
+
 // TestConfineBesideReservations: where containers may have CPUs of their own, the bound is kept by quotas.
 func TestConfineBesideReservations(t *testing.T) {
 	w := confined(t, 1)

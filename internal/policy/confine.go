@@ -16,8 +16,9 @@ import (
 //
 // Approach: of the node's CPUs, in the order of their cores, offline work keeps the last ones, as many whole ones as its
 // room has, and one in any case. So when the room changes, CPUs are added to or taken from what there was, and the threads
-// of a core go together. On v1 no group may have a CPU that the one above it has not: there what is below an offline
-// group is bound as well, each group to what it was bound to before, as far as that is left.
+// of a core go together. No group gets a CPU that its owner did not give it, and each is to keep one: the cores with CPUs
+// that all offline groups may use are the last, and where there is no such CPU, quotas are used. On v1 no group may have a
+// CPU that the one above it has not: there what is below an offline group is bound as well.
 //
 // Known limits: whole CPUs are coarse on small nodes. On v2 a group that inherits its CPUs gets quotas: the kernel does not
 // let it inherit again while tasks are in it (ENOSPC). Beside CPUs that containers have of their own (reserve), quotas are
@@ -27,27 +28,41 @@ import (
 type Confined struct {
 	workload.ID // in the hierarchy of the cpuset controller
 	Before      cpu.Set
+	Follows     bool // its file stays as it is: the kernel cuts it to what the group above has (v2)
 }
 
-// confine binds offline groups to as many CPUs as the room has.
+// confine binds offline groups to as many CPUs as the room has; nothing where there is no CPU that all of them may use.
 func confine(room float64, on cpu.Topology, groups []Confined) []Setting {
-	pick := lastCPUs(room, on)
+	common := on.Set()
+	for _, g := range groups {
+		common = common.And(g.Before)
+	}
+	if len(common) == 0 {
+		return nil
+	}
+	pick := lastCPUs(room, on, common)
 	var list []Setting
 	for _, g := range groups {
-		cpus := g.Before.And(pick)
-		if len(cpus) == 0 {
-			cpus = pick
+		if g.Follows {
+			continue
 		}
-		list = append(list, Setting{ID: g.ID, Knob: plan.CPUs, Value: plan.Value(cpus.String()), Base: plan.Value(g.Before.String()),
-			Why: "the node's use is above cpuSuppressThresholdPercent"})
+		list = append(list, Setting{ID: g.ID, Knob: plan.CPUs, Value: plan.Value(g.Before.And(pick).String()), Base: plan.Value(g.Before.String()),
+			Why: aboveMark})
 	}
 	return list
 }
 
-// lastCPUs picks whole CPUs, the threads of a core together.
-func lastCPUs(room float64, on cpu.Topology) cpu.Set {
+// lastCPUs picks whole CPUs, the threads of a core together: the cores with CPUs of a set first, and of a core those CPUs.
+func lastCPUs(room float64, on cpu.Topology, first cpu.Set) cpu.Set {
+	cores := map[int]bool{}
+	for _, p := range on.Places {
+		cores[p.Core] = cores[p.Core] || first.Contains(p.CPU)
+	}
 	places := slices.Clone(on.Places)
-	slices.SortStableFunc(places, func(a, b cpu.Place) int { return cmp.Or(cmp.Compare(a.Core, b.Core), cmp.Compare(a.CPU, b.CPU)) })
+	slices.SortFunc(places, func(a, b cpu.Place) int {
+		return cmp.Or(falseFirst(cores[a.Core], cores[b.Core]), cmp.Compare(a.Core, b.Core),
+			falseFirst(first.Contains(a.CPU), first.Contains(b.CPU)), cmp.Compare(a.CPU, b.CPU))
+	})
 	n := min(len(places), max(1, int(room+roomNoise)))
 	var set cpu.Set
 	for _, p := range places[len(places)-n:] {
@@ -55,4 +70,14 @@ func lastCPUs(room float64, on cpu.Topology) cpu.Set {
 	}
 	slices.Sort(set)
 	return set
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

@@ -23,43 +23,72 @@ func smt() cpu.Topology {
 
 func TestLastCPUs(t *testing.T) {
 	for room, want := range map[float64]string{0: "7", 0.4: "7", 1: "7", 1.995: "3,7", 2.5: "3,7", 3: "3,6-7", 4: "2-3,6-7", 8: "0-7", 9: "0-7"} {
-		if got := lastCPUs(room, smt()).String(); got != want {
+		if got := lastCPUs(room, smt(), smt().Set()).String(); got != want {
 			t.Errorf("room of %g: CPUs %s, want %s", room, got, want)
+		}
+	}
+	for room, want := range map[float64]string{1: "1", 2: "1,5", 3: "0-1,5", 4: "0-1,4-5", 5: "0-1,4-5,7", 8: "0-7"} {
+		if got := lastCPUs(room, smt(), cpu.Set{0, 1}).String(); got != want {
+			t.Errorf("room of %g, 0-1 first: CPUs %s, want %s", room, got, want)
 		}
 	}
 }
 
-// TestConfine: at once down, two steps up, and a group that was bound already keeps to what it had.
-func TestConfine(t *testing.T) {
-	set := func(text string) cpu.Set {
-		s, err := cpu.ParseSet(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+// cpus reads a list.
+func cpus(t *testing.T, text string) cpu.Set {
+	t.Helper()
+	s, err := cpu.ParseSet(text)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return s
+}
+
+// bounded is what happens second by second to offline groups that are bound to CPUs and use four, while others use so many.
+func bounded(groups []Confined, online ...float64) (list [][]Setting) {
 	batch := workload.ID{Path: "/batch", Inode: 7}
-	l := Load{CPUs: 8, Offline: []Pressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}}, Topology: smt(),
-		Confined: []Confined{{workload.ID{Path: "/batch", Inode: 70}, nil}, {workload.ID{Path: "/batch/a", Inode: 71}, set("0-3")},
-			{workload.ID{Path: "/batch/b", Inode: 72}, set("0-1")}}}
+	l := Load{CPUs: 8, Offline: []Pressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}},
+		Topology: smt(), Confined: groups}
 	ask := strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5, Policy: strategy.SuppressCPUSet}
 	var s Suppression
+	for i, used := range online {
+		l.Used = used + 4
+		list = append(list, s.Decide(time.Unix(int64(i), 0), ask, l))
+	}
+	return list
+}
+
+// TestConfine: at once down, two steps up, and a group that was bound already keeps to what it had.
+func TestConfine(t *testing.T) {
+	before := map[string]string{"/batch": "0-7", "/batch/a": "0-3", "/batch/b": "0-1", "/batch/c": "1-7"}
+	var groups []Confined
+	for i, path := range []string{"/batch", "/batch/a", "/batch/b", "/batch/c"} {
+		groups = append(groups, Confined{workload.ID{Path: path, Inode: uint64(70 + i)}, cpus(t, before[path]), path == "/batch/c"})
+	}
 	var got []map[string]string
-	for i, online := range []float64{1, 3, 1, 1, 1} {
-		l.Used = online + 4
-		settings := s.Decide(time.Unix(int64(i), 0), ask, l)
+	for _, settings := range bounded(groups, 1, 3, 1, 1, 1) {
 		got = append(got, settingsOf(settings))
 		for _, x := range settings {
-			if want := map[string]plan.Value{"/batch": "", "/batch/a": "0-3", "/batch/b": "0-1"}[x.Path]; x.Base != want || x.Inode < 70 {
-				t.Errorf("%+v goes back to %q, want %q", x, x.Base, want)
+			if x.Base != plan.Value(before[x.Path]) || x.Inode < 70 {
+				t.Errorf("%+v goes back to %q, want %q", x, x.Base, before[x.Path])
 			}
 		}
 	}
 	bound := func(batch, a, b string) map[string]string {
 		return map[string]string{"/batch cpus": batch, "/batch/a cpus": a, "/batch/b cpus": b}
 	}
-	want := []map[string]string{{}, bound("3,7", "3", "3,7"), bound("3,6-7", "3", "3,6-7"), bound("3,6-7", "3", "3,6-7"), bound("2-3,6-7", "2-3", "2-3,6-7")}
+	want := []map[string]string{{}, bound("1,5", "1", "1"), bound("1,5,7", "1", "1"), bound("1,5,7", "1", "1"), bound("1,3,5,7", "1,3", "1")}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestConfineWithoutACommonCPU: no group is bound to a CPU that its owner did not give it: it has a quota then.
+func TestConfineWithoutACommonCPU(t *testing.T) {
+	groups := []Confined{{workload.ID{Path: "/batch"}, cpus(t, "0-7"), false}, {workload.ID{Path: "/batch/a"}, cpus(t, "0-3"), false},
+		{workload.ID{Path: "/batch/b"}, cpus(t, "4-7"), true}}
+	got := settingsOf(bounded(groups, 3, 3)[1])
+	if diff := cmp.Diff(map[string]string{"/batch quota": "220ms"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -78,8 +78,10 @@ func (s *Suppression) Decide(now time.Time, ask strategy.Suppress, l Load) []Set
 		return nil
 	}
 	if ask.Policy == strategy.SuppressCPUSet && len(l.Confined) > 0 {
-		s.given = nil
-		return confine(s.room, l.Topology, l.Confined)
+		if list := confine(s.room, l.Topology, l.Confined); len(list) > 0 {
+			s.given = nil
+			return list
+		}
 	}
 	return s.quotas(l)
 }
