@@ -90,7 +90,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	a.forgetTasks(now, news)
 	p.at, p.pods, p.asked = now, pods, asked
 	p.usage.mark(now)
-	machine := a.machine(asked.Mechanism)
+	machine := a.machine(now, asked.Mechanism)
 	mechanism, why := policy.Choose(asked.Mechanism, machine)
 	if mechanism != p.mechanism || why != p.why {
 		a.Log.Info("co-location", "mechanism", mechanism, "why", why)

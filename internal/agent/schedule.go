@@ -62,10 +62,14 @@ type schedule struct {
 	gap     time.Duration
 	opening bool
 	loads   int64
-	ended   string // why the last one ended
-	probed  bool
+	ended   string    // why the last one ended
+	usable  bool      // the preflight found nothing in the way, and no load has failed since
+	probeAt time.Time // it is asked again then, where something was
 	problem string
 }
+
+// probeEvery is how often it is found out whether what was in the way of a scheduler still is: another one may end.
+const probeEvery = 30 * time.Second
 
 // patience with a scheduler that the kernel ends: each load waits twice as long as the one before, and after the last no
 // further one is tried until somebody asks for it anew.
@@ -78,7 +82,11 @@ const (
 // is to be otherwise is taken out and loaded anew.
 func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, options SchedulerOptions, levels []policy.Level) {
 	s := &a.priority.schedule
-	if mechanism != strategy.MechanismSchedExt || a.Schedulers == nil || a.DryRun || a.held() {
+	asked := a.Strategy.Colocation.Mechanism == strategy.MechanismSchedExt
+	switch free := a.Schedulers != nil && !a.DryRun && !a.held(); {
+	case free && asked && mechanism != strategy.MechanismSchedExt && s.now == nil && !s.opening:
+		return // something is in the way, for the moment or for good: nobody asks for it anew
+	case !free || mechanism != strategy.MechanismSchedExt:
 		a.unschedule()
 		return
 	}
@@ -132,7 +140,7 @@ func (a *Agent) openScheduler(now time.Time) {
 	if err != nil {
 		a.Log.Warn("the scheduler cannot be loaded", "error", err)
 		s.problem, s.gap = "the scheduler cannot be loaded: "+err.Error(), max(reloadFirst, 2*s.gap)
-		s.next = now.Add(s.gap)
+		s.next, s.usable = now.Add(s.gap), false // something may be in the way by now
 		return
 	}
 	s.now, s.since, s.sets, s.problem = opened, now, map[uint64]bool{}, ""
@@ -186,7 +194,7 @@ func (a *Agent) unschedule() {
 		a.Log.Info("the scheduler is out", "error", err)
 		a.rouseAll(a.Clock())
 	}
-	a.priority.schedule = schedule{probed: s.probed}
+	a.priority.schedule = schedule{usable: s.usable, probeAt: s.probeAt}
 }
 
 // rouseAll has every group looked at: whether it is held at its limit is another question now.
@@ -199,15 +207,16 @@ func (a *Agent) rouseAll(now time.Time) {
 // scheduled says whether a scheduler of ours is in force.
 func (a *Agent) scheduled() bool { return a.priority.schedule.now != nil }
 
-// machine is what this machine has. Whether a scheduler can be loaded is asked when somebody
-// wants it.
-func (a *Agent) machine(asked strategy.Mechanism) policy.Machine {
+// machine is what this machine has. Whether a scheduler can be loaded is asked when somebody wants it.
+func (a *Agent) machine(now time.Time, asked strategy.Mechanism) policy.Machine {
 	s := &a.priority.schedule
-	if asked == strategy.MechanismSchedExt && a.Schedulers != nil && !s.probed {
+	if asked == strategy.MechanismSchedExt && a.Schedulers != nil && !s.usable && !now.Before(s.probeAt) {
 		usable, why, err := a.Schedulers.Preflight()
-		if s.probed = !errors.Is(err, ErrNotYet); s.probed {
+		switch {
+		case !errors.Is(err, ErrNotYet):
 			a.Machine.SchedExt, a.Machine.SchedExtWhy = usable, why
-		} else {
+			s.usable, s.probeAt = usable, now.Add(probeEvery)
+		case s.probeAt.IsZero():
 			a.Machine.SchedExtWhy = "it is being found out"
 		}
 	}

@@ -158,6 +158,37 @@ func TestScheduleIsRefused(t *testing.T) {
 	}
 }
 
+// TestScheduleIsTriedAgain: what is in the way may be so for the moment only, as another tool's scheduler is: before the
+// first load, and when a load fails.
+func TestScheduleIsTriedAgain(t *testing.T) {
+	l := &loader{}
+	w := scheduledWorld(t, l)
+	inForce := func(want bool) {
+		t.Helper()
+		c := w.agent.Status().Colocation
+		mechanism := map[bool]strategy.Mechanism{true: strategy.MechanismSchedExt, false: strategy.MechanismIdle}[want]
+		if got := c.Scheduler != nil && c.Scheduler.InForce; got != want || c.Mechanism != mechanism {
+			t.Errorf("%+v (%+v), want it in force: %v", c, c.Scheduler, want)
+		}
+	}
+	w.run(3 * time.Second)
+	inForce(false)
+	l.usable = true
+	w.run(probeEvery + 2*time.Second)
+	inForce(true)
+	l.usable, l.refuse = false, errors.New("another scheduler is loaded")
+	l.last().ended = "runnable task stall"
+	w.run(5 * time.Minute)
+	inForce(false)
+	loads := w.agent.Status().Colocation.Scheduler.Loads
+	l.usable, l.refuse = true, nil
+	w.run(probeEvery + 2*time.Second)
+	inForce(true)
+	if again := w.agent.Status().Colocation.Scheduler.Loads; loads != 2 || again != 3 {
+		t.Errorf("%d loads, and %d after the other went, want 2 and 3", loads, again)
+	}
+}
+
 // TestScheduleGoesFirst: at the end, and with the kill switch, the scheduler is out before files are put back.
 func TestScheduleGoesFirst(t *testing.T) {
 	l := &loader{usable: true}

@@ -134,8 +134,13 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// Usable says what keeps the scheduler from being put in force on this kernel for good, without loading anything.
+// Usable says what keeps the scheduler from being put in force here, be it for the moment or for good, without loading
+// anything. It costs next to nothing on kernels without sched_ext.
 func Usable() error {
+	m := thisMachine()
+	if _, err := readState(m.sys); errors.Is(err, ErrNotThere) {
+		return Obstacle{[]Finding{{"sched_ext", false, m.lacking()}}}
+	}
 	object, err := Own(Options{})
 	if err != nil {
 		return err
