@@ -134,7 +134,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	g.seen = a.turn
 	a.present++
 	share := a.reservations.shares[c.Path]
-	return policy.Group{ID: c.ID, Lift: share.Lift, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: g.idle || g.offline() && a.priority.behind(g.Path), Paused: c.Paused,
+	return policy.Group{ID: c.ID, Lift: share.Lift, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: a.behind(g), Paused: c.Paused,
 		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked, Starting: g.starting(now)}, g.disk.Period > 0
 }
 

@@ -48,6 +48,21 @@ func newPriority() priority {
 	return priority{knobs: policy.NewColocation(), strangers: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
 }
 
+// behind says whether the kernel verifiably keeps a group behind all online work: by cpu.idle, whoever set it, or by the
+// mechanism. Neither does where online work does not stand beside the group, unless a scheduler knows who is who.
+func (a *Agent) behind(g *group) bool {
+	p := &a.priority
+	if p.exposes(g.Path) && !a.scheduled() {
+		return false
+	}
+	return g.idle || g.offline() && p.behind(g.Path)
+}
+
+// exposes says whether a group is one that some online work does not stand beside, or is in one.
+func (p *priority) exposes(group string) bool {
+	return slices.ContainsFunc(p.exposed, func(level string) bool { return group == level || under(group, level) })
+}
+
 // behind says whether the mechanism verifiably keeps a group behind online work.
 func (p *priority) behind(group string) bool {
 	for ; group != "/" && group != "." && len(p.inForce) > 0; group = path.Dir(group) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -186,6 +187,21 @@ func TestPreferSparesTheGuard(t *testing.T) {
 		w.run(3 * time.Second)
 		if used := w.agent.Status().Node.Used; used < want-0.2 || used > want+0.2 {
 			t.Errorf("%s: the share pool uses %.2f CPUs, want %.0f", m, used, want)
+		}
+	}
+}
+
+// TestPreferExposedToTheGuard: what offline work uses is no less in the way of online work that does not stand beside it,
+// but of a scheduler of ours.
+func TestPreferExposedToTheGuard(t *testing.T) {
+	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismIdle: 3, strategy.MechanismWeight: 3, strategy.MechanismSchedExt: 2} {
+		w := colocated(t, m, "/web", "/slice/batch")
+		w.agent.Schedulers = &loader{usable: true}
+		w.classed("/slice/api", workload.ClassLS)
+		w.run(3 * time.Second)
+		c := w.agent.Status().Colocation
+		if used := w.agent.Status().Node.Used; c.Mechanism != m || !slices.Equal(c.Exposed, []string{"/slice/batch"}) || used < want-0.2 || used > want+0.2 {
+			t.Errorf("%s: the share pool uses %.2f CPUs, want %.0f (%+v)", m, used, want, c)
 		}
 	}
 }
