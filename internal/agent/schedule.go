@@ -62,6 +62,7 @@ type schedule struct {
 	gap     time.Duration
 	opening bool
 	loads   int64
+	tries   int       // loads since one lasted
 	ended   string    // why the last one ended
 	usable  bool      // the preflight found nothing in the way, and no load has failed since
 	probeAt time.Time // it is asked again then, where something was
@@ -72,10 +73,11 @@ type schedule struct {
 const probeEvery = 30 * time.Second
 
 // patience with a scheduler that the kernel ends: each load waits twice as long as the one before, and after the last no
-// further one is tried until somebody asks for it anew.
+// further one is tried until somebody asks for it anew. One that has lasted has all tries before it again.
 const (
 	reloadFirst = 10 * time.Second
 	reloadMost  = 5
+	lasting     = time.Hour
 )
 
 // schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not. One that
@@ -97,7 +99,7 @@ func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, options S
 	if s.now != nil {
 		a.watchScheduler(now)
 	}
-	if s.now == nil && !now.Before(s.next) && (s.opening || s.loads < reloadMost) {
+	if s.now == nil && !now.Before(s.next) && (s.opening || s.tries < reloadMost) {
 		a.openScheduler(now)
 	}
 	if s.now != nil {
@@ -115,6 +117,9 @@ func (a *Agent) watchScheduler(now time.Time) {
 		return
 	}
 	if why == "" {
+		if now.Sub(s.since) >= lasting {
+			s.tries, s.gap = 0, 0
+		}
 		return
 	}
 	a.keepCounts(s.now)
@@ -132,6 +137,7 @@ func (a *Agent) openScheduler(now time.Time) {
 	s := &a.priority.schedule
 	if !s.opening {
 		s.loads++
+		s.tries++
 	}
 	opened, err := a.Schedulers.Open(s.options)
 	if s.opening = errors.Is(err, ErrNotYet); s.opening {

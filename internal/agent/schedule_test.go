@@ -144,6 +144,32 @@ func TestScheduleEnds(t *testing.T) {
 	}
 }
 
+// TestScheduleLasts: one that was in force for long has all tries before it again, the first after the first pause.
+func TestScheduleLasts(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.run(2 * time.Second)
+	for len(l.opened) < reloadMost {
+		l.last().ended = "runnable task stall"
+		w.run(5 * time.Second)
+	}
+	s := &w.agent.priority.schedule
+	s.since = s.since.Add(-lasting)
+	w.run(2 * time.Second)
+	l.last().ended = "runnable task stall"
+	w.run(reloadFirst + 2*time.Second)
+	if n := len(l.opened); n != reloadMost+1 {
+		t.Fatalf("%d loads after one that lasted, want one more than %d", n, reloadMost)
+	}
+	for range 600 {
+		l.last().ended = "runnable task stall"
+		w.run(time.Second)
+	}
+	if n := len(l.opened); n != 2*reloadMost {
+		t.Errorf("%d loads in all, want %d", n, 2*reloadMost)
+	}
+}
+
 func TestScheduleIsRefused(t *testing.T) {
 	l := &loader{usable: true, refuse: errors.New("another scheduler is loaded")}
 	w := scheduledWorld(t, l)
