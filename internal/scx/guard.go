@@ -71,12 +71,50 @@ func raise() { schedule(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1}) }
 
 func lower() { schedule(unix.SchedAttr{Policy: unix.SCHED_NORMAL}) }
 
+// schedule raises or lowers the threads that are not yet. Each keeps its nice value, which counts again when it is lowered.
 func schedule(as unix.SchedAttr) {
 	as.Size = unix.SizeofSchedAttr
-	threads, _ := os.ReadDir("/proc/self/task") // without proc there is no priority
-	for _, entry := range threads {
-		if tid, err := strconv.Atoi(entry.Name()); err == nil {
-			_ = unix.SchedSetAttr(tid, &as, 0)
+	everyThread(threads, func(tid int) bool {
+		now, err := unix.SchedGetAttr(tid, 0)
+		if err != nil || (now.Policy == unix.SCHED_FIFO) == (as.Policy == unix.SCHED_FIFO) {
+			return false
+		}
+		as.Nice = nice(tid)
+		return unix.SchedSetAttr(tid, &as, 0) == nil
+	})
+}
+
+// passes is how often threads are gone through at most: each pass finds only those that were made during the one before.
+const passes = 10
+
+// everyThread changes all threads, also those that are made meanwhile: a thread begins with what its maker has.
+func everyThread(list func() []int, change func(tid int) (changed bool)) {
+	for again, left := true, passes; again && left > 0; left-- {
+		again = false
+		for _, tid := range list() {
+			again = change(tid) || again
 		}
 	}
+}
+
+// threads are those of this process.
+func threads() []int {
+	entries, _ := os.ReadDir("/proc/self/task") // without proc there is no priority
+	var list []int
+	for _, entry := range entries {
+		if tid, err := strconv.Atoi(entry.Name()); err == nil {
+			list = append(list, tid)
+		}
+	}
+	return list
+}
+
+// nice is the nice value of a thread, also of one that has a real-time priority; 0 of none. The call tells 20 less that
+// (kernel/sys.c, getpriority).
+func nice(tid int) int32 {
+	told, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	if err != nil {
+		return 0
+	}
+	return int32(20 - told)
 }

@@ -85,6 +85,7 @@ func (w *watch) start() (stop func(), err error) {
 func (w *watch) beat(cpu int, at *atomic.Int64) {
 	runtime.LockOSThread()
 	var before, set unix.CPUSet
+	own := nice(0)
 	as, err := unix.SchedGetAttr(0, 0)
 	if err = errors.Join(err, unix.SchedGetaffinity(0, &before)); err != nil {
 		at.Store(-1)
@@ -92,7 +93,7 @@ func (w *watch) beat(cpu int, at *atomic.Int64) {
 		return
 	}
 	defer func() {
-		if errors.Join(unix.SchedSetAttr(0, as, 0), unix.SchedSetaffinity(0, &before)) == nil {
+		if errors.Join(unix.SchedSetAttr(0, as, 0), unix.Setpriority(unix.PRIO_PROCESS, 0, int(own)), unix.SchedSetaffinity(0, &before)) == nil {
 			runtime.UnlockOSThread() // or the thread ends
 		}
 	}()
