@@ -21,10 +21,12 @@ type guard struct {
 	over   atomic.Bool
 	done   sync.WaitGroup
 	reason atomic.Pointer[string]
+	most   time.Duration
+	until  time.Time
 }
 
-func protect(a *Attachment, most time.Duration) *guard {
-	g := &guard{}
+func protect(a *Attachment, most time.Duration, until time.Time) *guard {
+	g := &guard{most: most, until: until}
 	if most <= 0 {
 		return g
 	}
@@ -37,7 +39,7 @@ func protect(a *Attachment, most time.Duration) *guard {
 	g.done.Go(func() {
 		defer lower()
 		defer stop()
-		for end := time.Now().Add(probation); time.Now().Before(end) && !g.over.Load(); {
+		for time.Now().Before(until) && !g.over.Load() {
 			time.Sleep(most / 20)
 			cpu, silent := w.silent()
 			if silent <= most {

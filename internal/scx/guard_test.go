@@ -8,16 +8,14 @@ import (
 // TestEveryThread: threads that raised ones make while all are lowered are raised, and lowered in the end.
 func TestEveryThread(t *testing.T) {
 	raised := map[int]bool{1: true, 2: true, 3: false}
-	births := 2
 	list := func() []int {
 		var tids []int
 		for tid := range raised {
 			tids = append(tids, tid)
 		}
 		slices.Sort(tids)
-		if births > 0 && raised[2] { // after it was listed what there is
-			raised[len(raised)+1] = true
-			births--
+		if raised[2] { // after it was listed what there is
+			raised[4] = true
 		}
 		return tids
 	}

@@ -10,7 +10,8 @@ import (
 
 // Holder keeps a scheduler in force, and can put another one in its place.
 type Holder struct {
-	mu     sync.Mutex
+	swaps  sync.Mutex // one after the other
+	mu     sync.Mutex // of what follows
 	object *Object
 	now    *Attachment
 	guard  *guard
@@ -32,7 +33,7 @@ func Hold(o *Object, most time.Duration) (*Holder, error) {
 		loaded.Close()
 		return nil, err
 	}
-	h.guard = protect(h.now, most)
+	h.guard = protect(h.now, most, time.Now().Add(probation))
 	return h, nil
 }
 
@@ -62,20 +63,40 @@ func (h *Holder) Status() (Status, error) {
 }
 
 // Swap puts another object in force. The kernel checks its programs first. Between the two schedulers tasks are run by
-// the fair class. If the kernel then refuses the new one, the old one is put back.
+// the fair class. If the kernel then refuses the new one, the old one is put back. Where it is refused before, the old one
+// is watched on for what is left of its first while.
 func (h *Holder) Swap(o *Object, most time.Duration) (Status, error) {
+	h.swaps.Lock()
+	defer h.swaps.Unlock()
 	h.mu.Lock()
 	h.guard.stop() // and the process is an ordinary one while the programs are checked
 	h.mu.Unlock()
 	next, err := h.prepare(o)
 	if err != nil {
+		h.watchOn()
 		return Status{}, err
 	}
-	if err := h.exchange(o, next, most); err != nil {
+	spare, err := h.object.Load()
+	if err != nil {
+		next.Close()
+		h.watchOn()
+		return Status{}, err
+	}
+	if err := h.exchange(o, next, spare, most); err != nil {
 		next.Close()
 		return Status{}, err
 	}
 	return h.Status()
+}
+
+// watchOn has what is in force watched for the rest of its time.
+func (h *Holder) watchOn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g := h.guard; g.most > 0 && g.reason.Load() == nil && time.Now().Before(g.until) {
+		raise()
+		h.guard = protect(h.now, g.most, g.until)
+	}
 }
 
 func (h *Holder) prepare(o *Object) (*Loaded, error) {
@@ -86,19 +107,16 @@ func (h *Holder) prepare(o *Object) (*Loaded, error) {
 	return o.Load()
 }
 
-func (h *Holder) exchange(o *Object, next *Loaded, most time.Duration) error {
+func (h *Holder) exchange(o *Object, next, spare *Loaded, most time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	spare, err := h.object.Load()
-	if err != nil {
-		return err
-	}
 	if most > 0 {
 		raise()
 	}
 	old, refused := h.now, error(nil)
 	pause, err := during(func() error {
-		if err := old.detach(); err != nil {
+		err := old.detach()
+		if err != nil {
 			return err
 		}
 		if h.now, refused = next.attach(); refused == nil {
@@ -115,7 +133,7 @@ func (h *Holder) exchange(o *Object, next *Loaded, most time.Duration) error {
 		return errors.Join(refused, fmt.Errorf("and the old scheduler %s is not in force any more: %w", old.Name, err))
 	}
 	h.now.Pause = pause
-	h.guard = protect(h.now, most)
+	h.guard = protect(h.now, most, time.Now().Add(probation))
 	if refused != nil {
 		return fmt.Errorf("%w; the old scheduler %s is back in force", refused, old.Name)
 	}
