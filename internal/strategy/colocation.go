@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -153,6 +154,11 @@ func DefaultColocation() Colocation {
 // Enabled says whether anything is asked for.
 func (c Colocation) Enabled() bool {
 	return c.Mechanism != MechanismNone && (c.LSR.Enable || c.LS.Enable || c.BE.Enable || c.System.Enable)
+}
+
+// Expels says whether online work of some class is to have no offline task beside it on a core.
+func (c Colocation) Expels() bool {
+	return slices.ContainsFunc([]CPUQOS{c.LSR, c.LS, c.BE, c.System}, func(q CPUQOS) bool { return q.Rank() == Online && q.CoreExpeller })
 }
 
 // CPUQOSPatch is a CPUQOS with holes: a nil field inherits.
