@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -12,6 +13,7 @@ import (
 func doctorCommand(g *globals) *cobra.Command {
 	var asJSON bool
 	var socket string
+	var from source
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what this kernel and mount can do, what that means for each policy, and what to do about it",
@@ -20,6 +22,13 @@ What only a write can tell is tried in a cgroup of our own, /plimsoll-probe-PID,
 cgroup is written.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var file *config.File
+			if from.file != "" {
+				var err error
+				if file, err = from.load(); err != nil {
+					return err
+				}
+			}
 			kernel, err := sysfs.NewHost("/").Release()
 			if err != nil {
 				return err
@@ -31,9 +40,13 @@ cgroup is written.`,
 			ext := preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why
 			e := examine(version, kernel, g.cgroupRoot, found, machine)
+			if file != nil {
+				e.Configured = judge(file.Strategy().Colocation, machine)
+			}
 			return show(cmd.OutOrStdout(), e, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&from.file, "config", "", "judge what this configuration file asks for (colocation), too")
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 )
 
@@ -32,6 +34,36 @@ func TestExaminationGolden(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
 		})
+	}
+}
+
+// TestExaminationOfAConfiguration: what it asks for is judged as the agent would.
+func TestExaminationOfAConfiguration(t *testing.T) {
+	machine := policy.Machine{Idle: true, IdleWhy: "cpu.idle is there", SchedExtWhy: "no sched_ext", LeastWeight: 2}
+	asks := func(m strategy.Mechanism) strategy.Colocation {
+		on := true
+		return strategy.ColocationPatch{Enable: &on, Mechanism: &m}.Over(strategy.Colocation{})
+	}
+	for _, c := range []struct {
+		asked strategy.Colocation
+		want  choice
+	}{
+		{asks(strategy.MechanismSchedExt), choice{strategy.MechanismSchedExt, strategy.MechanismIdle,
+			"schedExt is not to be had (no sched_ext); the best here: cpu.idle is there"}},
+		{asks(strategy.MechanismWeight), choice{strategy.MechanismWeight, strategy.MechanismWeight, "asked for: every kernel has it"}},
+		{asks(strategy.MechanismNone), choice{strategy.MechanismNone, strategy.MechanismNone, "not asked for"}},
+		{strategy.DefaultColocation(), choice{strategy.MechanismAuto, strategy.MechanismNone, "no class is enabled"}},
+	} {
+		got := judge(c.asked, machine)
+		if diff := cmp.Diff(&c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.asked.Mechanism, diff)
+		}
+		e := examine("v0", "6.0-test", "/sys/fs/cgroup", mainlineV1(), machine)
+		e.Configured = got
+		var text bytes.Buffer
+		if err := e.Text(&text); err != nil || !strings.Contains(text.String(), c.want.Why) {
+			t.Errorf("%v, and no %q in\n%s", err, c.want.Why, &text)
+		}
 	}
 }
 

@@ -23,9 +23,27 @@ type examination struct {
 	Features cgroup.Features `json:"features"`
 	Policies []prognosis     `json:"policies"`
 	// Priority is how online work can be preferred to offline work here, and Preferred what mechanism auto comes to.
-	Priority  []policy.Verdict   `json:"priority"`
-	Preferred strategy.Mechanism `json:"priority_auto"`
-	Advice    []string           `json:"advice"`
+	Priority     []policy.Verdict   `json:"priority"`
+	Preferred    strategy.Mechanism `json:"priority_auto"`
+	PreferredWhy string             `json:"priority_auto_why"`
+	Configured   *choice            `json:"priority_configured,omitempty"` // nil: no configuration was given
+	Advice       []string           `json:"advice"`
+}
+
+// choice is the mechanism that a configuration asks for, and what it comes to.
+type choice struct {
+	Asked     strategy.Mechanism `json:"asked"`
+	Mechanism strategy.Mechanism `json:"mechanism"`
+	Why       string             `json:"why"`
+}
+
+// judge says what the agent would make of a configuration.
+func judge(asked strategy.Colocation, machine policy.Machine) *choice {
+	c := &choice{Asked: asked.Mechanism}
+	if c.Mechanism, c.Why = policy.Choose(asked.Mechanism, machine); c.Mechanism != strategy.MechanismNone && !asked.Enabled() {
+		c.Mechanism, c.Why = strategy.MechanismNone, "no class is enabled"
+	}
+	return c
 }
 
 // prognosis is what a policy comes to on this machine.
@@ -37,10 +55,10 @@ type prognosis struct {
 
 // examine draws the conclusions.
 func examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) examination {
-	auto, _ := policy.Choose(strategy.MechanismAuto, machine)
+	auto, why := policy.Choose(strategy.MechanismAuto, machine)
 	return examination{Schema: examinationSchema, Version: version, Kernel: kernel, Root: root, Features: found,
 		Policies: []prognosis{nonePrognosis(found), burstPrognosis(found), quotaPrognosis(found), autoPrognosis(found)},
-		Priority: policy.Preflight(machine), Preferred: auto,
+		Priority: policy.Preflight(machine), Preferred: auto, PreferredWhy: why,
 		Advice: advise(root, found)}
 }
 
@@ -247,7 +265,10 @@ func (e examination) Text(w io.Writer) error {
 
 // priorityText says which mechanisms of `colocation` are to be had.
 func (e examination) priorityText(b *strings.Builder) {
-	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here\n", e.Preferred)
+	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred, e.PreferredWhy)
+	if c := e.Configured; c != nil {
+		fmt.Fprintf(b, "  configured: %s, which comes to %s (%s)\n", orDash(string(c.Asked)), c.Mechanism, c.Why)
+	}
 	for _, v := range e.Priority {
 		word := "no "
 		if v.Usable {
