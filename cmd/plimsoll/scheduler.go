@@ -37,6 +37,14 @@ func preflight() finding {
 	return finding{true, "a scheduler of our own can be loaded"}
 }
 
+// overruled names the scheduler that runs all tasks; "" where the kernel's own does.
+func overruled() string {
+	if s, err := scx.ReadState(); err == nil && s.Overrules() {
+		return s.Ops
+	}
+	return ""
+}
+
 func (s *schedulers) Preflight() (usable bool, why string, err error) {
 	if s.found == nil {
 		s.found = make(chan finding, 1)

@@ -103,6 +103,7 @@ type Options struct {
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers Schedulers        // nil: no scheduler is ever loaded
+	Overruled  func() string     // names a scheduler that runs all tasks, "" where the kernel does; nil: it always does
 	Tasks      Tasks             // nil: nothing is set of single tasks
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock      func() time.Time
@@ -144,6 +145,7 @@ type Agent struct {
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    time.Time            // zero: it is not
 	owed       owed
+	overruled  overruled
 
 	reservations reservations
 }
@@ -211,6 +213,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 
 func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
+	a.overrule(now)
 	owned := a.reserve(now, pods)
 	in := a.look(now, pods)
 	a.disown(now)

@@ -47,8 +47,10 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Problems = append(s.Problems, a.reserveProblems()...)
 	s.Colocation = a.colocation(now)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
-	if a.risk.problem != "" {
-		s.Problems = append(s.Problems, a.risk.problem)
+	for _, problem := range []string{a.risk.problem, a.overruled.problem()} {
+		if problem != "" {
+			s.Problems = append(s.Problems, problem)
+		}
 	}
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())

@@ -25,6 +25,9 @@ const (
 	folder   = "kernel/sched_ext"
 )
 
+// Overrules says whether a scheduler runs all tasks, so that the kernel enforces no limit of theirs.
+func (s State) Overrules() bool { return s.State == enabled && s.All }
+
 // ErrNotThere is a kernel without sched_ext.
 var ErrNotThere = errors.New("this kernel has no sched_ext (mainline has it since 6.12, with CONFIG_SCHED_CLASS_EXT)")
 

@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOverruled: beside another scheduler that runs all tasks nobody is raised, and the status names it; when it has gone
+// all is as before.
+func TestOverruled(t *testing.T) {
+	w := newWorld(t)
+	by := ""
+	w.agent.Overruled = func() string { return by }
+	w.hog("/hog")
+	w.run(3 * time.Second)
+	w.wantRaised("/hog", 50*ms)
+	w.wantProblem("")
+	by = "lavd"
+	w.run(2 * time.Second)
+	w.want("/hog", 50*ms, 0)
+	w.wantProblem("lavd runs all tasks")
+	before := w.ours()
+	w.run(10 * time.Second)
+	if n := w.ours() - before; n > 0 {
+		t.Errorf("%d writes, and no limit is enforced", n)
+	}
+	by = ""
+	w.run(3 * time.Second)
+	w.wantRaised("/hog", 50*ms)
+	w.wantProblem("")
+}
+
+// TestNotOverruledByOurOwn: it enforces the limits, while the kernel takes it in as well as later.
+func TestNotOverruledByOurOwn(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		w := scheduledWorld(t, &loader{usable: true, slow: slow})
+		w.run(2 * time.Second)
+		w.agent.Overruled = func() string { return "plimsoll" }
+		w.run(5 * time.Second)
+		w.wantProblem("")
+	}
+}
