@@ -69,6 +69,9 @@ const (
 	leastGain = 2 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
+	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
+	// may find late.
+	verdictSlack = 5 * time.Second
 )
 
 // Throttle is what the kernel told of one group when its runtime ran out.
@@ -322,7 +325,7 @@ func (s *strikes) hit(end time.Time, period time.Duration) {
 	s.begun = end
 	if end.Sub(s.minute) >= time.Minute {
 		if period > 0 && end.Sub(s.minute) < 2*time.Minute && s.count > int64(time.Minute/period)/2 {
-			s.until = end.Add(time.Minute)
+			s.until = end.Add(time.Minute + verdictSlack)
 		}
 		s.minute, s.count = end, 0
 	}

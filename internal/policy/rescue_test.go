@@ -334,6 +334,13 @@ func TestChronicLeavesWritesToOthers(t *testing.T) {
 	if !s.chronic(end) || s.chronic(end.Add(2*time.Minute)) {
 		t.Errorf("chronic %v after a minute of strikes, %v two minutes later", s.chronic(end), s.chronic(end.Add(2*time.Minute)))
 	}
+	for i := range 1400 { // every second period, looked for at times of its own
+		end = end.Add(150 * ms)
+		s.hit(end, 100*ms)
+		if now := end.Add(450 * ms); !s.chronic(now) {
+			t.Fatalf("the verdict lapses after throttle %d", i)
+		}
+	}
 	half := Purse{Left: 5, Full: 10}
 	if half.affords(true) || !half.affords(false) {
 		t.Error("with half of the writes left: the chronic wait, others do not")
