@@ -119,3 +119,28 @@ func TestLostThrottlesCount(t *testing.T) {
 	w.run(3 * time.Second)
 	w.wantRaised("/a", 50*ms)
 }
+
+// TestLimitsOfNewcomers: the uses of a group that is heard of only now are counted by its limit, too.
+func TestLimitsOfNewcomers(t *testing.T) {
+	w, e := hearing(t, true)
+	passive := w.container("/a", 50*ms, sim.Load{})
+	passive.Strategy.Policy = strategy.None
+	w.alone(passive)
+	w.run(time.Second)
+	if len(e.watched)+len(e.limits) > 0 {
+		t.Fatalf("watched %v, limits %v: it proves nothing", e.watched, e.limits)
+	}
+	s := w.agent.Strategy
+	s.LoadLinePercent = 99.9
+	w.agent.Configure(s, nil)
+	w.run(time.Second)
+	if got := e.limits[passive.Inode]; got != 50*ms {
+		t.Errorf("uses are counted by %v", got)
+	}
+	clear(e.limits)
+	w.calm("/b", strategy.Auto)
+	w.run(time.Second)
+	if len(e.limits) != 1 {
+		t.Errorf("told of limits that are known: %v", e.limits)
+	}
+}

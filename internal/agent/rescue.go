@@ -98,6 +98,7 @@ func (a *Agent) watch(pods []workload.Pod) {
 	if a.Ear == nil || a.ear.ended {
 		return
 	}
+	before := a.ear.pods
 	a.ear.pods = map[uint64]*workload.Pod{}
 	var inodes []uint64
 	add := func(inode uint64, p *workload.Pod) {
@@ -118,12 +119,18 @@ func (a *Agent) watch(pods []workload.Pod) {
 		}
 	}
 	if err := a.Ear.Watch(inodes); err != nil {
+		a.ear.pods = nil
 		a.poll(err)
 		return
 	}
 	if !a.ear.hears {
 		a.ear.hears, a.ear.why = true, ""
 		a.Log.Info("the kernel tells of throttles again")
+	}
+	for _, g := range a.groups {
+		if before[g.Inode] == nil && g.status.Limit > 0 && g.status.Limited() {
+			a.counted(g, g.status.Limit)
+		}
 	}
 }
 
