@@ -213,7 +213,8 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
-		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Overruled: overruled, Tasks: tasks, Ear: hears.ear, Deaf: hears.why,
+		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Overruled: overruled, Tasks: tasks,
+		Ear: hears.ear, Deaf: hears.why, Uncounted: hears.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }

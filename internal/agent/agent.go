@@ -95,7 +95,8 @@ type Options struct {
 	Discover   Discoverer
 	Host       Host
 	Ear        Ear    // nil: throttles are found by polling
-	Deaf       string // why there is no Ear
+	Deaf       string // why there is no Ear, or what it does not hear
+	Uncounted  bool   // the use of periods is what it does not hear
 	Writer     Writer
 	Switch     Switch
 	Pauses     *Pauses

@@ -124,7 +124,7 @@ func (a *Agent) watch(pods []workload.Pod) {
 		return
 	}
 	if !a.ear.hears {
-		a.ear.hears, a.ear.why = true, ""
+		a.ear.hears, a.ear.why = true, a.Deaf
 		a.Log.Info("the kernel tells of throttles again")
 	}
 	for _, g := range a.groups {

@@ -39,7 +39,7 @@ func (a *Agent) measureRisk(now time.Time) {
 	case target == 0:
 		*m = riskMeter{}
 		return
-	case !a.ear.hears:
+	case !a.ear.hears || a.Uncounted:
 		*m = riskMeter{problem: "loadLinePercent: the kernel does not count the use of periods: " + a.ear.why}
 		return
 	case m.working || now.Sub(m.at) < policy.LoadLineEvery:

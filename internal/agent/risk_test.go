@@ -84,6 +84,12 @@ func TestLoadLineNeedsTheKernel(t *testing.T) {
 	w.agent.Strategy.LoadLinePercent = 99
 	w.run(time.Second)
 	w.wantProblem("loadLinePercent")
+	w, _ = hearing(t, true)
+	w.agent.Uncounted, w.agent.ear.why = true, "not counted here"
+	w.alone(w.container("/a", 50*ms, sim.Load{}))
+	w.agent.Strategy.LoadLinePercent = 99
+	w.run(time.Second)
+	w.wantProblem("not counted here")
 }
 
 // TestRecord: minutes are differences of counts, and periods that nobody counted are empty ones.
