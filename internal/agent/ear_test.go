@@ -144,3 +144,36 @@ func TestLimitsOfNewcomers(t *testing.T) {
 		t.Errorf("told of limits that are known: %v", e.limits)
 	}
 }
+
+// TestWhoIsMuted: only who is heard of is, which the kernel forgets with the group; and it is tried again.
+func TestWhoIsMuted(t *testing.T) {
+	w, e := hearing(t, true)
+	passive := w.container("/a", 50*ms, sim.Spin(2))
+	passive.Strategy.Policy = strategy.None
+	w.alone(passive)
+	w.run(40 * time.Second) // it is polled for, and found to be throttled
+	if len(e.muted) > 0 {
+		t.Errorf("muted, and not watched: %v", e.muted)
+	}
+	if got := w.agent.interval(w.agent.groups[passive.ID]); got != cappedEvery {
+		t.Errorf("a throttled group that nothing is done for is looked at every %v", got)
+	}
+	e.mutes = errors.New("no room")
+	line := func(percent float64) {
+		s := w.agent.Strategy
+		s.LoadLinePercent = percent
+		w.agent.Configure(s, nil)
+		w.run(time.Second)
+	}
+	line(99.9)
+	e.mutes = nil
+	w.run(time.Second)
+	if !e.muted[passive.Inode] {
+		t.Error("not muted when that can be done again")
+	}
+	line(0)
+	line(99.9)
+	if !e.muted[passive.Inode] {
+		t.Error("not muted when it is watched again")
+	}
+}

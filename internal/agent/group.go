@@ -39,7 +39,8 @@ type group struct {
 	ready   bool
 	idle    bool // cpu.idle is set, of it or of a group above
 	watched bool // policy.View
-	muted   bool // policy.View
+	barred  bool // policy.View.Muted
+	muted   bool // so nothing is heard of it
 	capped  bool // throttled all the same
 	reading sample.Reading
 	threads threadMeter
@@ -81,7 +82,7 @@ func (a *Agent) interval(g *group) time.Duration {
 		return a.rest()
 	case !near:
 		return followEvery
-	case g.muted && g.capped && g.status.BudgetLeft == nil:
+	case a.ear.hears && g.barred && g.capped && g.status.BudgetLeft == nil:
 		return cappedEvery
 	}
 	return lookEvery

@@ -128,19 +128,32 @@ func (a *Agent) watch(pods []workload.Pod) {
 		a.Log.Info("the kernel tells of throttles again")
 	}
 	for _, g := range a.groups {
-		if before[g.Inode] == nil && g.status.Limit > 0 && g.status.Limited() {
-			a.counted(g, g.status.Limit)
+		if before[g.Inode] == nil {
+			a.introduce(g)
 		}
 	}
 }
 
-// mute has the kernel not tell of throttles that nothing can be done about.
+// introduce tells the kernel what it does not know of a group that it tells of only now, or again.
+func (a *Agent) introduce(g *group) {
+	g.muted = false
+	if g.status.Limit > 0 && g.status.Limited() {
+		a.counted(g, g.status.Limit)
+	}
+}
+
+// mute has the kernel not tell of throttles that nothing can be done about. It forgets who is muted with the group, so that
+// nobody else may be.
 func (a *Agent) mute(g *group, mute bool) {
-	if !a.ear.hears || g.muted == mute {
+	g.barred = mute
+	if !a.ear.hears || g.muted == mute || a.ear.pods[g.Inode] == nil {
 		return
 	}
-	g.muted = mute
-	if err := a.Ear.Mute(g.Inode, mute); err != nil {
+	err := a.Ear.Mute(g.Inode, mute)
+	if err == nil {
+		g.muted = mute
+	} else if !g.said["mute"] {
+		g.said["mute"] = true
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -23,17 +24,21 @@ type fakeEar struct {
 	told    chan []policy.Throttle
 	failure error // of Read, once told is closed
 	refuses error // of Watch
+	mutes   error // of Mute
 	lost    int64
 }
 
 func (e *fakeEar) Watch(groups []uint64) error {
 	e.watched = slices.Clone(groups)
+	maps.DeleteFunc(e.muted, func(group uint64, _ bool) bool { return !slices.Contains(groups, group) })
 	return e.refuses
 }
 
 func (e *fakeEar) Mute(group uint64, mute bool) error {
-	e.muted[group] = mute
-	return nil
+	if e.mutes == nil {
+		e.muted[group] = mute
+	}
+	return e.mutes
 }
 
 func (e *fakeEar) Limit(group uint64, quota time.Duration) error {
