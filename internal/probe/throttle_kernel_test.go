@@ -18,6 +18,7 @@ func TestThrottlesAreCounted(t *testing.T) {
 	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2, "more tasks than CPUs": 5} {
 		t.Run(name, func(t *testing.T) {
 			g, other := cgrouptest.New(t), cgrouptest.New(t)
+			g.Prevail()
 			id := inode(t, g)
 			watch(t, p, g)
 			limit(t, g, 40*ms, 100*ms)
@@ -147,6 +148,7 @@ func TestLevels(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := cgrouptest.New(t)
+			pod.Prevail()
 			container := pod.Child("container")
 			groups := []*cgrouptest.Group{pod, container, container.Child("nested")}
 			for i, quota := range []time.Duration{c.pod, c.container, c.nested} {

@@ -121,6 +121,7 @@ func TestNobodyWaits(t *testing.T) {
 	const quota, period = 2 * ms, time.Second
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
+	g.Prevail()
 	watch(t, p, g)
 	n := newNapper(t, g)
 	for range 20 {
