@@ -81,10 +81,18 @@ func explainUse(root *cobra.Command) {
 		explainUse(cmd)
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				return misused(withHint(check(cmd, args), cmd.UseLine()))
+				return misused(withHint(check(cmd, args), usage(cmd)))
 			}
 		}
 	}
+}
+
+// usage is how a command is called, or where that of its own commands stands.
+func usage(cmd *cobra.Command) string {
+	if cmd.HasSubCommands() {
+		return "`" + cmd.CommandPath() + " --help` lists the commands"
+	}
+	return cmd.UseLine()
 }
 
 func newRoot() *cobra.Command {

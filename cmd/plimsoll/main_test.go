@@ -20,7 +20,7 @@ func TestWrongUse(t *testing.T) {
 		"pause":          "plimsoll pause CONTAINER",
 		"status extra":   "plimsoll status [flags]",
 		"sched load":     "plimsoll sched load FILE.bpf.o",
-		"sched nosuch":   "plimsoll sched",
+		"sched nosuch":   "`plimsoll sched --help` lists the commands",
 		"plan --watch x": "`plimsoll plan --help`",
 	} {
 		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || exitCode(err) != exitMisused {
