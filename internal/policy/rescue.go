@@ -193,7 +193,7 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
-	case u.full(in.Now):
+	case u.full(in.Now) || t.Counted && t.Used >= u.cap():
 		return u.atCap("is reached")
 	}
 	return ""
