@@ -30,6 +30,7 @@ tier_kernel() {
   PLIMSOLL_REQUIRE_KERNEL=1 go test -count=1 -p 1 -run "$(kernel_tests)" $(kernel_packages)
 }
 tier_vm() { bash test/vm/matrix.sh; }
+tier_vm_core() { bash test/vm/core.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }

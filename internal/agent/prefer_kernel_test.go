@@ -19,8 +19,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// pair is an online and an offline group of the running kernel, and an agent that prefers the one. Each wants all CPUs
-// there are, the online one twice: so that it has a task for each of two CPUs wherever the balancer puts them.
+// pair is an online and an offline group of the running kernel, and an agent that prefers the one.
 type pair struct {
 	t               *testing.T
 	online, offline *cgrouptest.Group
@@ -36,16 +35,19 @@ type groupHost struct {
 
 func (h groupHost) Busy() (time.Duration, error) { return h.group.Tree().Usage(h.group.Path) }
 
+// newPair has each group want all CPUs there are, the online one twice: so that it has a task for each of two CPUs
+// wherever the balancer puts them.
 func newPair(t *testing.T, m strategy.Mechanism) *pair {
 	t.Helper()
-	return newPairIn(t, cgrouptest.New(t), m)
+	p := newPairIn(t, cgrouptest.New(t), m)
+	p.online.Spin(4)
+	p.offline.Spin(2)
+	return p
 }
 
 func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair {
 	t.Helper()
 	p := &pair{t: t, online: top.Child("online"), offline: top.Child("offline")}
-	p.online.Spin(4)
-	p.offline.Spin(2)
 	boot, err := journal.BootID()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,8 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	node := strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.Default())
 	tree := top.Tree()
 	tasks := &task.Kernel{}
-	machine := policy.Machine{Idle: m == strategy.MechanismIdle, Slice: m == strategy.MechanismSlice, LeastWeight: 2}
+	machine := policy.Machine{Idle: m == strategy.MechanismIdle || m == strategy.MechanismCoreSched, Slice: m == strategy.MechanismSlice,
+		CoreSched: m == strategy.MechanismCoreSched, LeastWeight: 2}
 	if tree.Version() == cgroup.V2 {
 		machine.LeastWeight = 1
 	}
@@ -83,6 +86,13 @@ func (p *pair) pod(g *cgrouptest.Group, class workload.Class, node strategy.Stra
 // share is the part of what both use that is the online group's, over a while.
 func (p *pair) share(d time.Duration) float64 {
 	p.t.Helper()
+	online, offline := p.used(d)
+	return online / (online + offline)
+}
+
+// used is what each uses over a while, in CPU seconds.
+func (p *pair) used(d time.Duration) (ofOnline, ofOffline float64) {
+	p.t.Helper()
 	used := func(g *cgrouptest.Group) time.Duration {
 		u, err := g.Tree().Usage(g.Path)
 		if err != nil {
@@ -94,7 +104,7 @@ func (p *pair) share(d time.Duration) float64 {
 	time.Sleep(d)
 	online, offline = used(p.online)-online, used(p.offline)-offline
 	p.t.Logf("online %v, offline %v", online, offline)
-	return online.Seconds() / (online + offline).Seconds()
+	return online.Seconds(), offline.Seconds()
 }
 
 // knobs are the files that mechanisms write.
@@ -150,6 +160,39 @@ func TestKernelPrefers(t *testing.T) {
 	}
 }
 
+// TestKernelCores: where the kernel has core scheduling, no offline task runs beside an online one on the threads of a core.
+// One online task has a core, so that three offline ones have the other cores, instead of all threads but one.
+func TestKernelCores(t *testing.T) {
+	if has, _ := (&task.Kernel{}).HasCookies(); !has {
+		return // what is missing is held by TestKernelCookie of internal/task
+	}
+	p := newPairIn(t, cgrouptest.New(t), strategy.MechanismCoreSched)
+	topology, err := sysfs.NewHost("/").Topology()
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads := len(topology.Places)
+	others := float64(threads - 2) // threads of the other cores
+	p.online.Spin(1)
+	p.offline.Spin(threads)
+	if online, offline := p.used(time.Second); offline < 1.2*others*online {
+		t.Fatalf("without cookies, offline used %.2f beside %.2f on %d threads", offline, online, threads)
+	}
+	p.agent.Tick(time.Now())
+	if c := p.agent.Status().Colocation; c.Mechanism != strategy.MechanismCoreSched || !c.InForce() {
+		t.Fatalf("%+v", c)
+	}
+	if online, offline := p.used(2 * time.Second); offline > 1.1*others*online {
+		t.Errorf("offline used %.2f beside %.2f on %d threads, two of them the online task's core", offline, online, threads)
+	}
+	if err := p.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if online, offline := p.used(time.Second); offline < 1.2*others*online {
+		t.Errorf("afterwards, offline used %.2f beside %.2f", offline, online)
+	}
+}
+
 // TestKernelSuppresses: above the mark, offline work is bounded to what the mark leaves within seconds, by real
 // quotas, and afterwards has its limit back.
 func TestKernelSuppresses(t *testing.T) {
@@ -191,6 +234,7 @@ func TestKernelConfines(t *testing.T) {
 	top := cgrouptest.New(t)
 	top.Bindable()
 	p := newPairIn(t, top, strategy.MechanismWeight)
+	p.offline.Spin(2)
 	p.offline.Bindable()
 	inner := p.offline
 	if top.Tree().Version() == cgroup.V1 { // on v2 a group with tasks holds no groups with controllers

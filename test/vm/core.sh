@@ -1,0 +1,39 @@
+#!/bin/bash
+# core.sh: the tests of core-scheduling cookies, on a machine of two cores with two threads each. Debian's kernels are built
+# without CONFIG_SCHED_CORE: so one is built from Debian's source, with as little as the tests need (guest/core.config; five
+# minutes on two CPUs), and kept in the cache.
+set -eu
+. "$(dirname "$0")/env.sh"
+cd "$repo"
+series=6.12
+kernel=$cache/kernels/$series-core/vmlinux
+
+build() {
+  local work
+  work=$(mktemp -d "$cache/build.XXXXXX")
+  private_apt bookworm-security
+  (cd "$work" && apt-get "${apt_opts[@]}" download "linux-source-$series")
+  dpkg -x "$work"/*.deb "$work/root"
+  mkdir "$work/linux"
+  tar -xf "$work/root/usr/src/linux-source-$series.tar.xz" -C "$work/linux" --strip-components=1
+  make -s -C "$work/linux" KCONFIG_ALLCONFIG="$vm/guest/core.config" allnoconfig
+  while read -r line; do
+    grep -qxF "$line" "$work/linux/.config" || { echo "core.sh: $line is not to be had" >&2; return 1; }
+  done < <(grep ^CONFIG "$vm/guest/core.config")
+  make -s -C "$work/linux" -j"$(nproc)" vmlinux
+  mkdir -p "${kernel%/*}"
+  make -s -C "$work/linux" kernelrelease >"${kernel%/*}/release"
+  mv "$work/linux/vmlinux" "$kernel"
+  rm -rf "$work"
+}
+[ -s "$kernel" ] || build
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for package in task agent; do CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/$package.test" "./internal/$package"; done
+cat >"$work/main" <<'M'
+export PLIMSOLL_REQUIRE_KERNEL=1
+./task.test -test.v -test.run '^TestKernelCookie$' | tee /tmp/out
+grep -q 'true: core scheduling' /tmp/out && exec ./agent.test -test.v -test.run '^TestKernelCores$'
+M
+SMP=4,cores=2,threads=2 "$vm/run.sh" "$kernel" v2 "$work/main" "$work"/*.test
