@@ -132,7 +132,7 @@ func eventsMeaning(found cgroup.Features) string {
 	switch {
 	case events.State != cgroup.Yes:
 		return "throttles are polled for, and seen up to 100 ms late: " + events.Detail
-	case !found.Has(cgroup.FeatureBurst) || !found.Has(cgroup.FeatureRefill):
+	case !refills(found):
 		return "throttles are told of as they begin (eBPF), and answered by raising the quota: no burst can be rewritten here"
 	}
 	return "throttles are told of as they begin (eBPF), and ended at once by rewriting the unchanged burst"
@@ -140,7 +140,7 @@ func eventsMeaning(found cgroup.Features) string {
 
 // startMeaning says what becomes of a container's start.
 func startMeaning(found cgroup.Features) string {
-	if !found.Has(featureEvents) || !found.Has(cgroup.FeatureBurst) || !found.Has(cgroup.FeatureRefill) {
+	if !found.Has(featureEvents) || !refills(found) {
 		return "a container's start (startupSeconds) is as any other time: its quota may be raised in it, and what it reads of it then is not its limit"
 	}
 	return "in a container's start (startupSeconds) throttles are ended one by one, and its quota stays"

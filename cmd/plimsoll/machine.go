@@ -121,20 +121,28 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 // only to who hears of throttles.
 func features(dir *cgroup.Dir, hears bool) cgroup.Features {
 	host := cgroup.ThisHost()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		host.Spin = spinSelf
+	}
 	if !hears {
 		host.Spin = nil
 	}
 	return cgroup.Probe(dir, host)
 }
 
-// rules are what the policy must know of this kernel.
+// rules are what the policy must know of this kernel. Where it was not possible to try a refill, as on a machine too
+// busy for that, it is taken for what each mainline kernel with the burst does (tg_set_cfs_bandwidth, since 5.14).
 func rules(found cgroup.Features, tree *cgroup.Tree) policy.Rules {
 	return policy.Rules{
 		Burst:           found.Has(cgroup.FeatureBurst),
 		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),
 		Nested:          tree.Version() == cgroup.V1,
-		Refill:          found.Has(cgroup.FeatureBurst) && found.Has(cgroup.FeatureRefill),
+		Refill:          refills(found),
 	}
+}
+
+func refills(found cgroup.Features) bool {
+	return found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureRefill).State != cgroup.No
 }
 
 // host measures this machine. The root group's own count is finer than /proc/stat; where there is none, that does.

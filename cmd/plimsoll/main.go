@@ -119,7 +119,7 @@ func newRoot() *cobra.Command {
 		}
 		root.AddCommand(s.commands...)
 	}
-	root.AddCommand(demoServiceCommand(), waitCommand())
+	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand())
 	explainUse(root)
 	return root
 }

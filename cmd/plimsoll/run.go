@@ -207,8 +207,12 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		return nil, err
 	}
 	can, tasks := features(dir, hears.ear != nil), &task.Kernel{}
-	if f := can.Get(cgroup.FeatureRefill); hears.ear != nil && can.Has(cgroup.FeatureBurst) && f.State != cgroup.Yes {
-		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "refill", f.State, "why", f.Detail)
+	switch f := can.Get(cgroup.FeatureRefill); {
+	case hears.ear == nil || !can.Has(cgroup.FeatureBurst):
+	case !refills(can):
+		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
+	case f.State == cgroup.Unknown:
+		log.Info("whether a rewritten burst refills could not be tried, and is taken for granted", "why", f.Detail)
 	}
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,

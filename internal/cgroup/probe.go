@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +98,7 @@ func (found Features) Get(name string) Feature {
 func (found Features) Has(name string) bool { return found.Get(name).State == Yes }
 
 // Probe asks the kernel and the mount what they can do. What can only be found out by writing is tried in a scratch
-// group of our own, /plimsoll-probe-PID, which is gone when Probe returns. It takes less than a third of a second, and
+// group of our own, plimsoll-probe-PID, which is gone when Probe returns. It takes less than a third of a second, and
 // next to nothing where host has no Spin, which only FeatureRefill needs.
 func Probe(fsys FS, host Host) Features {
 	p := &prober{fs: fsys, host: host}
@@ -105,7 +106,6 @@ func Probe(fsys FS, host Host) Features {
 	if p.tree == nil {
 		return append(p.found, hostFeatures(host)...)
 	}
-	p.sweep()
 	p.makeScratch()
 	defer p.removeScratch()
 	p.bandwidth()
@@ -167,14 +167,13 @@ type maker interface {
 var errCannotMake = errors.New("groups cannot be made here")
 
 // sweep removes the scratch groups of probes that were killed.
-func (p *prober) sweep() {
-	m, ok := p.fs.(maker)
-	groups, err := p.tree.Children("/")
-	if !ok || err != nil {
+func (p *prober) sweep(m maker, below string) {
+	groups, err := p.tree.Children(below)
+	if err != nil {
 		return
 	}
 	for _, group := range groups {
-		pid, ours := strings.CutPrefix(group, "/"+scratchPrefix)
+		pid, ours := strings.CutPrefix(path.Base(group), scratchPrefix)
 		if !ours {
 			continue
 		}
@@ -184,7 +183,8 @@ func (p *prober) sweep() {
 	}
 }
 
-// makeScratch makes the scratch group, and says whether we may write.
+// makeScratch makes the scratch group, and says whether we may write. Its place is below the root. Who has no
+// CAP_DAC_OVERRIDE may not write there, for it has mode 0555; then it is beside our own group: a pod's are its own to fill.
 func (p *prober) makeScratch() {
 	m, ok := p.fs.(maker)
 	if !ok {
@@ -192,11 +192,14 @@ func (p *prober) makeScratch() {
 		p.say(FeatureWritable, Unknown, "%v", p.why)
 		return
 	}
-	group := "/" + scratchPrefix + strconv.Itoa(p.host.PID)
-	p.why = m.Mkdir(p.tree.Dir(group))
+	p.makeBelow(m, "/")
+	if errors.Is(p.why, fs.ErrPermission) {
+		if own := p.own(); own != "" {
+			p.makeBelow(m, path.Dir(own))
+		}
+	}
 	switch {
 	case p.why == nil:
-		p.scratch = group
 		p.say(FeatureWritable, Yes, "%s", "groups can be made and written")
 	case errors.Is(p.why, syscall.EROFS):
 		p.say(FeatureWritable, No, "the mount is read-only: %v", p.why)
@@ -205,6 +208,29 @@ func (p *prober) makeScratch() {
 	default:
 		p.say(FeatureWritable, Unknown, "%v", p.why)
 	}
+}
+
+func (p *prober) makeBelow(m maker, group string) {
+	p.sweep(m, group)
+	scratch := path.Join(group, scratchPrefix+strconv.Itoa(p.host.PID))
+	if p.why = m.Mkdir(p.tree.Dir(scratch)); p.why == nil {
+		p.scratch = scratch
+	}
+}
+
+// own is the group that we are in; "" if it is the root, or not seen.
+func (p *prober) own() (found string) {
+	p.walk("/", func(group string) bool {
+		if found != "" {
+			return false
+		}
+		tasks, err := p.tree.Tasks(group)
+		if err == nil && slices.Contains(tasks, p.host.PID) {
+			found = group
+		}
+		return true
+	})
+	return found
 }
 
 func (p *prober) removeScratch() {

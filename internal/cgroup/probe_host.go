@@ -1,12 +1,14 @@
 package cgroup
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +24,7 @@ type Host struct {
 	Files     fs.FS                   // the root directory
 	PID       int                     // names the scratch group
 	CoreSched func() error            // asks for the core scheduling cookie of this process
-	Spin      func() (Spinner, error) // makes a process that burns CPU
+	Spin      func() (Spinner, error) // starts a process that burns CPU
 }
 
 // Spinner is a process that burns CPU from Go to Stop.
@@ -159,41 +161,63 @@ func onlineCPUs(host Host) (int, error) {
 	return len(set), err
 }
 
-// shell is a Spinner: a shell that waits for a line and then loops. It ends after a second of CPU by itself, and with
-// the thread that made it.
-type shell struct {
+// process is a Spinner: a program that writes a line when it is ready, waits for one, and then loops until it has used a
+// second of CPU. It ends with the thread that made it.
+type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 }
 
 func spinShell() (Spinner, error) {
-	cmd := exec.Command("/bin/sh", "-c", "ulimit -t 1; read go && while :; do :; done")
+	return Spin("/bin/sh", "-c", "ulimit -t 1; echo ready; read go && while :; do :; done")
+}
+
+// Spin starts a program that can be a Spinner.
+func Spin(program string, args ...string) (Spinner, error) {
+	cmd := exec.Command(program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &shell{cmd, stdin}, nil
-}
-
-func (s *shell) PID() int { return s.cmd.Process.Pid }
-
-func (s *shell) Go() { _, _ = io.WriteString(s.stdin, "go\n") }
-
-// Runtime reads the time on CPU (fs/proc/base.c, proc_pid_schedstat).
-func (s *shell) Runtime() (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", s.PID()))
-	if err != nil {
-		return 0, err
+	p := &process{cmd, stdin}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		p.Stop()
+		return nil, fmt.Errorf("%s is not ready: %w", program, err)
 	}
-	first, _, _ := strings.Cut(string(data), " ")
-	return parseNanos(first)
+	return p, nil
 }
 
-func (s *shell) Stop() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // killed: its error says so
+func (p *process) PID() int { return p.cmd.Process.Pid }
+
+func (p *process) Go() { _, _ = io.WriteString(p.stdin, "go\n") }
+
+// Runtime reads the time on CPU of all threads (fs/proc/base.c, proc_pid_schedstat).
+func (p *process) Runtime() (sum time.Duration, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID()))
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(data), " ")
+		ran, err := parseNanos(first)
+		if err != nil {
+			return 0, err
+		}
+		sum += ran
+	}
+	return sum, err
+}
+
+func (p *process) Stop() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // killed: its error says so
 }

@@ -18,12 +18,13 @@ type probeFS struct {
 	memFS
 	template  map[string]string
 	mkdirErr  error
-	takesMore bool // a burst above the quota, as Alibaba Cloud Linux
+	closed    string // the only directory where groups cannot be made
+	takesMore bool   // a burst above the quota, as Alibaba Cloud Linux
 	made      []string
 }
 
 func (p *probeFS) Mkdir(name string) error {
-	if p.mkdirErr != nil {
+	if p.mkdirErr != nil && (p.closed == "" || p.closed == path.Dir(name)) {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: p.mkdirErr}
 	}
 	for file, text := range p.template {
@@ -196,6 +197,35 @@ func TestProbeKeepsBurst(t *testing.T) {
 	}
 }
 
+// TestProbeInAPod: who may not write in the root tries things beside its own group, and leaves nothing there.
+func TestProbeInAPod(t *testing.T) {
+	for _, tt := range []struct {
+		fs     *probeFS
+		tasks  string
+		closed string
+		made   string
+	}{
+		{v1Probe(), "cpu/lab/a/tasks", "cpu", "cpu/lab/plimsoll-probe-77"},
+		{v2Probe(), "lab/a/cgroup.threads", ".", "lab/plimsoll-probe-77"},
+	} {
+		tt.fs.mkdirErr, tt.fs.closed = syscall.EACCES, tt.closed
+		unseen := Probe(tt.fs, testHost()).Get(FeatureWritable)
+		tt.fs.memFS[tt.tasks] = "12\n77\n"
+		found := Probe(tt.fs, testHost())
+		if unseen.State != No || !found.Has(FeatureWritable) || found.Get(FeatureKeepsBurst).State == Unknown {
+			t.Errorf("unseen %+v, found %+v", unseen, found)
+		}
+		if diff := cmp.Diff([]string{tt.made}, tt.fs.made); diff != "" {
+			t.Error(diff)
+		}
+		for name := range tt.fs.memFS {
+			if strings.HasPrefix(name, tt.made) {
+				t.Errorf("%s is left behind", name)
+			}
+		}
+	}
+}
+
 func TestProbeAsksNothing(t *testing.T) {
 	for _, f := range Probe(memFS{}, Host{}) {
 		if f.State == Yes {
@@ -205,12 +235,15 @@ func TestProbeAsksNothing(t *testing.T) {
 }
 
 // stalledSpinner uses up its quota at once and stands still.
-type stalledSpinner struct{ stopped *bool }
+type stalledSpinner struct {
+	used    time.Duration
+	stopped bool
+}
 
-func (stalledSpinner) PID() int                        { return 4 }
-func (stalledSpinner) Go()                             {}
-func (stalledSpinner) Runtime() (time.Duration, error) { return probeQuota, nil }
-func (s stalledSpinner) Stop()                         { *s.stopped = true }
+func (*stalledSpinner) PID() int                          { return 4 }
+func (s *stalledSpinner) Go()                             { s.used += probeQuota }
+func (s *stalledSpinner) Runtime() (time.Duration, error) { return s.used, nil }
+func (s *stalledSpinner) Stop()                           { s.stopped = true }
 
 // countingFS ends the throttle at so many writes of a file.
 type countingFS struct {
@@ -239,16 +272,16 @@ func TestProbeRefill(t *testing.T) {
 		{false, countingFS{file: "cpu.cfs_quota_us", after: 2}, Yes},
 		{false, countingFS{file: "cpu.cfs_quota_us", after: 3}, No},
 	} {
-		stopped := false
+		spinner := &stalledSpinner{used: 3 * probeQuota}
 		host := testHost()
-		host.Spin = func() (Spinner, error) { return stalledSpinner{&stopped}, nil }
+		host.Spin = func() (Spinner, error) { return spinner, nil }
 		c.fs.probeFS = v1Probe()
 		if !c.burst {
 			delete(c.fs.template, "cpu.cfs_burst_us")
 		}
 		got := Probe(&c.fs, host).Get(FeatureRefill)
-		if got.State != c.want || !stopped {
-			t.Errorf("burst %v, %s ends it: %+v, stopped %v", c.burst, c.fs.file, got, stopped)
+		if got.State != c.want || !spinner.stopped {
+			t.Errorf("burst %v, %s ends it: %+v, stopped %v", c.burst, c.fs.file, got, spinner.stopped)
 		}
 	}
 }

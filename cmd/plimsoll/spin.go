@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgroup"
+)
+
+// spinSelf burns CPU for the probe of a refill where there is no shell, as in the image.
+func spinSelf() (cgroup.Spinner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return cgroup.Spin(self, "spin")
+}
+
+// spinCommand is what spinSelf runs.
+func spinCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "spin",
+		Short:  "Burn a second of CPU when told to, for the probe of a refill",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+				return fmt.Errorf("limit the CPU time: %w", err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "ready")
+			if _, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n'); err != nil {
+				return fmt.Errorf("wait to be told: %w", err)
+			}
+			for n := 0; ; n++ {
+			}
+		},
+	}
+}

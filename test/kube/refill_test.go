@@ -1,0 +1,36 @@
+//go:build kube
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/report"
+)
+
+// TestRefillsAsDeployed: the few rights of the DaemonSet's pod, and its image, which has no shell, are enough to find out that
+// a rewritten burst refills, and to end throttles by that.
+func TestRefillsAsDeployed(t *testing.T) {
+	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
+	self := deploy(t).start("plimsoll", "agent")
+	eventually(t, lockWait, func() string {
+		if s := answer[report.Status](t, "status"); s.Events.Rescues == 0 {
+			return fmt.Sprintf("no throttle was ended by a refill: %+v", s.Events)
+		}
+		return ""
+	})
+	var found struct{ Features cgroup.Features }
+	out := kubectl(t, "exec", "agent", "--namespace", agents, "--", "/plimsoll", "doctor", "--cgroup-root=/host/cgroup", "--json")
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		t.Fatal(err, out)
+	}
+	for _, feature := range []string{cgroup.FeatureWritable, cgroup.FeatureRefill} {
+		if !found.Features.Has(feature) {
+			t.Errorf("%+v", found.Features.Get(feature))
+		}
+	}
+	self.end()
+}
