@@ -19,7 +19,7 @@ func TestBalance(t *testing.T) {
 	h := listen(t, p, nil)
 	g.Spin(2)
 	id := inode(t, g)
-	off, err := tick()
+	off, err := Tick()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 	if err != nil {
 		return fmt.Errorf("count the CPUs: %w", err)
 	}
-	tick, err := tick()
+	tick, err := Tick()
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ const (
 	refill          = 2 * time.Millisecond // what it takes user space to hear of a pool and to fill it, at worst
 )
 
-// tick is the kernel's. The coarse clocks go by it (kernel/time/posix-timers.c, posix_get_coarse_res).
-func tick() (time.Duration, error) {
+// Tick is the kernel's. The coarse clocks go by it (kernel/time/posix-timers.c, posix_get_coarse_res).
+func Tick() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &t); err != nil {
 		return 0, fmt.Errorf("read the resolution of CLOCK_MONOTONIC_COARSE: %w", err)

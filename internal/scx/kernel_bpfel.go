@@ -35,6 +35,8 @@ type kernelGroup struct {
 	Generation uint64
 	Above      uint64
 	Share      uint64
+	Weights    uint64
+	Weighed    uint64
 	Offline    uint32
 	Weight     uint32
 	Tasks      uint32
@@ -63,8 +65,6 @@ type kernelGroup struct {
 	Active   uint32
 	Idle     uint32
 	Poked    uint32
-	Spared   int32
-	_        [4]byte
 }
 
 type kernelSetting struct {
@@ -120,8 +120,10 @@ const (
 	kernelVarSliceOffline        = "slice_offline"
 	kernelVarSliceOnline         = "slice_online"
 	kernelVarStanding            = "standing"
+	kernelVarTickNs              = "tick_ns"
 	kernelVarTimeoutNs           = "timeout_ns"
 	kernelVarTop                 = "top"
+	kernelVarWeights             = "weights"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -215,8 +217,10 @@ type kernelVariableSpecs struct {
 	SliceOffline *ebpf.VariableSpec `ebpf:"slice_offline"`
 	SliceOnline  *ebpf.VariableSpec `ebpf:"slice_online"`
 	Standing     *ebpf.VariableSpec `ebpf:"standing"`
+	TickNs       *ebpf.VariableSpec `ebpf:"tick_ns"`
 	TimeoutNs    *ebpf.VariableSpec `ebpf:"timeout_ns"`
 	Top          *ebpf.VariableSpec `ebpf:"top"`
+	Weights      *ebpf.VariableSpec `ebpf:"weights"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -274,8 +278,10 @@ type kernelVariables struct {
 	SliceOffline *ebpf.Variable `ebpf:"slice_offline"`
 	SliceOnline  *ebpf.Variable `ebpf:"slice_online"`
 	Standing     *ebpf.Variable `ebpf:"standing"`
+	TickNs       *ebpf.Variable `ebpf:"tick_ns"`
 	TimeoutNs    *ebpf.Variable `ebpf:"timeout_ns"`
 	Top          *ebpf.Variable `ebpf:"top"`
+	Weights      *ebpf.Variable `ebpf:"weights"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

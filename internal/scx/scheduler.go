@@ -108,6 +108,10 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 	if err != nil {
 		return err
 	}
+	tick, err := probe.Tick()
+	if err != nil {
+		return err
+	}
 	expel := uint32(0)
 	if o.Expel && len(cores) > 0 {
 		expel = 1
@@ -126,6 +130,7 @@ func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarFloorSlice: uint64(floorSlice),
 		kernelVarFloorRest:  uint64(64 * (1/o.Floor - 1)),
 		kernelVarTimeoutNs:  uint64(o.Watchdog),
+		kernelVarTickNs:     uint64(tick),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)

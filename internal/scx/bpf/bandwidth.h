@@ -7,9 +7,10 @@
 // that is dry stops its group: tasks that want to run wait in the group's own queue until the timer fills it up. What a
 // group overran, until the tick that finds it, is owed: the next periods pay.
 
-#define PATIENCE (timeout_ns / 4) // how long a task waits in a throttled group before it runs once, so that no watchdog barks
+#define PATIENCE (timeout_ns / 4) // how long a task waits for a throttled group, or for its turn, before it runs once
 
 const volatile u64 timeout_ns = 20000000000ULL;
+const volatile u64 tick_ns = 4000000;
 const volatile u64 slice_online = 3000000;
 
 u32 standing; // groups that are throttled

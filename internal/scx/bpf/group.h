@@ -3,14 +3,16 @@
 //
 // A group's entry is made by the kernel's word (cgroup_init) for every group of the cpu controller, and is gone with
 // the group. User space says in `settings` what the kernel does not know, and counts up `generation` (program apply):
-// what follows from the tree above a group is worked out again when it is needed next.
+// what follows from the tree above a group is worked out again when it is needed next. Its share depends on who else wants
+// to run, which changes with every other wake-up: `weights` counts these changes, and a share is a millisecond old at most.
 
 #define LEVELS 12	   // looked at, from a group upwards
 #define BUCKETS 24	   // as in probe/bpf/throttle.bpf.c
 #define ONE (1 << 20)	   // a share of everything
-#define LEAST (ONE / 1024) // a group with less would wait longer than the kernel's watchdog
+#define LEAST (ONE / 1024 / cpus) // a group with less would wait longer than the kernel's watchdog
 #define TASK_WEIGHT 100	   // of a task beside the groups of its group
 #define TOP_WEIGHT 1000	   // of all tasks of the root: they come and go too often for all shares to follow
+#define SHARE_AGE 1000000  // how old a share may be; the kernel's own follow a load average that is slower still
 
 enum { CLASS_INHERITED, CLASS_ONLINE, CLASS_OFFLINE };
 
@@ -46,6 +48,8 @@ struct group {
 	u64 generation; // of the tree, when what follows was worked out
 	u64 above;	// the nearest group above that has a limit
 	u64 share;
+	u64 weights; // when the share was worked out
+	u64 weighed; // and at what time
 	u32 offline;
 
 	u32 weight;
@@ -65,7 +69,6 @@ struct group {
 	u32 active; // the timer runs
 	u32 idle;   // nothing was used since it last fired
 	u32 poked;  // it is to release what stands, and no period is over
-	s32 spared; // a task that runs although the group is throttled: it has waited too long
 };
 
 struct {
@@ -82,8 +85,10 @@ struct {
 	TYPE(value, struct setting);
 } settings SEC(".maps");
 
-u64 generation = 1;
-u64 top; // the root's id
+const volatile u32 cpus = 1;
+u64 generation = 1; // of classes and limits
+u64 weights = 1;    // of what wants to run
+u64 top;	    // the root's id
 
 #define add(counter, n) __sync_fetch_and_add(&(counter), n)
 
@@ -106,34 +111,50 @@ static inline u32 total(struct group *g)
 // resolve works out what follows from the groups above. Two CPUs may do so at a time, and find the same.
 noinline int resolve(u64 of)
 {
-	u64 now = generation, above = 0, share = ONE, id;
+	u64 now = generation, above = 0, id;
 	struct group *g = group_at(of), *up = g;
-	u32 class = CLASS_INHERITED, part;
+	u32 class = CLASS_INHERITED;
 
 	if (!g || g->generation == now)
 		return 0;
-	part = direct(g);
-	for (int i = 0; i < LEVELS; i++) {
+	for (int i = 0; i < LEVELS && up; i++) {
 		struct setting *s;
-		u32 all = total(up);
 
-		if (all > part)
-			share = share * part / all;
 		id = up->id;
 		s = bpf_map_lookup_elem(&settings, &id);
 		if (class == CLASS_INHERITED && s)
 			class = s->class;
 		if (!above && i && up->now.quota)
 			above = id;
-		part = up->weight;
 		up = group_at(up->parent);
-		if (!up)
-			break;
 	}
 	g->above = above;
 	g->offline = class == CLASS_OFFLINE;
-	g->share = share > LEAST ? share : LEAST;
 	g->generation = now;
+	return 0;
+}
+
+// weigh works out the share of a group of which a task runs.
+noinline int weigh(u64 of, u64 at)
+{
+	u64 now = weights, share = ONE;
+	struct group *g = group_at(of), *up = g;
+	u32 part;
+
+	if (!g)
+		return 0;
+	part = direct(g);
+	for (int i = 0; i < LEVELS && up; i++) {
+		u32 all = total(up);
+
+		if (all > part)
+			share = share * part / all;
+		part = up->weight;
+		up = group_at(up->parent);
+	}
+	g->share = share > LEAST ? share : LEAST;
+	g->weights = now;
+	g->weighed = at;
 	return 0;
 }
 
@@ -171,7 +192,7 @@ noinline int wake(u64 id)
 		return 0;
 	add(g->tasks, 1);
 	if (g->below && id != top)
-		add(generation, 1);
+		add(weights, 1);
 	for (int i = 0; i < LEVELS && !add(g->runnable, 1); i++) {
 		u32 weight = g->weight;
 
@@ -179,7 +200,7 @@ noinline int wake(u64 id)
 		if (!g)
 			break;
 		add(g->below, weight);
-		add(generation, 1);
+		add(weights, 1);
 	}
 	return 0;
 }
@@ -193,7 +214,7 @@ noinline int rest(u64 id)
 		return 0;
 	add(g->tasks, -1);
 	if (g->below && id != top)
-		add(generation, 1);
+		add(weights, 1);
 	for (int i = 0; i < LEVELS && add(g->runnable, -1) == 1; i++) {
 		u32 weight = g->weight;
 
@@ -201,7 +222,7 @@ noinline int rest(u64 id)
 		if (!g)
 			break;
 		add(g->below, -weight);
-		add(generation, 1);
+		add(weights, 1);
 	}
 	return 0;
 }
@@ -214,5 +235,5 @@ static inline void reweigh(struct group *g, u32 weight)
 	g->weight = weight;
 	if (g->runnable && up)
 		add(up->below, weight - before);
-	add(generation, 1);
+	add(weights, 1);
 }

@@ -46,6 +46,7 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
@@ -87,6 +88,7 @@ struct task_group {
 struct sched_ext_entity {
 	u32 flags;
 	u32 weight;
+	unsigned long runnable_at; /* jiffies: since when it has waited, as the kernel's watchdog counts */
 	u64 slice;
 	u64 dsq_vtime;
 };

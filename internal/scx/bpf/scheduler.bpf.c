@@ -21,9 +21,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define CPUS 1024
 #define SLOT(cpu) ((u32)(cpu) & (CPUS - 1))
 #define LAG 50000000	  // of CPU time that a group may be behind its share
-#define LEAD 10000000000ULL // of virtual time that it may be ahead
+#define LEAD (5000000000ULL * cpus) // of virtual time that it may be ahead
 
-const volatile u32 cpus = 1;
 const volatile u32 expel = 0;
 const volatile u16 sibling[CPUS]; // the next thread of the same core, around; itself if it has none
 const volatile u64 slice_offline = 3000000;
@@ -87,9 +86,22 @@ static inline u64 slice(struct task_struct *p, struct group *g)
 // held is the group that keeps a task from running; 0: none.
 static inline u64 held(struct task_struct *p, struct group *g)
 {
-	if (!standing || p->flags & PF_KTHREAD || g->spared == p->pid)
+	if (!standing || p->flags & PF_KTHREAD)
 		return 0;
 	return stopped(g->id);
+}
+
+// aged says whether a task has waited so long that it is to run once, whatever holds it: the kernel's watchdog ends the
+// scheduler for a task that has waited for timeout_ns (kernel/sched/ext.c, check_rq_for_timeouts).
+static inline bool aged(struct task_struct *p)
+{
+	return bpf_jiffies64() - p->scx.runnable_at > PATIENCE / tick_ns;
+}
+
+// may says whether a task that waits may run on a CPU.
+static inline bool may(struct task_struct *p, s32 c)
+{
+	return bpf_cpumask_test_cpu(c, p->cpus_ptr) && !(p->migration_disabled && scx_bpf_task_cpu(p) != c);
 }
 
 // beside is since when an online task has run on a sibling; 0: none does.
@@ -237,7 +249,7 @@ void enqueue(u64 *ctx)
 	}
 	by = held(p, g);
 	if (by) {
-		scx_bpf_dsq_insert_vtime(p, by, slice(p, g), bpf_ktime_get_ns(), flags);
+		scx_bpf_dsq_insert_vtime(p, by, slice(p, g), p->scx.runnable_at, flags);
 		return;
 	}
 	if (g->offline) {
@@ -286,11 +298,11 @@ noinline int sweep(u64 queue)
 	if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it))) {
 			struct group *g = group_of(p);
-			u64 by = g ? held(p, g) : 0;
+			u64 by = g && !aged(p) ? held(p, g) : 0;
 
 			if (!by)
 				break;
-			scx_bpf_dsq_move_set_vtime(&it, bpf_ktime_get_ns());
+			scx_bpf_dsq_move_set_vtime(&it, p->scx.runnable_at);
 			scx_bpf_dsq_move_vtime(&it, p, by, 0);
 		}
 	}
@@ -298,7 +310,7 @@ noinline int sweep(u64 queue)
 	return 0;
 }
 
-// stays says whether what runs is still to run: nobody waits who may run here and whose turn is earlier.
+// stays says whether what runs is still to run: nobody waits who may run here and whose turn is no later.
 noinline int stays(s32 c, u64 queue, u64 vtime)
 {
 	struct bpf_iter_scx_dsq it;
@@ -307,9 +319,9 @@ noinline int stays(s32 c, u64 queue, u64 vtime)
 
 	if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it))) {
-			if (!before(p->scx.dsq_vtime, vtime))
+			if (before(vtime, p->scx.dsq_vtime))
 				break;
-			if (bpf_cpumask_test_cpu(c, p->cpus_ptr) && !(p->migration_disabled && scx_bpf_task_cpu(p) != c)) {
+			if (may(p, c)) {
 				result = 0;
 				break;
 			}
@@ -317,6 +329,22 @@ noinline int stays(s32 c, u64 queue, u64 vtime)
 	}
 	bpf_iter_scx_dsq_destroy(&it);
 	return result;
+}
+
+// serve_floor takes the next offline task by the floor: one that has waited too long first, for the order is that of the groups,
+// and one with little weight may come last for minutes.
+static noinline bool serve_floor(s32 c)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool taken = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
+		while (!taken && (p = bpf_iter_scx_dsq_next(&it)))
+			taken = aged(p) && may(p, c) && scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return taken || scx_bpf_dsq_move_to_local(OFFLINE);
 }
 
 // floor_due says whether offline tasks have waited long enough on a CPU. What one ran beyond its slice, to the tick that
@@ -350,6 +378,7 @@ static inline void begin_floor(struct cpu *own)
 static inline void stay(struct task_struct *p, struct group *g, struct cpu *own)
 {
 	p->scx.slice = slice(p, g);
+	own->ordered = 0;
 	if (g->offline && own->runs != RUNS_OFFLINE)
 		offer(own);
 }
@@ -368,7 +397,7 @@ void dispatch(u64 *ctx)
 	sweep(OFFLINE);
 	if (floor_due(own, bpf_ktime_get_ns())) {
 		own->floor = 1;
-		if (scx_bpf_dsq_move_to_local(OFFLINE))
+		if (serve_floor(c))
 			return;
 		own->floor = 0;
 	}
@@ -419,6 +448,8 @@ static inline void account(struct group *g, struct cpu *own, s32 c, u64 now)
 	} else {
 		own->online_time += ran;
 	}
+	if (g->weights != weights && now - g->weighed > SHARE_AGE)
+		weigh(g->id, now);
 	add(g->vtime, ran * ONE / g->share);
 	charge(g->id, ran, now);
 }
@@ -444,8 +475,6 @@ void running(u64 *ctx)
 	own->ordered = 0;
 	if (held(p, g))
 		p->scx.slice = 0; // until the next tick: it slipped by while it was being throttled
-	if (g->spared == p->pid)
-		g->spared = 0;
 	if (g->offline) {
 		if (floor) {
 			begin_floor(own);
@@ -548,7 +577,7 @@ void quiescent(u64 *ctx)
 
 // drain lets go of the tasks that wait in a group's own queue. A group that still is throttled lets go of one that has
 // waited too long.
-static noinline int drain(struct group *g, u64 now)
+static noinline int drain(struct group *g)
 {
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
@@ -565,10 +594,8 @@ static noinline int drain(struct group *g, u64 now)
 				scx_bpf_dsq_move_vtime(&it, p, by, 0);
 				continue;
 			}
-			if (by && now - p->scx.dsq_vtime < PATIENCE)
+			if (by && !aged(p))
 				break;
-			if (by)
-				own->spared = p->pid;
 			scx_bpf_dsq_move_set_vtime(&it, turn(own));
 			if (own->offline) {
 				scx_bpf_dsq_move_vtime(&it, p, OFFLINE, 0);
@@ -602,6 +629,8 @@ static int expired(void *map, u64 *id, struct group *g)
 		g->poked = 0;
 	} else if (waiting <= 0 && (!g->now.quota || (g->idle && !g->standing))) {
 		g->active = 0;
+		if (g->now.quota && (g->standing || !g->idle))
+			activate(g, now); // somebody ran meanwhile, and saw a timer that runs
 		goto out;
 	} else if (g->now.quota) {
 		g->periods++;
@@ -619,7 +648,7 @@ static int expired(void *map, u64 *id, struct group *g)
 	}
 	if (g->runtime > 0 || !g->now.quota)
 		unthrottle(g, now);
-	drain(g, now);
+	drain(g);
 	if (g->active)
 		bpf_timer_start(&g->timer, g->now.quota ? g->expires : now + 100000000, BPF_F_TIMER_ABS);
 out:
@@ -653,6 +682,7 @@ s32 cgroup_init(u64 *ctx)
 
 	new.id = id;
 	new.weight = args->weight;
+	new.share = ONE;
 	for (int i = 0; i < LEVELS && up; i++) {
 		new.parent = up->cgroup->kn->id;
 		if (group_at(new.parent))

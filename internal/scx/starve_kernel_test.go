@@ -1,0 +1,44 @@
+package scx
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
+)
+
+// The kernel ends a scheduler under which a task waits for longer than the watchdog's time: open's end finds it alive.
+const watchdog = 2 * time.Second
+
+// Many threads below a small quota wait long for their turn each, but none too long.
+func TestManyBelowASmallQuota(t *testing.T) {
+	s := open(t, Options{Watchdog: watchdog})
+	g := cgrouptest.New(t)
+	set(t, s, g, Setting{Limit: &cpu.Bandwidth{Quota: ms, Period: 100 * ms}})
+	g.Spin(60)
+	time.Sleep(4 * watchdog)
+	if c := group(t, s, g); c.Throttled == 0 {
+		t.Errorf("nothing was held: %+v", c)
+	}
+}
+
+// An offline group of little weight waits long for its turn beside a heavy one, while online tasks leave nothing but the
+// floor, but not too long.
+func TestLightOfflineGroup(t *testing.T) {
+	s := open(t, Options{Watchdog: watchdog})
+	online, light, heavy := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
+	for g, weight := range map[*cgrouptest.Group]string{light: "1", heavy: "1000"} {
+		set(t, s, g, Setting{Class: Offline})
+		if err := os.WriteFile(g.File("cpu.weight"), []byte(weight), 0); err != nil {
+			t.Fatal(err)
+		}
+		g.Spin(2)
+	}
+	online.Spin(2)
+	time.Sleep(4 * watchdog)
+	if c := count(t, s, light, heavy); c.Floors == 0 || c.groups[0] == 0 {
+		t.Errorf("%+v", c)
+	}
+}
