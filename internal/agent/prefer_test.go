@@ -156,6 +156,24 @@ func TestPreferKeepsTheOwnersWeight(t *testing.T) {
 	w.wantFile("/batch/cpu.shares", "700")
 }
 
+// TestPreferFollowsAResize: an offline pod that the kubelet may resize is not idle, as it could not write the pod's weight
+// then. What it writes is overwritten after a while, and stands in the end.
+func TestPreferFollowsAResize(t *testing.T) {
+	const pod = "/kubepods/burstable/pod2"
+	w := colocated(t, strategy.MechanismIdle, "/kubepods/burstable/pod1/c", pod+"/c")
+	w.run(2 * time.Second)
+	w.wantFile(pod+"/cpu.idle", "0")
+	w.wantFile(pod+"/cpu.shares", "2")
+	w.file(pod, "cpu.shares", "700")
+	w.run(4 * time.Second)
+	w.wantFile(pod+"/cpu.shares", "2")
+	w.wantProblem("")
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantFile(pod+"/cpu.shares", "700")
+}
+
 // TestPreferRespectsStrangers: a group in which somebody runs whom nobody gave a class is no level, and one that has just
 // come is waited for.
 func TestPreferRespectsStrangers(t *testing.T) {

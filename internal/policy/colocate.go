@@ -23,7 +23,7 @@ import (
 // while the owner keeps at it; any other value is foreign and left alone. What is no longer wanted is put back, and kept in
 // mind until it is: the kernel may refuse it at first, as it does a limit that some other group's is in the way of.
 //
-// Known limits: a weight that an owner changes while ours stands counts as foreign.
+// Known limits: a weight that an owner changes while ours stands counts as foreign, but for the kubelet's.
 
 // Setting is a knob of a group and what it is to hold.
 type Setting struct {
@@ -34,6 +34,8 @@ type Setting struct {
 	Min   plan.Value // of a value that changes: its range, to be journalled once
 	Max   plan.Value
 	Base  plan.Value // what it goes back to, where something of ours can stand in a file that we have not written
+	// Follows: its owner writes new values of his own at times. That is what it goes back to then.
+	Follows bool
 }
 
 // Key names the knob.
@@ -197,6 +199,9 @@ const notAsked = "no longer asked for"
 func (k *knob) observe(now time.Time) []ColocationNote {
 	if k.InForce && now.Sub(k.Since) >= undisturbed {
 		k.hold.retry = backoff{}
+	}
+	if k.Follows && k.hold.ours && k.Have != k.hold.wrote {
+		k.hold.base = k.Have
 	}
 	e := noEvent
 	if k.Knob.OfTasks() { // which nobody puts back: tasks come and go

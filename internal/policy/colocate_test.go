@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -146,6 +148,28 @@ func TestSettleLeavesForeignValues(t *testing.T) {
 }
 
 // What the kernel refuses to take back is tried again, ever more rarely, and wanted again it is ours as before.
+// TestSettleFollowsAnOwner: what an owner writes who does so at times is overwritten after a while, and stands in the end.
+func TestSettleFollowsAnOwner(t *testing.T) {
+	s := newShelf(t, plan.Weight, "51", "2")
+	s.wanted[0].Follows = true
+	s.turns(3)
+	for _, resized := range []plan.Value{"102", "153"} {
+		s.file = resized
+		s.turns(5)
+		if got := s.standing(); s.file != "2" || !got.InForce || got.Foreign || got.Original != resized {
+			t.Errorf("the file holds %s, %+v, want 2 instead of %s", s.file, got, resized)
+		}
+	}
+	if diff := cmp.Diff([]Event{Reset, Reset}, s.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	s.wanted = nil
+	s.turns(2)
+	if s.file != "153" {
+		t.Errorf("put back to %s, want the owner's 153", s.file)
+	}
+}
+
 func TestSettlePutsBackAfterARefusal(t *testing.T) {
 	s := newShelf(t, plan.Quota, "400ms", "100ms")
 	s.turns(2)

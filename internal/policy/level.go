@@ -18,7 +18,8 @@ import (
 // as it is, and what is below it is looked at.
 //
 // Known limits: an offline group beside online ones competes with what is beside their common group as that group
-// does. Nothing but to move it elsewhere would help; Exposed names such groups.
+// does. Nothing but to move it elsewhere would help; Exposed names such groups. That systemd makes way for a weight was seen
+// on v2: on v1 with the systemd driver, a resize may meet an idle pod.
 
 // Seat is a group of the tree: a container, or one that holds seats.
 type Seat struct {
@@ -33,6 +34,7 @@ type Level struct {
 	workload.ID
 	QOS   strategy.CPUQOS
 	Kept  bool // an owner writes its weight again and again
+	Sized bool // an owner writes its weight when he resizes it
 	Inner bool // below a level that is kept
 }
 
@@ -54,7 +56,7 @@ func Levels(root *Seat) []Level {
 // levelsAt is the level of a seat, and of those below where it is kept.
 func levelsAt(s *Seat, qos strategy.CPUQOS, inner bool) []Level {
 	kept := keptByKubelet(s.Path) && len(s.Children) > 0
-	list := []Level{{s.ID, qos, kept, inner}}
+	list := []Level{{s.ID, qos, kept, sizedByKubelet(s.Path), inner}}
 	if kept {
 		for _, c := range s.Children {
 			list = append(list, levelsAt(c, qos, true)...)
@@ -91,6 +93,16 @@ func keptByKubelet(group string) bool {
 	name, above := path.Base(group), path.Base(path.Dir(group))
 	return above == "kubepods" && (name == "burstable" || name == "besteffort") ||
 		named(name, "kubepods-burstable.slice") || named(name, "kubepods-besteffort.slice")
+}
+
+// sizedByKubelet knows the groups of pods that may have a CPU request, with the kubelet's cgroupfs driver: at an in-place
+// resize it writes the pod's weight (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doPodResizeAction). A pod without
+// requests is BestEffort, and may not become anything else. With the systemd driver, systemd clears cpu.idle before it
+// writes a weight.
+func sizedByKubelet(group string) bool {
+	above := path.Dir(group)
+	return strings.HasPrefix(path.Base(group), "pod") &&
+		(path.Base(above) == "kubepods" || path.Base(above) == "burstable" && keptByKubelet(above))
 }
 
 // ofAllPods knows the group above those.

@@ -103,9 +103,20 @@ func TestLevelsOfPriority(t *testing.T) {
 		"an offline pod among online ones is exposed to those elsewhere": {
 			tree: forest(map[string]strategy.CPUQOS{"/kubepods/burstable/pod1/c": online(), "/kubepods/burstable/pod2/c": offline(),
 				"/kubepods/pod3/c": online()}),
-			idle: map[string]string{"/kubepods/burstable/pod2 idle": "1"}, weight: map[string]string{"/kubepods/burstable/pod2 weight": "2"},
+			idle: map[string]string{"/kubepods/burstable/pod2 weight": "2"}, weight: map[string]string{"/kubepods/burstable/pod2 weight": "2"},
 			identity: map[string]string{"/kubepods/burstable/pod1 identity": "2", "/kubepods/burstable/pod2 identity": "-1", "/kubepods/pod3 identity": "2"},
 			exposed:  []string{"/kubepods/burstable/pod2"},
+		},
+		"an offline pod that systemd makes way for": {
+			tree: forest(map[string]strategy.CPUQOS{"/kubepods.slice/kubepods-pod1.slice/c": online(), "/kubepods.slice/kubepods-pod2.slice/c": offline()}),
+			idle: map[string]string{"/kubepods.slice/kubepods-pod2.slice idle": "1"}, weight: map[string]string{"/kubepods.slice/kubepods-pod2.slice weight": "2"},
+			identity: map[string]string{"/kubepods.slice/kubepods-pod1.slice identity": "2", "/kubepods.slice/kubepods-pod2.slice identity": "-1"},
+		},
+		"offline pods that can be resized, among themselves": {
+			tree:     forest(map[string]strategy.CPUQOS{"/root/kubepods/burstable/pod1/c": offline(), "/root/kubepods/pod2/c": offline(), "/root/kubepods/pod3/c": online()}),
+			idle:     map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
+			weight:   map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
+			identity: map[string]string{"/root/kubepods/burstable identity": "-1", "/root/kubepods/pod2 identity": "-1", "/root/kubepods/pod3 identity": "2"},
 		},
 		"nothing is enabled": {
 			tree: forest(map[string]strategy.CPUQOS{"/lab/web": {GroupIdentity: 2}, "/lab/batch": {GroupIdentity: -1}}),

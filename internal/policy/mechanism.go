@@ -105,7 +105,8 @@ func driverOf(name strategy.Mechanism) driver {
 // idleDriver sets cpu.idle, which locks the weight: a kubelet that writes the weight of its QoS groups, at its start and
 // once a minute, would fail with EINVAL (kubernetes #136025, koordinator #2732), and systemd clears idle before it
 // writes a weight. So a group whose weight is kept by such an owner gets the least weight, which the kubelet gives it
-// too, and what is below it is idle instead: there nobody writes.
+// too, and what is below it is idle instead: there nobody writes. A pod whose weight is written when it is resized gets the
+// least weight as well; beside its own kind, below a group that has it, it needs nothing.
 type idleDriver struct{}
 
 func (idleDriver) preflight(m Machine) (bool, string) { return m.Idle, m.IdleWhy }
@@ -115,7 +116,11 @@ func (idleDriver) knobs(l Level, m Machine) []Setting {
 	case l.QOS.Rank() != strategy.Offline:
 		return nil
 	case l.Kept:
-		return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: "offline, and its owner writes its weight again and again"}}
+		return leastWeight(l, m, "offline, and its owner writes its weight again and again")
+	case l.Sized && l.Inner:
+		return nil
+	case l.Sized:
+		return leastWeight(l, m, "offline, and its owner writes its weight when it is resized")
 	}
 	return []Setting{{ID: l.ID, Knob: plan.Idle, Value: "1", Why: "offline: runs when nothing beside it wants to"}}
 }
@@ -129,7 +134,11 @@ func (weightDriver) knobs(l Level, m Machine) []Setting {
 	if l.QOS.Rank() != strategy.Offline || l.Inner {
 		return nil
 	}
-	return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: "offline: the least weight beside its siblings"}}
+	return leastWeight(l, m, "offline: the least weight beside its siblings")
+}
+
+func leastWeight(l Level, m Machine, why string) []Setting {
+	return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: why, Follows: l.Kept || l.Sized}}
 }
 
 // schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that

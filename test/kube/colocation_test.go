@@ -147,3 +147,32 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 		})
 	}
 }
+
+// TestResizeOfAnOfflinePod: a pod that stands back can be resized, stands back after that, and has the weight of its new
+// request in the end. The kernel would refuse the kubelet that weight if the pod's group were idle.
+func TestResizeOfAnOfflinePod(t *testing.T) {
+	classed(t, "web-resize", "LS")
+	p := start(t, want{name: "batch-resize", labels: map[string]string{"koordinator.sh/qosClass": "BE"}, containers: []container{sleeper("a", "50m", "500m")}})
+	before, err := cluster.groups.Weight(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := prefers(t, "idle")
+	least := func() string { return holds(map[string]string{p.path: "2 false"}) }
+	eventually(t, wait, least)
+	p.resize("a", "100m", "500m")
+	eventually(t, wait, func() string {
+		for _, k := range a.status().Colocation.Knobs {
+			if k.Cgroup == p.path && k.Resets > 0 && k.InForce {
+				return ""
+			}
+		}
+		return "the kubelet has not written the pod's weight"
+	})
+	p.settles()
+	always(t, 3*time.Second, least)
+	a.stop(syscall.SIGTERM)
+	if after, err := cluster.groups.Weight(p.path); err != nil || after < 2*before {
+		t.Errorf("weight %d after twice the request, %d before: %v", after, before, err)
+	}
+}
