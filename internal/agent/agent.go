@@ -252,16 +252,16 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
+	if a.ear.anew || !workload.Same(pods, a.snapshot) {
+		a.snapshot, a.dozing, a.ear.anew = pods, make([]*group, len(pods)), false
+		a.watch(pods)
+	}
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Heard: a.ear.hears, Missed: a.missed(), Held: a.held(), Throttles: a.ear.take()}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.cut
 	a.turn++
 	a.present = 0
-	if a.ear.anew || !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.dozing, a.ear.anew = pods, make([]*group, len(pods)), false
-		a.watch(pods)
-	}
 	for i := range pods {
 		if a.rests(now, i, len(pods[i].Containers)) {
 			continue

@@ -145,6 +145,24 @@ func TestLimitsOfNewcomers(t *testing.T) {
 	}
 }
 
+// TestUnmutedAfterARefusal: who was muted when the kernel refused to tell of all groups is heard of again after it.
+func TestUnmutedAfterARefusal(t *testing.T) {
+	w, e := hearing(t, true)
+	w.hog("/a")
+	w.run(5 * time.Second)
+	if !e.muted[w.id("/a").Inode] {
+		t.Fatal("not muted: it proves nothing")
+	}
+	w.kernel.SetLoad("/a", sim.Load{})
+	for _, e.refuses = range []error{errors.New("no room"), nil} {
+		w.place.pods = slices.Clone(w.place.pods)
+		w.run(5 * time.Second)
+	}
+	if e.muted[w.id("/a").Inode] {
+		t.Error("its next throttle will not be heard of")
+	}
+}
+
 // TestWhoIsMuted: only who is heard of is, which the kernel forgets with the group; and it is tried again.
 func TestWhoIsMuted(t *testing.T) {
 	w, e := hearing(t, true)

@@ -128,14 +128,15 @@ func (a *Agent) watch(pods []workload.Pod) {
 		a.Log.Info("the kernel tells of throttles again")
 	}
 	for _, g := range a.groups {
-		if before[g.Inode] == nil {
+		if a.ear.pods[g.Inode] != nil && before[g.Inode] == nil {
 			a.introduce(g)
 		}
 	}
 }
 
-// introduce tells the kernel what it does not know of a group that it tells of only now, or again.
+// introduce tells the kernel what it may not know of a group that it tells of only now, or again after a refusal.
 func (a *Agent) introduce(g *group) {
+	a.setMuted(g, false)
 	g.muted = false
 	if g.status.Limit > 0 && g.status.Limited() {
 		a.counted(g, g.status.Limit)
@@ -149,6 +150,11 @@ func (a *Agent) mute(g *group, mute bool) {
 	if !a.ear.hears || g.muted == mute || a.ear.pods[g.Inode] == nil {
 		return
 	}
+	a.setMuted(g, mute)
+}
+
+// setMuted leaves g.muted as it was when it fails, so that it is tried again.
+func (a *Agent) setMuted(g *group, mute bool) {
 	err := a.Ear.Mute(g.Inode, mute)
 	if err == nil {
 		g.muted = mute
