@@ -2,88 +2,15 @@ package agent
 
 import (
 	"context"
-	"io"
-	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"plimsoll/internal/policy"
-	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
-
-// fakeEar hears what a test tells it.
-type fakeEar struct {
-	watched []uint64
-	muted   map[uint64]bool
-	limits  map[uint64]time.Duration
-	totals  map[uint64]report.Throttles
-	told    chan []policy.Throttle
-	failure error // of Read, once told is closed
-	refuses error // of Watch
-	mutes   error // of Mute
-	lost    int64
-}
-
-func (e *fakeEar) Watch(groups []uint64) error {
-	e.watched = slices.Clone(groups)
-	maps.DeleteFunc(e.muted, func(group uint64, _ bool) bool { return !slices.Contains(groups, group) })
-	return e.refuses
-}
-
-func (e *fakeEar) Mute(group uint64, mute bool) error {
-	if e.mutes == nil {
-		e.muted[group] = mute
-	}
-	return e.mutes
-}
-
-func (e *fakeEar) Limit(group uint64, quota time.Duration) error {
-	e.limits[group] = quota
-	return nil
-}
-
-func (e *fakeEar) Read() ([]policy.Throttle, error) {
-	heard, ok := <-e.told
-	if !ok {
-		return nil, e.failure
-	}
-	return heard, nil
-}
-
-func (e *fakeEar) Totals(group uint64) (report.Throttles, bool) {
-	if t, ok := e.totals[group]; ok {
-		return t, true
-	}
-	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
-}
-
-func (e *fakeEar) Lost() int64      { return e.lost }
-func (e *fakeEar) Priority() string { return "plain" }
-func (e *fakeEar) Close() error     { close(e.told); return nil }
-
-// hearing gives the world's agent an ear.
-func hearing(t testing.TB, refill bool) (*world, *fakeEar) {
-	w := newWorld(t)
-	return w, w.hears(refill)
-}
-
-func (w *world) hears(refill bool) *fakeEar {
-	e := &fakeEar{muted: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
-	w.agent.Ear, w.agent.ear.hears, w.agent.Rules.Refill = e, true, refill
-	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if e.muted[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {
-			return
-		}
-		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
-			w.agent.Rescue([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
-		})
-	}
-	return e
-}
 
 // calm is a container with a task that wants nothing yet.
 func (w *world) calm(path string, p strategy.Policy) {
@@ -92,23 +19,6 @@ func (w *world) calm(path string, p strategy.Policy) {
 	c.Strategy.Policy = p
 	w.kernel.SetTasks(path, 2)
 	w.alone(c)
-}
-
-// TestWatchesWhatMatters: all groups of pods that anything is to be done for, and no others.
-func TestWatchesWhatMatters(t *testing.T) {
-	w, e := hearing(t, true)
-	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "p", Containers: []workload.Container{
-		w.container("/pod/a", 50*ms, sim.Load{}), w.container("/pod/b", 50*ms, sim.Load{})}}
-	pod.Containers[1].Strategy.Policy = strategy.None // the pod is one all the same
-	passive := w.container("/c", 50*ms, sim.Load{})
-	passive.Strategy.Policy = strategy.None
-	w.place.pods = append(w.place.pods, pod)
-	w.alone(passive)
-	w.run(ms)
-	want := []uint64{pod.Inode, pod.Containers[0].Inode, pod.Containers[1].Inode}
-	if !slices.Equal(e.watched, want) {
-		t.Errorf("watches %v, want %v", e.watched, want)
-	}
 }
 
 // TestQuietGroupsAreSeldomRead, and who asks is told what is true now.
@@ -265,23 +175,6 @@ func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
 	t.Error("nobody asked for a turn")
 }
 
-// TestHopelessIsMuted: of a group at its cap nothing is to be heard, until it wants less.
-func TestHopelessIsMuted(t *testing.T) {
-	w, e := hearing(t, true)
-	w.hog("/a")
-	inode := w.id("/a").Inode
-	w.run(5 * time.Second)
-	w.wantRaised("/a", 50*ms)
-	if !e.muted[inode] {
-		t.Error("the hog is heard of in every period")
-	}
-	w.kernel.SetLoad("/a", sim.Load{})
-	w.run(5 * time.Second)
-	if e.muted[inode] {
-		t.Error("its next throttle will not be heard of")
-	}
-}
-
 // TestResizeIsSeenInTheEvent: the kernel tells the limit, which nobody had told of.
 func TestResizeIsSeenInTheEvent(t *testing.T) {
 	w, _ := hearing(t, true)
@@ -292,24 +185,6 @@ func TestResizeIsSeenInTheEvent(t *testing.T) {
 	w.run(150 * ms)
 	if got := w.agent.status(w.kernel.Now()).Containers[0].Limit; got != 60*ms {
 		t.Errorf("limit %v after a throttle at 60ms", got)
-	}
-}
-
-// TestLossIsMadeUpFor: when throttles were lost, all groups are looked at.
-func TestLossIsMadeUpFor(t *testing.T) {
-	w, e := hearing(t, true)
-	w.alone(w.container("/a", 50*ms, sim.Load{}))
-	w.alone(w.container("/b", 50*ms, sim.Load{}))
-	w.run(2 * time.Second)
-	before := w.agent.account.self.Looks
-	w.run(2 * time.Second)
-	if n := w.agent.account.self.Looks - before; n != 0 {
-		t.Fatalf("%d looks in quiet seconds: it proves nothing", n)
-	}
-	e.lost = 3
-	w.run(time.Second + ms)
-	if n := w.agent.account.self.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
-		t.Errorf("%d looks after a loss, %+v", n, w.agent.Status().Events)
 	}
 }
 

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"time"
+
+	"plimsoll/internal/policy"
+)
+
+// purse is how much time may go into writes that end throttles: each holds a mutex that all of the kernel has in
+// common, and walks all groups (kernel/sched/core.c, tg_set_cfs_bandwidth and __cfs_schedulable), so what it costs
+// grows with the number of groups and is measured.
+type purse struct {
+	left time.Duration
+	at   time.Time
+	cost time.Duration // of one write, of late
+}
+
+const (
+	purseFull  = 20 * time.Millisecond
+	purseShare = 50 // it fills with a fiftieth of the time
+	costMemory = 16 // the cost is the mean of about so many writes
+)
+
+func (p *purse) open(now time.Time) policy.Purse {
+	if p.at.IsZero() {
+		p.left, p.cost = purseFull, 50*time.Microsecond
+	}
+	p.left, p.at = min(purseFull, p.left+now.Sub(p.at)/purseShare), now
+	return policy.Purse{Left: int(p.left / p.cost), Full: int(purseFull / p.cost)}
+}
+
+func (p *purse) spend(writes int, took time.Duration) {
+	if writes == 0 {
+		return
+	}
+	each := min(took/time.Duration(writes), purseFull)          // longer is not the write's: the process, or the machine, stood still
+	p.left = max(-purseFull, p.left-each*time.Duration(writes)) // a start takes more than there is (policy/rescue.go)
+	p.cost = max(time.Microsecond, p.cost+(each-p.cost)/costMemory)
+}
