@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -66,6 +67,7 @@ type schedule struct {
 	ended   string    // why the last one ended
 	usable  bool      // the preflight found nothing in the way, and no load has failed since
 	probeAt time.Time // it is asked again then, where something was
+	offline time.Time // when there was offline work last
 	problem string
 }
 
@@ -80,15 +82,28 @@ const (
 	lasting     = time.Hour
 )
 
-// schedules has the scheduler in force where it is the mechanism, with the levels' ranks, and out where it is not. One that
-// is to be otherwise is taken out and loaded anew.
+// lingers is how long the scheduler stays without offline work: jobs come one after another, and at each load all tasks
+// stand still for a moment.
+const lingers = time.Minute
+
+// wanted says whether there is offline work, or was a moment ago. Without any the kernel's own scheduler does all the same for
+// less, and it is the one under which throttles are ended.
+func (s *schedule) wanted(now time.Time, levels []policy.Level) bool {
+	if slices.ContainsFunc(levels, func(l policy.Level) bool { return l.QOS.Rank() == strategy.Offline }) {
+		s.offline = now
+	}
+	return !s.offline.IsZero() && now.Sub(s.offline) < lingers
+}
+
+// schedules has the scheduler in force where it is the mechanism and there is offline work, with the levels' ranks, and else
+// out. One that is to be otherwise is taken out and loaded anew.
 func (a *Agent) schedules(now time.Time, mechanism strategy.Mechanism, options SchedulerOptions, levels []policy.Level) {
 	s := &a.priority.schedule
 	asked := a.Strategy.Colocation.Mechanism == strategy.MechanismSchedExt
 	switch free := a.Schedulers != nil && !a.DryRun && !a.held(); {
 	case free && asked && mechanism != strategy.MechanismSchedExt && s.now == nil && !s.opening:
 		return // something is in the way, for the moment or for good: nobody asks for it anew
-	case !free || mechanism != strategy.MechanismSchedExt:
+	case !free || mechanism != strategy.MechanismSchedExt || !s.wanted(now, levels):
 		a.unschedule()
 		return
 	}
@@ -200,7 +215,7 @@ func (a *Agent) unschedule() {
 		a.Log.Info("the scheduler is out", "error", err)
 		a.rouseAll(a.Clock())
 	}
-	a.priority.schedule = schedule{usable: s.usable, probeAt: s.probeAt}
+	a.priority.schedule = schedule{usable: s.usable, probeAt: s.probeAt, offline: s.offline}
 }
 
 // rouseAll has every group looked at: whether it is held at its limit is another question now.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // loader is a kernel that takes schedulers, as a test arranges it.
@@ -96,6 +98,40 @@ func TestSchedule(t *testing.T) {
 		t.Error("the scheduler is still there")
 	}
 	w.wantFile("/batch/cpu.idle", "1")
+	w.wantRaised("/hog", 50*ms)
+}
+
+// TestScheduleWaitsForOfflineWork: without any the kernel's own scheduler stays, and throttles are answered.
+func TestScheduleWaitsForOfflineWork(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	w.hog("/hog")
+	become := func(class workload.Class) {
+		pods := slices.Clone(w.place.pods)
+		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/batch" })
+		c := pods[at].Containers[0]
+		c.Class, c.QOS = class, class.QOS(w.agent.Strategy.Colocation)
+		pods[at].Containers = []workload.Container{c}
+		w.place.pods = pods
+	}
+	become(workload.ClassLS)
+	w.run(2 * time.Second)
+	if len(l.opened) > 0 {
+		t.Error("a scheduler is in force and nobody is offline")
+	}
+	w.wantRaised("/hog", 50*ms)
+	become(workload.ClassBE)
+	w.run(2 * time.Second)
+	if len(l.opened) != 1 {
+		t.Fatalf("%d loads", len(l.opened))
+	}
+	become(workload.ClassLS)
+	if w.run(lingers - 5*time.Second); l.last().closed {
+		t.Error("it goes at once: the next job comes in a moment")
+	}
+	if w.run(10 * time.Second); !l.last().closed || len(l.opened) != 1 {
+		t.Errorf("a minute later it is still there, after %d loads", len(l.opened))
+	}
 	w.wantRaised("/hog", 50*ms)
 }
 
