@@ -121,6 +121,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	if len(changes) > 0 {
 		results = a.Writer.Do(changes)
 		p.knobs.Learn(now, results)
+		p.tasks.learn(results)
 		a.account.book(results)
 		a.sayPriority(results)
 	}

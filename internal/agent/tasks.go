@@ -48,6 +48,15 @@ func (a *Agent) knob(now time.Time, s policy.Setting) (plan.Value, error) {
 	return held, nil
 }
 
+// learn takes note of tasks that were set: they need no look before the next one.
+func (l taskLook) learn(results []plan.Result) {
+	for _, r := range results {
+		if r.Change.Knob.OfTasks() && r.Outcome == plan.Applied {
+			l.found[policy.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Change.To
+		}
+	}
+}
+
 // forgetTasks has tasks looked at anew, once in a while or where something else is asked for.
 func (a *Agent) forgetTasks(now time.Time, news bool) {
 	if look := &a.priority.tasks; news || now.Sub(look.at) >= tasksEvery {

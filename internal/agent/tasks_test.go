@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -78,6 +79,10 @@ func TestSlices(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.wantFile("/batch/cpu.idle", "0")
+	w.run(8 * time.Second)
+	if n := w.agent.Status().Writes.Results[plan.Slice][plan.Applied]; n != 1 {
+		t.Errorf("the tasks were set %d times, want once", n)
+	}
 	w.kernel.SetTasks("/web", 2)
 	late := w.task("/web")
 	w.run(tasksEvery + 2*time.Second)
