@@ -195,7 +195,7 @@ static inline void facts(struct event *e, struct cfs_bandwidth *b)
 	e->burst = HAS(cfs_bandwidth___burst, burst) ? READ((struct cfs_bandwidth___burst *)b, burst) : 0;
 	e->snap = HAS(cfs_bandwidth___snap, runtime_snap) ? READ((struct cfs_bandwidth___snap *)b, runtime_snap) : UNKNOWN;
 	e->expires = READ(b, period_active) ? READ(b, period_timer._softexpires) : 0;
-	e->periods = READ(b, nr_periods);
+	e->periods = (u32)READ(b, nr_periods); // an int, which turns over after 25 days of periods of 1 ms
 }
 
 #include "balance.h"
