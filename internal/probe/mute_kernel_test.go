@@ -1,8 +1,11 @@
 package probe
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf"
 
 	"plimsoll/internal/cgrouptest"
 )
@@ -28,5 +31,24 @@ func TestMuted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	within(t, 10*time.Second, "throttles are told", func() bool { return len(h.begins(id)) >= 3 })
+}
+
+// A group that is muted while it is not watched is told of when it is, and nothing stays of it.
+func TestMutedUnwatched(t *testing.T) {
+	p := open(t, Options{})
+	h := listen(t, p, nil)
+	g := cgrouptest.New(t)
+	id := inode(t, g)
+	if err := p.Mute(id, true); err != nil {
+		t.Fatal(err)
+	}
+	var left uint8
+	if err := p.objects.Muted.Lookup(id, &left); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("it is muted, and nobody will forget it: %v", err)
+	}
+	watch(t, p, g)
+	limit(t, g, 5*ms, 50*ms)
+	g.Spin(1)
 	within(t, 10*time.Second, "throttles are told", func() bool { return len(h.begins(id)) >= 3 })
 }

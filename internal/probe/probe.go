@@ -172,8 +172,18 @@ func (p *Probe) Watch(groups []uint64) error {
 	return nil
 }
 
-// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten.
+// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten. Of one that is not watched
+// nothing is told anyhow.
 func (p *Probe) Mute(group uint64, mute bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if mute && !p.watched[group] {
+		return nil
+	}
+	return p.mute(group, mute)
+}
+
+func (p *Probe) mute(group uint64, mute bool) error {
 	var err error
 	if mute {
 		err = p.objects.Muted.Put(group, uint8(1))
@@ -197,7 +207,7 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 // forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether there
 // is an end to wait for.
 func (p *Probe) forget(id uint64) error {
-	if err := p.Mute(id, false); err != nil {
+	if err := p.mute(id, false); err != nil {
 		return err
 	}
 	if err := p.objects.Limits.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
