@@ -25,7 +25,7 @@ type Totals struct {
 
 	// With Options.Use, of a group with a limit: CPU time per period, to the last tick of each CPU.
 	Used      time.Duration // in the last period that is over
-	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over yet. A group that sleeps has no periods
+	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
 	Peak      time.Duration // the most in one period since ResetPeaks
 	Second    time.Duration // the most in one second since ResetPeaks, of those without a rest
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open

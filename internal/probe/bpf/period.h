@@ -5,6 +5,7 @@
 // there, and the group's own timer says when its period is over: the sums are read then, and nothing at a switch.
 
 #define SECOND 1000000000ULL
+#define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
 
 volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
@@ -37,11 +38,20 @@ static inline void second(struct group *g, u64 sum, u64 end)
 	g->second_sum = sum;
 }
 
+// whole says whether all that was used since the last expiry was used in the period that ends. The timer rests while the
+// group does, and also while it has no quota: the expiry after the quota was lifted tells of that, but there is none when
+// the group slept at that time. Then what is more than the machine has in a period tells.
+static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
+{
+	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);
+}
+
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	u64 sum = used(tg), length = READ(tg, cfs_bandwidth.period), now = bpf_ktime_get_ns();
+	bool lifted = READ(tg, cfs_bandwidth.quota) == RUNTIME_INF;
 
-	if (g->end) {
+	if (!lifted && whole(g, sum, end, length)) {
 		g->periods++;
 		g->used = sum - g->sum;
 		if (length && now > end + length) // the timer is late
@@ -55,7 +65,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	}
 	second(g, sum, end);
 	g->sum = sum;
-	g->end = end;
+	g->end = lifted ? 0 : end;
 }
 
 SEC("tp_btf/hrtimer_expire_entry") int hrtimer_expire_entry(u64 *ctx)

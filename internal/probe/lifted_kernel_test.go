@@ -1,0 +1,86 @@
+package probe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
+)
+
+// What a group uses while it has no quota belongs to no period: neither to the one in which it gets one again, nor to the
+// busiest.
+func TestLiftedQuota(t *testing.T) {
+	machine := time.Duration(possible(t))
+	for _, c := range []struct {
+		name          string
+		sleeps        bool // when the quota is lifted, so that no timer runs that would tell
+		quota, period time.Duration
+		used          time.Duration // without a quota
+		most          time.Duration // that a period may come to
+	}{
+		{"while it runs", false, 40 * ms, 500 * ms, 900 * ms, 700 * ms}, // less than two CPUs have in a period
+		{"while it sleeps", true, 10 * ms, 50 * ms, 2 * machine * 50 * ms, machine * 75 * ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := open(t, Options{Use: true})
+			g := cgrouptest.New(t)
+			g.Prevail()
+			limit(t, g, c.quota, c.period)
+			watch(t, p, g)
+			load := g.Spin(1)[0]
+			within(t, 20*time.Second, "a period is over", func() bool { return totals(t, p, g).PeriodEnd > 0 })
+			if c.sleeps {
+				load.Stop()
+				rested(t, p, g)
+			}
+			before := usage(t, g)
+			g.Limit(cpu.Unlimited)
+			if c.sleeps {
+				g.Spin(1)
+			}
+			within(t, 60*time.Second, "it has used much", func() bool { return usage(t, g)-before >= c.used })
+			throttled := totals(t, p, g).Begins
+			limit(t, g, c.quota, c.period)
+			within(t, 20*time.Second, "periods are over again", func() bool { return totals(t, p, g).Begins >= throttled+3 })
+			got := totals(t, p, g)
+			if got.Peak == 0 || got.Peak > c.most || got.PeriodEnd == 0 || got.Sum < c.used {
+				t.Errorf("%v without a quota, %v in the busiest period: %+v", usage(t, g)-before, got.Peak, got)
+			}
+		})
+	}
+}
+
+// rested waits until the timer of a group in which nothing runs has ended: there was no expiry for many periods.
+func rested(t *testing.T, p *Probe, g *cgrouptest.Group) {
+	t.Helper()
+	last, since := totals(t, p, g).PeriodEnd, Monotonic()
+	within(t, 20*time.Second, "its timer rests", func() bool {
+		if end := totals(t, p, g).PeriodEnd; end != last {
+			last, since = end, Monotonic()
+		}
+		return Monotonic()-since > 500*ms
+	})
+}
+
+// usage is the CPU time of a group, as the kernel's file says it.
+func usage(t *testing.T, g *cgrouptest.Group) time.Duration {
+	t.Helper()
+	used, err := g.Tree().Usage(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return used
+}
+
+// possible is how many CPUs the machine may have.
+func possible(t *testing.T) int {
+	t.Helper()
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
