@@ -205,7 +205,8 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 }
 
 // forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether there
-// is an end to wait for.
+// is an end to wait for. A program that saw the group before it went looks for it again when it has put something into
+// Foreseen or Standing: so the group goes before what is there of it.
 func (p *Probe) forget(id uint64) error {
 	if err := p.mute(id, false); err != nil {
 		return err

@@ -66,6 +66,11 @@ static noinline int foresee(struct cfs_rq *q, s64 left)
 		return 0;
 	if (bpf_map_update_elem(&foreseen, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (!g) { // forgotten in the meantime
+		bpf_map_delete_elem(&foreseen, &id);
+		return 0;
+	}
 	add(&g->aheads, 1);
 	report(g, id, DRY, q, now, fresh.lasts);
 	return 0;

@@ -318,8 +318,14 @@ static noinline int begin(struct cfs_rq *q, bool early)
 	}
 	if (bpf_map_update_elem(&standing, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
-	bpf_map_delete_elem(&foreseen, &id);
 	add(&begun, 1);
+	g = bpf_map_lookup_elem(&groups, &id);
+	if (!g) { // forgotten in the meantime (Probe.forget), maybe with what stood of it before this did
+		if (!bpf_map_delete_elem(&standing, &id))
+			add(&ended, 1);
+		return 0;
+	}
+	bpf_map_delete_elem(&foreseen, &id);
 	add(&g->begins, 1);
 	if (report(g, id, BEGIN, q, fresh.since, fresh.since)) {
 		t = bpf_map_lookup_elem(&standing, &id);
