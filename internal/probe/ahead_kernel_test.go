@@ -113,14 +113,17 @@ func TestUseAddsUp(t *testing.T) {
 
 // Who fills up the pool when told that it will run dry stands still much less often.
 func TestAhead(t *testing.T) {
-	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2} {
+	for name, c := range map[string]struct {
+		spinners int
+		quota    time.Duration
+	}{"one CPU": {1, 25 * ms}, "two CPUs": {2, 50 * ms}} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, Options{Ahead: true, Realtime: true, Rate: 1e6})
 			g := cgrouptest.New(t)
-			limit(t, g, 20*ms, time.Second)
+			limit(t, g, c.quota, time.Second)
 			watch(t, p, g)
-			h := listenTo(t, p, 0, func(Event) { g.Limit(20 * ms) })
-			g.Spin(spinners)
+			h := listenTo(t, p, 0, func(Event) { g.Limit(c.quota) })
+			g.Spin(c.spinners)
 			within(t, 30*time.Second, "many fillings", func() bool { return totals(t, p, g).Aheads >= 60 })
 			got := totals(t, p, g)
 			t.Logf("%d fillings told ahead, %d throttles", got.Aheads, got.Begins)
@@ -129,7 +132,7 @@ func TestAhead(t *testing.T) {
 			}
 			for _, e := range h.kind(Dry, 0) {
 				f := e.Facts
-				if e.Since < e.At || e.Since-e.At > 14*ms || e.Since >= f.Expires || f.Quota != 20*ms {
+				if e.Since < e.At || e.Since-e.At > 14*ms || e.Since >= f.Expires || f.Quota != c.quota {
 					t.Errorf("told %v before: %+v", e.Since-e.At, e)
 				}
 			}
@@ -161,5 +164,31 @@ func TestSmallQuotasAreNotForeseen(t *testing.T) {
 	within(t, 20*time.Second, "throttles begin", func() bool { return totals(t, p, g).Begins >= 4 })
 	if got := totals(t, p, g); got.Aheads != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Nor is one that is small for the CPUs that take from it: two use up 20 ms while one of them looks twice, and a refill
+// takes away what they hold. Where something else has a CPU for a moment, the group is on one.
+func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
+	cgrouptest.NeedTwoCPUs(t)
+	const quota, throttles = 20 * ms, 30
+	step, err := Tick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if 4*(step+refill) <= quota {
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh, whose kernels have a tick of 4 ms", "two CPUs look every %v, which is often enough", step)
+	}
+	p := open(t, Options{Ahead: true})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, quota, 100*ms)
+	watch(t, p, g)
+	for i, spinner := range g.Spin(2) {
+		cgrouptest.Pin(t, i, spinner)
+	}
+	within(t, 30*time.Second, "throttles begin", func() bool { return totals(t, p, g).Begins >= throttles })
+	if got := totals(t, p, g); got.Aheads > throttles/5 && !emulated() {
+		t.Errorf("%d of %d foreseen", got.Aheads, got.Begins)
 	}
 }

@@ -6,7 +6,7 @@
 // look, and the time that a refill takes, is told now. How many CPUs take from the pool is counted once a tick.
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
-const volatile u64 least = 20000000;  // quotas below it: most of their time would be within the horizon
+const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
 // crowd counts the CPUs that a group is on.
@@ -54,6 +54,8 @@ static noinline int foresee(struct cfs_rq *q, s64 left)
 		return 0;
 	pool = READ(tg, cfs_bandwidth.runtime);
 	n = crowd(g, tg);
+	if (READ(tg, cfs_bandwidth.quota) < 2 * n * horizon)
+		return 0; // so many use up much of it within the horizon, and a refill takes what they hold
 	lasts = left + (s64)((u64)pool / n);
 	lasts = lasts > 0 ? lasts : 0; // it may get more of the pool than its part
 	now = bpf_ktime_get_ns();
