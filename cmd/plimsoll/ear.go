@@ -130,7 +130,7 @@ func (e *ear) Totals(group uint64) (report.Throttles, bool) {
 // throttles are totals as the agent wants them.
 func throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Untold: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
-		Lengths: []report.Length{}, Usage: t.Sum, Uses: t.Uses[:]}
+		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: t.Uses[:]}
 	for i, n := range t.Lengths {
 		if n > 0 {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})

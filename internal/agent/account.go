@@ -143,6 +143,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	}
 	if v.Window.Elapsed() > 0 && g.looked {
 		addTotals(&s.Totals, v, g.status.Quota.Changed)
+		s.Totals.AboveLimit += a.aboveLimit(g, v)
 		if !v.IsPod {
 			a.priority.usage.add(g.QOS.Rank(), v.Window.Used)
 		}
@@ -186,7 +187,6 @@ func addTotals(t *report.Totals, v policy.View, raised bool) {
 	}
 	t.Bursts += w.Bursts
 	t.BurstTime += w.BurstTime
-	t.AboveLimit += v.AboveLimit
 	if raised {
 		t.Raised += w.Elapsed()
 	}

@@ -55,8 +55,9 @@ type group struct {
 	dozeUntil time.Time
 	rested    int64
 	since     time.Time
-	born      time.Time // its first task was seen then; zero: it has none yet
-	old       bool      // it was there before the agent
+	born      time.Time     // its first task was seen then; zero: it has none yet
+	old       bool          // it was there before the agent
+	above     time.Duration // used above the limit, as the kernel's programs had counted it at the last look
 	status    report.Container
 	saving    saving
 	said      map[string]bool // outcomes that were logged

@@ -42,6 +42,8 @@ type kernelGroup struct {
 	SecondFrom uint64
 	SecondSum  uint64
 	SecondPeak uint64
+	Owed       uint64
+	Above      uint64
 }
 
 type kernelThrottle struct {

@@ -30,6 +30,7 @@ type Totals struct {
 	Second    time.Duration // the most in one second since ResetPeaks, of those without a rest
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd
+	Above     time.Duration // of it, in each period above the limit (Limit); what the next period pays back is none of it
 }
 
 // Totals is false for a group that is not watched.
@@ -52,7 +53,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	for i, n := range g.Uses {
 		t.Uses[i] = int64(n)
 	}
-	t.Sum = time.Duration(g.Sum)
+	t.Sum, t.Above = time.Duration(g.Sum), time.Duration(g.Above)
 	var s kernelThrottle
 	if err := p.objects.Standing.Lookup(group, &s); err == nil {
 		t.Since = time.Duration(s.Since)

@@ -118,7 +118,7 @@ type Totals struct {
 	ThrottledWall time.Duration `json:"throttled_wall_ns"` // wall time lost: at most one period for each throttled one
 	Bursts        int64         `json:"bursts"`
 	BurstTime     time.Duration `json:"burst_ns"`
-	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above quota/period
+	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above the limit, in each period where Events is there
 	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
 	Raises        int64         `json:"raises"`
 	Rescues       int64         `json:"rescues"`       // refills: throttles that were ended by one, or foreseen and prevented
@@ -142,6 +142,7 @@ type Throttles struct {
 	Peak     time.Duration `json:"peak_ns"`   // the most that was used in one period
 	Second   time.Duration `json:"second_ns"` // the most that was used in one second
 	Usage    time.Duration `json:"-"`         // CPU time used since the group was made, where it has a limit
+	Above    time.Duration `json:"-"`         // used above the limit, period by period
 	Uses     []int64       `json:"-"`         // periods by their use, in sixteenths of the limit
 }
 

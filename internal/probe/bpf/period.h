@@ -10,16 +10,42 @@
 volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
 
-// share is the class of a use: sixteenths of the limit, rounded up.
-static inline u32 share(u64 id, struct task_group *tg, u64 use)
+// limit_of is what uses are counted by.
+static inline u64 limit_of(u64 id, struct task_group *tg)
 {
 	u64 *limit = bpf_map_lookup_elem(&limits, &id);
-	u64 quota = limit ? *limit : READ(tg, cfs_bandwidth.quota), n;
 
-	if (!quota)
+	return limit ? *limit : READ(tg, cfs_bandwidth.quota);
+}
+
+// share is the class of a use: sixteenths of the limit, rounded up.
+static inline u32 share(u64 limit, u64 use)
+{
+	u64 n;
+
+	if (!limit)
 		return 0;
-	n = (use * 16 + quota - 1) / quota;
+	n = (use * 16 + limit - 1) / limit;
 	return n < USES ? n : USES - 1;
+}
+
+// owed is what CPUs have run over their slices: a tick shows it, and they get less by it next (kernel/sched/fair.c,
+// __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst forgives it
+// (kernel/sched/core.c, tg_set_cfs_bandwidth).
+static noinline u64 owed(struct task_group *tg)
+{
+	struct cfs_rq **all = READ(tg, cfs_rq), *q;
+	u64 sum = 0;
+
+	for (u32 i = 0; i < cpus && i < CPUS; i++) {
+		s64 left = 0;
+
+		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q)
+			left = READ(q, runtime_remaining);
+		if (left < 0)
+			sum -= left;
+	}
+	return sum;
 }
 
 // second takes the mean over each second beside the use of each period. After a rest a second begins anew.
@@ -48,23 +74,29 @@ static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
-	u64 sum = used(tg), length = READ(tg, cfs_bandwidth.period), now = bpf_ktime_get_ns();
+	u64 length = READ(tg, cfs_bandwidth.period), limit = limit_of(id, tg), now = bpf_ktime_get_ns(), n = 1;
+	u64 sum = used(tg), owes = owed(tg);
 	bool lifted = READ(tg, cfs_bandwidth.quota) == RUNTIME_INF;
+	s64 above;
 
 	if (!lifted && whole(g, sum, end, length)) {
-		g->periods++;
-		g->used = sum - g->sum;
 		if (length && now > end + length) // the timer is late
-			g->used /= (now - end) / length + 1;
+			n += (now - end) / length;
+		g->periods++;
+		g->used = (sum - g->sum) / n;
+		above = sum - g->sum + g->owed - owes - n * limit;
+		if (above > 0)
+			g->above += above;
 		if (g->epoch != epoch)
 			g->peak = g->second_peak = 0;
 		g->epoch = epoch;
-		g->uses[share(id, tg, g->used)]++;
+		g->uses[share(limit, g->used)]++;
 		if (g->used > g->peak)
 			g->peak = g->used;
 	}
 	second(g, sum, end);
 	g->sum = sum;
+	g->owed = owes;
 	g->end = lifted ? 0 : end;
 }
 

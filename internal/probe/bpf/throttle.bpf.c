@@ -61,6 +61,8 @@ struct group {
 	u64 second_from; // when the present second began
 	u64 second_sum;	 // the sum at that time
 	u64 second_peak; // the largest use of a second in this epoch
+	u64 owed;	 // at the last period's end, see period.h
+	u64 above;	 // used above the limit in each period, summed up
 };
 
 // throttle is one that stands. The last four members tell it from the next one of the same group.
