@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -32,10 +33,10 @@ type pkg struct {
 	files []source
 }
 
-// packages parses every Go file of the module.
-func packages(t *testing.T) []pkg {
+// files are those whose name ends in one of the suffixes.
+func files(t *testing.T, suffixes ...string) []string {
 	t.Helper()
-	dirs := map[string]*pkg{}
+	var list []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -44,13 +45,25 @@ func packages(t *testing.T) []pkg {
 		if d.IsDir() && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != "..") && p != root {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || !strings.HasSuffix(name, ".go") {
-			return nil
+		if !d.IsDir() && slices.Contains(suffixes, filepath.Ext(name)) {
+			list = append(list, p)
 		}
-		return add(dirs, p)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return list
+}
+
+// packages parses every Go file of the module.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	dirs := map[string]*pkg{}
+	for _, p := range files(t, ".go") {
+		if err := add(dirs, p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var list []pkg
 	for _, p := range dirs {
