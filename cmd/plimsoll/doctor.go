@@ -35,7 +35,7 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			found := append(cgroup.Probe(dir, cgroup.ThisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet()))
+			found := append(cgroup.Probe(dir, thisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet()))
 			machine := priorities(found, &task.Kernel{})
 			ext := preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why

@@ -120,10 +120,7 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 // features are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
 // only to who hears of throttles.
 func features(dir *cgroup.Dir, hears bool) cgroup.Features {
-	host := cgroup.ThisHost()
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		host.Spin = spinSelf
-	}
+	host := thisHost()
 	if !hears {
 		host.Spin = nil
 	}

@@ -11,7 +11,16 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
-// spinSelf burns CPU for the probe of a refill where there is no shell, as in the image.
+// thisHost is the machine that we run on. Where it has no shell, as in the image, the probe of a refill burns CPU by this
+// program.
+func thisHost() cgroup.Host {
+	host := cgroup.ThisHost()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		host.Spin = spinSelf
+	}
+	return host
+}
+
 func spinSelf() (cgroup.Spinner, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 // a rewritten burst refills, and to end throttles by that.
 func TestRefillsAsDeployed(t *testing.T) {
 	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
+	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{
+		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // whatever else this machine does
 	self := deploy(t).start("plimsoll", "agent")
 	eventually(t, lockWait, func() string {
 		if s := answer[report.Status](t, "status"); s.Events.Rescues == 0 {
