@@ -179,3 +179,14 @@ func TestRefusedProgram(t *testing.T) {
 		t.Errorf("hint: %q", hint)
 	}
 }
+
+// The verifier takes the programs of a large machine too: what it walks grows with the CPUs, and no faster.
+func TestManyCPUs(t *testing.T) {
+	for _, cpus := range []uint32{64, 512} {
+		open(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
+			if err := spec.Variables[kernelVarCpus].Set(cpus); err != nil {
+				t.Fatal(err)
+			}
+		}})
+	}
+}

@@ -9,21 +9,23 @@ const volatile u64 horizon = 6000000; // a tick, and what a refill takes
 const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
-// crowd counts the CPUs that a group is on.
+// crowd counts the CPUs that a group is on. The sum comes back from the map: there the verifier forgets what it may be,
+// and does not walk what follows for each number of CPUs.
 static inline u64 crowd(struct group *g, struct task_group *tg)
 {
 	u64 ticks = bpf_jiffies64(), n = 0;
 	struct cfs_rq **all, *q;
 
-	if (g->counted == ticks)
-		return g->running;
-	all = READ(tg, cfs_rq);
-	for (u32 i = 0; i < cpus && i < CPUS; i++)
-		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && READ(q, curr))
-			n++;
-	g->running = n ? n : 1;
-	g->counted = ticks;
-	return g->running;
+	if (g->counted != ticks) {
+		all = READ(tg, cfs_rq);
+		for (u32 i = 0; i < cpus && i < CPUS; i++)
+			if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && READ(q, curr))
+				n++;
+		*(volatile u64 *)&g->running = n;
+		g->counted = ticks;
+	}
+	n = *(volatile u64 *)&g->running;
+	return n ? n : 1;
 }
 
 // known says whether a pool was told of since it was filled. It was filled since when there is more in it, or when it
@@ -41,8 +43,9 @@ static inline bool known(u64 id, struct filling *fresh, u64 now)
 }
 
 // foresee looks at one level: left is the runtime of this CPU.
-static noinline int foresee(struct cfs_rq *q, s64 left)
+global int foresee(u64 queue, s64 left)
 {
+	struct cfs_rq *q = (void *)queue;
 	struct task_group *tg = READ(q, tg);
 	struct filling fresh = {};
 	u64 id = group_of(tg), n, now;
@@ -83,7 +86,7 @@ static noinline int foresee(struct cfs_rq *q, s64 left)
 SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
-	struct sched_entity *se = p->se.parent;
+	struct sched_entity *at = &p->se, *se = p->se.parent;
 	struct cfs_rq *q = p->se.cfs_rq;
 	s64 ran = ctx[1];
 
@@ -94,7 +97,8 @@ SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 		u64 pool = q->tg->cfs_bandwidth.runtime;
 
 		if (q->runtime_enabled && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)horizon)
-			foresee(q, left);
+			foresee((u64)READ(at, cfs_rq), left);
+		at = se;
 		q = se->cfs_rq;
 		se = se->parent;
 		if (!se)

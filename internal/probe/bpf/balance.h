@@ -6,7 +6,7 @@
 // burst (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so that the sum of what was handed out says too much.
 // Both sums lag by as much as a CPU has not accounted for since its last tick, and what one lacks the other has still.
 
-#define CPUS 4096 // most CPUs looked at
+#define CPUS 2048 // most CPUs looked at
 #define FEW 512	  // most where a throttle begins: there other tasks wait, and the verifier walks each way there
 
 const volatile u32 cpus = 1; // of the machine

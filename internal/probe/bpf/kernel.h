@@ -23,6 +23,8 @@ typedef long long s64;
 #define SEC(name) __attribute__((section(name), used))
 #define inline __attribute__((always_inline)) inline
 #define noinline __attribute__((noinline))
+/* The verifier walks a static function at each call, and a global one once; its arguments are numbers, before 5.12. */
+#define global __attribute__((__noinline__))
 #define unroll _Pragma("clang loop unroll(full)")
 
 /* Maps are described by the types of a struct's members (BTF maps). */

@@ -38,10 +38,10 @@ static noinline u64 owed(struct task_group *tg)
 	u64 sum = 0;
 
 	for (u32 i = 0; i < cpus && i < CPUS; i++) {
-		s64 left = 0;
+		s64 left;
 
-		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q)
-			left = READ(q, runtime_remaining);
+		bpf_probe_read_kernel(&q, sizeof(q), all + i);
+		left = READ(q, runtime_remaining); // 0 where there is none: each branch here is one more that the verifier walks
 		if (left < 0)
 			sum -= left;
 	}

@@ -295,10 +295,10 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 
 // begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. An early one has not
 // begun yet, so that the queue does not know its time.
-static noinline int begin(struct cfs_rq *q, bool early)
+global int begin(u64 queue, bool early)
 {
+	struct cfs_rq *q = (void *)queue;
 	struct task_group *tg = READ(q, tg);
-	struct cfs_bandwidth *b = &tg->cfs_bandwidth;
 	struct throttle fresh = {}, *t;
 	struct group *g;
 	u64 id = group_of(tg);
@@ -309,14 +309,14 @@ static noinline int begin(struct cfs_rq *q, bool early)
 	fresh.since = bpf_ktime_get_ns();
 	fresh.origin = (u64)q;
 	fresh.clock = early ? 0 : READ(q, throttled_clock);
-	fresh.expires = READ(b, period_timer._softexpires);
-	fresh.ends = READ(b, nr_throttled);
+	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);
+	fresh.ends = READ(tg, cfs_bandwidth.nr_throttled);
 	t = bpf_map_lookup_elem(&standing, &id);
 	if (t) {
 		if (lasts(t, fresh.expires))
 			return 0;
 		// It ended unseen, with the period or by a write since.
-		finish(b, id, t->expires < fresh.since ? t->expires : fresh.since);
+		finish(&tg->cfs_bandwidth, id, t->expires < fresh.since ? t->expires : fresh.since);
 	}
 	if (bpf_map_update_elem(&standing, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
@@ -355,7 +355,7 @@ static inline void stuck(struct task_struct *p, bool waits)
 	}
 	unroll for (int i = DEPTH - 1; i >= 0; i--)
 		if (found[i])
-			begin(found[i], false);
+			begin((u64)found[i], false);
 }
 
 // relieved ends the throttles above a task that begins to run. Another CPU may still have a part of its slice while
@@ -442,9 +442,9 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 			queues = tg->cfs_rq;
 			bpf_probe_read_kernel(&q, sizeof(q), queues + cpu);
 			if (dry(q))
-				begin(q, false);
+				begin((u64)q, false);
 			else if (READ(q, runtime_enabled) && READ(q, runtime_remaining) <= 0 && !occupied(q))
-				begin(q, true);
+				begin((u64)q, true);
 		}
 		tg = tg->parent;
 	}
