@@ -9,7 +9,7 @@ const volatile u64 horizon = 6000000; // a tick, and what a refill takes
 const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
-// crowd counts the CPUs that a group is on. The sum comes back from the map: there the verifier forgets what it may be,
+// crowd counts the CPUs that a group is on, or stands still on. The sum comes back from the map: there the verifier forgets what it may be,
 // and does not walk what follows for each number of CPUs.
 static inline u64 crowd(struct group *g, struct task_group *tg)
 {
@@ -19,7 +19,7 @@ static inline u64 crowd(struct group *g, struct task_group *tg)
 	if (g->counted != ticks) {
 		all = READ(tg, cfs_rq);
 		for (u32 i = 0; i < cpus && i < CPUS; i++)
-			if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && READ(q, curr))
+			if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && (READ(q, curr) || dry(q)))
 				n++;
 		*(volatile u64 *)&g->running = n;
 		g->counted = ticks;
