@@ -63,7 +63,7 @@ kill_then_restore() {
 kill_then_start() {
   raise && stop KILL || return 1
   start --policy none --include '/lab/*'
-  within 20 same "" >/dev/null || { same "after a new start"; return 1; }
+  within 60 same "" >/dev/null || { same "after a new start"; return 1; }
   stop TERM && same "at the end"
 }
 
