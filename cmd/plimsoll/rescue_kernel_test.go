@@ -46,6 +46,9 @@ func TestRunRescues(t *testing.T) {
 	g.Prevail()
 	g.Limit(hogLimit)
 	p := g.Spin(1)[0]
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil { // or a slow start of the agent makes this a demand that lasts
+		t.Fatal(err)
+	}
 	before := files(t, g)
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	agent := s.start()

@@ -17,8 +17,7 @@ func TestThrottlesAreCounted(t *testing.T) {
 	h := listen(t, p, nil)
 	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2, "more tasks than CPUs": 5} {
 		t.Run(name, func(t *testing.T) {
-			g, other := cgrouptest.New(t), cgrouptest.New(t)
-			g.Prevail()
+			g, other := cgrouptest.New(t), cgrouptest.New(t) // not so heavy that nobody looks while they run
 			id := inode(t, g)
 			watch(t, p, g)
 			limit(t, g, 40*ms, 100*ms)
