@@ -52,7 +52,7 @@ func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Tota
 		before := totals(t, p, g)
 		at, counters = Monotonic(), counted(t, g)
 		got = totals(t, p, g)
-		return got.Since == 0 && got == before && got.Begins >= least
+		return got.Since == 0 && got.Ends == got.Begins && got == before && got.Begins >= least
 	})
 	return got, counters, at
 }
