@@ -104,12 +104,20 @@ end_of_the_pod() {
   group=${service:-$group} pod=
 }
 
-# The shipped unit file: it is correct, starts, and puts everything back on stop and after kill -9 (ExecStopPost).
+# reads is how often the agent of the unit has read its configuration.
+reads() { journalctl -b -u plimsoll.service -o cat --no-pager | grep -c 'configuration loaded'; }
+has_read() { [ "$(reads)" -gt "$1" ]; }
+
+# The shipped unit file: it is correct, starts, reads again when asked, and puts everything back on stop and after kill -9
+# (ExecStopPost).
 unit_file() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
   raised 60 20000 || return 1
   "$program" status >/tmp/out 2>&1
   grep -q 'throttles: told by the kernel' /tmp/out || fail "the unit keeps the kernel from telling of throttles: $(cat /tmp/out)" || return 1
+  before=$(reads)
+  systemctl reload plimsoll.service || fail "systemctl reload plimsoll" || return 1
+  within 20 has_read "$before" || fail "a reload does not have the configuration read again" || return 1
   systemctl stop plimsoll.service
   same "after systemctl stop" || return 1
   systemctl start plimsoll.service || fail "plimsoll.service does not start again" || return 1
