@@ -9,7 +9,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/bin" "$root/usr/local/bin" "$root/etc/systemd/system" "$root/etc/plimsoll" "$root/usr/lib/systemd"
 cp -r /usr/lib/systemd/system "$root/usr/lib/systemd/" # the targets that the unit names
-for program in usr/local/bin/plimsoll bin/kill; do install -m 755 /bin/true "$root/$program"; done
+for program in usr/local/bin/plimsoll bin/sh; do install -m 755 /bin/true "$root/$program"; done
 cp deploy/systemd/*.service "$root/etc/systemd/system/"
 for unit in plimsoll.service plimsoll-sched@name.service; do
   out=$(systemd-analyze verify --root="$root" "$unit" 2>&1) && [ -z "$out" ] || {
