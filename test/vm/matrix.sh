@@ -35,19 +35,24 @@ series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
 # boot KERNEL:CGROUP: runs a cell's tests.
 boot() { "$vm/run.sh" "${1%:*}" "${1#*:}" "$vm/guest/cell.sh" "$work"/p/* >"$work/out-$1" 2>&1; }
 
-# counted OUTPUT: the tests of the packages that passed, as cell.sh counts them, and the scenarios of e2e.sh.
+# died: what boot.sh says of a machine that ended before its tests did, and was started again.
+died='^boot.sh: try [0-9]+ of [0-9]+ ended without a result'
+
+# counted OUTPUT: the tests of the packages that passed, as cell.sh counts them, and the scenarios of e2e.sh, in the last boot.
 counted() {
-  awk '$1 != "ok" { next }
+  awk -v died="$died" '$0 ~ died { passed = skipped = packages = scenarios = 0 }
+    $1 != "ok" { next }
     match($0, /\([0-9]+ tests, [0-9]+ skipped\)/) { split(substr($0, RSTART + 1), n, / tests, | skipped/); passed += n[1]; skipped += n[2]; packages++; next }
     { scenarios++ }
     END { printf "%d passed, %d skipped in %d packages; %d scenarios\n", passed, skipped, packages, scenarios }' "$1"
 }
 
 # cell KERNEL:CGROUP: prints what came of a cell; a failed one leaves a file. An emulated machine stands still when its
-# host does: one that fails is run once more, and the line says so.
+# host does: one that fails or dies is run once more, and the line says so.
 cell() {
   local begin=$SECONDS result=0 out=$work/out-$1 word=ok
   boot "$1" || { sed "s/^/    $1: /" "$out"; word=again; boot "$1"; } || result=$?
+  ! grep -qE "$died" "$out" || word=again
   case $result in 0) ;; 125) word=NOBOOT ;; *) word=FAIL ;; esac
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
