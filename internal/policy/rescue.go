@@ -58,7 +58,10 @@ import (
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
 // itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so for
-// quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain.
+// quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away what is left in the
+// pool, unless there is a buffer for it, and on CPUs. After one that is made ahead, by some 10 ms of CPU time, as much less is to be had
+// below the cap. So a group that has come to its cap of late waits for the throttle with the last refill that the period has room for: a
+// quarter of a millisecond, for up to 10 ms less of standing at the cap.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
@@ -69,6 +72,8 @@ const (
 	leastGain = 2 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
+	// capMemory is how long it counts that a group has come to its cap.
+	capMemory = 10 * time.Minute
 	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
 	// may find late.
 	verdictSlack = 5 * time.Second
@@ -137,6 +142,9 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 	u.hear(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
+	}
+	if t.Ahead && u.saves(in.Now) {
+		return
 	}
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
@@ -211,6 +219,13 @@ func (u *unit) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
 // full says whether the standing period has no room for another quota.
 func (u *unit) full(now time.Time) bool {
 	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
+}
+
+// saves says whether the unit is to wait for the throttle, for the sake of what a refill ahead of it would take away: the period has
+// room for no other one, and the cap has been come to of late.
+func (u *unit) saves(now time.Time) bool {
+	room := u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus)
+	return u.Disk.Burst == 0 && room < 2*u.Disk.Quota && now.Sub(u.m.cappedUntil) < capMemory
 }
 
 // rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.
