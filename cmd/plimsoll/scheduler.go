@@ -99,12 +99,12 @@ func (s *schedulers) Cancel() error {
 // ownScheduler is one in force, as the agent wants it.
 type ownScheduler struct{ *scx.Scheduler }
 
-func (s ownScheduler) Set(group uint64, offline bool) error {
+func (s ownScheduler) Set(group uint64, to agent.Side) error {
 	class := scx.Online
-	if offline {
+	if to.Offline {
 		class = scx.Offline
 	}
-	return s.Scheduler.Set(group, scx.Setting{Class: class})
+	return s.Scheduler.Set(group, scx.Setting{Class: class, Expels: to.Expels})
 }
 
 // Ended says why it is no longer in force.

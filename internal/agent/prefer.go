@@ -112,7 +112,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	p.mechanism, p.why = mechanism, why
 	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
-	a.schedules(now, mechanism, SchedulerOptions{asked.Expels(), asked.SchedExt}, p.levels)
+	a.schedules(now, mechanism, SchedulerOptions{asked.Expels() || expels(p.levels), asked.SchedExt}, p.levels)
 	stands := a.knobs(now, wanted)
 	a.adoptCPUs(wanted, stands)
 	changes, notes := p.knobs.Settle(now, wanted, stands)

@@ -24,17 +24,23 @@ type Schedulers interface {
 
 // SchedulerOptions are what a scheduler is to be like.
 type SchedulerOptions struct {
-	Expel bool // no offline task runs beside an online one on the same core
+	Expel bool // there is online work beside which no offline task is to run on the same core
 	strategy.SchedExt
 }
 
 // ErrNotYet asks to be called again at the next turn.
 var ErrNotYet = errors.New("not yet")
 
+// Side is where a group stands.
+type Side struct {
+	Offline bool
+	Expels  bool // no offline task runs beside one of its tasks on the same core
+}
+
 // Scheduler is one in force. It ends with this process, however that ends.
 type Scheduler interface {
 	// Set says on which side a group, by inode, and what is below it, stands.
-	Set(group uint64, offline bool) error
+	Set(group uint64, to Side) error
 	Forget(group uint64) error
 	// Ended says why it is no longer in force; "" while it is.
 	Ended() (string, error)
@@ -58,7 +64,7 @@ type schedule struct {
 	now     Scheduler
 	options SchedulerOptions
 	since   time.Time
-	sets    map[uint64]bool // offline or not, by inode
+	sets    map[uint64]Side // by inode
 	next    time.Time       // no load before that
 	gap     time.Duration
 	opening bool
@@ -164,27 +170,32 @@ func (a *Agent) openScheduler(now time.Time) {
 		s.next, s.usable = now.Add(s.gap), false // something may be in the way by now
 		return
 	}
-	s.now, s.since, s.sets, s.problem = opened, now, map[uint64]bool{}, ""
+	s.now, s.since, s.sets, s.problem = opened, now, map[uint64]Side{}, ""
 	a.Log.Info("the scheduler is in force: quotas and bursts are its own now", "pause", opened.Pause())
 	a.rouseAll(now)
 }
 
+// expels says whether some group is to have no offline task beside it, whatever its class: a pod may ask for that itself.
+func expels(levels []policy.Level) bool {
+	return slices.ContainsFunc(levels, func(l policy.Level) bool { return l.QOS.Expels() })
+}
+
 // assign tells the scheduler of the levels that are new or another rank's, and of those that are none any more.
 func (s *schedule) assign(a *Agent, levels []policy.Level) {
-	want := map[uint64]bool{}
+	want := map[uint64]Side{}
 	for _, l := range levels {
 		if !l.Inner && l.QOS.Rank() != strategy.Neutral {
-			want[l.Inode] = l.QOS.Rank() == strategy.Offline
+			want[l.Inode] = Side{Offline: l.QOS.Rank() == strategy.Offline, Expels: l.QOS.Expels()}
 		}
 	}
 	var faults error
-	for group, offline := range want {
-		if now, known := s.sets[group]; known && now == offline {
+	for group, side := range want {
+		if now, known := s.sets[group]; known && now == side {
 			continue
 		}
-		err := s.now.Set(group, offline)
+		err := s.now.Set(group, side)
 		if err == nil {
-			s.sets[group] = offline
+			s.sets[group] = side
 		}
 		faults = errors.Join(faults, err)
 	}

@@ -41,7 +41,7 @@ func (l *loader) Open(o SchedulerOptions) (Scheduler, error) {
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
-	s := &fakeScheduler{options: o, ranks: map[uint64]bool{}}
+	s := &fakeScheduler{options: o, sides: map[uint64]Side{}}
 	l.opened = append(l.opened, s)
 	return s, nil
 }
@@ -50,7 +50,7 @@ func (l *loader) last() *fakeScheduler { return l.opened[len(l.opened)-1] }
 
 type fakeScheduler struct {
 	options SchedulerOptions
-	ranks   map[uint64]bool
+	sides   map[uint64]Side
 	ended   string
 	closed  bool
 	counted map[uint64]cpu.Counters
@@ -63,11 +63,11 @@ func (s *fakeScheduler) Totals() (SchedulerTotals, bool)         { return Schedu
 func (s *fakeScheduler) Throttles(group uint64) report.Throttles { return s.stood[group] }
 func (s *fakeScheduler) Heard() []uint64                         { return s.heard }
 
-func (s *fakeScheduler) Set(group uint64, offline bool) error { s.ranks[group] = offline; return nil }
-func (s *fakeScheduler) Forget(group uint64) error            { delete(s.ranks, group); return nil }
-func (s *fakeScheduler) Ended() (string, error)               { return s.ended, nil }
-func (s *fakeScheduler) Pause() time.Duration                 { return ms }
-func (s *fakeScheduler) Close() error                         { s.closed = true; return nil }
+func (s *fakeScheduler) Set(group uint64, to Side) error { s.sides[group] = to; return nil }
+func (s *fakeScheduler) Forget(group uint64) error       { delete(s.sides, group); return nil }
+func (s *fakeScheduler) Ended() (string, error)          { return s.ended, nil }
+func (s *fakeScheduler) Pause() time.Duration            { return ms }
+func (s *fakeScheduler) Close() error                    { s.closed = true; return nil }
 
 func scheduledWorld(t *testing.T, l *loader) *world {
 	w := colocated(t, strategy.MechanismSchedExt, "/web", "/batch")
@@ -83,9 +83,9 @@ func TestSchedule(t *testing.T) {
 	w := scheduledWorld(t, l)
 	w.hog("/hog")
 	w.run(2 * time.Second)
-	want := map[uint64]bool{w.id("/web").Inode: false, w.id("/batch").Inode: true}
-	if diff := cmp.Diff(want, l.last().ranks); diff != "" {
-		t.Errorf("ranks -want +got\n%s", diff)
+	want := map[uint64]Side{w.id("/web").Inode: {Expels: true}, w.id("/batch").Inode: {Offline: true}}
+	if diff := cmp.Diff(want, l.last().sides); diff != "" {
+		t.Errorf("sides -want +got\n%s", diff)
 	}
 	w.wantFile("/batch/cpu.idle", "1")
 	w.want("/hog", 50*ms, 0)
@@ -157,6 +157,27 @@ func TestScheduleChanges(t *testing.T) {
 	}
 	if s := w.agent.Status().Colocation.Scheduler; s.FloorPercent != 1.5 || s.WatchdogSeconds != 20 || !s.Expel {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestScheduleExpelsForOne: a pod may ask for a core without offline tasks though its class does not, and gets it alone.
+func TestScheduleExpelsForOne(t *testing.T) {
+	l := &loader{usable: true}
+	w := scheduledWorld(t, l)
+	off := strategy.CPUQOSPatch{CoreExpeller: new(bool)}
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{LSR: off, LS: off}}.Over(w.agent.Strategy), nil)
+	for _, asks := range []bool{false, true} {
+		pods := slices.Clone(w.place.pods)
+		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/web" })
+		c := pods[at].Containers[0]
+		c.QOS.CoreExpeller = asks
+		pods[at].Containers = []workload.Container{c}
+		w.place.pods = pods
+		w.run(2 * time.Second)
+		want := map[uint64]Side{w.id("/web").Inode: {Expels: asks}, w.id("/batch").Inode: {Offline: true}}
+		if diff := cmp.Diff(want, l.last().sides); diff != "" || l.last().options.Expel != asks {
+			t.Errorf("asks: %v: %+v, sides -want +got\n%s", asks, l.last().options, diff)
+		}
 	}
 }
 

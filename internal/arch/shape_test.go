@@ -32,7 +32,6 @@ func longC() map[string]int {
 	return map[string]int{
 		"internal/probe/bpf/throttle.bpf.c":  455,
 		"internal/probe/runq/bpf/runq.bpf.c": 1041,
-		"internal/scx/bpf/scheduler.bpf.c":   826,
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Seat) grade() (qos strategy.CPUQOS, uniform bool) {
 }
 
 func sameGrade(a, b strategy.CPUQOS) bool {
-	return a.Rank() == b.Rank() && a.Enable == b.Enable && a.GroupIdentity == b.GroupIdentity
+	return a.Rank() == b.Rank() && a.Enable == b.Enable && a.GroupIdentity == b.GroupIdentity && a.Expels() == b.Expels()
 }
 
 // keptByKubelet knows the groups of the kubelet's QoS classes, whose weights it writes at its start and once a minute

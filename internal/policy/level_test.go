@@ -118,6 +118,12 @@ func TestLevelsOfPriority(t *testing.T) {
 			weight:   map[string]string{"/root/kubepods/burstable weight": "2", "/root/kubepods/pod2 weight": "2"},
 			identity: map[string]string{"/root/kubepods/burstable identity": "-1", "/root/kubepods/pod2 identity": "-1", "/root/kubepods/pod3 identity": "2"},
 		},
+		"who expels, and who does not": {
+			tree:     forest(map[string]strategy.CPUQOS{"/lab/web": {Enable: true, GroupIdentity: 2, CoreExpeller: true}, "/lab/api": online()}),
+			idle:     map[string]string{},
+			weight:   map[string]string{},
+			identity: map[string]string{"/lab/api identity": "2", "/lab/web identity": "2"},
+		},
 		"nothing is enabled": {
 			tree: forest(map[string]strategy.CPUQOS{"/lab/web": {GroupIdentity: 2}, "/lab/batch": {GroupIdentity: -1}}),
 			idle: map[string]string{}, weight: map[string]string{}, identity: map[string]string{},

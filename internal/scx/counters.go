@@ -55,7 +55,7 @@ type Totals struct {
 	Expels  int64         // and for one that began on another thread of the core
 }
 
-// cpuState is struct cpu of bpf/scheduler.bpf.c.
+// cpuState is struct cpu of bpf/cpu.h.
 type cpuState struct {
 	Began, Last, Vtime, Since, Beside, Floored, Floors, Owed, Yields, Expels, Online, Offline uint64
 	Runs, Floor, Ordered, _                                                                   uint32

@@ -38,11 +38,11 @@ type kernelGroup struct {
 	Weights    uint64
 	Weighed    uint64
 	Offline    uint32
+	Expels     uint32
 	Weight     uint32
 	Tasks      uint32
 	Runnable   uint32
 	Below      uint32
-	_          [4]byte
 	Vtime      uint64
 	Now        struct {
 		_      structs.HostLayout
@@ -70,7 +70,9 @@ type kernelGroup struct {
 type kernelSetting struct {
 	_       structs.HostLayout
 	Class   uint32
+	Expels  uint32
 	Limited uint32
+	_       [4]byte
 	Limit   struct {
 		_      structs.HostLayout
 		Quota  uint64

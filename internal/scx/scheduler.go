@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Floor    float64       // the part of a CPU that offline tasks get where online ones fill it; 0: 0.003, at most 0.5
 	Watchdog time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
-	Expel    bool          // no offline task beside an online one on the same core
+	Expel    bool          // groups may expel (Setting)
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	mostFloor       = 0.5
 	defaultWatchdog = 20 * time.Second
 	maxWatchdog     = 30 * time.Second // SCX_WATCHDOG_MAX_TIMEOUT
-	maxCPUs         = 1024             // CPUS in bpf/scheduler.bpf.c
+	maxCPUs         = 1024             // CPUS in bpf/cpu.h
 )
 
 // Class is how a group's tasks are treated.
@@ -200,8 +200,9 @@ func (s *Scheduler) Close() (Pause, error) {
 
 // Setting is what user space says of a group.
 type Setting struct {
-	Class Class
-	Limit *cpu.Bandwidth // in force instead of what the kernel's files say; nil: they count
+	Class  Class
+	Expels bool           // with class Online: no offline task beside one of the group's on the same core
+	Limit  *cpu.Bandwidth // in force instead of what the kernel's files say; nil: they count
 }
 
 // ErrNoGroup is a group that the kernel's cpu controller does not have, or not any more.
@@ -210,6 +211,9 @@ var ErrNoGroup = errors.New("the scheduler knows no such group")
 // Set says what a group is to be, by the inode of its directory.
 func (s *Scheduler) Set(group uint64, to Setting) error {
 	value := kernelSetting{Class: uint32(to.Class)}
+	if to.Expels {
+		value.Expels = 1
+	}
 	if to.Limit != nil {
 		value.Limited = 1
 		if to.Limit.Limited() {

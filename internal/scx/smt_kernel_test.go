@@ -27,8 +27,8 @@ func cores(t *testing.T) []int {
 	return first
 }
 
-// expelling has offline tasks on all threads, and the scheduler that keeps them from beside online ones. There is a group of
-// each.
+// expelling has offline tasks on all threads, and the scheduler that keeps them from beside all others, which expel: also the
+// machine's own.
 func expelling(t *testing.T) (s *Scheduler, first []int, online, offline *cgrouptest.Group) {
 	t.Helper()
 	need(t)
@@ -38,12 +38,25 @@ func expelling(t *testing.T) (s *Scheduler, first []int, online, offline *cgroup
 	s = open(t, Options{Expel: true})
 	online, offline = cgrouptest.New(t), cgrouptest.New(t)
 	set(t, s, offline, Setting{Class: Offline})
+	expel(t, s, online, true)
 	offline.Spin(2 * len(first))
 	return s, first, online, offline
 }
 
-// With an online task on each core, no offline task runs beside one but by the floor; when they go, all threads are
-// the offline ones' again.
+// expel has everybody who is not offline expel, or nobody.
+func expel(t *testing.T, s *Scheduler, g *cgrouptest.Group, on bool) {
+	t.Helper()
+	root, err := g.Tree().Inode("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set(root, Setting{Class: Online, Expels: on}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With an online task on each core, no offline task runs beside one but by the floor. Those that do not expel leave the
+// other threads to the offline ones, and when they go, all threads are the offline ones' again.
 func TestExpel(t *testing.T) {
 	s, first, online, offline := expelling(t)
 	list := online.Spin(len(first))
@@ -62,6 +75,13 @@ func TestExpel(t *testing.T) {
 	if other := got.Beside - got.Floor; other > got.Online/100 || got.Offline-got.Floor > got.Online/100 {
 		t.Errorf("offline tasks ran %v beside online ones, and the floor was %v: %+v", got.Beside, got.Floor, got)
 	}
+	expel(t, s, online, false)
+	within(t, 30*time.Second, "offline has the other threads", func() bool {
+		before = count(t, s, offline)
+		time.Sleep(500 * ms)
+		got = count(t, s, offline).since(before)
+		return got.Beside >= time.Duration(len(first))*got.at.Sub(before.at)*8/10
+	})
 	for _, p := range list {
 		p.Stop()
 	}
@@ -70,8 +90,8 @@ func TestExpel(t *testing.T) {
 	time.Sleep(time.Second)
 	got = count(t, s, offline).since(before)
 	threads := time.Duration(2 * len(first))
-	others := 2 * got.Online // the machine's own tasks are online ones: each has both threads of a core
-	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0]+others < threads*got.at.Sub(before.at)*9/10 {
+	// The machine's own tasks are online ones.
+	if t.Logf("alone %+v, groups %v", got.Totals, got.groups); got.groups[0]+got.Online < threads*got.at.Sub(before.at)*9/10 {
 		t.Errorf("alone, offline got %+v in %v", got.Totals, got.at.Sub(before.at))
 	}
 }

@@ -1,7 +1,6 @@
 package scx
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -24,6 +23,20 @@ func TestManyBelowASmallQuota(t *testing.T) {
 	}
 }
 
+// An online group of little weight waits long for its turn beside a heavy one, but not too long.
+func TestLightOnlineGroup(t *testing.T) {
+	s := open(t, Options{Watchdog: watchdog})
+	light, heavy := cgrouptest.New(t), cgrouptest.New(t)
+	weigh(t, light, "1")
+	weigh(t, heavy, "1000")
+	light.Spin(2)
+	heavy.Spin(2)
+	time.Sleep(4 * watchdog)
+	if c := count(t, s, light, heavy); c.groups[0] == 0 || c.groups[1] < 10*c.groups[0] {
+		t.Errorf("%+v", c)
+	}
+}
+
 // An offline group of little weight waits long for its turn beside a heavy one, while online tasks leave nothing but the
 // floor, but not too long.
 func TestLightOfflineGroup(t *testing.T) {
@@ -31,9 +44,7 @@ func TestLightOfflineGroup(t *testing.T) {
 	online, light, heavy := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
 	for g, weight := range map[*cgrouptest.Group]string{light: "1", heavy: "1000"} {
 		set(t, s, g, Setting{Class: Offline})
-		if err := os.WriteFile(g.File("cpu.weight"), []byte(weight), 0); err != nil {
-			t.Fatal(err)
-		}
+		weigh(t, g, weight)
 		g.Spin(2)
 	}
 	online.Spin(2)

@@ -59,6 +59,9 @@ func (q CPUQOS) Rank() Rank {
 	return Neutral
 }
 
+// Expels says whether no offline task is to run beside it on a core: that is the right of online work.
+func (q CPUQOS) Expels() bool { return q.Rank() == Online && q.CoreExpeller }
+
 // Colocation is what is asked for on a node where online and offline work share the CPUs. The zero value asks for nothing.
 type Colocation struct {
 	Mechanism Mechanism
@@ -156,9 +159,9 @@ func (c Colocation) Enabled() bool {
 	return c.Mechanism != MechanismNone && (c.LSR.Enable || c.LS.Enable || c.BE.Enable || c.System.Enable)
 }
 
-// Expels says whether online work of some class is to have no offline task beside it on a core.
+// Expels says whether some class is to have no offline task beside it on a core.
 func (c Colocation) Expels() bool {
-	return slices.ContainsFunc([]CPUQOS{c.LSR, c.LS, c.BE, c.System}, func(q CPUQOS) bool { return q.Rank() == Online && q.CoreExpeller })
+	return slices.ContainsFunc([]CPUQOS{c.LSR, c.LS, c.BE, c.System}, CPUQOS.Expels)
 }
 
 // CPUQOSPatch is a CPUQOS with holes: a nil field inherits.

@@ -24,6 +24,7 @@ struct bandwidth {
 
 struct setting {
 	u32 class;
+	u32 expels;  // with a class: no offline task runs beside its tasks on a core
 	u32 limited; // the limit is in force, whatever the kernel's files say
 	struct bandwidth limit;
 };
@@ -51,6 +52,7 @@ struct group {
 	u64 weights; // when the share was worked out
 	u64 weighed; // and at what time
 	u32 offline;
+	u32 expels;
 
 	u32 weight;
 	u32 tasks;    // that can run
@@ -113,7 +115,7 @@ noinline int resolve(u64 of)
 {
 	u64 now = generation, above = 0, id;
 	struct group *g = group_at(of), *up = g;
-	u32 class = CLASS_INHERITED;
+	u32 class = CLASS_INHERITED, expels = 0;
 
 	if (!g || g->generation == now)
 		return 0;
@@ -122,14 +124,17 @@ noinline int resolve(u64 of)
 
 		id = up->id;
 		s = bpf_map_lookup_elem(&settings, &id);
-		if (class == CLASS_INHERITED && s)
+		if (class == CLASS_INHERITED && s) {
 			class = s->class;
+			expels = s->expels;
+		}
 		if (!above && i && up->now.quota)
 			above = id;
 		up = group_at(up->parent);
 	}
 	g->above = above;
 	g->offline = class == CLASS_OFFLINE;
+	g->expels = class == CLASS_ONLINE && expels;
 	g->generation = now;
 	return 0;
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+// queue.h: the two queues for all CPUs: where a group stands in its own, who of those that wait may run, and who is held.
+
+#define ONLINE ((1ULL << 62) | 1)
+#define OFFLINE ((1ULL << 62) | 2)
+#define LAG 50000000	  // of CPU time that a group may be behind its share
+#define LEAD (PATIENCE * cpus) // of virtual time that it may be ahead: busy CPUs come up to that in PATIENCE
+
+const volatile u64 slice_offline = 3000000;
+u64 clock[2]; // the virtual time, online and offline: the latest place in the queue of a task that began in its turn
+
+static inline bool before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+// turn is where a group stands in its queue: never so far behind that it would keep the others out for long, nor so far
+// ahead that it would be.
+static inline u64 turn(struct group *g)
+{
+	u64 now = clock[!!g->offline], earliest = now - (u64)LAG * ONE / g->share;
+
+	if (before(g->vtime, earliest))
+		g->vtime = earliest;
+	if (before(now + LEAD, g->vtime))
+		g->vtime = now + LEAD;
+	return g->vtime;
+}
+
+// slice is how long a task runs at a time: in its group's turn, tasks share by their own weights (nice).
+static inline u64 slice(struct task_struct *p, struct group *g)
+{
+	u64 base = g->offline ? slice_offline : slice_online, s = base * p->scx.weight / 100;
+
+	return s < base / 4 ? base / 4 : s > base * 4 ? base * 4 : s;
+}
+
+// held is the group that keeps a task from running; 0: none.
+static inline u64 held(struct task_struct *p, struct group *g)
+{
+	if (!standing || p->flags & PF_KTHREAD)
+		return 0;
+	return stopped(g->id);
+}
+
+// aged says whether a task has waited so long that it is to run once, whatever holds it: the kernel's watchdog ends the
+// scheduler for a task that has waited for timeout_ns (kernel/sched/ext.c, check_rq_for_timeouts).
+static inline bool aged(struct task_struct *p)
+{
+	return bpf_jiffies64() - p->scx.runnable_at > PATIENCE / tick_ns;
+}
+
+// may says whether a task that waits may run on a CPU.
+static inline bool may(struct task_struct *p, s32 c)
+{
+	return bpf_cpumask_test_cpu(c, p->cpus_ptr) && !(p->migration_disabled && scx_bpf_task_cpu(p) != c);
+}
+
+// pinned is a task that cannot go elsewhere, as far as the kernel's own migrations are concerned.
+static inline bool pinned(struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || p->migration_disabled;
+}
+
+// sweep takes tasks of throttled groups out of a queue: as far as the first ones are concerned, the rest comes to that.
+noinline int sweep(u64 queue)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+
+	if (!standing)
+		return 0;
+	if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it))) {
+			struct group *g = group_of(p);
+			u64 by = g && !aged(p) ? held(p, g) : 0;
+
+			if (!by)
+				break;
+			scx_bpf_dsq_move_set_vtime(&it, p->scx.runnable_at);
+			scx_bpf_dsq_move_vtime(&it, p, by, 0);
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return 0;
+}
+
+// stays says whether what runs is still to run: nobody waits who may run here and whose turn is no later.
+noinline int stays(s32 c, u64 queue, u64 vtime)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	int result = 1;
+
+	if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it))) {
+			if (before(vtime, p->scx.dsq_vtime))
+				break;
+			if (may(p, c)) {
+				result = 0;
+				break;
+			}
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return result;
+}
+
+// waited is since when the offline task has waited, in jiffies, that has waited longest of those that may run on a CPU; 0: there
+// is none.
+static noinline u64 waited(s32 c)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	u64 since = 0;
+
+	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
+		while ((p = bpf_iter_scx_dsq_next(&it))) {
+			if ((!since || before(p->scx.runnable_at, since)) && may(p, c))
+				since = p->scx.runnable_at;
+		}
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return since;
+}
+
+// serve_floor takes the next offline task by the floor: the one that has waited longest, if that is too long. For the order is
+// that of the groups, and one with little weight may come last for minutes; and where floors come so seldom that all wait too
+// long, the first ones of them would be first again each time.
+static noinline bool serve_floor(s32 c)
+{
+	struct bpf_iter_scx_dsq it;
+	struct task_struct *p;
+	bool taken = false;
+	u64 since = waited(c);
+
+	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
+		while (!taken && (p = bpf_iter_scx_dsq_next(&it)))
+			taken = p->scx.runnable_at == since && aged(p) && may(p, c) && scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return taken || scx_bpf_dsq_move_to_local(OFFLINE);
+}
