@@ -37,7 +37,7 @@ func (g *globals) openTree() (*cgroup.Dir, *cgroup.Tree, error) {
 		dir.Close()
 		return nil, nil, withHint(fmt.Errorf("%s: %w", g.cgroupRoot, err), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` tells")
 	}
-	return dir, tree, nil
+	return dir, tree.WithSysctls(cgroup.NewDir("/proc/sys/kernel")), nil
 }
 
 // findMachine finds the control groups, and takes nothing yet.

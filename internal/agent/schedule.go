@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // Schedulers can put a scheduler of our own into the kernel. What takes long goes on beside the turns.
@@ -253,7 +255,23 @@ func (a *Agent) machine(now time.Time, asked strategy.Mechanism) policy.Machine 
 		}
 	}
 	a.cookie(asked)
+	a.Machine.Gate = a.gate()
 	return a.Machine
+}
+
+// gate is the root group where the machine has a switch of Group Identity, which is a knob of it.
+func (a *Agent) gate() (root workload.ID) {
+	if !a.Machine.Identity {
+		return root
+	}
+	if _, err := a.Tree.IdentityEnabled(); errors.Is(err, fs.ErrNotExist) {
+		return root
+	}
+	inode, err := a.Tree.Inode("/")
+	if err != nil {
+		return root
+	}
+	return workload.ID{Path: "/", Inode: inode}
 }
 
 // scheduler is what the status says of it; nil where none was wanted.

@@ -33,6 +33,9 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	case plan.Handed:
 		on, err := tree.HandsCPUSets(group)
 		return flag(on), err
+	case plan.Gate:
+		on, err := tree.IdentityEnabled()
+		return flag(on), err
 	case plan.Partition:
 		kind, _, err := tree.Partition(group)
 		return plan.Value(kind), err
@@ -72,6 +75,8 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 		return tree.SetIdle(group, v == "1")
 	case plan.Handed:
 		return tree.HandCPUSets(group, v == "1")
+	case plan.Gate:
+		return tree.EnableIdentity(v == "1")
 	case plan.Partition:
 		return setPartition(tree, group, v)
 	case plan.CPUs, plan.Exclusive:
@@ -110,7 +115,7 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 			return plan.Time(d), nil
 		}
 		return plan.Time(d.Truncate(time.Microsecond)), nil
-	case plan.Idle, plan.Handed:
+	case plan.Idle, plan.Handed, plan.Gate:
 		if v != "0" && v != "1" {
 			return "", fmt.Errorf("%s is 0 or 1, not %q", knob, string(v))
 		}

@@ -1,6 +1,9 @@
 package cgroup
 
 import (
+	"errors"
+	"io/fs"
+	"syscall"
 	"testing"
 	"testing/fstest"
 )
@@ -31,20 +34,23 @@ func TestUnbearableKernels(t *testing.T) {
 
 // TestIdentityPreflight is recorded behaviour of Alibaba Cloud Linux, on a fake tree: no such kernel is to be had.
 func TestIdentityPreflight(t *testing.T) {
+	may, mayNot := func(string) error { return nil }, func(string) error { return syscall.EROFS }
 	for name, c := range map[string]struct {
-		host  map[string]string
-		state State
+		host     map[string]string
+		writable func(string) error
+		state    State
 	}{
-		"on":               {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", "sched_group_identity_enabled": "1"}, Yes},
-		"without a switch": {map[string]string{"osrelease": "4.19.91-24.al7.x86_64"}, Yes},
-		"switched off":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", "sched_group_identity_enabled": "0"}, No},
-		"crashes":          {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64"}, No},
-		"core scheduling":  {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", "sched_group_identity_enabled": "1", "sched_core": "1"}, No},
-		"no release":       {nil, Unknown},
+		"on":               {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "1"}, mayNot, Yes},
+		"without a switch": {map[string]string{"osrelease": "4.19.91-24.al7.x86_64"}, mayNot, Yes},
+		"switched off":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "0"}, may, Yes},
+		"off for good":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "0"}, mayNot, No},
+		"crashes":          {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64", gate: "0"}, may, No},
+		"core scheduling":  {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "1", "sched_core": "1"}, may, No},
+		"no release":       {nil, may, Unknown},
 	} {
 		p := v1Probe()
 		p.template["cpu.bvt_warp_ns"] = "0\n"
-		host := Host{PID: 77, Files: fstest.MapFS{}}
+		host := Host{PID: 77, Files: fstest.MapFS{}, Writable: c.writable}
 		for file, text := range c.host {
 			host.Files.(fstest.MapFS)["proc/sys/kernel/"+file] = &fstest.MapFile{Data: []byte(text + "\n")}
 		}
@@ -106,5 +112,30 @@ func TestIdentityOfAGroup(t *testing.T) {
 		if err := tree.SetIdentity("/a", 3); err == nil {
 			t.Error("3 is a grade")
 		}
+	}
+}
+
+// TestIdentityGate: the switch is a file of the kernel's settings, which not all such kernels have.
+func TestIdentityGate(t *testing.T) {
+	sysctls := identityFS{gate: "0\n"}
+	tree, err := Detect(identityFS{"cpu/cpu.shares": "1024\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.IdentityEnabled(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no settings: %v", err)
+	}
+	tree.WithSysctls(sysctls)
+	for _, on := range []bool{true, false} {
+		if err := tree.EnableIdentity(on); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tree.IdentityEnabled(); err != nil || got != on {
+			t.Errorf("%v, %v after it was turned to %v (%q)", got, err, on, sysctls[gate])
+		}
+	}
+	delete(sysctls, gate)
+	if err := tree.EnableIdentity(true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a switch that is not there: %v", err)
 	}
 }

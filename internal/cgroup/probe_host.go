@@ -23,6 +23,7 @@ import (
 type Host struct {
 	Files     fs.FS                   // the root directory
 	PID       int                     // names the scratch group
+	Writable  func(name string) error // whether this process may write a file below the root directory
 	CoreSched func() error            // asks for the core scheduling cookie of this process
 	Spin      func() (Spinner, error) // starts a process that burns CPU
 }
@@ -37,8 +38,10 @@ type Spinner interface {
 
 // ThisHost is the machine that we run on.
 func ThisHost() Host {
-	return Host{Files: os.DirFS("/"), PID: os.Getpid(), CoreSched: coreSched, Spin: spinShell}
+	return Host{Files: os.DirFS("/"), PID: os.Getpid(), Writable: writable, CoreSched: coreSched, Spin: spinShell}
 }
+
+func writable(name string) error { return unix.Access("/"+name, unix.W_OK) }
 
 // coreSched asks for our own cookie (kernel/sched/core_sched.c, sched_core_share_pid): EINVAL where core scheduling is
 // not built in, ENODEV where the machine has no SMT.

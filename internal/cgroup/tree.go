@@ -30,6 +30,7 @@ type Tree struct {
 	cpu     string // directory of the cpu hierarchy below the FS root; "" on v2
 	acct    string // of cpuacct; the same as cpu where both are mounted together
 	cpuset  string
+	sysctls FS // /proc/sys/kernel; nil: none
 }
 
 // ErrNoCPU says that no cpu controller stands below the root.
@@ -74,6 +75,12 @@ func containsWord(text, word string) bool {
 		}
 	}
 	return false
+}
+
+// WithSysctls has the tree know the kernel's settings that belong to control groups: fsys is /proc/sys/kernel.
+func (t *Tree) WithSysctls(fsys FS) *Tree {
+	t.sysctls = fsys
+	return t
 }
 
 // Version tells the cgroup version of the cpu controller.

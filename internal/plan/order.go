@@ -12,7 +12,7 @@ import (
 // CPUs within parent CPUs (kernel/cgroup/cpuset-v1.c, cpuset1_validate_change). So: bursts down; quotas up, parents first;
 // quotas down, children first; bursts up. Then partitions end; the cpuset controller is handed on, parents first; CPUs
 // are added, parents first; CPUs are taken away, children first; partitions begin; the controller is taken back,
-// children first; and then the other knobs.
+// children first; and then the other knobs, Group Identity after it was switched on and before it is switched off.
 func Order(changes []Change) {
 	sort.SliceStable(changes, func(i, j int) bool {
 		a, b := changes[i], changes[j]
@@ -47,10 +47,12 @@ func phaseOf(c Change) phase {
 		return pick(within(c.From, c.To), phase{9, true}, phase{5, false})
 	case Handed:
 		return pick(c.To == "1", phase{6, true}, phase{11, false})
+	case Gate:
+		return pick(c.To == "1", phase{12, true}, phase{14, true})
 	case CPUs:
 		return pick(c.To == "" || c.From != "" && within(c.From, c.To), phase{7, true}, phase{8, false})
 	}
-	return phase{12, false}
+	return phase{13, false}
 }
 
 func pick(yes bool, a, b phase) phase {

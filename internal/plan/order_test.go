@@ -8,7 +8,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestOrderOfCPUs: no child has at any time a CPU that its parent has not, and partitions end first and begin last.
+// TestOrderOfCPUs: no child has at any time a CPU that its parent has not, and partitions end first and begin last. Identities are
+// written while they are switched on.
 func TestOrderOfCPUs(t *testing.T) {
 	cpus := func(path string, knob Knob, from, to Value) Change {
 		return Change{Cgroup: workload.ID{Path: path}, Knob: knob, From: from, To: to}
@@ -28,6 +29,9 @@ func TestOrderOfCPUs(t *testing.T) {
 		cpus("/y", Exclusive, "2", ""),
 		cpus("/pod/x", Exclusive, "", "3"),
 		cpus("/pod/y", Exclusive, "2", ""),
+		cpus("/", Gate, "1", "0"),
+		cpus("/a", Identity, "0", "2"),
+		cpus("/", Gate, "0", "1"),
 	}
 	Order(changes)
 	var got []string
@@ -43,6 +47,7 @@ func TestOrderOfCPUs(t *testing.T) {
 		"/x exclusive 3", "/pod/x exclusive 3",
 		"/x partition root",
 		"/old handed 0",
+		"/ gate 1", "/a identity 2", "/ gate 0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

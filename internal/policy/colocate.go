@@ -57,6 +57,7 @@ func Settings(name strategy.Mechanism, slice time.Duration, levels []Level, m Ma
 	for _, l := range levels {
 		list = append(list, d.knobs(l, m)...)
 	}
+	list = append(list, gateOf(list, m)...)
 	return append(list, slicesOf(name, slice, levels, m)...)
 }
 
@@ -169,11 +170,24 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 			continue
 		}
 		k.leave(disk)
+		if key.Knob == plan.Gate && c.identified() {
+			continue // without it an identity cannot be put back
+		}
 		if k.hold.retry.Ready(now) {
 			backs = append(backs, k.back(disk))
 		}
 	}
 	return append(backs, changes...), notes // a weight cannot be put back under the idle that comes in its place
+}
+
+// identified says whether some group has an identity of ours.
+func (c *Colocation) identified() bool {
+	for key, k := range c.knobs {
+		if key.Knob == plan.Identity && k.hold.ours {
+			return true
+		}
+	}
+	return false
 }
 
 // ask has the knob hold what is wanted. What came of putting it back before says nothing of that.
@@ -281,7 +295,7 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
-		if s.Leaving || s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
+		if s.Leaving || s.Knob == plan.Gate || s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
 			continue // prefers nobody, or not strictly
 		}
 		before, seen := groups[s.ID]

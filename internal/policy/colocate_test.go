@@ -247,3 +247,38 @@ func TestInForce(t *testing.T) {
 		}
 	}
 }
+
+// TestGateStaysForIdentities: Group Identity is switched off when no group has an identity of ours any more, also where one
+// cannot be put back at once.
+func TestGateStaysForIdentities(t *testing.T) {
+	state, now, refused := NewColocation(), time.Unix(1000, 0), false
+	gate := Setting{ID: workload.ID{Path: "/", Inode: 1}, Knob: plan.Gate, Value: "1"}
+	web := Setting{ID: workload.ID{Path: "/web", Inode: 2}, Knob: plan.Identity, Value: "2"}
+	files := map[Key]plan.Value{gate.Key(): "0", web.Key(): "0"}
+	turn := func(wanted ...Setting) {
+		now = now.Add(time.Minute)
+		changes, _ := state.Settle(now, wanted, files)
+		var results []plan.Result
+		for _, c := range changes {
+			r := plan.Result{Change: c, Outcome: plan.Refused, InForce: c.From, Err: "EINVAL"}
+			if !refused || c.Knob != plan.Identity {
+				files[Key{c.Cgroup, c.Knob}] = c.To
+				r = plan.Result{Change: c, Outcome: plan.Applied, InForce: c.To}
+			}
+			results = append(results, r)
+		}
+		state.Learn(now, results)
+	}
+	turn(web, gate)
+	refused = true
+	turn()
+	if want := (map[Key]plan.Value{gate.Key(): "1", web.Key(): "2"}); !cmp.Equal(want, files) {
+		t.Errorf("while an identity stands: %v", files)
+	}
+	refused = false
+	turn()
+	turn()
+	if want := (map[Key]plan.Value{gate.Key(): "0", web.Key(): "0"}); !cmp.Equal(want, files) {
+		t.Errorf("at the end: %v", files)
+	}
+}

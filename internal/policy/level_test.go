@@ -166,6 +166,34 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestGateOfIdentity: the machine's switch of Group Identity is on while somebody has one, and is no sign that anybody stands back.
+func TestGateOfIdentity(t *testing.T) {
+	root, levels := workload.ID{Path: "/", Inode: 1}, Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
+	for name, c := range map[string]struct {
+		mechanism strategy.Mechanism
+		m         Machine
+		levels    []Level
+		want      string
+	}{
+		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, levels, "1"},
+		"there is no switch":     {strategy.MechanismGroupIdentity, Machine{Identity: true}, levels, ""},
+		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, nil, ""},
+		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, Gate: root}, levels, ""},
+	} {
+		settings := Settings(c.mechanism, 0, c.levels, c.m)
+		if got := settingsOf(settings)["/ gate"]; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		var standings []Standing
+		for _, s := range settings {
+			standings = append(standings, Standing{Setting: s, InForce: true})
+		}
+		if InForce(standings, nil)[root] {
+			t.Errorf("%s: the root is said to stand back", name)
+		}
+	}
+}
+
 // A scheduler of our own has idle underneath, so that offline work stands back also when it is gone.
 func TestSchedExtHasIdleUnderneath(t *testing.T) {
 	levels := Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))

@@ -2,9 +2,11 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // Machine is what a machine has of what the mechanisms need. Why says what is missing.
@@ -21,6 +23,8 @@ type Machine struct {
 	CoreSchedWhy string
 	Cookie       plan.Value // that offline tasks are given
 	LeastWeight  int64      // of cpu.shares (2) or cpu.weight (1)
+	// Gate is the group that the machine's switch of Group Identity is the knob of; the zero value: there is no switch.
+	Gate workload.ID
 }
 
 // Verdict is what a mechanism's preflight found.
@@ -159,4 +163,12 @@ func (identityDriver) knobs(l Level, _ Machine) []Setting {
 		return nil
 	}
 	return []Setting{{ID: l.ID, Knob: plan.Identity, Value: plan.Number(l.QOS.GroupIdentity), Why: string(l.QOS.Rank())}}
+}
+
+// gateOf has the machine's switch of Group Identity on as long as groups are to have one.
+func gateOf(settings []Setting, m Machine) []Setting {
+	if m.Gate.Path == "" || !slices.ContainsFunc(settings, func(s Setting) bool { return s.Knob == plan.Identity }) {
+		return nil
+	}
+	return []Setting{{ID: m.Gate, Knob: plan.Gate, Value: "1", Why: "Group Identity is used"}}
 }
