@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
@@ -166,6 +167,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	}})
 	begun = true
 	slim()
+	ready(log)
 	return c.end(a.Run(c.ctx))
 }
 
@@ -175,6 +177,14 @@ func (f *runFlags) takeOver(ctx context.Context, g *globals, m *machine, k *clus
 		return false, m.takeLock(g)
 	}
 	return m.standBy(ctx, g, f.listen, k.ready, log)
+}
+
+// ready tells the service manager that started us that the agent looks after its containers (sd_notify(3)); without one there
+// is nobody to tell.
+func ready(log *slog.Logger) {
+	if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
+		log.Warn("the service manager was not told that the agent is ready", "error", err)
+	}
 }
 
 // slim makes the agent small: its heap is a few MiB, so that collecting it twice as often costs next to nothing, and what only

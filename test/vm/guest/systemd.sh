@@ -108,10 +108,15 @@ end_of_the_pod() {
 reads() { journalctl -b -u plimsoll.service -o cat --no-pager | grep -c 'configuration loaded'; }
 has_read() { [ "$(reads)" -gt "$1" ]; }
 
-# The shipped unit file: it is correct, starts, reads again when asked, and puts everything back on stop and after kill -9
-# (ExecStopPost).
+# The shipped unit file: it is correct, is said to have started when it has, reads again when asked, and puts everything back on stop
+# and after kill -9 (ExecStopPost).
 unit_file() {
+  mv /etc/plimsoll/config.yaml /tmp/good
+  echo 'strategy: {policy: nonsense}' >/etc/plimsoll/config.yaml
+  ! systemctl start plimsoll.service 2>/dev/null || fail "plimsoll.service starts with a bad configuration" || return 1
+  mv /tmp/good /etc/plimsoll/config.yaml
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
+  "$program" status >/tmp/out 2>&1 || fail "plimsoll.service has started, but does not answer: $(cat /tmp/out)" || return 1
   raised 60 20000 || return 1
   "$program" status >/tmp/out 2>&1
   grep -q 'throttles: told by the kernel' /tmp/out || fail "the unit keeps the kernel from telling of throttles: $(cat /tmp/out)" || return 1
