@@ -175,18 +175,22 @@ func TestGateOfIdentity(t *testing.T) {
 		levels    []Level
 		want      string
 	}{
-		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, levels, "1"},
+		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, levels, "/ 1"},
 		"there is no switch":     {strategy.MechanismGroupIdentity, Machine{Identity: true}, levels, ""},
 		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, nil, ""},
 		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, Gate: root}, levels, ""},
 	} {
 		settings := Settings(c.mechanism, 0, c.levels, c.m)
-		if got := settingsOf(settings)["/ gate"]; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		got := ""
 		var standings []Standing
 		for _, s := range settings {
+			if s.Knob == plan.Gate {
+				got = s.Path + " " + string(s.Value)
+			}
 			standings = append(standings, Standing{Setting: s, InForce: true})
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if InForce(standings, nil)[root] {
 			t.Errorf("%s: the root is said to stand back", name)
