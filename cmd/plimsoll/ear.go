@@ -84,10 +84,10 @@ func explained(err error) string {
 	return err.Error()
 }
 
-// Read waits for throttles that begin. The slice is used again.
-func (e *ear) Read() ([]policy.Throttle, error) {
+// Read waits for throttles that begin, or until an instant. The slice is used again.
+func (e *ear) Read(until time.Time) ([]policy.Throttle, error) {
 	for {
-		events, err := e.Probe.Read()
+		events, err := e.Probe.Read(until)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (e *ear) Read() ([]policy.Throttle, error) {
 				e.heard = append(e.heard, throttle(event, at))
 			}
 		}
-		if len(e.heard) > 0 {
+		if len(e.heard) > 0 || len(events) == 0 {
 			return e.heard, nil
 		}
 	}
@@ -117,6 +117,9 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 		Counted: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.Held, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)
+	}
+	if t.Ahead {
+		t.Dry = at(event.Since)
 	}
 	return t
 }

@@ -43,9 +43,9 @@ type Ear interface {
 	Mute(group uint64, mute bool) error
 	// Limit has the use of a group's periods counted by a quota that is not the one in force.
 	Limit(group uint64, quota time.Duration) error
-	// Read waits for throttles, and returns those there are. An error says that none will be heard any more; it is
-	// io.EOF after Close.
-	Read() ([]policy.Throttle, error)
+	// Read waits for throttles, and returns those there are; none at an instant, or up to a millisecond after it, if that is
+	// not zero. An error says that none will be heard any more; it is io.EOF after Close.
+	Read(until time.Time) ([]policy.Throttle, error)
 	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
 	Lost() int64
 	// Priority is that of the thread that reads: "fifo" is real time, "nice -20" and "plain" are what was left; "" before it

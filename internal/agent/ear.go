@@ -19,6 +19,7 @@ type ear struct {
 	pods    map[uint64]*workload.Pod // who is heard of, by the inode of a group: its pod
 	anew    bool                     // who is to be heard of has to be said again
 	heard   []policy.Throttle
+	early   []policy.Throttle // foreseen, and not to be answered yet
 	lost    int64
 	rescues int64
 	purse   purse
@@ -32,6 +33,33 @@ func (e *ear) take() []policy.Throttle {
 	return heard
 }
 
+// due takes what is to be answered by now: of what is heard, and of what was foreseen before. A group's newer word replaces that.
+func (e *ear) due(now time.Time, heard []policy.Throttle) []policy.Throttle {
+	known := slices.DeleteFunc(e.early, func(old policy.Throttle) bool {
+		return slices.ContainsFunc(heard, func(t policy.Throttle) bool { return t.Inode == old.Inode })
+	})
+	var due, early []policy.Throttle
+	for _, t := range slices.Concat(known, heard) {
+		if now.Before(t.Due()) {
+			early = append(early, t)
+		} else {
+			due = append(due, t)
+		}
+	}
+	e.early = early
+	return due
+}
+
+// next is when the first of those that were foreseen is to be answered; zero: there is none.
+func (e *ear) next() (first time.Time) {
+	for _, t := range e.early {
+		if at := t.Due(); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
 // listen answers throttles until it is stopped.
 func (a *Agent) listen() (stop func()) {
 	if a.Ear == nil {
@@ -40,13 +68,13 @@ func (a *Agent) listen() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			heard, err := a.Ear.Read()
+		for next := (time.Time{}); ; {
+			heard, err := a.Ear.Read(next)
 			if err != nil {
 				a.deafen(err)
 				return
 			}
-			a.Rescue(heard)
+			next = a.Rescue(heard)
 		}
 	}()
 	return func() {

@@ -46,7 +46,7 @@ func (e *fakeEar) Limit(group uint64, quota time.Duration) error {
 	return nil
 }
 
-func (e *fakeEar) Read() ([]policy.Throttle, error) {
+func (e *fakeEar) Read(time.Time) ([]policy.Throttle, error) {
 	heard, ok := <-e.told
 	if !ok {
 		return nil, e.failure

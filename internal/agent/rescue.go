@@ -13,14 +13,22 @@ import (
 // groups concerned alone, on the thread that heard of it. The ordinary turns go on beside: they size what is to stand
 // for longer, and need to look only at groups of which something was heard of late.
 
-// Rescue takes a turn for the groups that were throttled a moment ago, and for them alone.
-func (a *Agent) Rescue(heard []policy.Throttle) {
+// Rescue answers what was heard of, and what was foreseen and is due. It says when it is to be called at the latest, with
+// nothing heard; zero: not at all.
+func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.ear.hears { // who is heard of is not known any more
-		return
+		a.ear.early = nil
+		return time.Time{}
 	}
 	now := a.Clock()
+	a.rescue(now, a.ear.due(now, heard))
+	return a.ear.next()
+}
+
+// rescue takes a turn for the groups that were throttled a moment ago, and for them alone.
+func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
 	pods := a.concerned(now, heard)
 	if len(pods) == 0 {
 		return

@@ -118,6 +118,40 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	}
 }
 
+// TestForeseenWaits: a refill ahead of a throttle is made when it is due, and not at all when the throttle has begun before, and been
+// ended.
+func TestForeseenWaits(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.calm("/b", strategy.CFSQuotaBurstOnly)
+	w.run(time.Second)
+	foreseen := func(path string, within time.Duration) policy.Throttle {
+		now := w.kernel.Now()
+		return policy.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Handed: 50 * ms, Expires: now.Add(50 * ms),
+			Ahead: true, Dry: now.Add(within)}
+	}
+	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
+	want := func(due time.Time, rescues int64, heard ...policy.Throttle) {
+		t.Helper()
+		if next := w.agent.Rescue(heard); !next.Equal(due) || w.agent.ear.rescues != rescues {
+			t.Errorf("%d rescues, the next one is due at %v; want %d, %v", w.agent.ear.rescues, next, rescues, due)
+		}
+	}
+	want(a.Due(), 0, a)
+	want(b.Due(), 0, b)
+	w.kernel.Advance(b.Due().Sub(w.kernel.Now()) - time.Microsecond)
+	want(b.Due(), 0)
+	begun := foreseen("/b", 0)
+	begun.Ahead = false
+	want(a.Due(), 1, begun)
+	w.kernel.Advance(2 * ms)
+	want(time.Time{}, 2)
+	late := foreseen("/a", ms)
+	want(time.Time{}, 3, late)
+	w.agent.ear.hears = false
+	want(time.Time{}, 3, foreseen("/a", 6*ms))
+}
+
 // TestNothingIsRefilledWhileHeld, or decided, and it is not even heard of; but the books are kept.
 func TestNothingIsRefilledWhileHeld(t *testing.T) {
 	w, e := hearing(t, true)

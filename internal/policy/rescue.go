@@ -59,9 +59,9 @@ import (
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
 // itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so for
 // quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away what is left in the
-// pool, unless there is a buffer for it, and on CPUs. After one that is made ahead, by some 10 ms of CPU time, as much less is to be had
-// below the cap. So a group that has come to its cap of late waits for the throttle with the last refill that the period has room for: a
-// quarter of a millisecond, for up to 10 ms less of standing at the cap.
+// pool, unless there is a buffer for it, and on CPUs: of 6 ms on two CPUs that is 12 ms of CPU time, as much less to be had below the cap. So the
+// refill waits for as long as it can: until a moment before the runtime would be used up by the CPUs that the group was on. By then many a
+// job has ended, and its throttle is foreseen no more than once a filling.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
@@ -72,8 +72,9 @@ const (
 	leastGain = 2 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
-	// capMemory is how long it counts that a group has come to its cap.
-	capMemory = 10 * time.Minute
+	// lead is how long before a throttle would begin the refill ahead of it is due: a thread that waits wakes up to a millisecond later
+	// (agent.Ear), and writes.
+	lead = 2 * time.Millisecond
 	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
 	// may find late.
 	verdictSlack = 5 * time.Second
@@ -90,6 +91,15 @@ type Throttle struct {
 	Used      time.Duration // CPU time since the period began, or some more
 	Left      time.Duration // in the pool, and taken from it by CPUs that have not used it
 	Ahead     bool          // it has not begun yet: the runtime will be used up soon
+	Dry       time.Time     // when it will be, if the CPUs go on that use it now
+}
+
+// Due is when to answer it.
+func (t Throttle) Due() time.Time {
+	if !t.Ahead {
+		return t.At
+	}
+	return t.Dry.Add(-lead)
 }
 
 // Purse is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
@@ -142,9 +152,6 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 	u.hear(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
-	}
-	if t.Ahead && u.saves(in.Now) {
-		return
 	}
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
@@ -221,13 +228,6 @@ func (u *unit) full(now time.Time) bool {
 	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
-// saves says whether the unit is to wait for the throttle, for the sake of what a refill ahead of it would take away: the period has
-// room for no other one, and the cap has been come to of late.
-func (u *unit) saves(now time.Time) bool {
-	room := u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus)
-	return u.Disk.Burst == 0 && room < 2*u.Disk.Quota && now.Sub(u.m.cappedUntil) < capMemory
-}
-
 // rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.
 func (p *podUnits) rescues(u *unit) bool {
 	if !u.isPod {
@@ -275,11 +275,11 @@ func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
 // refill is the write, charged.
 func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 	u.why = "throttled, and refilled"
-	switch left := t.Expires.Sub(t.At).Round(time.Millisecond); {
+	switch {
 	case t.Ahead:
-		u.why = fmt.Sprintf("refilled before it was throttled, %v before its period's end", left)
+		u.why = fmt.Sprintf("refilled before it was throttled, %v before its period's end", t.Expires.Sub(now).Round(time.Millisecond))
 	case !t.Expires.IsZero():
-		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", left)
+		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", t.Expires.Sub(t.At).Round(time.Millisecond))
 	}
 	burst := plan.Time(u.Disk.Burst)
 	out.Changes = append(out.Changes, plan.Change{Cgroup: u.ID, Knob: plan.Burst, From: burst, To: burst, Refill: true, Why: u.why})

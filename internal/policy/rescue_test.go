@@ -117,31 +117,6 @@ func TestRescue(t *testing.T) {
 	}
 }
 
-// TestLastRefillWaits: who has come to the cap of late gets the last refill that the period has room for when it is throttled, and not
-// ahead of that, which would take away what is left. A buffer keeps that.
-func TestLastRefillWaits(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		change func(*rescued)
-		waits  bool
-	}{
-		{"the last", func(*rescued) {}, true},
-		{"one of two", func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 300 }, false},
-		{"throttled", func(r *rescued) { r.heard.Ahead = false }, false},
-		{"a buffer", func(r *rescued) { r.group.Disk.Burst, r.heard.Bandwidth.Burst = 10*ms, 10*ms }, false},
-		{"the cap was not come to", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
-		{"nor of late", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-capMemory) }, false},
-	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
-		r.heard.Ahead, r.group.Strategy.CFSQuotaBurstPercent = true, 220
-		r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-time.Minute)
-		c.change(r)
-		if out := r.rescue(); len(out.Changes) != 1 == !c.waits {
-			t.Errorf("%s: %+v, %s", c.name, out.Changes, out.Views[0].Why)
-		}
-	}
-}
-
 // TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up to the threshold
 // itself, and is refilled again in the moment in which the mean is below it.
 func TestNeedNotBeTold(t *testing.T) {

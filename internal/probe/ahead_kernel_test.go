@@ -140,6 +140,24 @@ func TestAhead(t *testing.T) {
 	}
 }
 
+// Who waits for a time only is back by then, with nothing, and hears what comes later.
+func TestReadUntil(t *testing.T) {
+	p := open(t, Options{})
+	g := cgrouptest.New(t)
+	limit(t, g, 20*ms, time.Second)
+	watch(t, p, g)
+	for _, wait := range []time.Duration{-time.Second, 0, 700 * time.Microsecond, 20 * ms} {
+		until := time.Now().Add(wait)
+		if list, err := p.Read(until); err != nil || len(list) > 0 || time.Now().Before(until) {
+			t.Errorf("%v before an instant %v away: %v, %v", time.Until(until), wait, list, err)
+		}
+	}
+	g.Spin(1)
+	if list, err := p.Read(time.Now().Add(20 * time.Second)); err != nil || len(list) == 0 || list[0].Kind != Begin {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // A pool that lasts until the period's end is not told of.
 func TestAheadIsSilent(t *testing.T) {
 	p := open(t, Options{Ahead: true})

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Read waits for events and returns all that are there, in order; io.EOF after Close. Ends wake nobody: they come with
+// Read waits for events and returns all that are there, in order: none at an instant, or up to a millisecond after it, if that
+// is not zero; io.EOF after Close. Ends wake nobody: they come with
 // the next begin. The slice is used again by the next Read. With Options.Realtime it ties the calling goroutine to its
 // thread, so that one goroutine must do all the reading.
-func (p *Probe) Read() ([]Event, error) {
+func (p *Probe) Read(until time.Time) ([]Event, error) {
 	p.prioritize()
-	list, err := p.ring.Read()
+	list, err := p.ring.Read(until)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("probe: %w", err)
 	}

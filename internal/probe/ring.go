@@ -32,13 +32,19 @@ func OpenRing(events *ebpf.Map) (*Ring, error) {
 	return &Ring{reader: reader}, nil
 }
 
-// Read waits for events and returns all that are there, in order; io.EOF after Close. The slice is used again by the next
-// Read or Poll.
-func (r *Ring) Read() ([]Event, error) {
+// Read waits for events and returns all that are there, in order: none at an instant, or up to a millisecond after it, if that
+// is not zero; io.EOF after Close. The slice is used again by the next Read or Poll.
+func (r *Ring) Read(until time.Time) ([]Event, error) {
 	r.batch = r.batch[:0]
+	if !until.IsZero() {
+		until = until.Add(time.Millisecond - 1) // the poller waits for whole milliseconds
+	}
+	r.reader.SetDeadline(until)
 	for len(r.batch) == 0 || r.record.Remaining > 0 && len(r.batch) < maxBatch {
 		err := r.next()
 		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return r.batch, nil
 		case errors.Is(err, os.ErrClosed) && len(r.batch) > 0:
 			return r.batch, nil
 		case errors.Is(err, os.ErrClosed):

@@ -105,7 +105,7 @@ func listenTo(t testing.TB, p *Probe, kind Kind, each func(Event)) *heard {
 	go func() {
 		defer close(done)
 		for {
-			list, err := p.Read()
+			list, err := p.Read(time.Time{})
 			now := Monotonic()
 			if err != nil {
 				if err != io.EOF {

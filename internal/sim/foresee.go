@@ -11,7 +11,9 @@ func (k *Kernel) Foreseen(within time.Duration) []Throttle {
 			continue
 		}
 		if lasts := k.takes(g.pool.Runtime() / time.Duration(g.running)); lasts <= within && k.now+lasts < g.expiry {
-			list = append(list, k.throttle(g))
+			t := k.throttle(g)
+			t.Dry = t.At.Add(lasts)
+			list = append(list, t)
 		}
 	}
 	return list

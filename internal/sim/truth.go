@@ -31,10 +31,12 @@ type Throttle struct {
 	Expires   time.Time     // when the period timer fires next
 	Used      time.Duration // since the period began
 	Left      time.Duration // in the pool: no CPU takes more than it uses
+	Dry       time.Time     // of one that is foreseen: when it begins, if the threads go on that run now
 }
 
 func (k *Kernel) throttle(g *group) Throttle {
-	return Throttle{g.id, k.Now(), g.pool.Bandwidth(), g.pool.Handed(), k.config.Start.Add(g.expiry), g.spent, g.pool.Runtime()}
+	return Throttle{Group: g.id, At: k.Now(), Bandwidth: g.pool.Bandwidth(), Handed: g.pool.Handed(),
+		Expires: k.config.Start.Add(g.expiry), Used: g.spent, Left: g.pool.Runtime()}
 }
 
 // Period is what a limited group used in one bandwidth period, between two expiries of its timer.

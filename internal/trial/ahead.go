@@ -11,12 +11,13 @@ import (
 // once a filling, and of quotas only that last for some ticks.
 type foresight struct {
 	told map[uint64]filling
+	due  time.Time // when the agent wants to be called next; zero: not
 }
 
 type filling struct {
 	expires time.Time
 	left    time.Duration
-	lasts   time.Time // until then, at most
+	lasts   time.Time // until then
 }
 
 const (
@@ -32,7 +33,7 @@ func (f *foresight) known(now time.Time, t sim.Throttle) bool {
 	if ok && last.expires.Equal(t.Expires) && t.Left <= last.left+rise && now.Before(last.lasts) {
 		return true
 	}
-	f.told[t.Group.Inode] = filling{t.Expires, t.Left, now.Add(horizon)}
+	f.told[t.Group.Inode] = filling{t.Expires, t.Left, t.Dry}
 	return false
 }
 
@@ -54,7 +55,20 @@ func (w *World) bring(t sim.Throttle, ahead bool) {
 	}
 	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
 	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
-		w.Agent.Rescue([]policy.Throttle{{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
-			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead}})
+		w.rescue(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
+			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
+	})
+}
+
+// rescue has the agent answer, and calls it again when it wants that, up to a millisecond later.
+func (w *World) rescue(heard ...policy.Throttle) {
+	next := w.Agent.Rescue(heard)
+	if next.IsZero() || next.Equal(w.foresight.due) {
+		return
+	}
+	w.foresight.due = next
+	w.Kernel.At(next.Add(time.Duration(w.rng.Int64N(int64(time.Millisecond)))), func() {
+		w.foresight.due = time.Time{}
+		w.rescue()
 	})
 }

@@ -240,13 +240,13 @@ func (m told) Mute(group uint64, mute bool) error {
 	return nil
 }
 
-func (told) Limit(uint64, time.Duration) error      { return nil }
-func (told) Watch([]uint64) error                   { return nil }
-func (told) Read() ([]policy.Throttle, error)       { return nil, io.EOF }
-func (told) Totals(uint64) (report.Throttles, bool) { return report.Throttles{}, false }
-func (told) Priority() string                       { return "" }
-func (told) Lost() int64                            { return 0 }
-func (told) Close() error                           { return nil }
+func (told) Limit(uint64, time.Duration) error         { return nil }
+func (told) Watch([]uint64) error                      { return nil }
+func (told) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
+func (told) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
+func (told) Priority() string                          { return "" }
+func (told) Lost() int64                               { return 0 }
+func (told) Close() error                              { return nil }
 
 // host is the simulated machine seen from /proc.
 type host struct{ kernel *sim.Kernel }

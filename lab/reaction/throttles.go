@@ -36,7 +36,7 @@ func collect(p *probe.Probe, until time.Duration) ([]probe.Event, error) {
 	defer watchdog.Stop()
 	var all []probe.Event
 	for {
-		batch, err := p.Read()
+		batch, err := p.Read(time.Time{})
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
