@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"plimsoll/internal/cgrouptest"
 )
 
 func TestLockKeepsOthersOut(t *testing.T) {
@@ -42,7 +44,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 // TestLockOfAStranger: any user who can open the root can hold the lock. Then it is said who, and not that an agent runs.
 func TestLockOfAStranger(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root: cannot be another user")
+		cgrouptest.Skip(t, "cannot be another user: not root")
 	}
 	dir := t.TempDir()
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil { // both are this test's own

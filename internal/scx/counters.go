@@ -57,8 +57,8 @@ type Totals struct {
 
 // cpuState is struct cpu of bpf/cpu.h.
 type cpuState struct {
-	Began, Last, Vtime, Since, Beside, Floored, Floors, Owed, Yields, Expels, Online, Offline uint64
-	Runs, Floor, Ordered, _                                                                   uint32
+	Began, Last, Vtime, Since, Beside, Floored, Floors, Looked, Owed, Yields, Expels, Online, Offline uint64
+	Runs, Floor, Ordered, _                                                                           uint32
 }
 
 // Totals reads the sums.

@@ -1,7 +1,9 @@
 package scx
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,13 +31,13 @@ func cores(t *testing.T) []int {
 
 // expelling has offline tasks on all threads, and the scheduler that keeps them from beside all others, which expel: also the
 // machine's own.
-func expelling(t *testing.T) (s *Scheduler, first []int, online, offline *cgrouptest.Group) {
+func expelling(t *testing.T, o Options) (s *Scheduler, first []int, online, offline *cgrouptest.Group) {
 	t.Helper()
 	need(t)
 	if first = cores(t); len(first) == 0 {
 		cgrouptest.Elsewhere(t, vm, "the cores have one thread each")
 	}
-	s = open(t, Options{Expel: true})
+	s = open(t, o)
 	online, offline = cgrouptest.New(t), cgrouptest.New(t)
 	set(t, s, offline, Setting{Class: Offline})
 	expel(t, s, online, true)
@@ -58,14 +60,10 @@ func expel(t *testing.T, s *Scheduler, g *cgrouptest.Group, on bool) {
 // With an online task on each core, no offline task runs beside one but by the floor. Those that do not expel leave the
 // other threads to the offline ones, and when they go, all threads are the offline ones' again.
 func TestExpel(t *testing.T) {
-	s, first, online, offline := expelling(t)
+	s, first, online, offline := expelling(t, Options{Expel: true})
 	list := online.Spin(len(first))
 	for i, p := range list {
-		var one unix.CPUSet
-		one.Set(first[i])
-		if err := unix.SchedSetaffinity(p.PID(), &one); err != nil {
-			t.Fatal(err)
-		}
+		cgrouptest.Pin(t, first[i], p)
 	}
 	time.Sleep(500 * ms)
 	before := count(t, s, online, offline)
@@ -98,12 +96,58 @@ func TestExpel(t *testing.T) {
 
 // An online task that comes and goes beside an offline one has it sent away each time, and that is counted.
 func TestExpels(t *testing.T) {
-	s, _, online, offline := expelling(t)
+	s, _, online, offline := expelling(t, Options{Expel: true})
 	before := count(t, s, offline)
 	online.Start("while :; do sleep 0.01; done")
 	var got counted
 	within(t, 30*time.Second, "50 offline tasks were expelled", func() bool { got = count(t, s, offline).since(before); return got.Expels >= 50 })
 	if t.Logf("%+v, groups %v", got.Totals, got.groups); got.Beside > got.Offline/10 {
 		t.Errorf("%v beside online ones of %v", got.Beside, got.Offline)
+	}
+}
+
+// avoid keeps this process and what it starts off a CPU until the test ends: who comes by there has the CPU look for the next task.
+func avoid(t *testing.T, cpu int) {
+	t.Helper()
+	var all, rest unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	rest = all
+	rest.Clear(cpu)
+	bind := func(to unix.CPUSet) {
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range threads {
+			if tid, err := strconv.Atoi(d.Name()); err != nil || unix.SchedSetaffinity(tid, &to) != nil {
+				t.Fatalf("bind thread %s: %v", d.Name(), err)
+			}
+		}
+	}
+	bind(rest)
+	t.Cleanup(func() { bind(all) })
+}
+
+// Offline tasks that are bound to the idle thread beside one that expels have its floor: else the kernel's watchdog would end the
+// scheduler for them (open's end finds it alive).
+func TestExpelledAndBound(t *testing.T) {
+	s, first, online, _ := expelling(t, Options{Expel: true, Watchdog: watchdog})
+	next, err := siblings("/sys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	avoid(t, next[first[0]])
+	bound := cgrouptest.New(t)
+	set(t, s, bound, Setting{Class: Offline})
+	cgrouptest.Pin(t, first[0], online.Spin(1)...)
+	cgrouptest.Pin(t, next[first[0]], bound.Spin(16)...)
+	before := count(t, s, bound)
+	time.Sleep(4 * watchdog)
+	got := count(t, s, bound).since(before)
+	t.Logf("%+v, groups %v", got.Totals, got.groups)
+	if got.groups[0] == 0 || got.groups[0] > got.at.Sub(before.at)/3 {
+		t.Errorf("bound to the expelled thread: %v in %v", got.groups[0], got.at.Sub(before.at))
 	}
 }

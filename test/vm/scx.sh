@@ -47,7 +47,7 @@ said() {
 failed=0
 tests=$(grep -ho '^func Test[A-Za-z0-9_]*' internal/scx/*_kernel_test.go | cut -c6- | grep -v -e '^TestMain$' -e '^TestExpel' | paste -sd'|')
 machine scx 2 "internal-scx:$tests"
-machine threads 4,cores=2,threads=2 'internal-scx:TestExpel|TestExpels'
+machine threads 4,cores=2,threads=2 'internal-scx:TestExpel|TestExpels|TestExpelledAndBound'
 ICOUNT='' machine diagnose 4,cores=2,threads=2 cmd-plimsoll:TestDiagnoseBesideASibling
 units
 exit $failed

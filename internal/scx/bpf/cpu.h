@@ -17,6 +17,7 @@ struct cpu {
 	u64 beside;	 // time that offline tasks ran beside online ones on a sibling
 	u64 floored;	 // time given by the floor
 	u64 floors;	 // times that it was given
+	u64 looked;	 // when an idle CPU was last found not to be waited for too long
 	u64 owed;	 // of it: not made up for yet by rest
 	u64 yields;	 // offline tasks sent away by an online one that wants the CPU
 	u64 expels;	 // and by one that began on a sibling

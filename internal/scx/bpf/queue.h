@@ -43,11 +43,16 @@ static inline u64 held(struct task_struct *p, struct group *g)
 	return stopped(g->id);
 }
 
-// aged says whether a task has waited so long that it is to run once, whatever holds it: the kernel's watchdog ends the
+// overdue says whether a task that has waited since then, in jiffies, is to run once, whatever holds it: the kernel's watchdog ends the
 // scheduler for a task that has waited for timeout_ns (kernel/sched/ext.c, check_rq_for_timeouts).
+static inline bool overdue(u64 since)
+{
+	return bpf_jiffies64() - since > PATIENCE / tick_ns;
+}
+
 static inline bool aged(struct task_struct *p)
 {
-	return bpf_jiffies64() - p->scx.runnable_at > PATIENCE / tick_ns;
+	return overdue(p->scx.runnable_at);
 }
 
 // may says whether a task that waits may run on a CPU.
@@ -104,40 +109,4 @@ noinline int stays(s32 c, u64 queue, u64 vtime)
 	}
 	bpf_iter_scx_dsq_destroy(&it);
 	return result;
-}
-
-// waited is since when the offline task has waited, in jiffies, that has waited longest of those that may run on a CPU; 0: there
-// is none.
-static noinline u64 waited(s32 c)
-{
-	struct bpf_iter_scx_dsq it;
-	struct task_struct *p;
-	u64 since = 0;
-
-	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
-		while ((p = bpf_iter_scx_dsq_next(&it))) {
-			if ((!since || before(p->scx.runnable_at, since)) && may(p, c))
-				since = p->scx.runnable_at;
-		}
-	}
-	bpf_iter_scx_dsq_destroy(&it);
-	return since;
-}
-
-// serve_floor takes the next offline task by the floor: the one that has waited longest, if that is too long. For the order is
-// that of the groups, and one with little weight may come last for minutes; and where floors come so seldom that all wait too
-// long, the first ones of them would be first again each time.
-static noinline bool serve_floor(s32 c)
-{
-	struct bpf_iter_scx_dsq it;
-	struct task_struct *p;
-	bool taken = false;
-	u64 since = waited(c);
-
-	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
-		while (!taken && (p = bpf_iter_scx_dsq_next(&it)))
-			taken = p->scx.runnable_at == since && aged(p) && may(p, c) && scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
-	}
-	bpf_iter_scx_dsq_destroy(&it);
-	return taken || scx_bpf_dsq_move_to_local(OFFLINE);
 }

@@ -17,11 +17,9 @@ char LICENSE[] SEC("license") = "GPL";
 #include "bandwidth.h"
 #include "queue.h"
 #include "cpu.h"
+#include "floor.h"
 #include "period.h"
 #include "tree.h"
-
-const volatile u64 floor_slice = 3000000;
-const volatile u64 floor_rest = 332 * 64; // the floor's time, 64 times, by which it rests after it: 3 ms in 1 s
 
 u32 exit_kind;
 s64 exit_code;
@@ -94,33 +92,6 @@ void enqueue(u64 *ctx)
 	// An online task that is well ahead of this one gives way.
 	if (cpu[SLOT(c)].runs >= RUNS_ONLINE && before(g->vtime + slice_online, cpu[SLOT(c)].vtime))
 		scx_bpf_kick_cpu(c, SCX_KICK_PREEMPT);
-}
-
-// floor_due says whether offline tasks have waited long enough on a CPU. What one ran beyond its slice, to the tick that
-// found it, is waited for, too, so that the floor is its share in the long run. Where many wait it rises, so that each
-// of them runs before the kernel's watchdog looks at it.
-static inline bool floor_due(struct cpu *own, u64 now)
-{
-	u64 owed = own->owed > floor_slice ? own->owed : floor_slice, rest = owed * floor_rest / 64;
-	s32 waiting = scx_bpf_dsq_nr_queued(OFFLINE);
-
-	if (waiting <= 0)
-		return false;
-	if (rest > PATIENCE)
-		rest = PATIENCE;
-	if (rest * waiting > PATIENCE * cpus)
-		rest = PATIENCE * cpus / waiting;
-	return now - own->last > rest;
-}
-
-// begin_floor books the rest before a floor, which makes up for those before.
-static inline void begin_floor(struct cpu *own)
-{
-	u64 paid = (own->began - own->last) * 64 / floor_rest;
-
-	own->owed -= own->owed < paid ? own->owed : paid;
-	own->runs = RUNS_FLOOR;
-	own->floors++;
 }
 
 // stay has what runs go on, for another slice. Without a switch nobody else takes note of what its group is by now.
@@ -293,6 +264,8 @@ void tick(u64 *ctx)
 		p->scx.slice = 0;
 		return;
 	}
+	if (own->runs == RUNS_EXPELLING)
+		relieve(c, now);
 	if (!g->offline || own->runs == RUNS_FLOOR)
 		return;
 	if (expelled(c)) {
