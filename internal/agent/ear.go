@@ -19,7 +19,7 @@ type ear struct {
 	pods    map[uint64]*workload.Pod // who is heard of, by the inode of a group: its pod
 	anew    bool                     // who is to be heard of has to be said again
 	heard   []policy.Throttle
-	early   []policy.Throttle // foreseen, and not to be answered yet
+	early   []policy.Throttle // foreseen, and put off
 	lost    int64
 	rescues int64
 	purse   purse
@@ -33,24 +33,20 @@ func (e *ear) take() []policy.Throttle {
 	return heard
 }
 
-// due takes what is to be answered by now: of what is heard, and of what was foreseen before. A group's newer word replaces that.
+// due adds to what is heard what was put off until now. A group's newer word replaces that.
 func (e *ear) due(now time.Time, heard []policy.Throttle) []policy.Throttle {
-	known := slices.DeleteFunc(e.early, func(old policy.Throttle) bool {
-		return slices.ContainsFunc(heard, func(t policy.Throttle) bool { return t.Inode == old.Inode })
-	})
-	var due, early []policy.Throttle
-	for _, t := range slices.Concat(known, heard) {
-		if now.Before(t.Due()) {
-			early = append(early, t)
-		} else {
-			due = append(due, t)
+	e.early = slices.DeleteFunc(e.early, func(old policy.Throttle) bool {
+		_, newer := policy.Told(heard, old.Inode)
+		if !newer && !now.Before(old.Due()) {
+			heard = append(heard, old)
+			return true
 		}
-	}
-	e.early = early
-	return due
+		return newer
+	})
+	return heard
 }
 
-// next is when the first of those that were foreseen is to be answered; zero: there is none.
+// next is when the first of those that were put off is due; zero: there is none.
 func (e *ear) next() (first time.Time) {
 	for _, t := range e.early {
 		if at := t.Due(); first.IsZero() || at.Before(first) {

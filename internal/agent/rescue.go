@@ -13,7 +13,7 @@ import (
 // groups concerned alone, on the thread that heard of it. The ordinary turns go on beside: they size what is to stand
 // for longer, and need to look only at groups of which something was heard of late.
 
-// Rescue answers what was heard of, and what was foreseen and is due. It says when it is to be called at the latest, with
+// Rescue answers what was heard of, and what was put off and is due. It says when it is to be called at the latest, with
 // nothing heard; zero: not at all.
 func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
 	a.mu.Lock()
@@ -53,6 +53,7 @@ func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
 	a.state.Learn(begin, results)
 	a.book(now, out, results)
 	a.rescued(heard, results)
+	a.ear.early = append(a.ear.early, out.Later...)
 	a.afterRescue(now, out)
 }
 

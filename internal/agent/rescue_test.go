@@ -118,8 +118,8 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	}
 }
 
-// TestForeseenWaits: a refill ahead of a throttle is made when it is due, and not at all when the throttle has begun before, and been
-// ended.
+// TestForeseenWaits: of a group that has come to its cap of late, a refill ahead of a throttle is made when it is due, and not at all when
+// the throttle has begun before, and been ended.
 func TestForeseenWaits(t *testing.T) {
 	w, _ := hearing(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
@@ -129,6 +129,11 @@ func TestForeseenWaits(t *testing.T) {
 		now := w.kernel.Now()
 		return policy.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Handed: 50 * ms, Expires: now.Add(50 * ms),
 			Ahead: true, Dry: now.Add(within)}
+	}
+	for _, path := range []string{"/a", "/b"} {
+		capped := foreseen(path, 0)
+		capped.Ahead, capped.Counted, capped.Used = false, true, 200*ms
+		w.agent.Rescue([]policy.Throttle{capped})
 	}
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
 	want := func(due time.Time, rescues int64, heard ...policy.Throttle) {

@@ -59,9 +59,10 @@ import (
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
 // itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so for
 // quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away what is left in the
-// pool, unless there is a buffer for it, and on CPUs: of 6 ms on two CPUs that is 12 ms of CPU time, as much less to be had below the cap. So the
-// refill waits for as long as it can: until a moment before the runtime would be used up by the CPUs that the group was on. By then many a
-// job has ended, and its throttle is foreseen no more than once a filling.
+// pool, unless there is a buffer for it, and on CPUs: of 6 ms on two CPUs that is 12 ms of CPU time, as much less to be had below the cap. So a
+// group that has come to its cap of late waits for as long as it can: until a moment before the runtime would be used up by the CPUs that
+// it was on. That comes too late for a throttle in 30, which lasts for a quarter of a millisecond; standing at the cap lasts a hundred times
+// as long. Others have nothing to win by it.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
@@ -72,7 +73,9 @@ const (
 	leastGain = 2 * time.Millisecond
 	// A demand lasts when lastingHits of lastingPeriods periods were struck.
 	lastingHits, lastingPeriods = 3, 5
-	// lead is how long before a throttle would begin the refill ahead of it is due: a thread that waits wakes up to a millisecond later
+	// capMemory is how long it counts that a group has come to its cap.
+	capMemory = 10 * time.Minute
+	// lead is how long before a throttle would begin the refill ahead of it is due that waits: a thread wakes up to a millisecond later
 	// (agent.Ear), and writes.
 	lead = 2 * time.Millisecond
 	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
@@ -94,13 +97,8 @@ type Throttle struct {
 	Dry       time.Time     // when it will be, if the CPUs go on that use it now
 }
 
-// Due is when to answer it.
-func (t Throttle) Due() time.Time {
-	if !t.Ahead {
-		return t.At
-	}
-	return t.Dry.Add(-lead)
-}
+// Due is when one that is put off is to be brought again (Output.Later).
+func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 
 // Purse is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
 type Purse struct{ Left, Full int }
@@ -152,6 +150,10 @@ func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, 
 	u.hear(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
+	}
+	if t.Ahead && in.Now.Before(t.Due()) && u.saves(in.Now) {
+		out.Later = append(out.Later, t)
+		return
 	}
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
@@ -226,6 +228,12 @@ func (u *unit) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
 // full says whether the standing period has no room for another quota.
 func (u *unit) full(now time.Time) bool {
 	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
+}
+
+// saves says whether a refill ahead of a throttle is to come as late as can be, for the sake of what it takes away: the cap has been come
+// to of late, and there is no buffer for what is left.
+func (u *unit) saves(now time.Time) bool {
+	return u.Disk.Burst == 0 && now.Sub(u.m.cappedUntil) < capMemory
 }
 
 // rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.

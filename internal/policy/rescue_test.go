@@ -117,6 +117,31 @@ func TestRescue(t *testing.T) {
 	}
 }
 
+// TestAheadWaits: who has come to the cap of late, and has no buffer for what is left, is refilled ahead of a throttle as late as can be.
+func TestAheadWaits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*rescued)
+		waits  bool
+	}{
+		{"at the cap a minute ago", func(*rescued) {}, true},
+		{"it is due", func(r *rescued) { r.heard.Dry = r.heard.At.Add(lead) }, false},
+		{"throttled", func(r *rescued) { r.heard.Ahead = false }, false},
+		{"a buffer", func(r *rescued) { r.group.Disk.Burst, r.heard.Bandwidth.Burst = 10*ms, 10*ms }, false},
+		{"never at the cap", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
+		{"nor of late", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-capMemory) }, false},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r.heard.Ahead, r.heard.Dry = true, r.heard.At.Add(6*ms)
+		r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-time.Minute)
+		c.change(r)
+		out := r.rescue()
+		if refilled := len(out.Changes) == 1; refilled == c.waits || c.waits != (len(out.Later) == 1) {
+			t.Errorf("%s: %+v, later %v, %s", c.name, out.Changes, out.Later, out.Views[0].Why)
+		}
+	}
+}
+
 // TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up to the threshold
 // itself, and is refilled again in the moment in which the mean is below it.
 func TestNeedNotBeTold(t *testing.T) {

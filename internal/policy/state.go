@@ -113,6 +113,7 @@ type Output struct {
 	Kinds   map[Kind]int64
 	Notes   []Note
 	Views   []View
+	Later   []Throttle                // what is to be brought again when it is due: Throttle.Due
 	Looks   map[workload.ID]time.Time // groups that are to be looked at at a certain time, earlier than usual
 	Granted float64                   // CPUs above limits, in all
 	Node    Node                      // the share pool that was judged
