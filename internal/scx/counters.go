@@ -57,7 +57,7 @@ type Totals struct {
 
 // cpuState is struct cpu of bpf/cpu.h.
 type cpuState struct {
-	Began, Last, Vtime, Since, Beside, Floored, Floors, Looked, Owed, Yields, Expels, Online, Offline uint64
+	Began, Last, Vtime, Since, Looked, Beside, Floored, Floors, Owed, Yields, Expels, Online, Offline uint64
 	Runs, Floor, Ordered, _                                                                           uint32
 }
 

@@ -14,10 +14,10 @@ struct cpu {
 	u64 last;	 // when an offline task last ran
 	u64 vtime;	 // of the group of what runs, when it began
 	u64 since;	 // when what runs began to
+	u64 looked;	 // when it was last idle, and nobody had waited for it too long
 	u64 beside;	 // time that offline tasks ran beside online ones on a sibling
 	u64 floored;	 // time given by the floor
 	u64 floors;	 // times that it was given
-	u64 looked;	 // when an idle CPU was last found not to be waited for too long
 	u64 owed;	 // of it: not made up for yet by rest
 	u64 yields;	 // offline tasks sent away by an online one that wants the CPU
 	u64 expels;	 // and by one that began on a sibling

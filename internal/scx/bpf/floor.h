@@ -67,8 +67,8 @@ static noinline bool serve_floor(s32 c)
 	return taken || scx_bpf_dsq_move_to_local(OFFLINE);
 }
 
-// relieve wakes idle threads beside one that expels, for offline tasks that have waited too long there. Those that may also run elsewhere have the
-// floor of the CPUs that are busy; of an idle one nobody asks for the next task.
+// relieve wakes idle threads beside one that expels, for offline tasks that have waited too long there. Those that may
+// also run elsewhere have the floor of the CPUs that are busy; of an idle one nobody asks for the next task.
 static noinline int relieve(s32 c, u64 now)
 {
 	u32 other = SLOT(c);
