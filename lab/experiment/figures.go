@@ -81,7 +81,7 @@ const (
 )
 
 // heard is what is promised where throttles are ended as they begin. Both runs without a limit are compared with, each
-// with the interval that chance alone gives the other one.
+// with the interval that chance alone (noise.go) gives the other one.
 func (r *Result) heard() []Figure {
 	first, again, none := r.Mode(Unlimited), r.Mode(UnlimitedAgain), r.Mode(Mode(strategy.None))
 	if again == nil {

@@ -63,7 +63,7 @@ type ModeResult struct {
 	Percentiles    []Percentile `json:"percentiles"`
 	Rounds         []Round      `json:"rounds"`
 
-	latencies []float64 // in milliseconds, sorted
+	latencies [][]float64 // of each round, in milliseconds
 }
 
 // Percentile is one point of the distribution of latencies.
@@ -126,6 +126,7 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 		m.Writes += s.Writes
 		m.GaveBack = max(m.GaveBack, s.GaveBack.Seconds())
 		m.Late = max(m.Late, Milliseconds(s.Load.Late))
+		m.latencies = append(m.latencies, ranked(s.Load.Latency))
 		m.Rounds = append(m.Rounds, Round{
 			P99:            Milliseconds(s.Load.Latency.Quantile(0.99)),
 			ThrottledRatio: Ratio(s.Usage.Throttled, s.Usage.Periods),
@@ -141,7 +142,7 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	}
 	m.Mean, m.Max = Milliseconds(all.Mean()), Milliseconds(all.Max())
 	m.P50, m.P90, m.P99 = Milliseconds(all.Quantile(0.5)), Milliseconds(all.Quantile(0.9)), Milliseconds(all.Quantile(0.99))
-	m.Percentiles, m.latencies = percentiles(all), ranked(all)
+	m.Percentiles = percentiles(all)
 	return m
 }
 
