@@ -1,8 +1,8 @@
 // Package experiment measures what Plimsoll does to a service: a real server in a real control group with a limit,
 // an open-loop load, and the real agent, which is told another policy in each slot of time.
 //
-// Approach: the modes are interleaved in rounds, in an order that is rotated, so that what else happens on the
-// machine hits all alike; all modes of a round get the same arrivals; the work of a request is held at a known CPU
+// Approach: the modes are interleaved in rounds, in a balanced order, so that what else happens on the machine, and
+// what one mode leaves to the next, hits all alike; all modes of a round get the same arrivals; the work of a request is held at a known CPU
 // time, counted by the kernel for the server's group. Between slots the load drains and the policy settles.
 //
 // Where a machine is to be full, other groups keep each of its CPUs busy with offline work: class BE, and behind all
@@ -84,18 +84,30 @@ func join(modes []Mode) string {
 	return strings.Join(names, ", ")
 }
 
-// Order is the order of the modes in a round: shuffled once, rotated by one from round to round, so that each mode
-// comes at each place, and turned round in every other one, so that it has not always the same one before it.
+// Order is the order of the modes in a round. In twice as many rounds as there are modes, each comes at each place twice,
+// and after each other one equally often, so that what a mode leaves behind (warm caches, a host that takes back what it
+// lent) falls on all alike: the balanced design of Williams (1949), shuffled by the seed.
 func Order[M any](modes []M, seed uint64, round int) []M {
-	order := slices.Clone(modes)
+	n := len(modes)
+	shuffled := slices.Clone(modes)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	first := round % len(order)
-	order = slices.Concat(order[first:], order[:first])
-	if round%2 == 1 {
+	rng.Shuffle(n, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	order := make([]M, n)
+	for i := range order {
+		order[i] = shuffled[(zigzag(i, n)+round)%n]
+	}
+	if round/n%2 == 1 {
 		slices.Reverse(order)
 	}
 	return order
+}
+
+// zigzag is place i of 0, 1, n-1, 2, n-2, ...: no two steps in it are the same (mod n).
+func zigzag(i, n int) int {
+	if i%2 == 1 {
+		return (i + 1) / 2
+	}
+	return n - i/2
 }
 
 // arrivals are the times of the requests in each round, the same for all modes. Where a number of requests is asked

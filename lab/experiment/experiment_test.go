@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -33,28 +34,32 @@ func TestParseModes(t *testing.T) {
 	}
 }
 
-// TestOrder wants every mode at every place, not always the same one before it, and the same order again.
+// TestOrder wants every mode at every place, and after every other one, equally often, and the same order again.
 func TestOrder(t *testing.T) {
-	places := map[Mode]map[int]bool{}
-	before := map[Mode]map[Mode]bool{}
-	for round := range 10 {
-		order := Order(Modes(), 3, round)
-		if again := Order(Modes(), 3, round); !slices.Equal(order, again) {
-			t.Fatalf("round %d: %v, then %v", round, order, again)
+	for n := 2; n <= 7; n++ {
+		type pair struct{ first, second int }
+		modes, places, pairs := make([]int, n), map[pair]int{}, map[pair]int{}
+		for i := range modes {
+			modes[i] = i
 		}
-		for i, m := range order {
-			if places[m] == nil {
-				places[m], before[m] = map[int]bool{}, map[Mode]bool{}
+		for round := range 2 * n {
+			order := Order(modes, 3, round)
+			if again := Order(modes, 3, round); !slices.Equal(order, again) {
+				t.Fatalf("round %d: %v, then %v", round, order, again)
 			}
-			places[m][i] = true
-			if i > 0 {
-				before[m][order[i-1]] = true
+			for i, m := range order {
+				places[pair{m, i}]++
+				if i > 0 {
+					pairs[pair{order[i-1], m}]++
+				}
 			}
 		}
-	}
-	for _, m := range Modes() {
-		if len(places[m]) != len(Modes()) || len(before[m]) < 2 {
-			t.Errorf("%s: places %v, after %v", m, places[m], before[m])
+		twice := func(_ pair, times int) bool { return times == 2 }
+		if maps.DeleteFunc(places, twice); len(places) > 0 {
+			t.Errorf("%d modes: not twice at a place: %v", n, places)
+		}
+		if maps.DeleteFunc(pairs, twice); len(pairs) > 0 {
+			t.Errorf("%d modes: not twice one after the other: %v", n, pairs)
 		}
 	}
 	if slices.Equal(Order(Modes(), 3, 0), Order(Modes(), 5, 0)) {
