@@ -43,8 +43,8 @@ type Ear interface {
 	Mute(group uint64, mute bool) error
 	// Limit has the use of a group's periods counted by a quota that is not the one in force.
 	Limit(group uint64, quota time.Duration) error
-	// Read waits for throttles, and returns those there are; none at an instant, or up to a millisecond after it, if that is
-	// not zero. An error says that none will be heard any more; it is io.EOF after Close.
+	// Read waits for throttles, and returns those there are; none at an instant, if that is not zero. An error says that none
+	// will be heard any more; it is io.EOF after Close.
 	Read(until time.Time) ([]policy.Throttle, error)
 	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
 	Lost() int64

@@ -32,24 +32,24 @@ import (
 //
 // The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
 //
-// A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime such
-// as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the quota
-// stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it is
-// refilled however often it is throttled, also when writes are scarce (others then go without), as far as the node can spare
-// it and up to a cap of its own (startupBurstPercent). The cap of other times bounds what a container takes beyond what it was sized for. A start is
-// not what it was sized for: it wants what CPUs there are, once, and is over the sooner the more it gets. What it wants says
-// nothing of its limit. The node spares it all below the threshold, and others what is below 90 % of it: that gap keeps
-// raises, which stand, from being made and taken back in turns, and what a start is handed ends with its period. So it also
-// costs nobody else a raise when the node's use does come up to the threshold (share.go). Its throttles are told of from there
-// on too: the use falls as soon as it is refilled no more, and then it is its turn again. Where throttles are polled for, a start
-// is as any other time.
+// A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime
+// such as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the
+// quota stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it
+// is refilled however often it is throttled, also when writes are scarce (others then go without), as far as the node
+// can spare it and up to a cap of its own (startupBurstPercent). The cap of other times bounds what a container takes
+// beyond what it was sized for. A start is not what it was sized for: it wants what CPUs there are, once, and is over
+// the sooner the more it gets. What it wants says nothing of its limit. The node spares it all below the threshold, and
+// others what is below 90 % of it: that gap keeps raises, which stand, from being made and taken back in turns, and
+// what a start is handed ends with its period. So it also costs nobody else a raise when the node's use does come up to
+// the threshold (share.go). Its throttles are told of from there on too: the use falls as soon as it is refilled no
+// more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
 //
-// What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again, and
-// shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a pod
-// whose containers have limits of their own counts for nothing: they can use no more for it than they are handed. To count it for longer would be to count it twice: a
-// start that may use three quotas a period would not get half of them on a machine that it has to itself. A quota is a
-// coarse measure of a small machine, and so is rounded: there must be room for half of it. The mean use then comes up to
-// the line, and not only to a quota below it.
+// What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again,
+// and shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a
+// pod whose containers have limits of their own counts for nothing: they can use no more for it than they are handed.
+// To count it for longer would be to count it twice: a start that may use three quotas a period would not get half of
+// them on a machine that it has to itself. A quota is a coarse measure of a small machine, and so is rounded: there
+// must be room for half of it. The mean use then comes up to the line, and not only to a quota below it.
 //
 // Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen; a group is
 // chronic when one began in more than half of the periods of a minute. Its limit is too low, and it is rescued only
@@ -57,12 +57,13 @@ import (
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
-// itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so for
-// quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away what is left in the
-// pool, unless there is a buffer for it, and on CPUs: of 6 ms on two CPUs that is 12 ms of CPU time, as much less to be had below the cap. So a
-// group that has come to its cap of late waits for as long as it can: until a moment before the runtime would be used up by the CPUs that
-// it was on. That comes too late for a throttle in 30, which lasts for a quarter of a millisecond; standing at the cap lasts a hundred times
-// as long. Others have nothing to win by it.
+// itself in the last moment it was for nothing. The kernel can look ahead by a tick and a bit, about 6 ms, and does so
+// for quotas from 20 ms on (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away
+// what is left in the pool, unless there is a buffer for it, and on CPUs: of 6 ms on two CPUs that is 12 ms of CPU
+// time, as much less to be had below the cap. So a group that has come to its cap of late waits for as long as it can:
+// until a moment before the runtime would be used up by the CPUs that it was on. That comes too late for a throttle in
+// 30, which lasts for a quarter of a millisecond; standing at the cap lasts a hundred times as long. Others have
+// nothing to win by it.
 //
 // Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
 // A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
@@ -75,9 +76,9 @@ const (
 	lastingHits, lastingPeriods = 3, 5
 	// capMemory is how long it counts that a group has come to its cap.
 	capMemory = 10 * time.Minute
-	// lead is how long before a throttle would begin the refill ahead of it is due that waits: a thread wakes up to a millisecond later
-	// (agent.Ear), and writes.
-	lead = 2 * time.Millisecond
+	// lead is how long before a throttle would begin the refill ahead of it is due that waits: one CPU may find the pool
+	// empty while another still holds a slice of it, and the agent has to wake up and write.
+	lead = 1500 * time.Microsecond
 	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
 	// may find late.
 	verdictSlack = 5 * time.Second
@@ -230,8 +231,8 @@ func (u *unit) full(now time.Time) bool {
 	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
-// saves says whether a refill ahead of a throttle is to come as late as can be, for the sake of what it takes away: the cap has been come
-// to of late, and there is no buffer for what is left.
+// saves says whether a refill ahead of a throttle is to come as late as can be, for the sake of what it takes away: the
+// cap has been come to of late, and there is no buffer for what is left.
 func (u *unit) saves(now time.Time) bool {
 	return u.Disk.Burst == 0 && now.Sub(u.m.cappedUntil) < capMemory
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read waits for events and returns all that are there, in order: none at an instant, or up to a millisecond after it, if that
-// is not zero; io.EOF after Close. Ends wake nobody: they come with the next begin. The slice is used again by the next Read.
+// Read waits for events and returns all that are there, in order: none at an instant, if that is not zero; io.EOF after
+// Close. Ends wake nobody: they come with the next begin. The slice is used again by the next Read.
 // With Options.Realtime it ties the calling goroutine to its thread, so that one goroutine must do all the reading.
 func (p *Probe) Read(until time.Time) ([]Event, error) {
 	p.prioritize()

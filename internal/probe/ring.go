@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,57 +19,63 @@ const maxBatch = 256
 
 // Ring is a ring of events that programs fill: those of a Probe, or others that tell of throttles in the same words.
 type Ring struct {
-	reader *ringbuf.Reader
-	record ringbuf.Record
-	batch  []Event
-	broken atomic.Int64
+	reader  *ringbuf.Reader
+	record  ringbuf.Record
+	batch   []Event
+	broken  atomic.Int64
+	blocker *blocker
+	reading sync.Mutex // held by Read
+	closed  atomic.Bool
 }
 
-// OpenRing reads a map of type BPF_MAP_TYPE_RINGBUF.
+// OpenRing reads a map of type BPF_MAP_TYPE_RINGBUF, which is not to be closed before the Ring.
 func OpenRing(events *ebpf.Map) (*Ring, error) {
 	reader, err := ringbuf.NewReader(events)
 	if err != nil {
 		return nil, fmt.Errorf("open the ring of events: %w", err)
 	}
-	return &Ring{reader: reader}, nil
+	blocker, err := newBlocker(events.FD())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the ring of events: %w", err), reader.Close())
+	}
+	return &Ring{reader: reader, blocker: blocker}, nil
 }
 
-// Read waits for events and returns all that are there, in order: none at an instant, or up to a millisecond after it, if that
-// is not zero; io.EOF after Close. The slice is used again by the next Read or Poll.
+// Read waits for events and returns all that are there, in order: none at an instant, if that is not zero; io.EOF after
+// Close. The slice is used again by the next Read or Poll.
 func (r *Ring) Read(until time.Time) ([]Event, error) {
-	r.batch = r.batch[:0]
-	if !until.IsZero() {
-		until = until.Add(time.Millisecond - 1) // the poller waits for whole milliseconds
-	}
-	r.reader.SetDeadline(until)
-	for len(r.batch) == 0 || r.record.Remaining > 0 && len(r.batch) < maxBatch {
-		err := r.next()
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return r.batch, nil
-		case errors.Is(err, os.ErrClosed) && len(r.batch) > 0:
-			return r.batch, nil
-		case errors.Is(err, os.ErrClosed):
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	for {
+		if r.closed.Load() {
 			return nil, io.EOF
-		case err != nil:
-			return nil, fmt.Errorf("read events: %w", err)
+		}
+		list, err := r.drain(maxBatch)
+		if err != nil || len(list) > 0 || !until.IsZero() && !time.Now().Before(until) {
+			return list, err
+		}
+		if err := r.blocker.wait(until); err != nil {
+			return nil, fmt.Errorf("wait for events: %w", err)
 		}
 	}
-	return r.batch, nil
 }
 
 // Poll returns the events that are there, in order, and waits for none. A Ring is either read or polled.
-func (r *Ring) Poll() ([]Event, error) {
+func (r *Ring) Poll() ([]Event, error) { return r.drain(math.MaxInt) }
+
+// drain returns the events that are there, or the first of very many.
+func (r *Ring) drain(most int) ([]Event, error) {
 	r.batch = r.batch[:0]
 	r.reader.SetDeadline(time.Unix(1, 0)) // long ago
-	for {
+	for len(r.batch) < most {
 		switch err := r.next(); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return r.batch, nil
 		case err != nil:
-			return r.batch, fmt.Errorf("poll events: %w", err)
+			return r.batch, fmt.Errorf("read events: %w", err)
 		}
 	}
+	return r.batch, nil
 }
 
 func (r *Ring) next() error {
@@ -87,4 +95,12 @@ func (r *Ring) next() error {
 func (r *Ring) Broken() int64 { return r.broken.Load() }
 
 // Close ends Read.
-func (r *Ring) Close() error { return r.reader.Close() }
+func (r *Ring) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	woken := r.blocker.wake()
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	return errors.Join(woken, r.blocker.close(), r.reader.Close())
+}

@@ -53,21 +53,25 @@ func (w *World) bring(t sim.Throttle, ahead bool) {
 	if w.muted[t.Group.Inode] {
 		return
 	}
-	delay := 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
-	w.Kernel.At(w.Kernel.Now().Add(delay), func() {
+	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() {
 		w.rescue(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
 			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
 	})
 }
 
-// rescue has the agent answer, and calls it again when it wants that, up to a millisecond later.
+// wakes is how long a thread takes to wake up.
+func (w *World) wakes() time.Duration {
+	return 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
+}
+
+// rescue has the agent answer, and calls it again when it wants that.
 func (w *World) rescue(heard ...policy.Throttle) {
 	next := w.Agent.Rescue(heard)
 	if next.IsZero() || next.Equal(w.foresight.due) {
 		return
 	}
 	w.foresight.due = next
-	w.Kernel.At(next.Add(time.Duration(w.rng.Int64N(int64(time.Millisecond)))), func() {
+	w.Kernel.At(next.Add(w.wakes()), func() {
 		w.foresight.due = time.Time{}
 		w.rescue()
 	})

@@ -1,0 +1,1 @@
+// Its presence lets a function be declared without a body (block.go).

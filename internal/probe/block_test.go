@@ -1,0 +1,108 @@
+package probe
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestBlocker(t *testing.T) {
+	file, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(file)
+	b, err := newBlocker(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	wait := func(until time.Time) time.Duration {
+		t.Helper()
+		begin := time.Now()
+		if err := b.wait(until); err != nil {
+			t.Error(err)
+		}
+		return time.Since(begin)
+	}
+	wait(time.Now().Add(-time.Hour)) // or it would never return
+	for until := time.Now().Add(30 * time.Millisecond); time.Now().Before(until); {
+		wait(until) // a signal of the runtime may end it sooner
+	}
+	for _, wake := range []func() error{
+		func() error { _, err := unix.Write(file, []byte{1, 0, 0, 0, 0, 0, 0, 0}); return err },
+		b.wake,
+	} {
+		began := make(chan struct{})
+		go func() {
+			<-began
+			time.Sleep(10 * time.Millisecond)
+			if err := wake(); err != nil {
+				t.Error(err)
+			}
+		}()
+		close(began)
+		wait(time.Time{})
+		if took := wait(time.Now().Add(time.Minute)); took > 10*time.Second { // what is not read stays readable
+			t.Errorf("it slept for %v although there was something", took)
+		}
+		unix.Read(file, make([]byte, 8))
+	}
+}
+
+// TestWaitingIsQuiet counts how often threads of this process go to sleep while it waits, beside a wait in an ordinary
+// system call, in which the runtime looks again and again for what has become of the P.
+func TestWaitingIsQuiet(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	b, err := newBlocker(-1) // poll(2) ignores it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	const times, span = 15, 60 * time.Millisecond
+	ours := switches(t, times, func() { b.wait(time.Now().Add(span)) })
+	plain := switches(t, times, func() { unix.Poll(b.fds[:], int(span/time.Millisecond)) })
+	t.Logf("a wait of %v: %d switches, an ordinary call %d", span, ours/times, plain/times)
+	if 2*ours > plain {
+		t.Errorf("%d switches in %d waits, %d in as many ordinary calls", ours, times, plain)
+	}
+}
+
+// switches counts those in waits that come after work of two goroutines.
+func switches(t *testing.T, times int, wait func()) int64 {
+	t.Helper()
+	work := func() {
+		for range 10 {
+			if _, err := os.ReadFile("/proc/stat"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var sum int64
+	for range times {
+		before := voluntary(t)
+		wait()
+		sum += voluntary(t) - before
+		work()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			work()
+		}()
+		<-done
+	}
+	return sum
+}
+
+// voluntary counts the switches of this process to a sleep.
+func voluntary(t *testing.T) int64 {
+	t.Helper()
+	var use unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
+	}
+	return use.Nvcsw
+}
