@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRunEndsInOrder: whoever asks the agent to end gets everything put back. SIGHUP has one without a terminal read its file again.
+// TestRunEndsInOrder: whoever asks the agent to end gets everything put back. SIGHUP has one without a terminal read
+// its file again.
 func TestRunEndsInOrder(t *testing.T) {
 	s := newShipped(t)
 	g, _ := newHog(t)

@@ -15,8 +15,8 @@ import (
 // holdFile in the state directory is the kill switch that needs no agent to answer.
 const holdFile = "hold"
 
-// killSwitch is a file, so that it works also when the agent does not answer. What `hold` writes into it is one line, the time and
-// the reason; that it is there is enough.
+// killSwitch is a file, so that it works also when the agent does not answer. What `hold` writes into it is one line,
+// the time and the reason; that it is there is enough.
 type killSwitch string
 
 func (k killSwitch) Held() bool {

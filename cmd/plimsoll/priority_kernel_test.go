@@ -54,7 +54,8 @@ func schedExtState() string {
 	return strings.TrimSpace(string(data))
 }
 
-// TestRunPrefers: a mechanism comes into force, a change of the configuration turns it into another one, and after a stop, and after kill -9 and a restore, the files are as before and no scheduler is loaded.
+// TestRunPrefers: a mechanism comes into force, a change of the configuration turns it into another one, and after a
+// stop, and after kill -9 and a restore, the files are as before and no scheduler is loaded.
 func TestRunPrefers(t *testing.T) {
 	for _, asked := range []strategy.Mechanism{strategy.MechanismIdle, strategy.MechanismSchedExt} {
 		t.Run(string(asked), func(t *testing.T) {

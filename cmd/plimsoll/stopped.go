@@ -20,9 +20,9 @@ func untilAsked(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), asks...)
 }
 
-// asDaemon is the context of a command that may be a daemon. SIGHUP has two meanings: that the terminal is gone, and, where there
-// never was one, that the configuration is to be read again (daemon(7), SysV daemons; ExecReload= of systemd.service(5)). The channel
-// tells of the latter.
+// asDaemon is the context of a command that may be a daemon. SIGHUP has two meanings: that the terminal is gone, and,
+// where there never was one, that the configuration is to be read again (daemon(7), SysV daemons; ExecReload= of
+// systemd.service(5)). The channel tells of the latter.
 func asDaemon(cmd *cobra.Command, stdin *os.File) (ctx context.Context, rereads <-chan os.Signal, stop context.CancelFunc) {
 	if terminal(stdin) {
 		ctx, stop = untilAsked(cmd)

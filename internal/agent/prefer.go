@@ -14,8 +14,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// preferEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and stranger is how long a group may be there
-// before it is somebody's whom nobody gave a class: a pod's group is made before anybody tells of the pod.
+// preferEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and
+// stranger is how long a group may be there before it is somebody's whom nobody gave a class: a pod's group is made
+// before anybody tells of the pod.
 const (
 	preferEvery = time.Second
 	levelEvery  = 2 * time.Second // strangers are looked for

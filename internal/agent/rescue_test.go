@@ -118,8 +118,8 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	}
 }
 
-// TestForeseenWaits: of a group that has come to its cap of late, a refill ahead of a throttle is made when it is due, and not at all when
-// the throttle has begun before, and been ended.
+// TestForeseenWaits: of a group that has come to its cap of late, a refill ahead of a throttle is made when it is due,
+// and not at all when the throttle has begun before, and been ended.
 func TestForeseenWaits(t *testing.T) {
 	w, _ := hearing(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)

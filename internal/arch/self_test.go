@@ -51,6 +51,9 @@ func TestRules(t *testing.T) {
 		{"method init", "type T int\nfunc (T) init() {}", checkInit, nil},
 		{"long function", "func f() {\n" + strings.Repeat("\n", 69) + "}", checkLength, []string{"f has 71 lines, at most 70"}},
 		{"function that fits", "func f() {\n" + strings.Repeat("\n", 68) + "}", checkLength, nil},
+		{"wide comment", "\t// " + strings.Repeat("x", 124), checkWidth, []string{"line 2: a comment of 131 columns, at most 130"}},
+		{"comment that fits", "\t// " + strings.Repeat("x", 123), checkWidth, nil},
+		{"wide code", "// x\nvar s = `" + strings.Repeat("x", 130) + "`", checkWidth, nil},
 		{"long file", strings.Repeat("\n", 400), checkLength, []string{"401 lines, at most 400"}},
 	} {
 		if diff := cmp.Diff(c.want, c.check(parse(t, "x.go", "package x\n"+c.text))); diff != "" {

@@ -15,6 +15,7 @@ import (
 const (
 	maxFunction = 70
 	maxFile     = 400
+	maxComment  = 130 // columns
 )
 
 func TestLength(t *testing.T) {
@@ -25,6 +26,30 @@ func TestLength(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestWidth(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, s := range p.files {
+			for _, complaint := range checkWidth(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+// checkWidth looks at lines that are a comment and nothing else: they can be broken anywhere.
+func checkWidth(s source) []string {
+	var bad []string
+	n := 0
+	for line := range strings.Lines(s.text) {
+		n++
+		wide := strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    ")
+		if strings.HasPrefix(strings.TrimSpace(wide), "// ") && len(wide) > maxComment {
+			bad = append(bad, fmt.Sprintf("line %d: a comment of %d columns, at most %d", n, len(wide), maxComment))
+		}
+	}
+	return bad
 }
 
 // longC lists the programs in C that are longer than a file may be, and how long they may be: each only ever shrinks.

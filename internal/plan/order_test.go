@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestOrderOfCPUs: no child has at any time a CPU that its parent has not, and partitions end first and begin last. Identities are
-// written while they are switched on.
+// TestOrderOfCPUs: no child has at any time a CPU that its parent has not, and partitions end first and begin last.
+// Identities are written while they are switched on.
 func TestOrderOfCPUs(t *testing.T) {
 	cpus := func(path string, knob Knob, from, to Value) Change {
 		return Change{Cgroup: workload.ID{Path: path}, Knob: knob, From: from, To: to}

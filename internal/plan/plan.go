@@ -10,7 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Knob is something of a control group, or of its tasks, that can be set. It is not a file name: the files differ by cgroup version.
+// Knob is something of a control group, or of its tasks, that can be set. It is not a file name: the files differ by
+// cgroup version.
 type Knob string
 
 // The knobs.

@@ -166,7 +166,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestGateOfIdentity: the machine's switch of Group Identity is on while somebody has one, and is no sign that anybody stands back.
+// TestGateOfIdentity: the machine's switch of Group Identity is on while somebody has one, and is no sign that anybody
+// stands back.
 func TestGateOfIdentity(t *testing.T) {
 	root, levels := workload.ID{Path: "/", Inode: 1}, Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
 	for name, c := range map[string]struct {

@@ -117,7 +117,8 @@ func TestRescue(t *testing.T) {
 	}
 }
 
-// TestAheadWaits: who has come to the cap of late, and has no buffer for what is left, is refilled ahead of a throttle as late as can be.
+// TestAheadWaits: who has come to the cap of late, and has no buffer for what is left, is refilled ahead of a throttle
+// as late as can be.
 func TestAheadWaits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -142,8 +143,8 @@ func TestAheadWaits(t *testing.T) {
 	}
 }
 
-// TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up to the threshold
-// itself, and is refilled again in the moment in which the mean is below it.
+// TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up
+// to the threshold itself, and is refilled again in the moment in which the mean is below it.
 func TestNeedNotBeTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string

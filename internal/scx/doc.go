@@ -25,8 +25,8 @@
 // periods pay. One queue serves all CPUs: hundreds of them would contend for its lock. Real-time and deadline tasks are
 // above every sched_ext scheduler, and are not seen by it: none of this holds for them. One that keeps a CPU to itself
 // keeps it from the tasks that ran there or are bound to it, until the watchdog ends the scheduler, and the fair class
-// has its 5 % of the CPU for them (fair_server, 6.12). That the scheduler hears of it (ops.cpu_release) does not help where the CPU
-// idled before: the kernel does not call it then.
+// has its 5 % of the CPU for them (fair_server, 6.12). That the scheduler hears of it (ops.cpu_release) does not help
+// where the CPU idled before: the kernel does not call it then.
 package scx
 
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target bpfel -no-global-types -type group -type setting -cflags "-Wall -Werror -mcpu=v3" -go-package scx kernel bpf/scheduler.bpf.c

@@ -106,7 +106,8 @@ func TestExpels(t *testing.T) {
 	}
 }
 
-// avoid keeps this process and what it starts off a CPU until the test ends: who comes by there has the CPU look for the next task.
+// avoid keeps this process and what it starts off a CPU until the test ends: who comes by there has the CPU look for
+// the next task.
 func avoid(t *testing.T, cpu int) {
 	t.Helper()
 	var all, rest unix.CPUSet

@@ -51,8 +51,9 @@ type Config struct {
 
 // Kernel is the machine. It is not safe for concurrent use.
 type Kernel struct {
-	// Fault, when set, is asked before every ReadFile, WriteFile and Mkdir; op is "read", "write" or "mkdir". An error is returned
-	// to the caller and nothing is done. It may change the machine (ForeignWrite, RemoveGroup, Advance) or panic.
+	// Fault, when set, is asked before every ReadFile, WriteFile and Mkdir; op is "read", "write" or "mkdir". An error
+	// is returned to the caller and nothing is done. It may change the machine (ForeignWrite, RemoveGroup, Advance) or
+	// panic.
 	Fault func(op, name string, data []byte) error
 	// OnThrottle, when set, is told of each throttle as it begins. It may not call Advance.
 	OnThrottle func(Throttle)

@@ -22,8 +22,9 @@ type sizing struct {
 // sizingsMeasured is over how many the mean is taken.
 const sizingsMeasured = 3
 
-// demands are those of a node of 250 containers that can bear a part of its bursts, so that the part has to be searched for. One period in
-// ten is busy, and wants more than the limit as often as not; as the kernel's programs count it in ten minutes.
+// demands are those of a node of 250 containers that can bear a part of its bursts, so that the part has to be searched
+// for. One period in ten is busy, and wants more than the limit as often as not; as the kernel's programs count it in
+// ten minutes.
 func demands(containers int) (list []policy.Demand, capacity float64) {
 	const periods, busy, calm, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
 	for i := range containers {

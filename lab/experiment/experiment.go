@@ -2,8 +2,9 @@
 // an open-loop load, and the real agent, which is told another policy in each slot of time.
 //
 // Approach: the modes are interleaved in rounds, in a balanced order, so that what else happens on the machine, and
-// what one mode leaves to the next, hits all alike; all modes of a round get the same arrivals; the work of a request is held at a known CPU
-// time, counted by the kernel for the server's group. Between slots the load drains and the policy settles.
+// what one mode leaves to the next, hits all alike; all modes of a round get the same arrivals; the work of a request
+// is held at a known CPU time, counted by the kernel for the server's group. Between slots the load drains and the
+// policy settles.
 //
 // Where a machine is to be full, other groups keep each of its CPUs busy with offline work: class BE, and behind all
 // others (cpu.idle) where the kernel can do that. Only such work leaves the guard room to grant anything.

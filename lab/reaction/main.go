@@ -8,13 +8,14 @@
 // nothing.
 //
 // A job is one thread, but its program has others, as most have, and each CPU takes a slice of 5 ms at a time. What one
-// CPU holds another lacks, so that of a quota of a slice or few a group may have been handed its cap (three quotas) and stand
-// still all the same. Nothing may be handed out then, and the throttle lasts to its period's end whoever looks after the group. So
-// what a throttle costs is told twice: of all throttles, and of those that may be ended, which are all but those at the
-// cap. Which these are is no agent's word: the lab goes by what the kernel has counted of the period at the throttle's begin
-// (used, and left in the pool and on CPUs), for both agents alike. The aim, twenty times less than under polling, is held against
-// the median, the p99 and the mean of those that may be ended, and against the median of all. p99 and mean of all are what
-// the share of throttles at the cap makes them, a matter of the jobs, and have no aim.
+// CPU holds another lacks, so that of a quota of a slice or few a group may have been handed its cap (three quotas) and
+// stand still all the same. Nothing may be handed out then, and the throttle lasts to its period's end whoever looks
+// after the group. So what a throttle costs is told twice: of all throttles, and of those that may be ended, which are
+// all but those at the cap. Which these are is no agent's word: the lab goes by what the kernel has counted of the
+// period at the throttle's begin (used, and left in the pool and on CPUs), for both agents alike. The aim, twenty times
+// less than under polling, is held against the median, the p99 and the mean of those that may be ended, and against the
+// median of all. p99 and mean of all are what the share of throttles at the cap makes them, a matter of the jobs, and
+// have no aim.
 //
 // Known limits: what the programs in the kernel cost is not in the agent's CPU time. Where others take the CPUs from a
 // group after its throttle ended, that time counts as lost too, by both agents.

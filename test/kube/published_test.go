@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// The pages that describe CPU Burst to its users: ACK's, "CPU Burst性能优化策略" (ack-koordinator), and Koordinator's, "CPU Burst"
-// (v1.3). They have the same table of parameters, and different ways to say them.
+// The pages that describe CPU Burst to its users: ACK's, "CPU Burst性能优化策略" (ack-koordinator), and Koordinator's,
+// "CPU Burst" (v1.3). They have the same table of parameters, and different ways to say them.
 const (
 	ack  = "ACK"
 	koor = "Koordinator"

@@ -27,9 +27,10 @@
 //
 // # Known limits
 //
-// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 63 stints
-// passed has its oldest part without a name (Sums.Unnamed). Whether a CPU was idle elsewhere is looked at when a wait begins and ends, and stands for
-// all of it. Of a wait that a limit interrupted, the limit's part is taken to have come first.
+// A wait shows its causes when it is over. Turns of one group in a row are one stint; a wait in which more than 63
+// stints passed has its oldest part without a name (Sums.Unnamed). Whether a CPU was idle elsewhere is looked at when a
+// wait begins and ends, and stands for all of it. Of a wait that a limit interrupted, the limit's part is taken to have
+// come first.
 //
 // From 5.19 to 6.5 the kernel keeps the throttled time of a queue in a clock that runs slower with a slower CPU: there some of
 // it may count as waiting for a neighbour. Interrupts are told apart only by kernels with CONFIG_IRQ_TIME_ACCOUNTING,

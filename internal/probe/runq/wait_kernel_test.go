@@ -61,7 +61,8 @@ func TestPhantom(t *testing.T) {
 		after := pair(t, p, ours, theirs)
 		return (after.Phantom - before.Phantom).Seconds() / (after.Behind - before.Behind).Seconds(), (idleTime(t, 1) - rested).Seconds() / 0.6
 	}
-	// It is judged at both ends of a wait, which are ticks of CPU 0: what CPU 1 does at such moments, for a while, counts for more.
+	// It is judged at both ends of a wait, which are ticks of CPU 0: what CPU 1 does at such moments, for a while,
+	// counts for more.
 	phantom, idle := part()
 	for try := 1; try < 5 && (phantom < idle-0.35 || phantom > idle+0.35); try++ {
 		phantom, idle = part()
