@@ -82,6 +82,7 @@ func rules() map[string]rule {
 		"lab/experiment":  {free: true},
 		"lab/model":       {free: true},
 		"lab/figures":     {free: true},
+		"lab/burst":       {free: true},
 		"lab/reaction":    {free: true},
 		"lab/reservation": {free: true},
 		"lab/start":       {free: true},

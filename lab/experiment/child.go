@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -133,4 +135,25 @@ func (c *Child) Wait(ctx context.Context) error {
 		return c.Ended()
 	}
 	return nil
+}
+
+// Used is the CPU time that the threads it has now have used (fs/proc/base.c, proc_pid_schedstat).
+func (c *Child) Used() (time.Duration, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", c.PID()))
+	if err != nil || len(threads) == 0 {
+		return 0, fmt.Errorf("CPU time of %s (pid %d): no threads in /proc", c.cmd.Path, c.PID())
+	}
+	var sum time.Duration
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended since
+		}
+		var ran int64
+		if _, err := fmt.Sscan(string(text), &ran); err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		sum += time.Duration(ran)
+	}
+	return sum, nil
 }

@@ -91,6 +91,32 @@ func awaitEnd(t *testing.T, pid string) {
 	exec.Command("kill", "-9", pid).Run()
 }
 
+func TestUsed(t *testing.T) {
+	c, err := Launch(shell("read -r go; while :; do :; done"), func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const some = 50 * time.Millisecond
+	for deadline := time.Now().Add(plenty); ; time.Sleep(10 * time.Millisecond) {
+		used, err := c.Used()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used >= some {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("used %v, spinning for %v", used, plenty)
+		}
+	}
+	if err := c.Stop(0); err != nil {
+		t.Error(err)
+	}
+	if used, err := c.Used(); err == nil {
+		t.Errorf("after its end: %v", used)
+	}
+}
+
 func TestTailKeepsTheEnd(t *testing.T) {
 	var said tail
 	for i := range 2000 {
