@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,7 +47,7 @@ func run() error {
 	defer stop()
 	result, err := measure(ctx, s, experiment.Say)
 	if err != nil {
-		return experiment.OrInterrupt(ctx, err)
+		return err
 	}
 	return experiment.Tell(result, s.json)
 }
@@ -75,13 +76,9 @@ func modes() []experiment.Mode {
 func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
 	b, err := open(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, experiment.OrInterrupt(ctx, err)
 	}
-	defer func() {
-		if failed := b.close(); err == nil {
-			err = failed
-		}
-	}()
+	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	var all []burst
 	for round := range s.rounds {
 		for _, mode := range experiment.Order(modes(), s.seed, round) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/lab/experiment"
 )
 
@@ -24,16 +22,13 @@ type process int
 
 func processOf(c *experiment.Child) process { return process(c.PID()) }
 
-// spent reads the clock of the process's CPU time, which is exact to the nanosecond (clock_getcpuclockid(3): the
-// number is ~pid << 3 | CPUCLOCK_SCHED, include/linux/posix-timers.h).
 func (p process) spent() (spent, error) {
-	var ts unix.Timespec
-	const schedClock = 2
-	if err := unix.ClockGettime(int32(^uint32(p)<<3|schedClock), &ts); err != nil {
-		return spent{}, fmt.Errorf("CPU time of process %d: %w", p, err)
+	used, err := experiment.CPUTime(int(p))
+	if err != nil {
+		return spent{}, err
 	}
 	reads, err := p.field("io", "syscr:")
-	return spent{time.Now(), time.Duration(ts.Nano()), reads}, err
+	return spent{time.Now(), used, reads}, err
 }
 
 // rss is the resident memory in bytes.
