@@ -9,7 +9,8 @@
 // difference to the same round without a limit, with its 95 % interval.
 //
 // Known limits: the load generator and the agent run on the same machine, and take time from a service that uses all of
-// its CPUs, as they do on any node that is full.
+// its CPUs, as they do on any node that is full. The interval is that of a normal distribution: with a handful of rounds
+// it is too narrow.
 package main
 
 import (
