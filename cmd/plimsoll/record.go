@@ -111,7 +111,9 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	}
 	h := sysfs.NewHost("/")
 	if len(groups) == 1 {
-		r.Edge = edge(ctx, tree, groups[0].Cgroup, r.Period)
+		if r.Edge = edge(ctx, tree, groups[0].Cgroup, r.Period); !r.Edge.IsZero() {
+			r.Counters = func() (cpu.Counters, error) { return tree.Stat(groups[0].Cgroup) }
+		}
 	}
 	before, err := h.Self()
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"plimsoll/internal/cpu"
 )
 
 // Source is a container that can be recorded.
@@ -25,24 +27,69 @@ type Recorder struct {
 	// Edge is an instant at which a period of the container's own limit begins; zero: not known. Periods are recorded from
 	// the next such instant on.
 	Edge time.Time
+	// Counters are the kernel's of that container; nil without an Edge. A stand is in them when it has ended on all CPUs, each
+	// of which has to wake up for that: a reading waits for it.
+	Counters func() (cpu.Counters, error)
 }
 
 // begin waits for the begin of the first period.
-func (r Recorder) begin(ctx context.Context) (time.Time, error) {
+func (r Recorder) begin(ctx context.Context) (start time.Time, timer pulse, err error) {
 	now := r.Now()
 	if r.Edge.IsZero() {
-		return now, nil
+		return now, timer, nil
 	}
 	past := now.Sub(r.Edge) % r.Period
 	if past < 0 {
 		past += r.Period
 	}
-	start := now.Add(r.Period - past)
-	return start, r.Wait(ctx, start)
+	start = now.Add(r.Period - past)
+	timer.beats = true
+	if r.Counters != nil {
+		if timer.Counters, err = r.Counters(); err != nil {
+			return start, timer, err
+		}
+	}
+	_, err = r.end(ctx, start, &timer)
+	return start, timer, err
 }
 
-// lateAfter is the part of a period after which a reading counts as late.
-const lateAfter = 10
+// pulse is what the timer of the periods had done when it was last looked at.
+type pulse struct {
+	cpu.Counters
+	beats bool // it fired in the last period; without a task that runs, it does not
+}
+
+// fired says whether it has since, and the stand that it ended is counted.
+func (p pulse) fired(now cpu.Counters) bool {
+	return now.Periods > p.Periods && (now.Throttled == p.Throttled || now.ThrottledTime > p.ThrottledTime)
+}
+
+// end waits for the end of a period, and for the kernel to end it too. It says how late that was.
+func (r Recorder) end(ctx context.Context, due time.Time, timer *pulse) (late time.Duration, err error) {
+	for until := due; ; until = r.Now().Add(r.Period / looks) {
+		if err := r.Wait(ctx, until); err != nil || r.Counters == nil {
+			return 0, err
+		}
+		now, err := r.Counters()
+		if err != nil {
+			return 0, err
+		}
+		fired := timer.fired(now)
+		if !fired && timer.beats && r.Now().Sub(due) <= r.Period/lateAfter {
+			continue
+		}
+		*timer = pulse{now, now.Periods > timer.Periods}
+		if !fired || until.Equal(due) {
+			return 0, nil
+		}
+		return r.Now().Sub(due), nil
+	}
+}
+
+const (
+	lateAfter = 10  // the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
+	looks     = 200 // so often in a period it is looked for
+)
 
 // Run records n periods. It reads at the end of each period of a schedule that is fixed at the start; a period whose
 // end passed unread is shared out by the next reading. When it ends early, by its context or because a container can no
@@ -52,7 +99,7 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	for _, s := range r.Sources {
 		t.Series = append(t.Series, Series{Name: s.Name, Limit: s.Limit})
 	}
-	start, err := r.begin(ctx)
+	start, timer, err := r.begin(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -69,7 +116,8 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	}
 	for next := 1; t.Len() < n; {
 		due := start.Add(time.Duration(next) * r.Period)
-		if err := r.Wait(ctx, due); err != nil {
+		late, err := r.end(ctx, due, &timer)
+		if err != nil {
 			return t.cut(n), err
 		}
 		missed := int(r.Now().Sub(due) / r.Period)
@@ -78,7 +126,7 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 			t.Late++
 		}
 		next += missed + 1
-		if err := r.read(&t, tracks, start); err != nil {
+		if err := r.read(&t, tracks, start.Add(late)); err != nil {
 			return t.cut(n), err
 		}
 		if r.Progress != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
 )
 
 const ms = time.Millisecond
@@ -194,5 +196,49 @@ func TestSleep(t *testing.T) {
 	begin := time.Now()
 	if err := Sleep(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) || time.Since(begin) > time.Minute {
 		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+}
+
+// TestRecorderWaitsForTheKernel records a container that runs 10 ms of each period and then stands still, on a machine whose
+// timer is late now and then: by some ms with the end of the period, by more with that of the stand. Each period has its own
+// use and its own stand all the same. A timer that has stopped, without a task that runs, is waited for once.
+func TestRecorderWaitsForTheKernel(t *testing.T) {
+	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: never}
+	edge := w.now.Add(-93 * ms)
+	stops := edge.Add(20 * 100 * ms)
+	counters := func() (c cpu.Counters, err error) {
+		at := min(w.now.Sub(edge), stops.Sub(edge))
+		n := int64(at / (100 * ms))
+		ended, stood := n, n
+		if into := at - time.Duration(n)*100*ms; n > 0 && n < 20 {
+			if into < time.Duration(n%3)*3*ms {
+				ended--
+			}
+			if into < time.Duration(n%3)*4*ms {
+				stood--
+			}
+		}
+		c.Periods, c.Throttled, c.ThrottledTime = ended, ended, time.Duration(stood)*90*ms
+		c.Usage = time.Duration(stood)*10*ms + min(10*ms, max(0, at-time.Duration(stood)*100*ms-time.Duration(stood%3)*4*ms))
+		return c, nil
+	}
+	r := w.recorder()
+	r.Edge, r.Counters = edge, counters
+	r.Sources = []Source{{Name: "a", Limit: 0.1, Read: func() (time.Duration, time.Duration, error) {
+		w.reads++
+		c, err := counters()
+		return c.Usage, c.ThrottledTime, err
+	}}}
+	got, err := r.Run(context.Background(), 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got.Series[0].Throttled[:18] {
+		if math.Abs(v*4-0.9) > 0.001 || math.Abs(got.Series[0].Used[i]*4-0.1) > 0.02 {
+			t.Errorf("period %d: used %.3f, stood %.3f", i, got.Series[0].Used[i]*4, v*4)
+		}
+	}
+	if got.Late > 1 || w.waits > 400 {
+		t.Errorf("%d late, %d waits", got.Late, w.waits)
 	}
 }
