@@ -48,8 +48,8 @@ test-vm-systemd: build ## daemon-reload and set-property against a raised quota,
 test-kube: ## a real API server, kubelet and containerd; 6 minutes the first time (root)
 	@bash test/tiers.sh kube
 
-test-long: build ## 10,000 simulated machines, 10,000 starts of containers, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, five minutes of a kubelet, the experiments at full length, the cost of the agent, fuzzing; hours
-	@bash test/tiers.sh soak starts kube-old kube-systemd kube-long vm-core labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
+test-long: build ## 10,000 simulated machines, 10,000 starts of containers, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, the agent on every kernel, five minutes of a kubelet, the experiments at full length, the cost of the agent, fuzzing; hours
+	@bash test/tiers.sh soak starts kube-old kube-systemd kube-long vm-all vm-core labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench

@@ -27,16 +27,17 @@ tier_sim() {
 }
 tier_kernel() {
   need_groups || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go test -count=1 -p 1 -run "$(kernel_tests)" $(kernel_packages)
+  PLIMSOLL_REQUIRE_KERNEL=1 go test -count=1 -p 1 -run "${only:-$(kernel_tests)}" $(kernel_packages)
 }
 tier_vm() { bash test/vm/matrix.sh; }
+tier_vm_all() { CELLS="5.10:v2 6.1:v2 6.12:v2" PACKAGES=./cmd/plimsoll bash test/vm/matrix.sh; } # what tier vm leaves out there
 tier_vm_core() { bash test/vm/core.sh; }
 tier_systemd() { bash test/vm/systemd.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 tier_kube() {
   need_groups || return
-  go vet -tags kube ./test/kube && kube_tests -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
+  go vet -tags kube ./test/kube && kube_tests -run "$only" -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
 }
 tier_kube_long() {
   need_groups || return
@@ -97,13 +98,27 @@ attempt() {
   return "${PIPESTATUS[0]}"
 }
 
-# What runs on a real kernel in real time hangs on a machine that others may share: such a tier that fails is run once
+# What runs on a real kernel in real time hangs on a machine that others may share: what fails of such a tier is run once
 # more. The table says so, and what failed the first time is named below it.
+only= # the tests of a second try, as a regular expression; empty: all
 again() {
   case $1 in kernel | kube | systemd | labs) ;; *) return 1 ;; esac
+  local status=0
   mv "$work/$1" "$work/$1.first"
-  echo "== $1, once more"
-  attempt "$1"
+  only=$(failed_tests "$work/$1.first")
+  echo "== $1, once more${only:+: $only}"
+  attempt "$1" || status=1
+  only=
+  return $status
+}
+
+# failed_tests LOG: the tests that failed there, as a regular expression; nothing where a package did not end by itself (a line
+# FAIL stands before its own then): some of its tests may not have run.
+failed_tests() {
+  awk '/^--- FAIL: / { names = names "|" $3 }
+    /^FAIL\t/ && before != "FAIL" { exit whole = 1 }
+    { before = $0 }
+    END { if (names && !whole) print "^(" substr(names, 2) ")$" }' "$1"
 }
 
 # first_failures NAME...: what failed in the first logs of tiers that were run once more, and in cells of the tier vm that were:
@@ -124,7 +139,13 @@ for tier in "$@"; do
   printf '%-12s %-6s %7d\n' "$tier" "$word" $((SECONDS - begin)) >>"$work/table"
 done
 
-(cd "$work" && grep -hE $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$@" | grep -v '\[no tests to run\]' >closing)
+(
+  cd "$work"
+  for tier in "$@"; do
+    [ ! -e "$tier.first" ] || grep $'^ok  \t' "$tier.first"
+    grep -E $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$tier"
+  done | grep -v '\[no tests to run\]' >closing
+)
 printf '\n%-12s %-6s %7s\n' tier result seconds
 cat "$work/table"
 first_failures "$@"

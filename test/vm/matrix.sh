@@ -1,6 +1,8 @@
 #!/bin/bash
 # matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
 # cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other.
+# Without CELLS and PACKAGES, the cells between the oldest and the newest leave out the agent's own tests (cmd/plimsoll), a third
+# of a cell's time: what they write is in e2e.sh, what they hear in internal/probe. `make test-long` runs them there too.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
@@ -8,7 +10,9 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-6.18:scx 5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2}
+cells=${CELLS:-5.10:v1 6.18:v2 6.18:scx 5.10:v2 6.1:v2 6.12:v2}
+brief=
+[ -n "${CELLS:-}${PACKAGES:-}" ] || brief=' 5.10:v2 6.1:v2 6.12:v2 '
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-900}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -32,32 +36,67 @@ cp "$binary" "$work/p/plimsoll"
 series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
 "$vm/kernels.sh" $series >/dev/null
 
-# boot KERNEL:CGROUP: runs a cell's tests.
-boot() { "$vm/run.sh" "${1%:*}" "${1#*:}" "$vm/guest/cell.sh" "$work"/p/* >"$work/out-$1" 2>&1; }
+# boot KERNEL:CGROUP FILE...: runs the tests that are among the files.
+boot() {
+  local cell=$1
+  shift
+  "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/guest/cell.sh" "$@" >"$work/out-$cell" 2>&1
+}
+
+# files KERNEL:CGROUP: those of a cell.
+files() {
+  case $brief in
+    *" $1 "*) ls "$work"/p/* | grep -v '/cmd-plimsoll\.' ;;
+    *) echo "$work"/p/* ;;
+  esac
+}
+
+ended() { grep -q '^VM-RESULT:' "$1"; }
+
+# failed OUTPUT: the files of what failed there.
+failed() {
+  local name
+  sed -n 's/^FAIL \([a-z0-9_-]*\) .*/\1/p' "$1" | while read -r name; do
+    if [ -e "$work/p/$name.test" ]; then echo "$work/p/$name."*; else echo "$work/p/e2e.sh"; fi
+  done | sort -u
+  echo "$work"/p/{lib.sh,plimsoll,skip}
+}
 
 # died: what boot.sh says of a machine that ended before its tests did, and was started again.
 died='^boot.sh: try [0-9]+ of [0-9]+ ended without a result'
 
-# counted OUTPUT: the tests of the packages that passed, as cell.sh counts them, and the scenarios of e2e.sh, in the last boot.
+# passed OUTPUT: what passed in the last boot, a line each; of packages with the number of their tests, as cell.sh counts them.
+passed() {
+  awk -v died="$died" '$0 ~ died { n = 0 } $1 == "ok" { said[n++] = $0 } END { for (i = 0; i < n; i++) print said[i] }' "$1"
+}
 counted() {
-  awk -v died="$died" '$0 ~ died { passed = skipped = packages = scenarios = 0 }
-    $1 != "ok" { next }
-    match($0, /\([0-9]+ tests, [0-9]+ skipped\)/) { split(substr($0, RSTART + 1), n, / tests, | skipped/); passed += n[1]; skipped += n[2]; packages++; next }
+  awk 'match($0, /\([0-9]+ tests, [0-9]+ skipped\)/) { split(substr($0, RSTART + 1), n, / tests, | skipped/); passed += n[1]; skipped += n[2]; packages++; next }
     { scenarios++ }
-    END { printf "%d passed, %d skipped in %d packages; %d scenarios\n", passed, skipped, packages, scenarios }' "$1"
+    END { printf "%d passed, %d skipped in %d packages; %d scenarios\n", passed, skipped, packages, scenarios }'
+}
+
+# again KERNEL:CGROUP: runs what failed, or all where the machine ended before it had said what.
+again() {
+  local result=0 first=$work/first-$1
+  mv "$work/out-$1" "$first"
+  sed "s/^/    $1: /" "$first"
+  ended "$first" || { boot "$1" $(files "$1"); return; }
+  boot "$1" $(failed "$first") || result=$?
+  passed "$first" >>"$work/out-$1"
+  return $result
 }
 
 # cell KERNEL:CGROUP: prints what came of a cell; a failed one leaves a file. An emulated machine stands still when its
-# host does: one that fails or dies is run once more, and the line says so.
+# host does: what fails of it is run once more, and the line says so.
 cell() {
   local begin=$SECONDS result=0 out=$work/out-$1 word=ok
-  boot "$1" || { sed "s/^/    $1: /" "$out"; word=again; boot "$1"; } || result=$?
+  boot "$1" $(files "$1") || { again "$1" && word=again; } || result=$?
   ! grep -qE "$died" "$out" || word=again
   case $result in 0) ;; 125) word=NOBOOT ;; *) word=FAIL ;; esac
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
-    printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(counted "$out")"
-    if [ "$result" -ne 0 ]; then sed 's/^/    /' "$out"; elif [ -n "${VERBOSE:-}" ]; then grep '^ok ' "$out" | sed 's/^/    /'; fi
+    printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(passed "$out" | counted)"
+    if [ "$result" -ne 0 ]; then sed 's/^/    /' "$out"; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
 }
