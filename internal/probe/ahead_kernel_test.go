@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,43 @@ func TestAhead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is told is when the first CPU is to stand still, and not when the sum over all of them is used up: nobody fills the pool
+// up here, and so each throttle can be held against what was told of it.
+func TestAheadIsPunctual(t *testing.T) {
+	cgrouptest.NeedTwoCPUs(t)
+	step, err := Tick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, Options{Ahead: true, Rate: 1e6})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, 60*ms, 100*ms)
+	watch(t, p, g)
+	h := listenTo(t, p, 0, nil)
+	for i, spinner := range g.Spin(2) {
+		cgrouptest.Pin(t, i, spinner)
+	}
+	within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 60 })
+	var off []time.Duration // how much later than told
+	words := h.kind(Dry, 0)
+	for _, e := range h.kind(Begin, 0) {
+		if i := slices.IndexFunc(words, func(w Event) bool { return w.Facts.Expires == e.Facts.Expires }); i >= 0 && words[i].At < e.At {
+			off = append(off, e.At-words[i].Since)
+		}
+	}
+	slices.Sort(off)
+	t.Logf("%d words of %d throttles; later than told by %v", len(words), len(off), off)
+	if emulated() {
+		return
+	}
+	if len(off) < 45 {
+		t.Errorf("%d of 60 throttles were foreseen", len(off))
+	} else if early, late := off[len(off)/10], off[len(off)/2]; early < -time.Millisecond || late > step/4 {
+		t.Errorf("later than told by %v (one of ten) and %v (the median): told ahead of a tick of %v", early, late, step)
 	}
 }
 

@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type kernelDraws struct {
+	_      structs.HostLayout
+	First  int64
+	Second int64
+	Soon   int64
+	Later  int64
+}
+
 type kernelFilling struct {
 	_       structs.HostLayout
 	Expires uint64
@@ -60,6 +68,7 @@ type kernelThrottle struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	kernelMapDrawn               = "drawn"
 	kernelMapEvents              = "events"
 	kernelMapForeseen            = "foreseen"
 	kernelMapGroups              = "groups"
@@ -83,6 +92,8 @@ const (
 	kernelVarInterval            = "interval"
 	kernelVarLeast               = "least"
 	kernelVarLimited             = "limited"
+	kernelVarSlice               = "slice"
+	kernelVarStep                = "step"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -139,6 +150,7 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
+	Drawn    *ebpf.MapSpec `ebpf:"drawn"`
 	Events   *ebpf.MapSpec `ebpf:"events"`
 	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
@@ -162,6 +174,8 @@ type kernelVariableSpecs struct {
 	Interval  *ebpf.VariableSpec `ebpf:"interval"`
 	Least     *ebpf.VariableSpec `ebpf:"least"`
 	Limited   *ebpf.VariableSpec `ebpf:"limited"`
+	Slice     *ebpf.VariableSpec `ebpf:"slice"`
+	Step      *ebpf.VariableSpec `ebpf:"step"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -184,6 +198,7 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
+	Drawn    *ebpf.Map `ebpf:"drawn"`
 	Events   *ebpf.Map `ebpf:"events"`
 	Foreseen *ebpf.Map `ebpf:"foreseen"`
 	Groups   *ebpf.Map `ebpf:"groups"`
@@ -194,6 +209,7 @@ type kernelMaps struct {
 
 func (m *kernelMaps) Close() error {
 	return _KernelClose(
+		m.Drawn,
 		m.Events,
 		m.Foreseen,
 		m.Groups,
@@ -218,6 +234,8 @@ type kernelVariables struct {
 	Interval  *ebpf.Variable `ebpf:"interval"`
 	Least     *ebpf.Variable `ebpf:"least"`
 	Limited   *ebpf.Variable `ebpf:"limited"`
+	Slice     *ebpf.Variable `ebpf:"slice"`
+	Step      *ebpf.Variable `ebpf:"step"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

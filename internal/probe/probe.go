@@ -3,6 +3,9 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,6 +119,8 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarInterval: uint64(interval),
 		kernelVarAdvance:  uint64(20 * interval), // 21 events in a row
 		kernelVarHorizon:  uint64(tick + refill),
+		kernelVarStep:     uint64(max(tick, refill)),
+		kernelVarSlice:    uint64(slice()),
 		kernelVarCpus:     uint32(cpus),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
@@ -141,6 +146,15 @@ func Tick() (time.Duration, error) {
 		return 0, fmt.Errorf("read the resolution of CLOCK_MONOTONIC_COARSE: %w", err)
 	}
 	return time.Duration(t.Nano()), nil
+}
+
+// slice is how much runtime a CPU takes from a group's pool at a time (kernel.sched_cfs_bandwidth_slice_us).
+func slice() time.Duration {
+	text, err := os.ReadFile("/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
+	if us, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil && us > 0 {
+		return time.Duration(us) * time.Microsecond
+	}
+	return 5 * time.Millisecond // kernel/sched/fair.c
 }
 
 // Watch says which groups matter, all of them: one that was watched and is not named any more is forgotten with its

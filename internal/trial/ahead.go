@@ -8,7 +8,8 @@ import (
 )
 
 // foresight tells of pools that are going to run dry, as the programs in the kernel do (probe/bpf/ahead.h): at each tick,
-// once a filling, and of quotas only that last for some ticks.
+// once a filling, and of quotas only that last for some ticks. There throttles begin at ticks too, so that all are told of 4 ms
+// before; here they begin at any time, and are told of 2 to 6 ms before.
 type foresight struct {
 	told map[uint64]filling
 	due  time.Time // when the agent wants to be called next; zero: not

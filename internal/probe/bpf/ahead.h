@@ -2,8 +2,10 @@
 // ahead.h: word of a pool that will run dry before its period ends, while there is time to fill it up.
 //
 // A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up and
-// the pool is empty. It looks when its task is accounted for, at each tick at least: what will run dry before the next
-// look, and the time that a refill takes, is told now. How many CPUs take from the pool is counted once a tick.
+// the pool is empty. It looks when its task is accounted for, at each tick at least. Where the sum of what is left comes near to
+// what is used until the next look, it looks at the CPUs one by one (outlook.h), and what is to stand still there is told.
+// How many CPUs take from the pool is counted once a tick.
+#include "outlook.h"
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
 const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
@@ -29,14 +31,14 @@ static inline u64 crowd(struct group *g, struct task_group *tg)
 }
 
 // known says whether a pool was told of since it was filled. It was filled since when there is more in it, or when it
-// was to be empty by now.
+// was to be empty before the last look.
 static inline bool known(u64 id, struct filling *fresh, u64 now)
 {
 	struct filling *f = bpf_map_lookup_elem(&foreseen, &id);
 
 	if (!f)
 		return false;
-	if (f->expires == fresh->expires && fresh->runtime <= f->runtime + RISE && now < f->lasts)
+	if (f->expires == fresh->expires && fresh->runtime <= f->runtime + RISE && now < f->lasts + step / 2)
 		return true;
 	bpf_map_delete_elem(&foreseen, &id);
 	return false;
@@ -51,6 +53,7 @@ global int foresee(u64 queue, s64 left)
 	u64 id = group_of(tg), n, now;
 	s64 pool, lasts;
 	struct group *g;
+	int first;
 
 	g = bpf_map_lookup_elem(&groups, &id);
 	if (!g)
@@ -60,14 +63,14 @@ global int foresee(u64 queue, s64 left)
 	if (READ(tg, cfs_bandwidth.quota) < 2 * n * horizon)
 		return 0; // so many use up much of it within the horizon, and a refill takes what they hold
 	lasts = left + (s64)((u64)pool / n);
-	lasts = lasts > 0 ? lasts : 0; // it may get more of the pool than its part
 	now = bpf_ktime_get_ns();
 	fresh.runtime = pool;
 	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);
-	if (lasts > (s64)horizon || now + lasts >= fresh.expires)
+	if (lasts > (s64)(horizon + slice) || known(id, &fresh, now))
 		return 0;
-	fresh.lasts = now + lasts;
-	if (known(id, &fresh, now))
+	first = outlook(queue, left);
+	fresh.lasts = now + first;
+	if (first == NEVER || fresh.lasts >= fresh.expires)
 		return 0;
 	if (bpf_map_update_elem(&foreseen, &id, &fresh, BPF_NOEXIST))
 		return 0; // another CPU was first
@@ -96,7 +99,7 @@ SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 		s64 left = q->runtime_remaining - ran;
 		u64 pool = q->tg->cfs_bandwidth.runtime;
 
-		if (q->runtime_enabled && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)horizon)
+		if (q->runtime_enabled && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)(horizon + slice))
 			foresee((u64)READ(at, cfs_rq), left);
 		at = se;
 		q = se->cfs_rq;

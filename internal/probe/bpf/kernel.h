@@ -32,7 +32,7 @@ typedef long long s64;
 #define TYPE(name, type) type *name
 
 /* include/uapi/linux/bpf.h */
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
@@ -77,6 +77,8 @@ struct cfs_bandwidth___snap { /* 5.16: bcb1704a1ed2 */
 	u64 runtime_snap;
 };
 struct rq {
+	u64 clock;	/* at its last tick or switch */
+	u64 clock_task; /* the same without what interrupts and the host took, so far behind by a number of its own */
 	int cpu;
 };
 struct cfs_rq {
@@ -103,6 +105,7 @@ struct task_group {
 	struct cfs_bandwidth cfs_bandwidth;
 };
 struct sched_entity {
+	u64 exec_start; /* clock_task when it was last accounted for */
 	u64 sum_exec_runtime;
 	struct sched_entity *parent;
 	struct cfs_rq *cfs_rq;

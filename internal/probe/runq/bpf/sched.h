@@ -5,7 +5,7 @@
 
 #include "../../bpf/kernel.h"
 
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum { BPF_MAP_TYPE_ARRAY = 2 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 
