@@ -145,6 +145,7 @@ type Agent struct {
 	sooner     chan struct{}        // next is earlier than it was
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    time.Time            // zero: it is not
+	ended      bool                 // everything has been put back for good
 	owed       owed
 	overruled  overruled
 

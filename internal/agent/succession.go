@@ -57,6 +57,8 @@ func (a *Agent) disown(now time.Time) {
 func (a *Agent) stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.ended = true // the control socket and the container runtime may ask for a turn yet
+	a.Writer.SetHold(true)
 	a.unschedule()
 	var only func(journal.Entry) bool
 	if a.Heir != nil && a.Heir() {
@@ -80,7 +82,7 @@ func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 }
 
 // held says whether nothing may be written.
-func (a *Agent) held() bool { return !a.retired.IsZero() || a.Switch.Held() }
+func (a *Agent) held() bool { return a.ended || !a.retired.IsZero() || a.Switch.Held() }
 
 // Rehearsed is what an agent is made of that decides as this one would, and has nothing in common with it but who runs.
 // Tree, Host, Writer and Log are the caller's to set.

@@ -98,3 +98,27 @@ func TestRetiredAgentWritesNoMore(t *testing.T) {
 	w.run(2 * time.Second)
 	w.wantRaised("/busy", 50*ms)
 }
+
+// TestNothingIsWrittenAfterTheEnd: the control socket and the container runtime outlive the loop, and may ask for a turn when
+// everything has been put back.
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	w := two(t)
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	writes := w.ours()
+	w.kernel.Advance(100 * ms)
+	if err := w.agent.Pause(t.Context(), "/calm", time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	if err := w.agent.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * time.Second)
+	if n := w.ours() - writes; n != 0 {
+		t.Errorf("%d writes", n)
+	}
+	w.want("/busy", 50*ms, 0)
+	w.want("/calm", 50*ms, 0)
+}
