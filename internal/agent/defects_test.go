@@ -194,6 +194,19 @@ func TestLimitOfAPodForAll(t *testing.T) {
 	}
 }
 
+// Such a limit is left alone where those of the pod's containers would be.
+func TestLimitOfAPodOfAnotherClass(t *testing.T) {
+	for _, class := range []workload.Class{workload.ClassBE, workload.ClassLSR} {
+		w := newWorld(t)
+		w.group("/pod", 40*ms)
+		w.inPod("/pod", w.container("/pod/free", 40*ms, sim.Spin(2)))
+		w.file("/pod/free", "cpu.cfs_quota_us", "-1")
+		w.place.pods[0].Own, w.place.pods[0].Containers[0].Class = true, class
+		w.run(5 * time.Second)
+		w.want("/pod", 40*ms, 0)
+	}
+}
+
 // Beside the containers of a pod of Kubernetes there is one that has no limit and does nothing: the pod follows the others all
 // the same, by what they have above their limits, and has the sum of their bursts.
 func TestPodFollowsBesideItsSandbox(t *testing.T) {

@@ -40,6 +40,9 @@ func (p *podUnits) assess() {
 	p.itself = p.pod.limit.Limited() && (p.own || p.pod.limit.CPUs() < sum-rounding)
 	if len(p.containers) > 0 {
 		p.pod.Strategy = p.strategy()
+		if !slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Class.Burstable() }) {
+			p.pod.Class = p.containers[0].Class
+		}
 	}
 	p.pod.starts(slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Starting }))
 	if p.pod.stood && !p.itself {
