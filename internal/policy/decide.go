@@ -102,8 +102,9 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 		delete(s.adopted, g.ID)
 		s.groups[g.ID] = m
 	}
+	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
-	u := &unit{Group: g, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
+	u := &unit{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
 	u.starts(g.Starting && in.rescued())
 	m.ceiling = u.ceiling
 	u.settleHolds(in.Now, out)
@@ -165,7 +166,7 @@ func (u *unit) bookUntil(r sample.Reading) {
 	u.m.ran = u.window.Used > 0 && u.window.Elapsed() <= u.period() || throttledThroughout(u.window)
 	u.m.observeSaved(u.window, u.Disk)
 	u.save()
-	u.m.budget.advance(u.window, u.limit, u.Strategy)
+	u.m.budget.advance(u.window, u.limit, u.configured)
 	if u.stood {
 		u.m.throttledAt, u.m.everStood = r.At, true
 	}

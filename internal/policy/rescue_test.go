@@ -21,6 +21,7 @@ type rescued struct {
 	heard Throttle
 	purse Purse
 	held  bool
+	cut   float64
 }
 
 func newRescued(p strategy.Policy) *rescued {
@@ -41,7 +42,7 @@ func newRescued(p strategy.Policy) *rescued {
 }
 
 func (r *rescued) input(now time.Time) Input {
-	return Input{Now: now, Held: r.held, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
+	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
 }
 
 func (r *rescued) rescue() Output {
@@ -77,6 +78,13 @@ func TestRescue(t *testing.T) {
 			r.group.Disk.Burst, r.heard.Bandwidth.Burst, r.heard.Handed = 50*ms, 50*ms, 90*ms
 		}, "the cap"},
 		{"no budget", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
+		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *rescued) {
+			r.group.Strategy.CFSQuotaBurstPeriodSeconds = 1
+			r.group.Reading = sample.Reading{At: r.heard.At.Add(-ms), Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
+			r.state.Decide(r.input(r.heard.At.Add(-ms)))
+			r.cut = 0.1
+			r.group.Reading.At = r.heard.At
+		}, "budget"},
 		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 5 }, "overload"},
 		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.59 }, "no headroom"},
 		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Known = false }, "unknown"},

@@ -203,14 +203,15 @@ func (s *State) Adopt(id workload.ID, knob plan.Knob, base, stands time.Duration
 // unit is one group during a turn.
 type unit struct {
 	Group
-	m       *memory
-	isPod   bool
-	limit   cpu.Bandwidth // the baseline quota over the real period, the baseline burst
-	ceiling float64
-	now     time.Time
-	cpus    int
-	window  sample.Usage
-	stood   bool // throttled in the window
+	configured strategy.Strategy // before the load line cuts it
+	m          *memory
+	isPod      bool
+	limit      cpu.Bandwidth // the baseline quota over the real period, the baseline burst
+	ceiling    float64
+	now        time.Time
+	cpus       int
+	window     sample.Usage
+	stood      bool // throttled in the window
 	decision
 	requested time.Duration // burst asked for
 	buffer    time.Duration // burst that is to stand in the file
