@@ -51,16 +51,14 @@ func (a *Agent) measureRisk(now time.Time) {
 		m.problem = "loadLinePercent: " + err.Error()
 		return
 	}
-	span, machine := now.Sub(m.at), busy-m.busy
-	first := m.at.IsZero()
-	if first {
-		m.records = map[workload.ID]*record{}
-	}
+	last, machine := m.at, busy-m.busy
 	m.at, m.busy = now, busy
-	demands, modelled := a.demands(span)
-	if first {
-		return // from now on
+	if last.IsZero() {
+		a.demands(now, now) // from now on
+		return
 	}
+	span := now.Sub(last)
+	demands, modelled := a.demands(now, last)
 	others := max(0, machine-modelled).Seconds() / span.Seconds()
 	m.working = true
 	go a.computeRisk(now, float64(a.account.node.CPUs)-others, demands, target)
@@ -80,17 +78,10 @@ func (a *Agent) counted(g *group, limit time.Duration) {
 }
 
 // demands reads what the containers have used in their periods since the last reading, and returns what is known of
-// them, and the CPU time that they used.
-func (a *Agent) demands(span time.Duration) ([]policy.Demand, time.Duration) {
-	var list []policy.Demand
-	var used time.Duration
-	for id, r := range a.risk.records {
-		if a.groups[id] == nil {
-			delete(a.risk.records, id)
-		} else {
-			used -= r.used
-		}
-	}
+// them, and the CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or it
+// had no limit, is so from now on.
+func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Duration) {
+	records := map[workload.ID]*record{}
 	for id, g := range a.groups {
 		if g.level != levelContainer || !g.disk.Limited() {
 			continue
@@ -99,18 +90,21 @@ func (a *Agent) demands(span time.Duration) ([]policy.Demand, time.Duration) {
 		if !ok {
 			continue
 		}
-		r := a.risk.records[id]
-		if r == nil {
-			r = &record{}
-			a.risk.records[id] = r
-			used -= t.Usage
+		r, begin := a.risk.records[id], last
+		switch {
+		case r == nil && g.since.Before(last):
+			records[id] = &record{total: t.Uses, used: t.Usage}
+			continue
+		case r == nil:
+			r, begin = &record{used: t.Usage}, g.since
 		}
-		r.add(t.Uses, int64(span/g.disk.Period))
-		r.used = t.Usage
-		used += t.Usage
+		r.add(t.Uses, int64(now.Sub(begin)/g.disk.Period))
+		used += t.Usage - r.used
+		r.used, records[id] = t.Usage, r
 		list = append(list, policy.Demand{
 			Quota: cpu.Bandwidth{Quota: g.status.Limit, Period: g.disk.Period}.CPUs(), Asked: policy.AskedBurst(g.Strategy, a.Rules), Uses: r.sum()})
 	}
+	a.risk.records = records
 	return list, used
 }
 

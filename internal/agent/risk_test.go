@@ -77,6 +77,57 @@ func TestLoadLine(t *testing.T) {
 	}
 }
 
+// TestLoadLineLater: containers that are known already count from the reading after it was asked for, with the periods of that
+// minute; and one that has lost its limit counts with what it uses from then on.
+func TestLoadLineLater(t *testing.T) {
+	w, e := hearing(t, true)
+	e.totals = map[uint64]report.Throttles{}
+	var inodes []uint64
+	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
+		c := w.container(path, 50*ms, sim.Load{})
+		w.kernel.SetTasks(path, 1)
+		inodes = append(inodes, c.Inode)
+		w.alone(c)
+	}
+	tell := func(minutes int) {
+		for _, inode := range inodes {
+			told := using(minutes, 0.95)
+			told.Usage = 2*time.Hour + time.Duration(minutes)*time.Second
+			e.totals[inode] = told
+		}
+	}
+	tell(60) // of which nothing is to count
+	w.run(time.Second)
+	line := w.agent.Strategy
+	line.LoadLinePercent = 99.9
+	w.agent.Configure(line, nil)
+	risk := func(minutes, containers int) {
+		t.Helper()
+		tell(60 + minutes)
+		w.run(61 * time.Second)
+		w.afterwards()
+		r := w.agent.Status().Node.Risk
+		if r == nil || r.Containers != containers || r.Asked <= 0 || r.Capacity < 3 || r.Capacity > 4 {
+			t.Fatalf("after %d minutes: %+v, problems %v", minutes, r, w.agent.Status().Problems)
+		}
+		for id, one := range w.agent.risk.records {
+			periods := int64(0)
+			for _, n := range one.sum() {
+				periods += n
+			}
+			if periods < 590*int64(minutes) || periods > 620*int64(minutes) {
+				t.Errorf("%s: %d periods in %d minutes", id.Path, periods, minutes)
+			}
+		}
+	}
+	w.run(time.Second)
+	risk(1, 8)
+	w.file("/h", "cpu.cfs_quota_us", "-1")
+	w.place.touched = []string{"/h"}
+	risk(2, 7)
+	risk(3, 7)
+}
+
 // TestLoadLineNeedsTheKernel: who cannot count says so, and cuts nothing.
 func TestLoadLineNeedsTheKernel(t *testing.T) {
 	w := newWorld(t)
