@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
@@ -330,5 +331,20 @@ func TestReserveForeign(t *testing.T) {
 	}
 	if got, want := w.files("/a", "/b", "/c"), "/a=0-3 100ms, /b=2 max, /c=0-3 max"; got != want {
 		t.Errorf("at the end %s, want %s", got, want)
+	}
+}
+
+// TestReserveIsRefused: CPUs that a group may not have are others' at once. A controller that is not handed on (EBUSY for as
+// long as whoever is in the way) is asked for with the next look, not in each turn.
+func TestReserveIsRefused(t *testing.T) {
+	w := newShared(t, 2, 4)
+	now := w.kernel.Now()
+	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.Handed: reserveEvery, plan.Partition: reserveEvery} {
+		r := &w.agent.reservations
+		r.at, r.active, r.soon = now, true, false
+		w.agent.reserved(now, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
+		if got := r.next(now, now.Add(time.Hour)); got != now.Add(again) {
+			t.Errorf("%s: again after %v, want %v", knob, got.Sub(now), again)
+		}
 	}
 }
