@@ -93,6 +93,7 @@ func (a *Agent) asleep(now time.Time, g *group) bool {
 func (a *Agent) moved(g *group) bool {
 	a.account.self.Looks++
 	c, err := a.Tree.Stat(g.Path)
+	c = plus(c, a.withScheduler(g.Inode).counters) // as they are in the reading
 	if last := g.reading.Counters; !c.HasUsage {
 		c.Usage, c.HasUsage = last.Usage, last.HasUsage
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -58,6 +59,21 @@ func TestDoze(t *testing.T) {
 	w.run(dozeAtMost)
 	if *containers < 2 || *containers > 40 {
 		t.Errorf("%d readings of containers in %v", *containers, dozeAtMost)
+	}
+}
+
+// TestDozeAfterAScheduler: what a scheduler of ours has counted of a group stands in its reading for good, and is nothing that
+// has happened to it since.
+func TestDozeAfterAScheduler(t *testing.T) {
+	w := newWorld(t)
+	w.quietPod()
+	w.run(ms)
+	w.agent.priority.enforced.groups = map[uint64]counted{w.id("/lab/pod").Inode: {counters: cpu.Counters{Periods: 100, Bursts: 3}}}
+	w.run(2 * time.Second)
+	pod, containers := w.readings()
+	w.run(5 * time.Second)
+	if *pod < 50 || *containers != 0 {
+		t.Errorf("%d readings of the pod, %d of containers in 5 s", *pod, *containers)
 	}
 }
 
