@@ -78,6 +78,7 @@ func (l *Line) Take(ctx context.Context, cgroupRoot string) (lock *Lock, passed 
 			if !l.passed() {
 				return nil, false, ctx.Err()
 			}
+			time.Sleep(again)
 		}
 	}
 }
