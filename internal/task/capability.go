@@ -13,16 +13,24 @@ import (
 // cookieWhy says why this process cannot give cookies to the tasks of others, "" where it can. The kernel asks whether it
 // may look into them (kernel/sched/core_sched.c, sched_core_share_pid: ptrace_may_access). That is also refused to root where
 // the other one has a capability that it lacks (security/commoncap.c, cap_ptrace_access_check).
-func cookieWhy() string {
+func cookieWhy() string { return lacks("CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE, "cookie") }
+
+// sliceWhy says the same of slices, which the tasks of another user take from CAP_SYS_NICE only (kernel/sched/syscalls.c,
+// user_check_sched_setscheduler).
+func sliceWhy() string { return lacks("CAP_SYS_NICE", unix.CAP_SYS_NICE, "slice") }
+
+// lacks says which capability this process would need to give something to the tasks of others; "" where it has it.
+func lacks(name string, capability uint, what string) string {
 	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return "whether CAP_SYS_PTRACE is there is not known: " + err.Error()
+	has := false
+	if err == nil {
+		has, err = capable(string(status), capability)
 	}
-	switch has, err := capable(string(status), unix.CAP_SYS_PTRACE); {
+	switch {
 	case err != nil:
-		return "whether CAP_SYS_PTRACE is there is not known: " + err.Error()
+		return "whether " + name + " is there is not known: " + err.Error()
 	case !has:
-		return "without CAP_SYS_PTRACE a cookie cannot be given to the tasks of others (docs/KERNEL.md)"
+		return "without " + name + " a " + what + " cannot be given to the tasks of others (docs/KERNEL.md)"
 	}
 	return ""
 }

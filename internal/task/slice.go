@@ -73,5 +73,8 @@ func (k *Kernel) HasSlices() (has bool, why string) {
 	if err != nil {
 		return false, err.Error()
 	}
+	if why := sliceWhy(); why != "" {
+		return false, why
+	}
 	return true, "slices of tasks: one was set and read back"
 }

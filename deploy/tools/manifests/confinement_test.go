@@ -107,11 +107,11 @@ func TestLeastPrivilege(t *testing.T) {
 		extra       []any
 		want, atEnd string
 	}{
-		{map[string]any{"enabled": true}, nil, "BPF PERFMON SYS_NICE", ""},
-		{map[string]any{"enabled": true, "memlock": true}, nil, "BPF PERFMON SYS_NICE SYS_RESOURCE", ""},
-		{map[string]any{"enabled": false, "memlock": true}, nil, "", ""},
-		{map[string]any{"enabled": true}, more, "BPF PERFMON SYS_NICE SYS_PTRACE", "SYS_PTRACE SYS_NICE"},
-		{map[string]any{"enabled": false}, more, "SYS_PTRACE SYS_NICE", "SYS_PTRACE SYS_NICE"},
+		{map[string]any{"enabled": true}, nil, "BPF PERFMON SYS_NICE", "SYS_NICE"},
+		{map[string]any{"enabled": true, "memlock": true}, nil, "BPF PERFMON SYS_NICE SYS_RESOURCE", "SYS_NICE"},
+		{map[string]any{"enabled": false, "memlock": true}, nil, "", "SYS_NICE"},
+		{map[string]any{"enabled": true}, more, "BPF PERFMON SYS_NICE SYS_PTRACE", "SYS_NICE SYS_PTRACE"},
+		{map[string]any{"enabled": false}, more, "SYS_PTRACE SYS_NICE", "SYS_NICE SYS_PTRACE"},
 	} {
 		values := map[string]any{"events": c.events}
 		if c.extra != nil {
