@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/programs"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
@@ -82,6 +83,9 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 		return err
 	}
 	o, err := observe(tree, sysfs.NewHost("/"), subjects, known, runq.Options{Stats: true})
+	if errors.Is(err, programs.ErrUncounted) {
+		o, err = observe(tree, sysfs.NewHost("/"), subjects, known, runq.Options{})
+	}
 	if err != nil {
 		return withHint(err, probe.Explain(err))
 	}

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/report"
@@ -76,6 +79,30 @@ func (n node) diagnose(t *testing.T, args ...string) (report.Diagnosis, map[stri
 		found[filepath.Base(c.Cgroup)] = c
 	}
 	return d, found
+}
+
+// TestKernelDiagnoseWithoutAdmin: CAP_SYS_ADMIN, which the chart's pods do not have, is needed for what the programs cost alone.
+func TestKernelDiagnoseWithoutAdmin(t *testing.T) {
+	g := cgrouptest.New(t)
+	g.Spin(1)
+	runtime.LockOSThread() // never unlocked: the thread ends with the test
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		t.Fatal(err)
+	}
+	sets[0].Effective &^= 1 << unix.CAP_SYS_ADMIN
+	if err := unix.Capset(&header, &sets[0]); err != nil {
+		t.Fatal(err)
+	}
+	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	d, found := n.diagnose(t, g.Path)
+	if !d.Overhead.Uncounted || d.Overhead.Programs != 0 || found[filepath.Base(g.Path)].Received == 0 {
+		t.Errorf("%+v", d)
+	}
+	if out, _, err := n.run("diagnose", g.Path, "--for", "1s"); err != nil || !strings.Contains(out, "CAP_SYS_ADMIN") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // What can be named, and what not.

@@ -28,6 +28,7 @@ type observer struct {
 	known    map[string]report.Container
 	subjects []*subject
 	crowded  bool // there was no room for all groups
+	counted  bool // the kernel measures what the programs cost
 }
 
 // subject is a container that is diagnosed.
@@ -55,7 +56,7 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 	}
 	options.Groups = max(4096, 2*len(subjects))
 	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, sealed: map[string]bool{},
-		known: map[string]report.Container{}}
+		known: map[string]report.Container{}, counted: options.Stats}
 	if o.probe, err = runq.Open(options); err != nil {
 		return nil, err
 	}
@@ -308,7 +309,7 @@ func (o *observer) overhead() (report.Overhead, error) {
 	if err != nil {
 		return report.Overhead{}, err
 	}
-	var h report.Overhead
+	h := report.Overhead{Uncounted: !o.counted}
 	for _, c := range costs {
 		h.Programs += c.Total
 		if c.Program == runq.Switch {
@@ -326,7 +327,7 @@ func (o *observer) overhead() (report.Overhead, error) {
 
 // less is the overhead between two readings, on a number of CPUs.
 func less(after, before report.Overhead, elapsed time.Duration, cpus int) report.Overhead {
-	h := report.Overhead{Switches: after.Switches - before.Switches, Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
+	h := report.Overhead{Uncounted: after.Uncounted, Switches: after.Switches - before.Switches, Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
 		Lost: after.Lost - before.Lost, Unpaired: after.Unpaired - before.Unpaired}
 	if h.Switches > 0 {
 		h.PerSwitch = (after.PerSwitch - before.PerSwitch) / time.Duration(h.Switches)

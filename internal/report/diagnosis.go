@@ -102,6 +102,7 @@ func (c Cause) words() (text, mark string) {
 
 // Overhead is what the measurement cost.
 type Overhead struct {
+	Uncounted bool          `json:"uncounted,omitempty"` // the programs' part is not known, and 0 below
 	Switches  int64         `json:"switches"`
 	PerSwitch time.Duration `json:"per_switch_ns"`      // of the program at a switch, its measurement included
 	Programs  time.Duration `json:"programs_cpu_ns"`    // of all programs
@@ -109,6 +110,13 @@ type Overhead struct {
 	Share     float64       `json:"share_of_machine"`   // both, of the CPU time of all CPUs
 	Lost      int64         `json:"threads_not_seen"`   // for want of room
 	Unpaired  int64         `json:"waits_without_name"` // waits whose neighbour was not noted, for want of room
+}
+
+func (h Overhead) line() string {
+	if h.Uncounted {
+		return "what the measurement cost the kernel is told only to who has CAP_SYS_ADMIN"
+	}
+	return fmt.Sprintf("%d switches, %s each; %s of the machine's CPU time went into this", h.Switches, h.PerSwitch, percent(h.Share))
 }
 
 // LittleCPU is what a container wants at least that is worth a look, in CPUs.
@@ -133,8 +141,7 @@ func (d Diagnosis) Text(w io.Writer) error {
 	if n := len(d.Containers) - len(shown); n > 0 {
 		p.printf("\nand %d that wanted less than %.2f CPUs each\n", n, LittleCPU)
 	}
-	p.printf("\nover %s on %d CPUs; %d switches, %s each; %s of the machine's CPU time went into this\n", span(d.Elapsed), d.CPUs, d.Overhead.Switches,
-		d.Overhead.PerSwitch, percent(d.Overhead.Share))
+	p.printf("\nover %s on %d CPUs; %s\n", span(d.Elapsed), d.CPUs, d.Overhead.line())
 	for _, n := range d.Notes {
 		p.printf("note: %s\n", printable(n))
 	}

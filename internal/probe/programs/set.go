@@ -23,6 +23,10 @@ type Set struct {
 	stats  io.Closer
 }
 
+// ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c, bpf_enable_stats:
+// CAP_SYS_ADMIN, which no other part of it needs).
+var ErrUncounted = errors.New("statistics of eBPF programs are refused")
+
 // Program is one of a set, and its name.
 type Program struct {
 	Name string
@@ -41,7 +45,7 @@ func Load(spec *ebpf.CollectionSpec, parts any, stats bool) (*Set, error) {
 	s := &Set{loaded: loaded}
 	if err = loaded.Assign(parts); err == nil && stats {
 		if s.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
-			err = fmt.Errorf("enable statistics: %w", err)
+			err = fmt.Errorf("%w: %w", ErrUncounted, err)
 		}
 	}
 	if err != nil {
