@@ -1,7 +1,7 @@
 #!/bin/bash
 # image.sh NAME OUT: packs static binaries for amd64 and arm64 into the OCI archive OUT, as the image NAME. Neither a
 # registry nor an engine is asked. The same sources make the same archive, byte for byte: no path, no time and no state of
-# the work tree goes in. Put it where nodes find it with `skopeo copy oci-archive:OUT docker://...`, `crane push OUT ...`, or
+# the work tree goes in. Put it where nodes find it with `skopeo copy --all oci-archive:OUT docker://...`, or
 # on a node alone with `ctr -n k8s.io images import OUT`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
