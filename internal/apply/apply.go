@@ -70,15 +70,7 @@ func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	plan.Order(ordered)
 	results := make([]plan.Result, 0, len(ordered))
 	for _, c := range ordered {
-		var heirs []plan.Change
-		if c.Knob == plan.CPUs && c.Restore {
-			heirs = w.heirs(c.Cgroup, c.From, c.To)
-		}
-		r := w.one(c, false)
-		results = append(results, r)
-		if r.Outcome == plan.Applied {
-			results = append(results, w.widen(heirs)...)
-		}
+		results = append(results, w.family(c, false)...)
 	}
 	return results
 }
@@ -254,7 +246,7 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 		if err := w.journal.Done(c.Cgroup, c.Knob); err != nil {
 			return false, err
 		}
-		ok = false
+		e, ok = journal.Entry{}, false
 	}
 	if !ok || !within(c.Knob, c.To, e.Min, e.Max) {
 		synced = true

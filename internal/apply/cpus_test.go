@@ -89,3 +89,64 @@ func TestCPUsNoneAgain(t *testing.T) {
 	}
 	n.wantIdempotent()
 }
+
+// confine binds the pod to some CPUs, as v1 wants it: from below.
+func (n *node) confine(cpus plan.Value) {
+	n.t.Helper()
+	for _, g := range []string{"/pod/a", "/pod/b", "/pod"} {
+		inode, err := n.tree.CPUSetInode(g)
+		n.must(err)
+		c := n.change(g, plan.CPUs, cpus)
+		c.Cgroup.Inode = inode
+		n.do(c, plan.Applied)
+	}
+}
+
+// TestHeirs: whatever happens at a restore's writes, a group that copied its parent's CPUs while they were ours gets all
+// that its parent gets.
+func TestHeirs(t *testing.T) {
+	machine := v1
+	machine.CPUSets, machine.CPUs = true, 4
+	groups := []string{"/pod", "/pod/a", "/pod/b", "/pod/heir", "/pod/heir/deep"}
+	for _, m := range mishaps() {
+		if m.name == "vanish" || m.name == "recreate" || m.name == "trample" {
+			continue // which take the value away that is to come back
+		}
+		for at := range 2 * len(groups) {
+			n := newNode(t, machine)
+			n.confine("0-1")
+			n.k.AddGroup("/pod/heir")
+			n.k.AddGroup("/pod/heir/deep")
+			n.inject(m, at+1)
+			n.restore()
+			n.k.Fault = nil
+			n.restore()
+			for _, g := range groups {
+				if cpus, err := n.tree.CPUs(g); err != nil || cpus.String() != "0-3" {
+					t.Errorf("%s at write %d: %s is bound to %q (%v)", m.name, at+1, g, cpus, err)
+				}
+			}
+		}
+	}
+}
+
+// TestHeirsAtOnce: an heir that is refused once is tried again in the same restore.
+func TestHeirsAtOnce(t *testing.T) {
+	machine := v1
+	machine.CPUSets, machine.CPUs = true, 4
+	n := newNode(t, machine)
+	n.confine("0-1")
+	n.k.AddGroup("/pod/heir")
+	refused := false
+	n.k.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && !refused && path.Base(path.Dir(name)) == "heir" {
+			refused = true
+			return syscall.EBUSY
+		}
+		return nil
+	}
+	n.w.Restore(nil, false)
+	if cpus, err := n.tree.CPUs("/pod/heir"); err != nil || cpus.String() != "0-3" || !refused {
+		t.Errorf("bound to %q (%v), refused %v", cpus, err, refused)
+	}
+}

@@ -90,43 +90,47 @@ func (w *Writer) clamp(v plan.Value, group string) plan.Value {
 	return v
 }
 
-// heirs are the changes that widen the groups below one whose CPUs are being put back, as far as they hold what it holds
-// and nobody else has claimed them.
-func (w *Writer) heirs(id workload.ID, from, to plan.Value) []plan.Change {
-	if w.tree.Version() != cgroup.V1 {
-		return nil
+// family carries out a change, and where it gives a group its CPUs back, widens its heirs after it. The journal knows of
+// them before: a crash in between leaves them to the next restore.
+func (w *Writer) family(c plan.Change, force bool) []plan.Result {
+	heirs, results := w.claimHeirs(c)
+	r := w.one(c, force)
+	for _, heir := range heirs {
+		if r.Outcome == plan.Applied {
+			results = append(results, w.one(heir, true))
+		} else if err := w.journal.Done(heir.Cgroup, heir.Knob); err != nil { // what it holds its parent has still
+			results = append(results, w.result(heir, plan.Refused, heir.From, err))
+		}
 	}
-	var list []plan.Change
-	sets, err := w.tree.CPUSets(id.Path)
+	return append([]plan.Result{r}, results...)
+}
+
+// claimHeirs claims the groups below one whose CPUs are to be put back, as far as they hold what it holds and nobody else
+// has claimed them, and makes the changes that widen them.
+func (w *Writer) claimHeirs(c plan.Change) (heirs []plan.Change, failed []plan.Result) {
+	if c.Knob != plan.CPUs || !c.Restore || w.tree.Version() != cgroup.V1 {
+		return nil, nil
+	}
+	sets, err := w.tree.CPUSets(c.Cgroup.Path)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	heir := map[string]bool{id.Path: true}
+	heir := map[string]bool{c.Cgroup.Path: true}
 	for _, s := range sets {
 		child := workload.ID{Path: s.Path, Inode: s.Inode}
 		_, claimed := w.journal.Entry(child, plan.CPUs)
-		if !heir[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != from {
+		if !heir[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != c.From {
 			continue
 		}
 		heir[s.Path] = true
-		list = append(list, plan.Change{Cgroup: child, Knob: plan.CPUs, From: from, To: to, Restore: true,
-			Why: "made while its parent was confined"})
-	}
-	return list
-}
-
-// widen carries out the changes of heirs, once their parent has its CPUs back.
-func (w *Writer) widen(heirs []plan.Change) []plan.Result {
-	var results []plan.Result
-	for _, c := range heirs {
-		err := w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: c.From, Baseline: c.To, Min: c.From, Max: c.To})
-		if err != nil {
-			results = append(results, w.result(c, plan.Refused, c.From, err))
+		widening := plan.Change{Cgroup: child, Knob: plan.CPUs, From: c.From, To: c.To, Restore: true, Why: "made while its parent was confined"}
+		if err := w.adopt(child, plan.CPUs, c.From, c.To); err != nil {
+			failed = append(failed, w.result(widening, plan.Refused, c.From, err))
 			continue
 		}
-		results = append(results, w.one(c, true))
+		heirs = append(heirs, widening)
 	}
-	return results
+	return heirs, failed
 }
 
 // whyCPUs says why the kernel refuses CPUs (kernel/cgroup/cpuset.c, validate_change and update_cpumask).

@@ -23,6 +23,10 @@ func (w *Writer) Forget(id workload.ID, knob plan.Knob) error { return w.journal
 func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.adopt(id, knob, held, baseline)
+}
+
+func (w *Writer) adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
 	err := w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: held, Baseline: baseline, Min: held, Max: held})
 	if err != nil {
 		return err

@@ -69,19 +69,13 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 		var again []plan.Change
 		for _, c := range changes {
 			c.To = w.attainable(c)
-			var heirs []plan.Change
-			if c.Knob == plan.CPUs {
-				heirs = w.heirs(c.Cgroup, c.From, c.To)
+			for _, r := range w.family(c, toSpec) {
+				if r.Outcome == plan.Refused {
+					refused, again = append(refused, r), append(again, r.Change)
+					continue
+				}
+				results = append(results, r)
 			}
-			r := w.one(c, toSpec)
-			if r.Outcome == plan.Applied {
-				results = append(results, w.widen(heirs)...)
-			}
-			if r.Outcome == plan.Refused {
-				refused, again = append(refused, r), append(again, c)
-				continue
-			}
-			results = append(results, r)
 		}
 		if len(again) == 0 {
 			return results
