@@ -116,7 +116,8 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		g = &group{since: now, said: map[string]bool{}, old: a.turn <= 1}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
-	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.ways.open(c.Path, now)
+	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.ways.open(c.Path, now) ||
+		a.priority.press.presses(c.Path)
 	if c.Strategy != g.Strategy || c.Paused != g.Paused {
 		g.stale(now)
 	}

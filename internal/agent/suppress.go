@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -21,11 +22,38 @@ type suppressor struct {
 	settings []policy.Setting
 }
 
+// presses says whether a group is an offline one whose use is bounded, or is in one. It is held at its owner's limit
+// meanwhile: nothing is raised of what is to be kept small, and nobody takes a raise for the owner's quota.
+func (s *suppressor) presses(group string) bool {
+	if _, bounded := s.state.Room(); !bounded {
+		return false
+	}
+	for id := range s.used {
+		if id.Path == group || under(group, id.Path) {
+			return true
+		}
+	}
+	return false
+}
+
 // soonest is how short a time a measurement may span: prefer may look more often than once a second.
 const soonest = preferEvery * 9 / 10
 
-// suppress says what the quotas of the offline levels are to be.
+// suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands.
 func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
+	_, before := a.priority.press.state.Room()
+	list := a.press(now, ask, levels)
+	if _, after := a.priority.press.state.Room(); after != before {
+		a.rouseAll(now)
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(s policy.Setting) bool {
+		g := a.groups[s.ID]
+		return s.Knob != plan.CPUs && g != nil && (g.status.Quota.Changed || g.status.Burst.Changed)
+	})
+}
+
+// press measures, once a second, and says what the offline levels are bound to.
+func (a *Agent) press(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
 	s := &a.priority.press
 	if !ask.Enable {
 		*s = suppressor{}

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 )
 
 // suppress has offline work bounded when the node's use is above the mark.
@@ -33,4 +36,42 @@ func TestSuppressKeepsALimit(t *testing.T) {
 		}
 	}
 	w.want("/batch", 50*ms, 0)
+}
+
+// TestSuppressOfARaise: offline work that may burst is put back to its owner's limit before it is bounded, so that what it
+// goes back to is that, and never a raise.
+func TestSuppressOfARaise(t *testing.T) {
+	w := newWorld(t)
+	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.ask(strategy.MechanismIdle)
+	w.classed("/web", workload.ClassLS)
+	w.kernel.SetLoad("/web", sim.Load{})
+	c := w.container("/crunch", 150*ms, sim.Spin(2))
+	c.Class, c.QOS = workload.ClassLS, strategy.CPUQOS{Enable: true, SchedIdle: 1}
+	c.Strategy.Policy = strategy.CFSQuotaBurstOnly // no burst, below which the kernel takes no quota
+	w.alone(c)
+	w.place.pods = slices.Clone(w.place.pods)
+	w.run(5 * time.Second)
+	w.wantRaised("/crunch", 150*ms)
+	on, mark := true, int64(20) // which the node's guard has nothing against
+	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &mark}}}.
+		Over(w.agent.Strategy), nil)
+	w.run(5 * time.Second)
+	if got := w.kernel.Bandwidth("/crunch").Quota; got >= 150*ms {
+		t.Errorf("quota %v above the mark", got)
+	}
+	w.kernel.SetLoad("/crunch", sim.Load{})
+	for range 300 {
+		w.run(100 * ms)
+		if got := w.kernel.Bandwidth("/crunch").Quota; got > 150*ms {
+			t.Fatalf("it wants nothing, and its quota is %v", got)
+		}
+	}
+	if got := w.kernel.Bandwidth("/crunch").Quota; got != 150*ms {
+		t.Errorf("no longer bounded, and its quota is %v", got)
+	}
+	if err := w.agent.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.want("/crunch", 150*ms, 0)
 }
