@@ -40,8 +40,8 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			follows := g.Path != l.Path && a.Tree.Version() == cgroup.V2
-			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: follows})
+			v1 := a.Tree.Version() == cgroup.V1
+			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: g.Path != l.Path && !v1, Sheds: v1})
 		}
 	}
 	return list, on, nil

@@ -74,8 +74,8 @@ func (p *priority) behind(group string) bool {
 	return false
 }
 
-func (p *priority) restored() {
-	p.knobs.Restored()
+func (p *priority) restored(results []plan.Result) {
+	p.knobs.Restored(results)
 	p.inForce, p.at = nil, time.Time{}
 }
 
@@ -114,9 +114,9 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	p.mechanism, p.why = mechanism, why
 	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
 	a.schedules(now, mechanism, SchedulerOptions{asked.Expels() || expels(p.levels), asked.SchedExt}, p.levels)
-	stands := a.knobs(now, wanted)
+	stands, unread := a.knobs(now, wanted)
 	a.adoptCPUs(wanted, stands)
-	changes, notes := p.knobs.Settle(now, wanted, stands)
+	changes, notes := p.knobs.Settle(now, wanted, stands, unread...)
 	a.notePriority(notes)
 	var results []plan.Result
 	if len(changes) > 0 {
@@ -145,12 +145,12 @@ func (a *Agent) level(now time.Time, pods []workload.Pod, asked strategy.Colocat
 }
 
 // knobs reads what stands in the knobs that are wanted, and in those that are no longer. One that is gone is left out.
-func (a *Agent) knobs(now time.Time, wanted []policy.Setting) map[policy.Key]plan.Value {
+func (a *Agent) knobs(now time.Time, wanted []policy.Setting) (stands map[policy.Key]plan.Value, unread []policy.Key) {
 	list := slices.Clone(wanted)
 	for _, k := range a.priority.knobs.Held() {
 		list = append(list, policy.Setting{ID: k.ID, Knob: k.Knob, Value: a.priority.knobs.Wrote(k)})
 	}
-	stands := map[policy.Key]plan.Value{}
+	stands = map[policy.Key]plan.Value{}
 	a.priority.missing = nil
 	for _, s := range list {
 		k := s.Key()
@@ -164,11 +164,13 @@ func (a *Agent) knobs(now time.Time, wanted []policy.Setting) map[policy.Key]pla
 			stands[k] = v
 		case errors.Is(err, fs.ErrNotExist) && other == nil && inode == k.Inode:
 			a.priority.missing = append(a.priority.missing, k.Path)
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			a.Log.Debug("co-location", "cgroup", k.Path, "knob", k.Knob, "error", err)
+		case other == nil && inode != k.Inode, errors.Is(other, fs.ErrNotExist), errors.Is(err, fs.ErrNotExist): // gone
+		default:
+			a.Log.Debug("co-location", "cgroup", k.Path, "knob", k.Knob, "error", errors.Join(err, other))
+			unread = append(unread, k)
 		}
 	}
-	return stands
+	return stands, unread
 }
 
 // inode is the identity of the group that has the knob now.

@@ -101,6 +101,24 @@ func TestPreferChangesMechanism(t *testing.T) {
 	w.wantFile("/batch/cpu.shares", "1024")
 }
 
+// TestPreferUnread: a file that cannot be read for a while holds our value still, and that is not its owner's.
+func TestPreferUnread(t *testing.T) {
+	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op == "read" && name == "cpu/batch/cpu.shares" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	w.run(3 * time.Second)
+	w.kernel.Fault = nil
+	w.run(2 * time.Second)
+	w.ask(strategy.MechanismNone)
+	w.run(4 * time.Second)
+	w.wantFile("/batch/cpu.shares", "1024")
+}
+
 // TestPreferPutsBackAfterARefusal: without waiting for the end, and says so until then.
 func TestPreferPutsBackAfterARefusal(t *testing.T) {
 	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")

@@ -162,7 +162,7 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
-	a.priority.restored()
+	a.priority.restored(results)
 	for _, r := range results {
 		if g := a.groups[r.Change.Cgroup]; g != nil && (r.Change.Knob == plan.Quota || r.Change.Knob == plan.Burst) {
 			a.stands(g, r)

@@ -2,10 +2,12 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -36,6 +38,8 @@ type Setting struct {
 	Base  plan.Value // what it goes back to, where something of ours can stand in a file that we have not written
 	// Follows: its owner writes new values of his own at times. That is what it goes back to then.
 	Follows bool
+	// Sheds: the kernel takes CPUs out of it that go offline, for good (cpuset.cpus, v1). Nobody else has written then.
+	Sheds bool
 }
 
 // Key names the knob.
@@ -138,8 +142,9 @@ type ColocationNote struct {
 	Found plan.Value
 }
 
-// Settle makes changes of the difference between what is wanted and what stands. A knob that is not in stands is gone.
-func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan.Value) (changes []plan.Change, notes []ColocationNote) {
+// Settle makes changes of the difference between what is wanted and what stands. A knob that is not in stands is gone, but
+// for those that could not be read: whose value stands in them is as it was.
+func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan.Value, unread ...Key) (changes []plan.Change, notes []ColocationNote) {
 	want := map[Key]bool{}
 	for _, s := range wanted {
 		disk, there := stands[s.Key()]
@@ -164,7 +169,12 @@ func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan
 			continue
 		}
 		k := c.knobs[key]
+		if slices.Contains(unread, key) {
+			k.InForce, k.Problem = false, "cannot be read"
+			continue
+		}
 		disk, there := stands[key]
+		k.shed(disk)
 		if !there || !k.hold.ours || disk != k.hold.wrote && !key.Knob.OfTasks() {
 			delete(c.knobs, key)
 			continue
@@ -217,6 +227,7 @@ func (k *knob) observe(now time.Time) []ColocationNote {
 	if k.Follows && k.hold.ours && k.Have != k.hold.wrote {
 		k.hold.base = k.Have
 	}
+	k.shed(k.Have)
 	e := noEvent
 	if k.Knob.OfTasks() { // which nobody puts back: tasks come and go
 		k.hold.base = k.Knob.Unset()
@@ -238,6 +249,15 @@ func (k *knob) observe(now time.Time) []ColocationNote {
 		return nil
 	}
 	return []ColocationNote{{k.Key(), e, k.Have}}
+}
+
+// shed takes what the kernel left of a value of ours for ours.
+func (k *knob) shed(disk plan.Value) {
+	left, err := cpu.ParseSet(string(disk))
+	had, err2 := cpu.ParseSet(string(k.hold.wrote))
+	if k.Sheds && k.hold.ours && err == nil && err2 == nil && left.Within(had) {
+		k.hold.wrote = disk
+	}
 }
 
 // change is the write that is due, if one is.
@@ -278,8 +298,17 @@ func (c *Colocation) Learn(now time.Time, results []plan.Result) {
 	}
 }
 
-// Restored takes note that everything was put back by command: what stands now is not an owner's doing.
-func (c *Colocation) Restored() { clear(c.knobs) }
+// Restored takes note that everything was put back by command: what stands now is not an owner's doing, but where the
+// kernel refused.
+func (c *Colocation) Restored(results []plan.Result) {
+	refused := map[Key]bool{}
+	for _, r := range results {
+		if r.Outcome == plan.Refused {
+			refused[Key{r.Change.Cgroup, r.Change.Knob}] = true
+		}
+	}
+	maps.DeleteFunc(c.knobs, func(k Key, _ *knob) bool { return !refused[k] })
+}
 
 // Standings lists the knobs that are wanted, and those that are not put back yet, by path.
 func (c *Colocation) Standings() []Standing {

@@ -57,6 +57,81 @@ func (s *shelf) turn() {
 	s.state.Learn(s.now, results)
 }
 
+// TestSettleUnread: a file that would not say what stands in it is not gone, and our value in it is not its owner's.
+func TestSettleUnread(t *testing.T) {
+	s := newShelf(t, plan.Weight, "1024", "2")
+	s.turns(2)
+	s.now = s.now.Add(time.Second)
+	if changes, notes := s.state.Settle(s.now, s.wanted, nil, s.wanted[0].Key()); len(changes)+len(notes) != 0 {
+		t.Errorf("changes %v, notes %v of a file that was not read", changes, notes)
+	}
+	if got := s.standing(); got.InForce || got.Problem == "" {
+		t.Errorf("verified in force without a reading: %+v", got)
+	}
+	s.turn()
+	if !s.standing().InForce {
+		t.Error("not in force, and it stands in the file")
+	}
+	s.wanted = nil
+	s.turn()
+	if s.file != "1024" {
+		t.Errorf("went back to %s", s.file)
+	}
+}
+
+// TestSettleSheds: what the kernel left of our CPUs is ours, and nobody else's list is.
+func TestSettleSheds(t *testing.T) {
+	for _, c := range []struct {
+		sheds bool
+		found plan.Value
+		want  []Event
+	}{
+		{sheds: true, found: "2"},
+		{sheds: true, found: "1", want: []Event{Foreign}},
+		{found: "2", want: []Event{Foreign}}, // v2 keeps them in the file
+	} {
+		s := newShelf(t, plan.CPUs, "0-3", "2-3")
+		s.wanted[0].Sheds = c.sheds
+		s.turns(2)
+		s.file = c.found
+		s.turns(3)
+		if diff := cmp.Diff(c.want, s.events); diff != "" {
+			t.Errorf("%+v: %s", c, diff)
+		}
+		s.wanted = nil
+		s.turn()
+		if back := s.file == "0-3"; back != (c.want == nil) {
+			t.Errorf("%+v: in the end %s", c, s.file)
+		}
+	}
+}
+
+// TestSettleShedsAsItLeaves: also where it happens after the last wish.
+func TestSettleShedsAsItLeaves(t *testing.T) {
+	s := newShelf(t, plan.CPUs, "0-3", "2-3")
+	s.wanted[0].Sheds = true
+	s.turns(2)
+	s.file, s.wanted = "3", nil
+	s.turn()
+	if s.file != "0-3" {
+		t.Errorf("in the end %s", s.file)
+	}
+}
+
+// TestRestoredRefused: what a restore could not put back is not taken for its owner's.
+func TestRestoredRefused(t *testing.T) {
+	s := newShelf(t, plan.Weight, "1024", "2")
+	s.turns(2)
+	k := s.wanted[0].Key()
+	s.state.Restored([]plan.Result{{Change: plan.Change{Cgroup: k.ID, Knob: k.Knob, Restore: true}, Outcome: plan.Refused}})
+	s.turn()
+	s.wanted = nil
+	s.turn()
+	if s.file != "1024" {
+		t.Errorf("went back to %s", s.file)
+	}
+}
+
 func keysOf(list []Setting) []Key {
 	var keys []Key
 	for _, s := range list {

@@ -29,6 +29,7 @@ type Confined struct {
 	workload.ID // in the hierarchy of the cpuset controller
 	Before      cpu.Set
 	Follows     bool // its file stays as it is: the kernel cuts it to what the group above has (v2)
+	Sheds       bool // the kernel takes CPUs out of its file that go offline (v1)
 }
 
 // confine binds offline groups to as many CPUs as the room has; nothing where there is no CPU that all of them may use.
@@ -47,7 +48,7 @@ func confine(room float64, on cpu.Topology, groups []Confined) []Setting {
 			continue
 		}
 		list = append(list, Setting{ID: g.ID, Knob: plan.CPUs, Value: plan.Value(g.Before.And(pick).String()), Base: plan.Value(g.Before.String()),
-			Why: aboveMark})
+			Sheds: g.Sheds, Why: aboveMark})
 	}
 	return list
 }

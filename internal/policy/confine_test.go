@@ -63,7 +63,7 @@ func TestConfine(t *testing.T) {
 	before := map[string]string{"/batch": "0-7", "/batch/a": "0-3", "/batch/b": "0-1", "/batch/c": "1-7"}
 	var groups []Confined
 	for i, path := range []string{"/batch", "/batch/a", "/batch/b", "/batch/c"} {
-		groups = append(groups, Confined{workload.ID{Path: path, Inode: uint64(70 + i)}, cpus(t, before[path]), path == "/batch/c"})
+		groups = append(groups, Confined{ID: workload.ID{Path: path, Inode: uint64(70 + i)}, Before: cpus(t, before[path]), Follows: path == "/batch/c"})
 	}
 	var got []map[string]string
 	for _, settings := range bounded(groups, 1, 3, 1, 1, 1) {
@@ -85,8 +85,8 @@ func TestConfine(t *testing.T) {
 
 // TestConfineWithoutACommonCPU: no group is bound to a CPU that its owner did not give it: it has a quota then.
 func TestConfineWithoutACommonCPU(t *testing.T) {
-	groups := []Confined{{workload.ID{Path: "/batch"}, cpus(t, "0-7"), false}, {workload.ID{Path: "/batch/a"}, cpus(t, "0-3"), false},
-		{workload.ID{Path: "/batch/b"}, cpus(t, "4-7"), true}}
+	groups := []Confined{{ID: workload.ID{Path: "/batch"}, Before: cpus(t, "0-7")},
+		{ID: workload.ID{Path: "/batch/a"}, Before: cpus(t, "0-3")}, {ID: workload.ID{Path: "/batch/b"}, Before: cpus(t, "4-7"), Follows: true}}
 	got := settingsOf(bounded(groups, 3, 3)[1])
 	if diff := cmp.Diff(map[string]string{"/batch quota": "220ms"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
