@@ -383,5 +383,3 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	}
 	a.wake()
 }
-
-var _ interface{ Status() report.Status } = (*Agent)(nil)

@@ -106,7 +106,6 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	u := &unit{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
 	u.starts(g.Starting && in.rescued())
-	m.ceiling = u.ceiling
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/workload"
 )
 
 // Lifting the quota of a group that has CPUs of its own.
@@ -45,11 +44,3 @@ func (g Group) bound(ceiling float64) float64 {
 
 // most is the largest quota that may be written for a change to this one.
 func (u *unit) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }
-
-// Ceiling is how many CPUs a group's quota may be raised to at most, as of the last whole turn; 0: not known.
-func (s *State) Ceiling(id workload.ID) float64 {
-	if m := s.groups[id]; m != nil {
-		return m.ceiling
-	}
-	return 0
-}

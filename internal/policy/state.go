@@ -175,7 +175,6 @@ type memory struct {
 	written     time.Time // when it was done
 	refilled    time.Time // when the last write was begun that the kernel took
 	why         string
-	ceiling     float64   // CPUs that a raise may reach
 	view        View      // of the last whole turn
 	stale       time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
 }

@@ -35,9 +35,6 @@ func (h *History) Rush(at time.Time, b cpu.Bandwidth, expires time.Time) {
 // Reset forgets all.
 func (h *History) Reset() { h.windows = nil }
 
-// Empty says whether nothing is known.
-func (h *History) Empty() bool { return len(h.windows) == 0 }
-
 // UsedWithin bounds what was used in the d before now from above: the windows that reach into it count whole. Where less
 // is known than that, ok is false.
 func (h *History) UsedWithin(now time.Time, d time.Duration) (used time.Duration, ok bool) {
