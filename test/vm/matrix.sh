@@ -1,8 +1,9 @@
 #!/bin/bash
 # matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
 # cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other.
-# Without CELLS and PACKAGES, the cells between the oldest and the newest leave out the agent's own tests (cmd/plimsoll), a third
-# of a cell's time: what they write is in e2e.sh, what they hear in internal/probe. `make test-long` runs them there too.
+# Without CELLS and PACKAGES, the cells between the oldest and the newest leave out the agent's own tests (cmd/plimsoll) and those
+# of diagnose's programs (internal/probe/runq), half of a cell's time: what the agent writes is in e2e.sh, what it hears in
+# internal/probe. `make test-long` runs them there too, and all on 5.10 with cgroup v2.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
@@ -10,9 +11,9 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-5.10:v1 6.18:v2 6.18:scx 5.10:v2 6.1:v2 6.12:v2}
+cells=${CELLS:-5.10:v1 6.18:v2 6.18:scx 6.1:v2 6.12:v2}
 brief=
-[ -n "${CELLS:-}${PACKAGES:-}" ] || brief=' 5.10:v2 6.1:v2 6.12:v2 '
+[ -n "${CELLS:-}${PACKAGES:-}" ] || brief=' 6.1:v2 6.12:v2 '
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-900}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -46,7 +47,7 @@ boot() {
 # files KERNEL:CGROUP: those of a cell.
 files() {
   case $brief in
-    *" $1 "*) ls "$work"/p/* | grep -v '/cmd-plimsoll\.' ;;
+    *" $1 "*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll|internal-probe-runq)\.' ;;
     *) echo "$work"/p/* ;;
   esac
 }
