@@ -17,12 +17,16 @@ const (
 )
 
 // putPod takes a pod that is new, or changed. What it asks for is read when it is in other words than before, so that a
-// complaint is counted once.
+// complaint is counted once. A pod that says that it mirrors one never takes the place of a pod that has this UID.
 func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	p := newPod(o)
 	last := d.pods[p.key()]
+	if last != nil && last.real() && !p.real() {
+		d.Log.Warn("a pod calls itself the mirror of another one: left aside", "pod", p.name(), "other", last.name())
+		return false
+	}
 	d.pods[p.key()] = p
-	if last != nil {
+	if last != nil && last.real() == p.real() {
 		p.wishes = last.wishes
 		if maps.Equal(last.annotations, p.annotations) && maps.Equal(last.labels, p.labels) {
 			return true

@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,20 +75,80 @@ func TestOverlayOfStaticPods(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("hash", "a"))
 	pod := web(`{"policy": "auto"}`)
-	pod.Annotations[staticHash] = "hash"
+	mirror(pod, "hash")
 	w.told(node(nil), pod)
 	if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" {
 		t.Errorf("%+v", c)
 	}
+	watched := w.pods()
+	impostor := pod.DeepCopy()
+	impostor.Name, impostor.UID, impostor.OwnerReferences = "impostor", "u9", nil
+	watched.put(impostor)
+	if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" {
+		t.Errorf("of a pod that no node has made: %+v", c)
+	}
+	watched.drop(impostor)
 	again := pod.DeepCopy()
 	again.UID = "u2"
-	put, drop := w.d.taker(Pods)
-	put(again)
-	if drop(pod) || w.pod(0).Containers[0].Name != "default/web/apache" {
+	watched.put(again)
+	if watched.drop(pod); w.pod(0).Containers[0].Name != "default/web/apache" {
 		t.Error("the old mirror's end takes the new one away")
 	}
-	if !drop(again) || w.d.Status().Pods != 0 {
+	if watched.drop(again); w.d.Status().Pods != 0 {
 		t.Error("the mirror stays")
+	}
+}
+
+// pods is where the watch of pods puts what it is told, trimmed.
+func (w *world) pods() store {
+	w.t.Helper()
+	i := slices.IndexFunc(w.d.queries(), func(q query) bool { return q.resource == Pods })
+	s := w.d.store(w.d.queries()[i])
+	trimmed := func(to func(any)) func(any) {
+		return func(o any) {
+			o, err := trim(o)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			to(o)
+		}
+	}
+	return store{put: trimmed(s.put), drop: trimmed(s.drop)}
+}
+
+// mirror makes a pod that of a static one, as the kubelet does.
+func mirror(pod *corev1.Pod, hash string) {
+	pod.Annotations[staticHash], pod.Annotations[staticMirror] = hash, hash
+	controls := true
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: &controls}}
+}
+
+// A pod may say that it mirrors another one. What it asks for is not taken for the other's, whichever is told of first.
+func TestOverlayOfImpostors(t *testing.T) {
+	for name, lie := range map[string]func(*corev1.Pod){
+		"hash":            func(p *corev1.Pod) { p.Annotations[staticHash] = "u1" },
+		"hash and mirror": func(p *corev1.Pod) { mirror(p, "u1"); p.OwnerReferences = nil },
+		"all":             func(p *corev1.Pod) { mirror(p, "u1") },
+	} {
+		for _, first := range []bool{true, false} {
+			w := newWorld(t)
+			w.groups.set(group("u1", "a"))
+			victim, impostor := web(`{"policy": "auto"}`), web(`{"policy": "none"}`)
+			impostor.Name, impostor.UID = "impostor", "u9"
+			lie(impostor)
+			if w.told(node(nil), victim, impostor); first {
+				w = newWorld(t)
+				w.groups.set(group("u1", "a"))
+				w.told(node(nil), impostor, victim)
+			}
+			if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" || c.Strategy.Policy != strategy.Auto {
+				t.Errorf("%s, first %v: %+v", name, first, c)
+			}
+			w.pods().drop(impostor)
+			if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.Auto {
+				t.Errorf("%s, first %v: the end of the other takes it away: %+v", name, first, c)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/strategy"
@@ -75,7 +76,7 @@ func (p *pod) annotated() bool {
 func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		hash:  o.Annotations[staticHash], containers: map[string]container{},
+		hash:  mirrored(o), containers: map[string]container{},
 		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
 		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation),
 		labels:      only(o.Labels, config.ClassLabel, config.OldClassLabel),
@@ -93,6 +94,20 @@ func newPod(o *corev1.Pod) *pod {
 	p.own, p.limits = ownLimit(o), limitsOf(o, sizes)
 	return p
 }
+
+// mirrored is the UID on the node of the static pod that a pod mirrors, "" where it mirrors none. Whoever may make pods may
+// annotate them, and would have the limit and the wishes of his pod taken for another's: so it must be a node's, as the
+// kubelet makes it (pkg/kubelet/pod/mirror_client.go). A kubelet deletes those that it has not made.
+func mirrored(o *corev1.Pod) string {
+	hash, owner := o.Annotations[staticHash], metav1.GetControllerOfNoCopy(o)
+	if o.Annotations[staticMirror] != hash || owner == nil || owner.Kind != "Node" {
+		return ""
+	}
+	return hash
+}
+
+// real says whether the key is the pod's own UID.
+func (p *pod) real() bool { return p.hash == "" }
 
 // probed lists the containers that are asked whether they are ready. Others are ready from their first moment.
 func probed(o *corev1.Pod) map[string]bool {

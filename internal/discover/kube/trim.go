@@ -11,6 +11,10 @@ import (
 // its control groups (k8s.io/kubernetes/pkg/kubelet/types, ConfigHashAnnotationKey).
 const staticHash = "kubernetes.io/config.hash"
 
+// staticMirror is the annotation by which a kubelet tells a mirror pod from others, with the same value
+// (ConfigMirrorAnnotationKey).
+const staticMirror = "kubernetes.io/config.mirror"
+
 // trim leaves of an object what is read of it, so that a list of large ones is never held whole. Trimming twice is as once.
 func trim(o any) (any, error) {
 	switch x := o.(type) {
@@ -48,7 +52,8 @@ func only(m map[string]string, keys ...string) map[string]string {
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
 	t.Labels = only(p.Labels, config.ClassLabel, config.OldClassLabel)
-	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash)
+	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash, staticMirror)
+	t.OwnerReferences = nodes(p.OwnerReferences)
 	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
 		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
 	s := &t.Status
@@ -62,6 +67,17 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	s.InitContainerStatuses = trimStatuses(p.Status.InitContainerStatuses)
 	s.EphemeralContainerStatuses = trimStatuses(p.Status.EphemeralContainerStatuses)
 	return t
+}
+
+// nodes are those owners that are nodes: of a mirror pod it is the node that it is on.
+func nodes(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	var some []metav1.OwnerReference
+	for _, o := range owners {
+		if o.Kind == "Node" {
+			some = append(some, metav1.OwnerReference{Kind: o.Kind, Controller: o.Controller})
+		}
+	}
+	return some
 }
 
 func trimContainers(list []corev1.Container) []corev1.Container {
