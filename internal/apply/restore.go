@@ -70,7 +70,7 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 		for _, c := range changes {
 			c.To = w.attainable(c)
 			for _, r := range w.family(c, toSpec) {
-				if r.Outcome == plan.Refused {
+				if _, claimed := w.journal.Entry(r.Change.Cgroup, r.Change.Knob); claimed && r.Outcome == plan.Refused {
 					refused, again = append(refused, r), append(again, r.Change)
 					continue
 				}
