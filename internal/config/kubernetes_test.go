@@ -309,7 +309,7 @@ func TestPercent(t *testing.T) {
 }
 
 func TestParseMaximaKeepsWhatWasGood(t *testing.T) {
-	last := Maxima{CPUBurstPercent: of(int64(10)), ExtraCoresPerPod: of(1.5)}
+	last := Maxima{CPUBurstPercent: of(int64(10)), ExtraCoresPerPod: of(1.5), exempt: []string{"kube-system"}}
 	got, bad := ParseMaxima("o", `{"cpuBurstPercent": -1, "extraCoresPerPod": -1, "extraCoresPerNamespace": "2", "exemptNamespaces": "x"}`, last)
 	if diff := cmp.Diff(last, got, cmp.AllowUnexported(Maxima{})); diff != "" {
 		t.Error(diff)

@@ -105,7 +105,11 @@ func ParseMaxima(object, text string, last Maxima) (Maxima, []*Rejected) {
 			case f.is("extraCoresPerNamespace"):
 				m.ExtraCoresPerNamespace = r.cores("extraCoresPerNamespace", f.value, last.ExtraCoresPerNamespace)
 			case f.is("exemptNamespaces"):
-				m.exempt, _ = r.texts("exemptNamespaces", f.value)
+				if list, ok := r.texts("exemptNamespaces", f.value); ok {
+					m.exempt = list
+				} else {
+					m.exempt = last.exempt
+				}
 			}
 		}
 		return m

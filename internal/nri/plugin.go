@@ -137,6 +137,8 @@ func (p *Plugin) connect(ctx context.Context) error {
 		return err
 	case <-s.greeted:
 		return <-end
+	case <-ctx.Done():
+		return ctx.Err()
 	case <-time.After(greetWithin): // the stub waits for ever, also when the connection ends now
 		return fmt.Errorf("nri: %s: the runtime does not answer within %v", p.Socket, greetWithin)
 	}

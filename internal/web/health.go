@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -30,6 +31,9 @@ func ready(s report.Status, now time.Time) error {
 	}
 	if !s.ConfigOK {
 		return fmt.Errorf("configuration: %s (the last good one is in force)", s.ConfigMsg)
+	}
+	if k := s.Kubernetes; k != nil && !k.Ready {
+		return fmt.Errorf("the API server has not told of all yet, and no pod is burst until then: %s", cmp.Or(k.Fault, "it is asked"))
 	}
 	return alive(s, now)
 }

@@ -311,6 +311,19 @@ func TestUnhealthyIs503(t *testing.T) {
 	}
 }
 
+// TestNotReadyBeforeTheAPIServerSpoke: it lives, and does not do its work.
+func TestNotReadyBeforeTheAPIServerSpoke(t *testing.T) {
+	s := healthy()
+	s.Kubernetes = &report.Kubernetes{Fault: "forbidden"}
+	url, _ := serve(t, &fake{status: s}, nil)
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "forbidden") {
+		t.Errorf("readyz: %d %s", code, body)
+	}
+	if code, body := get(t, url+"/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d %s", code, body)
+	}
+}
+
 func TestReleaseTellsOfTheFamilyOnly(t *testing.T) {
 	at := func(paths ...string) []plan.Result {
 		list := []plan.Result{}

@@ -130,10 +130,11 @@ func podSlice(name string) (uid, runtime string, ok bool) {
 	if i := strings.Index(name, "libpod_pod_"); i >= 0 && isID(name[i+len("libpod_pod_"):]) {
 		return name[i+len("libpod_pod_"):], podman, true
 	}
-	front, uid, ok := strings.Cut(name, "-pod")
-	if !ok || uid == "" {
+	i := strings.LastIndex(name, "-pod")
+	if i < 0 || i+len("-pod") == len(name) {
 		return "", "", false
 	}
+	front, uid := name[:i], name[i+len("-pod"):]
 	front = strings.TrimSuffix(strings.TrimSuffix(front, "-burstable"), "-besteffort")
 	if front != "kubepods" && !strings.HasSuffix(front, "-kubepods") {
 		return "", "", false

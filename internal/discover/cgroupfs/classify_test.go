@@ -47,12 +47,13 @@ func dash(s string) string {
 func TestClassifyEdges(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	for path, want := range map[string]Kind{
-		"/":                                     Plain,
-		"":                                      Plain,
-		"/kubepods/pod":                         Plain, // no UID
-		"/kubepods-pod.slice":                   Unit,
-		"/mykubepods-pod1.slice":                Unit, // another word
-		"/a-pod1.slice":                         Unit,
+		"/":                      Plain,
+		"":                       Plain,
+		"/kubepods/pod":          Plain, // no UID
+		"/kubepods-pod.slice":    Unit,
+		"/mykubepods-pod1.slice": Unit, // another word
+		"/a-pod1.slice":          Unit,
+		"/a.slice/a-pods.slice/a-pods-kubepods.slice/a-pods-kubepods-pod1.slice": Pod, // --cgroup-root=/a/pods
 		"/docker/" + id[1:]:                     Plain, // 63 digits
 		"/docker/" + strings.ToUpper(id):        Plain,
 		"/docker-" + id + ".service":            Unit,
