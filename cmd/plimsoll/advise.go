@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ import (
 // adviseFlags are what a person may choose about the advice.
 type adviseFlags struct {
 	live                         bool
-	samples, cgroups             int
+	length                       length
+	cgroups                      int
 	limit, cpus                  float64
 	target, throttled, mostBurst ratio
 	seed                         uint64
@@ -38,7 +40,7 @@ containers fit, whether a burst is enough or the limit must rise, and how sure t
 One recording: the node has --cgroups containers like it. Several: they take turns. --live records the containers of this
 node first, or those that are named, each with its own limit.`,
 		Example: `  plimsoll advise web.npy --limit 0.5 --cgroups 10
-  plimsoll advise --live --samples 600`,
+  plimsoll advise --live --for 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilAsked(cmd)
 			defer stop()
@@ -56,7 +58,7 @@ node first, or those that are named, each with its own limit.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.live, "live", false, "record the containers of this node first")
-	flags.IntVar(&f.samples, "samples", 600, "periods to record with --live")
+	f.length.flags(cmd, time.Minute, " with --live")
 	flags.IntVar(&f.cgroups, "cgroups", 0, "number of containers (default: as many as the limits leave room for, or as were recorded)")
 	flags.Float64Var(&f.limit, "limit", 0, "limit of each container in CPUs (default: that of the recording, or the node's CPUs / --cgroups)")
 	flags.Float64Var(&f.cpus, "cpus", 0, "CPUs of the node (default: of the machine that was recorded)")
@@ -73,13 +75,16 @@ node first, or those that are named, each with its own limit.`,
 func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*tapes, error) {
 	if !f.live {
 		if len(args) == 0 {
-			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --samples 36000, or --live")
+			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --for 1h, or --live")
 		}
 		d, err := loadTapes(args, f.cpus, f.limit)
 		if err == nil && d.cpus == 0 {
 			err = withHint(errors.New("the recordings do not say how many CPUs their machine had"), "give --cpus")
 		}
 		return d, err
+	}
+	if err := f.length.check(cmd); err != nil {
+		return nil, err
 	}
 	dir, tree, err := g.openTree()
 	if err != nil {
@@ -94,8 +99,12 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err != nil {
 		return nil, err
 	}
-	defer showProgress(&r, cmd.ErrOrStderr(), f.samples)()
-	t, err := r.Run(ctx, f.samples)
+	periods, err := f.length.in(r.Period)
+	if err != nil {
+		return nil, err
+	}
+	defer showProgress(&r, cmd.ErrOrStderr(), periods)()
+	t, err := r.Run(ctx, periods)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
@@ -120,7 +129,7 @@ func (d *tapes) busy(all []trace.Series) ([]trace.Series, error) {
 		d.notes = append(d.notes, fmt.Sprintf("%q is left out: it did not run while it was recorded", s.Name))
 	}
 	if len(list) == 0 {
-		return nil, withHint(errors.New("no container ran while it was recorded"), "record while they work; --samples 6000 are ten minutes")
+		return nil, withHint(errors.New("no container ran while it was recorded"), "record while they work, and longer: --for 10m")
 	}
 	return list, nil
 }

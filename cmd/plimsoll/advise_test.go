@@ -160,9 +160,12 @@ func TestAdviseLeavesOutTheIdle(t *testing.T) {
 func TestAdviseLive(t *testing.T) {
 	n := recordNode(t)
 	n.write(t, "pods/web/cpu.cfs_period_us", "1000\n")
-	_, _, err := n.run("advise", "--live", "/pods/web", "--samples", "20")
+	_, _, err := n.run("advise", "--live", "/pods/web", "--for", "20ms")
 	if err == nil || !strings.Contains(err.Error(), "no container ran") {
 		t.Errorf("error %v", err)
+	}
+	if _, _, err = n.run("advise", "--live", "--for", "1s", "--samples", "20"); exitCode(err) != exitMisused {
+		t.Errorf("two lengths: error %v", err)
 	}
 	_, stderr, err := n.run("advise", "--live")
 	if err == nil || !strings.Contains(errors.Join(err).Error(), "no container with a limit") || !strings.Contains(stderr, "--live /lab/a") {

@@ -119,9 +119,20 @@ func newRoot() *cobra.Command {
 		}
 		root.AddCommand(s.commands...)
 	}
-	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand())
+	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand(), versionCommand())
 	explainUse(root)
 	return root
+}
+
+// versionCommand says what --version does: people try either.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "version",
+		Short:  "Show the version",
+		Hidden: true, // the flag is in the list
+		Args:   cobra.NoArgs,
+		Run:    func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "plimsoll version", version) },
+	}
 }
 
 // section is a part of the list of commands: people look there by what they want.

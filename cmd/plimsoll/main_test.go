@@ -59,6 +59,24 @@ func TestHelpIsInSections(t *testing.T) {
 	}
 }
 
+// TestVersion: the command says what the flag says.
+func TestVersion(t *testing.T) {
+	said := map[string]string{}
+	for _, arg := range []string{"version", "--version"} {
+		var out bytes.Buffer
+		root := newRoot()
+		root.SetOut(&out)
+		root.SetArgs([]string{arg})
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		said[arg] = out.String()
+	}
+	if said["version"] != said["--version"] || !strings.Contains(said["version"], version) {
+		t.Errorf("%q", said)
+	}
+}
+
 // TestExitCodes: what is nobody's mistake is told apart from what nobody answers to.
 func TestExitCodes(t *testing.T) {
 	stands := func(a *fakeAgent) *fakeAgent { a.err = &web.Error{Msg: "stands still", Code: 503}; return a }

@@ -22,9 +22,41 @@ import (
 	"plimsoll/internal/trace"
 )
 
+// length is how long to record, as a time or in periods.
+type length struct {
+	time    time.Duration
+	periods int // 0: as many as the time has
+}
+
+// flags adds --for and --samples to a command.
+func (l *length) flags(cmd *cobra.Command, usually time.Duration, what string) {
+	cmd.Flags().DurationVar(&l.time, "for", usually, "how long to record"+what)
+	cmd.Flags().IntVar(&l.periods, "samples", 0, "periods to record"+what+", in place of --for")
+}
+
+func (l length) check(cmd *cobra.Command) error {
+	both := cmd.Flags().Changed("for") && cmd.Flags().Changed("samples")
+	if both || l.time == 0 && l.periods == 0 {
+		return withHint(misusef("give --for or --samples"), "--for 1h records an hour")
+	}
+	return nil
+}
+
+// in is the number of periods.
+func (l length) in(period time.Duration) (int, error) {
+	n := l.periods
+	if n == 0 {
+		n = int(l.time / period)
+	}
+	if n < 2 || n > trace.MaxSamples {
+		return n, withHint(misusef("%d is no number of periods to record: 2 to 2^31 are taken", n), "36000 are an hour of periods of 100 ms")
+	}
+	return n, nil
+}
+
 // recordFlags are what a person may choose about a recording.
 type recordFlags struct {
-	samples int
+	length  length
 	out     string
 	force   bool
 	cgroups int
@@ -42,10 +74,10 @@ clock. Nothing is written to any control group.
 ` + containersForms + `.
 
 Record without a limit, or with one that is never reached: under a limit the container cannot use what it wants. The
-more samples the better: 36,000 are an hour. Ctrl-C ends the recording early and keeps it.
+longer the better: an hour has 36,000 periods. Ctrl-C ends the recording early and keeps it.
 
 FILE.npy is a numpy array of shares of the machine, with its metadata beside it in FILE.npy.json; FILE.csv is one file.`,
-		Example: `  plimsoll record default/web/nginx --samples 36000
+		Example: `  plimsoll record default/web/nginx --for 1h
   plimsoll record /lab/a /lab/b --samples 6000 --out both.csv`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,22 +87,16 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.samples, "samples", 0, "periods to record (required)")
+	f.length.flags(cmd, 0, "")
 	flags.StringVar(&f.out, "out", "", "file, .npy or .csv (default: the container's name, .npy)")
 	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
 	flags.IntVar(&f.cgroups, "cgroups", 10, "say what so many of each container would take of the machine")
 	jsonFlag(cmd, &f.json)
-	if err := cmd.MarkFlagRequired("samples"); err != nil {
-		panic(err) // the flag is defined above
-	}
 	return cmd
 }
 
 func (f recordFlags) check() error {
-	switch {
-	case f.samples < 2 || f.samples > trace.MaxSamples:
-		return withHint(misusef("--samples %d: 2 to 2^31 are taken", f.samples), "36000 are an hour of periods of 100 ms")
-	case f.cgroups < 1:
+	if f.cgroups < 1 {
 		return misusef("--cgroups %d: at least 1", f.cgroups)
 	}
 	if err := trace.Known(f.out); err != nil {
@@ -86,6 +112,9 @@ func (f recordFlags) check() error {
 }
 
 func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, args []string) error {
+	if err := f.length.check(cmd); err != nil {
+		return err
+	}
 	dir, tree, err := g.openTree()
 	if err != nil {
 		return err
@@ -102,11 +131,12 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if f.out == "" {
 		f.out = fileName(groups)
 	}
-	if err := f.check(); err != nil {
-		return err
-	}
 	r, err := recorder(tree, groups)
 	if err != nil {
+		return err
+	}
+	periods, err := f.length.in(r.Period)
+	if err := errors.Join(err, f.check()); err != nil {
 		return err
 	}
 	h := sysfs.NewHost("/")
@@ -119,19 +149,19 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if err != nil {
 		return err
 	}
-	end := showProgress(&r, cmd.ErrOrStderr(), f.samples)
+	end := showProgress(&r, cmd.ErrOrStderr(), periods)
 	begin := time.Now()
-	t, stopped := r.Run(ctx, f.samples)
+	t, stopped := r.Run(ctx, periods)
 	end()
 	cost := report.RecordingCost{Elapsed: time.Since(begin)}
 	if after, err := h.Self(); err == nil {
 		cost.CPU = after.CPU - before.CPU
 	}
-	return f.keep(cmd, t, cost, stopped)
+	return f.keep(cmd, t, cost, periods, stopped)
 }
 
 // keep saves what was recorded, also when the recording ended early, and says what it is like.
-func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.RecordingCost, stopped error) error {
+func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.RecordingCost, periods int, stopped error) error {
 	if t.Len() == 0 {
 		return errors.Join(errors.New("nothing was recorded"), stopped)
 	}
@@ -142,11 +172,11 @@ func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.Recordi
 		return err
 	}
 	if errors.Is(stopped, context.Canceled) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), f.samples, f.out)
+		fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: stopped after %d of %d periods; they are in %s\n", t.Len(), periods, f.out)
 		return nil
 	}
 	if stopped != nil {
-		return fmt.Errorf("ended after %d of %d periods, which are in %s: %w", t.Len(), f.samples, f.out, stopped)
+		return fmt.Errorf("ended after %d of %d periods, which are in %s: %w", t.Len(), periods, f.out, stopped)
 	}
 	return nil
 }

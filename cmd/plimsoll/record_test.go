@@ -54,7 +54,10 @@ func TestRecordRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]struct{ err, hint string }{
-		"/pods/web":                                {`"samples" not set`, ""},
+		"/pods/web":                                {"give --for or --samples", "--for 1h"},
+		"/pods/web --samples 5 --for 1s":           {"give --for or --samples", "--for 1h"},
+		"/pods/web --for 150ms":                    {"1 is no number of periods to record: 2 to 2^31", "36000"},
+		"/pods/web --for -1s":                      {"2 to 2^31", "36000"},
 		"--samples 5":                              {"requires at least 1 arg", ""},
 		"/pods/web --samples 1":                    {"2 to 2^31", "36000"},
 		"/pods/web --samples 3000000000":           {"2 to 2^31", "36000"},
@@ -96,7 +99,7 @@ func TestRecord(t *testing.T) {
 	if got.Len() != 20 || got.Period != time.Millisecond || got.CPUs < 1 || got.Series[0].Name != "/lab/a" || got.Series[0].Limited() || got.Series[1].Limit != 150 {
 		t.Errorf("%+v", got)
 	}
-	out, _, err = n.run("record", n.cgroups+"/cpu/lab/a", "--samples", "2", "--json", "--out", "a.csv")
+	out, _, err = n.run("record", n.cgroups+"/cpu/lab/a", "--for", "250ms", "--json", "--out", "a.csv")
 	var r report.Recording
 	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil || r.Schema != report.RecordingSchema || r.Periods != 2 || len(r.Warnings) < 2 {
 		t.Errorf("%s, %v", out, err)
@@ -168,8 +171,8 @@ func TestRecordKeeps(t *testing.T) {
 		cmd := &cobra.Command{}
 		cmd.SetOut(&out)
 		cmd.SetErr(&stderr)
-		f := recordFlags{samples: 10, out: filepath.Join(t.TempDir(), "x.npy"), cgroups: 10}
-		err := f.keep(cmd, recorded(), report.RecordingCost{CPU: time.Millisecond, Elapsed: time.Second}, tt.stopped)
+		f := recordFlags{out: filepath.Join(t.TempDir(), "x.npy"), cgroups: 10}
+		err := f.keep(cmd, recorded(), report.RecordingCost{CPU: time.Millisecond, Elapsed: time.Second}, 10, tt.stopped)
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(stderr.String(), tt.stderr) || (tt.stderr == "") != (stderr.Len() == 0) {
 			t.Errorf("%v: error %v, stderr %q", tt.stopped, err, &stderr)
 		}
@@ -178,7 +181,7 @@ func TestRecordKeeps(t *testing.T) {
 		}
 	}
 	f := recordFlags{out: filepath.Join(t.TempDir(), "x.npy")}
-	if err := f.keep(&cobra.Command{}, trace.Trace{}, report.RecordingCost{}, context.Canceled); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+	if err := f.keep(&cobra.Command{}, trace.Trace{}, report.RecordingCost{}, 10, context.Canceled); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
 		t.Errorf("error %v", err)
 	}
 }
