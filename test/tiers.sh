@@ -119,12 +119,12 @@ again() {
   return $status
 }
 
-# failed_tests LOG: the tests that failed there, as a regular expression; nothing where a package did not end by itself (a line
-# FAIL stands before its own then): some of its tests may not have run.
+# failed_tests LOG: the tests that failed there, as a regular expression; nothing where a package did not end by itself (else a
+# line FAIL stands above its own, and what its TestMain says between them): some of its tests may not have run.
 failed_tests() {
   awk '/^--- FAIL: / { names = names "|" $3 }
-    /^FAIL\t/ && before != "FAIL" { exit whole = 1 }
-    { before = $0 }
+    /^FAIL$/ { ended = 1 }
+    /^FAIL\t/ { if (!ended) exit whole = 1; ended = 0 }
     END { if (names && !whole) print "^(" substr(names, 2) ")$" }' "$1"
 }
 
