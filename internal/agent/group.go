@@ -61,6 +61,7 @@ type group struct {
 	status    report.Container
 	saving    saving
 	said      map[string]bool // outcomes that were logged
+	heard     heard
 }
 
 // stale has everything of the group read at the next turn.

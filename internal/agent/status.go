@@ -111,11 +111,12 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 	c := g.status
 	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
+	var told bool
+	var t report.Throttles
 	if a.ear.hears {
-		if t, ok := a.Ear.Totals(g.Inode); ok {
-			c.Totals.Events, c.Totals.ThrottledWall = &t, t.Wall
-		}
+		t, told = a.Ear.Totals(g.Inode)
 	}
+	g.heard.book(t, told, &c.Totals)
 	a.withScheduler(g.Inode).throttles(&c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/report"
+)
+
+// TestHeard: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
+// runs backwards when they forget the group and begin anew.
+func TestHeard(t *testing.T) {
+	var h heard
+	for i, c := range []struct {
+		told        bool
+		begun       int64
+		wall, guess time.Duration
+		want        time.Duration
+		events      int64 // -1: none
+	}{
+		{guess: 30 * ms, want: 30 * ms, events: -1}, // before anybody listened
+		{told: true, begun: 1, wall: 5 * ms, guess: 50 * ms, want: 35 * ms, events: 1},
+		{told: true, begun: 3, wall: 9 * ms, guess: 90 * ms, want: 39 * ms, events: 3},
+		{guess: 100 * ms, want: 49 * ms, events: 3},
+		{told: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
+		{told: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
+	} {
+		totals := report.Totals{ThrottledWall: c.guess}
+		h.book(report.Throttles{Begun: c.begun, Wall: c.wall}, c.told, &totals)
+		events := int64(-1)
+		if totals.Events != nil {
+			events = totals.Events.Begun
+		}
+		if totals.ThrottledWall != c.want || events != c.events {
+			t.Errorf("step %d: %v and %d events, want %v and %d", i, totals.ThrottledWall, events, c.want, c.events)
+		}
+	}
+}
