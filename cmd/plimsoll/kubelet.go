@@ -33,19 +33,18 @@ func hostKubelet() kubelet {
 	return kubelet{dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}}
 }
 
-// read takes a file of the first folder that has it. That there is none says only who may look into all of them.
 func (k kubelet) read(name string) ([]byte, error) {
-	var why error
+	var first error
 	for _, dir := range k.dirs {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
 			return data, nil
 		}
-		if why == nil || errors.Is(why, fs.ErrNotExist) {
-			why = err
+		if first == nil {
+			first = err
 		}
 	}
-	return nil, why
+	return nil, first
 }
 
 // The files that are read.

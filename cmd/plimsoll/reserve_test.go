@@ -73,12 +73,9 @@ func TestKubeletUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		empty := t.TempDir() // that it has nothing changes nothing
-		for _, dirs := range [][]string{{dir, empty}, {empty, dir}} {
-			k := kubelet{dirs: dirs, given: c.given}
-			if got := k.owner(); !strings.HasPrefix(got, c.want) || got != "" && c.want == "" {
-				t.Errorf("%s: %q", c.name, got)
-			}
+		k := kubelet{dirs: []string{dir, t.TempDir()}, given: c.given} // that the second has nothing changes nothing
+		if got := k.owner(); !strings.HasPrefix(got, c.want) || got != "" && c.want == "" {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }
