@@ -2,7 +2,10 @@ package scx
 
 import (
 	"fmt"
+	"math"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,8 +18,7 @@ import (
 const probation = 10 * time.Second
 
 // guard watches a fresh scheduler, and takes it out of the kernel when a CPU does not run an ordinary task for too long.
-// The process has a real-time priority meanwhile: it runs whatever a sched_ext scheduler does. One thread alone would not
-// do, for what the others hold of Go's runtime it would wait for.
+// The process has a real-time priority meanwhile (raise): it runs whatever a sched_ext scheduler does.
 type guard struct {
 	over   atomic.Bool
 	done   sync.WaitGroup
@@ -25,9 +27,11 @@ type guard struct {
 	until  time.Time
 }
 
-func protect(a *Attachment, most time.Duration, until time.Time) *guard {
+// protect watches until then, and calls lower when it is done. Without a bound there is nothing to watch.
+func protect(a *Attachment, most time.Duration, until time.Time, lower func()) *guard {
 	g := &guard{most: most, until: until}
 	if most <= 0 {
+		lower()
 		return g
 	}
 	var w watch
@@ -67,11 +71,26 @@ func (g *guard) stop() {
 	g.done.Wait()
 }
 
-// raise gives all threads of this process a real-time priority, and lower takes it from them: what takes long, as the
-// check of programs does, is not to be done with it. Where it is not allowed, the kernel's own watchdog ends a stall.
-func raise() { schedule(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1}) }
-
-func lower() { schedule(unix.SchedAttr{Policy: unix.SCHED_NORMAL}) }
+// raise gives all threads of this process a real-time priority, where there is a scheduler to be watched (most > 0), and lower
+// takes it from them: what takes long, as the check of programs does, is not to be done with it. Where it is not allowed, the
+// kernel's own watchdog ends a stall. One thread alone would not do, for what the others hold of Go's runtime it would wait for.
+//
+// Nor may one wait by spinning: a thread of ours that is an ordinary one (watch) does not get the CPU that another spins on. Go's
+// collector spins until a goroutine stands still (runtime.suspendG), so there is no collection meanwhile: seconds, in a process
+// that does nothing else.
+func raise(most time.Duration) (lower func()) {
+	if most <= 0 {
+		return func() {}
+	}
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(math.MaxInt64)
+	runtime.GC() // one that had begun is over, and there is room
+	schedule(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1})
+	return func() {
+		schedule(unix.SchedAttr{Policy: unix.SCHED_NORMAL})
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
 
 // schedule raises or lowers the threads that are not yet. Each keeps its nice value, which counts again when it is lowered.
 func schedule(as unix.SchedAttr) {

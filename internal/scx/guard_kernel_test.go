@@ -2,6 +2,7 @@ package scx
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,8 +25,25 @@ func fifo() (with, without int) {
 	return with, without
 }
 
+// collections counts those of the garbage while something is done.
+func collections(do func()) uint32 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.NumGC - before.NumGC
+}
+
+// litter makes so many bytes of garbage.
+func litter(bytes int) {
+	const piece = 1 << 20
+	for range bytes / piece {
+		runtime.KeepAlive(make([]byte, piece))
+	}
+}
+
 // TestRaiseAndLower: all threads have a real-time priority and none has it in the end, and a nice value is what it was, also
-// of a thread that has kept the beat meanwhile.
+// of a thread that has kept the beat meanwhile. Garbage is collected before and after, and not between.
 func TestRaiseAndLower(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -38,8 +56,9 @@ func TestRaiseAndLower(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Setpriority(unix.PRIO_PROCESS, self, 0)
+	defer debug.SetGCPercent(debug.SetGCPercent(70))
+	lower := raise(time.Second)
 	defer lower()
-	raise()
 	if with, without := fifo(); with == 0 || without > 0 {
 		t.Fatalf("raised: %d threads have a real-time priority, and %d have none", with, without)
 	}
@@ -51,7 +70,16 @@ func TestRaiseAndLower(t *testing.T) {
 			break
 		}
 	}
+	if got := collections(func() { litter(64 << 20) }); got > 0 {
+		t.Errorf("raised: %d collections", got)
+	}
 	lower()
+	if percent := debug.SetGCPercent(70); percent != 70 {
+		t.Errorf("lowered: GOGC is %d, want 70", percent)
+	}
+	if got := collections(func() { litter(64 << 20) }); got == 0 {
+		t.Error("lowered: no collection")
+	}
 	if with, _ := fifo(); with > 0 || nice(self) != 5 {
 		t.Errorf("lowered: %d threads have a real-time priority, and this one nice %d, want 0 and 5", with, nice(self))
 	}

@@ -25,15 +25,13 @@ func Hold(o *Object, most time.Duration) (*Holder, error) {
 		return nil, err
 	}
 	h := &Holder{object: o}
-	if most > 0 {
-		raise()
-	}
+	lower := raise(most)
 	if h.now, err = loaded.Attach(); err != nil {
 		lower()
 		loaded.Close()
 		return nil, err
 	}
-	h.guard = protect(h.now, most, time.Now().Add(probation))
+	h.guard = protect(h.now, most, time.Now().Add(probation), lower)
 	return h, nil
 }
 
@@ -94,8 +92,7 @@ func (h *Holder) watchOn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if g := h.guard; g.most > 0 && g.reason.Load() == nil && time.Now().Before(g.until) {
-		raise()
-		h.guard = protect(h.now, g.most, g.until)
+		h.guard = protect(h.now, g.most, g.until, raise(g.most))
 	}
 }
 
@@ -110,9 +107,7 @@ func (h *Holder) prepare(o *Object) (*Loaded, error) {
 func (h *Holder) exchange(o *Object, next, spare *Loaded, most time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if most > 0 {
-		raise()
-	}
+	lower := raise(most)
 	old, refused := h.now, error(nil)
 	pause, err := during(func() error {
 		err := old.detach()
@@ -133,7 +128,7 @@ func (h *Holder) exchange(o *Object, next, spare *Loaded, most time.Duration) er
 		return errors.Join(refused, fmt.Errorf("and the old scheduler %s is not in force any more: %w", old.Name, err))
 	}
 	h.now.Pause = pause
-	h.guard = protect(h.now, most, time.Now().Add(probation))
+	h.guard = protect(h.now, most, time.Now().Add(probation), lower)
 	if refused != nil {
 		return fmt.Errorf("%w; the old scheduler %s is back in force", refused, old.Name)
 	}

@@ -21,7 +21,7 @@ func TestFailedSwapKeepsTheGuard(t *testing.T) {
 	}
 	const most = 20 * time.Second // longer than the test: nobody is taken out
 	now := &Attachment{}
-	h := &Holder{object: o, now: now, guard: protect(now, most, time.Now().Add(probation))}
+	h := &Holder{object: o, now: now, guard: protect(now, most, time.Now().Add(probation), raise(most))}
 	defer func() { h.guard.stop() }()
 	before := h.guard
 	if _, err := h.Swap(o, most); err == nil {
