@@ -49,6 +49,7 @@ func recordNode(t *testing.T) node {
 func TestRecordRefuses(t *testing.T) {
 	n := recordNode(t)
 	dir := t.TempDir()
+	t.Chdir(dir) // where a recording that is not refused would go
 	old := filepath.Join(dir, "old.npy")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
