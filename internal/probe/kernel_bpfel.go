@@ -28,6 +28,12 @@ type kernelFilling struct {
 	Lasts   uint64
 }
 
+type kernelFree struct {
+	_     structs.HostLayout
+	Group uint64
+	Begun uint64
+}
+
 type kernelGroup struct {
 	_          structs.HostLayout
 	Due        uint64
@@ -71,6 +77,7 @@ const (
 	kernelMapDrawn               = "drawn"
 	kernelMapEvents              = "events"
 	kernelMapForeseen            = "foreseen"
+	kernelMapFrees               = "frees"
 	kernelMapGroups              = "groups"
 	kernelMapLimits              = "limits"
 	kernelMapMuted               = "muted"
@@ -153,6 +160,7 @@ type kernelMapSpecs struct {
 	Drawn    *ebpf.MapSpec `ebpf:"drawn"`
 	Events   *ebpf.MapSpec `ebpf:"events"`
 	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
+	Frees    *ebpf.MapSpec `ebpf:"frees"`
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
 	Limits   *ebpf.MapSpec `ebpf:"limits"`
 	Muted    *ebpf.MapSpec `ebpf:"muted"`
@@ -201,6 +209,7 @@ type kernelMaps struct {
 	Drawn    *ebpf.Map `ebpf:"drawn"`
 	Events   *ebpf.Map `ebpf:"events"`
 	Foreseen *ebpf.Map `ebpf:"foreseen"`
+	Frees    *ebpf.Map `ebpf:"frees"`
 	Groups   *ebpf.Map `ebpf:"groups"`
 	Limits   *ebpf.Map `ebpf:"limits"`
 	Muted    *ebpf.Map `ebpf:"muted"`
@@ -212,6 +221,7 @@ func (m *kernelMaps) Close() error {
 		m.Drawn,
 		m.Events,
 		m.Foreseen,
+		m.Frees,
 		m.Groups,
 		m.Limits,
 		m.Muted,

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/cpu"
 )
 
 // flood makes a group throttle as often as the kernel's tick lets it, until there are so many begins.
@@ -97,6 +98,24 @@ func TestDeletedWhileThrottled(t *testing.T) {
 	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
 }
 
+// The end of a throttle is seen while another group stands still, on a CPU whose task had nothing above it before that did.
+func TestEndBesideAnother(t *testing.T) {
+	cgrouptest.NeedTwoCPUs(t)
+	p := open(t, Options{})
+	g, other := cgrouptest.New(t), cgrouptest.New(t)
+	g.Prevail()
+	watch(t, p, g, other)
+	cgrouptest.Pin(t, 1, other.Spin(1)[0])
+	limit(t, other, ms, time.Second)
+	cgrouptest.Pin(t, 0, g.Spin(1)[0])
+	within(t, 5*time.Second, "the other stands still", func() bool { return totals(t, p, other).Since > 0 })
+	time.Sleep(300 * ms) // with switches to a task above which nothing stands still
+	limit(t, g, 5*ms, time.Second)
+	within(t, 5*time.Second, "it stands still too", func() bool { return totals(t, p, g).Since > 0 })
+	g.Limit(cpu.Unlimited)
+	within(t, 5*time.Second, "it does not any more", func() bool { got := totals(t, p, g); return got.Since == 0 && got.Ends == got.Begins })
+}
+
 // Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes runs again and again:
 // one that moves in while it runs is not switched to, and shows nothing until it has slept.
 func TestDeserted(t *testing.T) {
@@ -138,7 +157,7 @@ func TestKilledLeavesNothing(t *testing.T) {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) != 4 || !loaded(ids[0]) {
+	if len(ids) != len(open(t, Options{}).programs.All()) || !loaded(ids[0]) {
 		t.Fatalf("programs %v, the first is loaded: %v", ids, len(ids) > 0 && loaded(ids[0]))
 	}
 	if err := holder.Process.Kill(); err != nil {
@@ -162,7 +181,7 @@ func loaded(id ebpf.ProgramID) bool {
 // A program that the verifier refuses leaves its log, and nothing in the kernel.
 func TestRefusedProgram(t *testing.T) {
 	_, err := Open(Options{change: func(spec *ebpf.CollectionSpec) {
-		spec.Programs[kernelProgSchedWakeup].Instructions = asm.Instructions{
+		spec.Programs[kernelProgSchedSwitch].Instructions = asm.Instructions{
 			asm.LoadMem(asm.R0, asm.R10, 8, asm.DWord), // above the stack
 			asm.Return(),
 		}
@@ -172,7 +191,7 @@ func TestRefusedProgram(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	log := fmt.Sprintf("%+v", refused)
-	if !strings.Contains(log, "r0 = *(u64 *)(r10 +8)") || !strings.Contains(err.Error(), kernelProgSchedWakeup) {
+	if !strings.Contains(log, "r0 = *(u64 *)(r10 +8)") || !strings.Contains(err.Error(), kernelProgSchedSwitch) {
 		t.Errorf("error: %v\nlog: %s", err, log)
 	}
 	if hint := Explain(err); !strings.Contains(hint, "refused") {

@@ -92,6 +92,11 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if !o.Ahead {
 		delete(spec.Programs, kernelProgSchedStatRuntime)
 	}
+	if oneByOne() {
+		delete(spec.Programs, kernelProgSchedWakeup)
+		delete(spec.Programs, kernelProgSchedWakeupNew)
+		delete(spec.Programs, kernelProgSchedMigrateTask)
+	}
 	if err := o.constants(spec); err != nil {
 		return err
 	}
@@ -100,6 +105,10 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	}
 	return nil
 }
+
+// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and nothing
+// needs to be looked at when a task wakes or is moved.
+func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
 
 // constants sets the numbers that the verifier takes for known.
 func (o Options) constants(spec *ebpf.CollectionSpec) error {

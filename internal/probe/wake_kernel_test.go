@@ -14,26 +14,26 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// oneByOne says that tasks are throttled one by one, when they have run in the kernel: then only a switch shows it.
-func oneByOne(t *testing.T) bool {
+// enqueues opens one of the programs that look at a task that is enqueued. Where tasks are throttled one by one none is loaded.
+func enqueues(t *testing.T, name string, o Options) *Probe {
 	t.Helper()
-	return cgrouptest.AtLeast(cgrouptest.Release(t), "6.18")
-}
-
-// silent checks that nothing is told where everything is to be seen at switches, which are not looked at.
-func silent(t *testing.T, h *heard) {
-	t.Helper()
-	time.Sleep(600 * ms)
-	if list := h.begins(0); len(list) > 0 {
-		t.Errorf("before a task was throttled: %s", in(list))
+	if cgrouptest.AtLeast(cgrouptest.Release(t), "6.18") {
+		for _, program := range open(t, Options{}).programs.All() {
+			if program.Name == name {
+				t.Errorf("%s is loaded", name)
+			}
+		}
+		cgrouptest.Elsewhere(t, "tier vm", "a switch shows all here")
 	}
+	o.change = only(name)
+	return open(t, o)
 }
 
 // A task that wakes on a CPU that has no runtime left is throttled without ever being switched away from. Only the
 // wake-ups are looked at here: the spinner that empties the pool on CPU 0 goes unseen.
 func TestSleeperOnAnotherCPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{Realtime: true, change: only(kernelProgSchedWakeup)})
+	p := enqueues(t, kernelProgSchedWakeup, Options{Realtime: true})
 	g := cgrouptest.New(t)
 	fillings := 0
 	h := listen(t, p, func(Event) {
@@ -46,10 +46,6 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	watch(t, p, g)
 	limit(t, g, 40*ms, 500*ms)
 	cgrouptest.Pin(t, 0, g.Spin(1)[0])
-	if oneByOne(t) {
-		silent(t, h)
-		return
-	}
 	within(t, 20*time.Second, "the sleeper is heard of", func() bool {
 		return slices.ContainsFunc(h.begins(0), func(e Event) bool { return e.CPU == 1 && e.Facts.Runtime == 0 })
 	})
@@ -74,17 +70,13 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 // So is a child that is born to a CPU that has none left, by a parent that has.
 func TestBornThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{change: only(kernelProgSchedWakeupNew)})
+	p := enqueues(t, kernelProgSchedWakeupNew, Options{})
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)
 	limit(t, g, 8*ms, 20*ms)
 	cgrouptest.Pin(t, 1, g.Spin(1)[0])
 	g.Start("while :; do (:) & (:) & wait; done")
-	if oneByOne(t) {
-		silent(t, h)
-		return
-	}
 	within(t, 20*time.Second, "a child is heard of", func() bool { return len(h.begins(0)) > 0 })
 }
 
@@ -92,7 +84,7 @@ func TestBornThrottled(t *testing.T) {
 // which a switch shows.
 func TestMovedThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
-	p := open(t, Options{change: only(kernelProgSchedMigrateTask)})
+	p := enqueues(t, kernelProgSchedMigrateTask, Options{})
 	g := cgrouptest.New(t)
 	h := listen(t, p, nil)
 	watch(t, p, g)
@@ -105,10 +97,6 @@ func TestMovedThrottled(t *testing.T) {
 		t.Fatalf("nobody was moved yet: %s", in(list))
 	}
 	cgrouptest.Pin(t, 1, two[1])
-	if oneByOne(t) {
-		silent(t, h)
-		return
-	}
 	time.Sleep(100 * ms)
 	if list := h.begins(0); len(list) != 1 || list[0].CPU != 1 {
 		t.Errorf("moved to CPU 1: %s", in(list))

@@ -358,26 +358,51 @@ static inline void stuck(struct task_struct *p, bool waits)
 			begin((u64)found[i], false);
 }
 
+// free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to end until the
+// next one begins.
+struct free {
+	u64 group;
+	u64 begun;
+};
+
+#define FREES 8
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	NUMBER(max_entries, FREES);
+	TYPE(key, u32);
+	TYPE(value, struct free);
+} frees SEC(".maps");
+
 // relieved ends the throttles above a task that begins to run. Another CPU may still have a part of its slice while
 // the throttle lasts.
 static inline void relieved(struct task_struct *p)
 {
 	struct task_group *tg = p->sched_task_group;
+	u64 own = tg->css.cgroup ? tg->css.cgroup->kn->id : 0, seen = *(volatile u64 *)&begun; // before it looks
+	u32 slot = own % FREES;
+	struct free *f = bpf_map_lookup_elem(&frees, &slot);
+	bool stands = false;
 
-	if (p->se.cfs_rq->throttle_count > 0)
+	if (p->se.cfs_rq->throttle_count > 0 || !f || (f->group == own && f->begun == seen))
 		return;
 	unroll for (int i = 0; i < DEPTH; i++) {
 		struct throttle *t;
 		u64 id;
 
 		if (!tg || !tg->parent)
-			return;
+			break;
 		id = tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
 		t = bpf_map_lookup_elem(&standing, &id);
-		if (t && !lasts(t, tg->cfs_bandwidth.period_timer._softexpires))
-			finish(&tg->cfs_bandwidth, id, bpf_ktime_get_ns());
+		if (t) {
+			stands = true;
+			if (!lasts(t, tg->cfs_bandwidth.period_timer._softexpires))
+				finish(&tg->cfs_bandwidth, id, bpf_ktime_get_ns());
+		}
 		tg = tg->parent;
 	}
+	if (!stands)
+		*f = (struct free){own, seen};
 }
 
 // runnable says whether a task that was switched away from wants to go on. One that is throttled by itself went on in the
@@ -404,9 +429,10 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	return 0;
 }
 
+// The programs from here on that look at wake-ups and migrations are loaded below 6.18 only (probe.go, oneByOne).
 static inline void woken(struct task_struct *p)
 {
-	if (!one_by_one() && p->se.cfs_rq->throttle_count > 0)
+	if (p->se.cfs_rq->throttle_count > 0)
 		stuck(p, true);
 }
 
@@ -423,15 +449,14 @@ SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
 }
 
 // A queued task that is moved to another CPU is enqueued there after this, and nothing shows what became of it: what
-// check_enqueue_throttle is going to do is foretold. A sleeping one is seen when it wakes; since 6.18 the task runs
-// until it is throttled itself, which a switch shows.
+// check_enqueue_throttle is going to do is foretold. A sleeping one is seen when it wakes.
 SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	struct task_group *tg = p->sched_task_group;
 	s32 cpu = ctx[1];
 
-	if (one_by_one() || !p->on_rq)
+	if (!p->on_rq)
 		return 0;
 	unroll for (int i = 0; i < DEPTH; i++) {
 		struct cfs_rq **queues, *q = NULL;

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -208,28 +207,8 @@ func (p *Probe) Close() error { return errors.Join(p.programs.Close(), p.objects
 const Switch = kernelProgSchedSwitch
 
 // Tells says whether this kernel takes interrupts, and what a hypervisor steals, off the time of threads.
-func (p *Probe) Tells() (irq, steal bool) { return p.has("prev_irq_time"), p.has("prev_steal_time") }
-
-// has says whether the kernel's run queue has a field. Without type information there is none, and no probe either.
-func (p *Probe) has(field string) bool {
-	var rq *btf.Struct
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil || kernel.TypeByName("rq", &rq) != nil {
-		return false
-	}
-	return member(rq, field)
-}
-
-func member(s *btf.Struct, field string) bool {
-	for _, m := range s.Members {
-		if m.Name == field {
-			return true
-		}
-		if inner, ok := m.Type.(*btf.Struct); ok && m.Name == "" && member(inner, field) {
-			return true
-		}
-	}
-	return false
+func (p *Probe) Tells() (irq, steal bool) {
+	return programs.KernelHas("rq", "prev_irq_time"), programs.KernelHas("rq", "prev_steal_time")
 }
 
 // Cost is what each program has cost since Open. It needs Options.Stats.
