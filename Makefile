@@ -9,7 +9,7 @@ BIN     := bin/plimsoll
 IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-vm-systemd test-kube test-labs \
+.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-labs \
         test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
@@ -34,16 +34,13 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh lint unit sim kernel kube vm systemd labs
+	@bash test/tiers.sh lint unit sim kernel kube vm labs
 
 test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit needs Go and gcc; kernel and labs need root)
 	@bash test/tiers.sh $*
 
-test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12, 6.18
+test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12 (also with systemd), 6.18
 	@bash test/tiers.sh vm
-
-test-vm-systemd: build ## daemon-reload and set-property against a raised quota, in a VM with systemd
-	@bash test/tiers.sh systemd
 
 test-kube: ## a real API server, kubelet and containerd; twelve minutes, and more the first time (root)
 	@bash test/tiers.sh kube

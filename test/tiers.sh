@@ -36,10 +36,9 @@ tier_kernel() {
 }
 tier_vm() { bash test/vm/matrix.sh; }
 tier_vm_all() { # what tier vm leaves out
-  CELLS="6.1:v2 6.12:v2" PACKAGES="./cmd/plimsoll ./internal/probe/runq" bash test/vm/matrix.sh && CELLS=5.10:v2 bash test/vm/matrix.sh
+  CELLS="5.10:v1 6.1:v2 6.12:v2" PACKAGES="./cmd/plimsoll ./internal/probe/runq" bash test/vm/matrix.sh && CELLS=5.10:v2 bash test/vm/matrix.sh
 }
 tier_vm_core() { bash test/vm/core.sh; }
-tier_systemd() { bash test/vm/systemd.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 tier_kube() {
@@ -109,7 +108,7 @@ attempt() {
 # more. The table says so, and what failed the first time is named below it.
 only= # the tests of a second try, as a regular expression; empty: all
 again() {
-  case $1 in kernel | kube | systemd | labs) ;; *) return 1 ;; esac
+  case $1 in kernel | kube | labs) ;; *) return 1 ;; esac
   local status=0
   mv "$work/$1" "$work/$1.first"
   only=$(failed_tests "$work/$1.first")

@@ -198,8 +198,8 @@ func TestApacheDemo(t *testing.T) {
 	p := apacheDemo(t)
 	before := files(t)
 	a := follower(t, "none")
-	p.serve(1, 10*time.Second, &served{latency: load.NewLatencies()}) // warm
-	all := p.compare([]string{"none", "auto"}, 20*time.Second, 1)
+	p.serve(1, 5*time.Second, &served{latency: load.NewLatencies()}) // warm
+	all := p.compare([]string{"none", "auto"}, 10*time.Second, 1)
 	a.stop(syscall.SIGTERM)
 	same(t, before)
 	off, on := all["none"].ratio(), all["auto"].ratio()

@@ -1,9 +1,11 @@
 #!/bin/bash
 # matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
-# cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other.
-# Without CELLS and PACKAGES, the cells between the oldest and the newest leave out the agent's own tests (cmd/plimsoll) and those
-# of diagnose's programs (internal/probe/runq), half of a cell's time: what the agent writes is in e2e.sh, what it hears in
-# internal/probe. `make test-long` runs them there too, and all on 5.10 with cgroup v2.
+# cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other,
+# and 6.12:systemd is systemd.sh.
+# Without CELLS and PACKAGES, all but the newest kernel leave out the agent's own tests (cmd/plimsoll; those with cgroup v1 run on
+# the host), and the ones between the oldest and the newest those of diagnose's programs (internal/probe/runq) and the demo, half of a
+# cell's time: what the agent writes is in e2e.sh, what it hears in internal/probe. `make test-long` runs them there too, and all on
+# 5.10 with cgroup v2.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
@@ -11,9 +13,8 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-5.10:v1 6.18:v2 6.18:scx 6.1:v2 6.12:v2}
-brief=
-[ -n "${CELLS:-}${PACKAGES:-}" ] || brief=' 6.1:v2 6.12:v2 '
+cells=${CELLS:-6.18:v2 6.18:scx 5.10:v1 6.12:v2 6.1:v2 6.12:systemd}
+all=${CELLS:-}${PACKAGES:-}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-900}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -33,6 +34,7 @@ for package in $packages; do
 done
 cp "$vm/guest/e2e.sh" "$vm/guest/lib.sh" "$work/p/"
 cp "$binary" "$work/p/plimsoll"
+touch "$work/p/brief"
 
 series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
 "$vm/kernels.sh" $series >/dev/null
@@ -44,11 +46,12 @@ boot() {
   "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/guest/cell.sh" "$@" >"$work/out-$cell" 2>&1
 }
 
-# files KERNEL:CGROUP: those of a cell.
+# files KERNEL:CGROUP: those of a cell. The file brief has e2e.sh leave out the demo.
 files() {
-  case $brief in
-    *" $1 "*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll|internal-probe-runq)\.' ;;
-    *) echo "$work"/p/* ;;
+  case ${all:+all}$1 in
+    5.10:*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll\.|brief$)' ;;
+    6.1:* | 6.12:*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll|internal-probe-runq)\.' ;;
+    *) ls "$work"/p/* | grep -v '/brief$' ;;
   esac
 }
 
@@ -102,11 +105,23 @@ cell() {
   cat "$out.said"
 }
 
+# systemd KERNEL: prints what came of guest/systemd.sh, which is run once more like a cell.
+systemd() {
+  local begin=$SECONDS out=$work/out-systemd word=ok
+  if ! "$vm/systemd.sh" "$1" >"$out" 2>&1; then
+    sed "s/^/    $1:systemd: /" "$out"
+    word=again
+    "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
+  fi
+  printf '%-6s %-8s %-6s %8d  %d scenarios\n' "$1" systemd $word $((SECONDS - begin)) "$(grep -c '^ok ' "$out")"
+}
+
 printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
 for cell in $cells; do
   while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || true; done
   case $cell in
     *:scx) "$vm/scx.sh" || touch "$work/failed" ;;
+    *:systemd) systemd "${cell%:*}" ;;
     *) cell "$cell" ;;
   esac &
 done
