@@ -106,8 +106,8 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and nothing
-// needs to be looked at when a task wakes or is moved.
+// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and
+// nothing needs to be looked at when a task wakes or is moved.
 func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
 
 // constants sets the numbers that the verifier takes for known.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+// relief.h: the end of a throttle, seen by the switch to a task below it. While any group stands still that is looked for at each
+// switch, so that a CPU keeps in mind where there was nothing to find.
+
+// free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to end until the
+// next one begins.
+struct free {
+	u64 group;
+	u64 begun;
+};
+
+#define FREES 8
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	NUMBER(max_entries, FREES);
+	TYPE(key, u32);
+	TYPE(value, struct free);
+} frees SEC(".maps");
+
+// relieved ends the throttles above a task that begins to run. Another CPU may still have a part of its slice while
+// the throttle lasts.
+static inline void relieved(struct task_struct *p)
+{
+	struct task_group *tg = p->sched_task_group;
+	u64 own = tg->css.cgroup ? tg->css.cgroup->kn->id : 0, seen = *(volatile u64 *)&begun; // before it looks
+	u32 slot = own % FREES;
+	struct free *f = bpf_map_lookup_elem(&frees, &slot);
+	bool stands = false;
+
+	if (p->se.cfs_rq->throttle_count > 0 || !f || (f->group == own && f->begun == seen))
+		return;
+	unroll for (int i = 0; i < DEPTH; i++) {
+		struct throttle *t;
+		u64 id;
+
+		if (!tg || !tg->parent)
+			break;
+		id = tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+		t = bpf_map_lookup_elem(&standing, &id);
+		if (t) {
+			stands = true;
+			if (!lasts(t, tg->cfs_bandwidth.period_timer._softexpires))
+				finish(&tg->cfs_bandwidth, id, bpf_ktime_get_ns());
+		}
+		tg = tg->parent;
+	}
+	if (!stands)
+		*f = (struct free){own, seen};
+}
