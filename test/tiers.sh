@@ -133,7 +133,7 @@ first_failures() {
   local name
   for name in "$@"; do
     if [ -e "$work/$name.first" ]; then sed -nE 's/^ *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \2/p' "$work/$name.first"; fi
-    sed -nE 's/^    ([0-9.]+:v[12]): *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \3 on \1/p' "$work/$name"
+    sed -nE 's/^    ([0-9.]+:(v[12]|systemd)): *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \4 on \1/p' "$work/$name"
   done
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,16 +36,6 @@ func (g *Group) PingPong() func(walk int) time.Duration {
 // Median is the upper one of a list's middle.
 func Median(list []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(list))[len(list)/2]
-}
-
-// ReportMedian is a benchmark of one figure.
-func ReportMedian(b *testing.B, ask func() time.Duration, unit string) {
-	var all []time.Duration
-	for b.Loop() {
-		all = append(all, ask())
-	}
-	b.ReportMetric(float64(Median(all)), unit)
-	b.ReportMetric(0, "ns/op")
 }
 
 // switches answers each line, which is how far to walk.

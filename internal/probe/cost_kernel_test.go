@@ -54,11 +54,11 @@ func BenchmarkSwitch(b *testing.B) {
 			for b.Loop() {
 				with := pingPong(0)
 				off := p.programs.Detach()
-				without = append(without, pingPong(0))
+				alone := pingPong(0)
 				if err := errors.Join(off, p.programs.Attach()); err != nil {
 					b.Fatal(err)
 				}
-				more = append(more, with-without[len(without)-1])
+				without, more = append(without, alone), append(more, with-alone)
 			}
 			b.ReportMetric(float64(cgrouptest.Median(without)), "ns/switch-without")
 			b.ReportMetric(float64(cgrouptest.Median(more)), "ns/programs")

@@ -14,16 +14,27 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// enqueues opens one of the programs that look at a task that is enqueued. Where tasks are throttled one by one none is loaded.
+// throttlesAtSwitches says that tasks are throttled one by one: then only a switch shows it.
+func throttlesAtSwitches(t *testing.T) bool {
+	t.Helper()
+	return cgrouptest.AtLeast(cgrouptest.Release(t), "6.18")
+}
+
+// What looks at tasks that are enqueued is loaded where the kernel throttles there, and only there.
+func TestProgramsOfTheKernel(t *testing.T) {
+	p := open(t, Options{})
+	for _, name := range []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
+		if got, want := p.programs.Get(name) != nil, !throttlesAtSwitches(t); got != want {
+			t.Errorf("%s is loaded: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// enqueues opens one of the programs that look at a task that is enqueued.
 func enqueues(t *testing.T, name string, o Options) *Probe {
 	t.Helper()
-	if cgrouptest.AtLeast(cgrouptest.Release(t), "6.18") {
-		for _, program := range open(t, Options{}).programs.All() {
-			if program.Name == name {
-				t.Errorf("%s is loaded", name)
-			}
-		}
-		cgrouptest.Elsewhere(t, "tier vm", "a switch shows all here")
+	if throttlesAtSwitches(t) {
+		cgrouptest.Elsewhere(t, "tier vm", "a switch shows all here, and %s is not loaded", name)
 	}
 	o.change = only(name)
 	return open(t, o)

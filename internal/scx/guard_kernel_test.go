@@ -1,6 +1,7 @@
 package scx
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -56,7 +57,9 @@ func TestRaiseAndLower(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Setpriority(unix.PRIO_PROCESS, self, 0)
+	const most = 1 << 40 // bytes
 	defer debug.SetGCPercent(debug.SetGCPercent(70))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(most))
 	lower := raise(time.Second)
 	defer lower()
 	if with, without := fifo(); with == 0 || without > 0 {
@@ -70,12 +73,12 @@ func TestRaiseAndLower(t *testing.T) {
 			break
 		}
 	}
-	if got := collections(func() { litter(64 << 20) }); got > 0 {
-		t.Errorf("raised: %d collections", got)
+	if got, limit := collections(func() { litter(64 << 20) }), debug.SetMemoryLimit(-1); got > 0 || limit != math.MaxInt64 {
+		t.Errorf("raised: %d collections, and the memory limit is %d", got, limit)
 	}
 	lower()
-	if percent := debug.SetGCPercent(70); percent != 70 {
-		t.Errorf("lowered: GOGC is %d, want 70", percent)
+	if percent, limit := debug.SetGCPercent(70), debug.SetMemoryLimit(-1); percent != 70 || limit != most {
+		t.Errorf("lowered: GOGC is %d and the memory limit %d, want 70 and %d", percent, limit, most)
 	}
 	if got := collections(func() { litter(64 << 20) }); got == 0 {
 		t.Error("lowered: no collection")

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 // relief.h: the end of a throttle, seen by the switch to a task below it. While any group stands still that is looked for at each
 // switch, so that a CPU keeps in mind where there was nothing to find.
+//
+// Known limits: the count of throttles is added to after one is inserted, and nothing keeps a CPU of another kind than x86 from
+// seeing that the other way round. Then an end is told at the next begin, be it of another group.
+
+static inline u64 id_of(struct task_group *tg)
+{
+	return tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+}
 
 // free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to end until the
 // next one begins.
@@ -23,7 +31,7 @@ struct {
 static inline void relieved(struct task_struct *p)
 {
 	struct task_group *tg = p->sched_task_group;
-	u64 own = tg->css.cgroup ? tg->css.cgroup->kn->id : 0, seen = *(volatile u64 *)&begun; // before it looks
+	u64 own = id_of(tg), seen = *(volatile u64 *)&begun; // before it looks
 	u32 slot = own % FREES;
 	struct free *f = bpf_map_lookup_elem(&frees, &slot);
 	bool stands = false;
@@ -36,7 +44,7 @@ static inline void relieved(struct task_struct *p)
 
 		if (!tg || !tg->parent)
 			break;
-		id = tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+		id = id_of(tg);
 		t = bpf_map_lookup_elem(&standing, &id);
 		if (t) {
 			stands = true;
