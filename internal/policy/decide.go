@@ -145,9 +145,21 @@ func (u *unit) book(in Input) {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
 	}
 	u.bookUntil(u.Reading)
-	if u.stood && (!in.Heard || in.Missed || u.m.muted) {
+	switch {
+	case !u.stood:
+	case !in.Heard || in.Missed || u.m.muted:
 		u.m.strikes.hit(u.Reading.At, u.period())
 		u.m.strikes.count += max(0, u.window.Throttled-1)
+	default:
+		u.owes()
+	}
+}
+
+// owes books a period that a throttle stood through. CPUs may run beyond their slices, up to a tick each, and where the quota
+// does not pay for that the group stands still for several periods; but the kernel tells of the throttle once.
+func (u *unit) owes() {
+	if _, known := u.m.phase.Known(); known && throttledThroughout(u.window) {
+		u.m.strikes.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
 	}
 }
 

@@ -51,9 +51,9 @@ import (
 // them on a machine that it has to itself. A quota is a coarse measure of a small machine, and so is rounded: there
 // must be room for half of it. The mean use then comes up to the line, and not only to a quota below it.
 //
-// Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen; a group is
-// chronic when one began in more than half of the periods of a minute. Its limit is too low, and it is rescued only
-// while writes are not scarce.
+// Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen, or that one stood
+// through; a group is chronic when it was throttled in more than half of the periods of a minute. Its limit is too low, and
+// it is rescued only while writes are not scarce.
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
@@ -321,7 +321,7 @@ func (u *unit) hear(t Throttle) {
 type strikes struct {
 	recent [lastingHits]time.Time // their ends, oldest first
 	rare   time.Time              // the end of the last one that did not come soon after others
-	begun  time.Time              // the end of the last one in which a throttle began
+	begun  time.Time              // the end of the last one in which it was throttled
 	minute time.Time              // when the count of those began
 	count  int64
 	until  time.Time // chronic until then
@@ -340,7 +340,7 @@ func (s *strikes) want(end time.Time, period time.Duration) {
 	}
 }
 
-// hit books a period in which a throttle began, once.
+// hit books a period in which the group was throttled, once.
 func (s *strikes) hit(end time.Time, period time.Duration) {
 	s.want(end, period)
 	if end.Sub(s.begun) < period/2 {

@@ -72,3 +72,32 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 		}
 	}
 }
+
+// TestDebtIsStruck: a throttle that the quota does not end for several periods strikes each of them, and no period twice; where
+// it is not known which period it was, none.
+func TestDebtIsStruck(t *testing.T) {
+	for _, c := range []struct {
+		stands  int64
+		every   time.Duration
+		strikes int64
+	}{
+		{1, 90 * ms, 1}, {2, 90 * ms, 2}, {3, 90 * ms, 3}, {1, 130 * ms, 1}, {1, 350 * ms, 1}, {2, 350 * ms, 1},
+	} {
+		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r.heard.Counted, r.heard.Used = true, 150*ms // the cap: nothing is handed out
+		r.rescue()
+		now := r.group.Reading
+		for end := r.heard.At.Add(time.Second); now.At.Before(end); {
+			now.At = now.At.Add(c.every)
+			now.Counters.Periods = 10 + int64((now.At.Sub(r.heard.Expires)+100*ms)/(100*ms))
+			now.Counters.Throttled = min(now.Counters.Periods-10, c.stands)
+			r.group.Reading = now
+			r.state.Decide(r.input(now.At))
+		}
+		s := &r.state.groups[r.group.ID].strikes
+		last := r.heard.Expires.Add(time.Duration(c.stands-1) * 100 * ms)
+		if s.count != c.strikes || s.lasting(last, 100*ms) != (c.strikes >= lastingHits) {
+			t.Errorf("%+v: %d strikes, lasting %v", c, s.count, s.lasting(last, 100*ms))
+		}
+	}
+}
