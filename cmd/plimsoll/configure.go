@@ -34,20 +34,15 @@ func (s source) load() (*config.File, error) {
 	return config.Parse(s.file, data)
 }
 
-// reloadEvery is how often the file is looked at. Looking at it finds every way of replacing it: editors and
-// ConfigMap mounts rename, and a watch on the file would be left with the old one. Each look wakes an agent that has
-// nothing to do, so it is as seldom as "within a second" allows.
-const reloadEvery = 900 * time.Millisecond
-
 // follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
-// good one in force. A version must have stood for a moment: who writes a file in place empties it first. Who asks for it has
-// the file read though it is the same.
-func (s source) follow(ctx context.Context, last stamp, take func(*config.File, error)) error {
+// good one in force. The file is looked at after each of the agent's turns, of which there is one a second at least: a timer of
+// its own would wake an idle process twice as often. Looking at it finds every way of replacing it: editors and ConfigMap
+// mounts rename, and a watch on the file would be left with the old one. A version must have stood for a moment: who writes a
+// file in place empties it first. Who asks for it has the file read though it is the same.
+func (s source) follow(ctx context.Context, turns <-chan struct{}, last stamp, take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
 	}
-	tick := time.NewTicker(reloadEvery)
-	defer tick.Stop()
 	for {
 		asked := false
 		select {
@@ -55,7 +50,7 @@ func (s source) follow(ctx context.Context, last stamp, take func(*config.File, 
 			return nil
 		case <-s.rereads:
 			asked = true
-		case <-tick.C:
+		case <-turns:
 		}
 		if asked || s.stamp() != last {
 			last = s.settled(ctx)

@@ -37,30 +37,30 @@ func TestFollow(t *testing.T) {
 		var failed error
 		done := make(chan error)
 		go func() {
-			done <- s.follow(ctx, loaded, func(f *config.File, err error) {
+			done <- s.follow(ctx, turns(ctx), loaded, func(f *config.File, err error) {
 				if failed = err; err == nil {
 					got = append(got, f.Strategy().Policy)
 				}
 			})
 		}()
-		time.Sleep(2 * reloadEvery)
+		time.Sleep(2 * turnEvery)
 		synctest.Wait()
 		if len(got) != 1 || got[0] != strategy.Auto {
 			t.Errorf("took %v, want the version that was written while the agent started", got)
 		}
 		write("strategy: {policy: sometimes}\n")
-		time.Sleep(2 * reloadEvery)
+		time.Sleep(2 * turnEvery)
 		synctest.Wait()
 		if failed == nil {
 			t.Error("a bad file was taken")
 		}
-		time.Sleep(reloadEvery - settle/4) // before a look
+		time.Sleep(turnEvery - settle/4) // before a look
 		err := os.WriteFile(file, nil, 0o600)
 		time.Sleep(settle / 2) // after it
 		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * reloadEvery)
+		time.Sleep(2 * turnEvery)
 		synctest.Wait()
 		if len(got) != 2 || got[1] != strategy.CPUBurstOnly {
 			t.Errorf("took %v, want what was written in place, and nothing of it before it was whole", got)
@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 		if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * reloadEvery)
+		time.Sleep(2 * turnEvery)
 		synctest.Wait()
 		if failed == nil || !strings.Contains(failed.Error(), "not a regular file") {
 			t.Errorf("a pipe in its place: %v", failed)
@@ -78,4 +78,23 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// turnEvery is how often the agent of these tests takes a turn.
+const turnEvery = time.Second
+
+// turns are those of an agent.
+func turns(ctx context.Context) <-chan struct{} {
+	taken := make(chan struct{}, 1)
+	go func() {
+		for tick := time.NewTicker(turnEvery); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				taken <- struct{}{}
+			}
+		}
+	}()
+	return taken
 }

@@ -163,7 +163,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
 	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
-		return f.follow(ctx, loaded, configure(a, found, cluster, log))
+		return f.follow(ctx, a.Turns(), loaded, configure(a, found, cluster, log))
 	}})
 	begun = true
 	slim()

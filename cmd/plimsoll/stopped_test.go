@@ -59,9 +59,9 @@ func TestRereads(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		n := 0
 		done := make(chan error)
-		go func() { done <- s.follow(ctx, s.stamp(), func(*config.File, error) { n++ }) }()
+		go func() { done <- s.follow(ctx, turns(ctx), s.stamp(), func(*config.File, error) { n++ }) }()
 		for want := range 2 {
-			time.Sleep(2 * reloadEvery)
+			time.Sleep(2 * turnEvery)
 			synctest.Wait()
 			if n != want {
 				t.Errorf("read %d times, asked for %d times", n, want)

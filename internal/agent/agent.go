@@ -143,6 +143,7 @@ type Agent struct {
 	failed     error                // of the last discovery
 	poke       chan struct{}        // a turn is wanted now
 	sooner     chan struct{}        // next is earlier than it was
+	turned     chan struct{}        // a turn was taken
 	adopted    map[workload.ID]bool // what was taken over, until the first look
 	retired    time.Time            // zero: it is not
 	ended      bool                 // everything has been put back for good
@@ -157,7 +158,7 @@ func New(o Options) *Agent {
 	now := o.Clock()
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
-		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
+		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), ear: ear{hears: o.Ear != nil, why: o.Deaf},
 	}
 }
@@ -192,6 +193,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		a.Tick(a.Clock())
+		signal(a.turned)
 		a.await(ctx, timer)
 	}
 	stopListening()

@@ -29,6 +29,9 @@ func (a *Agent) nextTurn() time.Time {
 	return a.next
 }
 
+// Turns has a value when a turn was taken, for what goes with the agent's turns so as not to wake the machine for itself.
+func (a *Agent) Turns() <-chan struct{} { return a.turned }
+
 // wake asks for a turn now.
 func (a *Agent) wake() { signal(a.poke) }
 
