@@ -75,30 +75,6 @@ func (s *Server) show(of func(report.Status) any) http.HandlerFunc {
 	}
 }
 
-// ask takes a snapshot, one at a time: an agent that stands still costs one goroutine, not one for each question.
-func (s *Server) ask(ctx context.Context) (report.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	silent := &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
-		Advice: "its loop stands still; see its log, and restart it if that lasts"}
-	select {
-	case s.asking <- struct{}{}:
-	case <-ctx.Done():
-		return report.Status{}, silent
-	}
-	answer := make(chan report.Status, 1)
-	go func() {
-		defer func() { <-s.asking }()
-		answer <- s.agent.Status()
-	}()
-	select {
-	case st := <-answer:
-		return st, nil
-	case <-ctx.Done():
-		return report.Status{}, silent
-	}
-}
-
 // post decodes a request, does it, and answers with its result or error.
 func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -28,12 +28,12 @@ var ErrInUse = errors.New("another process answers there")
 
 // Server serves one agent.
 type Server struct {
-	agent  Agent
-	now    func() time.Time
-	log    *slog.Logger
-	tcp    net.Listener // nil: off
-	unix   net.Listener // nil: off
-	asking chan struct{}
+	agent     Agent
+	now       func() time.Time
+	log       *slog.Logger
+	tcp       net.Listener // nil: off
+	unix      net.Listener // nil: off
+	snapshots snapshots
 	// patience is how long an agent that stands still may take to give a snapshot.
 	patience   time.Duration
 	rehearse   Rehearsal
@@ -51,7 +51,7 @@ const (
 
 // Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
 func Listen(agent Agent, o Options) (*Server, error) {
-	s := &Server{agent: agent, now: o.Now, log: o.Log, asking: make(chan struct{}, 1), patience: 2 * time.Second,
+	s := &Server{agent: agent, now: o.Now, log: o.Log, snapshots: snapshots{take: agent.Status}, patience: 2 * time.Second,
 		rehearse: o.Plan, rehearsing: make(chan struct{}, 1)}
 	var err error
 	if o.Listen != "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -273,6 +274,47 @@ func TestSilentAgent(t *testing.T) {
 	if _, err := c.Status(ctx); !errors.As(err, &e) || e.Hint() == "" || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("got %v, want a deadline with a hint", err)
 	}
+}
+
+// TestQuestionsShareASnapshot: whoever asks while one is taken gets the next, all the same one, however many they are.
+func TestQuestionsShareASnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{status: healthy(), block: make(chan struct{})}
+		s, err := Listen(a, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(n int) {
+			for range n {
+				go func() {
+					if _, err := s.ask(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		ask(1)
+		ask(50)
+		for want := 1; want <= 2; want++ {
+			a.mu.Lock()
+			if a.asked != want {
+				t.Errorf("the agent was asked %d times, want %d", a.asked, want)
+			}
+			a.mu.Unlock()
+			a.block <- struct{}{}
+			synctest.Wait()
+		}
+		if a.asked != 2 {
+			t.Errorf("the agent was asked %d times in all, want 2", a.asked)
+		}
+		ask(1)
+		a.block <- struct{}{}
+		synctest.Wait()
+		if a.asked != 3 {
+			t.Errorf("a later question: the agent was asked %d times in all, want 3", a.asked)
+		}
+	})
 }
 
 func TestHealth(t *testing.T) {

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"plimsoll/internal/report"
+)
+
+// snapshots are the agent's answers. All who ask before one is begun share it: a flood of questions keeps nobody waiting for
+// more than two, such as the kubelet, which would kill the agent for that; and an agent that stands still costs one goroutine.
+type snapshots struct {
+	take func() report.Status
+
+	mu     sync.Mutex
+	taking bool
+	next   *snapshot // nil: nobody waits for one that has not begun
+}
+
+type snapshot struct {
+	taken  chan struct{}
+	status report.Status // once it is taken; for reading alone
+}
+
+// join is the next one to begin.
+func (s *snapshots) join() *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = &snapshot{taken: make(chan struct{})}
+	}
+	if !s.taking {
+		s.taking = true
+		go s.takeAll()
+	}
+	return s.next
+}
+
+// takeAll goes on for as long as somebody waits.
+func (s *snapshots) takeAll() {
+	for next := s.begin(); next != nil; next = s.begin() {
+		next.status = s.take()
+		close(next.taken)
+	}
+}
+
+func (s *snapshots) begin() *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.next
+	s.next, s.taking = nil, next != nil
+	return next
+}
+
+// ask waits for a snapshot that is not older than the question.
+func (s *Server) ask(ctx context.Context) (report.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	next := s.snapshots.join()
+	select {
+	case <-next.taken:
+		return next.status, nil
+	case <-ctx.Done():
+		return report.Status{}, &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
+			Advice: "its loop stands still; see its log, and restart it if that lasts"}
+	}
+}
