@@ -81,11 +81,22 @@ func (p *Pauses) save() error {
 		return err
 	}
 	temp := p.file + ".new"
-	if err := os.WriteFile(temp, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("save pauses: %w", err)
+	if err = writeThrough(temp, append(data, '\n')); err == nil {
+		err = os.Rename(temp, p.file)
 	}
-	if err := os.Rename(temp, p.file); err != nil {
+	if err != nil {
 		return fmt.Errorf("save pauses: %w", err)
 	}
 	return nil
+}
+
+// writeThrough writes a file to the disk. One that is renamed before it is there can be found empty after a loss of power, and
+// an agent that finds such a file does not start.
+func writeThrough(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }
