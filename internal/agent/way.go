@@ -2,6 +2,7 @@ package agent
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ func (a *Agent) MakeWay(group string, limit cpu.Bandwidth) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.groups[a.paths[group]]
+	if g == nil {
+		g = a.groups[a.paths[path.Join(group, workload.InScope)]]
+	}
 	if g == nil || g.status.Limit == limit.Quota && g.status.Period == limit.Period {
 		return false
 	}

@@ -47,6 +47,19 @@ func TestMakeWay(t *testing.T) {
 	w.wantProblem("")
 }
 
+// TestMakeWayInAScope: an owner names the scope of a container whose limit is that of crun's group in it.
+func TestMakeWayInAScope(t *testing.T) {
+	w := newWorld(t)
+	w.kernel.AddGroup("/c.scope")
+	w.place.pods = append(w.place.pods, workload.Pod{Containers: []workload.Container{w.container("/c.scope/container", 50*ms, sim.Spin(2))}})
+	w.run(3 * time.Second)
+	w.wantRaised("/c.scope/container", 50*ms)
+	if !w.agent.MakeWay("/c.scope", cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}) {
+		t.Error("there was nothing to put back")
+	}
+	w.want("/c.scope/container", 50*ms, 0)
+}
+
 // TestMakeWayForNothing: where no limit changes, or nobody is known, nothing is touched.
 func TestMakeWayForNothing(t *testing.T) {
 	w := raised(t)

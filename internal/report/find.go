@@ -5,6 +5,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"plimsoll/internal/workload"
 )
 
 // UnknownError says that no unit answers to an argument.
@@ -73,9 +75,9 @@ func byLastPart(c Container, arg string) bool {
 }
 
 // byID takes the beginning of the ID that a runtime writes into the path: 64 hexadecimal digits, alone
-// (cgroupfs driver) or within "docker-ID.scope" (systemd driver).
+// (cgroupfs driver) or within "docker-ID.scope" (systemd driver), in which crun may have made another group.
 func byID(c Container, arg string) bool {
-	id := containerID.FindString(path.Base(c.Cgroup))
+	id := containerID.FindString(path.Base(strings.TrimSuffix(c.Cgroup, "/"+workload.InScope)))
 	return len(arg) >= minIDPrefix && id != "" && strings.HasPrefix(id, arg)
 }
 

@@ -16,6 +16,7 @@ func TestFind(t *testing.T) {
 		{Cgroup: "/kubepods/pod1/" + id("cd"), Name: "default/web/envoy"},
 		{Cgroup: "/kubepods/pod2/" + id("ce"), Name: "default/api/envoy"},
 		{Cgroup: "/system.slice/docker-" + id("ef") + ".scope", Name: "db"},
+		{Cgroup: "/machine.slice/libpod-" + id("0a") + ".scope/container", Name: "mail"},
 		{Cgroup: "/system.slice/ssh.service", Name: "ssh.service"},
 		{Cgroup: "/lab/x", Name: "/lab/x"},
 		{Cgroup: "/x", Name: "/x"},
@@ -37,6 +38,7 @@ func TestFind(t *testing.T) {
 		{arg: "ssh.service", want: "/system.slice/ssh.service"},
 		{arg: "db", want: "/system.slice/docker-" + id("ef") + ".scope"},
 		{arg: "efef", want: "/system.slice/docker-" + id("ef") + ".scope"},
+		{arg: "0a0a", want: "/machine.slice/libpod-" + id("0a") + ".scope/container"},
 		{arg: id("ab"), want: "/kubepods/pod1/" + id("ab")},
 		{arg: "envoy", amb: []string{"/kubepods/pod1/" + id("cd"), "/kubepods/pod2/" + id("ce")}},
 		{arg: "cdcd", want: "/lab/cdcd"}, // a name goes before an ID

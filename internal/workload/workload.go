@@ -13,6 +13,9 @@ type ID struct {
 	Inode uint64 `json:"inode"`
 }
 
+// InScope is the name of the group that crun made in a container's systemd scope, and to which it gave the limit.
+const InScope = "container"
+
 // Class is the priority class of a container, in Koordinator's terms.
 type Class string
 

@@ -1,6 +1,10 @@
 package cgroupfs
 
-import "strings"
+import (
+	"strings"
+
+	"plimsoll/internal/workload"
+)
 
 // Kind says what stands at a path.
 type Kind string
@@ -22,6 +26,8 @@ type Place struct {
 
 	branch branch
 	sealed bool // what is below belongs to another system
+	scope  bool // of a container that crun may have made: its group may be the one in it
+	inner  bool // that one
 }
 
 // Closed says that nothing below the place is looked after.
@@ -60,7 +66,9 @@ var prefixes = []struct{ prefix, runtime string }{
 }
 
 // Classify says what stands at the path of a group, below the cpu hierarchy (v1) or the root (v2). The outermost
-// container wins: what a nested engine made inside it (kind, Docker in Docker) is Inside.
+// container wins: what a nested engine made inside it (kind, Docker in Docker) is Inside. With systemd, crun had a group of
+// its own in each scope, with the tasks and the limit, until mid-2025 (its commits of pull requests 305 and 1768): that is the
+// same container.
 func Classify(group string) Place {
 	at := Place{Kind: Plain, Runtime: plainGroup}
 	for i, name := range strings.FieldsFunc(group, func(r rune) bool { return r == '/' }) {
@@ -71,11 +79,15 @@ func Classify(group string) Place {
 
 // below classifies the child of a place; depth is the number of groups above it.
 func below(parent Place, name string, depth int) Place {
+	if parent.scope && name == workload.InScope {
+		return Place{Kind: Container, Runtime: parent.Runtime, ID: parent.ID, inner: true}
+	}
 	if parent.Closed() {
 		return Place{Kind: Inside}
 	}
 	if id, runtime, ok := containerName(name); ok {
-		return Place{Kind: Container, Runtime: runtime, ID: id}
+		byCrun := (runtime == podman || runtime == crio) && strings.HasSuffix(name, ".scope")
+		return Place{Kind: Container, Runtime: runtime, ID: id, scope: byCrun}
 	}
 	if uid, runtime, ok := podSlice(name); ok {
 		return Place{Kind: Pod, Runtime: runtime, ID: uid}

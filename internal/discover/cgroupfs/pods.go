@@ -19,8 +19,9 @@ type node struct {
 	workload.ID
 	place     Place
 	effective config.Effective
-	children  map[string]*node // by path; nil below a container
+	children  map[string]*node // by path; of a container there is one at most
 	watched   bool
+	limited   bool // a scope is, which a group may be in
 	facts     facts
 	look      look
 }
@@ -78,8 +79,9 @@ func gather(n *node) (pods []group, free []*node) {
 	}
 	switch {
 	case !n.wanted():
+	case n.place.Kind == Container && len(free) > 0 && !n.limited: // its limit is that of the group in it, or will be
 	case n.place.Kind == Container || n.place.Kind != Pod && len(pods)+len(free) == 0:
-		free = append(free, n)
+		free = []*node{n}
 	case len(free) > 0:
 		pods, free = append(pods, group{n, free}), nil
 	}

@@ -29,7 +29,9 @@ func TestChoose(t *testing.T) {
 		{"engines need no configuration",
 			"/docker/<a> /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c> /machine.slice/libpod-<d>.scope/container", "",
 			"/kubepods/burstable/pod1: /kubepods/burstable/pod1/<b> /kubepods/burstable/pod1/<c>\n" +
-				": /docker/<a>\n: /machine.slice/libpod-<d>.scope\n"},
+				": /docker/<a>\n: /machine.slice/libpod-<d>.scope/container\n"},
+		{"only crun's", "/machine.slice/libpod-<a>.scope/x /docker-<b>.scope/container /crio-<c>.scope/container/container", "",
+			": /crio-<c>.scope/container\n: /docker-<b>.scope\n: /machine.slice/libpod-<a>.scope\n"},
 		{"units and folders do", "/lab/a /system.slice/web.service /user.slice", "", ""},
 		{"a folder", "/lab/a /lab/b /other/a", "/lab/*", ": /lab/a\n: /lab/b\n"},
 		{"a folder of folders is their pod", "/lab/a /lab/b", "/lab /lab/*", "/lab: /lab/a /lab/b\n"},
@@ -60,6 +62,40 @@ func TestChoose(t *testing.T) {
 				t.Errorf("not sorted by path:\n%s", outline(t, s))
 			}
 		})
+	}
+}
+
+// TestGroupInAScope: of a scope and crun's group in it, the one that has the limit is the container, by whatever path the
+// configuration names it.
+func TestGroupInAScope(t *testing.T) {
+	scope := expand("/machine.slice/libpod-<a>.scope")
+	m := newMemory(scope+"/container", scope+"/x")
+	f, err := config.Parse("test", []byte("overrides:\n- {cgroup: "+scope+", policy: cpuBurstOnly}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scanner(t, m, Options{Resolver: f})
+	if n := s.Stats().Groups; n != 4 {
+		t.Errorf("%d groups are looked at, want 4: the root, the slice, the scope and that one", n)
+	}
+	for _, c := range []struct{ outer, inner int64 }{{-1, -1}, {-1, 50_000}, {50_000, -1}, {50_000, 50_000}} {
+		m.limit(scope, c.outer, 100_000)
+		m.limit(scope+"/container", c.inner, 100_000)
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		want := scope + "/container"
+		if c.outer > 0 {
+			want = scope
+		}
+		pods, err := s.Pods()
+		if err != nil || len(pods) != 1 || len(pods[0].Containers) != 1 {
+			t.Fatalf("%+v: %+v, %v", c, pods, err)
+		}
+		got := pods[0].Containers[0]
+		if got.Path != want || got.Name != strings.Repeat("a", 12) || got.Runtime != podman || got.Strategy.Policy != strategy.CPUBurstOnly {
+			t.Errorf("%+v: %+v, want %s", c, got, want)
+		}
 	}
 }
 

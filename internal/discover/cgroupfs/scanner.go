@@ -195,7 +195,7 @@ func (s *Scanner) Configure(r Resolver) {
 	defer s.mu.Unlock()
 	s.opt.Resolver = r
 	for _, n := range s.nodes {
-		n.effective = r.Resolve(n.Path)
+		n.effective = s.resolve(n)
 	}
 	s.renew()
 }
@@ -282,7 +282,7 @@ func (s *Scanner) lost(err error) {
 // New children are listed in turn, and known ones too if deep.
 func (s *Scanner) list(n *node, deep bool) error {
 	s.watch(n)
-	if n.place.Closed() {
+	if n.place.Closed() && !n.place.scope {
 		return nil
 	}
 	paths, err := s.tree.Children(n.Path)
@@ -291,6 +291,11 @@ func (s *Scanner) list(n *node, deep bool) error {
 	}
 	if err != nil {
 		return err
+	}
+	if n.place.scope {
+		paths = slices.DeleteFunc(paths, func(p string) bool { return path.Base(p) != workload.InScope })
+		now, err := s.tree.Bandwidth(n.Path)
+		n.limited = err == nil && now.Limited()
 	}
 	var faults error
 	found := make(map[string]bool, len(paths))
@@ -329,9 +334,18 @@ func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 		n.place = below(parent.place, path.Base(p), strings.Count(p, "/")-1)
 		parent.children[p] = n
 	}
-	n.effective = s.opt.Resolver.Resolve(p)
+	n.effective = s.resolve(n)
 	s.nodes[p] = n
 	return n
+}
+
+// resolve is what the configuration says of a group; who names a container's scope means the group in it, too.
+func (s *Scanner) resolve(n *node) config.Effective {
+	e := s.opt.Resolver.Resolve(n.Path)
+	if n.place.inner && !e.Matched {
+		e = s.opt.Resolver.Resolve(path.Dir(n.Path))
+	}
+	return e
 }
 
 func (s *Scanner) drop(parent, n *node) {

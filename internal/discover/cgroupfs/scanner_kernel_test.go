@@ -177,6 +177,21 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 	}
 }
 
+// TestNoticesTheGroupInAScope makes what crun makes: a scope, a group in it, and the limit of that.
+func TestNoticesTheGroupInAScope(t *testing.T) {
+	l := newLab(t)
+	s := l.run()
+	scope := "libpod-" + strings.Repeat("b", 64) + ".scope"
+	l.mkdir(scope)
+	l.expect(s, Appeared, "/"+scope, "")
+	l.mkdir(scope + "/" + workload.InScope)
+	l.expect(s, Appeared, "/"+scope+"/"+workload.InScope, "")
+	l.expect(s, Written, "/"+scope+"/"+workload.InScope, l.quota(scope+"/"+workload.InScope, 50*time.Millisecond))
+	if pods := l.pods(s); len(pods) != 1 || len(pods[0].Containers) != 1 || pods[0].Containers[0].Runtime != podman {
+		t.Errorf("%+v", pods)
+	}
+}
+
 func TestNoticesTheFirstTask(t *testing.T) {
 	l := newLab(t)
 	l.mkdir("c")
