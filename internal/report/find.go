@@ -77,6 +77,9 @@ func byLastPart(c Container, arg string) bool {
 // byID takes the beginning of the ID that a runtime writes into the path: 64 hexadecimal digits, alone
 // (cgroupfs driver) or within "docker-ID.scope" (systemd driver), in which crun may have made another group.
 func byID(c Container, arg string) bool {
+	if c.Level == "pod" && strings.HasSuffix(c.Cgroup, ".scope") {
+		return false // the one in it is meant
+	}
 	id := containerID.FindString(path.Base(strings.TrimSuffix(c.Cgroup, "/"+workload.InScope)))
 	return len(arg) >= minIDPrefix && id != "" && strings.HasPrefix(id, arg)
 }

@@ -17,6 +17,7 @@ func TestFind(t *testing.T) {
 		{Cgroup: "/kubepods/pod2/" + id("ce"), Name: "default/api/envoy"},
 		{Cgroup: "/system.slice/docker-" + id("ef") + ".scope", Name: "db"},
 		{Cgroup: "/machine.slice/libpod-" + id("0a") + ".scope/container", Name: "mail"},
+		{Cgroup: "/machine.slice/libpod-" + id("0a") + ".scope", Level: "pod", Name: "scope of mail"},
 		{Cgroup: "/system.slice/ssh.service", Name: "ssh.service"},
 		{Cgroup: "/lab/x", Name: "/lab/x"},
 		{Cgroup: "/x", Name: "/x"},

@@ -66,9 +66,8 @@ var prefixes = []struct{ prefix, runtime string }{
 }
 
 // Classify says what stands at the path of a group, below the cpu hierarchy (v1) or the root (v2). The outermost
-// container wins: what a nested engine made inside it (kind, Docker in Docker) is Inside. With systemd, crun had a group of
-// its own in each scope, with the tasks and the limit, until mid-2025 (its commits of pull requests 305 and 1768): that is the
-// same container.
+// container wins: what a nested engine made inside it (kind, Docker in Docker) is Inside. The group that crun made in a scope is
+// the same container (scope.go).
 func Classify(group string) Place {
 	at := Place{Kind: Plain, Runtime: plainGroup}
 	for i, name := range strings.FieldsFunc(group, func(r rune) bool { return r == '/' }) {

@@ -21,7 +21,7 @@ type node struct {
 	effective config.Effective
 	children  map[string]*node // by path; of a container there is one at most
 	watched   bool
-	limited   bool // a scope is, which a group may be in
+	limited   bool // of a scope, and of the group in it
 	facts     facts
 	look      look
 }
@@ -77,9 +77,14 @@ func gather(n *node) (pods []group, free []*node) {
 		p, f := gather(c)
 		pods, free = append(pods, p...), append(free, f...)
 	}
+	if n.wanted() && n.place.Kind != Container {
+		pods, free = closeScopes(pods, free)
+	}
 	switch {
 	case !n.wanted():
-	case n.place.Kind == Container && len(free) > 0 && !n.limited: // its limit is that of the group in it, or will be
+	case n.place.scope && len(free) > 0 && !n.limited: // the limit is that of the group in it, or will be
+	case n.place.scope && len(free) > 0 && free[0].limited:
+		pods, free = []group{{n, free}}, nil
 	case n.place.Kind == Container || n.place.Kind != Pod && len(pods)+len(free) == 0:
 		free = []*node{n}
 	case len(free) > 0:
@@ -110,8 +115,11 @@ func (g group) podName() string {
 			return c.facts.pod
 		}
 	}
-	if g.pod.place.Kind == Pod {
+	switch {
+	case g.pod.place.Kind == Pod:
 		return "pod " + short(g.pod.place.ID)
+	case g.pod.place.scope:
+		return "scope of " + g.containers[0].container().Name
 	}
 	return g.pod.ownName()
 }

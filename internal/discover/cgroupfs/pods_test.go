@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 }
 
 // TestGroupInAScope: of a scope and crun's group in it, the one that has the limit is the container, by whatever path the
-// configuration names it.
+// configuration names it. Where both have one the scope is its pod, if it is in none.
 func TestGroupInAScope(t *testing.T) {
 	scope := expand("/machine.slice/libpod-<a>.scope")
 	m := newMemory(scope+"/container", scope+"/x")
@@ -78,23 +78,36 @@ func TestGroupInAScope(t *testing.T) {
 	if n := s.Stats().Groups; n != 4 {
 		t.Errorf("%d groups are looked at, want 4: the root, the slice, the scope and that one", n)
 	}
-	for _, c := range []struct{ outer, inner int64 }{{-1, -1}, {-1, 50_000}, {50_000, -1}, {50_000, 50_000}} {
+	for _, c := range []struct {
+		outer, inner int64
+		pod, want    string
+	}{
+		{-1, -1, "", scope + "/container"},
+		{-1, 50_000, "", scope + "/container"},
+		{50_000, -1, "", scope},
+		{50_000, 50_000, scope, scope + "/container"},
+	} {
 		m.limit(scope, c.outer, 100_000)
 		m.limit(scope+"/container", c.inner, 100_000)
 		if err := s.Rescan(); err != nil {
 			t.Fatal(err)
-		}
-		want := scope + "/container"
-		if c.outer > 0 {
-			want = scope
 		}
 		pods, err := s.Pods()
 		if err != nil || len(pods) != 1 || len(pods[0].Containers) != 1 {
 			t.Fatalf("%+v: %+v, %v", c, pods, err)
 		}
 		got := pods[0].Containers[0]
-		if got.Path != want || got.Name != strings.Repeat("a", 12) || got.Runtime != podman || got.Strategy.Policy != strategy.CPUBurstOnly {
-			t.Errorf("%+v: %+v, want %s", c, got, want)
+		if pods[0].Path != c.pod || got.Path != c.want || got.Name != strings.Repeat("a", 12) || got.Runtime != podman || got.Strategy.Policy != strategy.CPUBurstOnly {
+			t.Errorf("%+v: %+v", c, pods[0])
+		}
+	}
+	for _, pod := range []string{"/kubepods.slice/kubepods-pod1.slice", "/machine.slice/machine-libpod_pod_" + strings.Repeat("b", 64) + ".slice"} {
+		scope := pod + expand("/crio-<c>.scope")
+		m := newMemory(scope + "/container")
+		m.limit(scope, 50_000, 100_000)
+		m.limit(scope+"/container", 50_000, 100_000)
+		if got := outline(t, scanner(t, m, Options{})); got != pod+": "+scope+"\n" {
+			t.Errorf("in a pod: %s", got)
 		}
 	}
 }

@@ -247,6 +247,9 @@ func (s *Scanner) notice(e fsnotify.Event) {
 }
 
 func (s *Scanner) written(n *node, file string) {
+	if limitFile(file) && s.measure(n) {
+		s.renew()
+	}
 	if s.chosen[n.ID] == nil {
 		return
 	}
@@ -282,6 +285,7 @@ func (s *Scanner) lost(err error) {
 // New children are listed in turn, and known ones too if deep.
 func (s *Scanner) list(n *node, deep bool) error {
 	s.watch(n)
+	s.measure(n)
 	if n.place.Closed() && !n.place.scope {
 		return nil
 	}
@@ -292,11 +296,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 	if err != nil {
 		return err
 	}
-	if n.place.scope {
-		paths = slices.DeleteFunc(paths, func(p string) bool { return path.Base(p) != workload.InScope })
-		now, err := s.tree.Bandwidth(n.Path)
-		n.limited = err == nil && now.Limited()
-	}
+	paths = n.inside(paths)
 	var faults error
 	found := make(map[string]bool, len(paths))
 	for _, p := range paths {
@@ -337,15 +337,6 @@ func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 	n.effective = s.resolve(n)
 	s.nodes[p] = n
 	return n
-}
-
-// resolve is what the configuration says of a group; who names a container's scope means the group in it, too.
-func (s *Scanner) resolve(n *node) config.Effective {
-	e := s.opt.Resolver.Resolve(n.Path)
-	if n.place.inner && !e.Matched {
-		e = s.opt.Resolver.Resolve(path.Dir(n.Path))
-	}
-	return e
 }
 
 func (s *Scanner) drop(parent, n *node) {

@@ -177,7 +177,7 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestNoticesTheGroupInAScope makes what crun makes: a scope, a group in it, and the limit of that.
+// TestNoticesTheGroupInAScope makes what crun makes: a scope, a group in it, and the limit of that; then the scope's.
 func TestNoticesTheGroupInAScope(t *testing.T) {
 	l := newLab(t)
 	s := l.run()
@@ -187,8 +187,13 @@ func TestNoticesTheGroupInAScope(t *testing.T) {
 	l.mkdir(scope + "/" + workload.InScope)
 	l.expect(s, Appeared, "/"+scope+"/"+workload.InScope, "")
 	l.expect(s, Written, "/"+scope+"/"+workload.InScope, l.quota(scope+"/"+workload.InScope, 50*time.Millisecond))
-	if pods := l.pods(s); len(pods) != 1 || len(pods[0].Containers) != 1 || pods[0].Containers[0].Runtime != podman {
+	if pods := l.pods(s); len(pods) != 1 || pods[0].Path != "" || len(pods[0].Containers) != 1 || pods[0].Containers[0].Runtime != podman {
 		t.Errorf("%+v", pods)
+	}
+	l.quota(scope, 50*time.Millisecond)
+	l.expect(s, Appeared, "/"+scope, "")
+	if pods := l.pods(s); len(pods) != 1 || pods[0].Path != l.path+"/"+scope || len(pods[0].Containers) != 1 {
+		t.Errorf("both have a limit: %+v", pods)
 	}
 }
 

@@ -1,0 +1,61 @@
+package cgroupfs
+
+import (
+	"path"
+	"slices"
+	"sort"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/workload"
+)
+
+// The group in a scope.
+//
+// Problem: with systemd, crun (Podman, CRI-O) by default made a group of its own in each container's scope, until mid-2025 (its
+// pull requests 305 and 1768), and the container's tasks are in that. First only this group got the limit, later both.
+//
+// Approach: the group with the limit is the container. Where both have one the scope is the pod of what is in it, so that their
+// limits are raised together.
+//
+// Known limits: in a pod the scope is the container then, for a pod holds no pods: the group in it throttles all the same.
+
+// inside leaves of what is in a group that which is of interest: in a scope only crun's.
+func (n *node) inside(paths []string) []string {
+	if !n.place.scope {
+		return paths
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return path.Base(p) != workload.InScope })
+}
+
+// measure finds out whether a scope and the group in it have limits, and says whether that is new.
+func (s *Scanner) measure(n *node) bool {
+	if !n.place.scope && !n.place.inner {
+		return false
+	}
+	was := n.limited
+	now, err := s.tree.Bandwidth(n.Path)
+	n.limited = err == nil && now.Limited()
+	return n.limited != was
+}
+
+// resolve is what the configuration says of a group; who names a container's scope means the group in it, too.
+func (s *Scanner) resolve(n *node) config.Effective {
+	e := s.opt.Resolver.Resolve(n.Path)
+	if n.place.inner && !e.Matched {
+		e = s.opt.Resolver.Resolve(path.Dir(n.Path))
+	}
+	return e
+}
+
+// closeScopes takes scopes for containers that are their pods where both have limits: below a pod there is none.
+func closeScopes(pods []group, free []*node) (open []group, all []*node) {
+	for _, g := range pods {
+		if g.pod.place.scope {
+			free = append(free, g.pod)
+		} else {
+			open = append(open, g)
+		}
+	}
+	sort.Slice(free, func(i, j int) bool { return free[i].Path < free[j].Path })
+	return open, free
+}
