@@ -48,7 +48,7 @@ func (s *Scanner) resolve(n *node) config.Effective {
 }
 
 // closeScopes takes scopes for containers that are their pods where both have limits: below a pod there is none.
-func closeScopes(pods []group, free []*node) (open []group, all []*node) {
+func closeScopes(pods []group, free []*node) (open []group, containers []*node) {
 	for _, g := range pods {
 		if g.pod.place.scope {
 			free = append(free, g.pod)
