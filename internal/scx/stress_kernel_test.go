@@ -43,8 +43,10 @@ func TestStress(t *testing.T) {
 	if got := used(t, 500*ms, online); got[0] < 0.2 { // the mover is in it
 		t.Errorf("online uses %.3f CPUs", got[0])
 	}
-	if got := used(t, 500*ms, online, offline, limited); got[0] < got[1] || got[2] > 0.1 {
-		t.Errorf("online, offline, left: %.3f CPUs", got)
+	online.Spin(1)
+	time.Sleep(300 * ms)
+	if got := used(t, time.Second, online, offline, limited); got[0] < 1.5 || got[1] > 0.2 || got[2] > 0.1 {
+		t.Errorf("online with a task for each CPU, offline, left: %.3f CPUs", got)
 	}
 }
 
