@@ -137,6 +137,13 @@ first_failures() {
   done
 }
 
+# last_failures NAME...: what failed for good inside of something: a part of a test, or what a machine of the tier vm ran, behind
+# four spaces.
+last_failures() {
+  local name
+  for name in "$@"; do sed -nE 's/^    (--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/failed: \2/p' "$work/$name"; done
+}
+
 failed=0
 for tier in "$@"; do
   echo "== $tier"
@@ -155,6 +162,7 @@ done
 printf '\n%-12s %-6s %7s\n' tier result seconds
 cat "$work/table"
 first_failures "$@"
+last_failures "$@"
 echo
 cat "$work/closing"
 exit $failed
