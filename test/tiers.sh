@@ -43,7 +43,7 @@ tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 tier_kube() {
   need_groups || return
-  go vet -tags kube ./test/kube && kube_tests -run "$only" -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
+  kube_tests -run "$only" -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
 }
 tier_kube_long() {
   need_groups || return
@@ -56,7 +56,7 @@ tier_kube_old() {
 }
 tier_labs() {
   need_groups || return
-  bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 4 &&
+  bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
     go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
     go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1 && go run ./lab/burst -rounds 2
 }
