@@ -76,6 +76,12 @@ func TestRunRescues(t *testing.T) {
 	first, spurts := container().Totals, 0
 	for done := false; !done; spurts++ {
 		spurt(t, g, p, 2*hogLimit, (lasting+1)*100*ms)
+		eventually(t, patience(10*time.Second), func() string { // under a raised quota nothing is throttled
+			if quota, _ := bandwidthNow(t, g); quota != hogLimit {
+				return fmt.Sprintf("raised to %v: %s", quota, container().Why)
+			}
+			return ""
+		})
 		c := container()
 		done = spurts >= wanted && (c.Totals.Rescues-first.Rescues >= wanted || !hasBurst(g) && c.Totals.Raises > 0)
 		if spurts == 100 { // on a machine that is full a spurt may last through so many periods that it is never throttled
