@@ -79,7 +79,6 @@ restarted_service() {
 pod_of_the_systemd_driver() {
   pod=kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice
   scope=cri-containerd-$(printf '%064d' 7).scope
-  service=$group
   systemd-run --quiet --scope --slice=$pod --unit="$scope" -p CPUQuota=20% sh -c 'while :; do :; done' 2>/dev/null &
   group=/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/$pod
   within 10 test -e "$group/$scope/cpu.max" || fail "no $group/$scope" || return 1
@@ -101,7 +100,38 @@ pod_of_the_systemd_driver() {
 
 end_of_the_pod() {
   [ -z "$pod" ] || systemctl stop "$pod" "$scope" 2>/dev/null
-  group=${service:-$group} pod=
+  pod=
+}
+
+# A container as Podman and CRI-O have crun make it with systemd: a scope, and by default a group of crun's own in it, to one
+# of which or to both the limit belongs. It is raised wherever that is, and nothing is left at the end.
+container_of_crun() {
+  container=8$(printf '%063d' 0)
+  scope=/sys/fs/cgroup/machine.slice/libpod-$container.scope
+  mkdir -p /tmp/crun/root && mount --bind / /tmp/crun/root || return 1
+  cat >/tmp/crun/config.json <<J
+{"ociVersion": "1.0.0", "root": {"path": "root"}, "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+ "process": {"cwd": "/", "args": ["/bin/sh", "-c", "while :; do :; done"], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}},
+ "linux": {"cgroupsPath": "machine.slice:libpod:$container", "namespaces": [{"type": "pid"}, {"type": "mount"}],
+  "resources": {"cpu": {"quota": 20000, "period": 100000}}}}
+J
+  crun --systemd-cgroup run --detach --bundle /tmp/crun "$container" >/tmp/out 2>&1 </dev/null || fail "crun: $(cat /tmp/out)" || return 1
+  limits=$(cd "$scope" && grep -H . cpu.max */cpu.max | paste -sd' ')
+  echo "  $(crun --version | head -1): $limits"
+  group=$scope
+  [ ! -e "$scope/container" ] || group=$scope/container
+  quota_is 20000 || fail "crun gave the limit to another group: $limits" || return 1
+  files >/tmp/before
+  start --policy auto --include "/machine.slice/*"
+  raised 60 20000 || return 1
+  ./plimsoll status >/tmp/out 2>&1
+  grep -q ^800000000000 /tmp/out || fail "status does not name the container: $(cat /tmp/out)" || return 1
+  stop TERM && same "after the end"
+}
+
+end_of_the_container() {
+  [ -z "$container" ] || { crun delete --force "$container"; umount /tmp/crun/root; } 2>/dev/null
+  container=
 }
 
 # reads is how often the agent of the unit has read its configuration.
@@ -154,6 +184,8 @@ teardown() {
     journalctl -b -u plimsoll.service -o cat --no-pager -n 30 | sed 's/^/  unit: /'
   systemctl stop plimsoll.service 2>/dev/null
   end_of_the_pod
+  end_of_the_container
+  group=/sys/fs/cgroup$slice
 }
 
 cat >/etc/systemd/system/burner.service <<'U'
@@ -162,7 +194,7 @@ ExecStart=/bin/sh -c 'while :; do :; done'
 CPUQuota=20%
 U
 systemctl daemon-reload
-names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver"
+names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver container_of_crun"
 [ ! -e plimsoll.service ] || names="$names install_unit unit_file"
 for name in $names; do scenario "$name"; done
 exit $failed
