@@ -58,7 +58,7 @@ type Totals struct {
 // cpuState is struct cpu of bpf/cpu.h.
 type cpuState struct {
 	Began, Last, Vtime, Since, Looked, Beside, Floored, Floors, Owed, Yields, Expels, Online, Offline uint64
-	Runs, Floor, Ordered, _                                                                           uint32
+	Runs, Floor, Ordered, Late                                                                        uint32
 }
 
 // Totals reads the sums.

@@ -26,6 +26,7 @@ struct cpu {
 	u32 runs;
 	u32 floor;   // the next offline task runs by the floor
 	u32 ordered; // the next task was taken in its turn
+	u32 late;    // an offline task that may run here had waited for half of the watchdog's time when the floor was last given
 };
 
 struct cpu cpu[CPUS];

@@ -6,7 +6,8 @@ const volatile u64 floor_rest = 332 * 64; // the floor's time, 64 times, by whic
 
 // floor_due says whether offline tasks have waited long enough on a CPU. What one ran beyond its slice, to the tick that
 // found it, is waited for, too, so that the floor is its share in the long run. Where many wait it rises, so that each
-// of them runs before the kernel's watchdog looks at it.
+// of them runs before the kernel's watchdog looks at it. For that they count as waiting for all CPUs: where many are bound to a few,
+// it is noticed by how long they wait (late), and one slice is all the rest until they have run.
 static inline bool floor_due(struct cpu *own, u64 now)
 {
 	u64 owed = own->owed > floor_slice ? own->owed : floor_slice, rest = owed * floor_rest / 64;
@@ -18,6 +19,8 @@ static inline bool floor_due(struct cpu *own, u64 now)
 		rest = PATIENCE;
 	if (rest * waiting > PATIENCE * cpus)
 		rest = PATIENCE * cpus / waiting;
+	if (own->late && rest > floor_slice)
+		rest = floor_slice;
 	return now - own->last > rest;
 }
 
@@ -59,6 +62,7 @@ static noinline bool serve_floor(s32 c)
 	bool taken = false;
 	u64 since = waited(c);
 
+	cpu[SLOT(c)].late = since && bpf_jiffies64() - since > 2 * PATIENCE / tick_ns;
 	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
 		while (!taken && (p = bpf_iter_scx_dsq_next(&it)))
 			taken = p->scx.runnable_at == since && aged(p) && may(p, c) && scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
