@@ -3,6 +3,7 @@ package scx
 import (
 	"math/bits"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -158,6 +159,36 @@ func TestBurst(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	t.Logf("%+v", c)
+}
+
+// A group that rests has saved its whole burst again, as with the kernel's own bandwidth: each job that needs most of it runs
+// without a throttle.
+func TestBurstIsSavedAgain(t *testing.T) {
+	s := open(t, Options{})
+	g := cgrouptest.New(t)
+	set(t, s, g, Setting{Limit: &cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 50 * ms}})
+	p := g.Spin(1)[0]
+	send := func(to syscall.Signal) {
+		if err := syscall.Kill(p.PID(), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(syscall.SIGSTOP)
+	time.Sleep(500 * ms)
+	first := group(t, s, g)
+	const jobs = 5
+	for range jobs {
+		before := group(t, s, g)
+		send(syscall.SIGCONT)
+		for end := time.Now().Add(10 * time.Second); group(t, s, g).Used < before.Used+75*ms && time.Now().Before(end); {
+			time.Sleep(ms)
+		}
+		send(syscall.SIGSTOP)
+		time.Sleep(500 * ms)
+	}
+	if c := group(t, s, g); c.Begins != first.Begins || c.Bursts-first.Bursts != jobs {
+		t.Errorf("%d jobs of %v: %d throttles, %d bursts", jobs, (c.Used-first.Used)/jobs, c.Begins-first.Begins, c.Bursts-first.Bursts)
+	}
 }
 
 // rounds is how many times a shell counts in 120 ms or so: with half of that, too, it bursts.

@@ -43,6 +43,23 @@ static noinline int drain(struct group *g)
 	return 0;
 }
 
+// over counts a period and hands out the next quota, also after a period without use: else a burst would not be whole again, however
+// long the group rests.
+static inline void over(struct group *g, u64 now)
+{
+	g->periods++;
+	g->last = g->used - g->mark;
+	g->mark = g->used;
+	if (g->last > g->peak)
+		g->peak = g->last;
+	if (g->standing)
+		g->throttled++;
+	refill(g);
+	g->expires += g->now.period;
+	if (before(g->expires, now))
+		g->expires = now + g->now.period;
+}
+
 // expired is the end of a group's period (do_sched_cfs_period_timer).
 static int expired(void *map, u64 *id, struct group *g)
 {
@@ -53,24 +70,19 @@ static int expired(void *map, u64 *id, struct group *g)
 	waiting = scx_bpf_dsq_nr_queued(g->id);
 	if (g->poked) {
 		g->poked = 0;
-	} else if (waiting <= 0 && (!g->now.quota || (g->idle && !g->standing))) {
-		g->active = 0;
-		if (g->now.quota && (g->standing || !g->idle))
-			activate(g, now); // somebody ran meanwhile, and saw a timer that runs
-		goto out;
-	} else if (g->now.quota) {
-		g->periods++;
-		g->idle = 1;
-		g->last = g->used - g->mark;
-		g->mark = g->used;
-		if (g->last > g->peak)
-			g->peak = g->last;
-		if (g->standing)
-			g->throttled++;
-		refill(g);
-		g->expires += g->now.period;
-		if (before(g->expires, now))
-			g->expires = now + g->now.period;
+	} else {
+		bool rests = waiting <= 0 && (!g->now.quota || (g->idle && !g->standing));
+
+		if (!rests)
+			g->idle = !g->standing;
+		if (g->now.quota)
+			over(g, now);
+		if (rests) {
+			g->active = 0;
+			if (g->now.quota && (g->standing || !g->idle))
+				activate(g, now); // somebody ran meanwhile, and saw a timer that runs
+			goto out;
+		}
 	}
 	if (g->runtime > 0 || !g->now.quota)
 		unthrottle(g, now);

@@ -103,8 +103,8 @@ end_of_the_pod() {
   pod=
 }
 
-# A container as Podman and CRI-O have crun make it with systemd: a scope, and by default a group of crun's own in it, to one
-# of which or to both the limit belongs. It is raised wherever that is, and nothing is left at the end.
+# A container as Podman has crun make it with systemd: a scope, and in it a group of crun's own, to which this version gives the limit.
+# That group is raised, and nothing is left at the end.
 container_of_crun() {
   container=8$(printf '%063d' 0)
   scope=/sys/fs/cgroup/machine.slice/libpod-$container.scope
@@ -118,8 +118,7 @@ J
   crun --systemd-cgroup run --detach --bundle /tmp/crun "$container" >/tmp/out 2>&1 </dev/null || fail "crun: $(cat /tmp/out)" || return 1
   limits=$(cd "$scope" && grep -H . cpu.max */cpu.max | paste -sd' ')
   echo "  $(crun --version | head -1): $limits"
-  group=$scope
-  [ ! -e "$scope/container" ] || group=$scope/container
+  group=$scope/container
   quota_is 20000 || fail "crun gave the limit to another group: $limits" || return 1
   files >/tmp/before
   start --policy auto --include "/machine.slice/*"
