@@ -26,7 +26,7 @@ struct cpu {
 	u32 runs;
 	u32 floor;   // the next offline task runs by the floor
 	u32 ordered; // the next task was taken in its turn
-	u32 late;    // an offline task that may run here had waited for half of the watchdog's time when the floor was last given
+	u32 late;    // when the floor was last given, one that may run here had waited for most of the watchdog's time
 };
 
 struct cpu cpu[CPUS];

@@ -62,7 +62,7 @@ static noinline bool serve_floor(s32 c)
 	bool taken = false;
 	u64 since = waited(c);
 
-	cpu[SLOT(c)].late = since && bpf_jiffies64() - since > 2 * PATIENCE / tick_ns;
+	cpu[SLOT(c)].late = since && bpf_jiffies64() - since > PATIENCE * 5 / 2 / tick_ns;
 	if (!bpf_iter_scx_dsq_new(&it, OFFLINE, 0)) {
 		while (!taken && (p = bpf_iter_scx_dsq_next(&it)))
 			taken = p->scx.runnable_at == since && aged(p) && may(p, c) && scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
