@@ -1,9 +1,10 @@
 #!/bin/bash
-# kernels.sh [SERIES...]: puts stock Debian cloud kernels (default 5.10 6.1 6.12 6.18) into the cache, as
+# kernels.sh [SERIES...]: puts stock Debian cloud kernels (default 5.10 6.1 6.12 6.18 7.0 7.3) into the cache, as
 # kernels/SERIES/{vmlinux,release}. The newest package of each series is taken; one that is cached is not asked for again.
+# From 6.19 on linux-image-RELEASE is empty, and linux-binary-RELEASE holds the kernel (below /usr/lib/modules in 7.3).
 set -eu
 . "$(dirname "$0")/env.sh"
-[ $# -gt 0 ] || set -- 5.10 6.1 6.12 6.18
+[ $# -gt 0 ] || set -- 5.10 6.1 6.12 6.18 7.0 7.3
 
 # extract VMLINUZ OUT: the ELF kernel inside a bzImage. QEMU boots it over PVH, without the decompression that takes
 # long under TCG. The compressed part begins with the magic number of its format.
@@ -26,15 +27,17 @@ M
 
 # fetch SERIES: download, unpack, extract; the last step is the rename, so a half-made folder is never taken for whole.
 fetch() {
-  local package work
+  local package release work
   package=$(apt-cache "${apt_opts[@]}" pkgnames "linux-image-$1." | grep -E "^linux-image-$1\.[0-9.]+[0-9a-z.+-]*-cloud-amd64$" | sort -V | tail -1)
   [ -n "$package" ] || { echo "kernels.sh: the Debian mirror has no cloud kernel $1" >&2; return 1; }
+  release=${package#linux-image-}
+  [ -z "$(apt-cache "${apt_opts[@]}" pkgnames "linux-binary-$release")" ] || package=linux-binary-$release
   work=$(mktemp -d "$cache/fetch.XXXXXX")
   (cd "$work" && apt-get "${apt_opts[@]}" download "$package")
   dpkg -x "$work"/*.deb "$work/root"
   mkdir "$work/out"
-  extract "$work"/root/boot/vmlinuz-* "$work/out/vmlinux"
-  echo "${package#linux-image-}" >"$work/out/release"
+  extract "$(find "$work/root" -name 'vmlinuz*' -type f)" "$work/out/vmlinux"
+  echo "$release" >"$work/out/release"
   mkdir -p "$cache/kernels"
   mv -T "$work/out" "$cache/kernels/$1"
   rm -rf "$work"
