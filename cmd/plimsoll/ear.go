@@ -23,8 +23,9 @@ type ear struct {
 // hearing is an ear, or why there is none.
 type hearing struct {
 	ear       agent.Ear
-	why       string // also: what it lacks
-	uncounted bool   // it does not hear what groups use in their periods
+	why       string
+	missing   []report.MissingPart
+	uncounted bool // it does not hear what groups use in their periods
 }
 
 // hear loads the programs. Where the kernel refuses them the agent does without.
@@ -32,48 +33,28 @@ func (f *runFlags) hear(log *slog.Logger) hearing {
 	if f.polls {
 		return hearing{why: "--poll was given"}
 	}
-	asked := probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead}
-	p, got, err := openProbe(probe.Open, asked)
-	if p == nil {
+	p, err := probe.Open(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead})
+	if err != nil {
 		why := explained(err)
 		log.Warn("the kernel does not tell of throttles: polling; the starts of containers are not covered", "error", why)
 		return hearing{why: why}
 	}
-	h := hearing{ear: &ear{Probe: p}, uncounted: !got.Use}
-	if err != nil {
-		h.why = lacking(asked, got, err)
-		log.Warn("the kernel does not tell all of throttles", "error", h.why)
+	h := hearing{ear: &ear{Probe: p}}
+	for _, m := range p.Missing() {
+		h.missing = append(h.missing, report.MissingPart{Part: m.Part, Lost: m.Lost, Why: explained(m.Err)})
+		h.uncounted = h.uncounted || m.Part == probe.PartPeriods
+		log.Warn("the kernel does not tell all of throttles", "missing", m.Part, "lost", m.Lost, "error", explained(m.Err))
 	}
 	return h
 }
 
-// openProbe loads the programs that are asked for. Where the kernel refuses them it does without those that foresee
-// throttles, or that count the use of periods, or both; then the error says why.
-func openProbe(open func(probe.Options) (*probe.Probe, error), asked probe.Options) (p *probe.Probe, got probe.Options, err error) {
-	if p, err = open(asked); err == nil {
-		return p, asked, nil
-	}
-	last := err
-	for _, without := range []probe.Options{{Ahead: true}, {Use: true}, {Ahead: true, Use: true}} {
-		got = asked
-		got.Ahead, got.Use = asked.Ahead && !without.Ahead, asked.Use && !without.Use
-		if p, last = open(got); last == nil {
-			return p, got, err
-		}
-	}
-	return nil, probe.Options{}, last
-}
-
 // lacking says what is not told, and why.
-func lacking(asked, got probe.Options, err error) string {
-	var lacks []string
-	if asked.Ahead && !got.Ahead {
-		lacks = append(lacks, "throttles are not foreseen")
+func lacking(missing []probe.Missing) string {
+	var list []string
+	for _, m := range missing {
+		list = append(list, fmt.Sprintf("%s: %s", m.Lost, explained(m.Err)))
 	}
-	if asked.Use && !got.Use {
-		lacks = append(lacks, "the use of periods is not counted")
-	}
-	return strings.Join(lacks, ", and ") + ": " + explained(err)
+	return strings.Join(list, "; ")
 }
 
 // explained is an error of the probe in one line, with what can be done about it.
@@ -149,14 +130,13 @@ const featureEvents = "throttle-events"
 func probeEvents() cgroup.Feature {
 	f := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
-	asked := probe.Options{Use: true, Ahead: true}
-	p, got, err := openProbe(probe.Open, asked)
-	if p == nil {
+	p, err := probe.Open(probe.Options{Use: true, Ahead: true})
+	if err != nil {
 		f.State, f.Detail = cgroup.No, explained(err)
 		return f
 	}
-	if err != nil {
-		f.Detail += ", but " + lacking(asked, got, err)
+	if missing := p.Missing(); len(missing) > 0 {
+		f.Detail += ", but " + lacking(missing)
 	}
 	if err := p.Close(); err != nil {
 		f.State, f.Detail = cgroup.No, explained(err)

@@ -228,7 +228,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
 		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Overruled: overruled, Tasks: tasks,
-		Ear: hears.ear, Deaf: hears.why, Uncounted: hears.uncounted,
+		Ear: hears.ear, Deaf: hears.why, Missing: hears.missing, Uncounted: hears.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }

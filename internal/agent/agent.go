@@ -94,9 +94,10 @@ type Options struct {
 	Tree       *cgroup.Tree
 	Discover   Discoverer
 	Host       Host
-	Ear        Ear    // nil: throttles are found by polling
-	Deaf       string // why there is no Ear, or what it does not hear
-	Uncounted  bool   // the use of periods is what it does not hear
+	Ear        Ear                  // nil: throttles are found by polling
+	Deaf       string               // why there is no Ear
+	Missing    []report.MissingPart // what it does not tell
+	Uncounted  bool                 // the use of periods is in Missing
 	Writer     Writer
 	Switch     Switch
 	Pauses     *Pauses

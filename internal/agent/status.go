@@ -93,7 +93,7 @@ func (a *Agent) events() report.Events {
 	told := report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.rescues,
 		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
 	if e.hears {
-		told.Priority = a.Ear.Priority()
+		told.Priority, told.Missing = a.Ear.Priority(), a.Missing
 	}
 	return told
 }

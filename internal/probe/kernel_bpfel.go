@@ -19,6 +19,8 @@ type kernelDraws struct {
 	Second int64
 	Soon   int64
 	Later  int64
+	Now    uint64
+	Own    uint64
 }
 
 type kernelFilling struct {
@@ -47,17 +49,53 @@ type kernelGroup struct {
 	Counted    uint64
 	Running    uint64
 	Sum        uint64
+	Outside    uint64
 	End        uint64
 	Periods    uint64
 	Used       uint64
 	Peak       uint64
 	Epoch      uint64
-	Uses       [65]uint64
 	SecondFrom uint64
 	SecondSum  uint64
 	SecondPeak uint64
 	Owed       uint64
 	Above      uint64
+	Actives    uint64
+	First      uint64
+	Active     [16]uint64
+	Known      [16]uint64
+	Uses       [65]uint32
+	Pad        uint32
+}
+
+type kernelQueue struct {
+	_       structs.HostLayout
+	Address uint64
+	Entity  uint64
+	Sum     uint64
+}
+
+type kernelQueueKey struct {
+	_     structs.HostLayout
+	Group uint64
+	Cpu   uint64
+}
+
+type kernelRecent struct {
+	_       structs.HostLayout
+	Group   uint64
+	Cpu     uint64
+	Tick    uint64
+	Expires uint64
+	Active  uint64
+}
+
+type kernelSums struct {
+	_    structs.HostLayout
+	Used uint64
+	Held uint64
+	Owed uint64
+	Ends uint64
 }
 
 type kernelThrottle struct {
@@ -70,37 +108,56 @@ type kernelThrottle struct {
 	Ends    uint64
 }
 
+type kernelWalk struct {
+	_     structs.HostLayout
+	Mask  uint64
+	Taken uint64
+	Word  uint32
+	Left  uint32
+	Sum   uint64
+	Take  uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	kernelMapDrawn               = "drawn"
-	kernelMapEvents              = "events"
-	kernelMapForeseen            = "foreseen"
-	kernelMapFrees               = "frees"
-	kernelMapGroups              = "groups"
-	kernelMapLimits              = "limits"
-	kernelMapMuted               = "muted"
-	kernelMapStanding            = "standing"
-	kernelProgHrtimerExpireEntry = "hrtimer_expire_entry"
-	kernelProgSchedMigrateTask   = "sched_migrate_task"
-	kernelProgSchedStatRuntime   = "sched_stat_runtime"
-	kernelProgSchedSwitch        = "sched_switch"
-	kernelProgSchedWakeup        = "sched_wakeup"
-	kernelProgSchedWakeupNew     = "sched_wakeup_new"
-	kernelVarAdvance             = "advance"
-	kernelVarBegun               = "begun"
-	kernelVarCpus                = "cpus"
-	kernelVarEnded               = "ended"
-	kernelVarEpoch               = "epoch"
-	kernelVarForgotten           = "forgotten"
-	kernelVarFull                = "full"
-	kernelVarHorizon             = "horizon"
-	kernelVarInterval            = "interval"
-	kernelVarLeast               = "least"
-	kernelVarLimited             = "limited"
-	kernelVarSlice               = "slice"
-	kernelVarStep                = "step"
+	kernelMapDrawn                   = "drawn"
+	kernelMapEvents                  = "events"
+	kernelMapForeseen                = "foreseen"
+	kernelMapFrees                   = "frees"
+	kernelMapGroups                  = "groups"
+	kernelMapLimits                  = "limits"
+	kernelMapMuted                   = "muted"
+	kernelMapQueues                  = "queues"
+	kernelMapRecents                 = "recents"
+	kernelMapStanding                = "standing"
+	kernelMapWalked                  = "walked"
+	kernelMapWalks                   = "walks"
+	kernelProgHrtimerExpireEntry     = "hrtimer_expire_entry"
+	kernelProgSchedMigrateTask       = "sched_migrate_task"
+	kernelProgSchedStatRuntime       = "sched_stat_runtime"
+	kernelProgSchedStatRuntimeActive = "sched_stat_runtime_active"
+	kernelProgSchedSwitch            = "sched_switch"
+	kernelProgSchedWakeup            = "sched_wakeup"
+	kernelProgSchedWakeupNew         = "sched_wakeup_new"
+	kernelVarAdvance                 = "advance"
+	kernelVarBalanced                = "balanced"
+	kernelVarBegun                   = "begun"
+	kernelVarCpus                    = "cpus"
+	kernelVarEnded                   = "ended"
+	kernelVarEpoch                   = "epoch"
+	kernelVarForgotten               = "forgotten"
+	kernelVarFull                    = "full"
+	kernelVarHorizon                 = "horizon"
+	kernelVarHrtick                  = "hrtick"
+	kernelVarInterval                = "interval"
+	kernelVarLeast                   = "least"
+	kernelVarLimited                 = "limited"
+	kernelVarSlice                   = "slice"
+	kernelVarStep                    = "step"
+	kernelVarUnplaced                = "unplaced"
+	kernelVarWords                   = "words"
 )
 
 // loadKernel returns the embedded CollectionSpec for kernel.
@@ -145,12 +202,13 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
-	HrtimerExpireEntry *ebpf.ProgramSpec `ebpf:"hrtimer_expire_entry"`
-	SchedMigrateTask   *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
-	SchedStatRuntime   *ebpf.ProgramSpec `ebpf:"sched_stat_runtime"`
-	SchedSwitch        *ebpf.ProgramSpec `ebpf:"sched_switch"`
-	SchedWakeup        *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
-	SchedWakeupNew     *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
+	HrtimerExpireEntry     *ebpf.ProgramSpec `ebpf:"hrtimer_expire_entry"`
+	SchedMigrateTask       *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
+	SchedStatRuntime       *ebpf.ProgramSpec `ebpf:"sched_stat_runtime"`
+	SchedStatRuntimeActive *ebpf.ProgramSpec `ebpf:"sched_stat_runtime_active"`
+	SchedSwitch            *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	SchedWakeup            *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
+	SchedWakeupNew         *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
@@ -164,7 +222,11 @@ type kernelMapSpecs struct {
 	Groups   *ebpf.MapSpec `ebpf:"groups"`
 	Limits   *ebpf.MapSpec `ebpf:"limits"`
 	Muted    *ebpf.MapSpec `ebpf:"muted"`
+	Queues   *ebpf.MapSpec `ebpf:"queues"`
+	Recents  *ebpf.MapSpec `ebpf:"recents"`
 	Standing *ebpf.MapSpec `ebpf:"standing"`
+	Walked   *ebpf.MapSpec `ebpf:"walked"`
+	Walks    *ebpf.MapSpec `ebpf:"walks"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
@@ -172,6 +234,7 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	Advance   *ebpf.VariableSpec `ebpf:"advance"`
+	Balanced  *ebpf.VariableSpec `ebpf:"balanced"`
 	Begun     *ebpf.VariableSpec `ebpf:"begun"`
 	Cpus      *ebpf.VariableSpec `ebpf:"cpus"`
 	Ended     *ebpf.VariableSpec `ebpf:"ended"`
@@ -179,11 +242,14 @@ type kernelVariableSpecs struct {
 	Forgotten *ebpf.VariableSpec `ebpf:"forgotten"`
 	Full      *ebpf.VariableSpec `ebpf:"full"`
 	Horizon   *ebpf.VariableSpec `ebpf:"horizon"`
+	Hrtick    *ebpf.VariableSpec `ebpf:"hrtick"`
 	Interval  *ebpf.VariableSpec `ebpf:"interval"`
 	Least     *ebpf.VariableSpec `ebpf:"least"`
 	Limited   *ebpf.VariableSpec `ebpf:"limited"`
 	Slice     *ebpf.VariableSpec `ebpf:"slice"`
 	Step      *ebpf.VariableSpec `ebpf:"step"`
+	Unplaced  *ebpf.VariableSpec `ebpf:"unplaced"`
+	Words     *ebpf.VariableSpec `ebpf:"words"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -213,7 +279,11 @@ type kernelMaps struct {
 	Groups   *ebpf.Map `ebpf:"groups"`
 	Limits   *ebpf.Map `ebpf:"limits"`
 	Muted    *ebpf.Map `ebpf:"muted"`
+	Queues   *ebpf.Map `ebpf:"queues"`
+	Recents  *ebpf.Map `ebpf:"recents"`
 	Standing *ebpf.Map `ebpf:"standing"`
+	Walked   *ebpf.Map `ebpf:"walked"`
+	Walks    *ebpf.Map `ebpf:"walks"`
 }
 
 func (m *kernelMaps) Close() error {
@@ -225,7 +295,11 @@ func (m *kernelMaps) Close() error {
 		m.Groups,
 		m.Limits,
 		m.Muted,
+		m.Queues,
+		m.Recents,
 		m.Standing,
+		m.Walked,
+		m.Walks,
 	)
 }
 
@@ -234,6 +308,7 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	Advance   *ebpf.Variable `ebpf:"advance"`
+	Balanced  *ebpf.Variable `ebpf:"balanced"`
 	Begun     *ebpf.Variable `ebpf:"begun"`
 	Cpus      *ebpf.Variable `ebpf:"cpus"`
 	Ended     *ebpf.Variable `ebpf:"ended"`
@@ -241,23 +316,27 @@ type kernelVariables struct {
 	Forgotten *ebpf.Variable `ebpf:"forgotten"`
 	Full      *ebpf.Variable `ebpf:"full"`
 	Horizon   *ebpf.Variable `ebpf:"horizon"`
+	Hrtick    *ebpf.Variable `ebpf:"hrtick"`
 	Interval  *ebpf.Variable `ebpf:"interval"`
 	Least     *ebpf.Variable `ebpf:"least"`
 	Limited   *ebpf.Variable `ebpf:"limited"`
 	Slice     *ebpf.Variable `ebpf:"slice"`
 	Step      *ebpf.Variable `ebpf:"step"`
+	Unplaced  *ebpf.Variable `ebpf:"unplaced"`
+	Words     *ebpf.Variable `ebpf:"words"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
-	HrtimerExpireEntry *ebpf.Program `ebpf:"hrtimer_expire_entry"`
-	SchedMigrateTask   *ebpf.Program `ebpf:"sched_migrate_task"`
-	SchedStatRuntime   *ebpf.Program `ebpf:"sched_stat_runtime"`
-	SchedSwitch        *ebpf.Program `ebpf:"sched_switch"`
-	SchedWakeup        *ebpf.Program `ebpf:"sched_wakeup"`
-	SchedWakeupNew     *ebpf.Program `ebpf:"sched_wakeup_new"`
+	HrtimerExpireEntry     *ebpf.Program `ebpf:"hrtimer_expire_entry"`
+	SchedMigrateTask       *ebpf.Program `ebpf:"sched_migrate_task"`
+	SchedStatRuntime       *ebpf.Program `ebpf:"sched_stat_runtime"`
+	SchedStatRuntimeActive *ebpf.Program `ebpf:"sched_stat_runtime_active"`
+	SchedSwitch            *ebpf.Program `ebpf:"sched_switch"`
+	SchedWakeup            *ebpf.Program `ebpf:"sched_wakeup"`
+	SchedWakeupNew         *ebpf.Program `ebpf:"sched_wakeup_new"`
 }
 
 func (p *kernelPrograms) Close() error {
@@ -265,6 +344,7 @@ func (p *kernelPrograms) Close() error {
 		p.HrtimerExpireEntry,
 		p.SchedMigrateTask,
 		p.SchedStatRuntime,
+		p.SchedStatRuntimeActive,
 		p.SchedSwitch,
 		p.SchedWakeup,
 		p.SchedWakeupNew,

@@ -203,7 +203,7 @@ func TestRefusedProgram(t *testing.T) {
 func TestManyCPUs(t *testing.T) {
 	for _, cpus := range []uint32{64, 512} {
 		open(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
-			if err := spec.Variables[kernelVarCpus].Set(cpus); err != nil {
+			if err := errors.Join(spec.Variables[kernelVarCpus].Set(cpus), spec.Variables[kernelVarWords].Set(cpus/64)); err != nil {
 				t.Fatal(err)
 			}
 		}})

@@ -3,7 +3,9 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/probe/programs"
@@ -27,12 +30,14 @@ type Options struct {
 	Stats    bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
 
 	change func(*ebpf.CollectionSpec) // tests break the programs with it
+	kernel *btf.Spec                  // and the type information
 }
 
 // Probe is a set of programs in the kernel. They are gone with the process that opened it.
 type Probe struct {
 	objects  objects
 	programs *programs.Set
+	missing  []Missing
 	ring     *Ring
 	epoch    atomic.Uint64
 	realtime bool
@@ -49,8 +54,9 @@ type objects struct {
 	kernelVariables
 }
 
-// Open loads the programs and attaches them. Explain says what can be done about its error, and the verifier's log is
-// in it: fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
+// Open loads the programs and attaches them. It fails where the kernel refuses those that tell of throttles; what else it refuses is
+// in Missing. Explain says what can be done about its error, and the verifier's log is in it: fmt.Printf("%+v", e) with e an
+// *ebpf.VerifierError.
 func Open(o Options) (*Probe, error) {
 	p := &Probe{watched: map[uint64]bool{}, realtime: o.Realtime}
 	if err := p.open(o); err != nil {
@@ -60,6 +66,9 @@ func Open(o Options) (*Probe, error) {
 }
 
 func (p *Probe) open(o Options) error {
+	if err := preemptible(o.kernel); err != nil {
+		return err
+	}
 	spec, err := loadKernel()
 	if err != nil {
 		return err
@@ -67,7 +76,7 @@ func (p *Probe) open(o Options) error {
 	if err := o.apply(spec); err != nil {
 		return err
 	}
-	if p.programs, err = programs.Load(spec, &p.objects, o.Stats); err != nil {
+	if err := p.load(spec, o); err != nil {
 		return err
 	}
 	if p.ring, err = OpenRing(p.objects.Events); err != nil {
@@ -78,24 +87,15 @@ func (p *Probe) open(o Options) error {
 
 // apply writes the options into the programs before they are loaded.
 func (o Options) apply(spec *ebpf.CollectionSpec) error {
-	if o.Groups > 0 {
-		for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen, kernelMapLimits} {
-			spec.Maps[name].MaxEntries = uint32(o.Groups)
-		}
+	if o.Groups == 0 {
+		o.Groups = 8192
 	}
+	for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen, kernelMapLimits} {
+		spec.Maps[name].MaxEntries = uint32(o.Groups)
+	}
+	spec.Maps[kernelMapQueues].MaxEntries = queues(o.Groups, runtime.NumCPU())
 	if o.Ring > 0 {
 		spec.Maps[kernelMapEvents].MaxEntries = uint32(o.Ring)
-	}
-	if !o.Use {
-		delete(spec.Programs, kernelProgHrtimerExpireEntry)
-	}
-	if !o.Ahead {
-		delete(spec.Programs, kernelProgSchedStatRuntime)
-	}
-	if oneByOne() {
-		delete(spec.Programs, kernelProgSchedWakeup)
-		delete(spec.Programs, kernelProgSchedWakeupNew)
-		delete(spec.Programs, kernelProgSchedMigrateTask)
 	}
 	if err := o.constants(spec); err != nil {
 		return err
@@ -106,9 +106,8 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and
-// nothing needs to be looked at when a task wakes or is moved.
-func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
+// queues is how many queues of groups are kept: one for each CPU that has run a group, and so one a group on average at least.
+func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 32768))) }
 
 // constants sets the numbers that the verifier takes for known.
 func (o Options) constants(spec *ebpf.CollectionSpec) error {
@@ -130,7 +129,10 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarHorizon:  uint64(tick + refill),
 		kernelVarStep:     uint64(max(tick, refill)),
 		kernelVarSlice:    uint64(slice()),
+		kernelVarHrtick:   programs.KernelHas("rq", "hrtick_sched"), // 7.1, which has HRTICK on by default
 		kernelVarCpus:     uint32(cpus),
+		kernelVarWords:    uint32(min(maxWords, (cpus+63)/64)),
+		kernelVarBalanced: o.Use,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
@@ -138,6 +140,9 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 	}
 	return nil
 }
+
+// maxWords is WORDS of bpf/group.h: what a group ran on CPUs from the 1,025th on is not counted.
+const maxWords = 16
 
 // A group that has had its pool dry on one CPU and not on another may be released and stand again several times in a
 // millisecond: each refill of a quota of one slice goes to the CPU that asks first. The cap ends that within a period, after
@@ -237,10 +242,17 @@ func (p *Probe) forget(id uint64) error {
 	if err := p.objects.Limits.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
+	var known kernelGroup
+	if err := p.objects.Groups.Lookup(id, &known); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
 	if err := p.objects.Groups.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
 	if err := p.objects.Foreseen.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	if err := p.forgetQueues(id, known); err != nil {
 		return err
 	}
 	delete(p.watched, id)
@@ -253,6 +265,20 @@ func (p *Probe) forget(id uint64) error {
 	}
 	p.forgotten++
 	return p.objects.Forgotten.Set(p.forgotten)
+}
+
+// forgetQueues drops the queues of a group that is forgotten. One that a program puts there at this very instant stays until the
+// group is watched and forgotten again.
+func (p *Probe) forgetQueues(id uint64, g kernelGroup) error {
+	for word, mask := range g.Known {
+		for ; mask != 0; mask &= mask - 1 {
+			key := kernelQueueKey{Group: id, Cpu: uint64(64*word + bits.TrailingZeros64(mask))}
+			if err := p.objects.Queues.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Close takes the programs out of the kernel and ends Read.

@@ -53,7 +53,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	for i, n := range g.Uses {
 		t.Uses[i] = int64(n)
 	}
-	t.Sum, t.Above = time.Duration(g.Sum), time.Duration(g.Above)
+	t.Sum, t.Above = time.Duration(g.Sum+g.Outside), time.Duration(g.Above)
 	var s kernelThrottle
 	if err := p.objects.Standing.Lookup(group, &s); err == nil {
 		t.Since = time.Duration(s.Since)

@@ -39,6 +39,9 @@ func open(t testing.TB, o Options) *Probe {
 			t.Error(err)
 		}
 	})
+	for _, m := range p.Missing() {
+		t.Errorf("%s: %+v", m.Part, m.Err)
+	}
 	return p
 }
 

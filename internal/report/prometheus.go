@@ -26,6 +26,7 @@ type Collector struct {
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
+	missing    *prometheus.Desc
 	nodeState  *prometheus.Desc
 	mode       *prometheus.Desc
 	build      *prometheus.Desc
@@ -84,6 +85,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		writes:     describe("writes_total", "Writes to the kernel that were tried.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of them.", containerLabels()...),
+		missing:    describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not be loaded.", "part"),
 		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
 		mode:       describe("mode", "1 for the mode of the agent.", "mode"),
 		build:      describe("build_info", "Always 1; what runs, and on what.", "version", "kernel", "cgroup"),
@@ -217,7 +219,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
 		ch <- d
 	}
-	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.nodeState, c.mode, c.build} {
+	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.missing, c.nodeState, c.mode, c.build} {
 		ch <- d
 	}
 }
@@ -242,6 +244,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
 	for _, mode := range []Mode{Active, Held} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))
+	}
+	for _, m := range s.Events.Missing {
+		send(c.missing, prometheus.GaugeValue, 1, m.Part)
 	}
 	for _, state := range NodeStates() {
 		send(c.nodeState, prometheus.GaugeValue, bit(s.Node.State == state), state)

@@ -81,8 +81,9 @@ func sample() Status {
 				plan.Quota: {plan.Applied: 25, plan.Trampled: 1}, plan.Burst: {plan.Applied: 91, plan.Clamped: 1, plan.Refused: 1}},
 			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "rescue": 90},
 		},
-		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo"},
-		Self:   Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
+			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
+		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }
 
@@ -199,7 +200,9 @@ func TestEventsLine(t *testing.T) {
 		"told by the kernel": {Heard: true},
 		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Rescues: 3},
 		"told by the kernel; answered at priority nice -20":        {Heard: true, Priority: "nice -20"},
-		"polled for: no rights":                                    {Why: "no rights"},
+		"told by the kernel; throttles are not foreseen, since the part forecast is missing: refused": {Heard: true,
+			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
+		"polled for: no rights": {Why: "no rights"},
 	} {
 		if got := e.line(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -167,6 +167,14 @@ type Events struct {
 	DelayP50 time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of late
 	DelayP99 time.Duration `json:"delay_p99_ns"`
 	Priority string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
+	Missing  []MissingPart `json:"missing,omitempty"`  // while Heard: what the kernel refused of the programs
+}
+
+// MissingPart is a part of the programs in the kernel that could not be loaded.
+type MissingPart struct {
+	Part string `json:"part"` // balance, wakeups, periods, forecast
+	Lost string `json:"lost"` // what is not told without it
+	Why  string `json:"why"`
 }
 
 // Self is what the agent costs.

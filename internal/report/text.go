@@ -91,6 +91,9 @@ func (e Events) line() string {
 	if e.Priority != "" {
 		line += "; answered at priority " + e.Priority
 	}
+	for _, m := range e.Missing {
+		line += fmt.Sprintf("; %s, since the part %s is missing: %s", m.Lost, m.Part, printable(m.Why))
+	}
 	return line
 }
 

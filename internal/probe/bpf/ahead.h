@@ -4,26 +4,38 @@
 // A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up and
 // the pool is empty. It looks when its task is accounted for, at each tick at least. Where the sum of what is left comes near to
 // what is used until the next look, it looks at the CPUs one by one (outlook.h), and what is to stand still there is told.
-// How many CPUs take from the pool is counted once a tick.
+// How many CPUs take from the pool is counted once a tick, where what is left divided by the active CPUs (queue.h), which are more, comes near.
 #include "outlook.h"
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
 const volatile u64 least = 20000000;  // quotas below it are not looked at: much of their time is within the horizon
 #define RISE 5000000		      // CPUs that go idle give back less, a slice at most
 
-// crowd counts the CPUs that a group is on, or stands still on. The sum comes back from the map: there the verifier forgets what it may be,
-// and does not walk what follows for each number of CPUs.
-static inline u64 crowd(struct group *g, struct task_group *tg)
+// takes_cpu says whether a CPU runs a group, or the group is throttled there.
+static inline int takes_cpu(u64 id, u64 cpu)
 {
-	u64 ticks = bpf_jiffies64(), n = 0;
-	struct cfs_rq **all, *q;
+	struct queue *own = queue_of(id, cpu);
+	struct cfs_rq *q;
+
+	if (!own)
+		return 0;
+	q = (void *)own->address;
+	return running_in(q) || dry(q);
+}
+
+global int takes(u64 id)
+{
+	return go_on(id, takes_cpu);
+}
+
+// crowd counts the CPUs that take from a group's pool. The count comes back from the map: there the verifier forgets what it may be,
+// and does not walk what follows for each number of CPUs.
+static inline u64 crowd(struct group *g, u64 id)
+{
+	u64 ticks = bpf_jiffies64(), n;
 
 	if (g->counted != ticks) {
-		all = READ(tg, cfs_rq);
-		for (u32 i = 0; i < cpus && i < CPUS; i++)
-			if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && (READ(q, curr) || dry(q)))
-				n++;
-		*(volatile u64 *)&g->running = n;
+		*(volatile u64 *)&g->running = walk(g, id, false, takes);
 		g->counted = ticks;
 	}
 	n = *(volatile u64 *)&g->running;
@@ -51,15 +63,14 @@ global int foresee(u64 queue, s64 left)
 	struct task_group *tg = READ(q, tg);
 	struct filling fresh = {};
 	u64 id = group_of(tg), n, now;
-	s64 pool, lasts;
+	s64 pool, lasts, first;
 	struct group *g;
-	int first;
 
 	g = bpf_map_lookup_elem(&groups, &id);
 	if (!g)
 		return 0;
 	pool = READ(tg, cfs_bandwidth.runtime);
-	n = crowd(g, tg);
+	n = crowd(g, id);
 	if (READ(tg, cfs_bandwidth.quota) < 2 * n * horizon)
 		return 0; // so many use up much of it within the horizon, and a refill takes what they hold
 	lasts = left + (s64)((u64)pool / n);
@@ -68,7 +79,7 @@ global int foresee(u64 queue, s64 left)
 	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);
 	if (lasts > (s64)(horizon + slice) || known(id, &fresh, now))
 		return 0;
-	first = outlook(queue, left);
+	first = outlook(g, id, queue, left);
 	fresh.lasts = now + first;
 	if (first == NEVER || fresh.lasts >= fresh.expires)
 		return 0;
@@ -84,23 +95,33 @@ global int foresee(u64 queue, s64 left)
 	return 0;
 }
 
-// The tracepoint comes before the kernel takes the time from the slice (update_curr). A throttle that is due at once
-// shows by itself.
-SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
+// account follows what a task ran. The tracepoint comes before the kernel takes the time from the slice (update_curr). A throttle that is
+// due at once shows by itself.
+static inline int account(u64 *ctx, bool ahead)
 {
 	struct task_struct *p = (void *)ctx[0];
 	struct sched_entity *at = &p->se, *se = p->se.parent;
 	struct cfs_rq *q = p->se.cfs_rq;
+	u64 tick = bpf_jiffies64();
 	s64 ran = ctx[1];
 
 	if (!se || q->throttle_count > 0)
 		return 0;
 	unroll for (int i = 0; i < DEPTH; i++) {
-		s64 left = q->runtime_remaining - ran;
-		u64 pool = q->tg->cfs_bandwidth.runtime;
+		if (q->runtime_enabled) {
+			s64 left = q->runtime_remaining - ran;
+			u64 id = id_of(q->tg), cpu = q->rq->cpu, pool = q->tg->cfs_bandwidth.runtime;
+			u32 slot = (id + cpu) % RECENT;
+			struct recent *r = bpf_map_lookup_elem(&recents, &slot);
 
-		if (q->runtime_enabled && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && left + (s64)(pool / cpus) < (s64)(horizon + slice))
-			foresee((u64)READ(at, cfs_rq), left);
+			if (!r)
+				return 0;
+			if (r->group != id || r->cpu != cpu || r->tick != tick || r->expires != q->tg->cfs_bandwidth.period_timer._softexpires)
+				mark((u64)READ(at, cfs_rq), (u64)READ(at, parent), slot);
+			if (ahead && r->active && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 &&
+			    left + (s64)(pool / r->active) < (s64)(horizon + slice))
+				foresee((u64)READ(at, cfs_rq), left);
+		}
 		at = se;
 		q = se->cfs_rq;
 		se = se->parent;
@@ -108,4 +129,15 @@ SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 			return 0;
 	}
 	return 0;
+}
+
+SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
+{
+	return account(ctx, true);
+}
+
+// Loaded in place of the former where nothing is foreseen.
+SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime_active(u64 *ctx)
+{
+	return account(ctx, false);
 }

@@ -6,41 +6,69 @@
 // burst (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so that the sum of what was handed out says too much.
 // Both sums lag by as much as a CPU has not accounted for since its last tick, and what one lacks the other has still.
 
-#define CPUS 2048 // most CPUs looked at
-#define FEW 512	  // most where a throttle begins: there other tasks wait, and the verifier walks each way there
+const volatile u32 cpus = 1;	     // of the machine
+const volatile bool balanced = true; // events have both sums
 
-const volatile u32 cpus = 1; // of the machine
+// sums are of one walk. They are kept in a map, one a CPU: what comes from a map the verifier takes for any number.
+struct sums {
+	u64 used; // since the last period's end
+	u64 held;
+	u64 owed;
+	u64 ends; // the period ends with this walk
+};
 
-// used is the CPU time of a group, up to the last tick of each CPU.
-static inline u64 used(struct task_group *tg)
+struct {
+	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct sums);
+} walked SEC(".maps");
+
+static inline struct sums *sums(void)
 {
-	struct sched_entity **all = READ(tg, se), *se;
-	u64 sum = 0;
+	u32 only = 0;
 
-	for (u32 i = 0; i < cpus && i < CPUS; i++) {
-		if (!bpf_probe_read_kernel(&se, sizeof(se), all + i) && se)
-			sum += READ(se, sum_exec_runtime);
+	return bpf_map_lookup_elem(&walked, &only);
+}
+
+// tally_cpu adds what a CPU has used and holds, or owes. The answer is 1 if it owes nothing.
+static inline int tally_cpu(u64 id, u64 cpu)
+{
+	struct queue *own = queue_of(id, cpu);
+	struct sums *s = sums();
+	u64 used;
+	s64 left;
+
+	if (!own || !s)
+		return 1;
+	left = READ((struct cfs_rq *)own->address, runtime_remaining);
+	used = READ((struct sched_entity *)own->entity, sum_exec_runtime);
+	s->used += used - own->sum;
+	if (s->ends)
+		own->sum = used;
+	if (left < 0) {
+		s->owed -= left;
+		return 0;
 	}
-	return sum;
+	s->held += left;
+	return 1;
+}
+
+global int tally(u64 id)
+{
+	return go_on(id, tally_cpu);
 }
 
 // balance leaves both as they are where the begin of the period was not seen (period.h).
-static noinline int balance(struct group *g, struct task_group *tg, s64 *spent, u64 *held)
+static noinline int balance(struct group *g, u64 id, s64 *spent, u64 *held)
 {
-	struct cfs_rq **all = READ(tg, cfs_rq), *q;
-	u64 sum = 0;
+	struct sums *s = sums();
 
-	if (!g->end || cpus > FEW)
+	if (!g->end || !s)
 		return 0;
-	for (u32 i = 0; i < cpus && i < CPUS; i++) {
-		s64 left = 0;
-
-		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q)
-			left = READ(q, runtime_remaining);
-		if (left > 0)
-			sum += left;
-	}
-	*held = sum;
-	*spent = used(tg) - g->sum;
+	*s = (struct sums){};
+	walk(g, id, false, tally);
+	*held = s->held;
+	*spent = s->used;
 	return 0;
 }

@@ -33,7 +33,7 @@ typedef long long s64;
 
 /* include/uapi/linux/bpf.h */
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -84,12 +84,15 @@ struct rq {
 struct cfs_rq {
 	struct rq *rq;
 	struct task_group *tg;
-	struct sched_entity *curr;
+	struct sched_entity *curr; /* since 7.3 on a CPU's own queue only */
 	s64 runtime_remaining;
 	u64 throttled_clock;
 	int runtime_enabled;
 	int throttled; /* a bit-field since 6.18: read it with READ_BITS */
 	int throttle_count;
+};
+struct cfs_rq___level { /* 7.3: the running entity of this level */
+	struct sched_entity *h_curr;
 };
 struct cfs_rq___running {
 	unsigned int nr_running;
@@ -99,10 +102,11 @@ struct cfs_rq___queued { /* its name since 6.14 */
 };
 struct task_group {
 	struct cgroup_subsys_state css;
-	struct sched_entity **se; /* one a CPU */
-	struct cfs_rq **cfs_rq;	  /* one a CPU */
 	struct task_group *parent;
 	struct cfs_bandwidth cfs_bandwidth;
+};
+struct task_group___queues { /* before 7.2, one a CPU */
+	struct cfs_rq **cfs_rq;
 };
 struct sched_entity {
 	u64 exec_start; /* clock_task when it was last accounted for */
@@ -137,6 +141,9 @@ enum { FIELD_OFFSET = 0, FIELD_SIZE = 1, FIELD_EXISTS = 2, FIELD_LSHIFT = 4, FIE
 		bpf_probe_read_kernel(&value_, sizeof(value_), &(p)->field);  \
 		value_;                                                       \
 	})
+
+/* OPTIONAL reads a field that a program can do without: a kernel that lacks it gives the other value. */
+#define OPTIONAL(p, field, other) (FIELD(p, field, FIELD_EXISTS) ? READ(p, field) : (typeof((p)->field))(other))
 
 /* READ_BITS does so for an unsigned number or bit-field of any size, on a little-endian machine. */
 #define READ_BITS(p, field)                                                                          \

@@ -9,18 +9,23 @@
 // pool is empty, the last one less; who ends a look with nothing stands still. The CPUs look all at once, or in turns (skew_tick),
 // so that another one's next look may be now, or a tick away: what it has not accounted for since its last tells.
 //
+// With HRTICK (on by default from 7.1) a CPU also looks when the running task's slice ends, which may be as soon as its
+// runtime is used up: then that instant is told, and not the look after it.
+//
 // Known limits: where CPUs look in turns the first that wants something is taken for the one that gets too little. A switch is a
-// look too. A CPU that the group starts on, or leaves, changes what was told.
+// look too. A CPU that the group starts on, or leaves, changes what was told. A group that is active on more than 64 CPUs is not looked at.
 
 const volatile u64 step = 4000000;  // between two looks: a tick, or what a refill takes, if that is longer
 const volatile u64 slice = 5000000; // kernel.sched_cfs_bandwidth_slice_us
+const volatile bool hrtick = false; // CPUs look at the end of a slice, too
 #define NEVER 0x7fffffff
 
-// draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU: what comes from a map the
-// verifier takes for any number, so that it walks the way through a CPU's queue once, and not once for each that came before.
+// draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU, as sums are (balance.h).
 struct draws {
 	s64 first, second;
 	s64 soon, later;
+	u64 now; // the clock of the CPU that looks
+	u64 own; // its queue
 };
 
 struct {
@@ -30,48 +35,62 @@ struct {
 	TYPE(value, struct draws);
 } drawn SEC(".maps");
 
-static inline struct draws *sums(void)
+static inline struct draws *draws(void)
 {
 	u32 only = 0;
 
 	return bpf_map_lookup_elem(&drawn, &only);
 }
 
+// when is the instant at which a CPU wants more, which has less than nothing left at a look.
+static inline s64 when(s64 at, s64 left)
+{
+	return hrtick ? at + left : at;
+}
+
 // draw adds what a CPU takes that will have so much left at its next look, at an instant from now.
 global int draw(s64 left, s64 at)
 {
-	struct draws *d = sums();
+	struct draws *d = draws();
 
 	if (!d)
 		return 0;
 	if (left <= 0) {
 		d->first += (s64)slice - left;
-		if (at < d->soon)
-			d->soon = at;
+		if (when(at, left) < d->soon)
+			d->soon = when(at, left);
 		left = slice;
 	}
 	left -= step;
 	at += step;
 	if (left <= 0) {
 		d->second += (s64)slice - left;
-		if (at < d->later)
-			d->later = at;
+		if (when(at, left) < d->later)
+			d->later = when(at, left);
 	}
 	return 0;
 }
 
-// consider adds what another CPU takes. For how long it has not accounted for what it runs its clock of task time says, which stands
+// consider_cpu adds what another CPU takes. For how long it has not accounted for what it runs its clock of task time says, which stands
 // still while others, such as the host of a virtual machine, have the CPU: by the difference to its clock, as both were last set.
-global int consider(u64 queue, u64 now)
+static inline int consider_cpu(u64 id, u64 cpu)
 {
-	struct cfs_rq *q = (void *)queue;
-	struct sched_entity *curr = READ(q, curr);
-	struct rq *rq = READ(q, rq);
-	s64 left = READ(q, runtime_remaining), behind;
+	struct queue *other = queue_of(id, cpu);
+	struct draws *d = draws();
+	struct sched_entity *curr;
+	struct cfs_rq *q;
+	struct rq *rq;
+	s64 left, behind;
 
+	if (!other || !d || other->address == d->own)
+		return 0;
+	q = (void *)other->address;
+	curr = running_in(q);
 	if (!curr)
 		return 0;
-	behind = now - READ(curr, exec_start) - (READ(rq, clock) - READ(rq, clock_task));
+	rq = READ(q, rq);
+	left = READ(q, runtime_remaining);
+	behind = d->now - READ(curr, exec_start) - (READ(rq, clock) - READ(rq, clock_task));
 	if (behind < 0)
 		behind = 0;
 	if (behind > (s64)step)
@@ -81,36 +100,36 @@ global int consider(u64 queue, u64 now)
 	return draw(left - (s64)step, (s64)step - behind);
 }
 
+global int consider(u64 id)
+{
+	return go_on(id, consider_cpu);
+}
+
 // verdict says in how many nanoseconds there is less in the pool than is wanted, by as much as the last one needs to go on; NEVER:
 // not at these two looks.
 static inline s64 verdict(struct draws *d, s64 pool)
 {
-	s64 lacks = d->first - pool, rest = lacks < 0 ? -lacks : 0;
+	s64 lacks = d->first - pool, rest = lacks < 0 ? -lacks : 0, at = NEVER;
 
 	if (d->first && lacks >= (s64)slice)
-		return d->soon > 0 ? d->soon : 0;
-	if (lacks > 0 && (s64)slice - lacks <= (s64)step) // the last one got so little that it is back at the next look
-		return d->soon + (s64)step;
-	if (d->second && d->second - rest >= (s64)slice)
-		return d->later > 0 ? d->later : 0;
-	return NEVER;
+		at = d->soon;
+	else if (lacks > 0 && (s64)slice - lacks <= (s64)step) // the last one got so little that it is back at the next look
+		at = d->soon + (s64)step;
+	else if (d->second && d->second - rest >= (s64)slice)
+		at = d->later;
+	return at > 0 ? at : 0;
 }
 
 // outlook: left is the runtime of the CPU that looks, which its queue does not show yet.
-global int outlook(u64 queue, s64 left)
+static noinline s64 outlook(struct group *g, u64 id, u64 queue, s64 left)
 {
-	struct cfs_rq *own = (void *)queue, **all, *q;
-	struct task_group *tg = READ(own, tg);
-	u64 now = READ(READ(own, rq), clock);
-	struct draws *d = sums();
+	struct cfs_rq *own = (void *)queue;
+	struct draws *d = draws();
 
-	if (!d)
+	if (!d || g->actives > MOST)
 		return NEVER;
-	*d = (struct draws){.soon = NEVER, .later = NEVER};
+	*d = (struct draws){.soon = NEVER, .later = NEVER, .now = READ(READ(own, rq), clock), .own = queue};
 	draw(left, 0);
-	all = READ(tg, cfs_rq);
-	for (u32 i = 0; i < cpus && i < CPUS; i++)
-		if (!bpf_probe_read_kernel(&q, sizeof(q), all + i) && q && q != own)
-			consider((u64)q, now);
-	return verdict(d, READ(tg, cfs_bandwidth.runtime));
+	walk(g, id, false, consider);
+	return verdict(d, READ(READ(own, tg), cfs_bandwidth.runtime));
 }

@@ -2,7 +2,12 @@
 // period.h: what each watched group used in each of its own periods.
 //
 // The kernel sums up the CPU time of a group on each CPU (sum_exec_runtime of the group's own entity) up to the last tick
-// there, and the group's own timer says when its period is over: the sums are read then, and nothing at a switch.
+// there, and the group's own timer says when its period is over: the sums of its active CPUs (queue.h) are read then, and nothing at a
+// switch.
+//
+// CPUs may owe what they have run over their slices: a tick shows it, and they get less by it next (kernel/sched/fair.c,
+// __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst forgives it (kernel/sched/core.c,
+// tg_set_cfs_bandwidth). A CPU that owes stays among the active ones.
 
 #define SECOND 1000000000ULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
@@ -27,25 +32,6 @@ static inline u32 share(u64 limit, u64 use)
 		return 0;
 	n = (use * 16 + limit - 1) / limit;
 	return n < USES ? n : USES - 1;
-}
-
-// owed is what CPUs have run over their slices: a tick shows it, and they get less by it next (kernel/sched/fair.c,
-// __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst forgives it
-// (kernel/sched/core.c, tg_set_cfs_bandwidth).
-static noinline u64 owed(struct task_group *tg)
-{
-	struct cfs_rq **all = READ(tg, cfs_rq), *q;
-	u64 sum = 0;
-
-	for (u32 i = 0; i < cpus && i < CPUS; i++) {
-		s64 left;
-
-		bpf_probe_read_kernel(&q, sizeof(q), all + i);
-		left = READ(q, runtime_remaining); // 0 where there is none: each branch here is one more that the verifier walks
-		if (left < 0)
-			sum -= left;
-	}
-	return sum;
 }
 
 // second takes the mean over each second beside the use of each period. After a rest a second begins anew.
@@ -75,10 +61,17 @@ static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	u64 length = READ(tg, cfs_bandwidth.period), limit = limit_of(id, tg), now = bpf_ktime_get_ns(), n = 1;
-	u64 sum = used(tg), owes = owed(tg);
 	bool lifted = READ(tg, cfs_bandwidth.quota) == RUNTIME_INF;
+	struct sums *s = sums();
+	u64 sum, owes;
 	s64 above;
 
+	if (!s)
+		return;
+	*s = (struct sums){.ends = 1};
+	add(&g->actives, -(u64)walk(g, id, true, tally));
+	sum = g->sum + s->used;
+	owes = s->owed;
 	if (!lifted && whole(g, sum, end, length)) {
 		if (length && now > end + length) // the timer is late
 			n += (now - end) / length;

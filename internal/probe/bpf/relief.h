@@ -5,11 +5,6 @@
 // Known limits: the count of throttles is added to after one is inserted, and nothing keeps a CPU of another kind than x86 from
 // seeing that the other way round. Then an end is told at the next begin, be it of another group.
 
-static inline u64 id_of(struct task_group *tg)
-{
-	return tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
-}
-
 // free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to end until the
 // next one begins.
 struct free {

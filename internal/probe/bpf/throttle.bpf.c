@@ -13,10 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define DEPTH 12 // levels of groups looked at, from the task upwards
-#define BUCKETS 24
-#define USES 65 // 0, and 64 sixteenths of the limit
-#define UNKNOWN -1
+#include "group.h"
+#include "queue.h"
 
 enum kind { BEGIN = 1, END = 2, DRY = 3 };
 
@@ -39,32 +37,6 @@ struct event {
 };
 _Static_assert(sizeof(struct event) == 104, "eventSize");
 
-// group is a group that user space watches, and what has become of it.
-struct group {
-	u64 due;       // when the next begin may be sent, had they come evenly spaced
-	u64 due_ahead; // and the next word of a pool that is going to run dry
-	u64 begins;
-	u64 ends;
-	u64 wall;
-	u64 dropped;
-	u64 lengths[BUCKETS];
-	u64 aheads;  // words of a pool that is going to run dry
-	u64 counted; // when running was counted, in ticks
-	u64 running; // CPUs that the group is on
-	u64 sum;     // CPU time up to the last period's end
-	u64 end;     // of the last period
-	u64 periods; // that were seen from their begin to their end
-	u64 used;    // in the last of them
-	u64 peak;    // the largest use of a period in this epoch
-	u64 epoch;
-	u64 uses[USES]; // periods by their use, see period.h
-	u64 second_from; // when the present second began
-	u64 second_sum;	 // the sum at that time
-	u64 second_peak; // the largest use of a second in this epoch
-	u64 owed;	 // at the last period's end, see period.h
-	u64 above;	 // used above the limit in each period, summed up
-};
-
 // throttle is one that stands. The last four members tell it from the next one of the same group.
 struct throttle {
 	u64 since;
@@ -79,31 +51,8 @@ struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 8192);
 	TYPE(key, u64);
-	TYPE(value, struct group);
-} groups SEC(".maps");
-
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	TYPE(key, u64);
 	TYPE(value, struct throttle);
 } standing SEC(".maps");
-
-// limits are the quotas that uses are counted by, where the one in force is another: a raise is no other limit.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	TYPE(key, u64);
-	TYPE(value, u64);
-} limits SEC(".maps");
-
-// muted are groups whose throttles are counted and not told.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	TYPE(key, u64);
-	TYPE(value, u8);
-} muted SEC(".maps");
 
 // filling is one of a pool that was seen to run dry.
 struct filling {
@@ -119,29 +68,12 @@ struct {
 	TYPE(value, struct filling);
 } foreseen SEC(".maps");
 
-struct {
-	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
-	NUMBER(max_entries, 1 << 18);
-} events SEC(".maps");
-
 const volatile u64 interval = 5000000;	// between two events of a group in the long run
 const volatile u64 advance = 100000000; // how far a group may be ahead of that
 
 u64 begun, ended;	// throttles inserted and deleted here
 volatile u64 forgotten; // and deleted by user space, which alone writes it
 u64 limited, full;	// events that were not sent: over the rate, and for want of room
-
-static inline void add(u64 *counter, u64 n)
-{
-	__sync_fetch_and_add(counter, n);
-}
-
-static inline u64 group_of(struct task_group *tg)
-{
-	struct cgroup *c = READ(tg, css.cgroup);
-
-	return c ? READ(READ(c, kn), id) : 0; // an autogroup has none
-}
 
 // dry says whether a group's own queue of one CPU stands still. One that has been given runtime is about to be
 // released (distribute_cfs_runtime), by an interrupt of another CPU since 6.3.
@@ -164,13 +96,21 @@ static inline bool occupied(struct cfs_rq *q)
 	return READ((struct cfs_rq___running *)q, nr_running) > 0;
 }
 
+// running_in is the running entity of a group's queue.
+static inline struct sched_entity *running_in(struct cfs_rq *q)
+{
+	if (HAS(cfs_rq___level, h_curr))
+		return READ((struct cfs_rq___level *)q, h_curr);
+	return READ(q, curr);
+}
+
 // lasts says whether a throttle still stands. The group got runtime when the queue that it was seen on was released,
 // or throttled anew, or when the period is over.
 static inline bool lasts(struct throttle *t, u64 expires)
 {
 	struct cfs_rq *q = (void *)t->origin;
 
-	return dry(q) && (!t->clock || t->clock == READ(q, throttled_clock)) && t->expires == expires;
+	return dry(q) && (!t->clock || t->clock == OPTIONAL(q, throttled_clock, 0)) && t->expires == expires;
 }
 
 // allowed is a token bucket in one number (the generic cell rate algorithm, ITU-T I.371).
@@ -184,20 +124,15 @@ static inline bool allowed(u64 *next, u64 now)
 	return true;
 }
 
-static inline u64 cpu_of(struct cfs_rq *q)
-{
-	return HAS(rq, cpu) ? READ(READ(q, rq), cpu) : bpf_get_smp_processor_id();
-}
-
 static inline void facts(struct event *e, struct cfs_bandwidth *b)
 {
 	e->quota = READ(b, quota);
 	e->period = READ(b, period);
-	e->runtime = READ(b, runtime);
-	e->burst = HAS(cfs_bandwidth___burst, burst) ? READ((struct cfs_bandwidth___burst *)b, burst) : 0;
-	e->snap = HAS(cfs_bandwidth___snap, runtime_snap) ? READ((struct cfs_bandwidth___snap *)b, runtime_snap) : UNKNOWN;
-	e->expires = READ(b, period_active) ? READ(b, period_timer._softexpires) : 0;
-	e->periods = (u32)READ(b, nr_periods); // an int, which turns over after 25 days of periods of 1 ms
+	e->runtime = OPTIONAL(b, runtime, 0);
+	e->burst = OPTIONAL((struct cfs_bandwidth___burst *)b, burst, 0);
+	e->snap = OPTIONAL((struct cfs_bandwidth___snap *)b, runtime_snap, UNKNOWN);
+	e->expires = OPTIONAL(b, period_active, 0) ? OPTIONAL(b, period_timer._softexpires, 0) : 0;
+	e->periods = (u32)OPTIONAL(b, nr_periods, 0); // an int, which turns over after 25 days of periods of 1 ms
 }
 
 #include "balance.h"
@@ -219,7 +154,8 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 			add(&g->dropped, 1);
 		return false;
 	}
-	balance(g, tg, &used, &held);
+	if (balanced)
+		balance(g, id, &used, &held);
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		add(&full, 1);
@@ -308,9 +244,9 @@ global int begin(u64 queue, bool early)
 		return 0;
 	fresh.since = bpf_ktime_get_ns();
 	fresh.origin = (u64)q;
-	fresh.clock = early ? 0 : READ(q, throttled_clock);
-	fresh.expires = READ(tg, cfs_bandwidth.period_timer._softexpires);
-	fresh.ends = READ(tg, cfs_bandwidth.nr_throttled);
+	fresh.clock = early ? 0 : OPTIONAL(q, throttled_clock, 0);
+	fresh.expires = OPTIONAL(tg, cfs_bandwidth.period_timer._softexpires, 0);
+	fresh.ends = OPTIONAL(tg, cfs_bandwidth.nr_throttled, 0);
 	t = bpf_map_lookup_elem(&standing, &id);
 	if (t) {
 		if (lasts(t, fresh.expires))
@@ -414,12 +350,12 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	if (!p->on_rq)
 		return 0;
 	unroll for (int i = 0; i < DEPTH; i++) {
-		struct cfs_rq **queues, *q = NULL;
+		struct cfs_rq **queues, *q = NULL; // 7.2 has no such array, and does not load this program
 
 		if (!tg || !tg->parent)
 			return 0;
 		if (!tg->cfs_bandwidth.runtime) {
-			queues = tg->cfs_rq;
+			queues = ((struct task_group___queues *)tg)->cfs_rq;
 			bpf_probe_read_kernel(&q, sizeof(q), queues + cpu);
 			if (dry(q))
 				begin((u64)q, false);

@@ -8,9 +8,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
@@ -18,9 +20,17 @@ import (
 
 // Set is programs that are loaded. They are gone with the process that loaded them.
 type Set struct {
-	loaded *ebpf.Collection
+	loaded []*ebpf.Collection
+	maps   map[string]*ebpf.Map // of the first, which the others share; closed by who has the parts
+	kernel *btf.Spec
 	links  []link.Link
 	stats  io.Closer
+}
+
+// Options of a load; the zero value is a good one.
+type Options struct {
+	Stats  bool      // the kernel measures what programs cost, all those of the machine: see Cost
+	Kernel *btf.Spec // the kernel's type information; nil: that of the running one
 }
 
 // ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c, bpf_enable_stats:
@@ -34,16 +44,17 @@ type Program struct {
 }
 
 // Load loads the programs, and hands their maps and variables to the fields of parts (ebpf.Collection.Assign), which has to
-// close them. With stats the kernel measures what programs cost, all those of the machine: see Cost.
-func Load(spec *ebpf.CollectionSpec, parts any, stats bool) (*Set, error) {
+// close them.
+func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
 	limit := rlimit.RemoveMemlock()
-	loaded, err := ebpf.NewCollection(spec)
+	s := &Set{kernel: o.Kernel}
+	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: o.Kernel}})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load programs: %w", err), limit)
 	}
-	s := &Set{loaded: loaded}
-	if err = loaded.Assign(parts); err == nil && stats {
+	s.loaded, s.maps = append(s.loaded, loaded), maps.Clone(loaded.Maps) // Assign takes those away that it hands out
+	if err = loaded.Assign(parts); err == nil && o.Stats {
 		if s.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
 			err = fmt.Errorf("%w: %w", ErrUncounted, err)
 		}
@@ -54,17 +65,38 @@ func Load(spec *ebpf.CollectionSpec, parts any, stats bool) (*Set, error) {
 	return s, nil
 }
 
-// All lists the programs, in the order in which they are attached.
+// Add loads more programs, which share the maps of those that are there. A refusal leaves the set as it is.
+func (s *Set) Add(spec *ebpf.CollectionSpec) error {
+	more, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		MapReplacements: s.maps, Programs: ebpf.ProgramOptions{KernelTypes: s.kernel}})
+	if err != nil {
+		return fmt.Errorf("load programs: %w", err)
+	}
+	s.loaded = append(s.loaded, more)
+	return nil
+}
+
+// All lists the programs by name: they are attached in this order.
 func (s *Set) All() []Program {
 	var list []Program
-	for _, name := range slices.Sorted(maps.Keys(s.loaded.Programs)) {
-		list = append(list, Program{name, s.loaded.Programs[name]})
+	for _, c := range s.loaded {
+		for name, program := range c.Programs {
+			list = append(list, Program{name, program})
+		}
 	}
+	slices.SortFunc(list, func(a, b Program) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// Get is the program of a name.
-func (s *Set) Get(name string) *ebpf.Program { return s.loaded.Programs[name] }
+// Get is the program of a name; nil if there is none.
+func (s *Set) Get(name string) *ebpf.Program {
+	for _, c := range s.loaded {
+		if program := c.Programs[name]; program != nil {
+			return program
+		}
+	}
+	return nil
+}
 
 // Attach attaches all programs to what their sections name, but those that are run in another way.
 func (s *Set) Attach(but ...string) error {
@@ -100,7 +132,9 @@ func (s *Set) Close() error {
 	if s.stats != nil {
 		err = errors.Join(err, s.stats.Close())
 	}
-	s.loaded.Close()
+	for _, c := range s.loaded {
+		c.Close()
+	}
 	return err
 }
 
@@ -111,7 +145,7 @@ type Cost struct {
 	Total   time.Duration // the measurement included
 }
 
-// Cost needs stats.
+// Cost needs Options.Stats.
 func (s *Set) Cost() ([]Cost, error) {
 	var list []Cost
 	for _, program := range s.All() {

@@ -79,7 +79,7 @@ func (p *Probe) open(o Options) error {
 	if err := p.size(spec, o); err != nil {
 		return err
 	}
-	if p.programs, err = programs.Load(spec, &p.objects, o.Stats); err != nil {
+	if p.programs, err = programs.Load(spec, &p.objects, programs.Options{Stats: o.Stats}); err != nil {
 		return err
 	}
 	if p.cells, err = p.objects.Cells.Memory(); err != nil {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+// group.h: the watched groups, what is counted of each, and the ring of events.
+
+#define DEPTH 12 // levels of groups looked at, from the task upwards
+#define BUCKETS 24
+#define USES 65	   // 0, and 64 sixteenths of the limit
+#define WORDS 16   // of 64 CPUs
+#define UNKNOWN -1
+
+// group is a group that user space watches. User space inserts it, and its memory is allocated then.
+struct group {
+	u64 due;       // when the next begin may be sent, had they come evenly spaced
+	u64 due_ahead; // and the next warning ahead of a throttle
+	u64 begins;
+	u64 ends;
+	u64 wall;
+	u64 dropped;
+	u64 lengths[BUCKETS];
+	u64 aheads;	 // warnings ahead of a throttle
+	u64 counted;	 // the tick in which running was counted
+	u64 running;	 // CPUs that run the group, or on which it is throttled
+	u64 sum;	 // CPU time in periods, up to the last one's end
+	u64 outside;	 // CPU time in no period
+	u64 end;	 // of the last period
+	u64 periods;	 // that were seen from their begin to their end
+	u64 used;	 // in the last of them
+	u64 peak;	 // the largest use of a period in this epoch
+	u64 epoch;
+	u64 second_from; // when the present second began
+	u64 second_sum;	 // the sum at that time
+	u64 second_peak; // the largest use of a second in this epoch
+	u64 owed;	 // at the last period's end, see period.h
+	u64 above;	 // used above the limit in each period, summed up
+	u64 actives;	 // CPUs in active
+	u64 first;	 // the word at which a walk begins
+	u64 active[WORDS]; // CPUs that have run the group in this period, see queue.h
+	u64 known[WORDS];  // CPUs whose queue of the group is in the map of queues
+	u32 uses[USES];	   // periods by their use, see period.h
+	u32 pad;
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, struct group);
+} groups SEC(".maps");
+
+// limits are the quotas that uses are counted by, where the quota in force is another: a raise does not change the limit.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, u64);
+} limits SEC(".maps");
+
+// muted are groups whose throttles are counted, and of which no event is sent.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, u8);
+} muted SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	NUMBER(max_entries, 1 << 18);
+} events SEC(".maps");
+
+static inline void add(u64 *counter, u64 n)
+{
+	__sync_fetch_and_add(counter, n);
+}
+
+static inline u64 group_of(struct task_group *tg)
+{
+	struct cgroup *c = READ(tg, css.cgroup);
+
+	return c ? READ(READ(c, kn), id) : 0; // an autogroup has none
+}
+
+// id_of does so through pointers that the verifier trusts.
+static inline u64 id_of(struct task_group *tg)
+{
+	return tg->css.cgroup ? tg->css.cgroup->kn->id : 0;
+}
+
+static inline u64 cpu_of(struct cfs_rq *q)
+{
+	return HAS(rq, cpu) ? READ(READ(q, rq), cpu) : bpf_get_smp_processor_id();
+}

@@ -1,0 +1,147 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"plimsoll/internal/probe/programs"
+)
+
+// Missing is a part of what a probe was asked for that the kernel refused.
+type Missing struct {
+	Part string // which, for metrics
+	Lost string // what is not told
+	Err  error
+}
+
+// The parts of a probe. Each is loaded by itself, so that a kernel that lacks what one of them reads loses that one only. Throttles that begin
+// and end are no part: without them there is no probe.
+const (
+	PartBalance  = "balance"  // what a group has used and holds, in each event
+	PartWakeups  = "wakeups"  // below 6.18: throttles of tasks that wake or are moved
+	PartPeriods  = "periods"  // Options.Use
+	PartForecast = "forecast" // Options.Ahead
+)
+
+// Parts lists them all.
+func Parts() []string { return []string{PartBalance, PartWakeups, PartPeriods, PartForecast} }
+
+// lost says what is not told where a part is missing.
+func lost(part string) string {
+	switch part {
+	case PartBalance:
+		return "events do not say what a group has used and holds"
+	case PartWakeups:
+		return "throttles that begin as a task wakes are told of late"
+	case PartPeriods:
+		return "the use of periods is not counted"
+	}
+	return "throttles are not foreseen"
+}
+
+// Missing lists what the kernel refused of what Open was asked for.
+func (p *Probe) Missing() []Missing { return slices.Clone(p.missing) }
+
+func (p *Probe) lacks(part string, err error) {
+	p.missing = append(p.missing, Missing{Part: part, Lost: lost(part), Err: err})
+}
+
+// load loads the program that tells of throttles, and then each of the other parts that are wanted.
+func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
+	how := programs.Options{Stats: o.Stats, Kernel: o.kernel}
+	var err error
+	p.programs, err = programs.Load(subset(spec, kernelProgSchedSwitch), &p.objects, how)
+	if err != nil && o.Use && !errors.Is(err, programs.ErrUncounted) {
+		refused := err
+		if err := spec.Variables[kernelVarBalanced].Set(false); err != nil {
+			return err
+		}
+		if p.programs, err = programs.Load(subset(spec, kernelProgSchedSwitch), &p.objects, how); err != nil {
+			return refused
+		}
+		p.lacks(PartBalance, refused)
+	} else if err != nil {
+		return err
+	}
+	if !oneByOne() {
+		for _, name := range []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
+			if err := p.add(spec, name); err != nil {
+				p.lacks(PartWakeups, err)
+			}
+		}
+	}
+	p.loadAccounts(spec, o)
+	return nil
+}
+
+// loadAccounts loads what follows the runtime that groups use. The program that foresees throttles also marks the CPUs on which a group
+// runs; where it is not wanted, or refused, another one does that alone.
+func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
+	var err error
+	if o.Ahead {
+		if err = p.add(spec, kernelProgSchedStatRuntime); err != nil {
+			p.lacks(PartForecast, err)
+		}
+	}
+	if !o.Use {
+		return
+	}
+	if !o.Ahead || err != nil {
+		err = p.add(spec, kernelProgSchedStatRuntimeActive)
+	}
+	if err == nil {
+		err = p.add(spec, kernelProgHrtimerExpireEntry)
+	}
+	if err != nil {
+		p.lacks(PartPeriods, err)
+	}
+}
+
+func (p *Probe) add(spec *ebpf.CollectionSpec, name string) error {
+	if spec.Programs[name] == nil {
+		return nil // a test does without it
+	}
+	return p.programs.Add(subset(spec, name))
+}
+
+// subset is a collection with one of its programs.
+func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
+	one := spec.Copy()
+	one.Programs = map[string]*ebpf.ProgramSpec{}
+	if program := spec.Programs[name]; program != nil {
+		one.Programs[name] = program.Copy()
+	}
+	return one
+}
+
+// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and
+// nothing needs to be looked at when a task wakes or is moved.
+func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
+
+// ErrRealtime is an error of Open: see preemptible.
+var ErrRealtime = errors.New("this kernel is built with PREEMPT_RT, and its ring buffer takes a lock that may sleep")
+
+// preemptible refuses kernels on which an event must not be sent from the scheduler: with PREEMPT_RT a spinlock_t is a lock that sleeps, and
+// the ring buffer has one of that kind before 6.12 (8b62645b09f8; kernel/bpf/ringbuf.c, struct bpf_ringbuf). nil is the running kernel.
+func preemptible(kernel *btf.Spec) error {
+	if kernel == nil {
+		var err error
+		if kernel, err = btf.LoadKernelSpec(); err != nil {
+			return nil //nolint:nilerr // the load fails as well, and says so
+		}
+	}
+	var ring, lock *btf.Struct
+	if kernel.TypeByName("bpf_ringbuf", &ring) != nil || kernel.TypeByName("spinlock", &lock) != nil {
+		return nil
+	}
+	sleeps := slices.ContainsFunc(lock.Members, func(m btf.Member) bool { return m.Type.TypeName() == "rt_mutex_base" })
+	plain := slices.ContainsFunc(ring.Members, func(m btf.Member) bool { return m.Name == "spinlock" && m.Type.TypeName() == "spinlock_t" })
+	if sleeps && plain {
+		return fmt.Errorf("%w", ErrRealtime)
+	}
+	return nil
+}

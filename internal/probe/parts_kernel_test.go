@@ -1,0 +1,113 @@
+package probe
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// A program that the kernel refuses takes down its own part, and no other: throttles are told of all the same.
+func TestEachPartIsRefused(t *testing.T) {
+	broken := asm.Instructions{asm.LoadMem(asm.R0, asm.R10, 8, asm.DWord), asm.Return()} // above the stack
+	for _, c := range []struct {
+		program string
+		missing []string
+	}{
+		{kernelProgSchedStatRuntime, []string{PartForecast}},
+		{kernelProgHrtimerExpireEntry, []string{PartPeriods}},
+		{kernelProgSchedWakeup, []string{PartWakeups}},
+		{kernelProgSchedWakeupNew, []string{PartWakeups}},
+		{kernelProgSchedMigrateTask, []string{PartWakeups}},
+	} {
+		t.Run(c.program, func(t *testing.T) {
+			if slices.Contains(c.missing, PartWakeups) && oneByOne() {
+				cgrouptest.Elsewhere(t, "tier vm, on 5.10 to 6.12", "a switch shows all here, and %s is not loaded", c.program)
+			}
+			checkParts(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
+				spec.Programs[c.program].Instructions = broken
+			}}, c.missing)
+		})
+	}
+}
+
+// So does a field that a kernel does not have.
+func TestEachPartWithoutAField(t *testing.T) {
+	for _, c := range []struct {
+		record, field string
+		missing       []string
+	}{
+		{"sched_entity", "exec_start", []string{PartForecast}},
+		{"hrtimer", "function", []string{PartPeriods}},
+		{"sched_entity", "sum_exec_runtime", []string{PartBalance, PartForecast, PartPeriods}},
+		{"cfs_bandwidth", "runtime", []string{PartForecast}},
+	} {
+		t.Run(c.record+"."+c.field, func(t *testing.T) {
+			checkParts(t, Options{Use: true, Ahead: true, kernel: without(t, c.record, c.field)}, c.missing)
+		})
+	}
+	t.Run("what all needs", func(t *testing.T) {
+		p, err := Open(Options{Use: true, Ahead: true, kernel: without(t, "cfs_rq", "throttle_count")})
+		if err == nil {
+			_ = p.Close()
+			t.Fatal("opened without cfs_rq.throttle_count")
+		}
+		if Explain(err) == "" {
+			t.Errorf("no hint: %v", err)
+		}
+	})
+}
+
+// checkParts wants these parts to be missing, with what is lost and why, and throttles to be told of.
+func checkParts(t *testing.T, o Options, want []string) {
+	t.Helper()
+	p, err := Open(o)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	defer p.Close()
+	var got []string
+	for _, m := range p.Missing() {
+		got = append(got, m.Part)
+		if m.Lost == "" || m.Err == nil || !strings.Contains(m.Err.Error(), "sched_") && !strings.Contains(m.Err.Error(), "hrtimer_") {
+			t.Errorf("%+v", m)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("missing: %v, want %v", p.Missing(), want)
+	}
+	g := cgrouptest.New(t)
+	limit(t, g, 20*ms, 100*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	within(t, 20*time.Second, "a throttle begins and ends", func() bool { got := totals(t, p, g); return got.Begins > 1 && got.Ends > 0 })
+	if !slices.Contains(want, PartPeriods) {
+		within(t, 20*time.Second, "the use of a period is counted", func() bool { return totals(t, p, g).PeriodEnd > 0 })
+	}
+}
+
+// without is the running kernel's type information, but for a field.
+func without(t *testing.T, record, field string) *btf.Spec {
+	t.Helper()
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel = kernel.Copy()
+	var s *btf.Struct
+	if err := kernel.TypeByName(record, &s); err != nil {
+		t.Fatal(err)
+	}
+	all := len(s.Members)
+	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m btf.Member) bool { return m.Name == field })
+	if len(s.Members) != all-1 {
+		t.Fatalf("%s has no field %s", record, field)
+	}
+	return kernel
+}
