@@ -90,8 +90,11 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups == 0 {
 		o.Groups = 8192
 	}
-	for _, name := range []string{kernelMapGroups, kernelMapStanding, kernelMapMuted, kernelMapForeseen, kernelMapLimits} {
+	for _, name := range []string{kernelMapGroups, kernelMapMuted, kernelMapLimits} {
 		spec.Maps[name].MaxEntries = uint32(o.Groups)
+	}
+	for _, name := range []string{kernelMapStanding, kernelMapForeseen} { // of which fewer are at the same time
+		spec.Maps[name].MaxEntries = uint32(min(o.Groups, 4096))
 	}
 	spec.Maps[kernelMapQueues].MaxEntries = queues(o.Groups, runtime.NumCPU())
 	if o.Ring > 0 {
@@ -107,7 +110,7 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 }
 
 // queues is how many queues of groups are kept: one for each CPU that has run a group, and so one a group on average at least.
-func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 32768))) }
+func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 24576))) }
 
 // constants sets the numbers that the verifier takes for known.
 func (o Options) constants(spec *ebpf.CollectionSpec) error {

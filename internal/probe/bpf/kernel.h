@@ -105,7 +105,8 @@ struct task_group {
 	struct task_group *parent;
 	struct cfs_bandwidth cfs_bandwidth;
 };
-struct task_group___queues { /* before 7.2, one a CPU */
+struct task_group___arrays { /* before 7.2, one element a CPU */
+	struct sched_entity **se;
 	struct cfs_rq **cfs_rq;
 };
 struct sched_entity {

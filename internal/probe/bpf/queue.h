@@ -44,7 +44,7 @@ struct recent {
 	u64 active; // CPUs of the group; 0: the group is not watched
 };
 
-#define RECENT 32
+#define RECENT 16
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -355,7 +355,7 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 		if (!tg || !tg->parent)
 			return 0;
 		if (!tg->cfs_bandwidth.runtime) {
-			queues = ((struct task_group___queues *)tg)->cfs_rq;
+			queues = ((struct task_group___arrays *)tg)->cfs_rq;
 			bpf_probe_read_kernel(&q, sizeof(q), queues + cpu);
 			if (dry(q))
 				begin((u64)q, false);

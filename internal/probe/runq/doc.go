@@ -38,6 +38,9 @@
 //
 // A switch of which the kernel does not tell is noticed at the next one of that CPU, and counted (Missed).
 //
+// On machines with more than some ten CPUs a CPU has fewer cells for sums than there are groups (8 MiB in all). Of a group that lost its
+// cell on a CPU to another one, how long it ran beside others in the turn after that is not exact, by the length of a turn at most.
+//
 // A running thread that is moved to another group counts for the old one until its next switch. Of more than two
 // threads of a core the first sibling is looked at. What interrupts and a hypervisor take of the turn that a CPU is in at
 // the start is not told apart. Machines with more than 1,024 CPUs are refused.

@@ -36,7 +36,8 @@ type kernelBill struct {
 
 type kernelCell struct {
 	_          structs.HostLayout
-	Version    uint64
+	Version    uint32
+	Slot       uint32
 	RunningN   uint64
 	RunningS   uint64
 	WaitingN   uint64
@@ -69,6 +70,7 @@ type kernelCpu struct {
 	Idle   uint32
 	Turn   uint32
 	Thread uint64
+	Rq     uint64
 	Stints [64]struct {
 		_      structs.HostLayout
 		End    uint64
@@ -87,6 +89,12 @@ type kernelFacts struct {
 	Watched uint32
 	Pad     uint32
 	Allowed [16]uint64
+}
+
+type kernelLine struct {
+	_    structs.HostLayout
+	N    uint64
+	Fill [7]uint64
 }
 
 type kernelPair struct {
@@ -147,6 +155,7 @@ const (
 	kernelMapGroups            = "groups"
 	kernelMapLengths           = "lengths"
 	kernelMapPairs             = "pairs"
+	kernelMapShared            = "shared"
 	kernelMapSides             = "sides"
 	kernelMapSlots             = "slots"
 	kernelMapSpreads           = "spreads"
@@ -162,7 +171,7 @@ const (
 	kernelVarMissed            = "missed"
 	kernelVarNamed             = "named"
 	kernelVarPossible          = "possible"
-	kernelVarRows              = "rows"
+	kernelVarRowCells          = "row_cells"
 	kernelVarSiblings          = "siblings"
 	kernelVarUnpaired          = "unpaired"
 	kernelVarUnseen            = "unseen"
@@ -229,6 +238,7 @@ type kernelMapSpecs struct {
 	Groups  *ebpf.MapSpec `ebpf:"groups"`
 	Lengths *ebpf.MapSpec `ebpf:"lengths"`
 	Pairs   *ebpf.MapSpec `ebpf:"pairs"`
+	Shared  *ebpf.MapSpec `ebpf:"shared"`
 	Sides   *ebpf.MapSpec `ebpf:"sides"`
 	Slots   *ebpf.MapSpec `ebpf:"slots"`
 	Spreads *ebpf.MapSpec `ebpf:"spreads"`
@@ -244,7 +254,7 @@ type kernelVariableSpecs struct {
 	Missed     *ebpf.VariableSpec `ebpf:"missed"`
 	Named      *ebpf.VariableSpec `ebpf:"named"`
 	Possible   *ebpf.VariableSpec `ebpf:"possible"`
-	Rows       *ebpf.VariableSpec `ebpf:"rows"`
+	RowCells   *ebpf.VariableSpec `ebpf:"row_cells"`
 	Siblings   *ebpf.VariableSpec `ebpf:"siblings"`
 	Unpaired   *ebpf.VariableSpec `ebpf:"unpaired"`
 	Unseen     *ebpf.VariableSpec `ebpf:"unseen"`
@@ -277,6 +287,7 @@ type kernelMaps struct {
 	Groups  *ebpf.Map `ebpf:"groups"`
 	Lengths *ebpf.Map `ebpf:"lengths"`
 	Pairs   *ebpf.Map `ebpf:"pairs"`
+	Shared  *ebpf.Map `ebpf:"shared"`
 	Sides   *ebpf.Map `ebpf:"sides"`
 	Slots   *ebpf.Map `ebpf:"slots"`
 	Spreads *ebpf.Map `ebpf:"spreads"`
@@ -291,6 +302,7 @@ func (m *kernelMaps) Close() error {
 		m.Groups,
 		m.Lengths,
 		m.Pairs,
+		m.Shared,
 		m.Sides,
 		m.Slots,
 		m.Spreads,
@@ -307,7 +319,7 @@ type kernelVariables struct {
 	Missed     *ebpf.Variable `ebpf:"missed"`
 	Named      *ebpf.Variable `ebpf:"named"`
 	Possible   *ebpf.Variable `ebpf:"possible"`
-	Rows       *ebpf.Variable `ebpf:"rows"`
+	RowCells   *ebpf.Variable `ebpf:"row_cells"`
 	Siblings   *ebpf.Variable `ebpf:"siblings"`
 	Unpaired   *ebpf.Variable `ebpf:"unpaired"`
 	Unseen     *ebpf.Variable `ebpf:"unseen"`

@@ -64,11 +64,9 @@ const (
 // Read sums up a group over all CPUs.
 func (p *Probe) Read(slot Slot) (Sums, error) {
 	for n := 0; ; n++ {
-		s := Sums{At: monotonic()}
-		for row := range p.cpus + 1 {
-			if err := p.add(&s, row, slot); err != nil {
-				return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
-			}
+		var s Sums
+		if err := again(func() (whole bool, err error) { s, whole, err = p.sum(slot); return whole, err }); err != nil {
+			return Sums{}, fmt.Errorf("runq: read group in slot %d: %w", slot, err)
 		}
 		if n == retries || monotonic()-s.At < instant {
 			return s, nil
@@ -76,12 +74,34 @@ func (p *Probe) Read(slot Slot) (Sums, error) {
 	}
 }
 
+// sum is not whole where a cell of the group was handed to another one meanwhile: what was in it is then in none of what was read, or twice.
+func (p *Probe) sum(slot Slot) (s Sums, whole bool, err error) {
+	s.At = monotonic()
+	before, err := p.sharedCell(slot)
+	if err != nil {
+		return s, false, err
+	}
+	for row := range p.cpus {
+		if err := p.add(&s, row, slot); err != nil {
+			return s, false, err
+		}
+	}
+	after, err := p.sharedCell(slot)
+	s.add(after)
+	return s, before.Version == before.Slot && before.Version == after.Version && after.Version == after.Slot, err
+}
+
+// sharedCell is what became of a group's threads where it has no cell of a CPU; see struct cell in bpf/runq.bpf.c.
+func (p *Probe) sharedCell(slot Slot) (c kernelCell, err error) {
+	return c, copyOut(p.shared, &c, int64(slot)*int64(unsafe.Sizeof(c)))
+}
+
 // add takes in a row: of a CPU with a sibling together with what its present turn adds.
 func (p *Probe) add(s *Sums, row int, slot Slot) error {
 	var c kernelCell
 	var beside [Classes]time.Duration
 	err := again(func() (whole bool, err error) {
-		if row < maxCPUs && p.siblings[row] != 0 {
+		if p.siblings[row] != 0 {
 			c, beside, whole, err = p.overlap(row, slot, s.At)
 			return whole, err
 		}
@@ -98,15 +118,26 @@ func (p *Probe) add(s *Sums, row int, slot Slot) error {
 	return nil
 }
 
-// cell reads what became of a group's threads on a CPU.
+// cell reads what became of a group's threads on a CPU: nothing where another group has the cell.
 func (p *Probe) cell(row int, slot Slot) (c kernelCell, err error) {
-	at := int64(row*p.rows+int(slot)) * int64(unsafe.Sizeof(c))
+	at := int64(p.place(row, slot)) * int64(unsafe.Sizeof(c))
 	err = again(func() (bool, error) {
-		var version uint64
+		var version uint32
 		err := errors.Join(copyOut(p.cells, &c, at), copyOut(p.cells, &version, at))
 		return c.Version == version && version%2 == 0, err
 	})
+	if Slot(c.Slot) != slot {
+		c = kernelCell{}
+	}
 	return c, err
+}
+
+// place is place_of of bpf/runq.bpf.c.
+func (p *Probe) place(row int, slot Slot) int {
+	if slot >= First {
+		slot = First + (slot-First)%(Slot(p.rowCells)-First)
+	}
+	return row*p.rowCells + int(slot)
 }
 
 // copyOut reads memory that the kernel shares: the types are those of its own tables, and decoding them field by field

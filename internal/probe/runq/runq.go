@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -22,7 +23,8 @@ type Options struct {
 	Stats    bool        // the kernel measures what the programs cost: see Cost
 	Nameless bool        // who was in the way of whom is not told apart: there are no Pairs, and it costs less
 
-	change func(*ebpf.CollectionSpec) // tests break the programs with it
+	change   func(*ebpf.CollectionSpec) // tests break the programs with it
+	rowCells int                        // and have few cells for a CPU
 }
 
 // Slot is the number of a group. Those below First stand for what belongs to no group that was set.
@@ -47,6 +49,8 @@ type Probe struct {
 	objects  objects
 	programs *programs.Set
 	cells    *ebpf.Memory
+	shared   *ebpf.Memory
+	rowCells int // cells of a CPU
 	sides    *ebpf.Memory
 	cpus     int
 	siblings [maxCPUs]uint32 // one more than the number of the other thread of a CPU's core; 0: there is none
@@ -76,7 +80,11 @@ func (p *Probe) open(o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := p.size(spec, o); err != nil {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count the CPUs: %w", err)
+	}
+	if err := p.fit(spec, o, cpus); err != nil {
 		return err
 	}
 	if p.programs, err = programs.Load(spec, &p.objects, programs.Options{Stats: o.Stats}); err != nil {
@@ -85,19 +93,18 @@ func (p *Probe) open(o Options) error {
 	if p.cells, err = p.objects.Cells.Memory(); err != nil {
 		return fmt.Errorf("map the sums: %w", err)
 	}
+	if p.shared, err = p.objects.Shared.Memory(); err != nil {
+		return fmt.Errorf("map the shared sums: %w", err)
+	}
 	if p.sides, err = p.objects.Sides.Memory(); err != nil {
 		return fmt.Errorf("map the turns of cores: %w", err)
 	}
 	return nil
 }
 
-// size fits the tables to the machine.
-func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
-	var err error
-	if p.cpus, err = ebpf.PossibleCPU(); err != nil {
-		return fmt.Errorf("count the CPUs: %w", err)
-	}
-	if p.cpus > maxCPUs {
+// fit makes the tables as large as a machine of so many CPUs wants them.
+func (p *Probe) fit(spec *ebpf.CollectionSpec, o Options, cpus int) error {
+	if p.cpus = cpus; cpus > maxCPUs {
 		return fmt.Errorf("%d CPUs: at most %d can be told apart", p.cpus, maxCPUs)
 	}
 	p.rows = int(First) + cmp.Or(o.Groups, defaultGroups)
@@ -105,8 +112,9 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 	for _, name := range []string{kernelMapCpus, kernelMapBills, kernelMapSides} {
 		spec.Maps[name].MaxEntries = uint32(p.cpus)
 	}
-	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rows * (p.cpus + 1))
-	for _, name := range []string{kernelMapSlots, kernelMapGroups, kernelMapSpreads} {
+	p.rowCells = cmp.Or(o.rowCells, rowCells(p.rows, p.cpus))
+	spec.Maps[kernelMapCells].MaxEntries = uint32(p.rowCells * p.cpus)
+	for _, name := range []string{kernelMapSlots, kernelMapGroups, kernelMapSpreads, kernelMapShared} {
 		spec.Maps[name].MaxEntries = uint32(p.rows)
 	}
 	for cpu, other := range o.Siblings {
@@ -120,7 +128,7 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 	}
 	for name, value := range map[string]any{
 		kernelVarNamed:    named,
-		kernelVarRows:     uint32(p.rows),
+		kernelVarRowCells: uint32(p.rowCells),
 		kernelVarPossible: uint32(p.cpus),
 		kernelVarWords:    uint32((p.cpus + 63) / 64),
 		kernelVarSiblings: p.siblings,
@@ -133,6 +141,12 @@ func (p *Probe) size(spec *ebpf.CollectionSpec, o Options) error {
 		o.change(spec)
 	}
 	return nil
+}
+
+// rowCells is how many cells a CPU has: one for each group, where that is not more than 8 MiB for all CPUs. Groups share cells otherwise.
+func rowCells(rows, cpus int) int {
+	const most = 8 << 20
+	return min(rows, max(int(First)+1, most/(cpus*int(unsafe.Sizeof(kernelCell{})))))
 }
 
 // threads are those of the machine now: /proc/loadavg ends with "running/all last".

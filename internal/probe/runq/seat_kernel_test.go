@@ -36,9 +36,9 @@ func TestSeesWhoHasHeldACPU(t *testing.T) {
 			t.Errorf("group %d: of %v, it ran %v and waited %v, beside the other %v", i, s.At, s.Running, s.Waiting, s.Beside[class])
 		}
 	}
-	var idle [maxCPUs / 64]uint64
-	if err := p.objects.Idle.Get(&idle); err != nil || idle[0]&3 != 0 {
-		t.Errorf("CPUs %b are idle (%v), of which 0 and 1 are held", idle[0], err)
+	var idle [maxCPUs / 64]kernelLine
+	if err := p.objects.Idle.Get(&idle); err != nil || idle[0].N&3 != 0 {
+		t.Errorf("CPUs %b are idle (%v), of which 0 and 1 are held", idle[0].N, err)
 	}
 }
 

@@ -20,10 +20,19 @@ import (
 
 // What a group is said to have received is what the kernel counts, and its waits are those of its threads, through a
 // storm of processes and threads that live for a moment. What is known of each ends with it.
-func TestForkStormAddsUp(t *testing.T) {
-	p := open(t, Options{})
-	g := cgrouptest.New(t)
+func TestForkStormAddsUp(t *testing.T) { forkStorm(t, Options{}) }
+
+// Nor is anything lost where a CPU has one cell for all groups: another group runs on the same CPUs, and each takes it from the other.
+func TestSharedCellsAddUp(t *testing.T) {
+	forkStorm(t, Options{rowCells: int(First) + 1})
+}
+
+func forkStorm(t *testing.T, o Options) {
+	p := open(t, o)
+	g, other := cgrouptest.New(t), cgrouptest.New(t)
 	slot := set(t, p, g, 1)
+	set(t, p, other, 1)
+	other.Spin(2)
 	storm := []*cgrouptest.Process{g.Start("while :; do /bin/true; (:); done"), g.Start("while :; do (: & : & wait); done")}
 	var helpers []*exec.Cmd
 	for _, role := range []string{"threads", "execs"} {

@@ -41,8 +41,12 @@ struct task {
 
 // cell is what has become of a group's threads on one CPU. It is whole while version is even. What each switch touches
 // lies in the first of its three cache lines.
+//
+// A CPU has as many cells as there are groups only on small machines. On large ones groups share a cell: which one has it is in slot, and what the
+// other had there is added to its shared cell (fold). Of a shared cell version counts the folds that began and slot those that ended.
 struct cell {
-	u64 version;
+	u32 version;
+	u32 slot;
 	u64 running_n, running_s;
 	u64 waiting_n, waiting_s;
 	// Waits that are over, by what was in the way:
@@ -78,6 +82,7 @@ struct cpu {
 	u32 idle;
 	u32 turn; // switches so far
 	u64 thread; // that runs, if it is counted: see id_of
+	u64 rq;	    // address of its run queue, once it was switched
 	struct stint stints[STINTS];
 	u64 ends[TURNS];
 };
@@ -153,12 +158,18 @@ struct {
 	TYPE(value, struct facts);
 } groups SEC(".maps");
 
+// line is a number with a cache line to itself.
+struct line {
+	u64 n;
+	u64 fill[7];
+};
+
 // spreads are the CPUs that each group runs on now.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	NUMBER(max_entries, 4096);
 	TYPE(key, u32);
-	TYPE(value, u64);
+	TYPE(value, struct line);
 } spreads SEC(".maps");
 
 struct {
@@ -168,6 +179,15 @@ struct {
 	TYPE(key, u32);
 	TYPE(value, struct cell);
 } cells SEC(".maps");
+
+// shared are one a group: see struct cell. Whoever may be interrupted writes here too.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 4096);
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct cell);
+} shared SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -207,14 +227,14 @@ struct {
 	TYPE(value, struct pair);
 } pairs SEC(".maps");
 
-const volatile u32 rows = 4096;	  // slots in a CPU's row of cells
-const volatile u32 possible = 1;  // CPUs; the row after the last is of whoever may be interrupted
+const volatile u32 row_cells = 4096; // cells of a CPU
+const volatile u32 possible = 1;     // CPUs; as a row it stands for the shared cells
 const volatile u32 words = 1;	  // of CPU masks in use
 const volatile u32 named = 1;	  // who waits for whom is wanted
 const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
 
 u32 generation = 1;   // user space raises it when slots have changed
-u64 idle[WORDS];      // CPUs that are
+struct line idle[WORDS]; // CPUs that are
 u64 unseen, unpaired; // tasks and pairs for which there was no room
 u64 missed;	      // switches of which the kernel did not tell
 
@@ -223,11 +243,83 @@ static inline void add(u64 *counter, u64 n)
 	__sync_fetch_and_add(counter, n);
 }
 
+static inline struct cell *shared_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&shared, &slot);
+}
+
+// place_of is where the cell of a slot is. Those that belong to no group share theirs with none.
+static inline u32 place_of(u32 row, u32 slot)
+{
+	u32 first = IDLE + 1;
+
+	return row * row_cells + (slot < first ? slot : first + (slot - first) % (row_cells - first));
+}
+
+#define CELL_SUMS ((sizeof(struct cell) - 2 * sizeof(u32)) / sizeof(u64))
+
+// fold hands a cell to another group. It is written by its CPU alone, and the shared cell by all.
+noinline int fold(u32 place, u32 slot)
+{
+	struct cell *c = bpf_map_lookup_elem(&cells, &place), *to;
+	u64 *from, *sum;
+
+	if (!c)
+		return 0;
+	to = shared_of(c->slot);
+	if (!to)
+		return 0;
+	__sync_fetch_and_add(&to->version, 1);
+	c->version++;
+	barrier();
+	from = &c->running_n;
+	sum = &to->running_n;
+	unroll for (u32 i = 0; i < CELL_SUMS; i++) {
+		if (from[i])
+			add(&sum[i], from[i]);
+		from[i] = 0;
+	}
+	c->slot = slot;
+	barrier();
+	c->version++;
+	__sync_fetch_and_add(&to->slot, 1);
+	return 0;
+}
+
+// cell_of is the cell of a group on the CPU that runs the program.
 static inline struct cell *cell_of(u32 row, u32 slot)
 {
-	u32 key = row * rows + slot;
+	u32 place = place_of(row, slot);
+	struct cell *c = bpf_map_lookup_elem(&cells, &place);
 
-	return bpf_map_lookup_elem(&cells, &key);
+	if (c && c->slot != slot)
+		fold(place, slot);
+	return c;
+}
+
+// ran_on is how long a CPU, maybe another one, has run a group in turns that are over, since the group has its cell there.
+static inline u64 ran_on(u32 row, u32 slot)
+{
+	u32 place = place_of(row, slot);
+	struct cell *c = bpf_map_lookup_elem(&cells, &place);
+
+	return c && c->slot == slot ? c->ran : 0;
+}
+
+// count changes the number of threads in a state by n, 1 or -1, in a shared cell.
+static inline void count(u32 slot, u32 state, u64 now, s64 n)
+{
+	struct cell *c = shared_of(slot);
+
+	if (!c)
+		return;
+	if (state == RUNNING) {
+		add(&c->running_n, n);
+		add(&c->running_s, n * now);
+	} else if (state == WAITING) {
+		add(&c->waiting_n, n);
+		add(&c->waiting_s, n * now);
+	}
 }
 
 static inline void enter(struct cell *c, u32 state, u64 now)
@@ -255,8 +347,14 @@ static inline void leave(struct cell *c, u32 state, u64 now)
 // change takes a thread from one state to another, in the groups' sums.
 static inline void change(u32 row, u32 from_slot, u32 from, u32 to_slot, u32 to, u64 now)
 {
-	struct cell *c = cell_of(row, from_slot);
+	struct cell *c;
 
+	if (row == possible) {
+		count(from_slot, from, now, -1);
+		count(to_slot, to, now, 1);
+		return;
+	}
+	c = cell_of(row, from_slot);
 	if (!c)
 		return;
 	c->version++;
@@ -361,7 +459,7 @@ static inline bool spare(struct facts *f, u32 cpu)
 
 		if (i >= words)
 			break;
-		mask = idle[i];
+		mask = idle[i].n;
 		if (i == cpu / 64)
 			mask &= ~(1ull << (cpu % 64));
 		if (mask && mask & f->allowed[i])
@@ -630,23 +728,23 @@ static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c,
 // spread counts the CPUs that run a group: see elsewhere.
 static inline void spread(u32 slot, s64 n)
 {
-	u64 *now = slot > IDLE ? bpf_map_lookup_elem(&spreads, &slot) : NULL;
+	struct line *now = slot > IDLE ? bpf_map_lookup_elem(&spreads, &slot) : NULL;
 
 	if (now)
-		add(now, n);
+		add(&now->n, n);
 }
 
 // elsewhere says whether a group that a CPU runs has its share on other CPUs.
 static inline bool elsewhere(u32 slot)
 {
 	struct facts *f;
-	u64 *now;
+	struct line *now;
 
 	if (slot <= IDLE)
 		return false;
 	f = facts_of(slot);
 	now = bpf_map_lookup_elem(&spreads, &slot);
-	return f && now && (s64)*now > (s64)(f->share ? f->share : 1);
+	return f && now && (s64)now->n > (s64)(f->share ? f->share : 1);
 }
 
 // note remembers a turn that has ended. Turns of one group in a row are one stint.
@@ -708,14 +806,13 @@ static inline u32 class_of(u32 slot)
 static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
-	struct cell *cell = cell_of(cpu, slot);
 	struct face *f;
 	u64 ran, lasts;
 
-	if (!side || !cell)
+	if (!side)
 		return;
 	f = &side->faces[side->turn & 1];
-	ran = f->slot == slot ? f->ran : cell->ran;
+	ran = f->slot == slot ? f->ran : ran_on(cpu, slot);
 	lasts = f->begun && f->slot != slot && f->slot != IDLE && now > f->begun ? now - f->begun : 0;
 	unroll for (u32 i = 0; i < CLASSES; i++)
 		sums[i] = f->busy[i] - (i == class ? ran : 0) + (i == f->class ? lasts : 0);
@@ -865,7 +962,7 @@ static inline void rest(struct cpu *c, u32 cpu, bool idles)
 	if (c->idle == idles || cpu >= MAX_CPUS)
 		return;
 	c->idle = idles;
-	add(&idle[(cpu / 64) & (WORDS - 1)], idles ? bit : -bit);
+	add(&idle[(cpu / 64) & (WORDS - 1)].n, idles ? bit : -bit);
 }
 
 // mend takes the thread off its CPU that ran when last seen, if another one runs: a switch was missed.
@@ -904,6 +1001,7 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 
 	if (!c)
 		return 0;
+	c->rq = (u64)prev->se.cfs_rq->rq;
 	turn(c, cpu, prev->se.cfs_rq, now);
 	mend(prev, c, cpu, now);
 	if (!is_idle(prev))
@@ -982,8 +1080,9 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	if (c)
 		settle(p, t, c, now, true);
 	t->since = now;
-	t->cpu = ctx[1];
-	t->stood = stood_on(p, ctx[1]);
+	t->cpu = cpu = ctx[1];
+	c = bpf_map_lookup_elem(&cpus, &cpu);
+	t->stood = stood_on(p, cpu, c ? c->rq : 0);
 	t->ahead = IDLE;
 	return 0;
 }

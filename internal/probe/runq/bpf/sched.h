@@ -88,16 +88,33 @@ static inline u64 stood(struct cfs_rq *q)
 }
 
 /*
+ * queue_on is the queue of a task's group on another CPU, whose run queue is known (0: it is not). Up to 7.1 the group has an array of them. From
+ * then on they are in per-CPU memory, as run queues are, and so as far from the run queue on each CPU.
+ */
+static inline struct cfs_rq *queue_on(struct task_struct *p, u64 cpu, u64 rq)
+{
+	struct cfs_rq *own = p->se.cfs_rq, *q = NULL;
+
+	if (HAS(task_group___arrays, se)) {
+		struct cfs_rq **queues = ((struct task_group___arrays *)p->sched_task_group)->cfs_rq;
+
+		if (queues) /* the root group's queues stand elsewhere, and it has no limit */
+			bpf_probe_read_kernel(&q, sizeof(q), queues + (u32)cpu);
+		return q;
+	}
+	return rq ? (struct cfs_rq *)(rq + ((u64)own - (u64)own->rq)) : NULL;
+}
+
+/*
  * stood_on is that of a task's group on another CPU, which a waiting task is moved to. That queue is not kept from running
  * now: can_migrate_task moves nothing between throttled queues.
  */
-static inline u64 stood_on(struct task_struct *p, u64 cpu)
+static inline u64 stood_on(struct task_struct *p, u64 cpu, u64 rq)
 {
-	struct cfs_rq **queues = p->sched_task_group->cfs_rq, *q = NULL;
+	struct cfs_rq *q = queue_on(p, cpu, rq);
 
-	if (!queues)
-		return 0; /* the root group's queues stand elsewhere, and it has no limit */
-	bpf_probe_read_kernel(&q, sizeof(q), queues + (u32)cpu);
+	if (!q)
+		return ~0ull; /* more than it will be: none of the wait is a limit's */
 	if (HAS(cfs_rq___self, throttled_clock_self_time))
 		return READ((struct cfs_rq___self *)q, throttled_clock_self_time);
 	if (HAS(cfs_rq___pelt, throttled_clock_pelt_time))
