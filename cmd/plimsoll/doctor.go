@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
@@ -35,7 +37,8 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			found := append(cgroup.Probe(dir, thisHost()), probeTasks(cgroup.Detect(dir)), probeEvents(), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet()))
+			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
+				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet())})
 			machine := priorities(found, &task.Kernel{})
 			ext := preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"plimsoll/internal/agent"
-	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/probe"
@@ -85,8 +84,8 @@ func (e *ear) Read(until time.Time) ([]policy.Throttle, error) {
 	}
 }
 
-// ourTime turns the kernel's time into ours, and never into an earlier one: what began after a write must not seem to have
-// been ended by it (policy.State.Rescue).
+// ourTime turns the kernel's time into ours, and never into an earlier one: what began after a write must not seem to
+// have been ended by it (policy.State.Rescue).
 func ourTime() func(time.Duration) time.Time {
 	monotonic, now := probe.Monotonic(), time.Now()
 	return func(d time.Duration) time.Time { return now.Add(d - monotonic) }
@@ -121,25 +120,4 @@ func throttles(t probe.Totals) report.Throttles {
 		}
 	}
 	return r
-}
-
-// featureEvents is whether the kernel can tell of throttles.
-const featureEvents = "throttle-events"
-
-// probeEvents finds out whether the programs that run asks for can be loaded here, and takes them out again.
-func probeEvents() cgroup.Feature {
-	f := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
-		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
-	p, err := probe.Open(probe.Options{Use: true, Ahead: true})
-	if err != nil {
-		f.State, f.Detail = cgroup.No, explained(err)
-		return f
-	}
-	if missing := p.Missing(); len(missing) > 0 {
-		f.Detail += ", but " + lacking(missing)
-	}
-	if err := p.Close(); err != nil {
-		f.State, f.Detail = cgroup.No, explained(err)
-	}
-	return f
 }

@@ -70,6 +70,7 @@ func rules() map[string]rule {
 		"deploy/tools/manifests": {},
 
 		"test/kube/pause":           {},
+		"test/vm/table":             {},
 		"test/kube/kubernetes/1.28": {kube: true}, // modules of their own: their versions are not the product's
 		"test/kube/kubernetes/1.34": {kube: true},
 

@@ -98,7 +98,8 @@ func TestDeletedWhileThrottled(t *testing.T) {
 	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
 }
 
-// The end of a throttle is seen while another group stands still, on a CPU whose task had nothing above it before that did.
+// The end of a throttle is seen while another group stands still, on a CPU whose task had nothing above it before
+// that did.
 func TestEndBesideAnother(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
@@ -116,8 +117,8 @@ func TestEndBesideAnother(t *testing.T) {
 	within(t, 5*time.Second, "it does not any more", func() bool { got := totals(t, p, g); return got.Since == 0 && got.Ends == got.Begins })
 }
 
-// Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes runs again and again:
-// one that moves in while it runs is not switched to, and shows nothing until it has slept.
+// Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes runs again and
+// again: one that moves in while it runs is not switched to, and shows nothing until it has slept.
 func TestDeserted(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)

@@ -18,14 +18,17 @@ type Missing struct {
 	Err  error
 }
 
-// The parts of a probe. Each is loaded by itself, so that a kernel that lacks what one of them reads loses that one only. Throttles that begin
-// and end are no part: without them there is no probe.
+// The parts of a probe. Each is loaded by itself, so that a kernel that lacks what one of them reads loses that one
+// only. Throttles that begin and end are no part: without them there is no probe.
 const (
 	PartBalance  = "balance"  // what a group has used and holds, in each event
 	PartWakeups  = "wakeups"  // below 6.18: throttles of tasks that wake or are moved
 	PartPeriods  = "periods"  // Options.Use
 	PartForecast = "forecast" // Options.Ahead
 )
+
+// MostCPUs is how many CPUs of a group are looked at at a time (MOST in bpf/queue.h), whatever the machine has.
+const MostCPUs = 64
 
 // Parts lists them all.
 func Parts() []string { return []string{PartBalance, PartWakeups, PartPeriods, PartForecast} }
@@ -44,7 +47,12 @@ func lost(part string) string {
 }
 
 // Missing lists what the kernel refused of what Open was asked for.
-func (p *Probe) Missing() []Missing { return slices.Clone(p.missing) }
+func (p *Probe) Missing() []Missing {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.missing)
+}
 
 func (p *Probe) lacks(part string, err error) {
 	p.missing = append(p.missing, Missing{Part: part, Lost: lost(part), Err: err})
@@ -78,8 +86,8 @@ func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	return nil
 }
 
-// loadAccounts loads what follows the runtime that groups use. The program that foresees throttles also marks the CPUs on which a group
-// runs; where it is not wanted, or refused, another one does that alone.
+// loadAccounts loads what follows the runtime that groups use. The program that foresees throttles also marks the
+// CPUs on which a group runs; where it is not wanted, or refused, another one does that alone.
 func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
 	var err error
 	if o.Ahead {
@@ -118,15 +126,16 @@ func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
 	return one
 }
 
-// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows each, and
-// nothing needs to be looked at when a task wakes or is moved.
+// oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows
+// each, and nothing needs to be looked at when a task wakes or is moved.
 func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
 
 // ErrRealtime is an error of Open: see preemptible.
 var ErrRealtime = errors.New("this kernel is built with PREEMPT_RT, and its ring buffer takes a lock that may sleep")
 
-// preemptible refuses kernels on which an event must not be sent from the scheduler: with PREEMPT_RT a spinlock_t is a lock that sleeps, and
-// the ring buffer has one of that kind before 6.12 (8b62645b09f8; kernel/bpf/ringbuf.c, struct bpf_ringbuf). nil is the running kernel.
+// preemptible refuses kernels on which an event must not be sent from the scheduler: with PREEMPT_RT a spinlock_t is
+// a lock that sleeps, and the ring buffer has one of that kind before 6.12 (8b62645b09f8; kernel/bpf/ringbuf.c,
+// struct bpf_ringbuf). nil is the running kernel.
 func preemptible(kernel *btf.Spec) error {
 	if kernel == nil {
 		var err error

@@ -54,9 +54,9 @@ type objects struct {
 	kernelVariables
 }
 
-// Open loads the programs and attaches them. It fails where the kernel refuses those that tell of throttles; what else it refuses is
-// in Missing. Explain says what can be done about its error, and the verifier's log is in it: fmt.Printf("%+v", e) with e an
-// *ebpf.VerifierError.
+// Open loads the programs and attaches them. It fails where the kernel refuses those that tell of throttles; what
+// else it refuses is in Missing. Explain says what can be done about its error, and the verifier's log is in it:
+// fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
 func Open(o Options) (*Probe, error) {
 	p := &Probe{watched: map[uint64]bool{}, realtime: o.Realtime}
 	if err := p.open(o); err != nil {
@@ -109,7 +109,8 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// queues is how many queues of groups are kept: one for each CPU that has run a group, and so one a group on average at least.
+// queues is how many queues of groups are kept: one for each CPU that has run a group, and so one a group on average
+// at least.
 func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 24576))) }
 
 // constants sets the numbers that the verifier takes for known.
@@ -148,9 +149,9 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 const maxWords = 16
 
 // A group that has had its pool dry on one CPU and not on another may be released and stand again several times in a
-// millisecond: each refill of a quota of one slice goes to the CPU that asks first. The cap ends that within a period, after
-// fewer than 21 (lab/reaction has seen 8). In the long run the kernel itself hands returned slices out 200 times a second
-// at most (kernel/sched/fair.c, cfs_bandwidth_slack_period).
+// millisecond: each refill of a quota of one slice goes to the CPU that asks first. The cap ends that within a
+// period, after fewer than 21 (lab/reaction has seen 8). In the long run the kernel itself hands returned slices out
+// 200 times a second at most (kernel/sched/fair.c, cfs_bandwidth_slack_period).
 const (
 	defaultInterval = time.Second / 200    // between two events of a group in the long run
 	refill          = 2 * time.Millisecond // what it takes user space to hear of a pool and to fill it, at worst
@@ -203,8 +204,8 @@ func (p *Probe) Watch(groups []uint64) error {
 	return nil
 }
 
-// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten. Of one that is not watched
-// nothing is told anyhow.
+// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten. Of one that is not
+// watched nothing is told anyhow.
 func (p *Probe) Mute(group uint64, mute bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,9 +236,9 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 	return nil
 }
 
-// forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether there
-// is an end to wait for. A program that saw the group before it went looks for it again when it has put something into
-// Foreseen or Standing: so the group goes before what is there of it.
+// forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether
+// there is an end to wait for. A program that saw the group before it went looks for it again when it has put
+// something into Foreseen or Standing: so the group goes before what is there of it.
 func (p *Probe) forget(id uint64) error {
 	if err := p.mute(id, false); err != nil {
 		return err
@@ -270,8 +271,8 @@ func (p *Probe) forget(id uint64) error {
 	return p.objects.Forgotten.Set(p.forgotten)
 }
 
-// forgetQueues drops the queues of a group that is forgotten. One that a program puts there at this very instant stays until the
-// group is watched and forgotten again.
+// forgetQueues drops the queues of a group that is forgotten. One that a program puts there at this very instant
+// stays until the group is watched and forgotten again.
 func (p *Probe) forgetQueues(id uint64, g kernelGroup) error {
 	for word, mask := range g.Known {
 		for ; mask != 0; mask &= mask - 1 {

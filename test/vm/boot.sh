@@ -1,7 +1,7 @@
 #!/bin/bash
 # boot.sh VMLINUX INITRD [APPEND]: boots a guest without KVM, prints its console and exits with the code that the guest
 # reports as "VM-RESULT:n". A guest that ends without a report (the emulator crashed or hung) is started again;
-# 125: no report after TRIES. Environment: SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3 TCG=single, ICOUNT=2: the guest's
+# 125: no report after TRIES. Environment: APPEND (kernel arguments) SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3 TCG=single, ICOUNT=2: the guest's
 # time is counted in its instructions, 4 ns (2^2) each, and stands still while the host does other work.
 #
 # TCG=single: the CPUs take turns of 100 ms (QEMU, TCG_KICK_PERIOD), in which no timer of another one fires. With multi
@@ -21,7 +21,7 @@ for try in $(seq "$tries"); do
     -accel tcg,thread=$tcg -cpu max,la57=off \
     -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
     -kernel "$kernel" -initrd "$initrd" \
-    -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append" </dev/null &
+    -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append ${APPEND:-}" </dev/null &
   wait $! # not a plain run: a signal is handled while bash waits, but not while it runs a command
   result=$(grep -ao '^VM-RESULT:[0-9]*' "$console" | tail -1 | cut -d: -f2)
   tr -d '\r' <"$console"

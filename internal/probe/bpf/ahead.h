@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // ahead.h: word of a pool that will run dry before its period ends, while there is time to fill it up.
 //
-// A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up and
-// the pool is empty. It looks when its task is accounted for, at each tick at least. Where the sum of what is left comes near to
-// what is used until the next look, it looks at the CPUs one by one (outlook.h), and what is to stand still there is told.
-// How many CPUs take from the pool is counted once a tick, where what is left divided by the active CPUs (queue.h), which are more, comes near.
+// A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up
+// and the pool is empty. It looks when its task is accounted for, at each tick at least. Where the sum of what is
+// left comes near to what is used until the next look, it looks at the CPUs one by one (outlook.h), and what is to
+// stand still there is told. How many CPUs take from the pool is counted once a tick, where what is left divided by
+// the active CPUs (queue.h), which are more, comes near.
 #include "outlook.h"
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
@@ -28,8 +29,8 @@ global int takes(u64 id)
 	return go_on(id, takes_cpu);
 }
 
-// crowd counts the CPUs that take from a group's pool. The count comes back from the map: there the verifier forgets what it may be,
-// and does not walk what follows for each number of CPUs.
+// crowd counts the CPUs that take from a group's pool. The count comes back from the map: there the verifier forgets
+// what it may be, and does not walk what follows for each number of CPUs.
 static inline u64 crowd(struct group *g, u64 id)
 {
 	u64 ticks = bpf_jiffies64(), n;
@@ -95,8 +96,8 @@ global int foresee(u64 queue, s64 left)
 	return 0;
 }
 
-// account follows what a task ran. The tracepoint comes before the kernel takes the time from the slice (update_curr). A throttle that is
-// due at once shows by itself.
+// account follows what a task ran. The tracepoint comes before the kernel takes the time from the slice
+// (update_curr). A throttle that is due at once shows by itself.
 static inline int account(u64 *ctx, bool ahead)
 {
 	struct task_struct *p = (void *)ctx[0];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // balance.h: what a group has used of the period that stands, and what its CPUs hold.
 //
-// What a group can use up to its period's end, if nothing more is handed out, is what it has used, what is in its pool, and
-// what its CPUs took from the pool and have not used (runtime_remaining). What CPUs hold is lost in a write of quota or
-// burst (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so that the sum of what was handed out says too much.
-// Both sums lag by as much as a CPU has not accounted for since its last tick, and what one lacks the other has still.
+// What a group can use up to its period's end, if nothing more is handed out, is what it has used, what is in its
+// pool, and what its CPUs took from the pool and have not used (runtime_remaining). What CPUs hold is lost in a write
+// of quota or burst (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so that the sum of what was handed
+// out says too much. Both sums lag by as much as a CPU has not accounted for since its last tick, and what one lacks
+// the other has still.
 
 const volatile u32 cpus = 1;	     // of the machine
 const volatile bool balanced = true; // events have both sums
@@ -54,8 +55,8 @@ static inline int tally_cpu(u64 id, u64 cpu)
 	return 1;
 }
 
-// tally is not global: older verifiers walk a global function also where no call of it can be reached, and this one is not to be in the way where
-// balanced is false.
+// tally is not global: older verifiers walk a global function also where no call of it can be reached, and this one
+// is not to be in the way where balanced is false.
 static noinline int tally(u64 id)
 {
 	return go_on(id, tally_cpu);

@@ -47,7 +47,8 @@ struct {
 	TYPE(value, struct group);
 } groups SEC(".maps");
 
-// limits are the quotas that uses are counted by, where the quota in force is another: a raise does not change the limit.
+// limits are the quotas that uses are counted by, where the quota in force is another: a raise does not change the
+// limit.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 8192);

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 // outlook.h: when the first CPU of a group is to stand still.
 //
-// Problem: the sum of what is in the pool and on the CPUs does not say it. The kernel takes what a task ran from its CPU's slice at
-// a tick, and the slice is filled up from the pool when there is nothing left of it, to a whole one (5 ms): of two CPUs one may
-// find the pool empty and stand still while the other has a slice that it hardly began.
+// Problem: the sum of what is in the pool and on the CPUs does not say it. The kernel takes what a task ran from its
+// CPU's slice at a tick, and the slice is filled up from the pool when there is nothing left of it, to a whole one (5
+// ms): of two CPUs one may find the pool empty and stand still while the other has a slice that it hardly began.
 //
-// Approach: what each CPU will take at its next look and at the one a tick later is added up. All get what they want until the
-// pool is empty, the last one less; who ends a look with nothing stands still. The CPUs look all at once, or in turns (skew_tick),
-// so that another one's next look may be now, or a tick away: what it has not accounted for since its last tells.
+// Approach: what each CPU will take at its next look and at the one a tick later is added up. All get what they want
+// until the pool is empty, the last one less; who ends a look with nothing stands still. The CPUs look all at once,
+// or in turns (skew_tick), so that another one's next look may be now, or a tick away: what it has not accounted for
+// since its last tells.
 //
-// With HRTICK (on by default from 7.1) a CPU also looks when the running task's slice ends, which may be as soon as its
-// runtime is used up: then that instant is told, and not the look after it.
+// With HRTICK (on by default from 7.1) a CPU also looks when the running task's slice ends, which may be as soon as
+// its runtime is used up: then that instant is told, and not the look after it.
 //
-// Known limits: where CPUs look in turns the first that wants something is taken for the one that gets too little. A switch is a
-// look too. A CPU that the group starts on, or leaves, changes what was told. A group that is active on more than 64 CPUs is not looked at.
+// Known limits: where CPUs look in turns the first that wants something is taken for the one that gets too little. A
+// switch is a look too. A CPU that the group starts on, or leaves, changes what was told. A group that is active on
+// more than 64 CPUs is not looked at.
 
 const volatile u64 step = 4000000;  // between two looks: a tick, or what a refill takes, if that is longer
 const volatile u64 slice = 5000000; // kernel.sched_cfs_bandwidth_slice_us
 const volatile bool hrtick = false; // CPUs look at the end of a slice, too
 #define NEVER 0x7fffffff
 
-// draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU, as sums are (balance.h).
+// draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU, as sums
+// are (balance.h).
 struct draws {
 	s64 first, second;
 	s64 soon, later;
@@ -71,8 +74,9 @@ global int draw(s64 left, s64 at)
 	return 0;
 }
 
-// consider_cpu adds what another CPU takes. For how long it has not accounted for what it runs its clock of task time says, which stands
-// still while others, such as the host of a virtual machine, have the CPU: by the difference to its clock, as both were last set.
+// consider_cpu adds what another CPU takes. For how long it has not accounted for what it runs its clock of task time
+// says, which stands still while others, such as the host of a virtual machine, have the CPU: by the difference to
+// its clock, as both were last set.
 static inline int consider_cpu(u64 id, u64 cpu)
 {
 	struct queue *other = queue_of(id, cpu);
@@ -105,8 +109,8 @@ global int consider(u64 id)
 	return go_on(id, consider_cpu);
 }
 
-// verdict says in how many nanoseconds there is less in the pool than is wanted, by as much as the last one needs to go on; NEVER:
-// not at these two looks.
+// verdict says in how many nanoseconds there is less in the pool than is wanted, by as much as the last one needs to
+// go on; NEVER: not at these two looks.
 static inline s64 verdict(struct draws *d, s64 pool)
 {
 	s64 lacks = d->first - pool, rest = lacks < 0 ? -lacks : 0, at = NEVER;

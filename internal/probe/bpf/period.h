@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 // period.h: what each watched group used in each of its own periods.
 //
-// The kernel sums up the CPU time of a group on each CPU (sum_exec_runtime of the group's own entity) up to the last tick
-// there, and the group's own timer says when its period is over: the sums of its active CPUs (queue.h) are read then, and nothing at a
-// switch.
+// The kernel sums up the CPU time of a group on each CPU (sum_exec_runtime of the group's own entity) up to the last
+// tick there, and the group's own timer says when its period is over: the sums of its active CPUs (queue.h) are read
+// then, and nothing at a switch.
 //
-// CPUs may owe what they have run over their slices: a tick shows it, and they get less by it next (kernel/sched/fair.c,
-// __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst forgives it (kernel/sched/core.c,
-// tg_set_cfs_bandwidth). A CPU that owes stays among the active ones.
+// CPUs may owe what they have run over their slices: a tick shows it, and they get less by it next
+// (kernel/sched/fair.c, __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or
+// burst forgives it (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU that owes stays among the active ones.
 
 #define SECOND 1000000000ULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
@@ -50,9 +50,9 @@ static inline void second(struct group *g, u64 sum, u64 end)
 	g->second_sum = sum;
 }
 
-// whole says whether all that was used since the last expiry was used in the period that ends. The timer rests while the
-// group does, and also while it has no quota: the expiry after the quota was lifted tells of that, but there is none when
-// the group slept at that time. Then what is more than the machine has in a period tells.
+// whole says whether all that was used since the last expiry was used in the period that ends. The timer rests while
+// the group does, and also while it has no quota: the expiry after the quota was lifted tells of that, but there is
+// none when the group slept at that time. Then what is more than the machine has in a period tells.
 static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 {
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);

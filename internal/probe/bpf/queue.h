@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 // queue.h: on which CPUs a watched group has run in its period, and the group's queue of each of them.
 //
-// Problem: some figures are sums over the CPUs of a group: what it has used, what its CPUs hold of the runtime, when the first of
-// them is throttled. A walk over all CPUs of the machine would make a group with one thread cost as much as the largest one, in
-// interrupt context. And the kernel keeps the queues of a group in an array up to 7.1, and in per-CPU memory from then on.
+// Problem: some figures are sums over the CPUs of a group: what it has used, what its CPUs hold of the runtime, when
+// the first of them is throttled. A walk over all CPUs of the machine would make a group with one thread cost as much
+// as the largest one, in interrupt context. And the kernel keeps the queues of a group in an array up to 7.1, and in
+// per-CPU memory from then on.
 //
-// Approach: where a CPU's runtime of a group is accounted for (sched_stat_runtime) the CPU is marked in the group, once a tick, and
-// the addresses of the group's queue and entity are kept. A walk looks at marked CPUs only, at 64 of them at most. A mark is taken away at the
-// period's end. The sum of an entity up to the last reading is kept with it, so that what one walk leaves out the next one finds.
+// Approach: where a CPU's runtime of a group is accounted for (sched_stat_runtime) the CPU is marked in the group,
+// once a tick, and the addresses of the group's queue and entity are kept. A walk looks at marked CPUs only, at 64 of
+// them at most. A mark is taken away at the period's end. The sum of an entity up to the last reading is kept with
+// it, so that what one walk leaves out the next one finds.
 //
-// Known limits: of a group that runs on more than 64 CPUs in a period, each period's use has the time of 64 of them up to that period's
-// end, and that of the others up to an earlier one; its throttles are not foreseen.
+// Known limits: of a group that runs on more than 64 CPUs in a period, each period's use has the time of 64 of them
+// up to that period's end, and that of the others up to an earlier one; its throttles are not foreseen.
 
 #define MOST 64 // CPUs that one walk looks at
 
@@ -34,8 +36,8 @@ struct {
 	TYPE(value, struct queue);
 } queues SEC(".maps");
 
-// recent is a group of whose runtime on some CPU this CPU has accounted for lately: it is looked up once a tick, and once a period. Another
-// CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
+// recent is a group of whose runtime on some CPU this CPU has accounted for lately: it is looked up once a tick, and
+// once a period. Another CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
 struct recent {
 	u64 group;
 	u64 cpu;
@@ -65,8 +67,9 @@ static inline u32 lowest(u64 mask)
 	return places[((mask & -mask) * 0x03f79d71b4cb0a89ull) >> 58];
 }
 
-// walk is one over the active CPUs of a group. It is kept in a map, one a CPU, and each step of it is a function that the verifier looks at
-// once: what comes from a map it takes for any number, and does not follow from one step to the next.
+// walk is one over the active CPUs of a group. It is kept in a map, one a CPU, and each step of it is a function that
+// the verifier looks at once: what comes from a map it takes for any number, and does not follow from one step to the
+// next.
 struct walk {
 	u64 mask;  // CPUs of the word that are to come
 	u64 taken; // that are no longer active
@@ -98,7 +101,8 @@ static inline void done(struct walk *w, struct group *g)
 	w->taken = 0;
 }
 
-// go_on asks a function about the next active CPU of a group, and says whether there may be more. The function answers 1 or 0.
+// go_on asks a function about the next active CPU of a group, and says whether there may be more. The function
+// answers 1 or 0.
 static inline int go_on(u64 id, int (*look)(u64 id, u64 cpu))
 {
 	struct walk *w = walk_of();
@@ -126,8 +130,8 @@ static inline int go_on(u64 id, int (*look)(u64 id, u64 cpu))
 	return 1;
 }
 
-// walk steps over the active CPUs of a group, over MOST at least if there are so many, and returns the sum of the answers. With take, CPUs for
-// which the answer is 1 are no longer active.
+// walk steps over the active CPUs of a group, over MOST at least if there are so many, and returns the sum of the
+// answers. With take, CPUs for which the answer is 1 are no longer active.
 static inline u64 walk(struct group *g, u64 id, bool take, int (*next)(u64 id))
 {
 	struct walk *w = walk_of();
@@ -168,8 +172,8 @@ static noinline int place(struct group *g, u64 id, u64 cpu, u64 queue, u64 entit
 	return 1;
 }
 
-// mark has a CPU among the active ones of a group, if the group is watched. Whoever sets this bit has the CPU's queue locked, so that adding it
-// sets it: kernels before 5.12 have no atomic or.
+// mark has a CPU among the active ones of a group, if the group is watched. Whoever sets this bit has the CPU's queue
+// locked, so that adding it sets it: kernels before 5.12 have no atomic or.
 global int mark(u64 queue, u64 entity, u32 slot)
 {
 	struct task_group *tg = READ((struct cfs_rq *)queue, tg);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-// relief.h: the end of a throttle, seen by the switch to a task below it. While any group stands still that is looked for at each
-// switch, so that a CPU keeps in mind where there was nothing to find.
+// relief.h: the end of a throttle, seen by the switch to a task below it. While any
+// group stands still that is looked for at each switch, so that a CPU keeps in mind where there was nothing to find.
 //
-// Known limits: the count of throttles is added to after one is inserted, and nothing keeps a CPU of another kind than x86 from
-// seeing that the other way round. Then an end is told at the next begin, be it of another group.
+// Known limits: the count of throttles is added to after one is inserted, and nothing keeps a CPU of another kind
+// than x86 from seeing that the other way round. Then an end is told at the next begin, be it of another group.
 
-// free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to end until the
-// next one begins.
+// free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to
+// end until the next one begins.
 struct free {
 	u64 group;
 	u64 begun;

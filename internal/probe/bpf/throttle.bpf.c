@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // throttle.bpf.c: begin and end of each throttle of the groups that are watched.
 //
-// kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the group's
-// pool (cfs_bandwidth.runtime) is dry. That happens when a task is put back or picked, so that the sched_switch that
-// follows shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle), so that a wake-up
-// shows it, without any switch. Since 6.18 tasks are taken off one by one, which a switch shows always.
-// The end shows in the first switch to a task of the group.
+// kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the
+// group's pool (cfs_bandwidth.runtime) is dry. That happens when a task is put back or picked, so that the
+// sched_switch that follows shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle),
+// so that a wake-up shows it, without any switch. Since 6.18 tasks are taken off one by one, which a switch shows
+// always. The end shows in the first switch to a task of the group.
 //
 // One throttle is one standing entry, whatever the number of CPUs: the CPU that inserts it reports it, the CPU that
 // deletes it accounts it. Insertion and deletion are atomic on every kernel; compare-and-swap needs 5.12.
@@ -82,7 +82,8 @@ static inline bool dry(struct cfs_rq *q)
 	return READ_BITS(q, throttled) && READ(q, runtime_remaining) <= 0;
 }
 
-// one_by_one says whether tasks are throttled one by one, on their way to user space (6.18), and not with their queue.
+// one_by_one says whether tasks are throttled one by one, on their way to user space (6.18), and not with their
+// queue.
 static inline bool one_by_one(void)
 {
 	return HAS(task_struct___throttled, throttled);
@@ -229,8 +230,8 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 	return 0;
 }
 
-// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. An early one has not
-// begun yet, so that the queue does not know its time.
+// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. An early one has
+// not begun yet, so that the queue does not know its time.
 global int begin(u64 queue, bool early)
 {
 	struct cfs_rq *q = (void *)queue;
@@ -296,8 +297,8 @@ static inline void stuck(struct task_struct *p, bool waits)
 
 #include "relief.h"
 
-// runnable says whether a task that was switched away from wants to go on. One that is throttled by itself went on in the
-// kernel while its queue stood still already, and might have gone to sleep there.
+// runnable says whether a task that was switched away from wants to go on. One that is throttled by itself went on in
+// the kernel while its queue stood still already, and might have gone to sleep there.
 static inline bool runnable(struct task_struct *p)
 {
 	struct task_struct___throttled *one = (void *)p;

@@ -2,11 +2,12 @@ package programs
 
 import "github.com/cilium/ebpf"
 
-// Memory is what the maps of a collection take in the kernel, in bytes, on a machine with so many possible CPUs, and by map. Of hash tables that are
-// not allocated beforehand (BPF_F_NO_PREALLOC) it is that of so many entries.
+// Memory is what the maps of a collection take in the kernel, in bytes, on a machine with so many possible CPUs, and
+// by map. Of hash tables that are not allocated beforehand (BPF_F_NO_PREALLOC) it is that of so many entries.
 //
-// An entry of a hash table has a header of 48 bytes, one of an array none, both in units of 8 bytes; a table allocated beforehand has one more
-// entry for each CPU, and a bucket of 16 bytes for each entry, to a power of two (kernel/bpf/hashtab.c, htab_map_alloc and prealloc_init).
+// An entry of a hash table has a header of 48 bytes, one of an array none, both in units of 8 bytes; a table
+// allocated beforehand has one more entry for each CPU, and a bucket of 16 bytes for each entry, to a power of two
+// (kernel/bpf/hashtab.c, htab_map_alloc and prealloc_init).
 func Memory(spec *ebpf.CollectionSpec, cpus, entries int) (sum int64, by map[string]int64) {
 	by = map[string]int64{}
 	for name, m := range spec.Maps {

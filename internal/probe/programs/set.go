@@ -1,5 +1,5 @@
-// Package programs puts a set of eBPF programs into the kernel, and takes it out again. What they do is the business of the
-// packages that bring them.
+// Package programs puts a set of eBPF programs into the kernel, and takes it out again. What they do is the business
+// of the packages that bring them.
 package programs
 
 import (
@@ -33,8 +33,8 @@ type Options struct {
 	Kernel *btf.Spec // the kernel's type information; nil: that of the running one
 }
 
-// ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c, bpf_enable_stats:
-// CAP_SYS_ADMIN, which no other part of it needs).
+// ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c,
+// bpf_enable_stats: CAP_SYS_ADMIN, which no other part of it needs).
 var ErrUncounted = errors.New("statistics of eBPF programs are refused")
 
 // Program is one of a set, and its name.
@@ -43,8 +43,8 @@ type Program struct {
 	*ebpf.Program
 }
 
-// Load loads the programs, and hands their maps and variables to the fields of parts (ebpf.Collection.Assign), which has to
-// close them.
+// Load loads the programs, and hands their maps and variables to the fields of parts (ebpf.Collection.Assign), which
+// has to close them.
 func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
 	limit := rlimit.RemoveMemlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sums is what the threads of a group did since it has a slot, in thread time. Running and Waiting go up to At and count
-// threads that still do. The others are parts of waits that are over; only watched groups have them.
+// Sums is what the threads of a group did since it has a slot, in thread time. Running and Waiting go up to At and
+// count threads that still do. The others are parts of waits that are over; only watched groups have them.
 type Sums struct {
 	At      time.Duration // CLOCK_MONOTONIC
 	Running time.Duration // had a CPU, and what interrupts and the hypervisor took of that
@@ -55,7 +55,8 @@ func again(whole func() (bool, error)) error {
 	return io.ErrNoProgress
 }
 
-// A reading is of one instant. One for which the reader was kept waiting is taken anew, for what ended meanwhile is in it.
+// A reading is of one instant. One for which the reader was kept waiting is taken anew, for what ended meanwhile is
+// in it.
 const (
 	instant = 2 * time.Millisecond
 	retries = 10
@@ -74,7 +75,8 @@ func (p *Probe) Read(slot Slot) (Sums, error) {
 	}
 }
 
-// sum is not whole where a cell of the group was handed to another one meanwhile: what was in it is then in none of what was read, or twice.
+// sum is not whole where a cell of the group was handed to another one meanwhile: what was in it is then in none of
+// what was read, or twice.
 func (p *Probe) sum(slot Slot) (s Sums, whole bool, err error) {
 	s.At = monotonic()
 	before, err := p.sharedCell(slot)
@@ -140,14 +142,15 @@ func (p *Probe) place(row int, slot Slot) int {
 	return row*p.rowCells + int(slot)
 }
 
-// copyOut reads memory that the kernel shares: the types are those of its own tables, and decoding them field by field
-// takes longer than the rest of a reading.
+// copyOut reads memory that the kernel shares: the types are those of its own tables, and decoding them field by
+// field takes longer than the rest of a reading.
 func copyOut[T any](m *ebpf.Memory, to *T, at int64) error {
 	_, err := m.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(to)), unsafe.Sizeof(*to)), at)
 	return err
 }
 
-// add takes in one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean something.
+// add takes in one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean
+// something.
 func (s *Sums) add(c kernelCell) {
 	now := uint64(s.At)
 	s.Running += time.Duration(c.RunningN*now - c.RunningS)

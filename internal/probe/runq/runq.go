@@ -143,7 +143,8 @@ func (p *Probe) fit(spec *ebpf.CollectionSpec, o Options, cpus int) error {
 	return nil
 }
 
-// rowCells is how many cells a CPU has: one for each group, where that is not more than 8 MiB for all CPUs. Groups share cells otherwise.
+// rowCells is how many cells a CPU has: one for each group, where that is not more than 8 MiB for all CPUs. Groups
+// share cells otherwise.
 func rowCells(rows, cpus int) int {
 	const most = 8 << 20
 	return min(rows, max(int(First)+1, most/(cpus*int(unsafe.Sizeof(kernelCell{})))))
@@ -163,8 +164,8 @@ func threads() int {
 	return all
 }
 
-// Start attaches the programs and counts the threads that are there, for the groups that have been set. A thread of a group
-// that is set later counts for it from its next switch on.
+// Start attaches the programs and counts the threads that are there, for the groups that have been set. A thread of a
+// group that is set later counts for it from its next switch on.
 func (p *Probe) Start() error {
 	if err := p.attach(); err != nil {
 		return fmt.Errorf("runq: %w", err)

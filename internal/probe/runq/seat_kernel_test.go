@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two threads of a core, each held by one thread since before the programs came, which are told of no switch at all: each
-// ran beside the other all the time, and neither CPU is idle.
+// Two threads of a core, each held by one thread since before the programs came, which are told of no switch at all:
+// each ran beside the other all the time, and neither CPU is idle.
 func TestSeesWhoHasHeldACPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
@@ -42,8 +42,8 @@ func TestSeesWhoHasHeldACPU(t *testing.T) {
 	}
 }
 
-// seated has the probe see a CPU anew, from another one, until a group is found there: on a busy machine others have their
-// turns too. The thread that asks is itself who has its CPU.
+// seated has the probe see a CPU anew, from another one, until a group is found there: on a busy machine others have
+// their turns too. The thread that asks is itself who has its CPU.
 func seated(t *testing.T, p *Probe, cpu int, slot Slot) {
 	t.Helper()
 	runtime.LockOSThread()

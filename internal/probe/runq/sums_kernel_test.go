@@ -22,7 +22,8 @@ import (
 // storm of processes and threads that live for a moment. What is known of each ends with it.
 func TestForkStormAddsUp(t *testing.T) { forkStorm(t, Options{}) }
 
-// Nor is anything lost where a CPU has one cell for all groups: another group runs on the same CPUs, and each takes it from the other.
+// Nor is anything lost where a CPU has one cell for all groups: another group runs on the same CPUs, and each takes
+// it from the other.
 func TestSharedCellsAddUp(t *testing.T) {
 	forkStorm(t, Options{rowCells: int(First) + 1})
 }
@@ -71,8 +72,8 @@ func threadStorm() {
 	}
 }
 
-// threadExecs becomes another program again and again, in a thread that is not its process's first: it takes the pid of
-// that one.
+// threadExecs becomes another program again and again, in a thread that is not its process's first: it takes the pid
+// of that one.
 func threadExecs() {
 	failed := make(chan error)
 	for range 2 { // of which one at most has the first thread

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 // runq.bpf.c: how long the threads of each group run and wait, and what their CPU does in the meantime.
 //
-// A group's time in a state is kept as two sums: n, threads in it now, and s, the instants at which they came minus those
-// at which they left. n * now - s is the thread time spent in it up to any now, also of threads that are still in it, and
-// a thread may come on one CPU and leave on another. When a wait is over, the CPU's last stints say who ran meanwhile.
+// A group's time in a state is kept as two sums: n, threads in it now, and s, the instants at which they came minus
+// those at which they left. n * now - s is the thread time spent in it up to any now, also of threads that are still
+// in it, and a thread may come on one CPU and leave on another. When a wait is over, the CPU's last stints say who
+// ran meanwhile.
 //
 // Whatever changes the queue of a CPU runs with that queue locked and interrupts off, so that a CPU's own row of the
 // tables has one writer at a time.
@@ -39,32 +40,7 @@ struct task {
 	u8 throttled; // by itself
 };
 
-// cell is what has become of a group's threads on one CPU. It is whole while version is even. What each switch touches
-// lies in the first of its three cache lines.
-//
-// A CPU has as many cells as there are groups only on small machines. On large ones groups share a cell: which one has it is in slot, and what the
-// other had there is added to its shared cell (fold). Of a shared cell version counts the folds that began and slot those that ended.
-struct cell {
-	u32 version;
-	u32 slot;
-	u64 running_n, running_s;
-	u64 waiting_n, waiting_s;
-	// Waits that are over, by what was in the way:
-	u64 waits;
-	u64 idle;    // nothing, its CPU was idle: it was waking up
-	u64 self;    // threads of the same group
-	u64 behind;  // those of others
-	u64 phantom; // of behind: an allowed CPU was idle
-	u64 forced;  // of behind: the other group had its share elsewhere
-	u64 waking;  // of behind: it woke while a slice was running
-	u64 own;     // the limit of the group itself or of one inside it
-	u64 above;   // a limit above it
-	u64 unnamed; // longer ago than the CPU remembers
-	u64 waits_irq, waits_steal; // the CPU was interrupted, or taken away
-	u64 irq, steal;		    // so it was while a thread of the group had it
-	u64 beside[CLASSES];	    // it ran while the sibling ran another group, of that class
-	u64 ran;		    // turns that are over, on CPUs that have a sibling
-};
+#include "cell.h"
 
 // stint is a time for which a CPU ran one group, in one turn or in several.
 struct stint {
@@ -174,23 +150,6 @@ struct {
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
-	NUMBER(max_entries, 4096);
-	NUMBER(map_flags, BPF_F_MMAPABLE);
-	TYPE(key, u32);
-	TYPE(value, struct cell);
-} cells SEC(".maps");
-
-// shared are one a group: see struct cell. Whoever may be interrupted writes here too.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_ARRAY);
-	NUMBER(max_entries, 4096);
-	NUMBER(map_flags, BPF_F_MMAPABLE);
-	TYPE(key, u32);
-	TYPE(value, struct cell);
-} shared SEC(".maps");
-
-struct {
-	NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	NUMBER(max_entries, MAX_CPUS);
 	TYPE(key, u32);
 	TYPE(value, struct cpu);
@@ -227,8 +186,6 @@ struct {
 	TYPE(value, struct pair);
 } pairs SEC(".maps");
 
-const volatile u32 row_cells = 4096; // cells of a CPU
-const volatile u32 possible = 1;     // CPUs; as a row it stands for the shared cells
 const volatile u32 words = 1;	  // of CPU masks in use
 const volatile u32 named = 1;	  // who waits for whom is wanted
 const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
@@ -237,144 +194,6 @@ u32 generation = 1;   // user space raises it when slots have changed
 struct line idle[WORDS]; // CPUs that are
 u64 unseen, unpaired; // tasks and pairs for which there was no room
 u64 missed;	      // switches of which the kernel did not tell
-
-static inline void add(u64 *counter, u64 n)
-{
-	__sync_fetch_and_add(counter, n);
-}
-
-static inline struct cell *shared_of(u32 slot)
-{
-	return bpf_map_lookup_elem(&shared, &slot);
-}
-
-// place_of is where the cell of a slot is. Those that belong to no group share theirs with none.
-static inline u32 place_of(u32 row, u32 slot)
-{
-	u32 first = IDLE + 1;
-
-	return row * row_cells + (slot < first ? slot : first + (slot - first) % (row_cells - first));
-}
-
-#define CELL_SUMS ((sizeof(struct cell) - 2 * sizeof(u32)) / sizeof(u64))
-
-// fold hands a cell to another group. It is written by its CPU alone, and the shared cell by all.
-noinline int fold(u32 place, u32 slot)
-{
-	struct cell *c = bpf_map_lookup_elem(&cells, &place), *to;
-	u64 *from, *sum;
-
-	if (!c)
-		return 0;
-	to = shared_of(c->slot);
-	if (!to)
-		return 0;
-	__sync_fetch_and_add(&to->version, 1);
-	c->version++;
-	barrier();
-	from = &c->running_n;
-	sum = &to->running_n;
-	unroll for (u32 i = 0; i < CELL_SUMS; i++) {
-		if (from[i])
-			add(&sum[i], from[i]);
-		from[i] = 0;
-	}
-	c->slot = slot;
-	barrier();
-	c->version++;
-	__sync_fetch_and_add(&to->slot, 1);
-	return 0;
-}
-
-// cell_of is the cell of a group on the CPU that runs the program.
-static inline struct cell *cell_of(u32 row, u32 slot)
-{
-	u32 place = place_of(row, slot);
-	struct cell *c = bpf_map_lookup_elem(&cells, &place);
-
-	if (c && c->slot != slot)
-		fold(place, slot);
-	return c;
-}
-
-// ran_on is how long a CPU, maybe another one, has run a group in turns that are over, since the group has its cell there.
-static inline u64 ran_on(u32 row, u32 slot)
-{
-	u32 place = place_of(row, slot);
-	struct cell *c = bpf_map_lookup_elem(&cells, &place);
-
-	return c && c->slot == slot ? c->ran : 0;
-}
-
-// count changes the number of threads in a state by n, 1 or -1, in a shared cell.
-static inline void count(u32 slot, u32 state, u64 now, s64 n)
-{
-	struct cell *c = shared_of(slot);
-
-	if (!c)
-		return;
-	if (state == RUNNING) {
-		add(&c->running_n, n);
-		add(&c->running_s, n * now);
-	} else if (state == WAITING) {
-		add(&c->waiting_n, n);
-		add(&c->waiting_s, n * now);
-	}
-}
-
-static inline void enter(struct cell *c, u32 state, u64 now)
-{
-	if (state == RUNNING) {
-		c->running_n++;
-		c->running_s += now;
-	} else if (state == WAITING) {
-		c->waiting_n++;
-		c->waiting_s += now;
-	}
-}
-
-static inline void leave(struct cell *c, u32 state, u64 now)
-{
-	if (state == RUNNING) {
-		c->running_n--;
-		c->running_s -= now;
-	} else if (state == WAITING) {
-		c->waiting_n--;
-		c->waiting_s -= now;
-	}
-}
-
-// change takes a thread from one state to another, in the groups' sums.
-static inline void change(u32 row, u32 from_slot, u32 from, u32 to_slot, u32 to, u64 now)
-{
-	struct cell *c;
-
-	if (row == possible) {
-		count(from_slot, from, now, -1);
-		count(to_slot, to, now, 1);
-		return;
-	}
-	c = cell_of(row, from_slot);
-	if (!c)
-		return;
-	c->version++;
-	barrier();
-	leave(c, from, now);
-	if (from_slot == to_slot)
-		enter(c, to, now);
-	barrier();
-	c->version++;
-	if (from_slot == to_slot)
-		return;
-	c = cell_of(row, to_slot);
-	if (!c)
-		return;
-	c->version++;
-	barrier();
-	enter(c, to, now);
-	barrier();
-	c->version++;
-}
 
 // look finds the slot of a task: that of the nearest group above it that has one.
 static noinline u32 look(struct task_struct *p)
@@ -593,8 +412,8 @@ static inline bool reach(struct bill *b, struct cpu *c, u32 n)
 	return start > b->from;
 }
 
-// The functions that are not static are verified by themselves, once, and not anew in each turn of the loop that calls
-// them. They take numbers only.
+// The functions that are not static are verified by themselves, once, and not anew in each turn of the loop that
+// calls them. They take numbers only.
 
 noinline int piece(u32 row, u32 cpu, u32 n)
 {
@@ -687,8 +506,8 @@ static inline void write(struct cell *cell, struct bill *b, u64 unnamed, u64 lim
 	cell->version++;
 }
 
-// settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the present
-// one. Most waits are covered by the last stint, which is laid here: a call costs more than what it does.
+// settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the
+// present one. Most waits are covered by the last stint, which is laid here: a call costs more than what it does.
 static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
 {
 	u64 length = now - t->since, limit;
@@ -801,8 +620,9 @@ static inline u32 class_of(u32 slot)
 	return f ? f->class & (CLASSES - 1) : 0;
 }
 
-// foreign is how long a CPU has run other groups than one up to now, by class: what its face says, without the turns of
-// that group itself. The cell of a group is written while its turn is the one to be seen, and is not looked at then.
+// foreign is how long a CPU has run other groups than one up to now, by class: what its face says, without the turns
+// of that group itself. The cell of a group is written while its turn is the one to be seen, and is not looked at
+// then.
 static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
@@ -818,8 +638,8 @@ static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 		sums[i] = f->busy[i] - (i == class ? ran : 0) + (i == f->class ? lasts : 0);
 }
 
-// close adds a turn that ends now to what its group ran, and ran beside others. A switch that the sibling has not shown yet
-// makes one turn too long and a later one too short: hence a negative difference counts too.
+// close adds a turn that ends now to what its group ran, and ran beside others. A switch that the sibling has not
+// shown yet makes one turn too long and a later one too short: hence a negative difference counts too.
 static inline void close(struct side *side, struct face *f, u32 cpu, u32 other, u64 now)
 {
 	struct cell *cell = cell_of(cpu, f->slot);
@@ -840,8 +660,8 @@ static inline void close(struct side *side, struct face *f, u32 cpu, u32 other, 
 	cell->version++;
 }
 
-// face ends a turn of a CPU whose core has another thread, and begins the next. Each CPU asks at the ends of its turns
-// how much the other one has run of other groups meanwhile: whenever that one switches, the overlap is exact.
+// face ends a turn of a CPU whose core has another thread, and begins the next. Each CPU asks at the ends of its
+// turns how much the other one has run of other groups meanwhile: whenever that one switches, the overlap is exact.
 noinline int face(u32 cpu, u32 slot, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
@@ -866,8 +686,8 @@ noinline int face(u32 cpu, u32 slot, u64 now)
 	return 0;
 }
 
-// id_of tells threads apart, by the address of what the kernel has for each. The pid will not do: a thread that calls exec
-// takes over that of its process (fs/exec.c, de_thread).
+// id_of tells threads apart, by the address of what the kernel has for each. The pid will not do: a thread that calls
+// exec takes over that of its process (fs/exec.c, de_thread).
 static inline u64 id_of(struct task_struct *p)
 {
 	return (u64)p;
@@ -1087,8 +907,8 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	return 0;
 }
 
-// prime counts the tasks that run or wait when the programs have just been attached: a task that runs alone on its CPU
-// may not be seen otherwise.
+// prime counts the tasks that run or wait when the programs have just been attached: a task that runs alone on its
+// CPU may not be seen otherwise.
 SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
@@ -1112,10 +932,10 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-// seat begins the first turn of a CPU that has not been switched since the programs were attached, with the task that has
-// it. prime has counted that one, and cannot do this: the CPU may be switched while another one looks. User space has
-// this run on the CPU itself, where no switch comes between: bpf_prog_test_run_raw_tp, 5.10, 1b4d60ec162f. No tracepoint
-// calls it.
+// seat begins the first turn of a CPU that has not been switched since the programs were attached, with the task that
+// has it. prime has counted that one, and cannot do this: the CPU may be switched while another one looks. User space
+// has this run on the CPU itself, where no switch comes between: bpf_prog_test_run_raw_tp, 5.10, 1b4d60ec162f. No
+// tracepoint calls it.
 SEC("raw_tp/sched_switch") int seat(void *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id(), slot = OTHERS;

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/runq"
+)
+
+// The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
+// its name.
+const (
+	featureEvents  = "throttle-events"
+	eventsPart     = featureEvents + "-"
+	featureWaits   = "waits"
+	featureWeights = "cgroup-mode"
+)
+
+// probeEvents finds out which of the programs that run asks for can be loaded here, and takes them out again.
+func probeEvents() cgroup.Features {
+	p, err := probe.Open(probe.Options{Use: true, Ahead: true})
+	list := eventFeatures(p.Missing(), err)
+	if err == nil {
+		if err := p.Close(); err != nil {
+			list[0].State, list[0].Detail = cgroup.No, explained(err)
+		}
+	}
+	return list
+}
+
+// eventFeatures says what came of it.
+func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
+	events := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
+		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
+	if err != nil {
+		events.State, events.Detail = cgroup.No, explained(err)
+	}
+	list := cgroup.Features{events}
+	for _, part := range probe.Parts() {
+		f := cgroup.Feature{Name: eventsPart + part, State: cgroup.Yes, Detail: partDetail(part), Since: "5.10"}
+		if err != nil {
+			f.State, f.Detail = cgroup.No, "without "+featureEvents
+		}
+		for _, m := range missing {
+			if m.Part == part {
+				f.State, f.Detail = cgroup.No, fmt.Sprintf("%s: %s", m.Lost, explained(m.Err))
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// partDetail is what a part is for.
+func partDetail(part string) string {
+	switch part {
+	case probe.PartBalance:
+		return "events say what a group has used and holds"
+	case probe.PartWakeups:
+		return "throttles that begin as a task wakes; from 6.18 on a switch shows them"
+	case probe.PartPeriods:
+		return fmt.Sprintf("the use of each period, of %d CPUs of a group at a time", probe.MostCPUs)
+	}
+	return fmt.Sprintf("throttles are foreseen, of groups on up to %d CPUs", probe.MostCPUs)
+}
+
+// probeWaits finds out whether the programs of diagnose and of run --waits can be loaded here.
+func probeWaits() cgroup.Feature {
+	f := cgroup.Feature{Name: featureWaits, State: cgroup.Yes, Detail: "what threads wait for (diagnose, run --waits)", Since: "5.10"}
+	p, err := runq.Open(runq.Options{})
+	if err == nil {
+		err = p.Close()
+	}
+	if err != nil {
+		f.State, f.Detail = cgroup.No, explained(err)
+	}
+	return f
+}
+
+// weightsFile is how the kernel spreads a group's weight over its CPUs.
+const weightsFile = "/sys/kernel/debug/sched/cgroup_mode"
+
+// probeWeights reads it. The file shows all modes, that in force in parentheses.
+func probeWeights(path string) cgroup.Feature {
+	f := cgroup.Feature{Name: featureWeights, State: cgroup.No, Detail: "no " + path + " (7.3, and debugfs has to be mounted)", Since: "7.3",
+		Source: "kernel/sched/debug.c"}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return f
+	}
+	f.State, f.Detail = cgroup.Unknown, strings.TrimSpace(string(text))
+	if _, rest, found := strings.Cut(f.Detail, "("); found {
+		mode, _, _ := strings.Cut(rest, ")")
+		f.State, f.Detail = cgroup.Yes, "a group's weight is spread over its CPUs by mode "+mode
+	}
+	return f
+}
