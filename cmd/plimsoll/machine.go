@@ -121,9 +121,7 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 // only to who hears of throttles.
 func features(dir *cgroup.Dir, hears bool) cgroup.Features {
 	host := thisHost()
-	if !hears {
-		host.Spin = nil
-	}
+	host.Quick = !hears
 	return cgroup.Probe(dir, host)
 }
 

@@ -98,8 +98,8 @@ func (found Features) Get(name string) Feature {
 func (found Features) Has(name string) bool { return found.Get(name).State == Yes }
 
 // Probe asks the kernel and the mount what they can do. What can only be found out by writing is tried in a scratch
-// group of our own, plimsoll-probe-PID, which is gone when Probe returns. It takes less than a third of a second, and
-// next to nothing where host has no Spin, which only FeatureRefill needs.
+// group of our own, plimsoll-probe-PID, which is gone when Probe returns. It takes less than a third of a second on mainline,
+// and next to nothing where the host is Quick.
 func Probe(fsys FS, host Host) Features {
 	p := &prober{fs: fsys, host: host}
 	p.version()

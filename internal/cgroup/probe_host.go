@@ -26,6 +26,7 @@ type Host struct {
 	Writable  func(name string) error // whether this process may write a file below the root directory
 	CoreSched func() error            // asks for the core scheduling cookie of this process
 	Spin      func() (Spinner, error) // starts a process that burns CPU
+	Quick     bool                    // leaves out what takes long on every kernel: FeatureRefill
 }
 
 // Spinner is a process that burns CPU from Go to Stop.

@@ -1,13 +1,9 @@
 package cgroup
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -48,34 +44,6 @@ func (p *prober) limitScratch() error {
 		return err
 	}
 	return p.tree.SetBurst(p.scratch, probeQuota)
-}
-
-// aboveQuota tries a burst above the quota: mainline refuses it with EINVAL, Alibaba Cloud Linux takes it.
-func (p *prober) aboveQuota() (State, string) {
-	if p.scratch == "" {
-		return p.needScratch()
-	}
-	if p.found.Get(FeatureBurst).State == No {
-		return No, "no burst"
-	}
-	if err := p.limitScratch(); err != nil {
-		return Unknown, err.Error()
-	}
-	err := p.tree.SetBurst(p.scratch, 2*probeQuota)
-	if errors.Is(err, syscall.EINVAL) {
-		return No, "a burst above the quota is EINVAL"
-	}
-	if err != nil {
-		return Unknown, err.Error()
-	}
-	got, err := p.tree.Burst(p.scratch)
-	if err != nil {
-		return Unknown, err.Error()
-	}
-	if got <= probeQuota {
-		return No, fmt.Sprintf("%v was asked for, %v is in force", 2*probeQuota, got)
-	}
-	return Yes, "a burst above the quota is taken"
 }
 
 func (p *prober) burstCounters() (State, string) {
@@ -119,102 +87,6 @@ func (p *prober) keepsBurst() (State, string) {
 		return No, fmt.Sprintf("a write of %s turned a burst of %v into %v", file, probeQuota, got)
 	}
 	return Yes, "a write of " + file + " leaves the burst alone"
-}
-
-// How long the refill probe waits: for the spinner to use up its quota, for the proof that it stands still, and for
-// what a rewrite does.
-const (
-	throttleWait = probePeriod / 2
-	stillFor     = 16 * time.Millisecond
-	refillWait   = 50 * time.Millisecond
-	pollEvery    = 2 * time.Millisecond
-)
-
-// refill writes the burst of a group that has used its quota up once more, unchanged, or the quota where there is no
-// burst. A kernel that refills lets the group run on, and then counts the throttle as ended.
-func (p *prober) refill() (State, string) {
-	if p.scratch == "" {
-		return p.needScratch()
-	}
-	if p.host.Spin == nil {
-		return Unknown, "nothing to burn CPU with"
-	}
-	if err := p.quotaPerSecond(); err != nil {
-		return Unknown, err.Error()
-	}
-	spinner, err := p.host.Spin()
-	if err != nil {
-		return Unknown, err.Error()
-	}
-	defer spinner.Stop()
-	if err := p.tree.write(p.scratch, "cgroup.procs", strconv.Itoa(spinner.PID())); err != nil {
-		return Unknown, err.Error()
-	}
-	used, err := untilStill(spinner)
-	if err != nil {
-		return Unknown, err.Error()
-	}
-	rewritten, rewrite := "burst", p.tree.SetBurst
-	if p.found.Get(FeatureBurst).State == No {
-		rewritten, rewrite = "quota", func(group string, _ time.Duration) error { return p.tree.SetQuota(group, probeQuota) }
-	}
-	if err := rewrite(p.scratch, 0); err != nil {
-		return Unknown, err.Error()
-	}
-	for waited := time.Duration(0); waited < refillWait; waited += pollEvery {
-		time.Sleep(pollEvery)
-		if c, err := p.tree.Counters(p.scratch); err == nil && c.ThrottledTime > 0 {
-			return Yes, "writing an unchanged " + rewritten + " refills the runtime and ends a throttle"
-		}
-	}
-	now, err := spinner.Runtime()
-	if err != nil || now-used > pollEvery {
-		return Unknown, fmt.Sprintf("%v used before the rewrite, %v after it (error %v)", used, now, err)
-	}
-	return No, "writing an unchanged " + rewritten + " does nothing"
-}
-
-// quotaPerSecond limits the scratch group to probeQuota in a period so long that none ends during the probe.
-func (p *prober) quotaPerSecond() error {
-	if err := p.tree.SetBurst(p.scratch, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	heaviest := map[Version]int64{V1: 1 << 18, V2: 10000}[p.tree.version]
-	_ = p.tree.SetWeight(p.scratch, heaviest) // on a machine that is full the quota is not used up in time without it
-	if p.tree.version == V2 {
-		return p.tree.write(p.scratch, "cpu.max", formatMax(probeQuota, probePeriod))
-	}
-	if err := p.tree.write(p.scratch, "cpu.cfs_period_us", formatMicros(probePeriod)); err != nil {
-		return err
-	}
-	return p.tree.SetQuota(p.scratch, probeQuota)
-}
-
-// untilStill has the spinner go, and waits until it has used its quota and makes no way any more. A part of the quota may
-// be left with CPUs that it went away from.
-func untilStill(spinner Spinner) (time.Duration, error) {
-	first, err := spinner.Runtime()
-	if err != nil {
-		return 0, err
-	}
-	spinner.Go()
-	last, still := first, time.Duration(0)
-	for waited := time.Duration(0); waited < throttleWait; waited += pollEvery {
-		time.Sleep(pollEvery)
-		now, err := spinner.Runtime()
-		if err != nil {
-			return 0, err
-		}
-		if now != last {
-			last, still = now, 0
-			continue
-		}
-		still += pollEvery
-		if still >= stillFor && last-first >= probeQuota/2 {
-			return last, nil
-		}
-	}
-	return 0, fmt.Errorf("no throttle within %v: %v of %v used", throttleWait, last-first, probeQuota)
 }
 
 // withinNode compares what the limited groups may use together with what the machine has: as long as the sum fits,

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -134,7 +133,7 @@ func TestProbeAnswers(t *testing.T) {
 		want    State
 		change  func(*probeFS, fstest.MapFS)
 	}{
-		{"a vendor's burst", FeatureAboveQuota, Yes, func(p *probeFS, _ fstest.MapFS) { p.takesMore = true }},
+		{"a burst that is taken, and not tried", FeatureAboveQuota, Unknown, func(p *probeFS, _ fstest.MapFS) { p.takesMore = true }},
 		{"burst switched off", FeatureBurst, No, func(_ *probeFS, h fstest.MapFS) {
 			h["proc/sys/kernel/sched_cfs_bw_burst_enabled"] = &fstest.MapFile{Data: []byte("0\n")}
 		}},
@@ -230,58 +229,6 @@ func TestProbeAsksNothing(t *testing.T) {
 	for _, f := range Probe(memFS{}, Host{}) {
 		if f.State == Yes {
 			t.Errorf("without files and host, %+v", f)
-		}
-	}
-}
-
-// stalledSpinner uses up its quota at once and stands still.
-type stalledSpinner struct {
-	used    time.Duration
-	stopped bool
-}
-
-func (*stalledSpinner) PID() int                          { return 4 }
-func (s *stalledSpinner) Go()                             { s.used += probeQuota }
-func (s *stalledSpinner) Runtime() (time.Duration, error) { return s.used, nil }
-func (s *stalledSpinner) Stop()                           { s.stopped = true }
-
-// countingFS ends the throttle at so many writes of a file.
-type countingFS struct {
-	*probeFS
-	file  string
-	after int
-}
-
-func (c *countingFS) WriteFile(name string, data []byte) error {
-	if c.memFS[path.Join(path.Dir(name), "cpu.cfs_period_us")] == "1000000\n" && path.Base(name) == c.file {
-		if c.after--; c.after == 0 {
-			c.memFS[path.Join(path.Dir(name), "cpu.stat")] = "throttled_time 5\n"
-		}
-	}
-	return c.probeFS.WriteFile(name, data)
-}
-
-func TestProbeRefill(t *testing.T) {
-	for _, c := range []struct {
-		burst bool
-		fs    countingFS
-		want  State
-	}{
-		{true, countingFS{file: "cpu.cfs_burst_us", after: 1}, Yes},
-		{true, countingFS{file: "cpu.cfs_quota_us", after: 2}, No}, // the burst is what is rewritten
-		{false, countingFS{file: "cpu.cfs_quota_us", after: 2}, Yes},
-		{false, countingFS{file: "cpu.cfs_quota_us", after: 3}, No},
-	} {
-		spinner := &stalledSpinner{used: 3 * probeQuota}
-		host := testHost()
-		host.Spin = func() (Spinner, error) { return spinner, nil }
-		c.fs.probeFS = v1Probe()
-		if !c.burst {
-			delete(c.fs.template, "cpu.cfs_burst_us")
-		}
-		got := Probe(&c.fs, host).Get(FeatureRefill)
-		if got.State != c.want || !spinner.stopped {
-			t.Errorf("burst %v, %s ends it: %+v, stopped %v", c.burst, c.fs.file, got, spinner.stopped)
 		}
 	}
 }

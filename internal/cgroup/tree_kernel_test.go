@@ -305,6 +305,10 @@ func TestKernelProbe(t *testing.T) {
 		}
 		t.Logf("%-22s %-8s %s", f.Name, f.State, f.Detail)
 	}
+	// Each mainline kernel refills at an unchanged write (tg_set_cfs_bandwidth). A machine too busy to try it may not know.
+	if f := found.Get(cgroup.FeatureRefill); f.State == cgroup.No {
+		t.Errorf("%+v", f)
+	}
 	groups, err := g.Tree().Children("/")
 	if err != nil {
 		t.Fatal(err)
