@@ -218,6 +218,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 
 func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
+	a.judge(now)
 	a.overrule(now)
 	owned := a.reserve(now, pods)
 	in := a.look(now, pods)

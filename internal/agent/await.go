@@ -41,3 +41,6 @@ func signal(c chan struct{}) {
 	default:
 	}
 }
+
+// Wanted has a value when a turn is wanted now. Run takes it itself.
+func (a *Agent) Wanted() <-chan struct{} { return a.poke }

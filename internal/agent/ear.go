@@ -13,17 +13,19 @@ import (
 
 // ear is what the agent keeps of what it hears.
 type ear struct {
-	hears   bool
-	why     string                   // why it does not
-	ended   bool                     // and never will again
-	pods    map[uint64]*workload.Pod // who is heard of, by the inode of a group: its pod
-	anew    bool                     // who is to be heard of has to be said again
-	heard   []policy.Throttle
-	early   []policy.Throttle // foreseen, and put off
-	lost    int64
-	rescues int64
-	purse   purse
-	delays  delays
+	hears      bool
+	why        string                   // why it does not
+	ended      bool                     // and never will again
+	pods       map[uint64]*workload.Pod // who is heard of, by the inode of a group: its pod
+	anew       bool                     // who is to be heard of has to be said again
+	heard      []policy.Throttle
+	early      []policy.Throttle // foreseen, and put off
+	lost       int64
+	refills    effects
+	unsure     []*group   // whose last refill is to be judged
+	refillsOff *time.Time // nothing is refilled on this node until then; nil: refills have effect
+	purse      purse
+	delays     delays
 }
 
 // take hands over the throttles that wait for an ordinary turn.
@@ -49,9 +51,20 @@ func (e *ear) due(now time.Time, heard []policy.Throttle) []policy.Throttle {
 // next is when the first of those that were put off is due; zero: there is none.
 func (e *ear) next() (first time.Time) {
 	for _, t := range e.early {
-		if at := t.Due(); first.IsZero() || at.Before(first) {
-			first = at
+		first = sooner(first, t.Due())
+	}
+	for _, g := range e.unsure {
+		if g.refill != nil {
+			first = sooner(first, g.refill.Due())
 		}
+	}
+	return first
+}
+
+// sooner is the earlier of two instants, of which the zero one is none.
+func sooner(first, at time.Time) time.Time {
+	if first.IsZero() || at.Before(first) {
+		return at
 	}
 	return first
 }

@@ -145,7 +145,7 @@ func TestHeardOfBetweenTurns(t *testing.T) {
 			c.between(w, e)
 			now := w.kernel.Now()
 			w.agent.Rescue([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}})
-			if got := w.agent.events().Rescues; got != c.rescues {
+			if got := w.refills(); got != c.rescues {
 				t.Errorf("%d rescues, want %d", got, c.rescues)
 			}
 		})

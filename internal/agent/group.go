@@ -62,6 +62,7 @@ type group struct {
 	saving    saving
 	said      map[string]bool // outcomes that were logged
 	heard     heard
+	refill    *policy.Refill // the last one, as long as its effect is not known
 }
 
 // stale has everything of the group read at the next turn.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
 )
@@ -24,6 +23,7 @@ func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
 	}
 	now := a.Clock()
 	a.rescue(now, a.ear.due(now, heard))
+	a.judge(a.Clock()) // after the writes: it reads
 	return a.ear.next()
 }
 
@@ -31,11 +31,6 @@ func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
 func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
 	pods := a.concerned(now, heard)
 	if len(pods) == 0 {
-		return
-	}
-	if !a.Rules.Refill { // the answer is a raise, which is a matter for the whole node
-		a.ear.heard = append(a.ear.heard, heard...)
-		a.wake()
 		return
 	}
 	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, Held: a.held(), BurstCut: a.risk.cut,
@@ -52,12 +47,13 @@ func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
 	a.ear.purse.spend(len(results), a.Clock().Sub(begin))
 	a.state.Learn(begin, results)
 	a.book(now, out, results)
-	a.rescued(heard, results)
+	a.rescued(begin, heard, results)
 	a.ear.early = append(a.ear.early, out.Later...)
 	a.afterRescue(now, out)
 }
 
-// concerned lists the pods that were heard of, and has what was heard of read.
+// concerned lists the pods that are to be answered at once, and has what was heard of read. Where nothing is refilled the
+// answer is a raise, which is a matter for the whole node.
 func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Pod {
 	var pods []*workload.Pod
 	for _, t := range heard {
@@ -65,23 +61,36 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Po
 		if p == nil {
 			continue // it has gone since
 		}
-		if !slices.Contains(pods, p) {
-			pods = append(pods, p)
-		}
+		refills := a.Rules.Refill
 		for _, id := range ids(*p) {
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
-				g.due, g.watched = now, true
-				g.rouse()
-				if !t.Ahead {
-					g.status.Totals.WallSaved += g.saving.end(t.At)
-				}
-				if g.disk != t.Bandwidth {
-					g.diskAt = time.Time{}
-				}
+				a.told(now, g, t)
+				refills = refills && a.state.Refills(now, id)
 			}
+		}
+		if !refills {
+			a.ear.heard = append(a.ear.heard, t)
+			a.wake()
+		} else if !slices.Contains(pods, p) {
+			pods = append(pods, p)
 		}
 	}
 	return pods
+}
+
+// told takes that a group was throttled, or is about to be.
+func (a *Agent) told(now time.Time, g *group, t policy.Throttle) {
+	g.due, g.watched = now, true
+	g.rouse()
+	if g.refill != nil {
+		a.effect(now, g, g.refill.Throttled(t))
+	}
+	if !t.Ahead {
+		g.status.Totals.WallSaved += g.saving.end(t.At)
+	}
+	if g.disk != t.Bandwidth {
+		g.diskAt = time.Time{}
+	}
 }
 
 // ids lists the groups of a pod.
@@ -91,24 +100,6 @@ func ids(p workload.Pod) []workload.ID {
 		list = append(list, c.ID)
 	}
 	return list
-}
-
-// rescued counts the refills, and how long after a throttle's begin those came that ended one. A throttle that was
-// foreseen and has begun since is one.
-func (a *Agent) rescued(heard []policy.Throttle, results []plan.Result) {
-	for _, r := range results {
-		g := a.groups[r.Change.Cgroup]
-		if g == nil || r.Outcome != plan.Applied {
-			continue
-		}
-		t, _ := policy.Told(heard, r.Change.Cgroup.Inode)
-		a.ear.rescues++
-		g.status.Totals.Rescues++
-		g.status.Totals.WallSaved += g.saving.begin(r.At, t.Expires)
-		if !t.Ahead {
-			a.ear.delays.add(r.At.Sub(t.At))
-		}
-	}
 }
 
 // afterRescue sets when the groups are to be looked at next.

@@ -92,29 +92,52 @@ func TestRescued(t *testing.T) {
 	}
 }
 
+// refills counts those that were tried.
+func (w *world) refills() int64 { return w.agent.account.writes.Decisions[string(policy.KindRescue)] }
+
+// throttled is a throttle of a spinner that began so long ago and was not told.
+func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
+	w.t.Helper()
+	w.kernel.OnThrottle = nil
+	w.kernel.SetLoad(path, sim.Spin(1))
+	for range 200 {
+		if w.kernel.Runtime(path) <= 0 {
+			break
+		}
+		w.kernel.Advance(ms)
+	}
+	at := w.kernel.Now()
+	w.kernel.Advance(ago)
+	return policy.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Handed: 50 * ms, Expires: w.kernel.NextExpiry(path), Counted: true, Used: 50 * ms}
+}
+
 // TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
 func TestForeseenAndBegunIsOne(t *testing.T) {
 	w, _ := hearing(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
-	now := w.kernel.Now()
-	begun := policy.Throttle{Inode: w.id("/a").Inode, At: now.Add(-ms), Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}
+	begun := w.throttled("/a", ms)
 	foreseen := begun
-	foreseen.At, foreseen.Ahead = now.Add(-4*ms), true
+	foreseen.At, foreseen.Ahead = begun.At.Add(-3*ms), true
 	w.agent.Rescue([]policy.Throttle{foreseen, begun})
-	if e := w.agent.events(); e.Rescues != 1 || e.DelayP99 != ms {
-		t.Errorf("%+v", e)
+	if e := w.agent.events(); e.Rescues != 1 || e.DelayP99 != ms || w.refills() != 1 {
+		t.Errorf("%d refills, %+v", w.refills(), e)
 	}
 	begun.At = begun.At.Add(ms / 2) // on another CPU
 	w.agent.Rescue([]policy.Throttle{begun})
-	if e := w.agent.events(); e.Rescues != 1 {
-		t.Errorf("answered again: %+v", e)
+	if e := w.agent.events(); e.Rescues != 1 || w.refills() != 1 {
+		t.Errorf("answered again: %d refills, %+v", w.refills(), e)
 	}
-	foreseen.At, foreseen.Expires = foreseen.At.Add(100*ms), foreseen.Expires.Add(100*ms) // the next period's
-	w.kernel.Advance(100 * ms)
+	w.kernel.SetLoad("/a", sim.Load{})
+	w.kernel.Advance(200 * ms)
+	foreseen.At, foreseen.Expires = w.kernel.Now(), w.kernel.NextExpiry("/a") // another period's
 	w.agent.Rescue([]policy.Throttle{foreseen})
-	if e := w.agent.events(); e.Rescues != 2 || w.agent.ear.delays.count != 1 {
-		t.Errorf("a refill ahead of a throttle has no delay: %+v, %d delays", e, w.agent.ear.delays.count)
+	if e := w.agent.events(); w.refills() != 2 || e.Rescues != 1 || w.agent.ear.delays.count != 1 {
+		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v, %d delays", w.refills(), e, w.agent.ear.delays.count)
+	}
+	w.run(200 * ms)
+	if e := w.agent.events(); e.Rescues != 1 || e.Unneeded != 1 || e.Ineffective != 0 {
+		t.Errorf("nothing ran: %+v", e)
 	}
 }
 
@@ -138,8 +161,12 @@ func TestForeseenWaits(t *testing.T) {
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
 	want := func(due time.Time, rescues int64, heard ...policy.Throttle) {
 		t.Helper()
-		if next := w.agent.Rescue(heard); !next.Equal(due) || w.agent.ear.rescues != rescues {
-			t.Errorf("%d rescues, the next one is due at %v; want %d, %v", w.agent.ear.rescues, next, rescues, due)
+		if w.agent.Rescue(heard); w.refills() != rescues {
+			t.Errorf("%d refills, want %d", w.refills(), rescues)
+		}
+		w.agent.ear.unsure = nil // what they did is another matter
+		if next := w.agent.ear.next(); !next.Equal(due) {
+			t.Errorf("the next one is due at %v; want %v", next, due)
 		}
 	}
 	want(a.Due(), 0, a)

@@ -18,5 +18,8 @@ func (b *Backoff) Hit(now time.Time, first, most time.Duration) {
 	b.until = now.Add(b.gap)
 }
 
+// Until is when the next attempt may be made.
+func (b *Backoff) Until() time.Time { return b.until }
+
 // Ready says whether it is time for the next attempt.
 func (b *Backoff) Ready(now time.Time) bool { return !now.Before(b.until) }

@@ -45,6 +45,7 @@ const (
 
 // Decide takes a turn.
 func (s *State) Decide(in Input) Output {
+	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
 	s.rest = restOf(pods)
@@ -105,7 +106,7 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	u := &unit{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
-	u.starts(g.Starting && in.rescued())
+	u.starts(g.Starting && u.refilled(in))
 	u.settleHolds(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
@@ -258,7 +259,7 @@ func (u *unit) demand(in Input) decision {
 		u.m.everStood = false
 		return decision{limit, KindGiveBack, "the limit covers the demand of the last 3 s"}
 	}
-	if in.rescued() && !u.raised() && !u.m.strikes.lasting(now, period) {
+	if u.refilled(in) && !u.raised() && !u.m.strikes.lasting(now, period) {
 		return decision{limit, "", u.m.why}
 	}
 	peak := u.m.history.Peak(period, demandSpan)
@@ -266,7 +267,7 @@ func (u *unit) demand(in Input) decision {
 	if u.stood {
 		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
 	}
-	if in.rescued() {
+	if u.refilled(in) {
 		need = u.toTheCap()
 	}
 	need = min(max(need, limit), u.cap())

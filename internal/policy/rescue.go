@@ -110,6 +110,7 @@ func (p *Purse) affords(chronic bool) bool { return p.Left > 0 && (!chronic || 2
 // Rescue takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
 // groups those that were heard of are to be looked at.
 func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
+	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
 	s.expire(in.Now)

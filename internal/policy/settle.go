@@ -54,7 +54,7 @@ func (u *unit) pace(in Input, out *Output) {
 		return
 	}
 	width, known := u.m.phase.Known()
-	bridged := known && !lowering && in.rescued() && !u.fresh(in.Now, width)
+	bridged := known && !lowering && u.refilled(in) && !u.fresh(in.Now, width)
 	switch {
 	case bridged: // refills do until a period has just begun: then most may be written
 		out.Looks[u.ID] = u.m.phase.Next(in.Now).Add(width)
@@ -197,7 +197,7 @@ func (u *unit) view(in Input, p *podUnits) View {
 	}
 	raised := u.raised() && p.raises(u) // nothing hangs on what a pod uses that follows its containers
 	v.Watched = u.m.everStood || raised
-	if in.rescued() && !raised {
+	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
 	v.LimitTooLow = u.m.strikes.chronic(now)

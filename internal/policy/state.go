@@ -126,6 +126,7 @@ type State struct {
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet
 	rest     rest
+	trust    trust                   // that refills have effect
 	adopted  map[workload.ID]adopted // what an agent before us wrote, until its groups are seen
 }
 
@@ -176,6 +177,7 @@ type memory struct {
 	refilled    time.Time // when the last write was begun that the kernel took
 	why         string
 	view        View      // of the last whole turn
+	trust       trust     // that refills have effect
 	stale       time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
 }
 

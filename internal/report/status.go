@@ -91,10 +91,11 @@ type Container struct {
 	Quota      Knob              `json:"quota"`
 	Burst      Knob              `json:"burst"`
 	Request    float64           `json:"request_cpus,omitempty"`
-	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"` // nil: no bound
-	Why        string            `json:"why"`                      // the last decision and its reason
-	TooLow     bool              `json:"limit_too_low,omitempty"`  // throttled in more than half of the periods of a minute
-	Totals     Totals            `json:"totals"`                   // since the agent knows the container
+	BudgetLeft *time.Duration    `json:"budget_left_ns,omitempty"`    // nil: no bound
+	Why        string            `json:"why"`                         // the last decision and its reason
+	RefillsOff *time.Time        `json:"refills_off_until,omitempty"` // as of the node
+	TooLow     bool              `json:"limit_too_low,omitempty"`     // throttled in more than half of the periods of a minute
+	Totals     Totals            `json:"totals"`                      // since the agent knows the container
 	Since      time.Time         `json:"since"`
 }
 
@@ -121,9 +122,11 @@ type Totals struct {
 	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above the limit, in each period where Events is there
 	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
 	Raises        int64         `json:"raises"`
-	Rescues       int64         `json:"rescues"`       // refills: throttles that were ended by one, or foreseen and prevented
-	WallSaved     time.Duration `json:"wall_saved_ns"` // how much longer they would have lasted
-	AtCap         int64         `json:"at_cap"`        // throttles that were told of, and may not be ended: their period has had its cap
+	Rescues       int64         `json:"rescues"`             // refills that ended a throttle, or prevented one that was foreseen
+	Unneeded      int64         `json:"refills_unneeded"`    // refills without need: the throttle would not have begun, or ended by itself
+	Ineffective   int64         `json:"refills_ineffective"` // refills after which the group stood still all the same
+	WallSaved     time.Duration `json:"wall_saved_ns"`       // how much longer they would have lasted
+	AtCap         int64         `json:"at_cap"`              // throttles that were told of, and may not be ended: their period has had its cap
 	AtCapWall     time.Duration `json:"at_cap_wall_ns"`
 	// Events is nil where the kernel does not tell of throttles. Else ThrottledWall is what it has counted.
 	Events *Throttles `json:"events,omitempty"`
@@ -160,14 +163,17 @@ type Writes struct {
 
 // Events is how throttles are found.
 type Events struct {
-	Heard    bool          `json:"heard"`         // the kernel tells of them as they begin; else they are polled for
-	Why      string        `json:"why,omitempty"` // why it does not
-	Lost     int64         `json:"lost"`
-	Rescues  int64         `json:"rescues"`
-	DelayP50 time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to its end by a refill, of late
-	DelayP99 time.Duration `json:"delay_p99_ns"`
-	Priority string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
-	Missing  []MissingPart `json:"missing,omitempty"`  // while Heard: what the kernel refused of the programs
+	Heard       bool          `json:"heard"`         // the kernel tells of them as they begin; else they are polled for
+	Why         string        `json:"why,omitempty"` // why it does not
+	Lost        int64         `json:"lost"`
+	Rescues     int64         `json:"rescues"` // refills that ended a throttle, or prevented one that was foreseen
+	Unneeded    int64         `json:"refills_unneeded"`
+	Ineffective int64         `json:"refills_ineffective"`
+	RefillsOff  *time.Time    `json:"refills_off_until,omitempty"` // they have no effect on this node, and are not tried again before
+	DelayP50    time.Duration `json:"delay_p50_ns"`                // from the begin of a throttle to its end by a refill, of late
+	DelayP99    time.Duration `json:"delay_p99_ns"`
+	Priority    string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
+	Missing     []MissingPart `json:"missing,omitempty"`  // while Heard: what the kernel refused of the programs
 }
 
 // MissingPart is a part of the programs in the kernel that could not be loaded.

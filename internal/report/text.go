@@ -85,6 +85,9 @@ func (e Events) line() string {
 	case e.Rescues > 0:
 		line += fmt.Sprintf("; %d refills, those of throttles that had begun p50 %s and p99 %s after the begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
 	}
+	if e.Ineffective > 0 {
+		line += fmt.Sprintf("; %d refills without effect", e.Ineffective)
+	}
 	if e.Lost > 0 {
 		line += fmt.Sprintf("; %d events lost", e.Lost)
 	}

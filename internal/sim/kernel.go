@@ -57,6 +57,8 @@ type Kernel struct {
 	Fault func(op, name string, data []byte) error
 	// OnThrottle, when set, is told of each throttle as it begins. It may not call Advance.
 	OnThrottle func(Throttle)
+	// Ignores has a write that changes no quota, period or burst do nothing. No kernel does so yet; a patch was posted.
+	Ignores bool
 
 	config  Config
 	now     time.Duration // since config.Start

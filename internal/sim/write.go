@@ -116,6 +116,9 @@ func (k *Kernel) setBandwidth(g *group, b cpu.Bandwidth) error {
 	if err := k.holds(b, g.children); err != nil {
 		return err
 	}
+	if k.Ignores && b == g.pool.Bandwidth() {
+		return nil
+	}
 	k.wake(g, func() { g.pool.Set(b) })
 	if !b.Limited() {
 		g.spent = 0

@@ -68,6 +68,11 @@ func (w *World) wakes() time.Duration {
 // rescue has the agent answer, and calls it again when it wants that.
 func (w *World) rescue(heard ...policy.Throttle) {
 	next := w.Agent.Rescue(heard)
+	select {
+	case <-w.Agent.Wanted(): // a turn of the loop
+		w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() { w.noteOverdue(w.Agent.Tick(w.Kernel.Now())) })
+	default:
+	}
 	if next.IsZero() || next.Equal(w.foresight.due) {
 		return
 	}

@@ -124,6 +124,9 @@ func TestManySeeds(t *testing.T) {
 		}
 		w.Run(30*time.Second, func(agent.Turn) { checkPods(t, w) })
 		checkCaps(t, w)
+		if e := w.Agent.Status().Events; e.Ineffective != 0 { // this kernel refills
+			t.Errorf("%+v", e)
+		}
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v", seed, groups)
 		}

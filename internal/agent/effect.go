@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+)
+
+// A refill counts when its effect was seen (policy/effect.go). What is read for that is read after the write, so that a
+// throttle is ended as soon as before.
+
+// effects counts refills by what became of them.
+type effects struct {
+	effective, unneeded, ineffective int64
+}
+
+// rescued takes the refills that the kernel took. A throttle that was foreseen and has begun since is answered by one.
+func (a *Agent) rescued(begun time.Time, heard []policy.Throttle, results []plan.Result) {
+	for _, r := range results {
+		g := a.groups[r.Change.Cgroup]
+		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {
+			continue
+		}
+		if g.refill != nil { // the period goes on, and so does the group
+			a.effect(r.At, g, g.refill.Later(g.reading.At, g.reading.Counters))
+		}
+		t, _ := policy.Told(heard, r.Change.Cgroup.Inode)
+		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t, Before: g.reading.Counters, CPUs: max(1, a.node.cpus)}
+		if counters, err := a.Tree.Stat(g.Path); err == nil {
+			a.effect(r.At, g, g.refill.AtOnce(counters))
+		}
+		if g.refill != nil {
+			a.ear.unsure = append(a.ear.unsure, g)
+		}
+	}
+}
+
+// judge judges the refills that are due.
+func (a *Agent) judge(now time.Time) {
+	a.ear.unsure = slices.DeleteFunc(a.ear.unsure, func(g *group) bool {
+		if g.refill == nil || now.Before(g.refill.Due()) {
+			return g.refill == nil
+		}
+		counters, err := a.counters(g)
+		if err != nil { // it is gone
+			g.refill = nil
+			return true
+		}
+		a.effect(now, g, g.refill.Later(a.Clock(), counters))
+		return true
+	})
+}
+
+// counters reads what the kernel has counted of a group.
+func (a *Agent) counters(g *group) (cpu.Counters, error) {
+	c, err := a.Tree.Counters(g.Path)
+	if err == nil && !c.HasUsage && g.refill.Before.HasUsage {
+		c.Usage = g.threads.usage(a.Tree, a.Host, g.Path, a.Clock())
+	}
+	return c, err
+}
+
+// effect books what became of a group's last refill.
+func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
+	if e == policy.Undecided {
+		return
+	}
+	r := g.refill
+	g.refill = nil
+	totals := &g.status.Totals
+	switch e {
+	case policy.Effective:
+		a.ear.refills.effective++
+		totals.Rescues++
+		from := r.At
+		if r.For.Ahead && r.For.Dry.After(from) {
+			from = r.For.Dry // when the throttle would have begun
+		}
+		totals.WallSaved += g.saving.begin(from, r.For.Expires)
+		if !r.For.Ahead {
+			a.ear.delays.add(r.At.Sub(r.For.At))
+		}
+	case policy.Unneeded:
+		a.ear.refills.unneeded++
+		totals.Unneeded++
+	case policy.Ineffective:
+		a.ear.refills.ineffective++
+		totals.Ineffective++
+	}
+	of, node := a.state.Refilled(now, r, e)
+	a.distrust(g, of)
+	a.distrustAll(node)
+}
+
+// nodeRefills is the key of the problem that refills have no effect on this node.
+const nodeRefills = "refills"
+
+// distrust says that a group's throttles are answered by raises from now on, or by refills again.
+func (a *Agent) distrust(g *group, t policy.Trust) {
+	if !t.News {
+		return
+	}
+	key := g.Path + " refill"
+	delete(a.account.problems, key)
+	g.status.RefillsOff = nil
+	if !t.Lost {
+		a.Log.Info("refills have effect again", "cgroup", g.Path)
+		return
+	}
+	g.status.RefillsOff = &t.Until
+	a.account.problems[key] = fmt.Sprintf("%s: refills have no effect: its throttles are answered by raises of the quota, and by a refill again from %s on; "+
+		"hint: see refill-on-rewrite in `plimsoll doctor`", g.Path, t.Until.UTC().Format(time.RFC3339))
+	a.Log.Warn("refills have no effect: throttles are answered by raises of the quota", "cgroup", g.Path, "until", t.Until,
+		"hint", "see refill-on-rewrite in plimsoll doctor")
+}
+
+// distrustAll says the same of all groups.
+func (a *Agent) distrustAll(t policy.Trust) {
+	if !t.News {
+		return
+	}
+	delete(a.account.problems, nodeRefills)
+	a.ear.refillsOff = nil
+	if !t.Lost {
+		a.Log.Info("refills have effect again")
+		return
+	}
+	a.ear.refillsOff = &t.Until
+	a.account.problems[nodeRefills] = fmt.Sprintf("refills have no effect on this node: throttles are answered by raises of the quota, and by a refill again from %s on; "+
+		"hint: see refill-on-rewrite in `plimsoll doctor`", t.Until.UTC().Format(time.RFC3339))
+	a.Log.Warn("refills have no effect on this node: throttles are answered by raises of the quota", "until", t.Until,
+		"hint", "see refill-on-rewrite in plimsoll doctor")
+}

@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// TestJudgeRefill: a refill 60 ms before its period's end, of a group of 50 ms that had used 80 ms of CPU and stood still for
+// 10 ms so far.
+func TestJudgeRefill(t *testing.T) {
+	begun := t0.Add(time.Second)
+	stood := Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), Counted: true, Used: 50 * ms}
+	ahead := stood
+	ahead.Ahead, ahead.Used, ahead.Left, ahead.Dry = true, 46*ms, 4*ms, begun.Add(4*ms)
+	unknown := stood
+	unknown.Counted = false
+	vague := ahead
+	vague.Counted = false
+	endless := stood
+	endless.Expires = time.Time{}
+	read := func(used, throttled time.Duration) cpu.Counters {
+		return cpu.Counters{HasUsage: true, Usage: 80*ms + used, ThrottledTime: 10*ms + throttled}
+	}
+	for name, c := range map[string]struct {
+		of     Throttle
+		after  cpu.Counters
+		at     time.Duration // from when the write was begun; 0: when it is done
+		effect Effect
+	}{
+		"a throttle has ended":                      {stood, read(0, ms), 0, Effective},
+		"none has ended yet":                        {stood, read(0, 0), 0, Undecided},
+		"ahead, nothing is known at once":           {ahead, read(0, ms), 0, Undecided},
+		"it stands to the end":                      {stood, read(0, 0), 59 * ms, Ineffective},
+		"it ran all the same":                       {stood, read(20*ms, 0), 59 * ms, Effective},
+		"within what is not exact":                  {stood, read(ms, 0), 59 * ms, Ineffective},
+		"it ended by itself":                        {stood, read(ms/2, 5*ms), 59 * ms, Unneeded},
+		"read late, it ended with its period":       {stood, read(20*ms, 60*ms), 80 * ms, Ineffective},
+		"read late, it ended by itself":             {stood, read(20*ms, 30*ms), 80 * ms, Unneeded},
+		"read late, it ran more than after the end": {stood, read(82*ms, 0), 80 * ms, Effective},
+		"nobody knows what it had left":             {unknown, read(20*ms, 0), 59 * ms, Unneeded},
+		"nor does that matter while it stands":      {unknown, read(0, 0), 59 * ms, Ineffective},
+		"the kernel does not tell the end":          {endless, read(0, 0), 11 * ms, Ineffective},
+		"read late, and nobody knows":               {endless, read(0, 90*ms), 80 * ms, Unneeded},
+		"no usage is counted":                       {stood, cpu.Counters{ThrottledTime: 10 * ms}, 59 * ms, Ineffective},
+		"ahead, and used":                           {ahead, read(6*ms, 0), 59 * ms, Effective},
+		"ahead, and not used":                       {ahead, read(4*ms, 0), 59 * ms, Unneeded},
+		"ahead, and the job ended":                  {ahead, read(0, 0), 59 * ms, Unneeded},
+		"ahead, read late, not surely used":         {ahead, read(40*ms, 0), 80 * ms, Unneeded},
+		"ahead, read late, surely used":             {ahead, read(50*ms, 0), 80 * ms, Effective},
+		"ahead, with what it had left by time":      {vague, read(8*ms, 0), 59 * ms, Unneeded},
+		"and more than that":                        {vague, read(12*ms, 0), 59 * ms, Effective},
+	} {
+		r := &Refill{Begun: begun, At: begun.Add(ms / 10), For: c.of, Before: read(0, 0), CPUs: 2}
+		got := r.Later(begun.Add(c.at), c.after)
+		if c.at == 0 {
+			got = r.AtOnce(c.after)
+		}
+		if got != c.effect {
+			t.Errorf("%s: %q, want %q", name, got, c.effect)
+		}
+	}
+}
+
+// TestThrottledAhead: a throttle that begins after a refill that was to prevent it.
+func TestThrottledAhead(t *testing.T) {
+	begun := t0.Add(time.Second)
+	ahead := Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), Counted: true, Used: 46 * ms, Left: 4 * ms}
+	for name, c := range map[string]struct {
+		change func(refill, throttle *Throttle)
+		effect Effect
+	}{
+		"as if there had been none":      {func(_, _ *Throttle) {}, Ineffective},
+		"a tick later on each CPU":       {func(_, th *Throttle) { th.Used += 8 * ms }, Ineffective},
+		"after what it handed out":       {func(_, th *Throttle) { th.Used += 50 * ms }, Effective},
+		"it began before the write":      {func(_, th *Throttle) { th.At = begun }, Undecided},
+		"in the next period":             {func(_, th *Throttle) { th.At = begun.Add(61 * ms) }, Undecided},
+		"it is foreseen again":           {func(_, th *Throttle) { th.Ahead = true }, Undecided},
+		"the use is not known":           {func(_, th *Throttle) { th.Counted = false }, Undecided},
+		"nor was what it had left":       {func(r, _ *Throttle) { r.Counted = false }, Undecided},
+		"the refill was after one":       {func(r, _ *Throttle) { r.Ahead = false }, Undecided},
+		"of a kernel that tells no ends": {func(r, _ *Throttle) { r.Expires = time.Time{} }, Ineffective},
+	} {
+		of, th := ahead, ahead
+		th.Ahead, th.At, th.Used, th.Left = false, begun.Add(4*ms), 50*ms, 0
+		c.change(&of, &th)
+		r := &Refill{Begun: begun, At: begun.Add(ms / 10), For: of, CPUs: 2}
+		if got := r.Throttled(th); got != c.effect {
+			t.Errorf("%s: %q, want %q", name, got, c.effect)
+		}
+	}
+}
+
+// TestTrust: after three ineffective refills in a row a group is refilled no more for a minute, and then once, and after
+// three in a row in changing groups none is.
+func TestTrust(t *testing.T) {
+	s := NewState()
+	ids := map[string]workload.ID{}
+	for i, path := range []string{"a", "b", "c"} {
+		id := workload.ID{Path: path, Inode: uint64(i + 1)}
+		ids[path], s.groups[id] = id, &memory{}
+	}
+	const e, n, u = Effective, Ineffective, Unneeded
+	for i, c := range []struct {
+		at      time.Duration
+		of      string
+		effect  Effect
+		refills string // by which groups after it
+		group   bool   // it is news
+		node    bool
+	}{
+		{0, "a", n, "abc", false, false},
+		{0, "a", n, "abc", false, false},
+		{0, "a", e, "abc", false, false},
+		{0, "a", n, "abc", false, false},
+		{0, "a", u, "abc", false, false},
+		{0, "a", n, "abc", false, false},
+		{0, "a", n, "bc", true, false},
+		{time.Second, "a", n, "bc", false, false}, // a late one
+		{time.Second, "b", e, "bc", false, false},
+		{59 * time.Second, "b", u, "bc", false, false},
+		{60 * time.Second, "b", u, "abc", false, false},
+		{61 * time.Second, "a", u, "abc", false, false},
+		{62 * time.Second, "a", n, "bc", true, false},
+		{181 * time.Second, "b", u, "bc", false, false},
+		{182 * time.Second, "a", e, "abc", true, false},
+		{183 * time.Second, "a", n, "abc", false, false},
+		{183 * time.Second, "b", n, "abc", false, false},
+		{183 * time.Second, "b", n, "abc", false, false},
+		{183 * time.Second, "c", n, "", false, true},
+		{242 * time.Second, "b", u, "", false, false},
+		{243 * time.Second, "b", u, "abc", false, false},
+		{244 * time.Second, "a", n, "", false, true},
+		{364 * time.Second, "c", e, "abc", false, true},
+	} {
+		now := t0.Add(c.at)
+		r := &Refill{Of: ids[c.of]}
+		group, node := s.Refilled(now, r, c.effect)
+		got := ""
+		for _, path := range []string{"a", "b", "c"} {
+			if s.Refills(now, ids[path]) {
+				got += path
+			}
+		}
+		if got != c.refills || group.News != c.group || node.News != c.node {
+			t.Errorf("%d: %s %s: refilled are %q, group %+v, node %+v; want %q, news %v %v", i, c.of, c.effect, got, group, node, c.refills, c.group, c.node)
+		}
+		if again, _ := s.Refilled(now, r, Ineffective); again != (Trust{}) {
+			t.Errorf("%d: judged twice", i)
+		}
+	}
+}
