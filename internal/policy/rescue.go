@@ -27,6 +27,8 @@ import (
 //     cpuBurstPercent is owed the time that was left unused, up to that much, of which mainline itself keeps one quota
 //     at most (burst <= quota). Like the kernel's own burst it does not wait for the node's leave.
 //
+// What became of a refill is judged by what the group then runs (effect.go).
+//
 // A throttle may be told of more than once: as it is foreseen and as it begins, and by several CPUs. What began before the
 // last write of quota or burst was begun has been ended by that, and is not answered by another one.
 //

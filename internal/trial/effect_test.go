@@ -22,7 +22,7 @@ func TestRefillsWithoutEffect(t *testing.T) {
 			w.Kernel.Ignores = true
 			w.Run(30*time.Second, nil)
 			c, e := w.Agent.Status().Containers[0], w.Agent.Status().Events
-			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Rescues+e.Rescues != 0 || c.Totals.WallSaved != 0 || c.RefillsOff == nil {
+			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Rescues+e.Rescues+c.Totals.Unneeded != 0 || c.Totals.WallSaved != 0 || c.RefillsOff == nil {
 				t.Fatalf("%+v, %+v", c, e)
 			}
 			if problems := strings.Join(w.Agent.Status().Problems, "\n"); !strings.Contains(problems, "refills have no effect") {
@@ -81,5 +81,35 @@ func TestEffectsAreSeen(t *testing.T) {
 	t.Logf("%d had effect, %d were not needed", sum.Rescues, sum.Unneeded)
 	if sum.Unneeded == 0 || sum.Rescues < 4*sum.Unneeded {
 		t.Errorf("%d had effect, %d were not needed", sum.Rescues, sum.Unneeded)
+	}
+}
+
+// TestNoRefillHasEffect: where it is so in several groups, all of them are raised at once when they are throttled, also those
+// that have not tried for themselves; and one that has effect is enough to trust refills again.
+func TestNoRefillHasEffect(t *testing.T) {
+	var groups []Group
+	for i := range 5 { // throttled in one period, in turns
+		groups = append(groups, Group{Path: "/lab/" + string(rune('a'+i)), Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly),
+			Load: sim.Periodic(time.Duration(7+i)*time.Second, sim.Fixed(80*ms), 2)})
+	}
+	w := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 80, Events: true, Groups: groups})
+	w.Kernel.Ignores = true
+	w.Run(50*time.Second, nil)
+	s := w.Agent.Status()
+	if s.Events.RefillsOff == nil || s.Events.Ineffective != 3 || s.Events.Rescues != 0 {
+		t.Fatalf("%+v", s.Events)
+	}
+	if problems := strings.Join(s.Problems, "\n"); problems == "" || strings.Count(problems, "refills have no effect on this node") != 1 {
+		t.Errorf("problems %q", problems)
+	}
+	for _, c := range s.Containers {
+		if c.Totals.Raises == 0 {
+			t.Errorf("%s was never raised: %s", c.Name, c.Why)
+		}
+	}
+	w.Kernel.Ignores = false
+	w.Run(time.Minute, nil)
+	if s := w.Agent.Status(); s.Events.RefillsOff != nil || s.Events.Rescues == 0 || len(s.Problems) != 0 {
+		t.Errorf("the kernel refills again: %+v, problems %q", s.Events, s.Problems)
 	}
 }
