@@ -27,6 +27,7 @@ type machine struct {
 	lock    *apply.Lock
 	journal *journal.Journal
 	writer  *apply.Writer
+	notify  *cgroup.Notify // nil: not watched
 }
 
 // openTree finds the control groups.
@@ -102,7 +103,22 @@ func stateHint(err error, dir string) string {
 	return ""
 }
 
+// watchQuotas has the writer look for owners' writes that its refills undo.
+func (m *machine) watchQuotas(log *slog.Logger) func() ([]apply.Undone, error) {
+	notify, err := cgroup.NewNotify(m.tree, m.dir.Root())
+	if err != nil {
+		log.Warn("owners' writes that a refill undoes are seen only where the limit is declared", "error", err)
+		return nil
+	}
+	m.notify = notify
+	m.writer.Watching(notify)
+	return m.writer.Undone
+}
+
 func (m *machine) close() {
+	if m.notify != nil {
+		_ = m.notify.Close()
+	}
 	if m.journal != nil {
 		m.journal.Close()
 	}

@@ -150,6 +150,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	a.Writer, a.Heir = m.writer.Over(a.Tasks), g.heir(log)
+	a.Undone = m.watchQuotas(log)
 	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
 		return c.end(err)
 	}

@@ -133,6 +133,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	change(&s.Quota, v.QuotaOurs, now)
 	change(&s.Burst, v.BurstOurs, now)
 	a.tooLow(g, v.LimitTooLow)
+	a.writtenAgain(g, v.Undone)
 	if v.AtCap > 0 {
 		s.Totals.AtCap++
 		s.Totals.AtCapWall += v.AtCap

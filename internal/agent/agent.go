@@ -101,7 +101,8 @@ type Options struct {
 	Writer     Writer
 	Switch     Switch
 	Pauses     *Pauses
-	Foreign    func(group, what string) // told once of another program that writes a group's limit; nil: nobody
+	Undone     func() ([]apply.Undone, error) // owners' writes that refills may have undone, since the last call; nil: nobody looks
+	Foreign    func(group, what string)       // told once of another program that writes a group's limit; nil: nobody
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers Schedulers        // nil: no scheduler is ever loaded
@@ -150,6 +151,7 @@ type Agent struct {
 	ended      bool                 // everything has been put back for good
 	owed       owed
 	overruled  overruled
+	blind      bool // it was said that quota files cannot be watched
 
 	reservations reservations
 }
@@ -219,6 +221,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 func (a *Agent) tick(now time.Time) Turn {
 	pods := a.discover(now)
 	a.judge(now)
+	a.undone(now)
 	a.overrule(now)
 	owned := a.reserve(now, pods)
 	in := a.look(now, pods)

@@ -62,6 +62,7 @@ type group struct {
 	saving    saving
 	said      map[string]bool // outcomes that were logged
 	heard     heard
+	undone    time.Duration  // the quota that stands though its owner may have written another one; 0: none
 	refill    *policy.Refill // the last one, as long as its effect is not known
 }
 

@@ -81,7 +81,7 @@ func (a *Agent) whyHeld() (reason string, since *time.Time) {
 }
 
 func (a *Agent) copyWrites() report.Writes {
-	w := report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(a.account.writes.Decisions)}
+	w := report.Writes{Undone: a.account.writes.Undone, Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(a.account.writes.Decisions)}
 	for knob, outcomes := range a.account.writes.Results {
 		w.Results[knob] = maps.Clone(outcomes)
 	}

@@ -46,6 +46,7 @@ type Writer struct {
 	now     func() time.Time
 	sleep   func(time.Duration)
 	shield  shield
+	quotas  quotas
 	hold    atomic.Bool
 	mu      sync.Mutex // a plan and a restore do not mix
 }
@@ -201,6 +202,9 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 	}
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	held, lookErr := w.look(c.Cgroup, c.Knob)
+	if err == nil && !isGone(lookErr) {
+		defer w.refilled(c.Cgroup) // after the result has its time
+	}
 	switch {
 	case isGone(lookErr):
 		return w.ended(c, plan.Gone, "", lookErr)

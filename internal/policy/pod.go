@@ -189,6 +189,9 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 		switch r.Outcome {
 		case plan.Applied, plan.Clamped:
 			m.refilled = begun
+			if r.Change.Refill {
+				m.rewritten = begun
+			}
 			if d, err := r.InForce.Time(); err == nil {
 				h.learn(d)
 			}

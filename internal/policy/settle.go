@@ -128,6 +128,7 @@ func (u *unit) emit(in Input, p *podUnits, out *Output) {
 		out.add(u, plan.Burst, u.Disk.Burst, u.buffer, kind, why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
+	u.awaited(in.Now, out)
 	u.m.why = u.why
 	u.m.view = u.view(in, p)
 	out.Views = append(out.Views, u.m.view)
@@ -182,7 +183,7 @@ func (u *unit) settled(now time.Time) bool {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.Ready(now)
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && !u.awaits(now) && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 func (u *unit) view(in Input, p *podUnits) View {
@@ -200,7 +201,7 @@ func (u *unit) view(in Input, p *podUnits) View {
 	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
-	v.LimitTooLow = u.m.strikes.chronic(now)
+	v.LimitTooLow, v.Undone = u.m.strikes.chronic(now), u.m.undone == undoneIs
 	v.Muted = v.Watched && u.barred(in, p) != ""
 	v.Settled = !v.Watched && u.settled(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)

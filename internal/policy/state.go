@@ -102,6 +102,7 @@ type View struct {
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
 	Muted          bool          // its throttles need not be told: nothing can be done about them before the next look
+	Undone         bool          // its declared limit is not in force, and a refill was made when it was written (undone.go)
 	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
 }
@@ -175,6 +176,9 @@ type memory struct {
 	lastWrite   time.Time
 	written     time.Time // when it was done
 	refilled    time.Time // when the last write was begun that the kernel took
+	rewritten   time.Time // when the last refill was begun
+	undone      verdict
+	differs     time.Time // since when the declared limit is another one than what stands; zero: it is not
 	why         string
 	view        View      // of the last whole turn
 	trust       trust     // that refills have effect

@@ -186,6 +186,7 @@ func eventMetrics() []metric[Status] {
 		counter("refills_unneeded_total", "Refills without need: the throttle would not have begun, or ended by itself.", nil, func(s Status) float64 { return float64(s.Events.Unneeded) }),
 		counter("refills_ineffective_total", "Refills after which the group stood still all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
 		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.", func(e Events) float64 { return bit(e.RefillsOff != nil) }),
+		counter("undone_writes_total", "Writes of a quota by its owner that a refill may have undone.", nil, func(s Status) float64 { return float64(s.Writes.Undone) }),
 		counter("throttle_events_lost_total", "Throttles that the kernel could not tell of.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
 	}
 }

@@ -158,6 +158,7 @@ type Length struct {
 // Writes counts results by knob and outcome, and decisions by kind.
 type Writes struct {
 	Results   map[plan.Knob]map[plan.Outcome]int64 `json:"results"`
+	Undone    int64                                `json:"undone"`    // writes of a quota by its owner that a refill may have undone
 	Decisions map[string]int64                     `json:"decisions"` // burst, raise, lower, give-back, guard, budget, restore ...
 }
 

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// TestUndoneIsSaid: an owner's write that inotify tells of, and after which the quota is what it was, is a problem until the
+// quota is another one. Where the limit is declared that decides.
+func TestUndoneIsSaid(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	c := w.container("/b", 50*ms, sim.Load{})
+	c.Declared = &workload.Declared{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}
+	w.alone(c)
+	w.run(time.Second)
+	var found []apply.Undone
+	asked := errors.New("no watches")
+	w.agent.Undone = func() ([]apply.Undone, error) {
+		list := found
+		found = nil
+		return list, asked
+	}
+	count := func(what string, n int64) {
+		t.Helper()
+		if got := w.agent.Status().Writes.Undone; got != n {
+			t.Errorf("%s: %d undone, want %d", what, got, n)
+		}
+	}
+	w.run(time.Second)
+	w.wantProblem("")
+	for _, path := range []string{"/a", "/b", "/gone"} {
+		id := workload.ID{Path: path}
+		if path != "/gone" {
+			id = w.id(path)
+		}
+		found = append(found, apply.Undone{ID: id, Held: plan.Time(50 * ms), At: w.kernel.Now()})
+	}
+	w.run(time.Second)
+	count("by inotify", 1)
+	w.wantProblem("/a: another program wrote the quota in the midst of a refill, and the quota is still 50ms")
+	w.limit("/a", 60*ms)
+	w.place.touched = []string{"/a"}
+	w.run(time.Second)
+	w.wantProblem("")
+	count("written again", 1)
+}
+
+// TestUndoneByDeclaration: the declared limit is not in force, and a refill was made as it was declared.
+func TestUndoneByDeclaration(t *testing.T) {
+	for name, p := range map[string]strategy.Policy{"refilled": strategy.CFSQuotaBurstOnly, "not refilled": strategy.CPUBurstOnly} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := hearing(t, true)
+			c := w.container("/a", 50*ms, sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
+			c.Strategy.Policy = p
+			declare := func(quota time.Duration) {
+				c.Declared = &workload.Declared{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: quota, Period: 100 * ms}}
+				w.place.pods = []workload.Pod{{Containers: []workload.Container{c}}}
+			}
+			declare(50 * ms)
+			w.run(10 * time.Second)
+			declare(60 * ms)
+			w.run(2 * time.Second)
+			w.wantProblem("")
+			w.run(8 * time.Second)
+			n := w.agent.Status().Writes.Undone
+			if p == strategy.CPUBurstOnly {
+				if n != 0 {
+					t.Errorf("%d undone, without a refill", n)
+				}
+				return
+			}
+			if n != 1 {
+				t.Errorf("%d undone, want 1", n)
+			}
+			w.wantProblem("/a: the declared limit is 60ms, and the quota is still 50ms")
+			w.limit("/a", 60*ms)
+			w.place.touched = []string{"/a"}
+			w.run(time.Second)
+			w.wantProblem("")
+		})
+	}
+}

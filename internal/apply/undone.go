@@ -1,0 +1,165 @@
+package apply
+
+import (
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// Owners' writes that a refill may undo.
+//
+// Problem: a write of the burst reads the quota before it takes the mutex (kernel/sched/core.c, tg_set_cfs_burst), and then
+// sets both. A quota that its owner writes in between is set back, and the owner's write has succeeded.
+//
+// Approach: where a group was refilled, inotify tells of writes to its quota file, and after each refill the quota is read.
+// A write that was made while there was a refill, and after which the quota is what it was before it, was undone. All of it
+// comes after the refill's own write, so that a throttle does not wait for it. A raise of ours is seen as any other write: one
+// that is told of, and another value.
+//
+// Known limits: the first refill of a group is not covered, for it is watched from then on; nor are groups beyond the
+// maxWatched that were refilled last. An owner that writes the very value that stands there is taken for one whose write was
+// undone, where that coincides with a refill and nobody declares the limit (agent/undone.go). Of several writes between
+// two readings only the last one is judged, and of an owner that keeps the file open none before it closes it.
+
+// maxWatched bounds the groups whose quota files are watched: each takes an inotify watch, and what pins it in memory.
+const maxWatched = 256
+
+// lateness is how long after a refill the news of a write may come that it has undone: inotify tells of it when the writer has
+// come back from the kernel's function that sets it and closes the file, and it may be preempted before. owedFor is how long
+// that of a write may come whose value was seen: it is longer, for that is no case.
+const lateness, owedFor = 30 * time.Millisecond, time.Second
+
+// Notifier tells of writes to the quota files of groups (cgroup.Notify).
+type Notifier interface {
+	Watch(group string) error
+	Unwatch(group string)
+	Writes() (counts map[string]int, lost bool)
+}
+
+// Undone is a write of a quota by its owner that may have been undone by a refill.
+type Undone struct {
+	ID   workload.ID
+	Held plan.Value // what stands in the file, and did before
+	At   time.Time  // when it was found
+}
+
+// quotas is what is known of the quotas of groups that were refilled.
+type quotas struct {
+	notify Notifier // nil: nobody looks
+	groups map[string]*quota
+	found  []Undone
+	err    error // the last reason why a group is not watched
+}
+
+// quota is that of one group.
+type quota struct {
+	id       workload.ID
+	held     plan.Value
+	refilled time.Time // last
+	racing   bool      // a write that is told of now may have raced with a refill
+	changed  time.Time // when another value was seen last
+	owed     int       // values that were seen, and the news of whose writes is to come
+}
+
+// Watching has the writer look for writes that its refills undo.
+func (w *Writer) Watching(n Notifier) *Writer {
+	w.quotas = quotas{notify: n, groups: map[string]*quota{}}
+	return w
+}
+
+// Undone returns the owners' writes that were found undone since the last call, and why a group cannot be watched.
+func (w *Writer) Undone() ([]Undone, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := &w.quotas
+	if len(q.groups) > 0 {
+		w.judgeQuotas("")
+	}
+	found, err := q.found, q.err
+	q.found, q.err = nil, nil
+	return found, err
+}
+
+// refilled looks at a group's quota after a refill.
+func (w *Writer) refilled(id workload.ID) {
+	q := &w.quotas
+	if q.notify == nil {
+		return
+	}
+	now := w.now()
+	g := q.groups[id.Path]
+	if g == nil || g.id != id {
+		q.watch(id, now)
+		if g = q.groups[id.Path]; g == nil {
+			return
+		}
+		g.held, _ = Read(w.tree, id.Path, plan.Quota)
+	}
+	g.refilled, g.racing = now, true
+	w.judgeQuotas(id.Path)
+}
+
+// watch watches one more group, in place of the one that was refilled longest ago if there are too many.
+func (q *quotas) watch(id workload.ID, now time.Time) {
+	if len(q.groups) >= maxWatched {
+		var oldest *quota
+		for _, g := range q.groups {
+			if oldest == nil || g.refilled.Before(oldest.refilled) {
+				oldest = g
+			}
+		}
+		q.forget(oldest.id.Path)
+	}
+	if err := q.notify.Watch(id.Path); err != nil {
+		q.err = err
+		q.forget(id.Path)
+		return
+	}
+	q.groups[id.Path] = &quota{id: id, refilled: now}
+}
+
+func (q *quotas) forget(path string) {
+	q.notify.Unwatch(path)
+	delete(q.groups, path)
+}
+
+// judgeQuotas judges the writes that inotify tells of. The group that has just been refilled is read in any case.
+func (w *Writer) judgeQuotas(refilled string) {
+	q, now := &w.quotas, w.now()
+	counts, lost := q.notify.Writes()
+	for path, g := range q.groups {
+		if now.Sub(g.changed) > owedFor {
+			g.owed = 0
+		}
+		n := counts[path]
+		if lost { // by the queue's overflow
+			n, g.racing, g.owed = 0, false, 0
+		}
+		if n == 0 && path != refilled {
+			continue
+		}
+		held, err := Read(w.tree, path, plan.Quota)
+		if err != nil {
+			q.forget(path)
+			continue
+		}
+		if g.judge(now, n, held) {
+			q.found = append(q.found, Undone{g.id, held, now})
+		}
+	}
+	for _, g := range q.groups { // what was told of now is the last that may have raced
+		g.racing = g.racing && now.Sub(g.refilled) <= lateness
+	}
+}
+
+// judge takes how many writes were told of since the last reading, and what is read now. It says whether one was undone.
+func (g *quota) judge(now time.Time, writes int, held plan.Value) bool {
+	changed, owed := held != g.held, g.owed
+	if g.held = held; changed {
+		owed, g.changed = owed+1, now
+	}
+	paid := min(writes, owed)
+	g.owed = owed - paid
+	return !changed && writes > paid && g.racing
+}
