@@ -73,6 +73,7 @@ func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	for _, c := range ordered {
 		results = append(results, w.family(c, false)...)
 	}
+	w.lookAfter() // no throttle waits for that
 	return results
 }
 
@@ -202,8 +203,8 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 	}
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	held, lookErr := w.look(c.Cgroup, c.Knob)
-	if err == nil && !isGone(lookErr) {
-		defer w.refilled(c.Cgroup) // after the result has its time
+	if err == nil && w.quotas.notify != nil {
+		w.quotas.refilled[c.Cgroup.Path] = c.Cgroup
 	}
 	switch {
 	case isGone(lookErr):

@@ -46,10 +46,11 @@ type Undone struct {
 
 // quotas is what is known of the quotas of groups that were refilled.
 type quotas struct {
-	notify Notifier // nil: nobody looks
-	groups map[string]*quota
-	found  []Undone
-	err    error // the last reason why a group is not watched
+	notify   Notifier // nil: nobody looks
+	groups   map[string]*quota
+	refilled map[string]workload.ID // and not looked at since
+	found    []Undone
+	err      error // the last reason why a group is not watched
 }
 
 // quota is that of one group.
@@ -64,7 +65,7 @@ type quota struct {
 
 // Watching has the writer look for writes that its refills undo.
 func (w *Writer) Watching(n Notifier) *Writer {
-	w.quotas = quotas{notify: n, groups: map[string]*quota{}}
+	w.quotas = quotas{notify: n, groups: map[string]*quota{}, refilled: map[string]workload.ID{}}
 	return w
 }
 
@@ -74,34 +75,36 @@ func (w *Writer) Undone() ([]Undone, error) {
 	defer w.mu.Unlock()
 	q := &w.quotas
 	if len(q.groups) > 0 {
-		w.judgeQuotas("")
+		w.judgeQuotas()
 	}
 	found, err := q.found, q.err
 	q.found, q.err = nil, nil
 	return found, err
 }
 
-// refilled looks at a group's quota after a refill.
-func (w *Writer) refilled(id workload.ID) {
+// lookAfter looks at the quotas of the groups that were refilled, when all of a turn's writes are made.
+func (w *Writer) lookAfter() {
 	q := &w.quotas
-	if q.notify == nil {
+	if len(q.refilled) == 0 {
 		return
 	}
 	now := w.now()
-	g := q.groups[id.Path]
-	if g == nil || g.id != id {
-		q.watch(id, now)
-		if g = q.groups[id.Path]; g == nil {
-			return
+	for path, id := range q.refilled {
+		g := q.groups[path]
+		if g == nil || g.id != id {
+			if g = q.watch(id, now); g == nil {
+				continue
+			}
+			g.held, _ = Read(w.tree, path, plan.Quota)
 		}
-		g.held, _ = Read(w.tree, id.Path, plan.Quota)
+		g.refilled, g.racing = now, true
 	}
-	g.refilled, g.racing = now, true
-	w.judgeQuotas(id.Path)
+	w.judgeQuotas()
+	clear(q.refilled)
 }
 
 // watch watches one more group, in place of the one that was refilled longest ago if there are too many.
-func (q *quotas) watch(id workload.ID, now time.Time) {
+func (q *quotas) watch(id workload.ID, now time.Time) *quota {
 	if len(q.groups) >= maxWatched {
 		var oldest *quota
 		for _, g := range q.groups {
@@ -114,9 +117,11 @@ func (q *quotas) watch(id workload.ID, now time.Time) {
 	if err := q.notify.Watch(id.Path); err != nil {
 		q.err = err
 		q.forget(id.Path)
-		return
+		return nil
 	}
-	q.groups[id.Path] = &quota{id: id, refilled: now}
+	g := &quota{id: id, refilled: now}
+	q.groups[id.Path] = g
+	return g
 }
 
 func (q *quotas) forget(path string) {
@@ -124,8 +129,8 @@ func (q *quotas) forget(path string) {
 	delete(q.groups, path)
 }
 
-// judgeQuotas judges the writes that inotify tells of. The group that has just been refilled is read in any case.
-func (w *Writer) judgeQuotas(refilled string) {
+// judgeQuotas judges the writes that inotify tells of. The groups that have just been refilled are read in any case.
+func (w *Writer) judgeQuotas() {
 	q, now := &w.quotas, w.now()
 	counts, lost := q.notify.Writes()
 	for path, g := range q.groups {
@@ -136,7 +141,7 @@ func (w *Writer) judgeQuotas(refilled string) {
 		if lost { // by the queue's overflow
 			n, g.racing, g.owed = 0, false, 0
 		}
-		if n == 0 && path != refilled {
+		if _, refilled := q.refilled[path]; n == 0 && !refilled {
 			continue
 		}
 		held, err := Read(w.tree, path, plan.Quota)
