@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,15 @@ type Loaded struct {
 
 // Load has the kernel check an object's programs. Nothing changes for any task.
 func (o *Object) Load() (*Loaded, error) {
-	parts, err := ebpf.NewCollection(o.spec)
+	spec := o.spec.Copy() // it may be loaded again
+	types, err := btf.LoadKernelSpec()
+	if err == nil {
+		err = resolveKfuncs(spec, types)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the scheduler %s: %w", o.Name, err)
+	}
+	parts, err := ebpf.NewCollection(spec)
 	if err != nil {
 		return nil, fmt.Errorf("load the scheduler %s: %w", o.Name, err)
 	}

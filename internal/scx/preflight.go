@@ -104,12 +104,22 @@ func (m machine) lockdown() Finding {
 
 // knowsFunctions: a function that the kernel does not have is a version that the object was not made for.
 func knowsFunctions(types *btf.Spec, names []string) Finding {
-	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		var f *btf.Func
-		return types.TypeByName(name, &f) == nil
-	})
+	var missing, broken []string
+	for _, name := range names {
+		switch f := findKfunc(types, name); {
+		case f == nil:
+			missing = append(missing, name)
+		case lacksImpl(types, f):
+			broken = append(broken, name)
+		}
+	}
 	if len(missing) > 0 {
 		return Finding{"functions", false, "the kernel has not got " + strings.Join(missing, ", ") + ": another version than the scheduler was made for"}
+	}
+	if len(broken) > 0 {
+		return Finding{"functions", false, fmt.Sprintf("the kernel's type information lacks %s_impl: a fault of this "+
+			"kernel's build (seen in Debian's 7.1 and 7.2, not in 7.0 and 7.3), for which the verifier refuses every "+
+			"scheduler that calls %s", broken[0], strings.Join(broken, ", "))}
 	}
 	return Finding{"functions", true, fmt.Sprintf("the kernel has all %d that are called", len(names))}
 }
