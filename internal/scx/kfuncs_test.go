@@ -8,20 +8,26 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 )
 
 // kernelTypes are a kernel's types, with these functions in this order.
 func kernelTypes(t *testing.T, list ...*btf.Func) *btf.Spec {
 	t.Helper()
-	b, err := btf.NewBuilder(nil, nil)
+	var all []btf.Type
+	for _, f := range list {
+		all = append(all, f)
+	}
+	return load(t, all)
+}
+
+// load makes a kernel's types of a list.
+func load(t *testing.T, list []btf.Type) *btf.Spec {
+	t.Helper()
+	b, err := btf.NewBuilder(list, nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, f := range list {
-		if _, err := b.Add(f); err != nil {
-			t.Fatal(err)
-		}
 	}
 	raw, err := b.Marshal(nil, nil)
 	if err != nil {
@@ -156,6 +162,17 @@ func TestResolveKfuncs(t *testing.T) {
 	}
 }
 
+// A function of ours may begin with a call: what names the function stays there.
+func TestResolvedFirst(t *testing.T) {
+	f := function("f")
+	call := btf.WithFuncMetadata(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoKfuncCall}, f)
+	call = call.WithSymbol("first").WithReference("called")
+	next := resolved(&call, 7)
+	if !next.IsKfuncCall() || next.Constant != 7 || next.Symbol() != "first" || btf.FuncMetadata(&next) != f || next.Reference() != "" {
+		t.Errorf("%v became %v", call, next)
+	}
+}
+
 // A function that the kernel's own types lack is left to the library, and one with another signature is refused.
 func TestResolveRefuses(t *testing.T) {
 	const name = "scx_bpf_kick_cpu"
@@ -199,6 +216,7 @@ func TestLacksImpl(t *testing.T) {
 		want string
 	}{
 		{"all is well", siblings73("f"), ""},
+		{"it is declared twice", []*btf.Func{function("f", n, aux), function("f_impl", n, aux)}, ""},
 		{"no implicit argument", []*btf.Func{function("f", n)}, ""},
 		{"the older way", []*btf.Func{function("f", n, older)}, ""},
 		{"7.1 and 7.2", []*btf.Func{function("f", n, aux)}, "lacks f_impl"},
@@ -207,6 +225,51 @@ func TestLacksImpl(t *testing.T) {
 		found := knowsFunctions(kernelTypes(t, c.list...), []string{"f"})
 		if found.OK != (c.want == "") || !strings.Contains(found.Detail, c.want) {
 			t.Errorf("%s: %+v", c.what, found)
+		}
+	}
+}
+
+// The flags are the kernel's own, whatever the object was compiled with.
+func TestFlagsAreTheKernels(t *testing.T) {
+	spec, err := loadKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string][]btf.EnumValue{
+		"scx_enq_flags":           {{Name: "SCX_ENQ_HEAD", Value: 0x101}, {Name: "SCX_ENQ_PREEMPT", Value: 0x102}},
+		"scx_kick_flags":          {{Name: "SCX_KICK_IDLE", Value: 0x103}, {Name: "SCX_KICK_PREEMPT", Value: 0x104}},
+		"scx_pick_idle_cpu_flags": {{Name: "SCX_PICK_IDLE_CORE", Value: 0x105}},
+		"scx_ent_flags":           {{Name: "SCX_TASK_QUEUED", Value: 0x106}},
+	}
+	var enums []btf.Type
+	count := map[int64]int{}
+	for name, values := range wanted {
+		enums = append(enums, &btf.Enum{Name: name, Size: 4, Values: values})
+		for _, v := range values {
+			count[int64(v.Value)] = 0
+		}
+	}
+	types := load(t, enums)
+	for _, p := range spec.Programs {
+		for i := range p.Instructions {
+			ins := p.Instructions[i]
+			relocation := btf.CORERelocationMetadata(&ins)
+			if relocation == nil || !strings.Contains(relocation.String(), "enumval_value") {
+				continue
+			}
+			fixups, err := btf.CORERelocate([]*btf.CORERelocation{relocation}, []*btf.Spec{types}, spec.ByteOrder, spec.Types.TypeID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fixups[0].Apply(&ins); err != nil {
+				t.Fatal(err)
+			}
+			count[ins.Constant]++
+		}
+	}
+	for value, n := range count {
+		if n == 0 || len(count) != 6 {
+			t.Errorf("the flag %#x is used %d times, of %d flags", value, n, len(count))
 		}
 	}
 }

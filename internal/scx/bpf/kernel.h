@@ -24,6 +24,7 @@ typedef long long s64;
 #define noinline __attribute__((noinline))
 #define TRUSTED __attribute__((btf_decl_tag("arg:trusted"))) // an argument of a function that the verifier looks at once
 #define KFUNC extern __attribute__((section(".ksyms")))
+#define WEAK __attribute__((weak)) // of a KFUNC: its address is NULL where the kernel has not got it
 
 #define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, type) type *name
@@ -57,13 +58,20 @@ static long (*const bpf_timer_start)(struct bpf_timer *timer, u64 ns, u64 flags)
 /* include/linux/sched/ext.h and kernel/sched/ext_internal.h */
 #define SCX_DSQ_LOCAL 0x8000000000000002ULL
 #define SCX_DSQ_LOCAL_ON 0xc000000000000000ULL
-#define SCX_ENQ_HEAD 0x10ULL
-#define SCX_ENQ_PREEMPT 0x100000000ULL
-#define SCX_KICK_IDLE 1
-#define SCX_KICK_PREEMPT 2
-#define SCX_PICK_IDLE_CORE 1
-#define SCX_TASK_QUEUED 1
 #define SCX_OPS_ENQ_LAST 2
+/* These are not the same on all kernels: SCX_ENQ_HEAD is 0x10 before 7.0. The loader puts in the kernel's own values. */
+enum scx_enq_flags { SCX_ENQ_HEAD = 0x10000, SCX_ENQ_PREEMPT = 0x100000000ULL };
+enum scx_kick_flags { SCX_KICK_IDLE = 1, SCX_KICK_PREEMPT = 2 };
+enum scx_pick_idle_cpu_flags { SCX_PICK_IDLE_CORE = 1 };
+enum scx_ent_flags { SCX_TASK_QUEUED = 1 };
+#define ENUM_VALUE 1
+#define VALUE(type, name) __builtin_preserve_enum_value(*(enum type *)name, ENUM_VALUE)
+#define SCX_ENQ_HEAD VALUE(scx_enq_flags, SCX_ENQ_HEAD)
+#define SCX_ENQ_PREEMPT VALUE(scx_enq_flags, SCX_ENQ_PREEMPT)
+#define SCX_KICK_IDLE VALUE(scx_kick_flags, SCX_KICK_IDLE)
+#define SCX_KICK_PREEMPT VALUE(scx_kick_flags, SCX_KICK_PREEMPT)
+#define SCX_PICK_IDLE_CORE VALUE(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_CORE)
+#define SCX_TASK_QUEUED VALUE(scx_ent_flags, SCX_TASK_QUEUED)
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
