@@ -162,6 +162,40 @@ func TestResolveKfuncs(t *testing.T) {
 	}
 }
 
+// Where the kernel has the function by which to set a slice, the programs know that it does, and else nothing needs it.
+func TestWeakFunction(t *testing.T) {
+	const weak = "scx_bpf_task_set_slice"
+	o, err := Own(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if functions, _ := o.needs(); slices.Contains(functions, weak) || !slices.Contains(functions, "scx_bpf_kick_cpu") {
+		t.Errorf("needs %v", functions)
+	}
+	spec := o.spec.Copy()
+	asked := func() (n int, with []int64) {
+		for name, p := range spec.Programs {
+			for i := range p.Instructions {
+				if ins := o.spec.Programs[name].Instructions[i]; ins.OpCode.IsDWordLoad() && ins.Reference() == weak {
+					n, with = n+1, append(with, p.Instructions[i].Constant)
+				}
+			}
+		}
+		return n, with
+	}
+	for _, f := range declared(t, spec) {
+		if f.Name != weak {
+			continue
+		}
+		if err := resolveKfuncs(spec, kernelTypes(t, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, with := asked(); n == 0 || slices.Contains(with, 0) {
+		t.Errorf("asked %d times, and told %v", n, with)
+	}
+}
+
 // A function of ours may begin with a call: what names the function stays there.
 func TestResolvedFirst(t *testing.T) {
 	f := function("f")

@@ -77,15 +77,18 @@ func (o *Object) member(name string) ([]byte, int, error) {
 	return value, int(table.Members[i].Offset.Bytes()), nil
 }
 
-// needs lists the kernel's functions that the programs call, and the operations that they implement.
+// needs lists the kernel's functions that the programs call, and the operations that they implement. A function whose address
+// a program loads is a weak one: the program asks whether the kernel has it.
 func (o *Object) needs() (functions, operations []string) {
 	called := map[string]bool{}
 	for _, p := range o.spec.Programs {
+		mine := kfuncs(p.Instructions)
 		for i := range p.Instructions {
-			if p.Instructions[i].IsKfuncCall() {
-				called[p.Instructions[i].Reference()] = true
+			if p.Instructions[i].OpCode.IsDWordLoad() {
+				delete(mine, p.Instructions[i].Reference())
 			}
 		}
+		maps.Copy(called, mine)
 		if member, ok := bytes.CutPrefix([]byte(p.AttachTo), []byte(opsType+":")); ok {
 			operations = append(operations, string(member))
 		}

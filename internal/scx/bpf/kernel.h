@@ -139,6 +139,7 @@ KFUNC void scx_bpf_destroy_dsq(u64 dsq);
 KFUNC s32 scx_bpf_dsq_nr_queued(u64 dsq);
 KFUNC s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev, u64 flags, bool *idle);
 KFUNC s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags);
+KFUNC WEAK bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice); /* 6.19 */
 KFUNC bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
 KFUNC void scx_bpf_kick_cpu(s32 cpu, u64 flags);
 KFUNC s32 scx_bpf_task_cpu(const struct task_struct *p);

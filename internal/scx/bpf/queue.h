@@ -35,6 +35,15 @@ static inline u64 slice(struct task_struct *p, struct group *g)
 	return s < base / 4 ? base / 4 : s > base * 4 ? base * 4 : s;
 }
 
+// set_slice says how long a task that runs goes on. Kernels that have a function for it are to refuse the direct write one day.
+static inline void set_slice(struct task_struct *p, u64 ns)
+{
+	if (scx_bpf_task_set_slice)
+		scx_bpf_task_set_slice(p, ns);
+	else
+		p->scx.slice = ns;
+}
+
 // held is the group that keeps a task from running; 0: none.
 static inline u64 held(struct task_struct *p, struct group *g)
 {

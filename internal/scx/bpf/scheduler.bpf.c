@@ -97,7 +97,7 @@ void enqueue(u64 *ctx)
 // stay has what runs go on, for another slice. Without a switch nobody else takes note of what its group is by now.
 static inline void stay(struct task_struct *p, struct group *g, struct cpu *own)
 {
-	p->scx.slice = slice(p, g);
+	set_slice(p, slice(p, g));
 	own->ordered = 0;
 	if (!g->offline) {
 		take(own); // it may have been offline until now
@@ -198,11 +198,11 @@ void running(u64 *ctx)
 		clock[!!g->offline] = at;
 	own->ordered = 0;
 	if (held(p, g))
-		p->scx.slice = 0; // until the next tick: it slipped by while it was being throttled
+		set_slice(p, 0); // until the next tick: it slipped by while it was being throttled
 	if (g->offline) {
 		if (floor) {
 			begin_floor(own);
-			p->scx.slice = floor_slice;
+			set_slice(p, floor_slice);
 		} else {
 			own->owed = 0;
 			offer(own);
@@ -261,7 +261,7 @@ void tick(u64 *ctx)
 		return;
 	account(g, own, c, now);
 	if (held(p, g)) {
-		p->scx.slice = 0;
+		set_slice(p, 0);
 		return;
 	}
 	if (own->runs == RUNS_EXPELLING)
@@ -271,10 +271,10 @@ void tick(u64 *ctx)
 	if (expelled(c)) {
 		if (take(own))
 			add(own->expels, 1);
-		p->scx.slice = 0;
+		set_slice(p, 0);
 	} else if (!stays(c, ONLINE, ~0ULL >> 2)) {
 		evict(c);
-		p->scx.slice = 0;
+		set_slice(p, 0);
 	}
 }
 
