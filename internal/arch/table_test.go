@@ -85,6 +85,7 @@ func rules() map[string]rule {
 		"lab/figures":     {free: true},
 		"lab/burst":       {free: true},
 		"lab/reaction":    {free: true},
+		"lab/readers":     {free: true},
 		"lab/reservation": {free: true},
 		"lab/start":       {free: true},
 	}

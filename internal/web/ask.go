@@ -22,6 +22,30 @@ type snapshots struct {
 type snapshot struct {
 	taken  chan struct{}
 	status report.Status // once it is taken; for reading alone
+
+	mu    sync.Mutex
+	pages map[pageKey]*page
+}
+
+// pageKey names an answer that is made of a snapshot.
+type pageKey struct {
+	side *side
+	view string
+}
+
+// page is the one answer of its kind. The first one who asks for it has to render it.
+func (s *snapshot) page(d *side, v view) (p *page, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := pageKey{d, v.name}
+	if s.pages == nil {
+		s.pages = map[pageKey]*page{}
+	}
+	if p = s.pages[key]; p == nil {
+		p, first = newPage(v), true
+		s.pages[key] = p
+	}
+	return p, first
 }
 
 // join is the next one to begin.
@@ -58,12 +82,19 @@ func (s *snapshots) begin() *snapshot {
 func (s *Server) ask(ctx context.Context) (report.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	next := s.snapshots.join()
+	return s.await(ctx, s.snapshots.join())
+}
+
+func (s *Server) await(ctx context.Context, next *snapshot) (report.Status, error) {
 	select {
 	case <-next.taken:
 		return next.status, nil
 	case <-ctx.Done():
-		return report.Status{}, &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
-			Advice: "its loop stands still; see its log, and restart it if that lasts"}
+		return report.Status{}, s.silent()
 	}
+}
+
+func (s *Server) silent() *Error {
+	return &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
+		Advice: "its loop stands still; see its log, and restart it if that lasts"}
 }

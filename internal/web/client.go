@@ -111,7 +111,7 @@ func (c *Client) call(ctx context.Context, method, name string, body, answer any
 		return c.explain(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return remoteError(res.StatusCode, data)
+		return remoteError(res, data)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return fmt.Errorf("%s: answer of the agent: %w", name, err)
@@ -119,12 +119,15 @@ func (c *Client) call(ctx context.Context, method, name string, body, answer any
 	return nil
 }
 
-func remoteError(code int, data []byte) error {
-	e := &Error{Code: code}
+func remoteError(res *http.Response, data []byte) error {
+	e := &Error{Code: res.StatusCode}
 	if err := json.Unmarshal(data, e); err != nil || e.Msg == "" {
-		e.Msg = fmt.Sprintf("the agent answered %d: %.200s", code, bytes.TrimSpace(data))
+		e.Msg = fmt.Sprintf("the agent answered %d: %.200s", e.Code, bytes.TrimSpace(data))
 	}
-	if code == http.StatusServiceUnavailable { // its loop stands still
+	switch {
+	case res.Header.Get("Retry-After") != "":
+		e.wrapped = ErrBusy
+	case e.Code == http.StatusServiceUnavailable: // its loop stands still
 		e.wrapped = ErrNoAnswer
 	}
 	return e

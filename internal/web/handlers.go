@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
@@ -20,7 +19,7 @@ import (
 
 // public is what anybody who reaches the TCP address may see.
 func (s *Server) public() http.Handler {
-	mux := s.readOnly()
+	mux := s.readOnly(s.overTCP)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -35,7 +34,7 @@ func (s *Server) public() http.Handler {
 
 // control is what the owner of the socket may do.
 func (s *Server) control() http.Handler {
-	mux := s.readOnly()
+	mux := s.readOnly(s.overUnix)
 	mux.HandleFunc("POST /api/v1/hold", post(s, s.hold))
 	mux.HandleFunc("POST /api/v1/retire", post(s, s.retire))
 	mux.HandleFunc("POST /api/v1/resume", post(s, s.resume))
@@ -49,29 +48,27 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound, Advice: "/ lists what there is"})
 }
 
-func (s *Server) readOnly() *http.ServeMux {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(report.NewCollector(func() (report.Status, error) { return s.ask(context.Background()) }))
+func (s *Server) readOnly(d *side) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	mux.HandleFunc("GET /metrics", s.show(d, metricsView()))
 	mux.HandleFunc("GET /healthz", s.check(alive))
 	mux.HandleFunc("GET /readyz", s.check(ready))
-	mux.HandleFunc("GET /api/v1/status", s.show(func(st report.Status) any { return st }))
-	mux.HandleFunc("GET /api/v1/report", s.show(func(st report.Status) any { return report.Of(st) }))
-	mux.HandleFunc("GET /api/v1/plan", s.plan)
+	mux.HandleFunc("GET /api/v1/status", s.show(d, statusView()))
+	mux.HandleFunc("GET /api/v1/report", s.show(d, reportView()))
+	mux.HandleFunc("GET /api/v1/plan", s.plan(d))
 	mux.HandleFunc("GET /{$}", index)
 	return mux
 }
 
 // show answers with something made of a snapshot.
-func (s *Server) show(of func(report.Status) any) http.HandlerFunc {
+func (s *Server) show(d *side, v view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		st, err := s.ask(r.Context())
+		p, err := s.page(r.Context(), d, v)
 		if err != nil {
 			s.fail(w, err)
 			return
 		}
-		s.answer(w, http.StatusOK, of(st))
+		s.send(d, w, r, p)
 	}
 }
 
@@ -158,7 +155,7 @@ func (s *Server) target(ctx context.Context, arg string, d duration) (Target, er
 }
 
 func (s *Server) answer(w http.ResponseWriter, code int, v any) {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	if err := report.WriteJSON(w, v); err != nil {
@@ -171,6 +168,10 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
 		e.Advice = hinted.Hint()
+	}
+	var web *Error
+	if errors.As(err, &web) && web.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(web.retry.Seconds()))))
 	}
 	s.answer(w, e.Code, e)
 }

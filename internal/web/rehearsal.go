@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -13,34 +15,129 @@ import (
 // Rehearsal finds out what would be written were the policy this one ("": as configured), and writes nothing.
 type Rehearsal func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error)
 
-// maxWatch bounds how long one rehearsal may take.
-const maxWatch = 10 * time.Second
+const (
+	// maxWatch bounds how long one rehearsal may take.
+	maxWatch = 10 * time.Second
+	// tcpRest is the pause between two dry runs that are asked for over TCP, in units of how long the first one took: a
+	// dry run takes turns of its own, and readers are not to keep a second agent going.
+	tcpRest = 4
+)
 
-// plan answers with what would be changed. One at a time: each takes turns of its own for as long as it watches.
-func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
-	if s.rehearse == nil {
-		s.notFound(w, r)
-		return
-	}
-	watch := 2 * time.Second
-	if text := r.FormValue("watch"); text != "" {
-		var err error
-		if watch, err = time.ParseDuration(text); err != nil || watch < 0 || watch > maxWatch {
-			s.fail(w, &Error{Msg: fmt.Sprintf("watch=%.40s is no time from 0s to %s", text, maxWatch), Code: http.StatusBadRequest})
+// plan answers with what would be changed.
+func (s *Server) plan(d *side) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.rehearse == nil {
+			s.notFound(w, r)
 			return
 		}
+		query := r.URL.Query()
+		watch := 2 * time.Second
+		if text := query.Get("watch"); text != "" {
+			var err error
+			if watch, err = time.ParseDuration(text); err != nil || watch < 0 || watch > maxWatch {
+				s.fail(w, &Error{Code: http.StatusBadRequest,
+					Msg: fmt.Sprintf("watch=%.40s is no time from 0s to %s", text, maxWatch)})
+				return
+			}
+		}
+		q := question{query.Get("policy"), watch}
+		run, err := d.dryRuns.join(q, func(ctx context.Context) (*page, error) { return s.dryRun(ctx, d, q) })
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		defer d.dryRuns.leave(run)
+		select {
+		case <-r.Context().Done():
+		case <-run.done:
+			if run.err != nil {
+				s.fail(w, run.err)
+				return
+			}
+			s.send(d, w, r, run.page)
+		}
 	}
-	select {
-	case s.rehearsing <- struct{}{}:
-		defer func() { <-s.rehearsing }()
-	default:
-		s.fail(w, &Error{Msg: "another plan is being made", Code: http.StatusTooManyRequests, Advice: "try again in some seconds"})
-		return
-	}
-	changes, err := s.rehearse(r.Context(), r.FormValue("policy"), watch)
+}
+
+// dryRun renders what one finds.
+func (s *Server) dryRun(ctx context.Context, d *side, q question) (*page, error) {
+	changes, err := s.rehearse(ctx, q.policy, q.watch)
 	if err != nil {
-		s.fail(w, &Error{Msg: err.Error(), Code: http.StatusBadRequest})
-		return
+		return nil, &Error{Msg: err.Error(), Code: http.StatusBadRequest}
 	}
-	s.answer(w, http.StatusOK, report.NewPlan(changes))
+	v := view{"plan", jsonType, func(w io.Writer, _ report.Status) error {
+		return report.WriteJSON(w, report.NewPlan(changes))
+	}}
+	p := newPage(v)
+	d.render(p, report.Status{})
+	return p, p.err
+}
+
+// question is what a dry run is to find out.
+type question struct {
+	policy string
+	watch  time.Duration
+}
+
+// dryRuns are those of a side: one at a time, with a pause after it. All who ask the same question while it is under way
+// share its answer.
+type dryRuns struct {
+	now  func() time.Time
+	rest int // units of the last one's duration
+
+	mu   sync.Mutex
+	run  *dryRun
+	free time.Time // when the next one may begin
+}
+
+type dryRun struct {
+	question
+	cancel  context.CancelFunc
+	waiting int
+	done    chan struct{}
+	page    *page
+	err     error
+}
+
+// join takes part in the dry run under way, or begins one.
+func (l *dryRuns) join(q question, do func(context.Context) (*page, error)) (*dryRun, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	switch run := l.run; {
+	case run != nil && (run.question != q || run.waiting == 0):
+		return nil, &Error{Msg: "another plan is being made", Code: http.StatusTooManyRequests,
+			retry: run.watch + retryAfter, Advice: "try again in some seconds"}
+	case run != nil && run.waiting == maxQueued:
+		return nil, busy("too many requests wait for this plan")
+	case run != nil:
+		run.waiting++
+		return run, nil
+	case now.Before(l.free):
+		return nil, &Error{Msg: "plans are made too often", Code: http.StatusTooManyRequests, retry: l.free.Sub(now),
+			Advice: "each costs the agent; plimsoll plan on the node has no such limit"}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	run := &dryRun{question: q, cancel: cancel, waiting: 1, done: make(chan struct{})}
+	l.run = run
+	go func() {
+		defer cancel()
+		page, err := do(ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		run.page, run.err = page, err
+		end := l.now()
+		l.run, l.free = nil, end.Add(time.Duration(l.rest)*end.Sub(now))
+		close(run.done)
+	}()
+	return run, nil
+}
+
+// leave ends a dry run for whose answer nobody waits any more.
+func (l *dryRuns) leave(run *dryRun) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if run.waiting--; run.waiting == 0 {
+		run.cancel()
+	}
 }

@@ -10,52 +10,80 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"plimsoll/internal/plan"
 )
 
+// TestPlanIsMadeOneAtATime: who asks the same shares the answer, who asks something else is sent away, and so is who
+// asks again at once over TCP.
 func TestPlanIsMadeOneAtATime(t *testing.T) {
-	begun, goOn := make(chan struct{}, 1), make(chan struct{})
-	s := &Server{log: slog.New(slog.DiscardHandler), rehearsing: make(chan struct{}, 1), rehearse: func(_ context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
-		select {
-		case begun <- struct{}{}:
-		default:
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		s := sides(func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
+			runs++
+			select {
+			case <-time.After(watch):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if policy == "bad" {
+				return nil, errors.New("no such policy")
+			}
+			return []plan.Change{{Why: policy + " " + watch.String()}}, nil
+		})
+		ask := func(ctx context.Context, d *side, query string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			s.plan(d)(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/plan"+query, nil))
+			return w
 		}
-		<-goOn
-		if policy == "bad" {
-			return nil, errors.New("no such policy")
+		check := func(d *side, query string, code int, part, retry string) {
+			t.Helper()
+			w := ask(t.Context(), d, query)
+			if w.Code != code || !strings.Contains(w.Body.String(), part) || w.Header().Get("Retry-After") != retry {
+				t.Errorf("%s: %d %v %s, want %d, %q, %q", query, w.Code, w.Header(), w.Body, code, part, retry)
+			}
 		}
-		return []plan.Change{{Why: policy + " " + watch.String()}}, nil
-	}}
-	ask := func(query string) (int, string) {
-		w := httptest.NewRecorder()
-		s.plan(w, httptest.NewRequest(http.MethodGet, "/api/v1/plan"+query, nil))
-		return w.Code, w.Body.String()
-	}
-	first := make(chan string)
-	go func() {
-		_, body := ask("?policy=auto&watch=3s")
-		first <- body
-	}()
-	<-begun
-	if code, body := ask(""); code != http.StatusTooManyRequests {
-		t.Errorf("beside another: %d %s", code, body)
-	}
-	close(goOn)
-	if body := <-first; !strings.Contains(body, "auto 3s") {
-		t.Error(body)
-	}
-	for query, want := range map[string]int{"?watch=11s": http.StatusBadRequest, "?watch=-1s": http.StatusBadRequest, "?watch=x": http.StatusBadRequest,
-		"?policy=bad": http.StatusBadRequest, "?watch=0s": http.StatusOK} {
-		if code, body := ask(query); code != want {
-			t.Errorf("%s: %d %s, want %d", query, code, body, want)
+		for range maxQueued {
+			go check(s.overTCP, "?policy=auto&watch=3s", http.StatusOK, "auto 3s", "")
 		}
-	}
-	s.rehearse = nil
-	if code, _ := ask(""); code != http.StatusNotFound {
-		t.Errorf("without a rehearsal: %d", code)
-	}
+		synctest.Wait()
+		check(s.overTCP, "?policy=auto&watch=3s", http.StatusServiceUnavailable, "too many", "1")
+		check(s.overTCP, "", http.StatusTooManyRequests, "another plan", "4")
+		check(s.overUnix, "?watch=1s", http.StatusOK, " 1s", "")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if runs != 2 {
+			t.Errorf("%d dry runs, want one on each side", runs)
+		}
+		check(s.overTCP, "?policy=auto&watch=3s", http.StatusTooManyRequests, "too often", "12")
+		check(s.overUnix, "?watch=1s", http.StatusOK, " 1s", "")
+		for _, query := range []string{"?watch=11s", "?watch=-1s", "?watch=x"} {
+			check(s.overTCP, query, http.StatusBadRequest, "watch=", "")
+		}
+		check(s.overUnix, "?policy=bad&watch=0s", http.StatusBadRequest, "no such policy", "")
+		time.Sleep(12 * time.Second)
+		check(s.overTCP, "?watch=0s", http.StatusOK, "", "")
+
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		begin := time.Now()
+		ask(ctx, s.overUnix, "?watch=10s")
+		synctest.Wait()
+		check(s.overUnix, "?watch=0s", http.StatusOK, "", "")
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("a dry run for which nobody waited went on: %v", took)
+		}
+		s.rehearse = nil
+		check(s.overTCP, "", http.StatusNotFound, "nothing", "")
+	})
+}
+
+// sides is a server without listeners.
+func sides(r Rehearsal) *Server {
+	return &Server{now: time.Now, log: slog.New(slog.DiscardHandler), patience: time.Second, rehearse: r,
+		overTCP: newSide(time.Now, tcpRest), overUnix: newSide(time.Now, 0)}
 }
 
 // TestWaiting: who waits lives, says whether it is ready, and gives the address free at its end.

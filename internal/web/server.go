@@ -35,9 +35,10 @@ type Server struct {
 	unix      net.Listener // nil: off
 	snapshots snapshots
 	// patience is how long an agent that stands still may take to give a snapshot.
-	patience   time.Duration
-	rehearse   Rehearsal
-	rehearsing chan struct{}
+	patience time.Duration
+	rehearse Rehearsal
+	// Who asks over TCP does not keep those waiting who ask through the socket.
+	overTCP, overUnix *side
 }
 
 const (
@@ -52,7 +53,7 @@ const (
 // Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
 func Listen(agent Agent, o Options) (*Server, error) {
 	s := &Server{agent: agent, now: o.Now, log: o.Log, snapshots: snapshots{take: agent.Status}, patience: 2 * time.Second,
-		rehearse: o.Plan, rehearsing: make(chan struct{}, 1)}
+		rehearse: o.Plan, overTCP: newSide(o.Now, tcpRest), overUnix: newSide(o.Now, 0)}
 	var err error
 	if o.Listen != "" {
 		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -50,8 +51,12 @@ type Error struct {
 	Msg     string `json:"error"`
 	Advice  string `json:"hint,omitempty"`
 	Code    int    `json:"-"` // HTTP status
+	retry   time.Duration
 	wrapped error
 }
+
+// ErrBusy says that too many others ask at the same time.
+var ErrBusy = errors.New("the agent answers others")
 
 func (e *Error) Error() string { return e.Msg }
 

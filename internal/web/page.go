@@ -1,0 +1,159 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"plimsoll/internal/report"
+)
+
+// view is one way to show a snapshot.
+type view struct {
+	name        string
+	contentType string
+	write       func(w io.Writer, s report.Status) error
+}
+
+const jsonType = "application/json"
+
+func statusView() view {
+	return view{"status", jsonType, func(w io.Writer, s report.Status) error { return report.WriteJSON(w, s) }}
+}
+
+func reportView() view {
+	return view{"report", jsonType, func(w io.Writer, s report.Status) error {
+		return report.WriteJSON(w, report.Of(s))
+	}}
+}
+
+// metricsView is the text format of Prometheus, the one that all versions of it take.
+func metricsView() view {
+	return view{"metrics", "text/plain; version=0.0.4; charset=utf-8", writeMetrics}
+}
+
+func writeMetrics(w io.Writer, s report.Status) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(report.NewCollector(func() (report.Status, error) { return s, nil }))
+	r, err := http.NewRequest(http.MethodGet, "/metrics", nil) // without headers: text, not compressed
+	if err != nil {
+		return err
+	}
+	to := &sink{Writer: w, header: http.Header{}}
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(to, r)
+	if to.code != 0 && to.code != http.StatusOK {
+		return fmt.Errorf("metrics: %d", to.code)
+	}
+	return nil
+}
+
+// sink is an http.ResponseWriter that keeps nothing.
+type sink struct {
+	io.Writer
+	header http.Header
+	code   int
+}
+
+func (s *sink) Header() http.Header { return s.header }
+
+func (s *sink) WriteHeader(code int) { s.code = code }
+
+// page is a rendered answer. It is kept compressed, which is a tenth to a twentieth of the text: what slow readers hold
+// is little, and most programs want it so.
+type page struct {
+	view
+	done   chan struct{} // closed when the rest is there
+	packed []byte        // gzip
+	err    error
+}
+
+func newPage(v view) *page { return &page{view: v, done: make(chan struct{})} }
+
+// packer compresses the answers of a side. The compressor is kept: it is about a megabyte.
+type packer struct{ zip *gzip.Writer }
+
+// render renders a snapshot into a page.
+func (d *side) render(p *page, s report.Status) {
+	d.rendering <- struct{}{}
+	defer func() { <-d.rendering }()
+	defer close(p.done)
+	p.err = fmt.Errorf("render %s: interrupted", p.name) // should it panic
+	var err error
+	if p.packed, err = d.packer.pack(func(w io.Writer) error { return p.write(w, s) }); err != nil {
+		err = fmt.Errorf("render %s: %w", p.name, err)
+	}
+	p.err = err
+}
+
+func (k *packer) pack(write func(io.Writer) error) ([]byte, error) {
+	var b bytes.Buffer
+	if k.zip == nil {
+		k.zip, _ = gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a valid one
+	} else {
+		k.zip.Reset(&b)
+	}
+	if err := write(k.zip); err != nil {
+		return nil, err
+	}
+	if err := k.zip.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(b.Bytes()), nil // without the room that the buffer grew by
+}
+
+// send writes a page to who asked.
+func (s *Server) send(d *side, w http.ResponseWriter, r *http.Request, p *page) {
+	conn := http.NewResponseController(w)
+	until := func(t time.Time) { _ = conn.SetWriteDeadline(t) } // what cannot be bounded is bounded by writeTimeout
+	end, ok := d.writing.begin(func() { until(time.Unix(1, 0)) })
+	if !ok {
+		s.fail(w, busy("too many answers are being written"))
+		return
+	}
+	defer end()
+	until(time.Now().Add(answerTime))
+	h := w.Header()
+	h.Set("Content-Type", p.contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept-Encoding")
+	if err := p.writeTo(w, r); err != nil {
+		s.log.Debug("answer", "error", err) // the client is gone, or was cut off
+	}
+}
+
+func (p *page) writeTo(w http.ResponseWriter, r *http.Request) error {
+	if takesGzip(r.Header.Get("Accept-Encoding")) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(p.packed)))
+		_, err := w.Write(p.packed)
+		return err
+	}
+	text, err := gzip.NewReader(bytes.NewReader(p.packed))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, text)
+	return err
+}
+
+// takesGzip reads an Accept-Encoding (RFC 9110, 12.5.3).
+func takesGzip(accept string) bool {
+	for item := range strings.SplitSeq(accept, ",") {
+		name, weight, _ := strings.Cut(item, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		_, q, given := strings.Cut(strings.TrimSpace(weight), "=")
+		value, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !given || err == nil && value > 0
+	}
+	return false
+}
