@@ -91,10 +91,11 @@ func (l *Loaded) attach() (*Attachment, error) {
 	return a, nil
 }
 
-// Alive says whether the scheduler still is in force, or has been ended by the kernel.
+// Alive says whether the scheduler still is in force, or has been ended by the kernel. One that is being ended is alive: it
+// has not said why yet.
 func (a *Attachment) Alive() (bool, error) {
 	state, err := ReadState()
-	return state.State == enabled && state.Enabled == a.serial, err
+	return (state.State == enabled || state.State == disabling) && state.Enabled == a.serial, err
 }
 
 // Close takes the scheduler out of the kernel, and waits until no task is run by it.

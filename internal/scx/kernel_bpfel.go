@@ -117,6 +117,9 @@ const (
 	kernelVarFloorRest           = "floor_rest"
 	kernelVarFloorSlice          = "floor_slice"
 	kernelVarGeneration          = "generation"
+	kernelVarNoQueue             = "no_queue"
+	kernelVarNoRoom              = "no_room"
+	kernelVarNoTimer             = "no_timer"
 	kernelVarOfflineCpus         = "offline_cpus"
 	kernelVarSibling             = "sibling"
 	kernelVarSliceOffline        = "slice_offline"
@@ -214,6 +217,9 @@ type kernelVariableSpecs struct {
 	FloorRest    *ebpf.VariableSpec `ebpf:"floor_rest"`
 	FloorSlice   *ebpf.VariableSpec `ebpf:"floor_slice"`
 	Generation   *ebpf.VariableSpec `ebpf:"generation"`
+	NoQueue      *ebpf.VariableSpec `ebpf:"no_queue"`
+	NoRoom       *ebpf.VariableSpec `ebpf:"no_room"`
+	NoTimer      *ebpf.VariableSpec `ebpf:"no_timer"`
 	OfflineCpus  *ebpf.VariableSpec `ebpf:"offline_cpus"`
 	Sibling      *ebpf.VariableSpec `ebpf:"sibling"`
 	SliceOffline *ebpf.VariableSpec `ebpf:"slice_offline"`
@@ -275,6 +281,9 @@ type kernelVariables struct {
 	FloorRest    *ebpf.Variable `ebpf:"floor_rest"`
 	FloorSlice   *ebpf.Variable `ebpf:"floor_slice"`
 	Generation   *ebpf.Variable `ebpf:"generation"`
+	NoQueue      *ebpf.Variable `ebpf:"no_queue"`
+	NoRoom       *ebpf.Variable `ebpf:"no_room"`
+	NoTimer      *ebpf.Variable `ebpf:"no_timer"`
 	OfflineCpus  *ebpf.Variable `ebpf:"offline_cpus"`
 	Sibling      *ebpf.Variable `ebpf:"sibling"`
 	SliceOffline *ebpf.Variable `ebpf:"slice_offline"`

@@ -18,6 +18,7 @@ type Options struct {
 	Floor    float64       // the part of a CPU that offline tasks get where online ones fill it; 0: 0.003, at most 0.5
 	Watchdog time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
 	Expel    bool          // groups may expel (Setting)
+	Groups   int           // control groups that it has room for; 0: 16,384. With one more it ends
 }
 
 const (
@@ -62,6 +63,9 @@ func Own(o Options) (*Object, error) {
 	}
 	if err := o.constants(spec); err != nil {
 		return nil, err
+	}
+	if o.Groups > 0 {
+		spec.Maps[kernelMapGroups].MaxEntries = uint32(o.Groups)
 	}
 	if types, err := btf.LoadKernelSpec(); err == nil { // or the preflight says so
 		fit(spec, types)
@@ -178,6 +182,9 @@ func Open(o Options) (*Scheduler, error) {
 		s.Attachment, err = loaded.Attach()
 	}
 	if err != nil {
+		if exit, e := s.Exit(); e == nil && exit.Message != "" {
+			err = fmt.Errorf("%w: %s", err, exit.Message)
+		}
 		loaded.Close()
 		return nil, errors.Join(err, s.close())
 	}

@@ -20,9 +20,10 @@ type State struct {
 }
 
 const (
-	disabled = "disabled"
-	enabled  = "enabled"
-	folder   = "kernel/sched_ext"
+	disabled  = "disabled"
+	disabling = "disabling"
+	enabled   = "enabled"
+	folder    = "kernel/sched_ext"
 )
 
 // Overrules says whether a scheduler runs all tasks, so that the kernel enforces no limit of theirs.

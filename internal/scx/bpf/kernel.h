@@ -134,6 +134,7 @@ struct bpf_iter_num {
 	u64 opaque[1];
 } __attribute__((aligned(8)));
 
+KFUNC void scx_bpf_error_bstr(char *format, u64 *data, u32 data__sz);
 KFUNC s32 scx_bpf_create_dsq(u64 dsq, s32 node);
 KFUNC void scx_bpf_destroy_dsq(u64 dsq);
 KFUNC s32 scx_bpf_dsq_nr_queued(u64 dsq);

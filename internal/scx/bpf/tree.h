@@ -14,6 +14,20 @@ static inline void read(struct bandwidth *to, u64 quota, u64 period, u64 burst)
 	*to = b;
 }
 
+// give_up ends the scheduler: all tasks go back to the fair class. An error of cgroup_init would make the mkdir of the group
+// fail, and with it the start of a container (kernel/sched/ext.c, scx_cgroup_init).
+static s32 give_up(char *format, s64 err)
+{
+	u64 data[1] = {err};
+
+	scx_bpf_error_bstr(format, data, sizeof(data));
+	return 0;
+}
+
+char no_room[] = "no room for another control group (%lld)";
+char no_timer[] = "no timer for another control group (%lld)";
+char no_queue[] = "no queue for another control group (%lld)";
+
 SEC("struct_ops.s/cgroup_init")
 s32 cgroup_init(u64 *ctx)
 {
@@ -41,17 +55,16 @@ s32 cgroup_init(u64 *ctx)
 	new.now = new.file;
 	new.runtime = new.snap = new.now.quota;
 	err = bpf_map_update_elem(&groups, &id, &new, BPF_ANY);
-	if (err)
-		return err;
 	g = group_at(id);
-	if (!g)
-		return -2;
+	if (err || !g)
+		return give_up(no_room, err);
 	err = bpf_timer_init(&g->timer, &groups, CLOCK_MONOTONIC);
 	if (err)
-		return err;
+		return give_up(no_timer, err);
 	bpf_timer_set_callback(&g->timer, expired);
 	add(generation, 1);
-	return scx_bpf_create_dsq(id, -1);
+	err = scx_bpf_create_dsq(id, -1);
+	return err ? give_up(no_queue, err) : 0;
 }
 
 SEC("struct_ops/cgroup_exit")
