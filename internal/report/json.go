@@ -1,24 +1,66 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 )
 
-// WriteJSON writes a value of this package for programs: indented, one document, a newline at the end.
+// WriteJSON writes a value of this package for programs: indented, one document, a newline at the end. A status is written
+// container by container: as a whole its text would be in memory several times.
 func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	var err error
+	if s, ok := v.(Status); ok && len(s.Containers) > 0 {
+		err = writeStatus(w, s)
+	} else {
+		err = encoder(w, "").Encode(v)
+	}
+	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
+}
+
+func encoder(w io.Writer, prefix string) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetIndent(prefix, "  ")
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// writeStatus writes what WriteJSON does. The empty list of containers stands once at this depth.
+func writeStatus(w io.Writer, s Status) error {
+	const empty, depth = "\n  \"containers\": []", "    "
+	list := s.Containers
+	s.Containers = nil
+	var b bytes.Buffer
+	if err := encoder(&b, "").Encode(s); err != nil {
+		return err
+	}
+	before, after, _ := strings.Cut(b.String(), empty)
+	if _, err := io.WriteString(w, before+strings.TrimSuffix(empty, "]")); err != nil {
+		return err
+	}
+	separator := "\n" + depth
+	for _, c := range list {
+		b.Reset()
+		b.WriteString(separator)
+		if err := encoder(&b, depth).Encode(c); err != nil {
+			return err
+		}
+		if _, err := w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n"))); err != nil {
+			return err
+		}
+		separator = ",\n" + depth
+	}
+	_, err := io.WriteString(w, "\n  ]"+after)
+	return err
 }
 
 type plainStatus Status

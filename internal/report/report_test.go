@@ -29,6 +29,23 @@ func at(d time.Duration) *time.Time {
 	return &t
 }
 
+// A status is written piece by piece, and comes out as the encoder writes it whole.
+func TestStatusIsWrittenAsOnePiece(t *testing.T) {
+	s := sample()
+	s.Problems = append(s.Problems, "a <text> with\n  \"containers\": [] in it")
+	for n := range len(s.Containers) + 1 {
+		part := s
+		part.Containers = s.Containers[:n]
+		var want, got bytes.Buffer
+		if err := encoder(&want, "").Encode(part); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteJSON(&got, part); err != nil || got.String() != want.String() {
+			t.Errorf("%d containers: %v, got\n%s\nwant\n%s", n, err, got.String(), want.String())
+		}
+	}
+}
+
 // sample is a node with a pod, a raised container, a paused service, an unlimited folder and a refused write. Its numbers
 // agree: a refill is a write of the burst, a throttle that was refilled is none at a period's end, and the lengths bound the sum.
 func sample() Status {
