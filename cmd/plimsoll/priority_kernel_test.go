@@ -71,7 +71,7 @@ func TestRunPrefers(t *testing.T) {
 			groups := []*cgrouptest.Group{top, online, offline}
 			before := files(t, groups...)
 			configure := func(m strategy.Mechanism) {
-				s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, mechanism: %s}\n"+
+				s.write(fmt.Sprintf("experimental: true\nstrategy: {policy: none, sharePoolThresholdPercent: 100}\ncolocation: {enable: true, mechanism: %s}\n"+
 					"overrides:\n  - {cgroup: %s, class: LS}\n  - {cgroup: %s, class: BE}\n", m, online.Path, offline.Path))
 			}
 			configure(asked)

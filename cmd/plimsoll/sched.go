@@ -55,6 +55,8 @@ func schedLoad(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
+				"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
 			return hold(cmd, g, o, most)
 		},
 	}

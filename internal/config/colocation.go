@@ -37,6 +37,24 @@ func (r reader) colocation(p *strategy.ColocationPatch) read {
 	}
 }
 
+// experimental refuses what needs experimental: true, in the section colocation.
+func (r reader) experimental(p strategy.ColocationPatch, section ast.Node) error {
+	if p.Mechanism == nil || *p.Mechanism != strategy.MechanismSchedExt {
+		return nil
+	}
+	const field = "mechanism"
+	at := line(section)
+	if m, ok := section.(*ast.MappingNode); ok {
+		for _, kv := range m.Values {
+			if kv.Key.GetToken().Value == field {
+				at = line(kv.Value)
+			}
+		}
+	}
+	return faultf("write experimental: true at the top level to use it all the same; docs/CONFIG.md says what is known against it",
+		"%s is experimental", strategy.MechanismSchedExt).at(r.name, at, "colocation."+field)
+}
+
 // class reads what a class gets, in the shape of the peer's resource-qos-config.
 func (r reader) class(p *strategy.CPUQOSPatch) read {
 	return func(field string, n ast.Node) error {

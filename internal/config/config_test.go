@@ -287,11 +287,20 @@ overrides:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	for _, text := range []string{"experimental: true\ncolocation: {mechanism: schedExt}", "colocation: {mechanism: schedExt}\nexperimental: true"} {
+		if got := mustParse(t, text).Strategy().Colocation.Mechanism; got != strategy.MechanismSchedExt {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
 	if got := mustParse(t, "strategy: {policy: auto}").Strategy().Colocation; got.Enabled() {
 		t.Errorf("asked for nothing, got %+v", got)
 	}
 	for text, want := range map[string]string{
 		"colocation: {mechanism: idel}":                              `"idel" is not one of auto, groupIdentity, idle, weight, slice, coreSched, schedExt, none (did you mean idle?)`,
+		"colocation:\n  enable: true\n  mechanism: schedExt":         "c.yaml:3: colocation.mechanism: schedExt is experimental (write experimental: true",
+		"experimental: false\ncolocation: {mechanism: schedExt}":     "c.yaml:2: colocation.mechanism: schedExt is experimental",
+		"experimental: yes please":                                   "must be true or false",
+		"colocation: {experimental: true, mechanism: schedExt}":      "unknown field",
 		"colocation: {slice: 3}":                                     "must be",
 		"colocation: {slice: 3 ms}":                                  `"3 ms" is not a time`,
 		"colocation: {slice: 99us}":                                  "99µs is outside 100µs..100ms",

@@ -28,12 +28,18 @@ func Parse(name string, data []byte) (*File, error) {
 		return f, nil
 	}
 	var include []override
+	var colocation ast.Node
+	experimental := false
 	err = r.mapping("", body, fields{
 		{"strategy", r.optional(func(field string, n ast.Node) error {
 			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
 		})},
 		{"reserve", r.reserve(f)},
-		{"colocation", r.optional(r.colocation(&f.strategy.Colocation))},
+		{"experimental", r.flag(func(on bool) { experimental = on })},
+		{"colocation", r.optional(func(field string, n ast.Node) error {
+			colocation = n
+			return r.colocation(&f.strategy.Colocation)(field, n)
+		})},
 		{"overrides", r.optional(func(field string, n ast.Node) error {
 			return r.sequence(field, n, func(field string, n ast.Node) error {
 				o, err := r.override(field, n)
@@ -48,6 +54,9 @@ func Parse(name string, data []byte) (*File, error) {
 			}))
 		})},
 	})
+	if err == nil && !experimental {
+		err = r.experimental(f.strategy.Colocation, colocation)
+	}
 	if err != nil {
 		return nil, err
 	}

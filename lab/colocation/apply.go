@@ -13,7 +13,7 @@ import (
 
 // configuration of the agent for a mechanism. The classes are the same with all.
 func (b *bench) configuration(m strategy.Mechanism, slice time.Duration) string {
-	return fmt.Sprintf("strategy: {policy: none}\ncolocation: {enable: true, mechanism: %s, slice: %v}\noverrides:\n", m, slice) +
+	return fmt.Sprintf("experimental: true\nstrategy: {policy: none}\ncolocation: {enable: true, mechanism: %s, slice: %v}\noverrides:\n", m, slice) +
 		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline, b.below)
 }
 

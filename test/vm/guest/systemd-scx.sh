@@ -35,6 +35,7 @@ at_boot() {
 agent_loads() {
   systemd-run -q --unit batch sh -c 'while :; do :; done' || return 1
   cat >/etc/plimsoll/config.yaml <<'C'
+experimental: true
 colocation: {enable: true, mechanism: schedExt, schedExt: {floorPercent: 1, watchdogSeconds: 10}}
 overrides:
   - {cgroup: /system.slice/batch.service, class: BE}
