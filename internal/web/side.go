@@ -40,7 +40,7 @@ func newSide(now func() time.Time, rest int) *side {
 // busy is the answer to a request for which there is no room.
 func busy(what string) *Error {
 	return &Error{Msg: what, Code: http.StatusServiceUnavailable, retry: retryAfter,
-		Advice: "other readers are being served; try again in a second", wrapped: ErrBusy}
+		Advice: "other readers are being served; try again in a second"}
 }
 
 // page waits until it is this request's turn, and gives the answer of the next snapshot, which all share who ask for
