@@ -6,19 +6,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"text/tabwriter"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
@@ -68,32 +64,6 @@ func apacheDemo(t *testing.T) *pod {
 			size := object{"cpu": apacheLimit, "memory": "256Mi"}
 			c["volumeMounts"], spec["volumes"], c["resources"] = mounts, volumes, object{"limits": size, "requests": size}
 		})
-}
-
-// dialInside opens a connection in the cluster's network namespace: a socket belongs to that of the thread that makes it.
-func dialInside(ctx context.Context, network, address string) (net.Conn, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	own, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return nil, err
-	}
-	defer own.Close()
-	theirs, err := os.Open(strings.TrimPrefix(inside, "--net="))
-	if err != nil {
-		return nil, err
-	}
-	defer theirs.Close()
-	// Making the socket, and so Control, is this goroutine's: with an IP address nothing else is started.
-	dialer := net.Dialer{Timeout: 5 * time.Second, FallbackDelay: -1}
-	if err := unix.Setns(int(theirs.Fd()), syscall.CLONE_NEWNET); err != nil {
-		return nil, err
-	}
-	conn, err := dialer.DialContext(ctx, network, address)
-	if back := unix.Setns(int(own.Fd()), syscall.CLONE_NEWNET); back != nil {
-		panic(back) // the thread would go on in the other namespace
-	}
-	return conn, err
 }
 
 // served is what became of requests, whenever they were sent.

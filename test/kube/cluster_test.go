@@ -6,8 +6,8 @@ package kube
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,20 +130,6 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// apply makes or changes an object.
-func apply(t *testing.T, object any) {
-	t.Helper()
-	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := kubectlCommand("apply", "-f", "-")
-	cmd.Stdin = bytes.NewReader(text)
-	if _, err := output(cmd); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // part starts, stops or kills one part of the cluster.
 func part(t *testing.T, verb, name string) {
 	t.Helper()
@@ -155,6 +141,7 @@ func part(t *testing.T, verb, name string) {
 // kubeletSays adds a line to the kubelet's configuration for one test.
 func kubeletSays(t *testing.T, line string) {
 	t.Helper()
+	allGone(t) // this kubelet is to end what it has begun
 	file := filepath.Join(scratch, "kubelet/config.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -174,8 +161,13 @@ func kubeletSays(t *testing.T, line string) {
 // namespace makes a namespace for one test, with what a controller would make in it.
 func namespace(t *testing.T, name string) {
 	t.Helper()
-	kubectl(t, "create", "namespace", name)
-	kubectl(t, "create", "serviceaccount", "default", "--namespace", name)
+	if _, err := request(http.MethodPost, "/api/v1/namespaces", "", object{"metadata": object{"name": name}}); err != nil {
+		t.Fatal(err)
+	}
+	account := object{"metadata": object{"name": "default"}}
+	if _, err := request(http.MethodPost, "/api/v1/namespaces/"+name+"/serviceaccounts", "", account); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wait is how long what takes a moment may take on a machine that is slow. After a write that failed, the kubelet tries a pod
@@ -185,7 +177,7 @@ const wait = 90 * time.Second
 // eventually waits until wrong has nothing to say any more, and returns how long that took.
 func eventually(t *testing.T, within time.Duration, wrong func() string) time.Duration {
 	t.Helper()
-	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		said := wrong()
 		if said == "" {
 			return time.Since(begin)

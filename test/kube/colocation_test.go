@@ -60,6 +60,7 @@ func holds(want map[string]string) string {
 // TestIdleStopsTheKubelet is why the kubelet's own groups are never idle: it writes their weight at its start, which the
 // kernel refuses while they are (Koordinator #2732).
 func TestIdleStopsTheKubelet(t *testing.T) {
+	allGone(t)
 	part(t, "stop", "kubelet")
 	idle := fileOf(besteffort, "cpu.idle")
 	restore := func() {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path"
@@ -66,7 +67,7 @@ func deploy(t *testing.T) *deployed {
 // install makes the objects of the manifests.
 func install(t *testing.T) *deployed {
 	t.Helper()
-	if out, err := output(kubectlCommand("get", "namespace", agents, "--ignore-not-found", "-o", "name")); err != nil || out == "" {
+	if _, err := request(http.MethodGet, "/api/v1/namespaces/"+agents, "", nil); gone(err) {
 		agentNamespace(t, agents)
 	}
 	for _, file := range []string{installed, restoring} {
@@ -130,14 +131,15 @@ func (d *deployed) start(daemonSet, name string) *pod {
 			d.t.Log(name, out, err)
 		}
 	})
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=90s", "pod/"+name) // another agent of this machine may run
+	p.ready() // another agent of this machine may run
 	return p
 }
 
 // end deletes a pod as whoever means well: it has its own time to end in order.
 func (p *pod) end() {
 	p.t.Helper()
-	p.kubectl("delete", "pod", p.name, "--wait=true")
+	p.ask(0)
+	p.gone()
 }
 
 // plugin is kubectl plimsoll.

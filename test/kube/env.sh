@@ -1,10 +1,10 @@
 # Shared by the scripts here, sourced: what is pinned, and where things are kept.
 kube=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-containerd_version=v2.2.9
 helm_version=$(awk '$1 == "helm.sh/helm/v3" {print $2; exit}' "$kube/../../deploy/tools/go.mod")
-# KUBE_VERSION is a folder below kubernetes.
-kubernetes=$kube/kubernetes/${KUBE_VERSION:-1.34}
+# KUBE_VERSION is a folder below kubernetes. It names its containerd, too: each version has one of its time.
+kubernetes=$kube/kubernetes/${KUBE_VERSION:-1.37}
 [ -d "$kubernetes" ] || { echo "env.sh: no $kubernetes; hint: KUBE_VERSION is one of $(ls "$kube/kubernetes" | xargs)" >&2; exit 2; }
+containerd_version=$(cat "$kubernetes/containerd")
 kubernetes_version=$(awk '$1 == "k8s.io/kubernetes" {print $2; exit}' "$kubernetes/go.mod")
 # The cache's key holds the versions, and a sum over the little of our own that goes into it.
 cache=$(readlink -m "${PLIMSOLL_CACHE:-$kube/../../.cache}/kube") # as /proc/PID/exe names it

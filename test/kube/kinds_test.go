@@ -19,7 +19,7 @@ func TestInitContainer(t *testing.T) {
 	p.running("first")
 	p.become(map[string]time.Duration{"": 30 * ms, "first": 30 * ms})
 	p.ends("first")
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
+	p.ready()
 	p.find()
 	p.become(full(50 * ms))
 	a.stop(syscall.SIGTERM)
@@ -80,9 +80,7 @@ func TestSidecarAndEphemeralContainer(t *testing.T) {
 
 // TestPodLevelLimit: a limit that the pod has for all its containers together. The kubelet gives it to each that has none, too.
 func TestPodLevelLimit(t *testing.T) {
-	p := start(t, want{name: "together", containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, func(spec object) {
-		spec["resources"] = object{"requests": object{"cpu": "100m", "memory": "64Mi"}, "limits": object{"cpu": "400m", "memory": "64Mi"}}
-	})
+	p := start(t, want{name: "together", containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, together("400m"))
 	before := files(t)
 	if b := p.limits()[""]; b.Quota != 40*ms {
 		t.Fatalf("the pod has %v: the scenario proves nothing", b)

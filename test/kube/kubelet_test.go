@@ -69,7 +69,8 @@ func TestKubeletWithACgroupRoot(t *testing.T) {
 	kubeletSays(t, "cgroupRoot: /"+root)
 	p := begin(t, want{name: "rooted", containers: []container{sleeper("a", "100m", "500m")}})
 	p.root = root
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
+	t.Cleanup(p.delete) // by this kubelet
+	p.ready()
 	p.find()
 	before := p.limits()
 	a := follower(t, "cpuBurstOnly")

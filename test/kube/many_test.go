@@ -26,6 +26,7 @@ const mostRSS = 40 << 20
 // control groups are made by the test, where the kubelet would make them.
 func crowd(t *testing.T) {
 	t.Helper()
+	allGone(t)
 	part(t, "stop", "kubelet")
 	namespace(t, "crowd")
 	t.Cleanup(func() {

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +20,9 @@ const nriSocket = scratch + "/containerd/nri.sock"
 // resizes waits until the limits are as wanted and the kubelet says that it is done, which it never says failed.
 func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 	p.t.Helper()
-	reason := func() string {
-		return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")].reason}`)
-	}
 	took := eventually(p.t, wait, func() string {
-		if r := reason(); r == "Error" {
-			p.t.Errorf("the kubelet says: %s", p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")].message}`))
+		if said := p.conditions()["PodResizeInProgress"]; strings.HasPrefix(said, "Error") {
+			p.t.Errorf("the kubelet says: %s", said)
 		}
 		for name, b := range p.limits() {
 			if b.Quota != want[name].Quota {
@@ -79,13 +77,18 @@ func TestResizeWithNRI(t *testing.T) {
 	}
 }
 
+// resizeFlags are the ways in which an agent learns of a resize: the runtime asks it before, or the API server tells it.
+func resizeFlags() map[string][]string {
+	return map[string][]string{
+		"nri":  {"--nri-socket", nriSocket},
+		"kube": {"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName},
+	}
+}
+
 // TestResizeOfARaisedPod: a container that is raised above its limit, beside one that is made smaller, larger and smaller.
 // On v1 a pod's quota below a container's is refused.
 func TestResizeOfARaisedPod(t *testing.T) {
-	for name, flags := range map[string][]string{
-		"nri":  {"--nri-socket", nriSocket},
-		"kube": {"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName},
-	} {
+	for name, flags := range resizeFlags() {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"), hog("hog", "50m", "100m")}})
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)

@@ -114,15 +114,19 @@ func TestDeletionUnderLoad(t *testing.T) {
 	a := follower(t, "auto")
 	stays.become(full(30 * ms))
 	for round := range 3 {
-		var pods []*pod
+		var wanted []want
 		for i := range 3 {
-			pods = append(pods, start(t, want{name: fmt.Sprintf("goes-%d-%d", round, i), containers: []container{hog("a", "20m", "50m")}}))
+			wanted = append(wanted, want{name: fmt.Sprintf("goes-%d-%d", round, i), containers: []container{hog("a", "20m", "50m")}})
 		}
+		pods := starts(t, wanted...)
 		for _, p := range pods {
 			eventually(t, wait, func() string { return p.helped("a", 5*ms) })
 		}
 		for _, p := range pods {
-			p.delete()
+			p.ask(1)
+		}
+		for _, p := range pods {
+			p.gone()
 			eventually(t, wait, func() string {
 				if _, err := cluster.groups.Inode(p.path); err == nil {
 					return p.path + " is still there"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -87,9 +88,23 @@ type pod struct {
 func start(t *testing.T, w want, more ...func(spec object)) *pod {
 	t.Helper()
 	p := begin(t, w, more...)
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/"+p.name)
+	p.ready()
 	p.find()
 	return p
+}
+
+// starts makes several pods at once, and waits until all of them run.
+func starts(t *testing.T, list ...want) []*pod {
+	t.Helper()
+	var pods []*pod
+	for _, w := range list {
+		pods = append(pods, begin(t, w))
+	}
+	for _, p := range pods {
+		p.ready()
+		p.find()
+	}
+	return pods
 }
 
 // begin makes a pod and does not wait.
@@ -104,8 +119,55 @@ func begin(t *testing.T, w want, more ...func(spec object)) *pod {
 	}
 	apply(t, o)
 	p := &pod{t: t, namespace: w.namespace, name: w.name}
-	t.Cleanup(p.delete)
+	t.Cleanup(p.leave)
+	p.find()
 	return p
+}
+
+// leaving are the pods that tests have left behind, which end while the next test begins.
+var leaving struct {
+	sync.Mutex
+	paths map[string]bool
+}
+
+// leave asks for the pod's end at the end of its test, and does not wait for it: what the next test holds is not of this pod.
+func (p *pod) leave() {
+	p.t.Helper()
+	leaving.Lock()
+	defer leaving.Unlock()
+	if leaving.paths == nil {
+		leaving.paths = map[string]bool{}
+	}
+	leaving.paths[p.path] = true
+	p.ask(1)
+}
+
+// left says whether a group is of a pod that a test has left behind.
+func left(at string) bool {
+	leaving.Lock()
+	defer leaving.Unlock()
+	for ; at != "/" && at != "."; at = path.Dir(at) {
+		if leaving.paths[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// allGone waits until the kubelet has removed all that tests have left behind.
+func allGone(t *testing.T) {
+	t.Helper()
+	leaving.Lock()
+	paths := slices.Collect(maps.Keys(leaving.paths))
+	leaving.Unlock()
+	eventually(t, wait, func() string {
+		for _, at := range paths {
+			if _, err := cluster.groups.Inode(at); err == nil {
+				return at + " is still there"
+			}
+		}
+		return ""
+	})
 }
 
 func (p *pod) kubectl(args ...string) string {
@@ -113,14 +175,45 @@ func (p *pod) kubectl(args ...string) string {
 	return kubectl(p.t, append([]string{"--namespace", p.namespace}, args...)...)
 }
 
+// delete ends the pod and waits until it is gone.
 func (p *pod) delete() {
 	p.t.Helper()
-	p.kubectl("delete", "pod", p.name, "--ignore-not-found", "--grace-period=1", "--wait=true")
+	p.ask(1)
+	p.gone()
 }
 
+// ask asks for the pod's end, with as many seconds to end in order.
+func (p *pod) ask(seconds int) {
+	p.t.Helper()
+	body := object{"gracePeriodSeconds": seconds}
+	if seconds == 0 {
+		body = nil
+	}
+	if _, err := request(http.MethodDelete, p.at(), "", body); err != nil && !gone(err) {
+		p.t.Error(err)
+	}
+}
+
+// gone waits until there is no such pod.
+func (p *pod) gone() {
+	p.t.Helper()
+	eventually(p.t, wait, func() string {
+		if _, err := request(http.MethodGet, p.at(), "", nil); gone(err) {
+			return ""
+		}
+		return p.name + " is still there"
+	})
+}
+
+// annotate says something on the pod, as kubectl does: NAME=TEXT, or NAME- to say it no more.
 func (p *pod) annotate(annotation string) {
 	p.t.Helper()
-	p.kubectl("annotate", "--overwrite", "pod", p.name, annotation)
+	name, text, says := strings.Cut(annotation, "=")
+	annotations := object{name: text}
+	if !says {
+		annotations = object{strings.TrimSuffix(name, "-"): nil}
+	}
+	p.patch("", "merge", object{"metadata": object{"annotations": annotations}})
 }
 
 // find asks the API server for the ids and looks where the kubelet's cgroupfs driver puts the groups (pkg/kubelet/cm,
@@ -141,9 +234,7 @@ func (p *pod) find() {
 			ContainerStatuses, InitContainerStatuses, EphemeralContainerStatuses []status
 		}
 	}
-	if err := json.Unmarshal([]byte(p.kubectl("get", "pod", p.name, "-o", "json")), &o); err != nil {
-		p.t.Fatal(err)
-	}
+	get(p.t, p.at(), &o)
 	class := map[string]string{"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}[o.Status.QOSClass]
 	uid := o.Metadata.UID
 	if hash := o.Metadata.Annotations["kubernetes.io/config.hash"]; hash != "" {
@@ -240,8 +331,14 @@ func files(t *testing.T, pods ...*pod) map[string]string {
 		if errors.Is(err, fs.ErrNotExist) { // a group that went away
 			return nil
 		}
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if d.IsDir() {
+			if left(path.Join("/kubepods", strings.TrimPrefix(name, root))) {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		switch d.Name() {
 		case "cpu.shares", "cpu.weight":
@@ -287,7 +384,7 @@ func (p *pod) from(dir string, w want) (remove func()) {
 		p.t.Fatal(err)
 	}
 	eventually(p.t, wait, func() string {
-		if p.kubectl("get", "pod", p.name, "--ignore-not-found", "-o", "name") == "" {
+		if _, err := request(http.MethodGet, p.at(), "", nil); err != nil {
 			return "the kubelet has not told of " + p.name
 		}
 		return ""

@@ -4,8 +4,8 @@ package kube
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,11 +33,21 @@ func follower(t *testing.T, own string) *agent {
 // configMap makes one, or changes it. It is deleted at the end of the test. The namespace is made if need be.
 func configMap(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
-	if out, err := output(kubectlCommand("get", "namespace", namespace, "--ignore-not-found", "-o", "name")); err != nil || out == "" {
-		kubectl(t, "create", "namespace", namespace)
+	_, err := request(http.MethodPost, "/api/v1/namespaces", "", object{"metadata": object{"name": namespace}})
+	if err != nil && !conflicts(err) {
+		t.Fatal(err)
 	}
 	apply(t, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": namespace, "name": name}, "data": data})
-	t.Cleanup(func() { kubectl(t, "delete", "configmap", name, "--namespace", namespace, "--ignore-not-found") })
+	t.Cleanup(func() { unconfigured(t, namespace, name) })
+}
+
+// unconfigured deletes a ConfigMap.
+func unconfigured(t *testing.T, namespace, name string) {
+	t.Helper()
+	_, err := request(http.MethodDelete, "/api/v1/namespaces/"+namespace+"/configmaps/"+name, "", nil)
+	if err != nil && !gone(err) {
+		t.Error(err)
+	}
 }
 
 func clusterStrategy(t *testing.T, fields string) {
@@ -132,8 +142,9 @@ func (p *pod) stays(want map[string]time.Duration) {
 
 // TestAnnotationSwitchesOnePod: an annotation is followed live, on one pod and no other, and so is its removal.
 func TestAnnotationSwitchesOnePod(t *testing.T) {
-	one := start(t, want{name: "one", containers: []container{sleeper("a", "100m", "500m")}})
-	other := start(t, want{name: "other", containers: []container{sleeper("a", "100m", "500m")}})
+	pods := starts(t, want{name: "one", containers: []container{sleeper("a", "100m", "500m")}},
+		want{name: "other", containers: []container{sleeper("a", "100m", "500m")}})
+	one, other := pods[0], pods[1]
 	before := files(t)
 	a := follower(t, "none")
 	one.stays(none)
@@ -184,10 +195,7 @@ func warnings(t *testing.T, namespace, name, reason string) (messages []string) 
 	var list struct {
 		Items []struct{ Type, Message string }
 	}
-	out := kubectl(t, "get", "events", "--namespace", namespace, "-o", "json", "--field-selector", "involvedObject.name="+name+",reason="+reason)
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		t.Fatal(err)
-	}
+	get(t, "/api/v1/namespaces/"+namespace+"/events?fieldSelector=involvedObject.name%3D"+name+",reason%3D"+reason, &list)
 	for _, e := range list.Items {
 		if e.Type == "Warning" {
 			messages = append(messages, e.Message)
@@ -214,9 +222,10 @@ func event(t *testing.T, namespace, name, reason, says string) {
 // TestConfigMapOfTheCluster: what Koordinator's ConfigMap says is followed live; an annotation has the last word, field by
 // field; a text that cannot be read changes nothing; without the ConfigMap the node's own file counts again.
 func TestConfigMapOfTheCluster(t *testing.T) {
-	plain := start(t, want{name: "plain", containers: []container{sleeper("a", "100m", "500m")}})
-	asks := start(t, want{name: "asks", containers: []container{sleeper("a", "100m", "500m")},
-		annotations: map[string]string{annotation: `{"cpuBurstPercent": 20}`}})
+	pods := starts(t, want{name: "plain", containers: []container{sleeper("a", "100m", "500m")}},
+		want{name: "asks", containers: []container{sleeper("a", "100m", "500m")},
+			annotations: map[string]string{annotation: `{"cpuBurstPercent": 20}`}})
+	plain, asks := pods[0], pods[1]
 	before := files(t)
 	a := follower(t, "none")
 	clusterStrategy(t, `"policy": "cpuBurstOnly"`)
@@ -234,7 +243,7 @@ func TestConfigMapOfTheCluster(t *testing.T) {
 	clusterStrategy(t, `"policy": `)
 	event(t, "koordinator-system", "slo-controller-config", "CPUBurstInvalid", "cpu-burst-config")
 	plain.stays(full(20 * ms))
-	kubectl(t, "delete", "configmap", "slo-controller-config", "--namespace", "koordinator-system")
+	unconfigured(t, "koordinator-system", "slo-controller-config")
 	plain.become(none)
 	asks.become(none)
 	same(t, before)
@@ -262,11 +271,12 @@ func TestNamespaces(t *testing.T) {
 	namespace(t, "bursts")
 	namespace(t, "rests")
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", "bursts", "rests", "--wait=false") })
-	in := start(t, want{name: "in", namespace: "bursts", containers: []container{sleeper("a", "100m", "500m")}})
-	out := start(t, want{name: "out", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")}})
-	asks := start(t, want{name: "asks", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")},
-		annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}})
-	beside := start(t, want{name: "beside", containers: []container{sleeper("a", "100m", "500m")}})
+	pods := starts(t, want{name: "in", namespace: "bursts", containers: []container{sleeper("a", "100m", "500m")}},
+		want{name: "out", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")}},
+		want{name: "asks", namespace: "rests", containers: []container{sleeper("a", "100m", "500m")},
+			annotations: map[string]string{annotation: `{"policy": "cpuBurstOnly"}`}},
+		want{name: "beside", containers: []container{sleeper("a", "100m", "500m")}})
+	in, out, asks, beside := pods[0], pods[1], pods[2], pods[3]
 	follower(t, "none")
 	lists := func(text string) {
 		configMap(t, "koordinator-system", "ack-slo-pod-config", map[string]string{"cpu-burst": text, "memory-qos": "{}"})
@@ -283,15 +293,16 @@ func TestNamespaces(t *testing.T) {
 
 // TestClassesThatAreNotBurst: LSE and LSR have CPUs of their own and BE is to give way, whatever the policy says.
 func TestClassesThatAreNotBurst(t *testing.T) {
-	var pods []*pod
+	var wanted []want
 	for _, class := range []string{"LSE", "LSR", "BE", "LS", ""} {
 		labels := map[string]string{}
 		if class != "" {
 			labels["koordinator.sh/qosClass"] = class
 		}
-		pods = append(pods, start(t, want{name: "class-" + strings.ToLower(class) + "x", labels: labels,
-			containers: []container{sleeper("a", "50m", "100m")}}))
+		wanted = append(wanted, want{name: "class-" + strings.ToLower(class) + "x", labels: labels,
+			containers: []container{sleeper("a", "50m", "100m")}})
 	}
+	pods := starts(t, wanted...)
 	follower(t, "cpuBurstOnly")
 	for _, p := range pods[3:] {
 		p.become(full(10 * ms))

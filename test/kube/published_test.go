@@ -77,9 +77,9 @@ type desk struct {
 // newDesk starts both pods and the agent.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{T: t,
-		idle: start(t, want{name: "idle", containers: []container{sleeper("a", "100m", "500m")}}),
-		busy: start(t, want{name: "busy", containers: []container{hog("a", "50m", "100m")}})}
+	pods := starts(t, want{name: "idle", containers: []container{sleeper("a", "100m", "500m")}},
+		want{name: "busy", containers: []container{hog("a", "50m", "100m")}})
+	d := &desk{T: t, idle: pods[0], busy: pods[1]}
 	d.before = files(t)
 	d.agent = newAgent(t, "strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\n",
 		"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)

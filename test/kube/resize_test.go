@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"syscall"
 	"testing"
@@ -17,12 +16,8 @@ import (
 // resize asks for other CPUs for a container.
 func (p *pod) resize(name, request, limit string) {
 	p.t.Helper()
-	patch, err := json.Marshal(object{"spec": object{"containers": []object{{"name": name,
+	p.patch("resize", "strategic-merge", object{"spec": object{"containers": []object{{"name": name,
 		"resources": object{"requests": object{"cpu": request}, "limits": object{"cpu": limit}}}}}})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.kubectl("patch", "pod", p.name, "--subresource", "resize", "--patch", string(patch))
 }
 
 func milli(n int) string { return fmt.Sprintf("%dm", n) }
@@ -30,9 +25,7 @@ func milli(n int) string { return fmt.Sprintf("%dm", n) }
 // settles waits until the kubelet says no more that it resizes the pod.
 func (p *pod) settles() {
 	p.t.Helper()
-	eventually(p.t, wait, func() string {
-		return p.kubectl("get", "pod", p.name, "-o", `jsonpath={.status.conditions[?(@.type=="PodResizeInProgress")]}`)
-	})
+	eventually(p.t, wait, func() string { return p.conditions()["PodResizeInProgress"] })
 }
 
 // TestResize: a container with a burst is made smaller and larger in place. The kernel refuses a quota below the burst, so
