@@ -11,10 +11,10 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$(dirname "$out")"
 tag=${name##*/}
 binaries=()
-for arch in amd64 arm64; do
+for arch in ${ARCHITECTURES:-amd64 arm64}; do
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=${tag#*:}" \
     -o "$work/$arch" ./cmd/plimsoll
   binaries+=("$arch=$work/$arch")
 done
 (cd deploy/tools && go run ./image -name "$name" -o "$out" "${binaries[@]}")
-echo "$out: $name for amd64 and arm64, $(stat -c %s "$out") bytes, sha256 $(sha256sum "$out" | cut -d' ' -f1)"
+echo "$out: $name for ${ARCHITECTURES:-amd64 arm64}, $(stat -c %s "$out") bytes, sha256 $(sha256sum "$out" | cut -d' ' -f1)"

@@ -41,18 +41,23 @@ tier_vm_all() { # what tier vm leaves out
 tier_vm_core() { bash test/vm/core.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
+# What tier kube leaves to kube-long, and what only an older version has the programs for: test/kube/README.md says why.
+kube_long='TestReaction|TestPublishedTables|TestMaximaOfTheAdministrator|TestApacheDemo|TestFullNode|TestImageIsReproducible|TestIdleStopsTheKubelet'
+kube_controllers='TestDaemonSetOfTheController|TestHelm'
 tier_kube() {
   need_groups || return
-  kube_tests -run "$only" -skip '^(TestDaemonSetOfTheController|TestHelm)$' # its binaries have no controllers
+  kube_tests -run "$only" -skip "^($kube_controllers|$kube_long)\$"
 }
 tier_kube_long() {
   need_groups || return
-  PLIMSOLL_KUBELET=5m kube_tests -run '^TestPriorityAndTheKubelet$'
+  PLIMSOLL_KUBELET=5m PLIMSOLL_OUTAGE=30s kube_tests -run "^(TestPriorityAndTheKubelet|TestAPIServerAway|$kube_long)\$"
 }
-# The oldest version that the chart takes: what the agent needs of its API server and kubelet. There is no resize in place yet.
+# 1.34 has no resize in place of a whole pod. 1.28 is the oldest that the chart takes: what the agent needs of its API server and
+# kubelet, and no resize in place at all.
 tier_kube_old() {
   need_groups || return
-  KUBE_VERSION=1.28 kube_tests -run '^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|TestDaemonSetOfTheController|TestHelm)$'
+  KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|TestPodLevelResize.*)\$" || return
+  KUBE_VERSION=1.28 kube_tests -run "^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|$kube_controllers)\$"
 }
 tier_labs() {
   need_groups || return

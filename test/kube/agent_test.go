@@ -25,6 +25,7 @@ type agent struct {
 	t             *testing.T
 	state, config string
 	flags         []string
+	busy          bool // it sees what the machine uses
 	cmd           *exec.Cmd
 	log           *logbook
 	done          chan struct{} // closed at its end
@@ -45,8 +46,32 @@ func newAgent(t *testing.T, config string, flags ...string) *agent {
 	return a
 }
 
+// command is one of the binary. The agent believes that the machine is idle, whatever else runs there: on a machine that is full
+// it would raise nothing. Its /proc/stat stands still for that, in a mount namespace of its own.
 func (a *agent) command(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{inside, cluster.binary}, append(args, "--state-dir", a.state)...)...)
+	front := []string{inside, cluster.binary}
+	if args[0] == "run" && !a.busy {
+		front = []string{inside, "unshare", "--mount", "--propagation", "slave", "sh", "-c", `mount --bind "$0" /proc/stat && exec "$@"`,
+			still(a.t), cluster.binary}
+	}
+	return exec.Command("nsenter", append(front, append(args, "--state-dir", a.state)...)...)
+}
+
+// still is a file with what /proc/stat said at the begin of the test.
+func still(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(scratch, "stat")
+	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // start starts it as soon as no other agent runs, and waits until it takes turns.

@@ -187,6 +187,7 @@ func apacheTable(t *testing.T, each time.Duration) {
 	const turn = 30 * time.Second
 	p := apacheDemo(t)
 	a := newAgent(t, "strategy: {policy: none}\n", "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a.busy = true // as everywhere
 	a.start()
 	p.serve(1, 60*time.Second, &served{latency: load.NewLatencies()}) // until it is no new container any more (startupSeconds)
 	policies := []string{"none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"}

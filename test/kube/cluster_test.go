@@ -78,6 +78,9 @@ func withCluster(run func() int) (code int, err error) {
 	up := time.Since(begin)
 	code = run()
 	begin = time.Now()
+	if keep := os.Getenv("PLIMSOLL_KEEP_LOGS"); keep != "" {
+		exec.Command("cp", "-r", filepath.Join(scratch, "log"), keep).Run()
+	}
 	_, err = command(nil, "./down.sh")
 	fmt.Printf("cluster up in %.1f s, down in %.1f s\n", up.Seconds(), time.Since(begin).Seconds())
 	return code, err

@@ -100,18 +100,7 @@ func TestIdleStopsTheKubelet(t *testing.T) {
 
 // watched is how long the kubelet may overwrite what was written: it resends the weights each minute, and when it starts.
 // PLIMSOLL_KUBELET=5m (make test-long) is several of its minutes.
-func watched(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("PLIMSOLL_KUBELET")
-	if text == "" {
-		return 2 * time.Second
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func watched(t *testing.T) time.Duration { return during(t, "PLIMSOLL_KUBELET", 2*time.Second) }
 
 // TestPriorityAndTheKubelet: the offline pod stands back, the kubelet has time to resend and is restarted, it goes on to
 // start pods, and what was written stays; with the agent everything goes.

@@ -31,7 +31,7 @@ command_of() {
       ;;
     kubelet)
       command=("$bin/kubelet" --config "$dir/kubelet/config.yaml" --kubeconfig "$pki/kubelet.kubeconfig"
-        --root-dir "$dir/kubelet/root" --cert-dir "$dir/kubelet/certs" --hostname-override $node --node-ip $address)
+        -v "${KUBELET_V:-0}" --root-dir "$dir/kubelet/root" --cert-dir "$dir/kubelet/certs" --hostname-override $node --node-ip $address)
       ready=(kubectl wait --for=condition=Ready "node/$node" --timeout=1s)
       ;;
     scheduler)

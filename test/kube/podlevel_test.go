@@ -45,7 +45,7 @@ func (p *pod) podLevelIs(limit string) {
 // TestPodLevelResize: the limit of a whole pod is made smaller and larger in place beside bursts. A container without a limit
 // of its own gets the pod's, so the kubelet resizes it with the pod.
 func TestPodLevelResize(t *testing.T) {
-	for name, flags := range resizeFlags() {
+	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, want{name: "whole-" + name, containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
@@ -71,7 +71,7 @@ func TestPodLevelResize(t *testing.T) {
 
 // TestPodLevelResizeAlone: only the pod's own group is written, and no container is. The runtime is told of it first.
 func TestPodLevelResizeAlone(t *testing.T) {
-	for name, flags := range resizeFlags() {
+	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"), sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
@@ -98,7 +98,7 @@ func TestPodLevelResizeAlone(t *testing.T) {
 // TestPodLevelResizeOfARaisedPod: beside a container that is raised above its limit. On v1 a pod's quota below a container's is
 // refused.
 func TestPodLevelResizeOfARaisedPod(t *testing.T) {
-	for name, flags := range resizeFlags() {
+	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"), hog("hog", "50m", "100m")}}, together("300m"))
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
@@ -118,6 +118,13 @@ func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// podLevelFlags are those of resizeFlags, with the API server beside the runtime: only the spec tells of a pod's own limit.
+func podLevelFlags() map[string][]string {
+	flags := resizeFlags()
+	flags["nri"] = append(flags["nri"], flags["kube"]...)
+	return flags
 }
 
 // resizedBy waits until the limits are as wanted. Where the runtime asks before it writes, no write of the kubelet is refused.

@@ -83,6 +83,7 @@ func newDesk(t *testing.T) *desk {
 	d.before = files(t)
 	d.agent = newAgent(t, "strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\n",
 		"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	d.agent.busy = true // a row is about a busy node
 	d.agent.start()
 	return d
 }
