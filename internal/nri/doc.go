@@ -16,6 +16,7 @@
 //
 // # Known limits
 //
-// The kubelet writes a pod's group itself, and tells the runtime afterwards, if at all. Of containers that are made smaller
-// it writes the pod's group last, so the pod has made way by then.
+// The kubelet writes a pod's group itself. Up to Kubernetes 1.34 it tells the runtime afterwards; of containers that are made
+// smaller it writes the pod's group last, so the pod has made way by then. 1.36 and later tell the runtime before the write, and
+// of the value that stands once more where the write failed (kuberuntime_manager.go, setPodCgroupConfig).
 package nri

@@ -77,7 +77,8 @@ func still(t *testing.T) string {
 // start starts it as soon as no other agent runs, and waits until it takes turns.
 func (a *agent) start() {
 	a.t.Helper()
-	for end := time.Now().Add(lockWait); ; time.Sleep(200 * time.Millisecond) {
+	begin := time.Now()
+	for end := begin.Add(lockWait); ; time.Sleep(200 * time.Millisecond) {
 		a.cmd = a.command(append([]string{"run", "--config", a.config, "--listen", "127.0.0.1:0"}, a.flags...)...)
 		a.log, a.done = &logbook{}, make(chan struct{})
 		a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -91,6 +92,9 @@ func (a *agent) start() {
 		}(a.cmd, a.done)
 		if a.runs() {
 			a.t.Cleanup(a.end)
+			if waited := time.Since(begin); waited > time.Second {
+				a.t.Logf("%v until it ran: another agent on this machine?", waited.Round(ms))
+			}
 			return
 		}
 		a.end()

@@ -51,7 +51,7 @@ func (p *pod) write(group, quota string) {
 func TestLimitPutBackByItsOwner(t *testing.T) {
 	p := start(t, want{name: "reset", containers: []container{hog("a", "50m", "100m")}})
 	before := files(t)
-	a := newAgent(t, policy("cfsQuotaBurstOnly"), "--poll", "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a := newAgent(t, "strategy: {policy: cfsQuotaBurstOnly, sharePoolThresholdPercent: 100, startupSeconds: 0}\n", "--poll", "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
 	a.start()
 	raised := func() string {
 		if b := p.limits()["a"]; b.Quota <= 10*ms {
