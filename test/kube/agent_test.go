@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/report"
 )
 
@@ -47,24 +49,32 @@ func newAgent(t *testing.T, config string, flags ...string) *agent {
 }
 
 // command is one of the binary. The agent believes that the machine is idle, whatever else runs there: on a machine that is full
-// it would raise nothing. Its /proc/stat stands still for that, in a mount namespace of its own.
+// it would raise nothing. The machine's counter of CPU time stands still for it, in a mount namespace of its own.
 func (a *agent) command(args ...string) *exec.Cmd {
 	front := []string{inside, cluster.binary}
 	if args[0] == "run" && !a.busy {
-		front = []string{inside, "unshare", "--mount", "--propagation", "slave", "sh", "-c", `mount --bind "$0" /proc/stat && exec "$@"`,
-			still(a.t), cluster.binary}
+		front = []string{inside, "unshare", "--mount", "--propagation", "slave", "sh", "-c", `mount --bind "$0" "$1" && shift && exec "$@"`,
+			still(a.t), filepath.Join(cgrouptest.Root(), counter()), cluster.binary}
 	}
 	return exec.Command("nsenter", append(front, append(args, "--state-dir", a.state)...)...)
 }
 
-// still is a file with what /proc/stat said at the begin of the test.
+// counter is the file of the CPU time that the whole machine has used, below the root of the control groups.
+func counter() string {
+	if cluster.groups.Version() == cgroup.V2 {
+		return "cpu.stat"
+	}
+	return "cpuacct/cpuacct.usage"
+}
+
+// still is a file with what the machine's counter of CPU time said at the begin of the test.
 func still(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("/proc/stat")
+	text, err := os.ReadFile(filepath.Join(cgrouptest.Root(), counter()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(scratch, "stat")
+	file := filepath.Join(scratch, "counter")
 	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
 		t.Fatal(err)
 	}

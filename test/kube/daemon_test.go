@@ -91,8 +91,8 @@ func agentNamespace(t *testing.T, name string) {
 }
 
 // daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state is the test's own, no
-// kube-proxy leads to the API server, NRI is where up.sh has put it, and /proc/stat
-// stands still.
+// kube-proxy leads to the API server, NRI is where up.sh has put it, and the
+// machine's counter of CPU time stands still.
 func (d *deployed) daemonSet(name string) object {
 	d.t.Helper()
 	var o struct {
@@ -116,7 +116,7 @@ func (d *deployed) daemonSet(name string) object {
 	c := spec["containers"].([]any)[0].(object)
 	if name == "plimsoll" { // it believes that the machine is idle
 		spec["volumes"] = append(volumes, object{"name": "still", "hostPath": object{"path": still(d.t), "type": "File"}})
-		c["volumeMounts"] = append(c["volumeMounts"].([]any), object{"name": "still", "mountPath": "/proc/stat", "readOnly": true})
+		c["volumeMounts"] = append(c["volumeMounts"].([]any), object{"name": "still", "mountPath": filepath.Join("/host/cgroup", counter()), "readOnly": true})
 	}
 	env, _ := c["env"].([]any)
 	c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
