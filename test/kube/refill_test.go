@@ -19,7 +19,11 @@ func TestRefillsAsDeployed(t *testing.T) {
 		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // whatever else this machine does
 	self := deploy(t).start("plimsoll", "agent")
 	eventually(t, lockWait, func() string {
-		if s := answer[report.Status](t, "status"); s.Events.Rescues == 0 {
+		s, err := answered[report.Status](t, "status")
+		if err != nil {
+			return err.Error()
+		}
+		if s.Events.Rescues == 0 {
 			return fmt.Sprintf("no throttle was ended by a refill: %+v", s.Events)
 		}
 		return ""
