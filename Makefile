@@ -42,7 +42,7 @@ test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit ne
 test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12 (also with systemd), 6.18
 	@bash test/tiers.sh vm
 
-test-kube: ## a real API server, kubelet and containerd; twelve minutes, and more the first time (root)
+test-kube: ## a real API server, kubelet and containerd; minutes, and more the first time (root)
 	@bash test/tiers.sh kube
 
 test-long: build ## 10,000 simulated machines, 10,000 starts of containers, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, the agent on every kernel, five minutes of a kubelet, the experiments at full length, the cost of the agent, fuzzing; hours

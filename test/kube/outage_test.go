@@ -48,8 +48,8 @@ func TestKilledAgent(t *testing.T) {
 	same(t, before)
 }
 
-// outage is how long the API server stays away: long enough for an agent's watches to end. PLIMSOLL_OUTAGE=30s (make test-long) is
-// one in which they have been tried several times.
+// outage is how long the API server stays away: long enough for an agent's watches to end. PLIMSOLL_OUTAGE=30s (make
+// test-long) is one in which they have been tried several times.
 func outage(t *testing.T) time.Duration { return during(t, "PLIMSOLL_OUTAGE", 4*time.Second) }
 
 // during is what a variable says, or a default.
