@@ -11,13 +11,12 @@ flock 8 # a test's end and the end of its pipe may both call
 
 # ours NAME...: the processes that run programs of the cache under these names; the numbers in files may be others' by now.
 ours() {
-  local proc exe name
-  for proc in /proc/[0-9]*; do
-    exe=$(readlink "$proc/exe" 2>/dev/null) || continue
-    [[ $exe == "$cache"/* ]] || continue
-    name=$(tr '\0' '\n' <"$proc/cmdline" 2>/dev/null | head -1)
-    for wanted in "$@"; do [ "${name##*/}" != "$wanted" ] || echo "${proc#/proc/}"; done
-  done
+  local exe name wanted
+  while read -r exe; do
+    name=$(tr '\0' '\n' 2>/dev/null <"${exe%/exe}/cmdline" | head -1)
+    exe=${exe#/proc/}
+    for wanted in "$@"; do [ "${name##*/}" != "$wanted" ] || echo "${exe%/exe}"; done
+  done < <(find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$cache/*" 2>/dev/null) # one process, however many there are
 }
 # end NAME...: kill them and see them gone.
 end() {
