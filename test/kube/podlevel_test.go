@@ -86,6 +86,10 @@ func TestPodLevelResizeAlone(t *testing.T) {
 				p.podLevelIs(milli(size))
 				p.settles()
 			}
+			// No container is resized, so all that the runtime asked was of the pod.
+			if n := a.status().NRI; name == "nri" && (n == nil || n.Asked < 3) {
+				t.Errorf("the runtime did not ask: %+v", n)
+			}
 			a.stop(syscall.SIGTERM)
 			want := map[string]cpu.Bandwidth{"": bandwidth(15*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}
 			if diff := cmp.Diff(want, p.limits()); diff != "" {
