@@ -32,6 +32,8 @@ func explain(err error, mode string) string {
 			"and where seccomp allows bpf(2)"
 	case errors.As(err, &refused):
 		return "the kernel refused a program; it may lack CONFIG_CFS_BANDWIDTH, or be newer than this version knows"
+	case errors.Is(err, ErrRealtime):
+		return "Linux 6.12 mends it (8b62645b09f8); until then throttles are polled for"
 	case errors.Is(err, fs.ErrNotExist):
 		return "the kernel has no type information (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)"
 	case errors.Is(err, ebpf.ErrNotSupported):

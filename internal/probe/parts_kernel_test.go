@@ -114,3 +114,41 @@ func without(t *testing.T, record, field string) *btf.Spec {
 	}
 	return kernel
 }
+
+// With PREEMPT_RT an event is sent from the scheduler only where the ring buffer's lock does not sleep.
+func TestRealtimeKernel(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		sleeps, ring string // what struct spinlock is made of, and the ring buffer's lock
+		refused      bool
+	}{
+		{"PREEMPT_RT, a lock that sleeps", "rt_mutex_base", "spinlock_t", true},
+		{"PREEMPT_RT, a raw lock", "rt_mutex_base", "raw_spinlock_t", false},
+		{"no PREEMPT_RT", "raw_spinlock", "spinlock_t", false},
+	} {
+		kernel, err := btf.LoadKernelSpec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernel = kernel.Copy()
+		retype(t, kernel, "spinlock", "", &btf.Struct{Name: c.sleeps})
+		retype(t, kernel, "bpf_ringbuf", "spinlock", &btf.Typedef{Name: c.ring, Type: &btf.Void{}})
+		if err := preemptible(kernel); (err != nil) != c.refused || err != nil && Explain(err) == "" {
+			t.Errorf("%s: %v; hint: %q", c.name, err, Explain(err))
+		}
+	}
+}
+
+// retype gives a field of a struct another type; "" is the first field.
+func retype(t *testing.T, kernel *btf.Spec, record, field string, as btf.Type) {
+	t.Helper()
+	var s *btf.Struct
+	if err := kernel.TypeByName(record, &s); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(s.Members, func(m btf.Member) bool { return field == "" || m.Name == field })
+	if i < 0 {
+		t.Fatalf("%s has no field %s", record, field)
+	}
+	s.Members[i].Type = as
+}
