@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-labs \
-        test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
+        test-flaky test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -44,6 +44,9 @@ test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12 (also 
 
 test-kube: ## a real API server, kubelet and containerd; minutes, and more the first time (root)
 	@bash test/tiers.sh kube
+
+test-flaky: build ## a tier N times beside a CPU load, with what failed at least once by name: make test-flaky N=10 TIER=kernel
+	@bash test/flaky.sh "$(N)" "$(TIER)"
 
 test-long: build ## 10,000 simulated machines, 10,000 starts of containers, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, the agent on every kernel, five minutes of a kubelet, the experiments at full length, the cost of the agent, fuzzing; hours
 	@bash test/tiers.sh soak starts kube-old kube-systemd kube-long vm-all vm-core labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
