@@ -1,6 +1,6 @@
 #!/bin/bash
-# setup.sh: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
-# does, and does nothing when all of it is there.
+# setup.sh [arm64]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
+# does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,7 @@ declare -A why=(
   [systemd]="systemd-analyze verify"
   [clang-19]="make generate" [llvm-19]="make generate"
 )
+[ "${1:-}" != arm64 ] || why[qemu-system-arm]="test/vm/arm64.sh"
 
 missing=()
 for package in "${!why[@]}"; do

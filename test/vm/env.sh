@@ -5,9 +5,9 @@ cache=${PLIMSOLL_CACHE:-$repo/.cache}/vm
 mkdir -p "$cache"
 
 # private_apt SUITE...: fills the array apt_opts so that apt works on these suites with lists of its own. The host's
-# lists and sources stay as they are. The mirrors are the ones that the host uses.
+# lists and sources stay as they are. The mirrors are the ones that the host uses. ARCH=arm64: packages of that architecture.
 private_apt() {
-  local dir=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg suite uri mirrors
+  local dir=$cache/apt${ARCH:+-$ARCH} key=/usr/share/keyrings/debian-archive-keyring.gpg suite uri mirrors
   mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
   mirrors=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' | sort -u)
   for suite in "$@"; do
@@ -18,7 +18,8 @@ private_apt() {
     echo "deb [signed-by=$key] $uri $suite main"
   done >"$dir/sources.list"
   apt_opts=(-qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null
-    -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
+    -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none
+    ${ARCH:+-o APT::Architecture=$ARCH -o APT::Architectures=$ARCH -o Dir::State::status=/dev/null})
   apt-get "${apt_opts[@]}" update
 }
 
@@ -26,7 +27,7 @@ private_apt() {
 kernel_file() {
   [ -f "$1" ] && { echo "$1"; return; }
   "$vm/kernels.sh" "$1" >/dev/null
-  echo "$cache/kernels/$1/vmlinux"
+  if [ -n "${ARCH:-}" ]; then echo "$cache/kernels/$1-$ARCH/Image"; else echo "$cache/kernels/$1/vmlinux"; fi
 }
 
 # boot NAME KERNEL INITRD APPEND: boot.sh, with the console on stdout at the end and kept as a log file if the run failed.

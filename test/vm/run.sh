@@ -13,10 +13,10 @@ kernel=$(kernel_file "$series")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/bin" "$work/root/p"
-cp /bin/busybox "$work/root/bin/"
+cp "$([ -n "${ARCH:-}" ] && echo "$cache/busybox-$ARCH" || echo /bin/busybox)" "$work/root/bin/busybox"
 cp "$vm/guest/init" "$work/root/init"
 [ $# -eq 0 ] || cp -a "$@" "$work/root/p/"
 cp "$script" "$work/root/p/main.sh"
 (cd "$work/root" && find . | cpio -o -H newc --quiet) >"$work/initrd" # not compressed: the emulated CPU is slower than the copy
 
-boot "$(basename "$series")-$version-$(basename "$script")" "$kernel" "$work/initrd" "plimsoll.cgroup=$version"
+boot "$(basename "$series")${ARCH:+-$ARCH}-$version-$(basename "$script")" "$kernel" "$work/initrd" "plimsoll.cgroup=$version"
