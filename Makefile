@@ -9,7 +9,7 @@ BIN     := bin/plimsoll
 IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-labs \
+.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs \
         test-flaky test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
@@ -34,12 +34,12 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh lint unit sim kernel kube vm labs
+	@bash test/tiers.sh lint unit sim kernel kube vm demo
 
-test-lint test-unit test-sim test-kernel test-labs: test-%: ## one tier (unit needs Go and gcc; kernel and labs need root)
+test-lint test-unit test-sim test-kernel test-demo test-labs: test-%: ## one tier (unit needs Go and gcc; kernel, demo and labs need root)
 	@bash test/tiers.sh $*
 
-test-vm: build ## the binary and the kernel tests in VMs: 5.10, 6.1, 6.12 (also with systemd), 6.18
+test-vm: build ## the contract with each kernel, in VMs: 5.10 (cgroup v1), 6.1, 6.12, 6.18 (also sched_ext), 7.0, 7.3
 	@bash test/tiers.sh vm
 
 test-kube: ## a real API server, kubelet and containerd; minutes, and more the first time (root)
@@ -48,8 +48,9 @@ test-kube: ## a real API server, kubelet and containerd; minutes, and more the f
 test-flaky: build ## a tier N times beside a CPU load, with what failed at least once by name: make test-flaky N=10 TIER=kernel
 	@bash test/flaky.sh "$(N)" "$(TIER)"
 
-test-long: build ## 10,000 simulated machines, 10,000 starts of containers, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, the agent on every kernel, five minutes of a kubelet, the experiments at full length, the cost of the agent, fuzzing; hours
-	@bash test/tiers.sh soak starts kube-old kube-systemd kube-long vm-all vm-core labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
+test-long: build ## 10,000 simulated machines, 10,000 starts of containers, the kernel tests that measure time, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, all tests on every kernel, arm64, five minutes of a kubelet, the experiments, short and at full length, the cost of the agent, fuzzing; hours
+	@bash test/setup.sh arm64
+	@bash test/tiers.sh soak starts kernel-long kube-old kube-systemd kube-long vm-all vm-scx vm-arm64 vm-core labs labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods (root)
 	@bash test/tiers.sh bench

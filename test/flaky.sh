@@ -9,8 +9,8 @@ if ! [[ $runs =~ ^[1-9][0-9]*$ ]]; then
   echo "flaky.sh: N=$runs is not a number of runs; hint: make test-flaky N=10 TIER=kernel" >&2
   exit 2
 fi
-case $tier in unit | sim | kernel | vm | kube | labs) ;; *)
-  echo "flaky.sh: TIER=$tier is none of unit, sim, kernel, vm, kube, labs; hint: make test-flaky N=10 TIER=kernel" >&2
+case $tier in unit | sim | kernel | vm | kube | demo) ;; *)
+  echo "flaky.sh: TIER=$tier is none of unit, sim, kernel, vm, kube, demo; hint: make test-flaky N=10 TIER=kernel" >&2
   exit 2
   ;;
 esac

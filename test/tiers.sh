@@ -14,6 +14,16 @@ go_test() { go test -vet=off "$@"; }
 kernel_files() { git ls-files --cached --others --exclude-standard '*_kernel_test.go'; }
 kernel_packages() { kernel_files | xargs -r -n1 dirname | sort -u | sed 's|^|./|'; }
 kernel_tests() { kernel_files | xargs -r grep -ho '^func Test[A-Za-z0-9_]*' | cut -c6- | sort -u | paste -sd'|' | sed 's/.*/^(&)$/'; }
+
+# listed TIER: the tests of moved.list that this tier leaves out, as a regular expression. A name that is no test fails the tier.
+listed() {
+  local package test from _
+  while read -r package test from _; do
+    [[ $package != "" && $package != \#* && $from = "$1" ]] || continue
+    grep -qs "^func $test(" "$package"/*_kernel_test.go || { echo "test/moved.list: $package has no $test" >&2; return 1; }
+    echo "$test"
+  done <test/moved.list | paste -sd'|' | sed 's/.*/^(&)$/'
+}
 simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/...; }
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
@@ -32,12 +42,22 @@ tier_sim() {
 }
 tier_kernel() {
   need_groups || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "${only:-$(kernel_tests)}" $(kernel_packages)
+  local moved
+  moved=$(listed kernel) || return
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "${only:-$(kernel_tests)}" -skip "$moved" $(kernel_packages)
+}
+tier_kernel_long() { # what tier kernel leaves out
+  need_groups || return
+  local moved
+  moved=$(listed kernel) || return
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$moved" $(kernel_packages)
 }
 tier_vm() { bash test/vm/matrix.sh; }
-tier_vm_all() { # what tier vm leaves out
-  CELLS="5.10:v1 6.1:v2 6.12:v2" PACKAGES="./cmd/plimsoll ./internal/probe/runq" bash test/vm/matrix.sh && CELLS=5.10:v2 bash test/vm/matrix.sh
+tier_vm_all() { # all tests on all kernels
+  ALL=1 CELLS="5.10:v1 5.10:v2 6.1:v2 6.12:v2 6.18:v2 7.0:v2 7.1:v2 7.2:v2 7.3:v2 6.12:systemd" bash test/vm/matrix.sh
 }
+tier_vm_scx() { bash test/vm/scx.sh; }
+tier_vm_arm64() { bash test/vm/arm64.sh; }
 tier_vm_core() { bash test/vm/core.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
@@ -59,9 +79,10 @@ tier_kube_old() {
   KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|TestPodLevelResize.*)\$" || return
   KUBE_VERSION=1.28 kube_tests -run "^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|$kube_controllers)\$"
 }
-tier_labs() {
+tier_demo() { need_groups && bin/plimsoll demo --seconds 6; }
+tier_labs() { # that each lab works, at a few seconds a mode
   need_groups || return
-  bin/plimsoll demo --seconds 6 && go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
+  go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
     go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
     go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1 && go run ./lab/burst -rounds 2
 }
@@ -113,7 +134,7 @@ attempt() {
 # more. The table says so, and what failed the first time is named below it.
 only= # the tests of a second try, as a regular expression; empty: all
 again() {
-  case $1 in kernel | kube | labs) ;; *) return 1 ;; esac
+  case $1 in kernel | kube | demo | labs) ;; *) return 1 ;; esac
   local status=0
   mv "$work/$1" "$work/$1.first"
   only=$(failed_tests "$work/$1.first")

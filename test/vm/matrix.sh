@@ -1,22 +1,19 @@
 #!/bin/bash
-# matrix.sh: real-kernel tests and the end-to-end script, on each kernel and cgroup version; one line a cell. As many
-# cells run at a time as there are CPUs: an emulated machine takes one. The cell 6.18:scx is scx.sh, one machine after the other,
-# and 6.12:systemd is systemd.sh.
-# Without CELLS and PACKAGES, all but the newest kernel leave out the agent's own tests (cmd/plimsoll; those with cgroup v1 run on
-# the host), and the ones between the oldest and the newest those of diagnose's programs (internal/probe/runq) and the demo, half of a
-# cell's time: what the agent writes is in e2e.sh, what it hears in internal/probe. `make test-long` runs them there too, and all on
-# 5.10 with cgroup v2.
+# matrix.sh: the contract with each kernel (what is read, written, reported, refilled, restored): real-kernel tests and the end-to-end
+# script, on each kernel and cgroup version; one line a cell. As many cells run at a time as there are CPUs: an emulated machine
+# takes one. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
+# What ../moved.list moves to tier vm-all is left out, and in e2e.sh what it does not run beside the file brief; ALL=1 runs all.
+# The guests' time is counted in instructions (ICOUNT in boot.sh), so that a busy host changes nothing of what they measure.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
-# SKIP="./internal/x ..." (packages to leave out; default: those that measure time, for which an emulated CPU is no clock, and that of scx.sh),
-# SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host, those that
-# time jobs, and those that start many agents), PLIMSOLL_BIN (default bin/plimsoll), VERBOSE=1 (each test's line), JOBS (cells at a time).
+# SKIP="./internal/x ..." (packages to leave out; default: those that measure the host, and that of scx.sh),
+# SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host and those that start many
+# agents), PLIMSOLL_BIN (default bin/plimsoll), ARCH=arm64 (machines of it; PLIMSOLL_BIN is built for it), VERBOSE=1 (each test's line), JOBS (cells at a time).
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-6.18:v2 6.18:scx 5.10:v1 6.12:v2 6.1:v2 6.12:systemd}
-all=${CELLS:-}${PACKAGES:-}
+cells=${CELLS:-6.18:v2 6.18:scx 5.10:v1 7.3:v2 7.0:v2 6.12:v2 6.1:v2}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
-export SECONDS_MAX=${SECONDS_MAX:-900}
+export SECONDS_MAX=${SECONDS_MAX:-1500} ICOUNT=${ICOUNT-2}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -25,16 +22,16 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
 mkdir "$work/p"
-echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestTwin$/^jobs|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
+echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
 for package in $packages; do
   case " ${SKIP:-./internal/loadline ./internal/scx ./lab/cost ./lab/reaction} " in *" $package "*) continue ;; esac
   name=$(tr / - <<<"${package#./}")
-  CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/p/$name.test" "$package"
+  GOARCH=${ARCH:-} CGO_ENABLED=0 go test -c -vet=off -ldflags '-s -w' -o "$work/p/$name.test" "$package"
   grep -ho '^func Test[A-Za-z0-9_]*' "$package"/*_kernel_test.go | cut -c6- | paste -sd'|' | sed 's/.*/^(&)$/' >"$work/p/$name.run"
 done
 cp "$vm/guest/e2e.sh" "$vm/guest/lib.sh" "$work/p/"
 cp "$binary" "$work/p/plimsoll"
-touch "$work/p/brief"
+[ -n "${ALL:-}" ] || touch "$work/p/brief"
 
 series=$(tr ' ' '\n' <<<"$cells" | cut -d: -f1 | sort -u)
 "$vm/kernels.sh" $series >/dev/null
@@ -46,13 +43,24 @@ boot() {
   "$vm/run.sh" "${cell%:*}" "${cell#*:}" "$vm/guest/cell.sh" "$@" >"$work/out-$cell" 2>&1
 }
 
-# files KERNEL:CGROUP: those of a cell. The file brief has e2e.sh leave out the demo.
+# left_out KERNEL:CGROUP PACKAGE: the tests of moved.list that do not run in a cell, one a line.
+left_out() {
+  [ -n "${ALL:-}" ] || awk -v cell="$1" -v package="$2" '$1 == package && $3 ~ /^vm/ && $3 != "vm!" cell { print $2 }' test/moved.list
+}
+
+# files KERNEL:CGROUP: those of a cell. A package's tests are NAME.run; one of which none is left does not run.
 files() {
-  case ${all:+all}$1 in
-    5.10:*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll\.|brief$)' ;;
-    6.1:* | 6.12:*) ls "$work"/p/* | grep -vE '/(cmd-plimsoll|internal-probe-runq)\.' ;;
-    *) ls "$work"/p/* | grep -v '/brief$' ;;
-  esac
+  local name package tests dir=$work/p-$1
+  mkdir -p "$dir"
+  cp -l "$work"/p/* "$dir/" 2>/dev/null || true
+  for package in $packages; do
+    name=$(tr / - <<<"${package#./}")
+    [ -e "$dir/$name.run" ] || continue
+    tests=$(tr -d '^()$' <"$work/p/$name.run" | tr '|' '\n' | grep -vxF -e "$(left_out "$1" "${package#./}")" -e TestMain | paste -sd'|')
+    rm -f "$dir/$name.run"
+    if [ -n "$tests" ]; then echo "^($tests)\$" >"$dir/$name.run"; else rm "$dir/$name.test"; fi
+  done
+  ls "$dir"/*
 }
 
 ended() { grep -q '^VM-RESULT:' "$1"; }
@@ -61,7 +69,7 @@ ended() { grep -q '^VM-RESULT:' "$1"; }
 failed() {
   local name
   sed -n 's/^FAIL \([a-z0-9_-]*\) .*/\1/p' "$1" | while read -r name; do
-    if [ -e "$work/p/$name.test" ]; then echo "$work/p/$name."*; else echo "$work/p/e2e.sh"; fi
+    if [ -e "$work/p/$name.test" ]; then echo "${1/first-/p-}/$name."*; else echo "$work/p/e2e.sh"; fi
   done | sort -u
   echo "$work"/p/{lib.sh,plimsoll,skip}
 }
@@ -108,10 +116,10 @@ cell() {
 # systemd KERNEL: prints what came of guest/systemd.sh, which is run once more like a cell.
 systemd() {
   local begin=$SECONDS out=$work/out-systemd word=ok
-  if ! "$vm/systemd.sh" "$1" >"$out" 2>&1; then
+  if ! ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1; then
     sed "s/^/    $1:systemd: /" "$out"
     word=again
-    "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
+    ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
   fi
   printf '%-6s %-8s %-6s %8d  %d scenarios\n' "$1" systemd $word $((SECONDS - begin)) "$(grep -c '^ok ' "$out")"
 }
@@ -120,7 +128,7 @@ printf '%-6s %-8s %-6s %8s  %s\n' kernel cgroup result seconds tests
 for cell in $cells; do
   while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || true; done
   case $cell in
-    *:scx) "$vm/scx.sh" || touch "$work/failed" ;;
+    *:scx) SHORT=1 "$vm/scx.sh" || touch "$work/failed" ;;
     *:systemd) systemd "${cell%:*}" ;;
     *) cell "$cell" ;;
   esac &

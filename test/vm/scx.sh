@@ -2,6 +2,7 @@
 # scx.sh: the tests of the scheduler (internal/scx), those that need two hardware threads a core, and those of the systemd
 # units that load a scheduler, all on the kernel that has sched_ext. Where time is shared out, the guest's is counted in its
 # instructions (ICOUNT in boot.sh): a host that does other work changes nothing of what is measured.
+# SHORT=1: one machine with the tests that tell whether a scheduler loads, shares, limits, reports and ends on this kernel.
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
@@ -46,6 +47,10 @@ said() {
 }
 failed=0
 tests=$(grep -ho '^func Test[A-Za-z0-9_]*' internal/scx/*_kernel_test.go | cut -c6- | grep -v -e '^TestMain$' -e '^TestExpel' | paste -sd'|')
+if [ -n "${SHORT:-}" ]; then
+  machine scx 2 'internal-scx:TestSecondScheduler|TestLoaderKilled|TestShares|TestThrottlesAreTold|TestLimitsOfFiles'
+  exit $failed
+fi
 machine scx 2 "internal-scx:$tests"
 machine threads 4,cores=2,threads=2 'internal-scx:TestExpel|TestExpels|TestExpelledAndBound'
 ICOUNT='' machine diagnose 4,cores=2,threads=2 cmd-plimsoll:TestDiagnoseBesideASibling

@@ -1,6 +1,7 @@
 #!/bin/sh
 # e2e.sh: the shipped binary against this kernel, in a guest of run.sh. Needs ./plimsoll beside it and CGROUP_VERSION.
-# It checks what is written and what is restored, not how fast: the emulated CPU is no measure of time.
+# It checks what is written and what is restored, not how fast: the emulated CPU is no measure of time. Beside a file brief the
+# scenarios are left out that ask no more of the kernel than the others; the kernel tests of cmd/plimsoll have them on the host.
 cd "$(dirname "$0")" || exit 1
 limit=20000 period=100000 # microseconds
 root=/sys/fs/cgroup
@@ -65,6 +66,20 @@ kill_then_start() {
   start --policy none --include '/lab/*'
   within 60 same "" >/dev/null || { same "after a new start"; return 1; }
   stop TERM && same "at the end"
+}
+
+# A spurt of the group is answered by refills where the kernel has a burst to rewrite; a demand that lasts raises the quota. The
+# spinner begins when the agent is there, or the demand has lasted by then.
+refilled() { ./plimsoll status --json 2>/dev/null | grep -q '"rescues": *[1-9]'; }
+answers() { ./plimsoll status >/dev/null 2>&1; }
+refills_then_raises() {
+  kill -STOP $spinner
+  start --policy cfsQuotaBurstOnly --include '/lab/*'
+  within 30 answers || fail "the agent does not answer" || return 1
+  kill -CONT $spinner
+  within 30 quota_above $limit || fail "the quota is not above $limit: $(quota)" || return 1
+  ! has_burst || within 5 refilled || fail "no refill" || return 1
+  stop TERM && same "after SIGTERM"
 }
 
 sigterm_restores() { raise && stop TERM && same "after SIGTERM"; }
@@ -153,9 +168,8 @@ shield_is_undone() {
 
 setup() { make_group $limit; }
 teardown() { remove_group; }
-for name in doctor plan_writes_nothing kill_then_restore kill_then_start sigterm_restores none_is_passive foreign_write_stays \
-  refused_write_is_no_resize recreated_group_is_another shield_is_undone; do
-  scenario $name
-done
-[ -e brief ] || scenario demo_leaves_nothing
+names="doctor kill_then_restore refills_then_raises refused_write_is_no_resize shield_is_undone"
+[ -e brief ] || names="$names plan_writes_nothing kill_then_start sigterm_restores none_is_passive foreign_write_stays recreated_group_is_another
+  demo_leaves_nothing"
+for name in $names; do scenario "$name"; done
 exit $failed
