@@ -25,8 +25,8 @@ busy() {
     wait $!
   done
 }
-load=()
-trap 'for pid in "${load[@]}"; do pkill -P "$pid"; kill "$pid"; done 2>/dev/null' EXIT
+load=() tested=
+trap 'for pid in "${load[@]}"; do pkill -P "$pid"; kill "$pid"; done 2>/dev/null; [ -z "$tested" ] || kill -- "-$tested" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
 for _ in $(seq "${LOAD:-$(nproc)}"); do
   busy &
@@ -49,8 +49,10 @@ failures() {
 failed=0
 for run in $(seq "$runs"); do
   begin=$SECONDS word=ok log=$logs/$run.log
-  FRESH=1 bash test/tiers.sh "$tier" >"$log" 2>&1 &
-  wait $! || word=FAIL
+  FRESH=1 setsid bash test/tiers.sh "$tier" >"$log" 2>&1 & # a group of its own, which is ended with this script
+  tested=$!
+  wait "$tested" || word=FAIL
+  tested=
   failures "$log" >"$logs/names"
   [ "$word" = ok ] || [ -s "$logs/names" ] || echo "$tier: no test is named, see the log" >"$logs/names"
   if [ -s "$logs/names" ]; then
