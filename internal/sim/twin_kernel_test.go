@@ -88,8 +88,7 @@ var scripts = []struct {
 	{"raised and lowered in a period", demand{spin: 1}, cpu.Bandwidth{Quota: 100 * ms, Period: time.Second}, raise},
 }
 
-// TestTwin runs the same scripts in the simulation and on the running kernel. A noisy machine has two more tries;
-// then the medians count.
+// TestTwin runs the same scripts in the simulation and on the running kernel.
 func TestTwin(t *testing.T) {
 	allowed := tolerance
 	if os.Getenv("PLIMSOLL_EMULATED") != "" {
@@ -109,22 +108,16 @@ func TestTwin(t *testing.T) {
 				from, to := s.run(t, m)
 				return between(from, to)
 			}
-			var tries []outcome
-			var differ []string
-			for len(tries) < 3 {
-				actual, burst := realTwin(t)
-				if s.limit.Burst > 0 {
-					cgrouptest.Need(t, burst)
-				}
-				tries = append(tries, script(t, actual))
-				simulated := script(t, simTwin(t, actual.tree.Version(), burst.State == cgroup.Yes))
-				differ = compare(simulated, tries, allowed)
-				t.Logf("simulated %+.3f, real %+.3f", simulated, tries)
-				if len(differ) == 0 {
-					return
-				}
+			actual, burst := realTwin(t)
+			if s.limit.Burst > 0 {
+				cgrouptest.Need(t, burst)
 			}
-			t.Error(strings.Join(differ, "\n"))
+			got := script(t, actual)
+			simulated := script(t, simTwin(t, actual.tree.Version(), burst.State == cgroup.Yes))
+			t.Logf("simulated %+.3f, real %+.3f", simulated, got)
+			if differ := compare(simulated, got, allowed); len(differ) > 0 {
+				t.Error(strings.Join(differ, "\n"))
+			}
 		})
 	}
 }
@@ -296,19 +289,13 @@ func between(a, b reading) outcome {
 	}
 }
 
-// compare lists the figures in which the median of the tries is too far from the simulation.
-func compare(simulated outcome, tries []outcome, tolerance tolerances) []string {
+// compare lists the figures of the kernel that are too far from the simulation.
+func compare(simulated, actual outcome, tolerance tolerances) []string {
 	var differ []string
 	for name, allowed := range tolerance {
-		want := simulated.figures()[name]
-		var got []float64
-		for _, o := range tries {
-			got = append(got, o.figures()[name])
-		}
-		slices.Sort(got)
-		median := got[len(got)/2]
-		if math.Abs(median-want) > math.Max(allowed.least, allowed.part*want) {
-			differ = append(differ, fmt.Sprintf("%s: simulated %.3f, real %.3f (median of %.3f)", name, want, median, got))
+		want, got := simulated.figures()[name], actual.figures()[name]
+		if math.Abs(got-want) > math.Max(allowed.least, allowed.part*want) {
+			differ = append(differ, fmt.Sprintf("%s: simulated %.3f, real %.3f", name, want, got))
 		}
 	}
 	slices.Sort(differ)
