@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,20 +20,13 @@ const maxOpen = 4096
 
 // Dir is the FS of the real files below a directory. A file of a control group that was read once is kept open and
 // read again with one pread(2); the kernel renders it anew for each read from offset 0 (fs/seq_file.c,
-// seq_read_iter). It may be used from several goroutines.
+// seq_read_iter). Where many groups are read seldom, KeepOnly limits that to the groups that are read often. It may be
+// used from several goroutines.
 type Dir struct {
-	root  string
-	limit int
+	root string
 
 	mu   sync.RWMutex // held for reading while an open file is in use, so that nobody closes it meanwhile
-	at   map[string]int
-	open []openFile // dense, so that a victim can be drawn
-	rnd  *rand.Rand // draws the victims; seeded with a constant
-}
-
-type openFile struct {
-	name string
-	fd   int
+	open openFiles
 }
 
 // NewDir makes an FS of the files below root, such as /sys/fs/cgroup. At most half of the descriptors that the
@@ -48,9 +40,7 @@ func NewDir(root string) *Dir {
 	return newDir(root, limit)
 }
 
-func newDir(root string, limit int) *Dir {
-	return &Dir{root: root, limit: limit, at: map[string]int{}, rnd: rand.New(rand.NewPCG(1, 1))}
-}
+func newDir(root string, limit int) *Dir { return &Dir{root: root, open: newOpenFiles(limit)} }
 
 // Root is the directory that the names are below.
 func (d *Dir) Root() string { return d.root }
@@ -79,13 +69,12 @@ var errNotOpen = errors.New("not open")
 func (d *Dir) readOpen(name string) (data []byte, fd int, err error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	i, ok := d.at[name]
+	f, ok := d.open.find(name)
 	if !ok {
 		return nil, -1, errNotOpen
 	}
-	fd = d.open[i].fd
-	data, err = pread(fd)
-	return data, fd, err
+	data, err = pread(f.fd)
+	return data, f.fd, err
 }
 
 func (d *Dir) readNew(name, full string) ([]byte, error) {
@@ -94,72 +83,75 @@ func (d *Dir) readNew(name, full string) ([]byte, error) {
 		return nil, pathError("open", full, err)
 	}
 	data, err := pread(fd)
-	if err != nil || !reusable(name, fd) || !d.keep(name, fd) {
+	if err != nil || !d.keep(openFile{name: name, fd: fd}) {
 		unix.Close(fd)
 	}
 	return data, pathError("read", full, err)
 }
 
+// keep takes a file among the open ones, and says whether it did.
+func (d *Dir) keep(f openFile) bool {
+	d.mu.RLock()
+	wants := d.open.wants(f)
+	d.mu.RUnlock()
+	if !wants || !reusable(f) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open.add(f)
+}
+
 // reusable says whether an open file stays good: only in a cgroup file system does a read tell that the file was
 // removed. The lists of tasks are read seldom and are long; on v1 an open one holds on to its snapshot.
-func reusable(name string, fd int) bool {
-	switch path.Base(name) {
+func reusable(f openFile) bool {
+	switch path.Base(f.name) {
 	case "tasks", "cgroup.procs", "cgroup.threads":
 		return false
 	}
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err != nil {
+	if err := unix.Fstatfs(f.fd, &st); err != nil {
 		return false
 	}
 	return int64(st.Type) == unix.CGROUP_SUPER_MAGIC || int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
-}
-
-// keep adds an open file, in the place of a random one if the Dir is full: the files are read in turn, and then the
-// oldest is the very one that is wanted next.
-func (d *Dir) keep(name string, fd int) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, taken := d.at[name]; taken || d.limit <= 0 {
-		return false
-	}
-	if len(d.open) >= d.limit {
-		d.closeAt(d.rnd.IntN(len(d.open)))
-	}
-	d.at[name] = len(d.open)
-	d.open = append(d.open, openFile{name, fd})
-	return true
 }
 
 // drop closes an open file, unless another goroutine has put a newer one in its place.
 func (d *Dir) drop(name string, fd int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i, ok := d.at[name]; ok && d.open[i].fd == fd {
-		d.closeAt(i)
+	if f, ok := d.open.find(name); ok && f.fd == fd {
+		d.open.close(name)
 	}
 }
 
-func (d *Dir) closeAt(i int) {
-	unix.Close(d.open[i].fd)
-	delete(d.at, d.open[i].name)
-	last := len(d.open) - 1
-	if i != last {
-		d.open[i] = d.open[last]
-		d.at[d.open[i].name] = i
-	}
-	d.open = d.open[:last]
+// KeepOnly keeps files open only of the directories that Hold names, and at most so many.
+func (d *Dir) KeepOnly(most int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open.keepOnly(most)
 }
 
-// Forget closes the open files of a directory and of all below it. The next read opens them again.
+// Hold keeps the files of a directory open that are read or written from now on.
+func (d *Dir) Hold(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open.held[path.Clean(dir)] = true
+}
+
+// Release closes the open files of a directory, but for the one that was written last: that is what ends its next
+// throttle, and opening it takes longer than the write.
+func (d *Dir) Release(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open.release(path.Clean(dir))
+}
+
+// Forget closes the open files of a directory and of all below it. Nothing of it is held any more.
 func (d *Dir) Forget(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	prefix := path.Clean(dir) + "/"
-	for i := len(d.open) - 1; i >= 0; i-- {
-		if prefix == "./" || strings.HasPrefix(d.open[i].name, prefix) {
-			d.closeAt(i)
-		}
-	}
+	d.open.forget(path.Clean(dir))
 }
 
 // Close closes all open files. The Dir stays usable.
@@ -174,16 +166,58 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	fd, err := retry(func() (int, error) { return unix.Open(full, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
+	fd, err := d.writeOpen(name, data)
+	if errors.Is(err, errNotOpen) || err == unix.ENODEV {
+		d.drop(name, fd) // a group of the same name may stand there now
+		return d.writeNew(name, full, data)
+	}
+	return pathError("write", full, err)
+}
+
+// writeOpen writes through the open file of that name; the error is errNotOpen where there is none for writing. The
+// kernel's files take a write at any offset as the whole value (kernel/cgroup/cgroup.c, cgroup_file_write).
+func (d *Dir) writeOpen(name string, data []byte) (fd int, err error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	f, ok := d.open.find(name)
+	if !ok || !f.writes {
+		return -1, errNotOpen
+	}
+	n, err := retry(func() (int, error) { return unix.Pwrite(f.fd, data, 0) })
+	return f.fd, short(n, data, err)
+}
+
+// writeNew opens the file for reading as well where it is to stay open: what is written is also compared before and
+// read back.
+func (d *Dir) writeNew(name, full string, data []byte) error {
+	f := openFile{name: name, writes: true}
+	d.mu.RLock()
+	mode, wants := unix.O_WRONLY, d.open.wants(f)
+	d.mu.RUnlock()
+	if wants {
+		mode = unix.O_RDWR
+	}
+	fd, err := retry(func() (int, error) { return unix.Open(full, mode|unix.O_CLOEXEC, 0) })
+	if wants && err == unix.EACCES { // it cannot be read
+		wants = false
+		fd, err = retry(func() (int, error) { return unix.Open(full, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
+	}
 	if err != nil {
 		return pathError("open", full, err)
 	}
-	defer unix.Close(fd)
 	n, err := retry(func() (int, error) { return unix.Write(fd, data) })
-	if err == nil && n != len(data) {
-		err = io.ErrShortWrite
+	err = short(n, data, err)
+	if f.fd = fd; !wants || err == unix.ENODEV || !d.keep(f) {
+		unix.Close(fd)
 	}
 	return pathError("write", full, err)
+}
+
+func short(n int, data []byte, err error) error {
+	if err == nil && n != len(data) {
+		return io.ErrShortWrite
+	}
+	return err
 }
 
 // Dirs lists the directories in a directory, sorted. Symbolic links (cpu -> cpu,cpuacct) are not among them.

@@ -329,20 +329,6 @@ func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
 	return d, t.wrap(group, "cpu.stat.local", err)
 }
 
-// Forget lets go of what the FS keeps open for a group, if it keeps anything: the group is gone, or of no interest.
-func (t *Tree) Forget(group string) {
-	cache, ok := t.fs.(interface{ Forget(dir string) })
-	if !ok {
-		return
-	}
-	cache.Forget(t.Dir(group))
-	for _, hierarchy := range []string{t.acct, t.cpuset} {
-		if t.version == V1 && hierarchy != "" {
-			cache.Forget(path.Join(hierarchy, group))
-		}
-	}
-}
-
 func (t *Tree) read(group, file string) ([]byte, error) {
 	return t.fs.ReadFile(path.Join(t.Dir(group), file))
 }

@@ -1,0 +1,163 @@
+package cgroup
+
+import (
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFiles are the files that a Dir keeps open. Opening a file of a control group takes several times as long as
+// reading it, so the files of a group that is read eleven times a second stay open. A descriptor costs the kernel about
+// a kilobyte, so a group that is read once in minutes has none, but for the file that ends its throttles.
+type openFiles struct {
+	limit  int
+	chosen bool            // only files of held directories are kept
+	held   map[string]bool // directories
+	at     map[string]int
+	in     map[string][]string // the open files of each directory that has some
+	list   []openFile          // dense, so that a victim can be drawn
+	rnd    *rand.Rand          // draws the victims; seeded with a constant
+}
+
+type openFile struct {
+	name   string
+	fd     int
+	writes bool // it was opened for writing, and for reading too
+}
+
+func newOpenFiles(limit int) openFiles {
+	return openFiles{limit: limit, held: map[string]bool{}, at: map[string]int{}, in: map[string][]string{},
+		rnd: rand.New(rand.NewPCG(1, 1))}
+}
+
+func (o *openFiles) find(name string) (openFile, bool) {
+	i, ok := o.at[name]
+	if !ok {
+		return openFile{}, false
+	}
+	return o.list[i], true
+}
+
+// often lists the files that are read each time at which a group is looked at. The others are read so seldom that their
+// descriptors would only take the place of these.
+func often(name string) bool {
+	base := path.Base(name)
+	return base == "cpu.stat" || base == "cpuacct.usage"
+}
+
+// wants says whether a file is to be kept open, if there is room.
+func (o *openFiles) wants(f openFile) bool {
+	if !o.chosen {
+		return o.limit > 0 && !f.writes
+	}
+	return o.limit > 0 && (f.writes || often(f.name)) && o.held[path.Dir(f.name)]
+}
+
+// add keeps a file open. Where the list is full a random one makes room, since the files are read in turn, and then the
+// oldest is the very one that is wanted next. A file that is only read makes no room for itself at the cost of one that
+// is written.
+func (o *openFiles) add(f openFile) bool {
+	if !o.wants(f) {
+		return false
+	}
+	if old, taken := o.find(f.name); taken {
+		if old.writes || !f.writes {
+			return false
+		}
+		o.close(f.name)
+	}
+	dir := path.Dir(f.name)
+	if f.writes {
+		o.closeIn(dir, func(other openFile) bool { return other.writes })
+	}
+	if len(o.list) >= o.limit && !o.makeRoom(f.writes) {
+		return false
+	}
+	o.at[f.name] = len(o.list)
+	o.list = append(o.list, f)
+	o.in[dir] = append(o.in[dir], f.name)
+	return true
+}
+
+// draws is how many victims are drawn until one is found that is only read.
+const draws = 8
+
+func (o *openFiles) makeRoom(atAnyCost bool) bool {
+	victim := 0
+	for range draws {
+		victim = o.rnd.IntN(len(o.list))
+		if !o.list[victim].writes {
+			break
+		}
+	}
+	if o.list[victim].writes && !atAnyCost {
+		return false
+	}
+	o.closeAt(victim)
+	return true
+}
+
+// closeIn closes some files of a directory.
+func (o *openFiles) closeIn(dir string, which func(openFile) bool) {
+	for _, name := range slices.Clone(o.in[dir]) {
+		if f, ok := o.find(name); ok && which(f) {
+			o.close(name)
+		}
+	}
+}
+
+func (o *openFiles) keepOnly(most int) {
+	o.chosen, o.limit = true, most
+	for i := len(o.list) - 1; i >= 0; i-- {
+		if !o.wants(o.list[i]) {
+			o.closeAt(i)
+		}
+	}
+	for len(o.list) > max(0, most) {
+		o.makeRoom(true)
+	}
+}
+
+func (o *openFiles) release(dir string) {
+	delete(o.held, dir)
+	o.closeIn(dir, func(f openFile) bool { return !f.writes })
+}
+
+func (o *openFiles) forget(dir string) {
+	inside := func(other string) bool { return dir == "." || other == dir || strings.HasPrefix(other, dir+"/") }
+	for held := range o.held {
+		if inside(held) {
+			delete(o.held, held)
+		}
+	}
+	for other := range o.in {
+		if inside(other) {
+			o.closeIn(other, func(openFile) bool { return true })
+		}
+	}
+}
+
+func (o *openFiles) close(name string) {
+	if i, ok := o.at[name]; ok {
+		o.closeAt(i)
+	}
+}
+
+func (o *openFiles) closeAt(i int) {
+	name := o.list[i].name
+	unix.Close(o.list[i].fd)
+	delete(o.at, name)
+	dir := path.Dir(name)
+	if o.in[dir] = slices.DeleteFunc(o.in[dir], func(other string) bool { return other == name }); len(o.in[dir]) == 0 {
+		delete(o.in, dir)
+	}
+	last := len(o.list) - 1
+	if i != last {
+		o.list[i] = o.list[last]
+		o.at[o.list[i].name] = i
+	}
+	o.list = o.list[:last]
+}
