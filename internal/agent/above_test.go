@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/report"
+	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 )
 
@@ -13,6 +14,7 @@ import (
 func TestAboveLimitOfPeriods(t *testing.T) {
 	w, e := hearing(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.kernel.SetLoad("/a", sim.Periodic(time.Second, sim.Exponential(ms), 1)) // else it is idle, and need not be read
 	e.totals = map[uint64]report.Throttles{}
 	for _, c := range []struct{ told, want time.Duration }{
 		{30 * ms, 30 * ms}, {30 * ms, 30 * ms}, {50 * ms, 50 * ms},

@@ -134,6 +134,8 @@ type Agent struct {
 	present    int            // groups that are there in this turn
 	snapshot   []workload.Pod // of the turn before
 	dozing     []*group       // the pods of the snapshot, where they doze
+	sweeps     int            // dozing pods that may yet be read in this turn
+	asked      bool           // somebody asks for the state of all groups in this turn
 	ways       ways
 	ear        ear
 	risk       riskMeter
@@ -262,8 +264,10 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	if a.ear.anew || !workload.Same(pods, a.snapshot) {
 		a.snapshot, a.dozing, a.ear.anew = pods, make([]*group, len(pods)), false
+		a.keepFew(pods)
 		a.watch(pods)
 	}
+	a.sweeps = a.sweepsIn(len(pods), a.asked)
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Heard: a.ear.hears, Missed: a.missed(), Held: a.held(), Throttles: a.ear.take()}
 	a.measureRisk(now)
@@ -326,6 +330,7 @@ func (a *Agent) drop(now time.Time) []workload.ID {
 		delete(a.groups, id)
 		if a.paths[id.Path] == id {
 			delete(a.paths, id.Path)
+			a.forgetFiles(id.Path)
 		}
 		a.account.left(g)
 	}
@@ -343,7 +348,9 @@ func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
 			continue // due with its pod
 		}
 		if g.looked {
-			g.due = a.inStep(now, a.interval(g))
+			d := a.interval(g)
+			a.holdFiles(g, d <= cappedEvery && g.top == nil)
+			g.due = a.inStep(now, d)
 		}
 		if at, ok := out.Looks[id]; ok && at.Before(g.due) {
 			g.due = at

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"time"
 
 	"plimsoll/internal/workload"
@@ -24,22 +25,34 @@ const (
 	// last use, and those of pod and containers are not in phase.
 	stillPeriods = 3
 	// dozeAtMost is after how long all of a pod is looked at again although nothing moved; where the kernel tells of
-	// throttles, rarelyEvery.
+	// throttles, rarelyEvery, and longer the longer the pod has been idle.
 	dozeAtMost = 30 * time.Second
+	// idleAtMost is the longest that an idle pod goes unread where the kernel tells of throttles and inotify of writes:
+	// then reading only keeps the books, and catches what neither told of.
+	idleAtMost = 5 * time.Minute
+	// sweepTurns is over how many turns at least the reading of all dozing pods is spread: a turn that reads all of a
+	// thousand pods takes a quarter of a second, in which no throttle is answered. So many pods
+	// are read in any turn.
+	sweepTurns = 30
+	sweepLeast = 32
 )
 
 // rests says whether the pod at this place of the snapshot dozed in the turn before and still does. Its own counters
 // are read when they are due, and nothing else of it is even thought of.
 func (a *Agent) rests(now time.Time, place int, containers int) bool {
 	pod := a.dozing[place]
-	if pod == nil || !now.Before(pod.dozeUntil) {
+	switch {
+	case pod == nil || pod.dozeUntil.IsZero():
 		return false
-	}
-	if !now.Before(pod.due) {
-		if a.moved(pod) {
-			return false
-		}
-		pod.due, pod.quiet = a.inStep(now, a.interval(pod)), now
+	case !now.Before(pod.dozeUntil) && a.sweep():
+		return false
+	case now.Before(pod.due):
+	case !a.sweep():
+		pod.due = a.inStep(now, restEvery)
+	case a.moved(pod):
+		return false
+	default:
+		pod.due, pod.quiet = a.inStep(now, max(a.interval(pod), a.backOff(now, pod))), now
 	}
 	pod.seen, pod.rested, pod.looked = a.turn, a.turn, false
 	a.present += containers
@@ -47,6 +60,29 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 		a.present++
 	}
 	return true
+}
+
+// sweep says whether a dozing pod may be read in this turn.
+func (a *Agent) sweep() bool {
+	a.sweeps--
+	return a.sweeps >= 0
+}
+
+// sweepsIn is how many dozing pods may be read in a turn. Whoever asks is to see all.
+func (a *Agent) sweepsIn(pods int, asked bool) int {
+	if asked || !a.ear.hears {
+		return math.MaxInt
+	}
+	return max(sweepLeast, pods/sweepTurns)
+}
+
+// backOff is for how long a pod need not be read that has been idle for so long already. Where throttles are polled for
+// there is none.
+func (a *Agent) backOff(now time.Time, pod *group) time.Duration {
+	if !a.ear.hears || pod.moved.IsZero() {
+		return 0
+	}
+	return min(now.Sub(pod.moved), idleAtMost)
 }
 
 // doze lets a pod rest from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
@@ -57,7 +93,7 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 		pod, containers = a.groups[containers[0].ID], nil
 	}
 	a.dozing[place] = nil
-	if !a.asleep(now, pod) || !pod.disk.Limited() {
+	if !a.asleep(now, pod) || !pod.disk.Limited() && !a.ear.hears {
 		return
 	}
 	until := pod.diskAt
@@ -75,7 +111,7 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 	}
 	most := dozeAtMost
 	if a.ear.hears {
-		most = rarelyEvery
+		most = max(rarelyEvery, a.backOff(now, pod))
 	}
 	pod.dozeUntil, a.dozing[place] = until.Add(most), pod
 }
@@ -92,12 +128,17 @@ func (a *Agent) asleep(now time.Time, g *group) bool {
 // moved says whether the counters of a group are other ones than at the last look, or cannot be read.
 func (a *Agent) moved(g *group) bool {
 	a.account.self.Looks++
+	last := g.reading.Counters
+	if !g.disk.Limited() { // its period timer never runs: only its usage tells
+		usage, err := a.Tree.Usage(g.Path)
+		return err != nil || usage+a.withScheduler(g.Inode).counters.Usage != last.Usage
+	}
 	c, err := a.Tree.Stat(g.Path)
 	c = plus(c, a.withScheduler(g.Inode).counters) // as they are in the reading
-	if last := g.reading.Counters; !c.HasUsage {
+	if !c.HasUsage {
 		c.Usage, c.HasUsage = last.Usage, last.HasUsage
 	}
-	return err != nil || c != g.reading.Counters
+	return err != nil || c != last
 }
 
 // rouse has all of the pod looked at in the next turn.

@@ -54,6 +54,7 @@ type group struct {
 	// Of a pod: until when it may doze, and the last turn in which it did.
 	dozeUntil time.Time
 	rested    int64
+	held      bool // its files are kept open
 	since     time.Time
 	born      time.Time     // its first task was seen then; zero: it has none yet
 	old       bool          // it was there before the agent
@@ -116,6 +117,9 @@ func (a *Agent) rest() time.Duration {
 func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string) (policy.Group, bool) {
 	g := a.groups[c.ID]
 	if g == nil {
+		if _, known := a.paths[c.Path]; known { // another group of that name
+			a.forgetFiles(c.Path)
+		}
 		g = &group{since: now, said: map[string]bool{}, old: a.turn <= 1}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}

@@ -81,6 +81,7 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Po
 // told takes that a group was throttled, or is about to be.
 func (a *Agent) told(now time.Time, g *group, t policy.Throttle) {
 	g.due, g.watched = now, true
+	a.holdFiles(g, true)
 	g.rouse()
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))

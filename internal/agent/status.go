@@ -27,8 +27,12 @@ func (a *Agent) refresh(now time.Time) {
 		return
 	}
 	a.fresh = now
-	a.lookAgain()
+	for _, g := range a.groups {
+		g.due = time.Time{} // a pod that dozes is only asked whether anything moved
+	}
+	a.asked = true
 	a.tick(now)
+	a.asked = false
 	signal(a.sooner)
 }
 

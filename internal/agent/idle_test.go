@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/sim"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// reads counts the readings of the files of groups below a path from now on, by the turn: the most in one, and all.
+func (w *world) reads(below string) (most, all *int) {
+	most, all = new(int), new(int)
+	turn, inTurn := int64(-1), 0
+	w.kernel.Fault = func(op, name string, _ []byte) error {
+		if op != "read" || !strings.HasPrefix(name, "cpu"+below) && !strings.HasPrefix(name, "cpuacct"+below) {
+			return nil
+		}
+		if w.agent.turn != turn {
+			turn, inTurn = w.agent.turn, 0
+		}
+		inTurn++
+		*all++
+		*most = max(*most, inTurn)
+		return nil
+	}
+	return most, all
+}
+
+// idlePods makes pods with one idle container each.
+func (w *world) idlePods(pods int, limit time.Duration) {
+	w.t.Helper()
+	for i := range pods {
+		name := fmt.Sprintf("/idle/pod%d", i)
+		pod := workload.Pod{ID: w.group(name, limit), Name: name}
+		c := w.container(path.Join(name, "c"), 50*ms, sim.Load{})
+		c.Strategy.Policy = strategy.Auto
+		w.kernel.SetTasks(c.Path, 1)
+		pod.Containers = append(pod.Containers, c)
+		w.place.pods = append(w.place.pods, pod)
+	}
+}
+
+// TestIdlePodsCostFewReads: where the kernel tells of throttles, what is idle is read the less often the longer it is idle:
+// in the end all files of a pod and its container once in idleAtMost, and the pod's counters once more.
+func TestIdlePodsCostFewReads(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
+		w, _ := hearing(t, true)
+		w.kernel.AddGroup("/idle")
+		w.idlePods(100, limit)
+		w.run(15 * time.Minute)
+		_, all := w.reads("/idle/")
+		w.run(time.Hour)
+		if sweeps := int(time.Hour / idleAtMost); *all < 100*sweeps*6 || *all > 100*sweeps*16 {
+			t.Errorf("%s: %d reads in an hour", name, *all)
+		}
+	}
+}
+
+// TestPodsInUseAreRead: a pod that uses CPU, and never throttles, is read as often as ever.
+func TestPodsInUseAreRead(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.kernel.AddGroup("/idle")
+	w.idlePods(1, 50*ms)
+	w.kernel.SetLoad("/idle/pod0/c", sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
+	w.run(5 * time.Minute)
+	_, all := w.reads("/idle/")
+	before := w.agent.groups[w.id("/idle/pod0/c")].status.Totals.Usage
+	w.run(2 * time.Minute)
+	after := w.agent.groups[w.id("/idle/pod0/c")].status.Totals.Usage
+	if *all < 8 || after-before < 500*ms {
+		t.Errorf("%d reads, and %v of 1.2 s in the books", *all, after-before)
+	}
+}
+
+// TestWhoAsksIsToldOfIdlePods that have begun to use CPU, for the price of one reading for each pod that has not.
+func TestWhoAsksIsToldOfIdlePods(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
+		w, _ := hearing(t, true)
+		w.kernel.AddGroup("/idle")
+		w.idlePods(100, limit)
+		w.run(10 * time.Minute)
+		w.kernel.SetLoad("/idle/pod7/c", sim.Periodic(time.Second, sim.Fixed(20*ms), 1))
+		w.run(1500 * ms)
+		_, all := w.reads("/idle/")
+		if used := w.status("/idle/pod7/c").Totals.Usage; used != 40*ms {
+			t.Errorf("%s: %v in the books, want 40ms", name, used)
+		}
+		if *all < 100 || *all > 120 {
+			t.Errorf("%s: %d reads for 100 pods of which 1 has begun to use CPU", name, *all)
+		}
+	}
+}
+
+// TestSweepsAreSpread: idle pods that are due together are not read in one turn, for no throttle is answered meanwhile.
+func TestSweepsAreSpread(t *testing.T) {
+	w, _ := hearing(t, true)
+	w.kernel.AddGroup("/idle")
+	w.idlePods(500, 50*ms)
+	w.run(10 * time.Second)
+	most, all := w.reads("/idle/")
+	w.run(2 * time.Minute)
+	if *all < 1000 {
+		t.Fatalf("%d reads: it proves nothing", *all)
+	}
+	// Of a pod and its container, on v1: quota, period, burst, tasks (two for the pod), statistics and usage.
+	if limit := sweepLeast * 13; *most > limit {
+		t.Errorf("%d reads in one turn, want at most %d", *most, limit)
+	}
+}
