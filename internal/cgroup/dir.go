@@ -250,6 +250,18 @@ func (d *Dir) Inode(name string) (uint64, error) {
 	return st.Ino, pathError("stat", full, err)
 }
 
+// Links is the inode number of a directory, and how many directories are in it: each links back to it
+// (fs/kernfs/inode.c, kernfs_refresh_inode). Some file systems do not count them: then it is -1.
+func (d *Dir) Links(name string) (inode uint64, dirs int, err error) {
+	full, err := d.resolve("stat", name)
+	if err != nil {
+		return 0, -1, err
+	}
+	var st unix.Stat_t
+	_, err = retry(func() (int, error) { return 0, unix.Stat(full, &st) })
+	return st.Ino, int(st.Nlink) - 2, pathError("stat", full, err)
+}
+
 // Mkdir makes a group.
 func (d *Dir) Mkdir(name string) error {
 	full, err := d.resolve("mkdir", name)

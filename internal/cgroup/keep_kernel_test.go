@@ -106,3 +106,15 @@ func TestKernelWriteToAGroupMadeAnew(t *testing.T) {
 		t.Errorf("the new group has %v, %v", bandwidth(t, g), err)
 	}
 }
+
+// TestKernelLinks: the kernel counts the groups in a group.
+func TestKernelLinks(t *testing.T) {
+	g := cgrouptest.New(t)
+	for want := range 3 {
+		inode, groups, err := g.Tree().Links(g.Path)
+		if id, _ := g.Tree().Inode(g.Path); err != nil || groups != want || inode != id {
+			t.Errorf("%d groups in group %d, want %d in %d, %v", groups, inode, want, id, err)
+		}
+		g.Child(string(rune('a' + want)))
+	}
+}

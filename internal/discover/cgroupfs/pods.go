@@ -21,6 +21,7 @@ type node struct {
 	effective config.Effective
 	children  map[string]*node // by path; of a container there is one at most
 	watched   bool
+	listed    bool // children are all that is in it
 	limited   bool // of a scope, and of the group in it
 	facts     facts
 	look      look

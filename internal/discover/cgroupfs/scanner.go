@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path"
 	"path/filepath"
@@ -26,6 +25,8 @@ const (
 	defaultEvery = 30 * time.Second
 	// blindEvery is how often it is walked where inotify cannot.
 	blindEvery = time.Second
+	// blindTold is how often all groups count as written to where inotify cannot tell.
+	blindTold = time.Minute
 )
 
 // Options are what a Scanner is given besides the tree.
@@ -65,9 +66,11 @@ type Scanner struct {
 	chosen  map[workload.ID]*node
 	pending map[*node]bool // to be looked up again
 	news    []Event        // to be told with the next snapshot
+	changed bool           // since the last snapshot
 	full    bool           // the kernel refused a further watch
 	said    bool           // and that was logged
 	walked  time.Time      // when the whole tree was, last
+	toldAll time.Time      // when all groups were said to be written to, for want of watches
 	err     error          // of that walk
 	stats   Stats
 }
@@ -109,6 +112,7 @@ func (s *Scanner) start() error {
 	if err != nil {
 		return fmt.Errorf("scan control groups: %w", err)
 	}
+	s.changed, s.toldAll = true, s.opt.Now()
 	s.root = s.add(nil, "/", inode)
 	return s.Rescan()
 }
@@ -207,16 +211,22 @@ func (s *Scanner) Rescan() error {
 	s.stats.Rescans++
 	s.walked = s.opt.Now()
 	s.full = false // there may be room for watches again
-	s.err = s.list(s.root, true)
-	if s.err != nil {
+	before := s.err
+	if s.err = s.walkDown(); s.err != nil {
 		s.err = fmt.Errorf("scan control groups: %w", s.err)
 	}
 	for _, n := range s.chosen {
 		if n.facts.declared == nil || n.facts.file != "" {
-			s.ask(n)
+			s.changed = s.ask(n) || s.changed
 		}
 	}
-	s.renew()
+	if s.changed || before != nil || s.err != nil {
+		s.renew()
+	}
+	if s.blind() && s.walked.Sub(s.toldAll) >= blindTold {
+		s.toldAll = s.walked
+		s.queue.put(Lost, "", "", s.walked)
+	}
 	return s.err
 }
 
@@ -281,74 +291,6 @@ func (s *Scanner) lost(err error) {
 	s.queue.put(Lost, "", "", s.opt.Now())
 }
 
-// list brings a group's children up to date: watch first, then list, so that nothing is born in between unseen.
-// New children are listed in turn, and known ones too if deep.
-func (s *Scanner) list(n *node, deep bool) error {
-	s.watch(n)
-	s.measure(n)
-	if n.place.Closed() && !n.place.scope {
-		return nil
-	}
-	paths, err := s.tree.Children(n.Path)
-	if errors.Is(err, fs.ErrNotExist) && n != s.root {
-		return nil // gone; its parent's list tells
-	}
-	if err != nil {
-		return err
-	}
-	paths = n.inside(paths)
-	var faults error
-	found := make(map[string]bool, len(paths))
-	for _, p := range paths {
-		inode, err := s.tree.Inode(p)
-		if err != nil {
-			continue
-		}
-		found[p] = true
-		c := n.children[p]
-		if c != nil && c.Inode != inode {
-			s.drop(n, c)
-			c = nil
-		}
-		known := c != nil
-		if !known {
-			c = s.add(n, p, inode)
-		}
-		if !known || deep {
-			faults = errors.Join(faults, s.list(c, deep))
-		}
-	}
-	for p, c := range n.children {
-		if !found[p] {
-			s.drop(n, c)
-		}
-	}
-	return faults
-}
-
-func (s *Scanner) add(parent *node, p string, inode uint64) *node {
-	n := &node{ID: workload.ID{Path: p, Inode: inode}, children: map[string]*node{}}
-	if parent == nil {
-		n.place = Classify(p)
-	} else {
-		n.place = below(parent.place, path.Base(p), strings.Count(p, "/")-1)
-		parent.children[p] = n
-	}
-	n.effective = s.resolve(n)
-	s.nodes[p] = n
-	return n
-}
-
-func (s *Scanner) drop(parent, n *node) {
-	for _, c := range n.children {
-		s.drop(n, c)
-	}
-	s.unwatch(n)
-	delete(parent.children, n.Path)
-	delete(s.nodes, n.Path)
-	delete(s.pending, n)
-}
-
 // renew makes the snapshot anew, and only then tells what came and went: who is woken finds it there.
 func (s *Scanner) renew() {
 	groups := choose(s.root)
@@ -368,7 +310,7 @@ func (s *Scanner) renew() {
 			s.news = append(s.news, Event{Kind: Vanished, Path: id.Path})
 		}
 	}
-	s.chosen = chosen
+	s.chosen, s.changed = chosen, false
 	for _, n := range came {
 		s.ask(n)
 		s.doubt(n) // the engine may write its files after the group's

@@ -58,6 +58,72 @@ func TestRescanFindsWhatChanged(t *testing.T) {
 	}
 }
 
+// TestRescanListsOnlyWhatChanged: a group that holds as many groups as before, and the same, is not listed.
+func TestRescanListsOnlyWhatChanged(t *testing.T) {
+	m := newMemory("/lab/a/x", "/lab/b", "/other/c")
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*", "/lab/*/*", "/other/*")})
+	for _, step := range []struct {
+		name   string
+		change func()
+		listed int // that has changed, and what is new in it
+		events []string
+	}{
+		{"nothing", func() {}, 0, nil},
+		{"made", func() { m.mkdir("/lab/b/y") }, 2, []string{"appeared /lab/b/y"}},
+		{"removed", func() { m.rmdir("/lab/a/x") }, 1, []string{"vanished /lab/a/x"}},
+		{"nothing again", func() {}, 0, nil},
+		{"one in the place of another", func() { m.rmdir("/other/c"); m.mkdir("/other/d") }, 2,
+			[]string{"vanished /other/c", "appeared /other/d"}},
+		{"made anew, of the same name", func() { m.rmdir("/lab/b/y"); m.mkdir("/lab/b/y") }, 2,
+			[]string{"vanished /lab/b/y", "appeared /lab/b/y"}},
+	} {
+		told(s)
+		step.change()
+		m.listed = 0
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		if m.listed != step.listed {
+			t.Errorf("%s: %d groups were listed, want %d", step.name, m.listed, step.listed)
+		}
+		var events []string
+		for _, line := range told(s) {
+			if !strings.HasPrefix(line, "lost") {
+				events = append(events, line)
+			}
+		}
+		if diff := cmp.Diff(step.events, events); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+}
+
+// TestBlindTellsOfAll: where inotify does not watch all groups, all count as written to once a minute.
+func TestBlindTellsOfAll(t *testing.T) {
+	clock := newClock()
+	s := scanner(t, newMemory("/lab/a", "/lab/b"), Options{Resolver: include(t, "/lab/*"), Now: clock.Now})
+	s.Touched()
+	for i, want := range []int{0, 2, 0, 2} {
+		clock.pass(30 * time.Second)
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		if touched := s.Touched(); len(touched) != want {
+			t.Errorf("after %d s: %q", 30*(i+1), touched)
+		}
+	}
+	s.watcher = &scarce{room: 10, watched: map[string]bool{}}
+	for range 4 {
+		clock.pass(30 * time.Second)
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		if touched := s.Touched(); len(touched) != 0 {
+			t.Errorf("all is watched, and told of: %q", touched)
+		}
+	}
+}
+
 func TestPodsStandWhenTheTreeCannotBeRead(t *testing.T) {
 	m := newMemory("/docker/" + strings.Repeat("a", 64))
 	s := scanner(t, m, Options{})

@@ -21,6 +21,22 @@ type memory struct {
 	next   uint64
 	fault  error  // of the listings
 	place  string // of the one that fails; "" fails all
+	listed int    // listings so far
+}
+
+// Links counts what is in a group, as the kernel does.
+func (m *memory) Links(name string) (inode uint64, dirs int, err error) {
+	if m.fault != nil && (m.place == "" || m.place == name) {
+		inode, err = m.Inode(name)
+		return inode, -1, err
+	}
+	inode, err = m.Inode(name)
+	for g := range m.groups {
+		if g != "." && path.Dir(g) == name {
+			dirs++
+		}
+	}
+	return inode, dirs, err
 }
 
 func newMemory(groups ...string) *memory {
@@ -73,6 +89,7 @@ func (m *memory) Dirs(name string) ([]string, error) {
 	if m.fault != nil && (m.place == "" || m.place == name) {
 		return nil, m.fault
 	}
+	m.listed++
 	if m.groups[name] == 0 {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
 	}

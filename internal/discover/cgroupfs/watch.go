@@ -25,10 +25,11 @@ func (s *Scanner) openWatcher() {
 	s.watcher, s.changes, s.faults = w, w.Events, w.Errors
 }
 
-// watch asks inotify for a group's directory. Writes to its files, by anyone, come as events of the directory.
-func (s *Scanner) watch(n *node) {
+// watch asks inotify for a group's directory, and says whether it is watched from now on. Writes to its files, by anyone,
+// come as events of the directory.
+func (s *Scanner) watch(n *node) (begun bool) {
 	if n.watched || s.watcher == nil || s.full {
-		return
+		return false
 	}
 	err := s.watcher.Add(s.dir(n))
 	switch {
@@ -43,6 +44,7 @@ func (s *Scanner) watch(n *node) {
 		s.full = true
 		s.say("inotify refuses a watch: changes are seen up to a second late", err, "")
 	}
+	return n.watched
 }
 
 // unwatch is needed though the kernel drops the watch with the directory: fsnotify names watches by path, and would

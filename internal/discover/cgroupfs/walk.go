@@ -1,0 +1,111 @@
+package cgroupfs
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"plimsoll/internal/workload"
+)
+
+// walkDown looks at each group that is known, and lists what is in those that have changed.
+func (s *Scanner) walkDown() error {
+	inode, groups, err := s.tree.Links("/")
+	if err != nil || inode != s.root.Inode {
+		groups = -1
+	}
+	return s.look(s.root, groups)
+}
+
+// look brings a group and all below it up to date. It holds so many groups now; -1: not known. Where it held as many, and
+// all of them are still there, it need not be listed.
+func (s *Scanner) look(n *node, groups int) error {
+	if !n.watched && s.watch(n) || !n.listed || groups != len(n.children) {
+		return s.list(n, true)
+	}
+	inside := make(map[*node]int, groups)
+	for p, c := range n.children {
+		inode, groups, err := s.tree.Links(p)
+		if err != nil || inode != c.Inode {
+			return s.list(n, true)
+		}
+		inside[c] = groups
+	}
+	s.changed = s.measure(n) || s.changed
+	var faults error
+	for c, groups := range inside {
+		faults = errors.Join(faults, s.look(c, groups))
+	}
+	return faults
+}
+
+// list brings a group's children up to date: watch first, then list, so that nothing is born in between unseen.
+// New children are listed in turn, and known ones looked at if deep.
+func (s *Scanner) list(n *node, deep bool) error {
+	s.watch(n)
+	s.changed = s.measure(n) || s.changed
+	if n.place.Closed() && !n.place.scope {
+		return nil
+	}
+	paths, err := s.tree.Children(n.Path)
+	if errors.Is(err, fs.ErrNotExist) && n != s.root {
+		return nil // gone; its parent's list tells
+	}
+	if err != nil {
+		return err
+	}
+	listed := len(paths)
+	paths = n.inside(paths)
+	n.listed = len(paths) == listed
+	var faults error
+	found := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		inode, groups, err := s.tree.Links(p)
+		if err != nil {
+			continue
+		}
+		found[p] = true
+		c := n.children[p]
+		if c != nil && c.Inode != inode {
+			s.drop(n, c)
+			c = nil
+		}
+		switch {
+		case c == nil:
+			faults = errors.Join(faults, s.list(s.add(n, p, inode), deep))
+		case deep:
+			faults = errors.Join(faults, s.look(c, groups))
+		}
+	}
+	for p, c := range n.children {
+		if !found[p] {
+			s.drop(n, c)
+		}
+	}
+	return faults
+}
+
+func (s *Scanner) add(parent *node, p string, inode uint64) *node {
+	n := &node{ID: workload.ID{Path: p, Inode: inode}, children: map[string]*node{}}
+	if parent == nil {
+		n.place = Classify(p)
+	} else {
+		n.place = below(parent.place, path.Base(p), strings.Count(p, "/")-1)
+		parent.children[p] = n
+	}
+	n.effective = s.resolve(n)
+	s.nodes[p], s.changed = n, true
+	return n
+}
+
+func (s *Scanner) drop(parent, n *node) {
+	for _, c := range n.children {
+		s.drop(n, c)
+	}
+	s.unwatch(n)
+	s.changed = true
+	delete(parent.children, n.Path)
+	delete(s.nodes, n.Path)
+	delete(s.pending, n)
+}
