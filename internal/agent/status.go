@@ -106,6 +106,7 @@ func (a *Agent) events() report.Events {
 func (a *Agent) self() report.Self {
 	self := a.account.self
 	self.CPU, self.RSS = a.Host.Self()
+	self.TurnP50 = quantile(a.account.turns, 0.5)
 	self.TurnP99 = quantile(a.account.turns, 0.99)
 	self.Rescans, self.EventsLost = a.Discover.Counts()
 	return self

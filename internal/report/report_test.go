@@ -100,7 +100,7 @@ func sample() Status {
 		},
 		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
-		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
 }
 

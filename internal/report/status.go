@@ -190,6 +190,7 @@ type Self struct {
 	RSS        int64         `json:"rss_bytes"`
 	Turns      int64         `json:"turns"`
 	Looks      int64         `json:"looks"`       // containers read
+	TurnP50    time.Duration `json:"turn_p50_ns"` // median of the recent turns
 	TurnP99    time.Duration `json:"turn_p99_ns"` // of the recent turns
 	Rescans    int64         `json:"rescans"`
 	EventsLost int64         `json:"events_lost"` // inotify queue overflows

@@ -14,7 +14,7 @@ import (
 // real throttling, and nothing left behind.
 func TestBenchOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, cgroupRoot: cgrouptest.Root(),
+	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idle: []int{3, 6}, settle: time.Second, cgroupRoot: cgrouptest.Root(),
 		plimsoll: cgrouptest.Binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {
@@ -31,6 +31,14 @@ func TestBenchOnRealGroups(t *testing.T) {
 	}
 	if hasBurst := len(r.Refills) > 0; hasBurst && (len(r.Refills) != 2 || r.Refills[0].P50 <= 0 || r.Refills[1].Groups != 15+50) {
 		t.Errorf("refills %+v", r.Refills)
+	}
+	for i, c := range r.Idle {
+		if c.Groups != 6*(i+1) || c.Agent.CPUs <= 0 || c.RSS < 1<<20 || c.Open <= 0 || c.TurnP50 <= 0 || c.TurnP99 < c.TurnP50 || c.Status <= 0 {
+			t.Errorf("idle pods: %+v", c)
+		}
+	}
+	if len(r.Idle) != 2 {
+		t.Errorf("%d numbers of idle pods were measured", len(r.Idle))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

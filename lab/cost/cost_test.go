@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,12 +52,13 @@ func TestVerdicts(t *testing.T) {
 		"CPU":          {func(s *scenario) { s.Agent.CPUs, s.Bare.CPUs = 0.011, 0.006 }, 1},
 		"memory":       {func(s *scenario) { s.RSS++ }, 1},
 		"ratio":        {func(s *scenario) { s.Bare.CPUs = 0.004 }, 1},
+		"descriptors":  {func(s *scenario) { s.Open = 1.001 }, 1},
 		"no bare loop": {func(s *scenario) { s.Bare.CPUs = 0 }, 1},
 	} {
 		s := good
 		c.change(&s)
 		text := s.text()
-		if missed, met := strings.Count(text, " missed\n"), strings.Count(text, " met\n"); missed != c.missed || met != 3-c.missed {
+		if missed, met := strings.Count(text, " missed\n"), strings.Count(text, " met\n"); missed != c.missed || met != 4-c.missed {
 			t.Errorf("%s: %d missed, %d met\n%s", name, missed, met, text)
 		}
 	}
@@ -71,9 +73,51 @@ func TestSince(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, args := range [][]string{{"-pods", "0"}, {"-containers", "109"}, {"-seconds", "0.5"}, {"-seconds", "3600"}} {
+	for _, args := range [][]string{{"-pods", "0"}, {"-pods", "110,0"}, {"-pods", "110,many"}, {"-pods", "-1"}, {"-pods", "1,5001"}, {"-containers", "109"}, {"-seconds", "0.5"}, {"-seconds", "3600"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%v was taken", args)
+		}
+	}
+}
+
+func TestParsePods(t *testing.T) {
+	for text, want := range map[string][]int{"110": {110}, "110,1000, 3000": {110, 1000, 3000}, "0,7": {0, 7}} {
+		s, err := parse([]string{"-pods", text})
+		if got := append([]int{s.size.Pods}, s.idle...); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestNothingIsThrottledAmongIdlePods: no container has a limit that makes it stand still as it starts.
+func TestNothingIsThrottledAmongIdlePods(t *testing.T) {
+	for _, u := range (size{Pods: 30, Containers: 30, idle: true}).plan("/base") {
+		if u.busy || u.limit() != wanted {
+			t.Errorf("%+v", u)
+		}
+	}
+}
+
+func TestCrowdVerdicts(t *testing.T) {
+	few := crowd{Pods: 110, Groups: 220, Agent: rate{CPUs: 0.002}, RSS: 30 << 20}
+	good := crowd{Pods: 1000, Groups: 2000, Agent: rate{CPUs: 0.005}, RSS: 40 << 20, Open: 1}
+	for name, c := range map[string]struct {
+		change func(c *crowd)
+		missed int
+	}{
+		"all met":          {func(*crowd) {}, 0},
+		"CPU":              {func(c *crowd) { c.Agent.CPUs = 0.0051 }, 1},
+		"memory":           {func(c *crowd) { c.RSS++ }, 1},
+		"descriptors":      {func(c *crowd) { c.Open = 1.01 }, 1},
+		"growth of CPU":    {func(c *crowd) { c.Pods, c.Agent.CPUs = 220, 0.0041 }, 1},
+		"growth in RSS":    {func(c *crowd) { c.Pods, c.Agent.CPUs, c.RSS = 220, 0.004, 61<<20 }, 1},
+		"linear is enough": {func(c *crowd) { c.Pods, c.Agent.CPUs, c.RSS = 220, 0.004, 60<<20 }, 0},
+	} {
+		many := good
+		c.change(&many)
+		text := crowdText([]crowd{few, many}, 60, "v1", 2)
+		if missed := strings.Count(text, " missed\n"); missed != c.missed || !strings.Contains(text, "from 110") {
+			t.Errorf("%s: %d missed\n%s", name, missed, text)
 		}
 	}
 }

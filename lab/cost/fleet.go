@@ -16,10 +16,16 @@ import (
 type size struct {
 	Pods       int `json:"pods"`
 	Containers int `json:"containers"`
+	idle       bool
 }
 
 // throttled is how many containers want more than their limit in the second scenario.
-func (s size) throttled() int { return s.Containers / 10 }
+func (s size) throttled() int {
+	if s.idle {
+		return 0
+	}
+	return s.Containers / 10
+}
 
 // perPod spreads the containers evenly.
 func (s size) perPod(pod int) int {

@@ -2,13 +2,17 @@
 // in the first scenario, and a tenth of which are throttled all the time in the second, once with the kernel telling of
 // throttles and once polling for them. Beside it, in the same seconds, a process runs that does nothing but read files of
 // the same groups as often as the agent does. Then it measures what the write costs that ends a throttle, among few and
-// among many groups, and what it costs to size the bursts by a load line.
+// among many groups, and what it costs to size the bursts by a load line. At last it measures an agent beside larger numbers
+// of idle pods.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/lab/experiment"
@@ -17,10 +21,12 @@ import (
 // settings say what is measured.
 type settings struct {
 	size       size
+	idle       []int         // pods of one idle container, each number by itself
 	span       time.Duration // of each scenario
 	warmUp     time.Duration
-	polls      bool // measure the agent that polls, too
-	others     int  // groups that are made besides, when refills are measured
+	settle     time.Duration // of the agent beside idle pods
+	polls      bool          // measure the agent that polls, too
+	others     int           // groups that are made besides, when refills are measured
 	cgroupRoot string
 	plimsoll   string
 	json       bool
@@ -52,11 +58,12 @@ func run() error {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, others: manyGroups}
+	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, settle: 40 * time.Second, others: manyGroups}
+	pods := "110,1000,3000"
 	set := flag.NewFlagSet("cost", flag.ExitOnError)
 	seconds := set.Float64("seconds", 60, "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
-	set.IntVar(&s.size.Pods, "pods", s.size.Pods, "pods")
-	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods; a tenth of them is throttled in the second scenario")
+	set.StringVar(&pods, "pods", pods, "pods; after a comma, numbers of idle pods of one container to measure besides (0 for the first: these alone)")
+	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods of the first number; a tenth of them is throttled in the second scenario")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
@@ -65,12 +72,35 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	s.span = experiment.Seconds(*seconds)
+	if err := s.counts(pods); err != nil {
+		return s, err
+	}
 	const most = 10 * time.Minute
 	switch {
-	case s.size.Pods < 1 || s.size.Containers < s.size.Pods:
-		return s, fmt.Errorf("%d containers in %d pods: at least one pod is needed, and a container in each", s.size.Containers, s.size.Pods)
+	case s.size.Pods > 0 && s.size.Containers < s.size.Pods:
+		return s, fmt.Errorf("%d containers in %d pods: each pod needs a container; hint: -containers %d", s.size.Containers, s.size.Pods, s.size.Pods)
 	case s.span < time.Second || s.span > most:
 		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
 	}
 	return s, nil
+}
+
+// mostPods is where one machine can no longer hold a process for each: 20,000 files, two for each process.
+const mostPods = 5000
+
+// counts reads the numbers of pods.
+func (s *settings) counts(list string) error {
+	var numbers []int
+	for _, text := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 0 || n > mostPods {
+			return fmt.Errorf("-pods %q: %q is not a number between 0 and %d; hint: -pods 110,1000,3000", list, text, mostPods)
+		}
+		numbers = append(numbers, n)
+	}
+	s.size.Pods, s.idle = numbers[0], numbers[1:]
+	if slices.Contains(s.idle, 0) || s.size.Pods == 0 && len(s.idle) == 0 {
+		return fmt.Errorf("-pods %q: at least one pod is needed; hint: -pods 110,1000,3000", list)
+	}
+	return nil
 }

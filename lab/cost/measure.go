@@ -23,41 +23,65 @@ type bench struct {
 	say    func(format string, args ...any)
 }
 
-// measure runs both scenarios and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
+// measure runs the scenarios, then those of idle pods, and cleans up, however it ends. Progress goes to say.
+func measure(ctx context.Context, s settings, say func(string, ...any)) (*result, error) {
+	r := &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU()}
+	if s.size.Pods > 0 {
+		err := s.with(ctx, s.size, say, func(b *bench) error { return b.scenarios(ctx, r) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, pods := range s.idle {
+		err := s.with(ctx, size{Pods: pods, Containers: pods, idle: true}, say, func(b *bench) error { return b.idlePods(ctx, r) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// with makes groups, and removes them after do.
+func (s settings) with(ctx context.Context, of size, say func(string, ...any), do func(*bench) error) (err error) {
 	groups, err := experiment.NewGroups(s.cgroupRoot, "bench")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b := &bench{settings: s, groups: groups, say: say}
+	b.size = of
 	defer func() { err = errors.Join(err, b.close()) }()
 	if b.dir, err = experiment.TempDir("bench"); err != nil {
-		return nil, err
+		return err
 	}
-	say("making %d pods and %d containers", s.size.Pods, s.size.Containers)
-	if b.fleet, err = newFleet(ctx, groups, s.size); err != nil {
-		return nil, err
+	say("making %d pods and %d containers", of.Pods, of.Containers)
+	if b.fleet, err = newFleet(ctx, groups, of); err != nil {
+		return err
 	}
-	r = &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: groups.Tree().Version().String()}
+	return do(b)
+}
+
+// scenarios runs both, told by the kernel and polling, and measures what is beside them.
+func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
+	r.Cgroup = b.groups.Tree().Version().String()
 	for _, throttled := range []bool{false, true} {
-		for _, polls := range s.ways() {
+		for _, polls := range b.ways() {
 			if throttled {
 				if err := b.fleet.throttle(); err != nil {
-					return nil, err
+					return err
 				}
 			}
 			sc, err := b.scenario(ctx, throttled, polls)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			r.Scenarios = append(r.Scenarios, sc)
 		}
 	}
 	if r.Refills, err = b.refills(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	r.LoadLine, err = sizeBursts(s.size.Containers)
-	return r, err
+	r.LoadLine, err = sizeBursts(b.size.Containers)
+	return err
 }
 
 // ways are those of hearing of throttles that are measured: told by the kernel, and polling.
@@ -129,6 +153,9 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 	}
 	rss, err := processOf(a.Child()).rss()
 	if err != nil {
+		return err
+	}
+	if sc.Open, err = b.openFiles(a.Child()); err != nil {
 		return err
 	}
 	last, err := a.Status(ctx)

@@ -37,6 +37,12 @@ func (p process) rss() (int64, error) {
 	return kib << 10, err
 }
 
+// openFiles counts the descriptors of an agent, for each group that it looks after.
+func (b *bench) openFiles(agent *experiment.Child) (float64, error) {
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", agent.PID()))
+	return float64(len(list)) / float64(len(b.fleet.units)), err
+}
+
 // field finds a number in a file of /proc.
 func (p process) field(file, key string) (int64, error) {
 	name := fmt.Sprintf("/proc/%d/%s", p, file)

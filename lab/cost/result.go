@@ -14,6 +14,7 @@ const (
 	aimIdle  = 0.002    // CPUs, when nothing throttles and the kernel would tell if it did
 	aimRSS   = 30 << 20 // bytes
 	aimRatio = 2.0      // to the bare loop
+	aimOpen  = 1.0      // descriptors a group
 )
 
 // result is what was measured.
@@ -25,6 +26,7 @@ type result struct {
 	Scenarios []scenario `json:"scenarios"`
 	Refills   []refill   `json:"refills"`
 	LoadLine  sizing     `json:"load_line"`
+	Idle      []crowd    `json:"idle_pods,omitempty"`
 }
 
 // scenario is what was measured in one.
@@ -36,6 +38,7 @@ type scenario struct {
 	Agent     rate          `json:"agent"`
 	Bare      rate          `json:"bare_loop"`
 	RSS       int64         `json:"rss_bytes"`
+	Open      float64       `json:"descriptors_per_group"`
 	TurnP99   time.Duration `json:"turn_p99_ns"`
 	Turns     float64       `json:"turns_per_second"`
 	Looks     float64       `json:"looks_per_second"` // readings of a group
@@ -67,11 +70,14 @@ func verdict(met bool) string {
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
-	for _, s := range r.Scenarios {
-		page.WriteString(s.text())
+	if len(r.Scenarios) > 0 {
+		fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
+		for _, s := range r.Scenarios {
+			page.WriteString(s.text())
+		}
+		page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
 	}
-	page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
+	page.WriteString(crowdText(r.Idle, r.Seconds, r.Cgroup, r.CPUs))
 }
 
 // idle is the CPU of the agent that is told of throttles when there are none.
@@ -94,17 +100,19 @@ func (s scenario) title() string {
 	return s.Name + ", told by the kernel"
 }
 
+func aimed(name, value, aim string, met bool) string {
+	return fmt.Sprintf("  %-14s %-14s aim: at most %-12s %s\n", name, value, aim, verdict(met))
+}
+
 func (s scenario) text() string {
-	aim := func(name, value, aim string, met bool) string {
-		return fmt.Sprintf("  %-14s %-14s aim: at most %-12s %s\n", name, value, aim, verdict(met))
-	}
 	plain := func(name, format string, args ...any) string {
 		return fmt.Sprintf("  %-14s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	return fmt.Sprintf("\n%s (%d containers throttled, the machine used %.2f CPUs)\n", s.title(), s.Throttled, s.NodeUsed) +
-		aim("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*s.AimCPU), s.Agent.CPUs <= s.AimCPU) +
-		aim("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
-		aim("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
+		aimed("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*s.AimCPU), s.Agent.CPUs <= s.AimCPU) +
+		aimed("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
+		aimed("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
+		aimed("descriptors", fmt.Sprintf("%.2f a group", s.Open), fmt.Sprintf("%g", aimOpen), s.Open <= aimOpen) +
 		plain("bare loop CPU", "%.2f %%", 100*s.Bare.CPUs) +
 		plain("turn, p99", "%v (of the turns since its start)", s.TurnP99.Round(time.Microsecond)) +
 		plain("a second", "%.1f turns, %.0f groups read; reads: agent %.0f, bare loop %.0f", s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads) +

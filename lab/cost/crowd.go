@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/lab/experiment"
+)
+
+// crowd is what an agent costs beside many idle pods of one container each, told by the kernel of throttles.
+type crowd struct {
+	Pods    int           `json:"pods"`
+	Groups  int           `json:"groups"`
+	Agent   rate          `json:"agent"`
+	RSS     int64         `json:"rss_bytes"`
+	Open    float64       `json:"descriptors_per_group"`
+	TurnP50 time.Duration `json:"turn_p50_ns"`
+	TurnP99 time.Duration `json:"turn_p99_ns"`
+	Status  time.Duration `json:"status_ns"` // median of the time that a status takes, asked over the agent's socket
+}
+
+// The aims for many idle pods. Growth is from one number of pods to the next, of what is used in parts of the growth of the
+// pods: 1 is linear.
+const (
+	crowdPods      = 1000
+	aimCrowdCPU    = 0.005    // CPUs, at crowdPods
+	aimCrowdRSS    = 40 << 20 // bytes, at crowdPods
+	aimCrowdGrowth = 1.0
+)
+
+// statusAsked is how often the status is asked for, more than a second apart: sooner it tells what it told before.
+const (
+	statusAsked = 5
+	statusEvery = 1100 * time.Millisecond
+)
+
+// idlePods measures an agent beside a fleet in which nothing happens. The agent reads what is idle the less often the longer
+// it is: what is measured are its first minutes, in which it costs most.
+func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
+	r.Cgroup = b.groups.Tree().Version().String()
+	c := crowd{Pods: b.size.Pods, Groups: len(b.fleet.units)}
+	a, err := b.startAgent(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Stop()) }()
+	if err := experiment.Pause(ctx, b.settle); err != nil {
+		return err
+	}
+	b.say("%d idle pods: measuring for %v", c.Pods, b.span)
+	p := processOf(a.Child())
+	before, err := p.spent()
+	if err == nil {
+		err = experiment.Pause(ctx, b.span)
+	}
+	if err != nil {
+		return errors.Join(err, a.Child().Ended())
+	}
+	after, err := p.spent()
+	if err != nil {
+		return errors.Join(err, a.Child().Ended())
+	}
+	c.Agent = after.since(before)
+	if c.RSS, err = p.rss(); err != nil {
+		return err
+	}
+	if c.Open, err = b.openFiles(a.Child()); err != nil {
+		return err
+	}
+	if err := c.ask(ctx, a); err != nil {
+		return err
+	}
+	r.Idle = append(r.Idle, c)
+	return nil
+}
+
+// ask has the agent tell its state a few times.
+func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
+	var took []time.Duration
+	for range statusAsked {
+		begin := time.Now()
+		s, err := a.Status(ctx)
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(begin))
+		if !s.Events.Heard {
+			return fmt.Errorf("the kernel tells of no throttles: %s", s.Events.Why)
+		}
+		if c.TurnP99 == 0 { // before the turns that are taken for who asks
+			c.TurnP50, c.TurnP99 = s.Self.TurnP50, s.Self.TurnP99
+		}
+		if err := experiment.Pause(ctx, statusEvery); err != nil {
+			return err
+		}
+	}
+	slices.Sort(took)
+	c.Status = took[len(took)/2]
+	return nil
+}
+
+// growth is that of what is used from a smaller number of pods, in parts of the growth of the pods.
+func (c crowd) growth(from crowd) (cpu, rss float64) {
+	pods := float64(c.Pods) / float64(from.Pods)
+	return experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs) / pods, experiment.Ratio(c.RSS, from.RSS) / pods
+}
+
+func crowdText(list []crowd, seconds float64, cgroup string, cpus int) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "\nidle pods of one container, told by the kernel, %g s each, cgroup %s, %d CPUs\n", seconds, cgroup, cpus)
+	for i, c := range list {
+		fmt.Fprintf(&text, "%d pods, %d groups\n", c.Pods, c.Groups)
+		cpu, rss := fmt.Sprintf("%.2f %%", 100*c.Agent.CPUs), fmt.Sprintf("%.1f MiB", float64(c.RSS)/(1<<20))
+		if c.Pods == crowdPods {
+			text.WriteString(aimed("agent CPU", cpu, fmt.Sprintf("%g %% of one", 100*aimCrowdCPU), c.Agent.CPUs <= aimCrowdCPU) +
+				aimed("agent memory", rss, fmt.Sprintf("%d MiB", aimCrowdRSS>>20), c.RSS <= aimCrowdRSS))
+		} else {
+			fmt.Fprintf(&text, "  %-14s %s\n  %-14s %s\n", "agent CPU", cpu, "agent memory", rss)
+		}
+		text.WriteString(aimed("descriptors", fmt.Sprintf("%.3f a group", c.Open), fmt.Sprintf("%g", aimOpen), c.Open <= aimOpen))
+		if i > 0 {
+			cpu, rss := c.growth(list[i-1])
+			name := fmt.Sprintf("from %d", list[i-1].Pods)
+			text.WriteString(aimed(name, fmt.Sprintf("CPU %.2f", cpu), "1, linear", cpu <= aimCrowdGrowth) +
+				aimed(name, fmt.Sprintf("memory %.2f", rss), "1, linear", rss <= aimCrowdGrowth))
+		}
+		fmt.Fprintf(&text, "  %-14s p50 %v, p99 %v (of the turns since its start)\n  %-14s %v\n", "turn", c.TurnP50.Round(time.Microsecond),
+			c.TurnP99.Round(time.Microsecond), "status", c.Status.Round(time.Millisecond))
+	}
+	return text.String()
+}
