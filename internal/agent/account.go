@@ -311,8 +311,8 @@ func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) 
 	}
 	change(k, in != k.Original, now)
 	level, outcome := slog.LevelDebug, string(r.Change.Knob)+" "+string(r.Outcome)
-	if !g.said[outcome] { // the first of its kind is news
-		g.said[outcome], level = true, slog.LevelInfo
+	if g.first(outcome) { // the first of its kind is news
+		level = slog.LevelInfo
 	}
 	a.Log.Log(context.Background(), level, "write", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From,
 		"to", r.Change.To, "in_force", r.InForce, "why", r.Change.Why)

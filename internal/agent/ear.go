@@ -190,8 +190,7 @@ func (a *Agent) setMuted(g *group, mute bool) {
 	err := a.Ear.Mute(g.Inode, mute)
 	if err == nil {
 		g.muted = mute
-	} else if !g.said["mute"] {
-		g.said["mute"] = true
+	} else if g.first("mute") {
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"syscall"
 	"time"
 
@@ -59,12 +60,36 @@ type group struct {
 	born      time.Time     // its first task was seen then; zero: it has none yet
 	old       bool          // it was there before the agent
 	above     time.Duration // used above the limit, as the kernel's programs had counted it at the last look
-	status    report.Container
+	status    standing
 	saving    saving
-	said      map[string]bool // outcomes that were logged
+	said      []string // outcomes that were logged
 	heard     heard
 	undone    time.Duration  // the quota that stands though its owner may have written another one; 0: none
 	refill    *policy.Refill // the last one, as long as its effect is not known
+}
+
+// standing is what the status says of a group and nobody else keeps.
+type standing struct {
+	Limit      time.Duration
+	Period     time.Duration
+	Quota      report.Knob
+	Burst      report.Knob
+	BudgetLeft *time.Duration
+	Why        string
+	TooLow     bool
+	Totals     report.Totals
+}
+
+// Limited says whether the group has a limit at all.
+func (s *standing) Limited() bool { return s.Limit != cpu.Unlimited }
+
+// first says whether something is said of the group for the first time.
+func (g *group) first(what string) bool {
+	if slices.Contains(g.said, what) {
+		return false
+	}
+	g.said = append(g.said, what)
+	return true
 }
 
 // stale has everything of the group read at the next turn.
@@ -120,7 +145,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		if _, known := a.paths[c.Path]; known { // another group of that name
 			a.forgetFiles(c.Path)
 		}
-		g = &group{since: now, said: map[string]bool{}, old: a.turn <= 1}
+		g = &group{since: now, old: a.turn <= 1}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
 	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.ways.open(c.Path, now) ||

@@ -19,6 +19,7 @@ type heard struct {
 // book takes what the programs tell, if they do, and puts the sums into the totals, which hold the estimate.
 func (h *heard) book(t report.Throttles, told bool, totals *report.Totals) {
 	if told {
+		t.Uses = nil // the load line has its own, and a group's would be a thousand bytes here
 		if t.Begun < h.now.Begun || t.Wall < h.now.Wall {
 			h.before = h.before.Plus(h.now)
 			h.before.Last = 0 // there is no period of it any more

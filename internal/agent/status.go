@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"time"
 
@@ -59,6 +60,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())
 	}
+	s.Containers = slices.Grow(s.Containers, len(a.groups))
 	for _, g := range a.groups {
 		s.Containers = append(s.Containers, a.container(g, now))
 	}
@@ -114,7 +116,9 @@ func (a *Agent) self() report.Self {
 
 func (a *Agent) container(g *group, now time.Time) report.Container {
 	g.status.Totals.WallSaved += g.saving.by(now)
-	c := g.status
+	s := &g.status
+	c := report.Container{Limit: s.Limit, Period: s.Period, Quota: s.Quota, Burst: s.Burst, BudgetLeft: s.BudgetLeft, Why: s.Why,
+		TooLow: s.TooLow, Totals: s.Totals}
 	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
 	var told bool

@@ -17,8 +17,11 @@ func (h *History) Add(u Usage, keep time.Duration) {
 	for drop < len(h.windows) && u.To.Sub(h.windows[drop].To) > keep {
 		drop++
 	}
-	h.windows = append(h.windows[:0], h.windows[drop:]...)
-	h.windows = append(h.windows, u)
+	kept := h.windows[drop:]
+	if len(kept) < cap(h.windows)/4 { // it has become idle, as most groups of a node are
+		h.windows = make([]Usage, 0, len(kept)+1)
+	}
+	h.windows = append(append(h.windows[:0], kept...), u)
 }
 
 // Rush books that a group used its quota up before its period's end: at that rate it would have wanted more by the
