@@ -252,7 +252,9 @@ func (s *Scanner) notice(e fsnotify.Event) {
 		if err := s.list(n, false); err != nil {
 			s.opt.Log.Warn("scan control groups", "error", err)
 		}
-		s.renew()
+		if s.changed { // what nobody looks after comes and goes on some machines without end
+			s.renew()
+		}
 	}
 }
 

@@ -124,6 +124,30 @@ func TestBlindTellsOfAll(t *testing.T) {
 	}
 }
 
+// TestOthersComeAndGo: the snapshot is not made anew for groups that nobody looks after.
+func TestOthersComeAndGo(t *testing.T) {
+	m := newMemory("/lab/a", "/other")
+	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})
+	s.base = "/base"
+	before := s.latest.Load()
+	m.mkdir("/other/x")
+	s.notice(fsnotify.Event{Name: "/base/other/x", Op: fsnotify.Create})
+	m.rmdir("/other/x")
+	s.notice(fsnotify.Event{Name: "/base/other/x", Op: fsnotify.Remove})
+	if s.latest.Load() != before {
+		t.Error("the snapshot was made anew for a group that nobody looks after")
+	}
+	if s.nodes["/other/x"] != nil {
+		t.Error("a group that is gone is known")
+	}
+	told(s)
+	m.mkdir("/lab/b")
+	s.notice(fsnotify.Event{Name: "/base/lab/b", Op: fsnotify.Create})
+	m.rmdir("/lab/a")
+	s.notice(fsnotify.Event{Name: "/base/lab/a", Op: fsnotify.Remove})
+	expectEvents(t, s, "appeared /lab/b", "vanished /lab/a")
+}
+
 func TestPodsStandWhenTheTreeCannotBeRead(t *testing.T) {
 	m := newMemory("/docker/" + strings.Repeat("a", 64))
 	s := scanner(t, m, Options{})

@@ -95,7 +95,7 @@ func (s *Scanner) add(parent *node, p string, inode uint64) *node {
 		parent.children[p] = n
 	}
 	n.effective = s.resolve(n)
-	s.nodes[p], s.changed = n, true
+	s.nodes[p], s.changed = n, s.changed || n.wanted()
 	return n
 }
 
@@ -104,7 +104,7 @@ func (s *Scanner) drop(parent, n *node) {
 		s.drop(n, c)
 	}
 	s.unwatch(n)
-	s.changed = true
+	s.changed = s.changed || n.wanted()
 	delete(parent.children, n.Path)
 	delete(s.nodes, n.Path)
 	delete(s.pending, n)
