@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -186,15 +185,6 @@ func ready(log *slog.Logger) {
 	if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
 		log.Warn("the service manager was not told that the agent is ready", "error", err)
 	}
-}
-
-// slim makes the agent small: its heap is a few MiB, so that collecting it twice as often costs next to nothing, and what only
-// the start needed (the types of the whole kernel) goes back to the machine at once. GOGC in the environment is the user's.
-func slim() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
-	debug.FreeOSMemory()
 }
 
 // notCanceled is no error where it only says that the agent was stopped.
