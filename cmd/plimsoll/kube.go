@@ -168,9 +168,13 @@ type reporter struct {
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	waits   *waits
+	tidy    *time.Timer // nil: nobody tidies up
 }
 
 func (r reporter) Status() report.Status {
+	if r.tidy != nil {
+		r.tidy.Reset(tidyAfter)
+	}
 	s := r.Agent.Status()
 	s.NRI = nriStatus(r.resizes)
 	if r.unseen != "" {

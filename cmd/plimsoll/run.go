@@ -156,7 +156,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes := f.kube.nri.open(f.kube.on, a, log)
 	measured := f.openWaits(m.tree, cluster.over(found), log)
-	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
+	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured, time.AfterFunc(tidyAfter, tidy)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
 		Plan: g.rehearsal(a, m.journal.Entries)})
 	if err != nil {
 		return c.end(err)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCleanSpans: only what is the program's own, cannot be written to and was not is given back.
+func TestCleanSpans(t *testing.T) {
+	smaps := `00400000-00e00000 r-xp 00000000 00:1f 42                         /bin/plimsoll
+Rss:                 100 kB
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me
+00e00000-01a00000 r--p 00a00000 00:1f 42                         /bin/plimsoll
+Anonymous:             0 kB
+01a00000-01b00000 r--p 01600000 00:1f 42                         /bin/plimsoll
+Anonymous:             4 kB
+01b00000-01c00000 rw-p 01700000 00:1f 42                         /bin/plimsoll
+Anonymous:             0 kB
+c000000000-c000400000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+7f0000000000-7f0000100000 r-xp 00000000 00:1f 43                 /lib/libc.so
+Anonymous:             0 kB
+`
+	want := []span{{0x400000, 0xe00000}, {0xe00000, 0x1a00000}}
+	if got := cleanSpans(strings.NewReader(smaps), "/bin/plimsoll"); !slices.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
+// TestSlim: a program that has given its code back runs on.
+func TestSlim(t *testing.T) {
+	smaps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer smaps.Close()
+	program, err := os.Readlink("/proc/self/exe")
+	if spans := cleanSpans(smaps, program); err != nil || len(spans) == 0 {
+		t.Errorf("%v, %v", spans, err)
+	}
+	slim()
+	tidy()
+}
