@@ -75,6 +75,8 @@ func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
 		return err
 	}
 	r.Idle = append(r.Idle, c)
+	b.say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
+		float64(c.RSS)/(1<<20), c.Open, c.TurnP50, c.TurnP99, c.Status) // should a larger number fail
 	return nil
 }
 
