@@ -77,6 +77,7 @@ type standing struct {
 	BudgetLeft *time.Duration
 	Why        string
 	TooLow     bool
+	RefillsOff *time.Time
 	Totals     report.Totals
 }
 

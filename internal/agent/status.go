@@ -118,7 +118,7 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 	g.status.Totals.WallSaved += g.saving.by(now)
 	s := &g.status
 	c := report.Container{Limit: s.Limit, Period: s.Period, Quota: s.Quota, Burst: s.Burst, BudgetLeft: s.BudgetLeft, Why: s.Why,
-		TooLow: s.TooLow, Totals: s.Totals}
+		TooLow: s.TooLow, RefillsOff: s.RefillsOff, Totals: s.Totals}
 	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
 	var told bool
