@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs \
-        test-flaky test-long bench bench-model bench-reaction bench-start bench-demo bench-kube generate figures lint fmt fuzz clean
+        test-flaky test-long bench bench-model bench-reaction bench-start bench-demo bench-kube kernels generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -72,6 +72,9 @@ bench-kube: ## the published apache-demo in a pod on a real kubelet, all policie
 
 fuzz: ## every fuzz test for a while; FUZZTIME=30s
 	@bash test/tiers.sh fuzz
+
+kernels: build ## docs/KERNELS.md: which kernel has what, by what doctor says on each (root, QEMU)
+	@bash test/vm/features.sh
 
 generate: ## the eBPF programs from their C source (clang-19, see make setup)
 	go generate ./internal/probe/... ./internal/scx/...

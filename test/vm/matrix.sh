@@ -1,7 +1,7 @@
 #!/bin/bash
 # matrix.sh: the contract with each kernel (what is read, written, reported, refilled, restored): real-kernel tests and the end-to-end
 # script, on each kernel and cgroup version; one line a cell. As many cells run at a time as there are CPUs: an emulated machine
-# takes one. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
+# takes one. What doctor says there has to be in docs/KERNELS.md. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
 # What ../moved.list moves to tier vm-all is left out, and in e2e.sh what it does not run beside the file brief; ALL=1 runs all.
 # The guests' time is counted in instructions (ICOUNT in boot.sh), so that a busy host changes nothing of what they measure. Not with
 # ALL=1: TestRunReserves, which takes a CPU away, fails so. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time.
@@ -22,7 +22,7 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
-mkdir "$work/p"
+mkdir "$work/p" "$work/doctor"
 echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
 for package in $packages; do
   case " ${SKIP:-./internal/loadline ./internal/scx ./lab/cost ./lab/reaction} " in *" $package "*) continue ;; esac
@@ -113,6 +113,7 @@ cell() {
     if [ "$result" -ne 0 ]; then sed 's/^/    /' "$out"; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
+  sed -n 's/^DOCTOR //p' "$out" | tail -1 >"$work/doctor/$1.json"
 }
 
 # systemd KERNEL: prints what came of guest/systemd.sh, which is run once more like a cell.
@@ -136,4 +137,8 @@ for cell in $cells; do
   esac &
 done
 wait
+find "$work/doctor" -empty -name '*.json' -delete
+if [ -z "${ARCH:-}" ] && [ -n "$(ls "$work/doctor")" ]; then
+  go run ./test/vm/table -check docs/KERNELS.md "$work/doctor" || touch "$work/failed"
+fi
 [ ! -e "$work/failed" ]

@@ -843,12 +843,11 @@ static inline u32 cpu_of(struct task_struct *p)
 // runs says whether a thread has not gone to sleep since it was given a CPU.
 static inline bool runs(struct task_struct *p, struct task *t)
 {
-	struct task_struct___who *who = (void *)p;
 	u32 cpu = t->cpu;
 	struct cpu *c;
 
 	if (t->state == PRIMED)
-		return who->on_cpu;
+		return on_cpu(p);
 	c = bpf_map_lookup_elem(&cpus, &cpu);
 	return t->state == RUNNING && c && c->thread == id_of(p);
 }
@@ -919,7 +918,7 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	if (!p)
 		return 0;
 	id = id_of(p);
-	fresh.state = ((struct task_struct___who *)p)->on_cpu ? PRIMED : runnable(p) ? WAITING : AWAY;
+	fresh.state = on_cpu(p) ? PRIMED : runnable(p) ? WAITING : AWAY;
 	if (fresh.state == AWAY)
 		return 0;
 	slot_of(p, &fresh);

@@ -21,6 +21,10 @@ struct task_struct___who {
 	unsigned int flags;
 	int on_cpu;
 };
+struct task_struct___bytes { /* 7.2 */
+	u8 on_rq;
+	u8 on_cpu;
+};
 struct rq___clock {
 	u64 clock;
 	u64 clock_task;
@@ -93,7 +97,7 @@ static inline u64 stood(struct cfs_rq *q)
  */
 static inline struct cfs_rq *queue_on(struct task_struct *p, u64 cpu, u64 rq)
 {
-	struct cfs_rq *own = p->se.cfs_rq, *q = NULL;
+	struct cfs_rq *own = READ(&p->se, cfs_rq), *q = NULL; /* numbers to the verifier, which adds none to a pointer */
 
 	if (HAS(task_group___arrays, se)) {
 		struct cfs_rq **queues = ((struct task_group___arrays *)p->sched_task_group)->cfs_rq;
@@ -102,7 +106,7 @@ static inline struct cfs_rq *queue_on(struct task_struct *p, u64 cpu, u64 rq)
 			bpf_probe_read_kernel(&q, sizeof(q), queues + (u32)cpu);
 		return q;
 	}
-	return rq ? (struct cfs_rq *)(rq + ((u64)own - (u64)own->rq)) : NULL;
+	return rq ? (struct cfs_rq *)(rq + ((u64)own - (u64)READ(own, rq))) : NULL;
 }
 
 /*
@@ -136,6 +140,18 @@ static inline bool taken_off(struct task_struct *p)
 	return one_by_one() && ((struct task_struct___throttled *)p)->throttled;
 }
 
+static inline bool queued(struct task_struct *p)
+{
+	return FIELD(p, on_rq, FIELD_SIZE) == 1 ? ((struct task_struct___bytes *)p)->on_rq : p->on_rq;
+}
+
+static inline bool on_cpu(struct task_struct *p)
+{
+	struct task_struct___who *who = (void *)p;
+
+	return FIELD(who, on_cpu, FIELD_SIZE) == 1 ? ((struct task_struct___bytes *)p)->on_cpu : who->on_cpu;
+}
+
 /* runnable says whether a task that does not run wants to. One that is throttled by itself is off its queue. */
 static inline bool runnable(struct task_struct *p)
 {
@@ -143,7 +159,7 @@ static inline bool runnable(struct task_struct *p)
 
 	if (taken_off(p))
 		return true;
-	return p->on_rq && !(HAS(sched_entity___delayed, sched_delayed) && se->sched_delayed);
+	return queued(p) && !(HAS(sched_entity___delayed, sched_delayed) && se->sched_delayed);
 }
 
 /* irq_time and steal_time are what a CPU has lost so far, as the kernel's own clock of tasks takes it off
