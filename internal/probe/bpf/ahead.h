@@ -96,6 +96,12 @@ global int foresee(u64 queue, s64 left)
 	return 0;
 }
 
+// near says whether a CPU's share of the pool, of so many, and what it has itself, may not last until it looks again.
+static inline bool near(s64 left, u64 pool, u64 cpus_of_group)
+{
+	return left + (s64)(pool / cpus_of_group) < (s64)(horizon + slice);
+}
+
 // account follows what a task ran. The tracepoint comes before the kernel takes the time from the slice
 // (update_curr). A throttle that is due at once shows by itself.
 static inline int account(u64 *ctx, bool ahead)
@@ -117,11 +123,14 @@ static inline int account(u64 *ctx, bool ahead)
 
 			if (!r)
 				return 0;
-			if (r->group != id || r->cpu != cpu || r->tick != tick || r->expires != q->tg->cfs_bandwidth.period_timer._softexpires)
+			if (r->group != id || r->cpu != cpu || r->expires != q->tg->cfs_bandwidth.period_timer._softexpires)
 				mark((u64)READ(at, cfs_rq), (u64)READ(at, parent), slot);
-			if (ahead && r->active && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 &&
-			    left + (s64)(pool / r->active) < (s64)(horizon + slice))
-				foresee((u64)READ(at, cfs_rq), left);
+			if (ahead && r->active && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && near(left, pool, 4 * r->active)) {
+				if (r->tick != tick) // others may have come
+					mark((u64)READ(at, cfs_rq), (u64)READ(at, parent), slot);
+				if (near(left, pool, r->active))
+					foresee((u64)READ(at, cfs_rq), left);
+			}
 		}
 		at = se;
 		q = se->cfs_rq;

@@ -32,7 +32,8 @@ static inline struct sums *sums(void)
 	return bpf_map_lookup_elem(&walked, &only);
 }
 
-// tally_cpu adds what a CPU has used and holds, or owes. The answer is 1 if it owes nothing.
+// tally_cpu adds what a CPU has used and holds, or owes. The answer is 1 if it owes nothing and does not
+// run the group: then it is not active any more when the period ends.
 static inline int tally_cpu(u64 id, u64 cpu)
 {
 	struct queue *own = queue_of(id, cpu);
@@ -52,7 +53,7 @@ static inline int tally_cpu(u64 id, u64 cpu)
 		return 0;
 	}
 	s->held += left;
-	return 1;
+	return !running_in((struct cfs_rq *)own->address);
 }
 
 // tally is not global: older verifiers walk a global function also where no call of it can be reached, and this one

@@ -7,7 +7,8 @@
 //
 // CPUs may owe what they have run over their slices: a tick shows it, and they get less by it next
 // (kernel/sched/fair.c, __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or
-// burst forgives it (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU that owes stays among the active ones.
+// burst forgives it (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU that owes, or runs the group
+// as the period ends, stays among the active ones.
 
 #define SECOND 1000000000ULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota

@@ -7,7 +7,7 @@
 // per-CPU memory from then on.
 //
 // Approach: where a CPU's runtime of a group is accounted for (sched_stat_runtime) the CPU is marked in the group,
-// once a tick, and the addresses of the group's queue and entity are kept. A walk looks at marked CPUs only, at 64 of
+// once a period, and the addresses of the group's queue and entity are kept. A walk looks at marked CPUs only, at 64 of
 // them at most. A mark is taken away at the period's end. The sum of an entity up to the last reading is kept with
 // it, so that what one walk leaves out the next one finds.
 //
@@ -36,8 +36,8 @@ struct {
 	TYPE(value, struct queue);
 } queues SEC(".maps");
 
-// recent is a group of whose runtime on some CPU this CPU has accounted for lately: it is looked up once a tick, and
-// once a period. Another CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
+// recent is a group of whose runtime on some CPU this CPU has accounted for lately: it is looked up once a period, and
+// once a tick where the pool may not last. Another CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
 struct recent {
 	u64 group;
 	u64 cpu;
