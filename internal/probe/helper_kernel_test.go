@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func hold() {
 	}
 	fmt.Println("ready")
 	time.Sleep(time.Minute)
+	runtime.KeepAlive(p) // or the collector closes its files
 }
 
 // sleep is a process on CPU 1 that wakes every 5 ms and does next to nothing.
