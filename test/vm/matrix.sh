@@ -58,7 +58,8 @@ files() {
   for package in $packages; do
     name=$(tr / - <<<"${package#./}")
     [ -e "$dir/$name.run" ] || continue
-    tests=$(tr -d '^()$' <"$work/p/$name.run" | tr '|' '\n' | grep -vxF -e "$(left_out "$1" "${package#./}")" -e TestMain | paste -sd'|')
+    tests=$(tr -d '^()$' <"$work/p/$name.run" | tr '|' '\n' | grep -vxF -e "$(left_out "$1" "${package#./}")" -e TestMain |
+      grep -vE "$(cat "$work/p/skip")" | paste -sd'|')
     rm -f "$dir/$name.run"
     if [ -n "$tests" ]; then echo "^($tests)\$" >"$dir/$name.run"; else rm "$dir/$name.test"; fi
   done
