@@ -17,9 +17,18 @@ import (
 // nothing is the name of an empty program that is measured beside the others: what the measuring costs.
 const nothing = "nothing"
 
-func withNothing(spec *ebpf.CollectionSpec) {
-	spec.Programs[nothing] = &ebpf.ProgramSpec{Name: nothing, Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: "sched_switch",
-		License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}}
+// addNothing attaches it beside the programs of a probe.
+func addNothing(b *testing.B, p *Probe) {
+	spec, err := loadKernel()
+	if err = errors.Join(err, Options{}.apply(spec)); err != nil { // the maps are as large as the probe's
+		b.Fatal(err)
+	}
+	spec.Programs = map[string]*ebpf.ProgramSpec{nothing: {Name: nothing, Type: ebpf.Tracing,
+		AttachType: ebpf.AttachTraceRawTp, AttachTo: "sched_switch", License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}}}
+	if err := errors.Join(p.programs.Detach(), p.programs.Add(spec), p.programs.Attach()); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // What the programs cost a context switch: of two threads in a watched container with a limit that it does not reach,
@@ -65,8 +74,9 @@ func BenchmarkSwitch(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 		b.Run(c.name+", by the kernel", func(b *testing.B) {
-			c.options.Stats, c.options.change = true, withNothing
+			c.options.Stats = true
 			p := open(b, c.options)
+			addNothing(b, p)
 			watch(b, p, c.groups...)
 			for b.Loop() {
 				pingPong(0)
