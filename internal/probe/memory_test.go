@@ -3,6 +3,8 @@ package probe
 import (
 	"testing"
 
+	"github.com/cilium/ebpf/btf"
+
 	"plimsoll/internal/probe/programs"
 )
 
@@ -13,7 +15,7 @@ func TestMemoryOnManyCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{}
+	o := Options{types: btf.NewCache()}
 	if err := o.apply(spec); err != nil {
 		t.Fatal(err)
 	}

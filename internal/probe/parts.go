@@ -60,7 +60,7 @@ func (p *Probe) lacks(part string, err error) {
 
 // load loads the program that tells of throttles, and then each of the other parts that are wanted.
 func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
-	how := programs.Options{Stats: o.Stats, Kernel: o.kernel}
+	how := o.how()
 	var err error
 	p.programs, err = programs.Load(subset(spec, kernelProgSchedSwitch), &p.objects, how)
 	if err != nil && o.Use && !errors.Is(err, programs.ErrUncounted) {
@@ -75,9 +75,9 @@ func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	} else if err != nil {
 		return err
 	}
-	if !oneByOne() {
+	if !oneByOne(o.types) {
 		for _, name := range []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
-			if err := p.add(spec, name); err != nil {
+			if err := p.add(spec, name, how); err != nil {
 				p.lacks(PartWakeups, err)
 			}
 		}
@@ -90,8 +90,9 @@ func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 // CPUs on which a group runs; where it is not wanted, or refused, another one does that alone.
 func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
 	var err error
+	how := o.how()
 	if o.Ahead {
-		if err = p.add(spec, kernelProgSchedStatRuntime); err != nil {
+		if err = p.add(spec, kernelProgSchedStatRuntime, how); err != nil {
 			p.lacks(PartForecast, err)
 		}
 	}
@@ -99,21 +100,25 @@ func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
 		return
 	}
 	if !o.Ahead || err != nil {
-		err = p.add(spec, kernelProgSchedStatRuntimeActive)
+		err = p.add(spec, kernelProgSchedStatRuntimeActive, how)
 	}
 	if err == nil {
-		err = p.add(spec, kernelProgHrtimerExpireEntry)
+		err = p.add(spec, kernelProgHrtimerExpireEntry, how)
 	}
 	if err != nil {
 		p.lacks(PartPeriods, err)
 	}
 }
 
-func (p *Probe) add(spec *ebpf.CollectionSpec, name string) error {
+func (o Options) how() programs.Options {
+	return programs.Options{Stats: o.Stats, Types: o.types, Kernel: o.kernel}
+}
+
+func (p *Probe) add(spec *ebpf.CollectionSpec, name string, how programs.Options) error {
 	if spec.Programs[name] == nil {
 		return nil // a test does without it
 	}
-	return p.programs.Add(subset(spec, name))
+	return p.programs.Add(subset(spec, name), how)
 }
 
 // subset is a collection with one of its programs.
@@ -128,18 +133,19 @@ func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
 
 // oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows
 // each, and nothing needs to be looked at when a task wakes or is moved.
-func oneByOne() bool { return programs.KernelHas("task_struct", "throttled") }
+func oneByOne(types *btf.Cache) bool { return programs.Has(types, "task_struct", "throttled") }
 
 // ErrRealtime is an error of Open: see preemptible.
 var ErrRealtime = errors.New("this kernel is built with PREEMPT_RT, and its ring buffer takes a lock that may sleep")
 
 // preemptible refuses kernels on which an event must not be sent from the scheduler: with PREEMPT_RT a spinlock_t is
 // a lock that sleeps, and the ring buffer has one of that kind before 6.12 (8b62645b09f8; kernel/bpf/ringbuf.c,
-// struct bpf_ringbuf). nil is the running kernel.
-func preemptible(kernel *btf.Spec) error {
+// struct bpf_ringbuf).
+func (o Options) preemptible() error {
+	kernel := o.kernel
 	if kernel == nil {
 		var err error
-		if kernel, err = btf.LoadKernelSpec(); err != nil {
+		if kernel, err = o.types.Kernel(); err != nil {
 			return nil //nolint:nilerr // the load fails as well, and says so
 		}
 	}

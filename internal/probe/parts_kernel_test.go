@@ -27,7 +27,7 @@ func TestEachPartIsRefused(t *testing.T) {
 		{kernelProgSchedMigrateTask, []string{PartWakeups}},
 	} {
 		t.Run(c.program, func(t *testing.T) {
-			if slices.Contains(c.missing, PartWakeups) && oneByOne() {
+			if slices.Contains(c.missing, PartWakeups) && oneByOne(kernelTypes) {
 				cgrouptest.Elsewhere(t, "tier vm, on 5.10 to 6.12", "a switch shows all here, and %s is not loaded", c.program)
 			}
 			checkParts(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {
@@ -49,14 +49,14 @@ func TestEachPartWithoutAField(t *testing.T) {
 		{"cfs_bandwidth", "runtime", []string{PartForecast, PartWakeups}},
 	} {
 		t.Run(c.record+"."+c.field, func(t *testing.T) {
-			if oneByOne() {
+			if oneByOne(kernelTypes) {
 				c.missing = slices.DeleteFunc(c.missing, func(part string) bool { return part == PartWakeups })
 			}
 			checkParts(t, Options{Use: true, Ahead: true, kernel: without(t, c.record, c.field)}, c.missing)
 		})
 	}
 	t.Run("what all needs", func(t *testing.T) {
-		p, err := Open(Options{Use: true, Ahead: true, kernel: without(t, "cfs_rq", "throttle_count")})
+		p, err := Open(Options{Use: true, Ahead: true, kernel: without(t, "cfs_rq", "throttle_count"), types: kernelTypes})
 		if err == nil {
 			_ = p.Close()
 			t.Fatal("opened without cfs_rq.throttle_count")
@@ -70,6 +70,7 @@ func TestEachPartWithoutAField(t *testing.T) {
 // checkParts wants these parts to be missing, with what is lost and why, and throttles to be told of.
 func checkParts(t *testing.T, o Options, want []string) {
 	t.Helper()
+	o.types = kernelTypes
 	p, err := Open(o)
 	if err != nil {
 		t.Fatalf("%+v", err)
@@ -98,7 +99,7 @@ func checkParts(t *testing.T, o Options, want []string) {
 // without is the running kernel's type information, but for a field.
 func without(t *testing.T, record, field string) *btf.Spec {
 	t.Helper()
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := kernelTypes.Kernel()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +127,14 @@ func TestRealtimeKernel(t *testing.T) {
 		{"PREEMPT_RT, a raw lock", "rt_mutex_base", "raw_spinlock_t", false},
 		{"no PREEMPT_RT", "raw_spinlock", "spinlock_t", false},
 	} {
-		kernel, err := btf.LoadKernelSpec()
+		kernel, err := kernelTypes.Kernel()
 		if err != nil {
 			t.Fatal(err)
 		}
 		kernel = kernel.Copy()
 		retype(t, kernel, "spinlock", "", &btf.Struct{Name: c.sleeps})
 		retype(t, kernel, "bpf_ringbuf", "spinlock", &btf.Typedef{Name: c.ring, Type: &btf.Void{}})
-		if err := preemptible(kernel); (err != nil) != c.refused || err != nil && Explain(err) == "" {
+		if err := (Options{kernel: kernel}).preemptible(); (err != nil) != c.refused || err != nil && Explain(err) == "" {
 			t.Errorf("%s: %v; hint: %q", c.name, err, Explain(err))
 		}
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	Ahead    bool // events of kind Dry
 	Stats    bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
 
+	types  *btf.Cache                 // the kernel's type information; nil: read by Open
 	change func(*ebpf.CollectionSpec) // tests break the programs with it
 	kernel *btf.Spec                  // and the type information
 }
@@ -66,7 +67,10 @@ func Open(o Options) (*Probe, error) {
 }
 
 func (p *Probe) open(o Options) error {
-	if err := preemptible(o.kernel); err != nil {
+	if o.types == nil {
+		o.types = btf.NewCache()
+	}
+	if err := o.preemptible(); err != nil {
 		return err
 	}
 	spec, err := loadKernel()
@@ -133,7 +137,7 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarHorizon:  uint64(tick + refill),
 		kernelVarStep:     uint64(max(tick, refill)),
 		kernelVarSlice:    uint64(slice()),
-		kernelVarHrtick:   programs.KernelHas("rq", "hrtick_sched"), // 7.1, which has HRTICK on by default
+		kernelVarHrtick:   programs.Has(o.types, "rq", "hrtick_sched"), // 7.1, which has HRTICK on by default
 		kernelVarCpus:     uint32(cpus),
 		kernelVarWords:    uint32(min(maxWords, (cpus+63)/64)),
 		kernelVarBalanced: o.Use,

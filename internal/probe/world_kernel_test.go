@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
@@ -24,9 +25,13 @@ const ms = time.Millisecond
 // emulated says that the CPU is, and that no bound on time holds.
 func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 
+// kernelTypes are read once: an emulated CPU takes a second for it.
+var kernelTypes = btf.NewCache()
+
 // open starts a probe that is gone when the test ends.
 func open(t testing.TB, o Options) *Probe {
 	t.Helper()
+	o.types = kernelTypes
 	p, err := Open(o)
 	if err != nil {
 		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {

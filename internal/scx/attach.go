@@ -21,14 +21,15 @@ type Loaded struct {
 // Load has the kernel check an object's programs. Nothing changes for any task.
 func (o *Object) Load() (*Loaded, error) {
 	spec := o.spec.Copy() // it may be loaded again
-	types, err := btf.LoadKernelSpec()
+	types := btf.NewCache()
+	kernel, err := types.Kernel()
 	if err == nil {
-		err = resolveKfuncs(spec, types)
+		err = resolveKfuncs(spec, kernel)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load the scheduler %s: %w", o.Name, err)
 	}
-	parts, err := ebpf.NewCollection(spec)
+	parts, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: types})
 	if err != nil {
 		return nil, fmt.Errorf("load the scheduler %s: %w", o.Name, err)
 	}

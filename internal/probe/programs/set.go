@@ -22,15 +22,19 @@ import (
 type Set struct {
 	loaded []*ebpf.Collection
 	maps   map[string]*ebpf.Map // of the first, which the others share; closed by who has the parts
-	kernel *btf.Spec
 	links  []link.Link
 	stats  io.Closer
 }
 
 // Options of a load; the zero value is a good one.
 type Options struct {
-	Stats  bool      // the kernel measures what programs cost, all those of the machine: see Cost
-	Kernel *btf.Spec // the kernel's type information; nil: that of the running one
+	Stats  bool       // the kernel measures what programs cost, all those of the machine: see Cost
+	Types  *btf.Cache // the running kernel's type information, to be shared by loads: each that reads it takes longer for that than for all else
+	Kernel *btf.Spec  // another kernel's, instead of it
+}
+
+func (o Options) collection(maps map[string]*ebpf.Map) ebpf.CollectionOptions {
+	return ebpf.CollectionOptions{MapReplacements: maps, Programs: ebpf.ProgramOptions{KernelTypes: o.Kernel}, Cache: o.Types}
 }
 
 // ErrUncounted is an error of Load: the kernel does not measure what programs cost (kernel/bpf/syscall.c,
@@ -48,8 +52,8 @@ type Program struct {
 func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
 	limit := rlimit.RemoveMemlock()
-	s := &Set{kernel: o.Kernel}
-	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: o.Kernel}})
+	s := &Set{}
+	loaded, err := ebpf.NewCollectionWithOptions(spec, o.collection(nil))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load programs: %w", err), limit)
 	}
@@ -66,9 +70,8 @@ func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 }
 
 // Add loads more programs, which share the maps of those that are there. A refusal leaves the set as it is.
-func (s *Set) Add(spec *ebpf.CollectionSpec) error {
-	more, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		MapReplacements: s.maps, Programs: ebpf.ProgramOptions{KernelTypes: s.kernel}})
+func (s *Set) Add(spec *ebpf.CollectionSpec, o Options) error {
+	more, err := ebpf.NewCollectionWithOptions(spec, o.collection(s.maps))
 	if err != nil {
 		return fmt.Errorf("load programs: %w", err)
 	}

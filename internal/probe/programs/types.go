@@ -2,11 +2,11 @@ package programs
 
 import "github.com/cilium/ebpf/btf"
 
-// KernelHas says whether a struct of the running kernel has a field. Without type information there is none, and no program
+// Has says whether a struct of the running kernel has a field. Without type information there is none, and no program
 // either.
-func KernelHas(name, field string) bool {
+func Has(types *btf.Cache, name, field string) bool {
 	var s *btf.Struct
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := types.Kernel()
 	return err == nil && kernel.TypeByName(name, &s) == nil && member(s, field)
 }
 

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -59,6 +60,8 @@ type Probe struct {
 	next     Slot            // that nobody has had yet
 	free     []Slot          // of groups that were forgotten, in that order
 	revision uint32
+
+	irq, steal bool // see Tells
 }
 
 type objects struct {
@@ -87,7 +90,9 @@ func (p *Probe) open(o Options) error {
 	if err := p.fit(spec, o, cpus); err != nil {
 		return err
 	}
-	if p.programs, err = programs.Load(spec, &p.objects, programs.Options{Stats: o.Stats}); err != nil {
+	types := btf.NewCache()
+	p.irq, p.steal = programs.Has(types, "rq", "prev_irq_time"), programs.Has(types, "rq", "prev_steal_time")
+	if p.programs, err = programs.Load(spec, &p.objects, programs.Options{Stats: o.Stats, Types: types}); err != nil {
 		return err
 	}
 	if p.cells, err = p.objects.Cells.Memory(); err != nil {
@@ -222,9 +227,7 @@ func (p *Probe) Close() error { return errors.Join(p.programs.Close(), p.objects
 const Switch = kernelProgSchedSwitch
 
 // Tells says whether this kernel takes interrupts, and what a hypervisor steals, off the time of threads.
-func (p *Probe) Tells() (irq, steal bool) {
-	return programs.KernelHas("rq", "prev_irq_time"), programs.KernelHas("rq", "prev_steal_time")
-}
+func (p *Probe) Tells() (irq, steal bool) { return p.irq, p.steal }
 
 // Cost is what each program has cost since Open. It needs Options.Stats.
 func (p *Probe) Cost() ([]programs.Cost, error) { return p.programs.Cost() }
