@@ -34,7 +34,7 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh lint unit sim kernel kube vm demo
+	@bash test/tiers.sh --beside vm lint unit sim kernel kube demo
 
 test-lint test-unit test-sim test-kernel test-demo test-labs: test-%: ## one tier (unit needs Go and gcc; kernel, demo and labs need root)
 	@bash test/tiers.sh $*

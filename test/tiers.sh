@@ -1,6 +1,7 @@
 #!/bin/bash
-# tiers.sh TIER...: runs tiers of the tests, whatever becomes of the others, and prints what came of each and how long
-# it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
+# tiers.sh [--beside TIER] TIER...: runs tiers of the tests, one after another, whatever becomes of the others, and prints what came of
+# each and how long it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
+# --beside: a tier that runs while the others do, with what they leave of the CPUs; what it says is printed when they have ended.
 # Kernel tests are those of the *_kernel_test.go files. They run in the tier kernel, where a skip is a failure but for those that
 # cgrouptest's Need and Elsewhere explain.
 set -uo pipefail
@@ -44,7 +45,7 @@ tier_kernel() {
   need_groups || return
   local moved
   moved=$(listed kernel) || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "${only:-$(kernel_tests)}" -skip "$moved" $(kernel_packages)
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$(kernel_tests)" -skip "$moved" $(kernel_packages)
 }
 tier_kernel_long() { # what tier kernel leaves out
   need_groups || return
@@ -66,7 +67,7 @@ kube_long='TestReaction|TestPublishedTables|TestMaximaOfTheAdministrator|TestApa
 kube_controllers='TestDaemonSetOfTheController|TestHelm'
 tier_kube() {
   need_groups || return
-  kube_tests -run "$only" -skip "^($kube_controllers|$kube_long)\$"
+  kube_tests -skip "^($kube_controllers|$kube_long)\$"
 }
 tier_kube_long() {
   need_groups || return
@@ -123,44 +124,16 @@ tier_fuzz() {
 }
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 
-attempt() {
+# run TIER: with what it says in a file, and a row of the table.
+run() {
+  local begin=$SECONDS word=ok
+  echo "== $1"
   "tier_${1//-/_}" 2>&1 | tee "$work/$1"
-  return "${PIPESTATUS[0]}"
-}
-
-# What runs on a real kernel in real time hangs on a machine that others may share: what fails of such a tier is run once
-# more. The table says so, and what failed the first time is named below it.
-only= # the tests of a second try, as a regular expression; empty: all
-again() {
-  case $1 in kernel | kube | demo | labs) ;; *) return 1 ;; esac
-  local status=0
-  mv "$work/$1" "$work/$1.first"
-  only=$(failed_tests "$work/$1.first")
-  echo "== $1, once more${only:+: $only}"
-  attempt "$1" || status=1
-  only=
-  return $status
-}
-
-# failed_tests LOG: the tests that failed there, as a regular expression; nothing where a package did not end by itself (else a
-# line FAIL stands above its own, and what its TestMain says between them): some of its tests may not have run.
-failed_tests() {
-  awk '/^--- FAIL: / { names = names "|" $3 }
-    /^FAIL$/ { ended = 1 }
-    /^FAIL\t/ { if (!ended) exit whole = 1; ended = 0 }
-    END { if (names && !whole) print "^(" substr(names, 2) ")$" }' "$1"
-}
-
-# first_failures NAME...: what failed in the first logs of tiers that were run once more, and in cells of the tier vm that were:
-# matrix.sh prints what the first try said behind "    KERNEL:CGROUP: ".
-first_failures() {
-  local name
-  for name in "$@"; do
-    if [ -e "$work/$name.first" ]; then sed -nE 's/^ *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \2/p' "$work/$name.first"; fi
-    sed -nE 's/^    ([0-9.]+:(v[12]|systemd)): *(--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/again: \4 on \1/p' "$work/$name"
-  done
+  [ "${PIPESTATUS[0]}" -eq 0 ] || { word=FAIL && touch "$work/failed"; }
+  printf '%-12s %-6s %7d%s\n' "$1" $word $((SECONDS - begin)) "${2:+  beside the others}" >>"$work/table"
 }
 
 # last_failures NAME...: what failed for good inside of something: a part of a test, or what a machine of the tier vm ran, behind
@@ -170,25 +143,28 @@ last_failures() {
   for name in "$@"; do sed -nE 's/^    (--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/failed: \2/p' "$work/$name"; done
 }
 
-failed=0
-for tier in "$@"; do
-  echo "== $tier"
-  begin=$SECONDS word=ok
-  attempt "$tier" || { word=again && again "$tier"; } || word=FAIL failed=1
-  printf '%-12s %-6s %7d\n' "$tier" "$word" $((SECONDS - begin)) >>"$work/table"
-done
+beside=
+if [ "${1:-}" = --beside ]; then
+  beside=$2
+  shift 2
+  run "$beside" beside >"$work/said" 2>&1 &
+fi
+for tier in "$@"; do run "$tier"; done
+if [ -n "$beside" ]; then
+  wait
+  cat "$work/said"
+  set -- "$@" "$beside"
+fi
 
 (
   cd "$work"
   for tier in "$@"; do
-    [ ! -e "$tier.first" ] || grep $'^ok  \t' "$tier.first"
     grep -E $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$tier"
   done | grep -v '\[no tests to run\]' >closing
 )
 printf '\n%-12s %-6s %7s\n' tier result seconds
 cat "$work/table"
-first_failures "$@"
 last_failures "$@"
 echo
 cat "$work/closing"
-exit $failed
+[ ! -e "$work/failed" ]

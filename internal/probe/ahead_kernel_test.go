@@ -246,7 +246,11 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	within(t, 30*time.Second, "throttles begin", func() bool { return totals(t, p, g).Begins >= throttles })
 	got := totals(t, p, g)
 	t.Logf("%d of %d foreseen", got.Aheads, got.Begins)
-	if got.Aheads > throttles/5 && !emulated() {
+	most := got.Begins / 5
+	if emulated() { // where the other CPU is not the group's for a moment more often; a mutant foresees more than all
+		most = got.Begins * 2 / 3
+	}
+	if got.Aheads > most {
 		t.Errorf("foreseen: %+v", got)
 	}
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # boot.sh VMLINUX INITRD [APPEND]: boots a guest without KVM, prints its console and exits with the code that the guest
-# reports as "VM-RESULT:n". A guest that ends without a report (the emulator crashed or hung) is started again;
-# 125: no report after TRIES. Environment: APPEND (kernel arguments) SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TRIES=3 TCG=single, ICOUNT=2: the guest's
-# time is counted in its instructions, 4 ns (2^2) each, and stands still while the host does other work. ARCH=arm64: a guest of that
-# architecture; VMLINUX is an Image.
+# reports as "VM-RESULT:n"; 125: no report (the emulator crashed, or the guest hung).
+# Environment: APPEND (kernel arguments) SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TCG=single, ICOUNT=2: the guest's
+# time is counted in its instructions, 4 ns (2^2) each, and stands still while the host does other work, before which it stands back.
+# ARCH=arm64: a guest of that architecture; VMLINUX is an Image.
 #
 # TCG=single: the CPUs take turns of 100 ms (QEMU, TCG_KICK_PERIOD), in which no timer of another one fires. With multi
 # each has a thread of its own, and the kernel's live code patching crashes about one boot in six.
@@ -12,8 +12,8 @@
 # pauth-impdef=on: the architecture's own algorithm for pointer authentication takes half of the emulator's time.
 set -u
 kernel=$1 initrd=$2 append=${3:-}
-smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tries=${TRIES:-3} tcg=${TCG:-single}
-[ -z "${ICOUNT:-}" ] || patience=3 # it is as slow as the host is busy
+smp=${SMP:-2} mem=${MEM:-1024} seconds=${SECONDS_MAX:-180} tcg=${TCG:-single}
+[ -z "${ICOUNT:-}" ] || patience=5 niceness=19 # it is as slow as the host is busy
 case ${ARCH:-amd64} in
   amd64) machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off) tty=ttyS0 ;;
   arm64) machine=(qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on) tty=ttyAMA0 ;;
@@ -23,16 +23,11 @@ command -v "${machine[0]}" >/dev/null || { echo "boot.sh: there is no ${machine[
 console=$(mktemp)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -f "$console"' EXIT
 trap 'exit 130' INT TERM
-for try in $(seq "$tries"); do
-  : >"$console"
-  nice timeout -k 5 $((seconds * ${patience:-1} + 30)) "${machine[@]}" ${ICOUNT:+-icount shift=$ICOUNT,sleep=off} \
-    -accel tcg,thread=$tcg -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
-    -kernel "$kernel" -initrd "$initrd" \
-    -append "console=$tty panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append ${APPEND:-}" </dev/null &
-  wait $! # not a plain run: a signal is handled while bash waits, but not while it runs a command
-  result=$(grep -ao '^VM-RESULT:[0-9]*' "$console" | tail -1 | cut -d: -f2)
-  tr -d '\r' <"$console"
-  [ -n "$result" ] && exit "$result"
-  echo "boot.sh: try $try of $tries ended without a result" >&2
-done
-exit 125
+nice -n ${niceness:-0} timeout -k 5 $((seconds * ${patience:-1} + 30)) "${machine[@]}" ${ICOUNT:+-icount shift=$ICOUNT,sleep=off} \
+  -accel tcg,thread=$tcg -smp "$smp" -m "$mem" -nodefaults -no-user-config -display none -no-reboot -serial "file:$console" \
+  -kernel "$kernel" -initrd "$initrd" \
+  -append "console=$tty panic=-1 oops=panic quiet mitigations=off nokaslr no_timer_check plimsoll.seconds=$seconds $append ${APPEND:-}" </dev/null &
+wait $! # not a plain run: a signal is handled while bash waits, but not while it runs a command
+result=$(grep -ao '^VM-RESULT:[0-9]*' "$console" | tail -1 | cut -d: -f2)
+tr -d '\r' <"$console"
+exit "${result:-125}"

@@ -12,7 +12,7 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-6.18:v2 6.18:scx 5.10:v1 7.3:v2 7.0:v2 6.12:v2 6.1:v2}
+cells=${CELLS:-5.10:v1 6.1:v2 6.18:v2 7.3:v2 6.12:v2 7.0:v2 6.18:scx}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-1500} ICOUNT=${ICOUNT-$([ -n "${ALL:-}" ] || echo 2)}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
@@ -66,47 +66,18 @@ files() {
   ls "$dir"/*
 }
 
-ended() { grep -q '^VM-RESULT:' "$1"; }
-
-# failed OUTPUT: the files of what failed there.
-failed() {
-  local name
-  sed -n 's/^FAIL \([a-z0-9_-]*\) .*/\1/p' "$1" | while read -r name; do
-    if [ -e "$work/p/$name.test" ]; then echo "${1/first-/p-}/$name."*; else echo "$work/p/e2e.sh"; fi
-  done | sort -u
-  echo "$work"/p/{lib.sh,plimsoll,skip}
-}
-
-# died: what boot.sh says of a machine that ended before its tests did, and was started again.
-died='^boot.sh: try [0-9]+ of [0-9]+ ended without a result'
-
-# passed OUTPUT: what passed in the last boot, a line each; of packages with the number of their tests, as cell.sh counts them.
-passed() {
-  awk -v died="$died" '$0 ~ died { n = 0 } $1 == "ok" { said[n++] = $0 } END { for (i = 0; i < n; i++) print said[i] }' "$1"
-}
+# passed OUTPUT: what passed, a line each; of packages with the number of their tests, as cell.sh counts them.
+passed() { grep '^ok ' "$1"; }
 counted() {
   awk 'match($0, /\([0-9]+ tests, [0-9]+ skipped\)/) { split(substr($0, RSTART + 1), n, / tests, | skipped/); passed += n[1]; skipped += n[2]; packages++; next }
     { scenarios++ }
     END { printf "%d passed, %d skipped in %d packages; %d scenarios\n", passed, skipped, packages, scenarios }'
 }
 
-# again KERNEL:CGROUP: runs what failed, or all where the machine ended before it had said what.
-again() {
-  local result=0 first=$work/first-$1
-  mv "$work/out-$1" "$first"
-  sed "s/^/    $1: /" "$first"
-  ended "$first" || { boot "$1" $(files "$1"); return; }
-  boot "$1" $(failed "$first") || result=$?
-  passed "$first" >>"$work/out-$1"
-  return $result
-}
-
-# cell KERNEL:CGROUP: prints what came of a cell; a failed one leaves a file. An emulated machine stands still when its
-# host does: what fails of it is run once more, and the line says so.
+# cell KERNEL:CGROUP: prints what came of a cell; a failed one leaves a file.
 cell() {
   local begin=$SECONDS result=0 out=$work/out-$1 word=ok
-  boot "$1" $(files "$1") || { again "$1" && word=again; } || result=$?
-  ! grep -qE "$died" "$out" || word=again
+  boot "$1" $(files "$1") || result=$?
   case $result in 0) ;; 125) word=NOBOOT ;; *) word=FAIL ;; esac
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
@@ -117,14 +88,10 @@ cell() {
   sed -n 's/^DOCTOR //p' "$out" | tail -1 >"$work/doctor/$1.json"
 }
 
-# systemd KERNEL: prints what came of guest/systemd.sh, which is run once more like a cell.
+# systemd KERNEL: prints what came of guest/systemd.sh.
 systemd() {
   local begin=$SECONDS out=$work/out-systemd word=ok
-  if ! ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1; then
-    sed "s/^/    $1:systemd: /" "$out"
-    word=again
-    ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
-  fi
+  ICOUNT= "$vm/systemd.sh" "$1" >"$out" 2>&1 || { word=FAIL && touch "$work/failed" && sed 's/^/    /' "$out"; }
   printf '%-6s %-8s %-6s %8d  %d scenarios\n' "$1" systemd $word $((SECONDS - begin)) "$(grep -c '^ok ' "$out")"
 }
 
