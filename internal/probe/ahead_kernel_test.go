@@ -247,8 +247,8 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	got := totals(t, p, g)
 	t.Logf("%d of %d foreseen", got.Aheads, got.Begins)
 	most := got.Begins / 5
-	if emulated() { // where the other CPU is not the group's for a moment more often; a mutant foresees more than all
-		most = got.Begins * 2 / 3
+	if emulated() { // there one CPU is not the group's more often: 6 to 21 of 30 were foreseen, and 39 to 44 without the rule
+		most = got.Begins
 	}
 	if got.Aheads > most {
 		t.Errorf("foreseen: %+v", got)

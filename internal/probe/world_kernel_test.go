@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,6 +158,13 @@ func (h *heard) kind(kind Kind, group uint64) []Event {
 		}
 	}
 	return list
+}
+
+// of lists a group's events until an instant, as they came.
+func (h *heard) of(group uint64, until time.Duration) []Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Group != group || e.At > until })
 }
 
 // within waits for a condition.

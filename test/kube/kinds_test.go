@@ -3,6 +3,8 @@
 package kube
 
 import (
+	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -37,13 +39,20 @@ func (p *pod) running(name string) {
 	})
 }
 
-// ends asks a container's processes to end.
+// ends asks a sleeper's processes to end. The first of a container hears no signal before it has a handler: that is when it has
+// begun to sleep.
 func (p *pod) ends(name string) {
 	p.t.Helper()
-	pids, err := cluster.groups.Tasks(p.containers[name])
-	if err != nil || len(pids) == 0 {
-		p.t.Fatalf("the tasks of %s: %v, %v", name, pids, err)
-	}
+	var pids []int
+	eventually(p.t, wait, func() string {
+		pids, _ = cluster.groups.Tasks(p.containers[name])
+		for _, pid := range pids {
+			if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(comm) == "sleep\n" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("none of %s sleeps: %v", name, pids)
+	})
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGTERM) // one ends with the other
 	}
