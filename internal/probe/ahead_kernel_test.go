@@ -142,7 +142,8 @@ func TestAhead(t *testing.T) {
 }
 
 // What is told is when the first CPU is to stand still, and not when the sum over all of them is used up: nobody fills the pool
-// up here, and so each throttle can be held against what was told of it.
+// up here, and so each throttle can be held against what was told of it. HRTICK (on by default from 7.1) does not change it for a CPU with one task:
+// it ends the slice of one that others wait for (kernel/sched/fair.c, hrtick_start_fair).
 func TestAheadIsPunctual(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	step, err := Tick()
@@ -168,12 +169,13 @@ func TestAheadIsPunctual(t *testing.T) {
 	}
 	slices.Sort(off)
 	t.Logf("%d words of %d throttles; later than told by %v", len(words), len(off), off)
-	if emulated() {
-		return
+	least := -time.Millisecond
+	if emulated() { // where a CPU may look late
+		least = -step
 	}
 	if len(off) < 45 {
 		t.Errorf("%d of 60 throttles were foreseen", len(off))
-	} else if early, late := off[len(off)/10], off[len(off)/2]; early < -time.Millisecond || late > step/4 {
+	} else if early, late := off[len(off)/10], off[len(off)/2]; early < least || late > step/4 {
 		t.Errorf("later than told by %v (one of ten) and %v (the median): told ahead of a tick of %v", early, late, step)
 	}
 }

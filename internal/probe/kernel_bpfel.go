@@ -150,7 +150,6 @@ const (
 	kernelVarForgotten               = "forgotten"
 	kernelVarFull                    = "full"
 	kernelVarHorizon                 = "horizon"
-	kernelVarHrtick                  = "hrtick"
 	kernelVarInterval                = "interval"
 	kernelVarLeast                   = "least"
 	kernelVarLimited                 = "limited"
@@ -242,7 +241,6 @@ type kernelVariableSpecs struct {
 	Forgotten *ebpf.VariableSpec `ebpf:"forgotten"`
 	Full      *ebpf.VariableSpec `ebpf:"full"`
 	Horizon   *ebpf.VariableSpec `ebpf:"horizon"`
-	Hrtick    *ebpf.VariableSpec `ebpf:"hrtick"`
 	Interval  *ebpf.VariableSpec `ebpf:"interval"`
 	Least     *ebpf.VariableSpec `ebpf:"least"`
 	Limited   *ebpf.VariableSpec `ebpf:"limited"`
@@ -316,7 +314,6 @@ type kernelVariables struct {
 	Forgotten *ebpf.Variable `ebpf:"forgotten"`
 	Full      *ebpf.Variable `ebpf:"full"`
 	Horizon   *ebpf.Variable `ebpf:"horizon"`
-	Hrtick    *ebpf.Variable `ebpf:"hrtick"`
 	Interval  *ebpf.Variable `ebpf:"interval"`
 	Least     *ebpf.Variable `ebpf:"least"`
 	Limited   *ebpf.Variable `ebpf:"limited"`

@@ -137,7 +137,6 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarHorizon:  uint64(tick + refill),
 		kernelVarStep:     uint64(max(tick, refill)),
 		kernelVarSlice:    uint64(slice()),
-		kernelVarHrtick:   programs.Has(o.types, "rq", "hrtick_sched"), // 7.1, which has HRTICK on by default
 		kernelVarCpus:     uint32(cpus),
 		kernelVarWords:    uint32(min(maxWords, (cpus+63)/64)),
 		kernelVarBalanced: o.Use,

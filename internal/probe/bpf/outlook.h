@@ -10,16 +10,12 @@
 // or in turns (skew_tick), so that another one's next look may be now, or a tick away: what it has not accounted for
 // since its last tells.
 //
-// With HRTICK (on by default from 7.1) a CPU also looks when the running task's slice ends, which may be as soon as
-// its runtime is used up: then that instant is told, and not the look after it.
-//
 // Known limits: where CPUs look in turns the first that wants something is taken for the one that gets too little. A
-// switch is a look too. A CPU that the group starts on, or leaves, changes what was told. A group that is active on
+// switch is a look too, and so is HRTICK (on by default from 7.1), where a CPU has more than one task. A CPU that the group starts on, or leaves, changes what was told. A group that is active on
 // more than 64 CPUs is not looked at.
 
 const volatile u64 step = 4000000;  // between two looks: a tick, or what a refill takes, if that is longer
 const volatile u64 slice = 5000000; // kernel.sched_cfs_bandwidth_slice_us
-const volatile bool hrtick = false; // CPUs look at the end of a slice, too
 #define NEVER 0x7fffffff
 
 // draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU, as sums
@@ -45,12 +41,6 @@ static inline struct draws *draws(void)
 	return bpf_map_lookup_elem(&drawn, &only);
 }
 
-// when is the instant at which a CPU wants more, which has less than nothing left at a look.
-static inline s64 when(s64 at, s64 left)
-{
-	return hrtick ? at + left : at;
-}
-
 // draw adds what a CPU takes that will have so much left at its next look, at an instant from now.
 global int draw(s64 left, s64 at)
 {
@@ -60,16 +50,16 @@ global int draw(s64 left, s64 at)
 		return 0;
 	if (left <= 0) {
 		d->first += (s64)slice - left;
-		if (when(at, left) < d->soon)
-			d->soon = when(at, left);
+		if (at < d->soon)
+			d->soon = at;
 		left = slice;
 	}
 	left -= step;
 	at += step;
 	if (left <= 0) {
 		d->second += (s64)slice - left;
-		if (when(at, left) < d->later)
-			d->later = when(at, left);
+		if (at < d->later)
+			d->later = at;
 	}
 	return 0;
 }

@@ -1,0 +1,51 @@
+package probe
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+)
+
+// A CPU that goes offline under a group, and comes back, takes nothing of what is told: throttles, and the use of all
+// periods, in sum what the kernel counts. It is done in virtual machines only.
+func TestHotplug(t *testing.T) {
+	const online = "/sys/devices/system/cpu/cpu1/online"
+	if !emulated() {
+		cgrouptest.Elsewhere(t, "tier vm", "no CPU of a machine that others may use is taken away")
+	}
+	p := open(t, Options{Use: true, Ahead: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 60*ms, 100*ms)
+	watch(t, p, g)
+	g.Spin(2)
+	throttled := func(when string) {
+		before := totals(t, p, g)
+		within(t, 20*time.Second, "throttles, and the use of periods, "+when, func() bool {
+			now := totals(t, p, g)
+			return now.Begins > before.Begins+3 && now.Ends > before.Ends+3 && now.PeriodEnd > before.PeriodEnd
+		})
+	}
+	sum := func() (told, used time.Duration) {
+		within(t, 20*time.Second, "nobody runs", func() bool { return totals(t, p, g).Since != 0 })
+		used, err := g.Tree().Usage(g.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return totals(t, p, g).Sum, used
+	}
+	throttled("with both CPUs")
+	told, used := sum()
+	for _, state := range []string{"0", "1"} {
+		if err := os.WriteFile(online, []byte(state), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		throttled("with CPU 1 " + map[string]string{"0": "offline", "1": "online again"}[state])
+	}
+	toldAfter, usedAfter := sum()
+	// What one period used of the two readings is known at its end only, and at a quota and a tick of each CPU at most.
+	if step, err := Tick(); err != nil || (toldAfter-told)-(usedAfter-used) > 60*ms+2*step || (usedAfter-used)-(toldAfter-told) > 60*ms+2*step {
+		t.Errorf("%v told, %v used (%v)", toldAfter-told, usedAfter-used, err)
+	}
+}
