@@ -41,12 +41,7 @@ func TestResizeWithNRI(t *testing.T) {
 	p := start(t, want{name: "asked", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := newAgent(t, policy("cpuBurstOnly"), "--nri-socket", nriSocket)
 	a.start()
-	eventually(t, wait, func() string {
-		if n := a.status().NRI; n == nil || !n.Connected {
-			return "not connected"
-		}
-		return ""
-	})
+	a.connected("nri")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	for _, size := range []int{200, 400, 100} {
 		p.resize("a", "50m", milli(size))
@@ -85,6 +80,17 @@ func resizeFlags() map[string][]string {
 	}
 }
 
+// connected waits until the runtime asks before it resizes, where this is how the agent hears of it: it begins after its start.
+func (a *agent) connected(how string) {
+	a.t.Helper()
+	eventually(a.t, wait, func() string {
+		if n := a.status().NRI; how == "nri" && (n == nil || !n.Connected) {
+			return "not connected"
+		}
+		return ""
+	})
+}
+
 // TestResizeOfARaisedPod: a container that is raised above its limit, beside one that is made smaller, larger and smaller.
 // On v1 a pod's quota below a container's is refused.
 func TestResizeOfARaisedPod(t *testing.T) {
@@ -93,6 +99,7 @@ func TestResizeOfARaisedPod(t *testing.T) {
 			p := start(t, want{name: "raised-" + name, containers: []container{sleeper("a", "50m", "300m"), hog("hog", "50m", "100m")}})
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
+			a.connected(name)
 			raised := func() string { return p.helped("hog", 10*ms) }
 			eventually(t, wait, raised)
 			for _, size := range []int{100, 400, 200} {

@@ -50,6 +50,7 @@ func TestPodLevelResize(t *testing.T) {
 			p := start(t, want{name: "whole-" + name, containers: []container{sleeper("a", "", ""), sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
+			a.connected(name)
 			p.become(map[string]time.Duration{"": 40 * ms, "a": 40 * ms, "b": 10 * ms})
 			for _, size := range []int{200, 500, 300} {
 				p.resizePod(milli(size))
@@ -76,6 +77,7 @@ func TestPodLevelResizeAlone(t *testing.T) {
 			p := start(t, want{name: "alone-" + name, containers: []container{sleeper("a", "50m", "100m"), sleeper("b", "50m", "100m")}}, together("400m"))
 			a := newAgent(t, policy("cpuBurstOnly"), flags...)
 			a.start()
+			a.connected(name)
 			p.become(map[string]time.Duration{"": 40 * ms, "a": 10 * ms, "b": 10 * ms})
 			for _, size := range []int{200, 500, 150} {
 				p.resizePod(milli(size))
@@ -107,6 +109,7 @@ func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 			p := start(t, want{name: "lifted-" + name, containers: []container{sleeper("a", "50m", "100m"), hog("hog", "50m", "100m")}}, together("300m"))
 			a := newAgent(t, policy("cfsQuotaBurstOnly"), flags...)
 			a.start()
+			a.connected(name)
 			raised := func() string { return p.helped("hog", 10*ms) }
 			eventually(t, wait, raised)
 			for _, size := range []int{200, 400, 250} {
