@@ -101,8 +101,9 @@ func randomGroup(rng *rand.Rand, path, pod string) Group {
 var seeds = flag.Uint64("seeds", 150, "random machines to try")
 
 // TestManySeeds holds the shipped agent against the rules on random machines: no period above its cap, no container
-// above its pod, everything put back.
+// above its pod, everything put back. What the agent writes to the first machines is on record (decisions_test.go).
 func TestManySeeds(t *testing.T) {
+	record := recorded(t)
 	for seed := range *seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var groups []Group
@@ -124,6 +125,7 @@ func TestManySeeds(t *testing.T) {
 		}
 		w.Run(30*time.Second, func(agent.Turn) { checkPods(t, w) })
 		checkCaps(t, w)
+		record.compare(t, seed, w)
 		if e := w.Agent.Status().Events; e.Ineffective != 0 { // this kernel refills
 			t.Errorf("%+v", e)
 		}
