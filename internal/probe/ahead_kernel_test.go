@@ -142,8 +142,8 @@ func TestAhead(t *testing.T) {
 }
 
 // What is told is when the first CPU is to stand still, and not when the sum over all of them is used up: nobody fills the pool
-// up here, and so each throttle can be held against what was told of it. HRTICK (on by default from 7.1) does not change it for a CPU with one task:
-// it ends the slice of one that others wait for (kernel/sched/fair.c, hrtick_start_fair).
+// up here, and so each throttle can be held against what was told of it. HRTICK (on by default from 7.1) does not change
+// it for a CPU with one task: it ends the slice of one that others wait for (kernel/sched/fair.c, hrtick_start_fair).
 func TestAheadIsPunctual(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	step, err := Tick()
