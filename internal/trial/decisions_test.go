@@ -14,12 +14,13 @@ import (
 	"plimsoll/internal/sim"
 )
 
-// The record of decisions: what the agent writes on the random machines of TestManySeeds, so that a change of the code that is to
-// change no decision can show that it does not. Each line of testdata/decisions.txt has a seed, the number of writes, and a digest
-// of them: of each file the times and the values, in order. Texts, and the order between files, are not in it.
+// The record of decisions: what the agent writes on the random machines of TestManySeeds, so that a change of the code
+// that is to change no decision can show that it does not. Each line of testdata/decisions.txt has a seed, the number of
+// writes, and a digest of them: of each file the times and the values, in order. Texts, and the order between files, are
+// not in it. DIR gets a file for each seed, to be compared with that of another commit.
 //
-//	go test ./internal/trial -run TestManySeeds -update         writes the record anew
-//	go test ./internal/trial -run TestManySeeds -decisions DIR  writes all writes into DIR/SEED, to be compared with those of another commit
+//	go test ./internal/trial -run TestManySeeds -update         # writes the record anew
+//	go test ./internal/trial -run TestManySeeds -decisions DIR  # writes out all writes
 var (
 	update    = flag.Bool("update", false, "write testdata/decisions.txt anew")
 	decisions = flag.String("decisions", "", "a directory for the writes of each machine")
