@@ -85,7 +85,7 @@ func (e *ear) Read(until time.Time) ([]policy.Throttle, error) {
 }
 
 // ourTime turns the kernel's time into ours, and never into an earlier one: what began after a write must not seem to
-// have been ended by it (policy.State.Rescue).
+// have been ended by it (policy.State.AnswerThrottles).
 func ourTime() func(time.Duration) time.Time {
 	monotonic, now := probe.Monotonic(), time.Now()
 	return func(d time.Duration) time.Time { return now.Add(d - monotonic) }

@@ -99,7 +99,7 @@ func TestJVMStart(t *testing.T) {
 		return list[len(list)/2].lost()
 	}
 	without, with := median(none), median(auto)
-	t.Logf("it saw %s, and stood still for %.1f %% of the time without, %.1f %% with; %d rescues", auto[0].saw, 100*without, 100*with, s.status().Events.Rescues)
+	t.Logf("it saw %s, and stood still for %.1f %% of the time without, %.1f %% with; %d refills", auto[0].saw, 100*without, 100*with, s.status().Events.Refills)
 	if without < 0.2 {
 		t.Errorf("its limit costs it %.3f of the time: the scenario proves nothing", without)
 	}

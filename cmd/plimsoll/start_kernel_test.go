@@ -110,8 +110,8 @@ func startedWith(t *testing.T, g *cgrouptest.Group) string {
 	return ""
 }
 
-// TestStartIsRescued: what a new container wants beyond its limit it gets by refills, and its quota stays what it is.
-func TestStartIsRescued(t *testing.T) {
+// TestStartIsRefilled: what a new container wants beyond its limit it gets by refills, and its quota stays what it is.
+func TestStartIsRefilled(t *testing.T) {
 	s := newShipped(t)
 	s.calm = true
 	base := cgrouptest.New(t)
@@ -128,8 +128,8 @@ func TestStartIsRescued(t *testing.T) {
 	eventually(t, raiseWait, func() string {
 		same(t, 0, before, g)
 		status := s.status()
-		if n := status.Events.Rescues; n < 20 {
-			return fmt.Sprintf("%d rescues; node %+v", n, status.Node)
+		if n := status.Events.Refills; n < 20 {
+			return fmt.Sprintf("%d refills; node %+v", n, status.Node)
 		}
 		return ""
 	})

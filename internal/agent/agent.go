@@ -2,7 +2,7 @@
 //
 // Time and order are the loop's. Most of what happens elsewhere (a container appears, a limit is written, a
 // configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that heard of it,
-// under the same lock: Rescue when a throttle begins, MakeWay when an owner is about to write another limit, and Pause,
+// under the same lock: AnswerThrottles when a throttle begins, MakeWay when an owner is about to write another limit, and Pause,
 // Hold and Retire, which tell who asked what became of it.
 package agent
 

@@ -228,7 +228,7 @@ func TestLoneContainerDozes(t *testing.T) {
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))
 		w.run(time.Second)
-		if c := w.status("/a"); c.Totals.Rescues+c.Totals.Raises == 0 {
+		if c := w.status("/a"); c.Totals.Refills+c.Totals.Raises == 0 {
 			t.Errorf("told %v: nothing was done for it: %s", hears, c.Why)
 		}
 	}

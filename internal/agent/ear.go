@@ -83,7 +83,7 @@ func (a *Agent) listen() (stop func()) {
 				a.deafen(err)
 				return
 			}
-			next = a.Rescue(heard)
+			next = a.AnswerThrottles(heard)
 		}
 	}()
 	return func() {

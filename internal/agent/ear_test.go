@@ -79,7 +79,7 @@ func (w *world) hears(refill bool) *fakeEar {
 			return
 		}
 		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
-			w.agent.Rescue([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
+			w.agent.AnswerThrottles([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
 		})
 	}
 	return e
@@ -122,7 +122,7 @@ func TestHeardAgain(t *testing.T) {
 func TestHeardOfBetweenTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		between func(*world, *fakeEar)
-		rescues int64
+		refills int64
 	}{
 		"a load line is set": {func(w *world, _ *fakeEar) {
 			s := w.agent.Strategy
@@ -144,9 +144,9 @@ func TestHeardOfBetweenTurns(t *testing.T) {
 			w.run(time.Second)
 			c.between(w, e)
 			now := w.kernel.Now()
-			w.agent.Rescue([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}})
-			if got := w.refills(); got != c.rescues {
-				t.Errorf("%d rescues, want %d", got, c.rescues)
+			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}})
+			if got := w.refills(); got != c.refills {
+				t.Errorf("%d refills, want %d", got, c.refills)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ type effects struct {
 	effective, unneeded, ineffective int64
 }
 
-// rescued takes the refills that the kernel took. A throttle that was foreseen and has begun since is answered by one.
-func (a *Agent) rescued(begun time.Time, heard []policy.Throttle, results []plan.Result) {
+// refilled takes the refills that the kernel took. A throttle that was foreseen and has begun since is answered by one.
+func (a *Agent) refilled(begun time.Time, heard []policy.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {
@@ -75,7 +75,7 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 	switch e {
 	case policy.Effective:
 		a.ear.refills.effective++
-		totals.Rescues++
+		totals.Refills++
 		from := r.At
 		if r.For.Ahead && r.For.Dry.After(from) {
 			from = r.For.Dry // when the throttle would have begun

@@ -34,6 +34,6 @@ func (p *purse) spend(writes int, took time.Duration) {
 		return
 	}
 	each := min(took/time.Duration(writes), purseFull)          // longer is not the write's: the process, or the machine, stood still
-	p.left = max(-purseFull, p.left-each*time.Duration(writes)) // a start takes more than there is (policy/rescue.go)
+	p.left = max(-purseFull, p.left-each*time.Duration(writes)) // a start takes more than there is (policy/refill.go)
 	p.cost = max(time.Microsecond, p.cost+(each-p.cost)/costMemory)
 }

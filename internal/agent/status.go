@@ -96,7 +96,7 @@ func (a *Agent) copyWrites() report.Writes {
 
 func (a *Agent) events() report.Events {
 	e := &a.ear
-	told := report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Rescues: e.refills.effective,
+	told := report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Refills: e.refills.effective,
 		Unneeded: e.refills.unneeded, Ineffective: e.refills.ineffective, RefillsOff: e.refillsOff,
 		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
 	if e.hears {

@@ -250,7 +250,7 @@ func (u *unit) wish(in Input) {
 //
 // A throttle proves that the limit (and its burst) did not do; after it, the raise stays for demandSpan, and then
 // until the demand of that span would have fitted. So a raise outlives the gaps between bursts, and ends soon after
-// the last one. Where throttles are ended one by one (rescue.go), the first raise waits for a demand that lasts.
+// the last one. Where throttles are ended one by one (refill.go), the first raise waits for a demand that lasts.
 func (u *unit) demand(in Input) decision {
 	now, period, limit := in.Now, u.period(), u.limit.Quota
 	recent := u.m.everStood && now.Sub(u.m.throttledAt) < demandSpan

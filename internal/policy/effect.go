@@ -200,4 +200,4 @@ func (s *State) trusted(in Input) Input {
 }
 
 // refilled says whether throttles of the unit are ended one by one.
-func (u *unit) refilled(in Input) bool { return in.rescued() && u.m.trust.open(in.Now) }
+func (u *unit) refilled(in Input) bool { return in.endsThrottles() && u.m.trust.open(in.Now) }

@@ -33,7 +33,7 @@ import (
 // A write lets CPUs off what they have run beyond their slices, up to a tick each (tg_set_cfs_bandwidth sets their
 // runtime_remaining anew, also from below 0). That is not charged, for the last refill under the cap has room for a quota and no
 // more, and would hardly ever be made. So a period can exceed the cap by as much; it is not refilled any more once it has
-// had the cap by the kernel's own account (rescue.go), and the budget counts all of it.
+// had the cap by the kernel's own account (refill.go), and the budget counts all of it.
 
 // writeDelay is the time that may pass between a reading and the write that it led to.
 const writeDelay = time.Millisecond

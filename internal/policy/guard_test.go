@@ -131,21 +131,21 @@ func TestSharePool(t *testing.T) {
 func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
 	n := Node{Known: true, CPUs: 4, Capacity: 4, ThresholdPercent: 50, Used: 1.25} // 0.55 below 90 % of the threshold
 	for _, c := range []struct {
-		name              string
-		rescued, enduring bool
-		want, quota       time.Duration // wished for, got
+		name                    string
+		endsThrottles, enduring bool
+		want, quota             time.Duration // wished for, got
 	}{
 		{"polled", false, false, 150 * ms, 100 * ms},
-		{"rescued", true, false, 150 * ms, 50 * ms},
-		{"rescued, and whole", true, false, 100 * ms, 100 * ms},
-		{"rescued, and enduring", true, true, 150 * ms, 100 * ms},
+		{"refilled", true, false, 150 * ms, 50 * ms},
+		{"refilled, and whole", true, false, 100 * ms, 100 * ms},
+		{"refilled, and enduring", true, true, 150 * ms, 100 * ms},
 	} {
 		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 		u := &unit{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
 		for ago := demandSpan + time.Second; c.enduring && ago >= 0; ago -= b.Period {
 			u.m.strikes.want(t0.Add(-ago), b.Period)
 		}
-		grant(n, []*unit{u}, nil, c.rescued)
+		grant(n, []*unit{u}, nil, c.endsThrottles)
 		if u.quota != c.quota {
 			t.Errorf("%s: %v, want %v: %s", c.name, u.quota, c.quota, u.why)
 		}

@@ -10,7 +10,7 @@ import (
 
 // guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
 //
-// A start may bring the node up to the threshold, and a little above it (rescue.go). Nobody pays for that with a raise: from
+// A start may bring the node up to the threshold, and a little above it (refill.go). Nobody pays for that with a raise: from
 // the threshold on a start is refilled no more, so that what it uses above its quota ends with its period, and soon leaves the
 // mean. Raises are taken back where the node would be overloaded without that.
 func (s *State) guard(in Input, units []*unit, out *Output) {
@@ -24,7 +24,7 @@ func (s *State) guard(in Input, units []*unit, out *Output) {
 	case overloaded:
 		s.takeBack(in, lasting, units)
 	case state == NodeIdle:
-		grant(in.Node, units, s.refills, in.rescued())
+		grant(in.Node, units, s.refills, in.endsThrottles())
 	default:
 		for _, u := range units {
 			u.deny(fmt.Sprintf("node is %s: no raise", state))
@@ -103,11 +103,12 @@ func sum(list []relief) float64 {
 // taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
 // what it has used in the standing period; refills are those that the node's use does not show yet.
 //
-// Where throttles are ended one by one (rescued), a raise is made whole or not at all. One that the node cuts leaves no room
-// for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take from the node only
-// when they are needed. Demand that endures is an exception: a small raise costs less than to hear of each throttle.
-// A raise takes the place of the group's refills: what they have handed out, and what was used of it, is free for the raise.
-func grant(n Node, units []*unit, refills []relief, rescued bool) {
+// Where throttles are ended one by one (endsThrottles), a raise is made whole or not at all. One that the node cuts
+// leaves no room for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take
+// from the node only when they are needed. Demand that endures is an exception: a small raise costs less than to hear of
+// each throttle. A raise takes the place of the group's refills: what they have handed out, and what was used of it, is
+// free for the raise.
+func grant(n Node, units []*unit, refills []relief, endsThrottles bool) {
 	var above float64
 	held := sum(refills)
 	var raising []*unit
@@ -115,7 +116,7 @@ func grant(n Node, units []*unit, refills []relief, rescued bool) {
 	for _, u := range units {
 		above += u.above()
 		if u.quota > u.Disk.Quota {
-			if rescued && !u.raised() {
+			if endsThrottles && !u.raised() {
 				above += u.beyond(u.quota)
 				held -= sum(of(u.ID, refills))
 			}
@@ -136,7 +137,7 @@ func grant(n Node, units []*unit, refills []relief, rescued bool) {
 		case quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota):
 			u.deny("node has no headroom below 90 % of the threshold")
 			continue
-		case rescued && !u.m.strikes.enduring(u.now, u.period()):
+		case endsThrottles && !u.m.strikes.enduring(u.now, u.period()):
 			u.deny("node has no headroom for a whole raise: throttles are ended one by one")
 			continue
 		}

@@ -13,9 +13,9 @@ import (
 
 // beside is a raised group on the node of a start, which has used 2 CPUs for a second, of a limit of 0.5, and is refilled up
 // to the threshold of 4 CPUs.
-func beside(t *testing.T) (r *rescued, raised Group) {
+func beside(t *testing.T) (r *answered, raised Group) {
 	t.Helper()
-	r = newRescued(strategy.CFSQuotaBurstOnly)
+	r = newAnswered(strategy.CFSQuotaBurstOnly)
 	raised = r.group
 	raised.ID = workload.ID{Path: "/raised", Inode: 8}
 	in := r.input(t0)
@@ -26,7 +26,7 @@ func beside(t *testing.T) (r *rescued, raised Group) {
 	r.group.Starting = true
 	r.group.Reading.Counters.Usage = 2 * time.Second
 	r.node.Used = 3.94 // room for half of a quota
-	if out := r.rescue(); len(out.Changes) != 1 {
+	if out := r.answer(); len(out.Changes) != 1 {
 		t.Fatalf("the start is not refilled: %+v", out.Views)
 	}
 	return r, raised

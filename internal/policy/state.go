@@ -50,15 +50,15 @@ type Input struct {
 	Held bool // nothing may be written
 	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
 	BurstCut float64
-	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for Rescue. Throttles are
+	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for AnswerThrottles. Throttles are
 	// those since the last turn for which there was none. Missed says that some were lost since then.
 	Heard     bool
 	Missed    bool
 	Throttles []Throttle
 }
 
-// rescued says whether throttles are ended one by one.
-func (in Input) rescued() bool { return in.Heard && in.Rules.Refill }
+// endsThrottles says whether throttles are ended one by one.
+func (in Input) endsThrottles() bool { return in.Heard && in.Rules.Refill }
 
 // Kind names a decision for the metrics.
 type Kind string
@@ -73,7 +73,7 @@ const (
 	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
 	KindPod      Kind = "pod"       // a pod follows its containers
 	KindReserve  Kind = "reserve"   // the quota of a container with CPUs of its own is lifted
-	KindRescue   Kind = "rescue"    // a throttle is ended, or prevented, by a refill
+	KindRefill   Kind = "refill"    // a throttle is ended, or prevented, by a refill
 )
 
 // Note is something that happened to a group's knob and is to be said once.

@@ -7,7 +7,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestChronicLeavesWritesToOthers: who is throttled all the time is rescued only while writes are plenty.
+// TestChronicLeavesWritesToOthers: who is throttled all the time is refilled only while writes are plenty.
 func TestChronicLeavesWritesToOthers(t *testing.T) {
 	var s strikes
 	end := t0
@@ -51,7 +51,7 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 		"begun alone":        {false, true, true},
 		"foreseen and begun": {true, true, true},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		heard := r.heard
 		var u *unit
 		for range 650 {
@@ -83,9 +83,9 @@ func TestDebtIsStruck(t *testing.T) {
 	}{
 		{1, 90 * ms, 1}, {2, 90 * ms, 2}, {3, 90 * ms, 3}, {1, 130 * ms, 1}, {1, 350 * ms, 1}, {2, 350 * ms, 1},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.heard.Counted, r.heard.Used = true, 150*ms // the cap: nothing is handed out
-		r.rescue()
+		r.answer()
 		now := r.group.Reading
 		for end := r.heard.At.Add(time.Second); now.At.Before(end); {
 			now.At = now.At.Add(c.every)

@@ -22,7 +22,7 @@ func (p *Probe) Read(until time.Time) ([]Event, error) {
 	return list, err
 }
 
-// prioritize gives the thread of the first Read the highest priority that is allowed. A rescue that waits for the very
+// prioritize gives the thread of the first Read the highest priority that is allowed. A refill that waits for the very
 // CPUs that are short of time comes too late.
 func (p *Probe) prioritize() {
 	if p.priority.Load() != nil {

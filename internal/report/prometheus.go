@@ -111,7 +111,7 @@ func containerMetrics() []metric[Container] {
 		c("above_limit_seconds_total", "CPU time used above the limit.", func(t Totals) float64 { return t.AboveLimit.Seconds() }),
 		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
-		c("rescues_total", "Refills that ended a throttle, or prevented one that was foreseen.", func(t Totals) float64 { return float64(t.Rescues) }),
+		c("refills_total", "Refills that ended a throttle, or prevented one that was foreseen.", func(t Totals) float64 { return float64(t.Refills) }),
 		c("wall_saved_seconds_total", "Wall time that those throttles would have lasted longer.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
 		c("at_cap_total", "Throttles that stand because the cap is reached.", func(t Totals) float64 { return float64(t.AtCap) }),
 		c("at_cap_wall_seconds_total", "Wall time that those last.", func(t Totals) float64 { return t.AtCapWall.Seconds() }),
@@ -180,9 +180,9 @@ func eventMetrics() []metric[Status] {
 	}
 	return []metric[Status]{
 		g("throttle_events", "1 while the kernel tells of throttles as they begin, 0 while they are polled for.", func(e Events) float64 { return bit(e.Heard) }),
-		g("rescue_realtime", "1 while throttles are answered at real-time priority.", func(e Events) float64 { return bit(e.Priority == "fifo") }),
-		g("rescue_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of late.", func(e Events) float64 { return e.DelayP50.Seconds() }),
-		g("rescue_delay_p99_seconds", "99th percentile of the same.", func(e Events) float64 { return e.DelayP99.Seconds() }),
+		g("refill_realtime", "1 while throttles are answered at real-time priority.", func(e Events) float64 { return bit(e.Priority == "fifo") }),
+		g("refill_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of late.", func(e Events) float64 { return e.DelayP50.Seconds() }),
+		g("refill_delay_p99_seconds", "99th percentile of the same.", func(e Events) float64 { return e.DelayP99.Seconds() }),
 		counter("refills_unneeded_total", "Refills without need: the throttle would not have begun, or ended by itself.", nil, func(s Status) float64 { return float64(s.Events.Unneeded) }),
 		counter("refills_ineffective_total", "Refills after which the group stood still all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
 		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.", func(e Events) float64 { return bit(e.RefillsOff != nil) }),

@@ -64,16 +64,16 @@ func (r Report) Text(w io.Writer) error {
 		return p.writeTo(w)
 	}
 	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "1S", "PEAK", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
-		"ABOVE LIMIT", "RAISES", "RAISED", "RESCUES", "SAVED"}}
+		"ABOVE LIMIT", "RAISES", "RAISED", "REFILLS", "SAVED"}}
 	for _, c := range r.Containers {
 		rows = append(rows, []string{printable(c.Name), c.Level, span(r.Now.Sub(c.Since)),
 			strconv.FormatFloat(c.CPUs, 'f', 2, 64), known(c.SecondCPUs), known(c.PeakCPUs), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
 			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
-			count(c.Rescues), span(c.WallSaved)})
+			count(c.Refills), span(c.WallSaved)})
 	}
 	p.table(rows)
 	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
-		"RESCUES: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that they would have lasted longer.\n")
+		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that they would have lasted longer.\n")
 	if t := r.Scheduler; t != nil {
 		p.printf("Scheduler: %s.\n", t.Totals.line())
 	}

@@ -71,7 +71,7 @@ func sample() Status {
 				Why:   "raised: throttled in 4 of 10 periods",
 				Totals: Totals{Usage: 1800 * time.Second, Periods: 45000, Throttled: 500, ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
-					Raised: 62 * time.Second, Raises: 7, Rescues: 90, WallSaved: 6 * time.Second,
+					Raised: 62 * time.Second, Raises: 7, Refills: 90, WallSaved: 6 * time.Second,
 					Events: &Throttles{Begun: 596, Ended: 595, Wall: 4500 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms, Second: 420 * ms,
 						Lengths: []Length{{256 * time.Microsecond, 70}, {512 * time.Microsecond, 12}, {2048 * time.Microsecond, 2}, {16384 * time.Microsecond, 511}}},
 					Waited: &Waited{Wanted: 9 * time.Second, Received: 7980 * ms, Beside: time.Second,
@@ -96,9 +96,9 @@ func sample() Status {
 		Writes: Writes{
 			Results: map[plan.Knob]map[plan.Outcome]int64{
 				plan.Quota: {plan.Applied: 25, plan.Trampled: 1}, plan.Burst: {plan.Applied: 91, plan.Clamped: 1, plan.Refused: 1}},
-			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "rescue": 90},
+			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "refill": 90},
 		},
-		Events: Events{Heard: true, Lost: 2, Rescues: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
+		Events: Events{Heard: true, Lost: 2, Refills: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
@@ -215,7 +215,7 @@ func TestSpan(t *testing.T) {
 func TestEventsLine(t *testing.T) {
 	for want, e := range map[string]Events{
 		"told by the kernel": {Heard: true},
-		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Rescues: 3},
+		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Refills: 3},
 		"told by the kernel; answered at priority nice -20":        {Heard: true, Priority: "nice -20"},
 		"told by the kernel; throttles are not foreseen, since the part forecast is missing: refused": {Heard: true,
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},

@@ -122,7 +122,7 @@ type Totals struct {
 	AboveLimit    time.Duration `json:"above_limit_ns"` // CPU time used above the limit, in each period where Events is there
 	Raised        time.Duration `json:"raised_ns"`      // wall time with a raised quota
 	Raises        int64         `json:"raises"`
-	Rescues       int64         `json:"rescues"`             // refills that ended a throttle, or prevented one that was foreseen
+	Refills       int64         `json:"refills"`             // refills that ended a throttle, or prevented one that was foreseen
 	Unneeded      int64         `json:"refills_unneeded"`    // refills without need: the throttle would not have begun, or ended by itself
 	Ineffective   int64         `json:"refills_ineffective"` // refills after which the group stood still all the same
 	WallSaved     time.Duration `json:"wall_saved_ns"`       // how much longer they would have lasted
@@ -167,7 +167,7 @@ type Events struct {
 	Heard       bool          `json:"heard"`         // the kernel tells of them as they begin; else they are polled for
 	Why         string        `json:"why,omitempty"` // why it does not
 	Lost        int64         `json:"lost"`
-	Rescues     int64         `json:"rescues"` // refills that ended a throttle, or prevented one that was foreseen
+	Refills     int64         `json:"refills"` // refills that ended a throttle, or prevented one that was foreseen
 	Unneeded    int64         `json:"refills_unneeded"`
 	Ineffective int64         `json:"refills_ineffective"`
 	RefillsOff  *time.Time    `json:"refills_off_until,omitempty"` // they have no effect on this node, and are not tried again before

@@ -80,10 +80,10 @@ func (e Events) line() string {
 	}
 	line := "told by the kernel"
 	switch {
-	case e.Rescues > 0 && e.DelayP99 == 0:
-		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Rescues)
-	case e.Rescues > 0:
-		line += fmt.Sprintf("; %d refills, those of throttles that had begun p50 %s and p99 %s after the begin", e.Rescues, span(e.DelayP50), span(e.DelayP99))
+	case e.Refills > 0 && e.DelayP99 == 0:
+		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Refills)
+	case e.Refills > 0:
+		line += fmt.Sprintf("; %d refills, those of throttles that had begun p50 %s and p99 %s after the begin", e.Refills, span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Ineffective > 0 {
 		line += fmt.Sprintf("; %d refills without effect", e.Ineffective)

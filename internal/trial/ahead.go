@@ -55,7 +55,7 @@ func (w *World) bring(t sim.Throttle, ahead bool) {
 		return
 	}
 	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() {
-		w.rescue(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
+		w.answer(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
 			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
 	})
 }
@@ -65,9 +65,9 @@ func (w *World) wakes() time.Duration {
 	return 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
 }
 
-// rescue has the agent answer, and calls it again when it wants that.
-func (w *World) rescue(heard ...policy.Throttle) {
-	next := w.Agent.Rescue(heard)
+// answer has the agent answer, and calls it again when it wants that.
+func (w *World) answer(heard ...policy.Throttle) {
+	next := w.Agent.AnswerThrottles(heard)
 	select {
 	case <-w.Agent.Wanted(): // a turn of the loop
 		w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() { w.noteOverdue(w.Agent.Tick(w.Kernel.Now())) })
@@ -79,6 +79,6 @@ func (w *World) rescue(heard ...policy.Throttle) {
 	w.foresight.due = next
 	w.Kernel.At(next.Add(w.wakes()), func() {
 		w.foresight.due = time.Time{}
-		w.rescue()
+		w.answer()
 	})
 }

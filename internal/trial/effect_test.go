@@ -22,13 +22,13 @@ func TestRefillsWithoutEffect(t *testing.T) {
 			w.Kernel.Ignores = true
 			w.Run(30*time.Second, nil)
 			c, e := w.Agent.Status().Containers[0], w.Agent.Status().Events
-			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Rescues+e.Rescues+c.Totals.Unneeded != 0 || c.Totals.WallSaved != 0 || c.RefillsOff == nil {
+			if c.Totals.Ineffective != 3 || e.Ineffective != 3 || c.Totals.Refills+e.Refills+c.Totals.Unneeded != 0 || c.Totals.WallSaved != 0 || c.RefillsOff == nil {
 				t.Fatalf("%+v, %+v", c, e)
 			}
 			if problems := strings.Join(w.Agent.Status().Problems, "\n"); !strings.Contains(problems, "refills have no effect") {
 				t.Errorf("problems %q", problems)
 			}
-			tried := func() int64 { return w.Agent.Status().Writes.Decisions[string(policy.KindRescue)] }
+			tried := func() int64 { return w.Agent.Status().Writes.Decisions[string(policy.KindRefill)] }
 			refills, raises, still := tried(), c.Totals.Raises, w.Kernel.Throttled(g.Path)
 			w.Run(24*time.Second, nil)
 			if got := w.Agent.Status().Containers[0].Totals.Raises; got <= raises || tried() != refills {
@@ -47,7 +47,7 @@ func TestRefillsWithoutEffect(t *testing.T) {
 			w.Kernel.Ignores = false
 			w.Run(3*time.Minute, nil)
 			s := w.Agent.Status()
-			if c := s.Containers[0]; c.Totals.Ineffective != 4 || c.Totals.Rescues < 5 || c.RefillsOff != nil || c.Totals.WallSaved == 0 || len(s.Problems) != 0 {
+			if c := s.Containers[0]; c.Totals.Ineffective != 4 || c.Totals.Refills < 5 || c.RefillsOff != nil || c.Totals.WallSaved == 0 || len(s.Problems) != 0 {
 				t.Errorf("the kernel refills again: %+v; problems %q", c, s.Problems)
 			}
 			raises = s.Containers[0].Totals.Raises
@@ -71,16 +71,16 @@ func TestEffectsAreSeen(t *testing.T) {
 		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 80, Events: true, Ahead: seed%4 > 1, Groups: groups})
 		w.Run(time.Minute, nil)
 		s := w.Agent.Status()
-		tried := s.Writes.Decisions[string(policy.KindRescue)]
+		tried := s.Writes.Decisions[string(policy.KindRefill)]
 		e := s.Events
-		if pending := tried - e.Rescues - e.Unneeded - e.Ineffective; e.Ineffective != 0 || pending < 0 || pending > int64(len(groups)) {
-			t.Errorf("seed %d: %d refills, of which %d had effect, %d were not needed, %d had none", seed, tried, e.Rescues, e.Unneeded, e.Ineffective)
+		if pending := tried - e.Refills - e.Unneeded - e.Ineffective; e.Ineffective != 0 || pending < 0 || pending > int64(len(groups)) {
+			t.Errorf("seed %d: %d refills, of which %d had effect, %d were not needed, %d had none", seed, tried, e.Refills, e.Unneeded, e.Ineffective)
 		}
-		sum.Rescues, sum.Unneeded = sum.Rescues+e.Rescues, sum.Unneeded+e.Unneeded
+		sum.Refills, sum.Unneeded = sum.Refills+e.Refills, sum.Unneeded+e.Unneeded
 	}
-	t.Logf("%d had effect, %d were not needed", sum.Rescues, sum.Unneeded)
-	if sum.Unneeded == 0 || sum.Rescues < 4*sum.Unneeded {
-		t.Errorf("%d had effect, %d were not needed", sum.Rescues, sum.Unneeded)
+	t.Logf("%d had effect, %d were not needed", sum.Refills, sum.Unneeded)
+	if sum.Unneeded == 0 || sum.Refills < 4*sum.Unneeded {
+		t.Errorf("%d had effect, %d were not needed", sum.Refills, sum.Unneeded)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestNoRefillHasEffect(t *testing.T) {
 	w.Kernel.Ignores = true
 	w.Run(50*time.Second, nil)
 	s := w.Agent.Status()
-	if s.Events.RefillsOff == nil || s.Events.Ineffective != 3 || s.Events.Rescues != 0 {
+	if s.Events.RefillsOff == nil || s.Events.Ineffective != 3 || s.Events.Refills != 0 {
 		t.Fatalf("%+v", s.Events)
 	}
 	if problems := strings.Join(s.Problems, "\n"); problems == "" || strings.Count(problems, "refills have no effect on this node") != 1 {
@@ -109,7 +109,7 @@ func TestNoRefillHasEffect(t *testing.T) {
 	}
 	w.Kernel.Ignores = false
 	w.Run(time.Minute, nil)
-	if s := w.Agent.Status(); s.Events.RefillsOff != nil || s.Events.Rescues == 0 || len(s.Problems) != 0 {
+	if s := w.Agent.Status(); s.Events.RefillsOff != nil || s.Events.Refills == 0 || len(s.Problems) != 0 {
 		t.Errorf("the kernel refills again: %+v, problems %q", s.Events, s.Problems)
 	}
 }

@@ -41,7 +41,7 @@ func TestBurstFirstLeavesFewWrites(t *testing.T) {
 			writes[p] += n
 		}
 		t.Logf("%s: %v, stood still for %v of %v", p, kinds, still[p], none)
-		if kinds[string(policy.KindRaise)] > kinds[string(policy.KindRescue)]/20 {
+		if kinds[string(policy.KindRaise)] > kinds[string(policy.KindRefill)]/20 {
 			t.Errorf("%s: %v: demand that comes and goes does not last", p, kinds)
 		}
 	}

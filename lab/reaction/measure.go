@@ -137,7 +137,7 @@ func between(first, last reading, all, endable lost) outcome {
 	told := last.status.Events
 	return outcome{
 		Heard: told.Heard, Why: told.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
-		Rescues: told.Rescues - first.status.Events.Rescues, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
+		Refills: told.Refills - first.status.Events.Refills, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
 		LostPerSecond: all.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,
 		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,

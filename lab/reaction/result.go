@@ -58,7 +58,7 @@ type outcome struct {
 	Lost          lost          `json:"lost"`    // by the events of the kernel
 	Endable       lost          `json:"endable"` // those of them that are not at the cap
 	Tally         tally         `json:"tally"`   // all, by the kernel's sums
-	Rescues       int64         `json:"rescues"`
+	Refills       int64         `json:"refills"`
 	DelayP50      time.Duration `json:"delay_p50_ns"` // from the begin of a throttle to the end of the write, as the agent says
 	DelayP99      time.Duration `json:"delay_p99_ns"`
 	LostPerSecond float64       `json:"lost_per_second"` // wall time, of all groups together
@@ -84,8 +84,8 @@ func (r *result) figures() []experiment.Figure {
 				s.Told.Heard && polled.Throttles > 0)
 		}
 		if !s.Loaded {
-			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Rescues > 0)
-			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Rescues > 0)
+			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Refills > 0)
+			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Refills > 0)
 		}
 		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
 		compare := func(what, of string, told, polled lost, atLeast float64) {
@@ -138,7 +138,7 @@ func (o outcome) way() string {
 
 func (o outcome) cells() []string {
 	p50, p99 := "-", "-"
-	if o.Rescues > 0 {
+	if o.Refills > 0 {
 		p50, p99 = span(o.DelayP50), span(o.DelayP99)
 	}
 	cells := []string{p50, p99}

@@ -73,17 +73,17 @@ func TestSum(t *testing.T) {
 }
 
 func TestBetween(t *testing.T) {
-	status := func(cpu time.Duration, rescues, writes int64) report.Status {
+	status := func(cpu time.Duration, refills, writes int64) report.Status {
 		return report.Status{
 			Self:   report.Self{CPU: cpu},
-			Events: report.Events{Heard: true, Rescues: rescues, DelayP50: ms, DelayP99: 2 * ms},
+			Events: report.Events{Heard: true, Refills: refills, DelayP50: ms, DelayP99: 2 * ms},
 			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
 		}
 	}
 	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
 		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
 		lost{Throttles: 5, Total: 40 * ms}, lost{Throttles: 4, Total: 4 * ms})
-	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Rescues: 4,
+	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Refills: 4,
 		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -95,7 +95,7 @@ func good() *result {
 	idle := report.Node{State: "idle"}
 	few := lost{Throttles: 600, Median: ms / 4, P99: 2 * ms, Mean: ms / 3, Total: 200 * ms}
 	long := lost{Throttles: 500, Median: 50 * ms, P99: 95 * ms, Mean: 45 * ms, Total: 22500 * ms}
-	told := outcome{Heard: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Rescues: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	told := outcome{Heard: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
 	polled := outcome{Lost: long, Endable: long, Tally: tally{Ends: 500}, Node: idle}
 	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
 		Scenarios: []scenario{{Told: told, Polled: polled}, {Loaded: true, Told: told, Polled: polled}}}
@@ -117,8 +117,8 @@ func TestFigures(t *testing.T) {
 		"mean":         {func(told, polled *outcome) { told.Endable.Mean = 3 * ms }, 1, 0},
 		"at the cap":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.P99 = 13*ms, 86*ms }, 0, 0},
 		"all at it":    {func(told, polled *outcome) { told.Endable = lost{} }, 0, 3},
-		"deaf":         {func(told, polled *outcome) { told.Heard, told.Rescues = false, 0 }, 0, 10},
-		"no rescue":    {func(told, polled *outcome) { told.Rescues = 0 }, 0, 2},
+		"deaf":         {func(told, polled *outcome) { told.Heard, told.Refills = false, 0 }, 0, 10},
+		"no refill":    {func(told, polled *outcome) { told.Refills = 0 }, 0, 2},
 	} {
 		r := good()
 		c.change(&r.Scenarios[0].Told, &r.Scenarios[0].Polled)

@@ -213,6 +213,6 @@ func (b *bench) account(ctx context.Context, group string, inodes []uint64, x *s
 	if err != nil {
 		return fmt.Errorf("the agent does not know the group: %w", err)
 	}
-	x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Rescues, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
+	x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
 	return nil
 }

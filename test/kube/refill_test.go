@@ -23,7 +23,7 @@ func TestRefillsAsDeployed(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		if s.Events.Rescues == 0 {
+		if s.Events.Refills == 0 {
 			return fmt.Sprintf("no throttle was ended by a refill: %+v", s.Events)
 		}
 		return ""

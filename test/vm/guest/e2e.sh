@@ -72,7 +72,7 @@ kill_then_start() {
 # A spurt of the group is answered by refills where the kernel has a burst to rewrite; a demand that lasts raises the quota. The
 # spinner begins when the agent is there, or the demand has lasted by then. A write that the kernel refuses is no resize
 # (refused_write_is_no_resize).
-refilled() { ./plimsoll status --json 2>/dev/null | grep -q '"rescues": *[1-9]'; }
+refilled() { ./plimsoll status --json 2>/dev/null | grep -q '"refills": *[1-9]'; }
 answers() { ./plimsoll status >/dev/null 2>&1; }
 refills_then_raises() {
   kill -STOP $spinner

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// rescued is a group of 50 ms in 100 ms that was throttled at t0 + 1 s, 60 ms before its period's end.
-type rescued struct {
+// answered is a group of 50 ms in 100 ms that was throttled at t0 + 1 s, 60 ms before its period's end.
+type answered struct {
 	state *State
 	group Group
 	node  Node
@@ -24,11 +24,11 @@ type rescued struct {
 	cut   float64
 }
 
-func newRescued(p strategy.Policy) *rescued {
+func newAnswered(p strategy.Policy) *answered {
 	b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
 	s := strategy.Default()
 	s.Policy = p
-	r := &rescued{
+	r := &answered{
 		state: NewState(),
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
@@ -41,73 +41,73 @@ func newRescued(p strategy.Policy) *rescued {
 	return r
 }
 
-func (r *rescued) input(now time.Time) Input {
+func (r *answered) input(now time.Time) Input {
 	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
 }
 
-func (r *rescued) rescue() Output {
-	return r.state.Rescue(r.input(r.heard.At.Add(100*time.Microsecond)), []Throttle{r.heard}, r.purse)
+func (r *answered) answer() Output {
+	return r.state.AnswerThrottles(r.input(r.heard.At.Add(100*time.Microsecond)), []Throttle{r.heard}, r.purse)
 }
 
-// TestRescue: what is refilled, and why not.
-func TestRescue(t *testing.T) {
+// TestAnswerThrottles: what is refilled, and why not.
+func TestAnswerThrottles(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy strategy.Policy
-		change func(*rescued)
+		change func(*answered)
 		why    string // "": it is refilled
 	}{
-		{"a throttle", strategy.CFSQuotaBurstOnly, func(*rescued) {}, ""},
-		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*rescued) {}, "policy cpuBurstOnly"},
-		{"nothing is asked for", strategy.None, func(*rescued) {}, "policy none"},
-		{"offline work", strategy.Auto, func(r *rescued) { r.group.Class = workload.ClassBE }, `class "BE"`},
-		{"an operator holds it", strategy.Auto, func(r *rescued) { r.group.Paused = true }, "paused"},
-		{"nothing may be written", strategy.Auto, func(r *rescued) { r.held = true }, "held"},
-		{"no task yet", strategy.Auto, func(r *rescued) { r.group.Ready = false }, "just being set"},
-		{"a resize is under way", strategy.Auto, func(r *rescued) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
-		{"the period ends anyway", strategy.Auto, func(r *rescued) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
-		{"it is foreseen", strategy.Auto, func(r *rescued) { r.heard.Ahead = true }, ""},
-		{"the cap leaves no room", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
-		{"the cap leaves room for one", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
-		{"a raised quota leaves no room", strategy.Auto, func(r *rescued) {
+		{"a throttle", strategy.CFSQuotaBurstOnly, func(*answered) {}, ""},
+		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*answered) {}, "policy cpuBurstOnly"},
+		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
+		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, `class "BE"`},
+		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, "paused"},
+		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
+		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
+		{"a resize is under way", strategy.Auto, func(r *answered) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
+		{"the period ends anyway", strategy.Auto, func(r *answered) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
+		{"it is foreseen", strategy.Auto, func(r *answered) { r.heard.Ahead = true }, ""},
+		{"the cap leaves no room", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
+		{"the cap leaves room for one", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
+		{"a raised quota leaves no room", strategy.Auto, func(r *answered) {
 			r.group.Disk.Quota, r.heard.Bandwidth.Quota = 120*ms, 120*ms
 			r.state.groups[r.group.ID].quota.learn(120 * ms)
 		}, "the cap"},
-		{"what was saved counts", strategy.Auto, func(r *rescued) {
+		{"what was saved counts", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent = 200
 			r.group.Disk.Burst, r.heard.Bandwidth.Burst, r.heard.Handed = 50*ms, 50*ms, 90*ms
 		}, "the cap"},
-		{"no budget", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
-		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *rescued) {
+		{"no budget", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
+		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPeriodSeconds = 1
 			r.group.Reading = sample.Reading{At: r.heard.At.Add(-ms), Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
 			r.state.Decide(r.input(r.heard.At.Add(-ms)))
 			r.cut = 0.1
 			r.group.Reading.At = r.heard.At
 		}, "budget"},
-		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 5 }, "overload"},
-		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.59 }, "no headroom"},
-		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Known = false }, "unknown"},
-		{"the node is full, but it has saved", strategy.Auto, func(r *rescued) { r.node.Used = 5 }, ""},
-		{"it has saved less than a quota", strategy.Auto, func(r *rescued) {
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 }, "overload"},
+		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.59 }, "no headroom"},
+		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Known = false }, "unknown"},
+		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 5 }, ""},
+		{"it has saved less than a quota", strategy.Auto, func(r *answered) {
 			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
 		}, "overload"},
-		{"no burst is asked for", strategy.Auto, func(r *rescued) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
-		{"no writes left", strategy.Auto, func(r *rescued) { r.purse.Left = 0 }, "too many writes"},
-		{"no writes left, but it starts", strategy.Auto, func(r *rescued) { r.purse.Left, r.group.Starting = 0, true }, ""},
-		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 5, true }, "overload"},
-		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.8 }, "cooling"},
-		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 3.8, true }, ""},
-		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
-		{"a start has a cap of its own", strategy.Auto, func(r *rescued) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, ""},
-		{"which leaves no room", strategy.Auto, func(r *rescued) {
+		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
+		{"no writes left", strategy.Auto, func(r *answered) { r.purse.Left = 0 }, "too many writes"},
+		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.purse.Left, r.group.Starting = 0, true }, ""},
+		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "overload"},
+		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "cooling"},
+		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
+		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
+		{"a start has a cap of its own", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, ""},
+		{"which leaves no room", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 199, true
 		}, "the cap"},
-		{"and is never less than that of other times", strategy.Auto, func(r *rescued) { r.group.Strategy.StartupBurstPercent, r.group.Starting = 100, true }, ""},
+		{"and is never less than that of other times", strategy.Auto, func(r *answered) { r.group.Strategy.StartupBurstPercent, r.group.Starting = 100, true }, ""},
 	} {
-		r := newRescued(c.policy)
+		r := newAnswered(c.policy)
 		c.change(r)
-		out := r.rescue()
+		out := r.answer()
 		if got := out.Views[0].Why; c.why != "" && (len(out.Changes) > 0 || !strings.Contains(got, c.why)) {
 			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Changes, got, c.why)
 		}
@@ -118,7 +118,7 @@ func TestRescue(t *testing.T) {
 			continue
 		}
 		burst := plan.Time(r.group.Disk.Burst)
-		if len(out.Changes) != 1 || out.Kinds[KindRescue] != 1 || !out.Changes[0].Refill || out.Changes[0].Knob != plan.Burst ||
+		if len(out.Changes) != 1 || out.Kinds[KindRefill] != 1 || !out.Changes[0].Refill || out.Changes[0].Knob != plan.Burst ||
 			out.Changes[0].From != burst || out.Changes[0].To != burst {
 			t.Errorf("%s: %+v, %s", c.name, out.Changes, out.Views[0].Why)
 		}
@@ -130,21 +130,21 @@ func TestRescue(t *testing.T) {
 func TestAheadWaits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*rescued)
+		change func(*answered)
 		waits  bool
 	}{
-		{"at the cap a minute ago", func(*rescued) {}, true},
-		{"it is due", func(r *rescued) { r.heard.Dry = r.heard.At.Add(lead) }, false},
-		{"throttled", func(r *rescued) { r.heard.Ahead = false }, false},
-		{"a buffer", func(r *rescued) { r.group.Disk.Burst, r.heard.Bandwidth.Burst = 10*ms, 10*ms }, false},
-		{"never at the cap", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
-		{"nor of late", func(r *rescued) { r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-capMemory) }, false},
+		{"at the cap a minute ago", func(*answered) {}, true},
+		{"it is due", func(r *answered) { r.heard.Dry = r.heard.At.Add(lead) }, false},
+		{"throttled", func(r *answered) { r.heard.Ahead = false }, false},
+		{"a buffer", func(r *answered) { r.group.Disk.Burst, r.heard.Bandwidth.Burst = 10*ms, 10*ms }, false},
+		{"never at the cap", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
+		{"nor of late", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-capMemory) }, false},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.heard.Ahead, r.heard.Dry = true, r.heard.At.Add(6*ms)
 		r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-time.Minute)
 		c.change(r)
-		out := r.rescue()
+		out := r.answer()
 		if refilled := len(out.Changes) == 1; refilled == c.waits || c.waits != (len(out.Later) == 1) {
 			t.Errorf("%s: %+v, later %v, %s", c.name, out.Changes, out.Later, out.Views[0].Why)
 		}
@@ -157,19 +157,19 @@ func TestNeedNotBeTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy strategy.Policy
-		change func(*rescued)
+		change func(*answered)
 		want   bool
 	}{
-		{"it is refilled", strategy.CFSQuotaBurstOnly, func(*rescued) {}, false},
-		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 3.8 }, false},
-		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used = 4.01 }, true},
-		{"the node is full, but it has saved", strategy.Auto, func(r *rescued) { r.node.Used = 4.01 }, false},
-		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.node.Used, r.group.Starting = 4.01, true }, false},
-		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *rescued) { r.group.Paused, r.group.Starting = true, true }, true},
+		{"it is refilled", strategy.CFSQuotaBurstOnly, func(*answered) {}, false},
+		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, false},
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 4.01 }, true},
+		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 4.01 }, false},
+		{"the node is full, and it starts", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 4.01, true }, false},
+		{"it starts, and is held", strategy.CFSQuotaBurstOnly, func(r *answered) { r.group.Paused, r.group.Starting = true, true }, true},
 	} {
-		r := newRescued(c.policy)
+		r := newAnswered(c.policy)
 		c.change(r)
-		if got := r.rescue().Views[0]; got.Muted != c.want {
+		if got := r.answer().Views[0]; got.Muted != c.want {
 			t.Errorf("%s: muted %v, want %v (%s)", c.name, got.Muted, c.want, got.Why)
 		}
 		if got := r.state.Decide(r.input(r.heard.At.Add(ms))).Views[0]; got.Muted != c.want {
@@ -180,12 +180,12 @@ func TestNeedNotBeTold(t *testing.T) {
 
 // TestRefillsAddUp: three quotas a period are two refills, and the next period is another one.
 func TestRefillsAddUp(t *testing.T) {
-	r := newRescued(strategy.CFSQuotaBurstOnly)
+	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	for i, want := range []struct {
 		refills int
 		atCap   time.Duration
 	}{{1, 0}, {1, 0}, {0, 40*ms + 2*time.Microsecond}, {0, 0}} {
-		out := r.rescue()
+		out := r.answer()
 		if got := len(out.Changes); got != want.refills || out.Views[0].AtCap != want.atCap {
 			t.Errorf("throttle %d of a period: %d refills, %v at the cap, want %v", i+1, got, out.Views[0].AtCap, want)
 		}
@@ -193,7 +193,7 @@ func TestRefillsAddUp(t *testing.T) {
 		r.heard.Expires = r.heard.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
 	}
 	r.heard.At, r.heard.Expires = r.heard.At.Add(50*ms), r.heard.Expires.Add(100*ms)
-	if got := len(r.rescue().Changes); got != 1 {
+	if got := len(r.answer().Changes); got != 1 {
 		t.Errorf("in the next period: %d refills, want 1", got)
 	}
 }
@@ -203,34 +203,34 @@ func TestRefillsAddUp(t *testing.T) {
 func TestRefillsAreCountedUntilUsed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		between func(r *rescued, other *Throttle)
+		between func(r *answered, other *Throttle)
 		want    bool
 	}{
-		{"at once", func(*rescued, *Throttle) {}, false},
-		{"the first is throttled again", func(r *rescued, other *Throttle) {
+		{"at once", func(*answered, *Throttle) {}, false},
+		{"the first is throttled again", func(r *answered, other *Throttle) {
 			r.heard.At, r.node.Used = r.heard.At.Add(10*ms), 3.6
-			if out := r.rescue(); len(out.Changes) > 0 {
+			if out := r.answer(); len(out.Changes) > 0 {
 				t.Fatalf("refilled: %+v", out.Changes)
 			}
 			r.node.Used, other.At = 3.54, r.heard.At // as the mean falls
 		}, true},
-		{"its period is over", func(r *rescued, other *Throttle) {
+		{"its period is over", func(r *answered, other *Throttle) {
 			other.At, other.Expires = r.heard.Expires, r.heard.Expires.Add(60*ms)
 		}, true},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.node.Used = 3.54 // 0.05 is one refill
 		other := *r
 		other.group.ID = workload.ID{Path: "/b", Inode: 8}
 		other.heard.Inode = 8
 		other.group.Reading.At = t0
 		other.state.Decide(other.input(t0))
-		if out := r.rescue(); len(out.Changes) != 1 {
+		if out := r.answer(); len(out.Changes) != 1 {
 			t.Fatalf("%s: the first is not refilled: %+v", c.name, out.Views)
 		}
 		c.between(r, &other.heard)
 		other.node = r.node
-		if got := len(other.rescue().Changes) == 1; got != c.want {
+		if got := len(other.answer().Changes) == 1; got != c.want {
 			t.Errorf("%s: refilled %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 // TestPodsRefillsAreNotCounted: what a pod's refill lets through is its containers', and is counted with theirs.
 func TestPodsRefillsAreNotCounted(t *testing.T) {
 	for itself, want := range map[bool]int{false: 2, true: 1} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.node.Used = 3.54 // 0.05 is one refill
 		pod, in, heard := r.group, r.input(r.heard.At), []Throttle{r.heard, r.heard}
 		pod.ID, heard[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
@@ -250,7 +250,7 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 		if itself {
 			in.Pods[0].Containers = append(in.Pods[0].Containers, second)
 		}
-		if out := r.state.Rescue(in, heard, r.purse); len(out.Changes) != want {
+		if out := r.state.AnswerThrottles(in, heard, r.purse); len(out.Changes) != want {
 			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Changes), want, out.Views)
 		}
 	}
@@ -270,9 +270,9 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 		{"nearly enough of it", 60 * ms, 41 * ms, false, 0},
 		{"told of while the last refill was written", 60 * ms, 40 * ms, true, 0},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		for range 2 {
-			out := r.rescue()
+			out := r.answer()
 			if len(out.Changes) != 1 {
 				t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 			}
@@ -284,7 +284,7 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 		if c.stale {
 			r.heard.At = r.heard.At.Add(150*time.Microsecond - 10*ms)
 		}
-		if got := len(r.rescue().Changes); got != c.want {
+		if got := len(r.answer().Changes); got != c.want {
 			t.Errorf("%s: %d refills, want %d", c.name, got, c.want)
 		}
 	}
@@ -294,12 +294,12 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 // its cap before that much was handed out.
 func TestNothingBeyondTheCap(t *testing.T) {
 	for used, want := range map[time.Duration]int{149 * ms: 1, 150 * ms: 0} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
-		if out := r.rescue(); len(out.Changes) != 1 {
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
+		if out := r.answer(); len(out.Changes) != 1 {
 			t.Fatalf("not refilled: %+v", out.Views)
 		}
 		r.heard.At, r.heard.Counted, r.heard.Used = r.heard.At.Add(10*ms), true, used
-		out := r.rescue()
+		out := r.answer()
 		if got := len(out.Changes); got != want || (out.Views[0].AtCap > 0) != (want == 0) {
 			t.Errorf("%v used of a cap of 150ms: %d refills, %v at the cap", used, got, out.Views[0].AtCap)
 		}
@@ -319,17 +319,17 @@ func TestToldOfBeforeTheRefill(t *testing.T) {
 		{"after it", plan.Applied, ms, 1},
 		{"before a write that was none", plan.Trampled, -time.Microsecond, 1},
 	} {
-		r := newRescued(strategy.CFSQuotaBurstOnly)
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.heard.Ahead = true
-		out := r.rescue()
+		out := r.answer()
 		if len(out.Changes) != 1 {
 			t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 		}
 		begun := r.heard.At.Add(200 * time.Microsecond)
 		r.state.Learn(begun, []plan.Result{{Change: out.Changes[0], Outcome: c.outcome, InForce: out.Changes[0].To, At: begun.Add(50 * time.Microsecond)}})
 		r.heard.Ahead, r.heard.At = false, begun.Add(c.at)
-		out = r.rescue()
-		if got := len(out.Changes); got != c.want || out.Kinds[KindRescue] != int64(c.want) || out.Views[0].AtCap > 0 {
+		out = r.answer()
+		if got := len(out.Changes); got != c.want || out.Kinds[KindRefill] != int64(c.want) || out.Views[0].AtCap > 0 {
 			t.Errorf("%s: %d refills, want %d: %+v", c.name, got, c.want, out.Views)
 		}
 	}
@@ -337,7 +337,7 @@ func TestToldOfBeforeTheRefill(t *testing.T) {
 
 // TestPodFirst: a pod and a container that stand both are both refilled, and the pod by its own cap.
 func TestPodFirst(t *testing.T) {
-	r := newRescued(strategy.CFSQuotaBurstOnly)
+	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	pod := r.group
 	pod.ID = workload.ID{Path: "/p", Inode: 8}
 	heard := []Throttle{r.heard, r.heard}
@@ -345,13 +345,13 @@ func TestPodFirst(t *testing.T) {
 	in := r.input(r.heard.At)
 	r.group.Path = "/p/a"
 	in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
-	out := r.state.Rescue(in, heard, r.purse)
+	out := r.state.AnswerThrottles(in, heard, r.purse)
 	plan.Order(out.Changes)
 	if len(out.Changes) != 2 || out.Changes[0].Cgroup.Path != "/p" || out.Changes[1].Cgroup.Path != "/p/a" {
 		t.Fatalf("%+v", out.Changes)
 	}
 	in.Now, heard[0].At, heard[1].At = in.Now.Add(10*ms), heard[0].At.Add(10*ms), heard[1].At.Add(10*ms)
-	out = r.state.Rescue(in, heard, Purse{Left: 1, Full: 10})
+	out = r.state.AnswerThrottles(in, heard, Purse{Left: 1, Full: 10})
 	if len(out.Changes) != 1 || out.Changes[0].Cgroup.Path != "/p" {
 		t.Errorf("with one write left: %+v", out.Changes)
 	}
@@ -359,7 +359,7 @@ func TestPodFirst(t *testing.T) {
 
 // TestBegunBeforeForeseen: of a throttle that was foreseen and has begun since, what has begun counts.
 func TestBegunBeforeForeseen(t *testing.T) {
-	r := newRescued(strategy.CFSQuotaBurstOnly)
+	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	foreseen := r.heard
 	foreseen.Ahead, foreseen.At = true, r.heard.At.Add(-3*ms)
 	for _, heard := range [][]Throttle{{foreseen, r.heard}, {r.heard, foreseen}} {

@@ -12,9 +12,9 @@ import (
 // groups concerned alone, on the thread that heard of it. The ordinary turns go on beside: they size what is to stand
 // for longer, and need to look only at groups of which something was heard of late.
 
-// Rescue answers what was heard of, and what was put off and is due. It says when it is to be called at the latest, with
+// AnswerThrottles answers what was heard of, and what was put off and is due. It says when it is to be called at the latest, with
 // nothing heard; zero: not at all.
-func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
+func (a *Agent) AnswerThrottles(heard []policy.Throttle) (next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.ear.hears { // who is heard of is not known any more
@@ -22,13 +22,13 @@ func (a *Agent) Rescue(heard []policy.Throttle) (next time.Time) {
 		return time.Time{}
 	}
 	now := a.Clock()
-	a.rescue(now, a.ear.due(now, heard))
+	a.answerThrottles(now, a.ear.due(now, heard))
 	a.judge(a.Clock()) // after the writes: it reads
 	return a.ear.next()
 }
 
-// rescue takes a turn for the groups that were throttled a moment ago, and for them alone.
-func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
+// answerThrottles takes a turn for the groups that were throttled a moment ago, and for them alone.
+func (a *Agent) answerThrottles(now time.Time, heard []policy.Throttle) {
 	pods := a.concerned(now, heard)
 	if len(pods) == 0 {
 		return
@@ -40,16 +40,16 @@ func (a *Agent) rescue(now time.Time, heard []policy.Throttle) {
 			in.Pods = append(in.Pods, pod)
 		}
 	}
-	out := a.state.Rescue(in, heard, a.ear.purse.open(now))
+	out := a.state.AnswerThrottles(in, heard, a.ear.purse.open(now))
 	a.note(out.Notes)
 	begin := a.Clock()
 	results := a.Writer.Do(out.Changes)
 	a.ear.purse.spend(len(results), a.Clock().Sub(begin))
 	a.state.Learn(begin, results)
 	a.book(now, out, results)
-	a.rescued(begin, heard, results)
+	a.refilled(begin, heard, results)
 	a.ear.early = append(a.ear.early, out.Later...)
-	a.afterRescue(now, out)
+	a.scheduleAnswered(now, out)
 }
 
 // concerned lists the pods that are to be answered at once, and has what was heard of read. Where nothing is refilled the
@@ -103,8 +103,8 @@ func ids(p workload.Pod) []workload.ID {
 	return list
 }
 
-// afterRescue sets when the groups are to be looked at next.
-func (a *Agent) afterRescue(now time.Time, out policy.Output) {
+// scheduleAnswered sets when the groups are to be looked at next.
+func (a *Agent) scheduleAnswered(now time.Time, out policy.Output) {
 	for _, v := range out.Views {
 		g := a.groups[v.Cgroup]
 		if g == nil {

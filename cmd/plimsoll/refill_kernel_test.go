@@ -37,9 +37,9 @@ func spurt(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process, cost, rest 
 // lasting is in how many periods a demand is to come back for a raise (policy.lastingPeriods).
 const lasting = 5
 
-// TestRunRescues: spurts of more than the limit are throttled for a moment only, while no value moves. A kernel that has
+// TestRunRefills: spurts of more than the limit are throttled for a moment only, while no value moves. A kernel that has
 // no burst to rewrite raises the quota, and gives it back.
-func TestRunRescues(t *testing.T) {
+func TestRunRefills(t *testing.T) {
 	s := newShipped(t)
 	s.calm = true
 	g := cgrouptest.New(t)
@@ -83,7 +83,7 @@ func TestRunRescues(t *testing.T) {
 			return ""
 		})
 		c := container()
-		done = spurts >= wanted && (c.Totals.Rescues-first.Rescues >= wanted || !hasBurst(g) && c.Totals.Raises > 0)
+		done = spurts >= wanted && (c.Totals.Refills-first.Refills >= wanted || !hasBurst(g) && c.Totals.Raises > 0)
 		if spurts == 100 { // on a machine that is full a spurt may last through so many periods that it is never throttled
 			t.Fatalf("after %d spurts: %+v; %s", spurts, c.Totals, c.Why)
 		}
@@ -91,10 +91,10 @@ func TestRunRescues(t *testing.T) {
 	readings := stop()
 	if c := container(); hasBurst(g) {
 		e := s.status().Events
-		t.Logf("%d spurts, %d rescues (%d refills without need, %d without effect), p50 %v, p99 %v", spurts, c.Totals.Rescues-first.Rescues,
+		t.Logf("%d spurts, %d refills (%d refills without need, %d without effect), p50 %v, p99 %v", spurts, c.Totals.Refills-first.Refills,
 			e.Unneeded, e.Ineffective, e.DelayP50, e.DelayP99)
-		if 4*e.Ineffective > e.Rescues { // one may be a throttle that ended by itself
-			t.Errorf("the kernel refills, and of %d refills %d count as without effect", e.Rescues+e.Unneeded+e.Ineffective, e.Ineffective)
+		if 4*e.Ineffective > e.Refills { // one may be a throttle that ended by itself
+			t.Errorf("the kernel refills, and of %d refills %d count as without effect", e.Refills+e.Unneeded+e.Ineffective, e.Ineffective)
 		}
 		switch raised := c.Totals.Raises > 0; {
 		case !raised:

@@ -55,7 +55,7 @@ import (
 //
 // Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen, or that one stood
 // through; a group is chronic when it was throttled in more than half of the periods of a minute. Its limit is too low, and
-// it is rescued only while writes are not scarce.
+// it is refilled only while writes are not scarce.
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
@@ -109,9 +109,9 @@ type Purse struct{ Left, Full int }
 // affords says whether one more write can be paid. Who is chronic leaves half to others.
 func (p *Purse) affords(chronic bool) bool { return p.Left > 0 && (!chronic || 2*p.Left > p.Full) }
 
-// Rescue takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
+// AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
 // groups those that were heard of are to be looked at.
-func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
+func (s *State) AnswerThrottles(in Input, heard []Throttle, purse Purse) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
@@ -120,7 +120,7 @@ func (s *State) Rescue(in Input, heard []Throttle, purse Purse) Output {
 	for _, p := range pods {
 		for _, u := range p.outermostFirst() {
 			if t, ok := Told(heard, u.Inode); ok {
-				s.rescue(in, p, u, t, &purse, out)
+				s.answerThrottle(in, p, u, t, &purse, out)
 			}
 			if u.Looked {
 				out.Views = append(out.Views, u.viewAgain(in, &p))
@@ -149,8 +149,8 @@ func (p *podUnits) outermostFirst() []*unit {
 	return append([]*unit{p.pod}, p.containers...)
 }
 
-// rescue refills one unit, or says why not.
-func (s *State) rescue(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
+// answerThrottle refills one unit, or says why not.
+func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
 	u.hear(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
@@ -186,7 +186,7 @@ func (u *unit) barred(in Input, p *podUnits) string {
 	switch left := u.m.budget.left(); {
 	case in.Held:
 		return "writing is held"
-	case !p.rescues(u):
+	case !p.refillable(u):
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:
 		return "paused"
@@ -240,8 +240,8 @@ func (u *unit) saves(now time.Time) bool {
 	return u.Disk.Burst == 0 && now.Sub(u.m.cappedUntil) < capMemory
 }
 
-// rescues says whether a unit may be refilled at all: a pod may for the sake of its containers.
-func (p *podUnits) rescues(u *unit) bool {
+// refillable says whether a unit may be refilled at all: a pod may for the sake of its containers.
+func (p *podUnits) refillable(u *unit) bool {
 	if !u.isPod {
 		return u.Strategy.Policy.Quota() && u.Class.Burstable()
 	}
@@ -295,7 +295,7 @@ func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 	}
 	burst := plan.Time(u.Disk.Burst)
 	out.Changes = append(out.Changes, plan.Change{Cgroup: u.ID, Knob: plan.Burst, From: burst, To: burst, Refill: true, Why: u.why})
-	out.Kinds[KindRescue]++
+	out.Kinds[KindRefill]++
 	u.m.charge(now, u.Disk, u.Disk)
 }
 

@@ -19,9 +19,9 @@ func stood(t *testing.T, events bool, g Group) (still time.Duration, writes int)
 	return w.Kernel.Throttled(g.Path), len(w.Kernel.Writes()) - before
 }
 
-// TestRescuesEndThrottles: what a throttle costs falls to a fraction, against no agent and against one that polls, and
+// TestRefillsEndThrottles: what a throttle costs falls to a fraction, against no agent and against one that polls, and
 // burst first leaves few to be ended.
-func TestRescuesEndThrottles(t *testing.T) {
+func TestRefillsEndThrottles(t *testing.T) {
 	none, _ := stood(t, false, service("/lab/web", strategy.None))
 	writes := map[strategy.Policy]int{}
 	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
@@ -75,14 +75,14 @@ func TestLimitDoesNotMove(t *testing.T) {
 	if after := w.snapshot(); len(before) == 0 || len(after) != len(before) {
 		t.Errorf("files before %v, after %v", before, after)
 	}
-	rescues := w.Agent.Status().Containers[0].Totals.Rescues
-	if still = w.Kernel.Throttled(g.Path) - still; rescues < 40 || still > 20*ms {
-		t.Errorf("%d rescues, stood still for %v: a job of 120 ms that begins every 700 ms throttles at least once", rescues, still)
+	refills := w.Agent.Status().Containers[0].Totals.Refills
+	if still = w.Kernel.Throttled(g.Path) - still; refills < 40 || still > 20*ms {
+		t.Errorf("%d refills, stood still for %v: a job of 120 ms that begins every 700 ms throttles at least once", refills, still)
 	}
 }
 
-// TestRescuesAreBounded: who wants more than the cap in every period costs a few writes, not some in each period.
-func TestRescuesAreBounded(t *testing.T) {
+// TestRefillsAreBounded: who wants more than the cap in every period costs a few writes, not some in each period.
+func TestRefillsAreBounded(t *testing.T) {
 	hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
 	if _, writes := stood(t, true, hog); writes > 30 {
 		t.Errorf("%d writes in 3000 periods", writes)
@@ -93,15 +93,15 @@ func TestRescuesAreBounded(t *testing.T) {
 // burst would be, and one that asked for no burst is not.
 func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
 	noise := Group{Path: "/lab/noise", Quota: 380 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Spin(4)}
-	rescues := map[strategy.Policy]int64{}
+	refills := map[strategy.Policy]int64{}
 	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
 		g := Group{Path: "/lab/a", Quota: 20 * ms, Period: 100 * ms, Strategy: with(p), Load: sim.Periodic(2*time.Second, sim.Fixed(59*ms), 1)}
 		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 50, Events: true, Groups: []Group{g, noise}})
 		w.Run(time.Minute, nil)
-		rescues[p] = w.Agent.Status().Containers[0].Totals.Rescues
+		refills[p] = w.Agent.Status().Containers[0].Totals.Refills
 	}
-	if rescues[strategy.CFSQuotaBurstOnly] != 0 || rescues[strategy.Auto] < 15 {
-		t.Errorf("rescues %v, want none and one in each of 30 jobs", rescues)
+	if refills[strategy.CFSQuotaBurstOnly] != 0 || refills[strategy.Auto] < 15 {
+		t.Errorf("refills %v, want none and one in each of 30 jobs", refills)
 	}
 }
 

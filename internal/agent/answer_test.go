@@ -73,27 +73,27 @@ func TestPutOffIsNotForgotten(t *testing.T) {
 	w.want("/a", 50*ms, 50*ms)
 }
 
-// TestRescued also sees that the agent says so.
-func TestRescued(t *testing.T) {
+// TestRefilled also sees that the agent says so.
+func TestRefilled(t *testing.T) {
 	w, _ := hearing(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
 	w.run(10 * time.Second)
 	got, e := w.status("/a").Totals, w.agent.Status().Events
-	if got.Rescues < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Rescues != got.Rescues || e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
+	if got.Refills < 5 || got.WallSaved <= 0 || got.Raises != 0 || e.Refills != got.Refills || e.DelayP50 < 100*time.Microsecond || e.DelayP99 < e.DelayP50 {
 		t.Errorf("%+v, %+v", got, e)
 	}
 	if got.Events == nil || got.Events.Begun != 7 || got.ThrottledWall != 3*ms {
 		t.Errorf("the kernel's count is not shown: %+v", got)
 	}
-	if n := w.agent.Status().Writes.Decisions[string(policy.KindRescue)]; n != got.Rescues {
-		t.Errorf("%d decisions, %d rescues", n, got.Rescues)
+	if n := w.agent.Status().Writes.Decisions[string(policy.KindRefill)]; n != got.Refills {
+		t.Errorf("%d decisions, %d refills", n, got.Refills)
 	}
 }
 
 // refills counts those that were tried.
-func (w *world) refills() int64 { return w.agent.account.writes.Decisions[string(policy.KindRescue)] }
+func (w *world) refills() int64 { return w.agent.account.writes.Decisions[string(policy.KindRefill)] }
 
 // throttled is a throttle of a spinner that began so long ago and was not told.
 func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
@@ -119,24 +119,24 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	begun := w.throttled("/a", ms)
 	foreseen := begun
 	foreseen.At, foreseen.Ahead = begun.At.Add(-3*ms), true
-	w.agent.Rescue([]policy.Throttle{foreseen, begun})
-	if e := w.agent.events(); e.Rescues != 1 || e.DelayP99 != ms || w.refills() != 1 {
+	w.agent.AnswerThrottles([]policy.Throttle{foreseen, begun})
+	if e := w.agent.events(); e.Refills != 1 || e.DelayP99 != ms || w.refills() != 1 {
 		t.Errorf("%d refills, %+v", w.refills(), e)
 	}
 	begun.At = begun.At.Add(ms / 2) // on another CPU
-	w.agent.Rescue([]policy.Throttle{begun})
-	if e := w.agent.events(); e.Rescues != 1 || w.refills() != 1 {
+	w.agent.AnswerThrottles([]policy.Throttle{begun})
+	if e := w.agent.events(); e.Refills != 1 || w.refills() != 1 {
 		t.Errorf("answered again: %d refills, %+v", w.refills(), e)
 	}
 	w.kernel.SetLoad("/a", sim.Load{})
 	w.kernel.Advance(200 * ms)
 	foreseen.At, foreseen.Expires = w.kernel.Now(), w.kernel.NextExpiry("/a") // another period's
-	w.agent.Rescue([]policy.Throttle{foreseen})
-	if e := w.agent.events(); w.refills() != 2 || e.Rescues != 1 || w.agent.ear.delays.count != 1 {
+	w.agent.AnswerThrottles([]policy.Throttle{foreseen})
+	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || w.agent.ear.delays.count != 1 {
 		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v, %d delays", w.refills(), e, w.agent.ear.delays.count)
 	}
 	w.run(200 * ms)
-	if e := w.agent.events(); e.Rescues != 1 || e.Unneeded != 1 || e.Ineffective != 0 {
+	if e := w.agent.events(); e.Refills != 1 || e.Unneeded != 1 || e.Ineffective != 0 {
 		t.Errorf("nothing ran: %+v", e)
 	}
 }
@@ -156,13 +156,13 @@ func TestForeseenWaits(t *testing.T) {
 	for _, path := range []string{"/a", "/b"} {
 		capped := foreseen(path, 0)
 		capped.Ahead, capped.Counted, capped.Used = false, true, 200*ms
-		w.agent.Rescue([]policy.Throttle{capped})
+		w.agent.AnswerThrottles([]policy.Throttle{capped})
 	}
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
-	want := func(due time.Time, rescues int64, heard ...policy.Throttle) {
+	want := func(due time.Time, refills int64, heard ...policy.Throttle) {
 		t.Helper()
-		if w.agent.Rescue(heard); w.refills() != rescues {
-			t.Errorf("%d refills, want %d", w.refills(), rescues)
+		if w.agent.AnswerThrottles(heard); w.refills() != refills {
+			t.Errorf("%d refills, want %d", w.refills(), refills)
 		}
 		w.agent.ear.unsure = nil // what they did is another matter
 		if next := w.agent.ear.next(); !next.Equal(due) {
@@ -195,7 +195,7 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
 	w.run(10 * time.Second)
 	s := w.agent.Status()
-	if n := s.Writes.Decisions[string(policy.KindRescue)]; n != 0 || len(s.Writes.Results) != 0 || s.Containers[0].Totals.Throttled < 5 {
+	if n := s.Writes.Decisions[string(policy.KindRefill)]; n != 0 || len(s.Writes.Results) != 0 || s.Containers[0].Totals.Throttled < 5 {
 		t.Errorf("%d decisions, results %v, %+v", n, s.Writes.Results, s.Containers[0].Totals)
 	}
 	told, tell := 0, w.kernel.OnThrottle
@@ -217,7 +217,7 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(10 * time.Second)
-	if got := w.status("/a").Totals; got.Rescues == 0 || got.Rescues != w.agent.Status().Writes.Decisions[string(policy.KindRescue)] {
+	if got := w.status("/a").Totals; got.Refills == 0 || got.Refills != w.agent.Status().Writes.Decisions[string(policy.KindRefill)] {
 		t.Errorf("after it: %+v", got)
 	}
 }
