@@ -23,7 +23,7 @@ func TestExaminationGolden(t *testing.T) {
 		"alinux":       with(mainlineV1(), cgroup.Feature{Name: cgroup.FeatureAboveQuota, State: cgroup.Yes}),
 		"read-only":    with(mainlineV1(), readOnly()...),
 		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
-		"deaf":         with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
+		"polling":      with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
 		"broken-burst": with(mainlineV1(), brokenBurst()...),
 		"nri-off":      with(mainlineV1(), cgroup.Feature{Name: featureNRI, State: cgroup.No, Detail: "off: containerd 1.7.28 has it, but nobody listens"}),
 	} {

@@ -81,7 +81,7 @@ func TestJVMStart(t *testing.T) {
 	defer p.Close()
 	s.configure("auto", base.Path+"/auto-*")
 	s.start()
-	if e := s.status().Events; !e.Heard {
+	if e := s.status().Events; !e.Subscribed {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
 	}
 	var none, auto []jvm

@@ -134,10 +134,10 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 }
 
 // features are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
-// only to who hears of throttles.
-func features(dir *cgroup.Dir, hears bool) cgroup.Features {
+// only to an agent with throttle events.
+func features(dir *cgroup.Dir, subscribed bool) cgroup.Features {
 	host := thisHost()
-	host.Quick = !hears
+	host.Quick = !subscribed
 	return cgroup.Probe(dir, host)
 }
 

@@ -66,7 +66,7 @@ func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAgent(g, dir, tree, found, file, hearing{}, log)
+	a, err := newAgent(g, dir, tree, found, file, throttleSource{}, log)
 	if err != nil {
 		return nil, err
 	}

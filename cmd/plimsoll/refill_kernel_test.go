@@ -52,7 +52,7 @@ func TestRunRefills(t *testing.T) {
 	before := files(t, g)
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	agent := s.start()
-	if e := s.status().Events; !e.Heard {
+	if e := s.status().Events; !e.Subscribed {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
 	}
 	eventually(t, patience(5*time.Second), func() string { // it is known once the reader runs
@@ -118,7 +118,7 @@ func TestRunPolls(t *testing.T) {
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	s.flags = append(s.flags, "--poll")
 	s.start()
-	if e := s.status().Events; e.Heard || e.Why == "" {
+	if e := s.status().Events; e.Subscribed || e.Why == "" {
 		t.Errorf("events %+v", e)
 	}
 	eventually(t, raiseWait, func() string {

@@ -144,7 +144,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 			recovered(log, m.writer.Restore(nil, false))
 		}
 	}()
-	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.hear(log), log)
+	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.subscribe(log), log)
 	if err != nil {
 		return c.end(err)
 	}
@@ -197,7 +197,7 @@ func notCanceled(err error) error {
 
 // newAgent makes an agent on a tree; its writer is the caller's to set.
 func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discoverer, file *config.File,
-	hears hearing, log *slog.Logger) (*agent.Agent, error) {
+	source throttleSource, log *slog.Logger) (*agent.Agent, error) {
 	pauses, err := agent.LoadPauses(g.stateDir)
 	if err != nil {
 		return nil, err
@@ -207,9 +207,9 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	if err != nil {
 		return nil, err
 	}
-	can, tasks := features(dir, hears.ear != nil), &task.Kernel{}
+	can, tasks := features(dir, source.events != nil), &task.Kernel{}
 	switch f := can.Get(cgroup.FeatureRefill); {
-	case hears.ear == nil || !can.Has(cgroup.FeatureBurst):
+	case source.events == nil || !can.Has(cgroup.FeatureBurst):
 	case !refills(can):
 		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
 	case f.State == cgroup.Unknown:
@@ -219,7 +219,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
 		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Overruled: overruled, Tasks: tasks,
-		Ear: hears.ear, Deaf: hears.why, Missing: hears.missing, Uncounted: hears.uncounted,
+		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }

@@ -140,7 +140,7 @@ func (s ownScheduler) Totals() (agent.SchedulerTotals, bool) {
 		Kicks: t.Yields + t.Expels, Expels: t.Expels}, err == nil
 }
 
-// Throttles are those of a group, in the words of the ear.
+// Throttles are those of a group, as those of the probe.
 func (s ownScheduler) Throttles(group uint64) report.Throttles {
 	t, err := s.Scheduler.Throttles(group)
 	if err != nil {
@@ -149,9 +149,9 @@ func (s ownScheduler) Throttles(group uint64) report.Throttles {
 	return throttles(t)
 }
 
-// Heard names the groups of which it told. What it told is in their totals.
-func (s ownScheduler) Heard() []uint64 {
-	events, _ := s.Scheduler.Heard() // what cannot be read is in the totals all the same
+// Changed names the groups with an event since the last call. What it told is in their totals.
+func (s ownScheduler) Changed() []uint64 {
+	events, _ := s.Scheduler.Changes() // what cannot be read is in the totals all the same
 	groups := make([]uint64, len(events))
 	for i, e := range events {
 		groups[i] = e.Group

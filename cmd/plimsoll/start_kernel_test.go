@@ -117,7 +117,7 @@ func TestStartIsRefilled(t *testing.T) {
 	base := cgrouptest.New(t)
 	s.configure("cfsQuotaBurstOnly", base.Path+"/*")
 	agent := s.start()
-	if e := s.status().Events; !e.Heard {
+	if e := s.status().Events; !e.Subscribed {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
 	}
 	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time

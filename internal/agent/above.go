@@ -9,10 +9,10 @@ import (
 // aboveLimit is what a group has used above its limit since the last look: in each of its periods, where the kernel's
 // programs see them, and else in the mean, in which quiet periods make up for others.
 func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
-	if !a.ear.hears || a.scheduled() || !g.disk.Limited() {
+	if !a.subscription.active || a.scheduled() || !g.disk.Limited() {
 		return v.AboveLimit
 	}
-	t, ok := a.Ear.Totals(g.Inode)
+	t, ok := a.Events.Totals(g.Inode)
 	if !ok || t.Usage == 0 { // no period was seen
 		return v.AboveLimit
 	}

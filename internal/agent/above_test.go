@@ -12,7 +12,7 @@ import (
 // TestAboveLimitOfPeriods: what the kernel's programs have counted above the limit in single periods counts, whatever the
 // mean is, and stays when they begin anew or are heard no more.
 func TestAboveLimitOfPeriods(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.kernel.SetLoad("/a", sim.Periodic(time.Second, sim.Exponential(ms), 1)) // else it is idle, and need not be read
 	e.totals = map[uint64]report.Throttles{}
@@ -27,7 +27,7 @@ func TestAboveLimitOfPeriods(t *testing.T) {
 			t.Errorf("the programs tell %v: %v above the limit, want %v", c.told, got, c.want)
 		}
 	}
-	w.agent.ear.hears = false
+	w.agent.subscription.active = false
 	w.run(10 * time.Second)
 	if got := w.status("/a").Totals.AboveLimit; got != 59*ms {
 		t.Errorf("polling: %v above the limit", got)
@@ -36,7 +36,7 @@ func TestAboveLimitOfPeriods(t *testing.T) {
 
 // TestAboveLimitInTheMean: where the programs see no periods, the mean between two looks has to do.
 func TestAboveLimitInTheMean(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.hog("/a")
 	w.run(20 * time.Second)
 	if c := w.status("/a"); !c.Quota.Changed || c.Totals.AboveLimit < time.Second {

@@ -117,7 +117,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 		return
 	}
 	g.watched, g.settled = v.Watched, v.Settled
-	a.mute(g, v.Muted)
+	a.suppressEvents(g, v.SuppressEvents)
 	g.capped = v.Window.Throttled > 0
 	if !g.settled {
 		g.rouse()

@@ -1,7 +1,7 @@
 // Package agent is the loop: it looks at the containers that are due, decides, writes, and says what it did.
 //
 // Time and order are the loop's. Most of what happens elsewhere (a container appears, a limit is written, a
-// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that heard of it,
+// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that learns of it,
 // under the same lock: AnswerThrottles when a throttle begins, MakeWay when an owner is about to write another limit, and Pause,
 // Hold and Retire, which tell who asked what became of it.
 package agent
@@ -35,16 +35,16 @@ type Discoverer interface {
 	Counts() (rescans, lost int64)
 }
 
-// Ear hears of throttles from the kernel, in the moment in which they begin.
-type Ear interface {
-	// Watch names, by inode, all groups that are to be heard of.
+// ThrottleEvents are the kernel's, in the moment in which throttles begin.
+type ThrottleEvents interface {
+	// Watch subscribes to the events of these groups, by inode, and of no others.
 	Watch(groups []uint64) error
-	// Mute has a group's throttles counted, but not told of, until it is unmuted.
-	Mute(group uint64, mute bool) error
+	// SuppressEvents has a group's throttles counted, but sends no events of them, until it is called with false.
+	SuppressEvents(group uint64, suppress bool) error
 	// Limit has the use of a group's periods counted by a quota that is not the one in force.
 	Limit(group uint64, quota time.Duration) error
 	// Read waits for throttles, and returns those there are; none at an instant, if that is not zero. An error says that none
-	// will be heard any more; it is io.EOF after Close.
+	// will come any more; it is io.EOF after Close.
 	Read(until time.Time) ([]policy.Throttle, error)
 	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
 	Lost() int64
@@ -94,8 +94,8 @@ type Options struct {
 	Tree       *cgroup.Tree
 	Discover   Discoverer
 	Host       Host
-	Ear        Ear                  // nil: throttles are found by polling
-	Deaf       string               // why there is no Ear
+	Events     ThrottleEvents       // nil: throttles are found by polling
+	Polling    string               // why there are no Events
 	Missing    []report.MissingPart // what it does not tell
 	Uncounted  bool                 // the use of periods is in Missing
 	Writer     Writer
@@ -122,38 +122,38 @@ type Options struct {
 // Agent looks after the containers of one machine.
 type Agent struct {
 	Options
-	mu         sync.Mutex // of everything below; a turn holds it
-	state      *policy.State
-	node       nodeMeter
-	groups     map[workload.ID]*group
-	paths      map[string]workload.ID
-	ceilings   map[string]float64
-	ceilingsAt time.Time
-	started    time.Time
-	turn       int64
-	present    int            // groups that are there in this turn
-	snapshot   []workload.Pod // of the turn before
-	dozing     []*group       // the pods of the snapshot, where they doze
-	sweeps     int            // dozing pods that may yet be read in this turn
-	asked      bool           // somebody asks for the state of all groups in this turn
-	ways       ways
-	ear        ear
-	risk       riskMeter
-	priority   priority
-	next       time.Time // when the next turn is due
-	fresh      time.Time // when all groups were looked at for somebody who asked
-	account    account
-	config     error
-	failed     error                // of the last discovery
-	poke       chan struct{}        // a turn is wanted now
-	sooner     chan struct{}        // next is earlier than it was
-	turned     chan struct{}        // a turn was taken
-	adopted    map[workload.ID]bool // what was taken over, until the first look
-	retired    time.Time            // zero: it is not
-	ended      bool                 // everything has been put back for good
-	owed       owed
-	overruled  overruled
-	blind      bool // it was said that quota files cannot be watched
+	mu           sync.Mutex // of everything below; a turn holds it
+	state        *policy.State
+	node         nodeMeter
+	groups       map[workload.ID]*group
+	paths        map[string]workload.ID
+	ceilings     map[string]float64
+	ceilingsAt   time.Time
+	started      time.Time
+	turn         int64
+	present      int            // groups that are there in this turn
+	snapshot     []workload.Pod // of the turn before
+	dozing       []*group       // the pods of the snapshot, where they doze
+	sweeps       int            // dozing pods that may yet be read in this turn
+	asked        bool           // somebody asks for the state of all groups in this turn
+	ways         ways
+	subscription subscription
+	risk         riskMeter
+	priority     priority
+	next         time.Time // when the next turn is due
+	fresh        time.Time // when all groups were looked at for somebody who asked
+	account      account
+	config       error
+	failed       error                // of the last discovery
+	poke         chan struct{}        // a turn is wanted now
+	sooner       chan struct{}        // next is earlier than it was
+	turned       chan struct{}        // a turn was taken
+	adopted      map[workload.ID]bool // what was taken over, until the first look
+	retired      time.Time            // zero: it is not
+	ended        bool                 // everything has been put back for good
+	owed         owed
+	overruled    overruled
+	blind        bool // it was said that quota files cannot be watched
 
 	reservations reservations
 }
@@ -164,7 +164,7 @@ func New(o Options) *Agent {
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
 		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
-		priority: newPriority(), reservations: newReservations(o.Reserving.known), ear: ear{hears: o.Ear != nil, why: o.Deaf},
+		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 }
 
@@ -262,14 +262,14 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
-	if a.ear.anew || !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.dozing, a.ear.anew = pods, make([]*group, len(pods)), false
+	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
+		a.snapshot, a.dozing, a.subscription.stale = pods, make([]*group, len(pods)), false
 		a.keepFew(pods)
 		a.watch(pods)
 	}
 	a.sweeps = a.sweepsIn(len(pods), a.asked)
 	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
-		Heard: a.ear.hears, Missed: a.missed(), Held: a.held(), Throttles: a.ear.take()}
+		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Throttles: a.subscription.take()}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.cut
 	a.turn++
@@ -388,7 +388,7 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	a.config = err
 	if err == nil {
 		if (a.Strategy.LoadLinePercent == 0) != (s.LoadLinePercent == 0) {
-			a.ear.anew = true // who is to be heard of is another question now
+			a.subscription.stale = true // other groups may have to be subscribed to now
 		}
 		a.Strategy = s
 		for _, g := range a.groups {

@@ -8,68 +8,68 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Where the kernel tells of throttles (Ear), each is answered in the millisecond in which it begins by a turn for the
-// groups concerned alone, on the thread that heard of it. The ordinary turns go on beside: they size what is to stand
-// for longer, and need to look only at groups of which something was heard of late.
+// Where there are throttle events, each throttle is answered in the millisecond in which it begins by a turn for the
+// groups concerned alone, on the thread that reads the events. The ordinary turns go on beside: they size what is to stand
+// for longer, and need to look only at groups with an event of late.
 
-// AnswerThrottles answers what was heard of, and what was put off and is due. It says when it is to be called at the latest, with
-// nothing heard; zero: not at all.
-func (a *Agent) AnswerThrottles(heard []policy.Throttle) (next time.Time) {
+// AnswerThrottles answers throttle events, and those that were put off and are due. It says when it is to be called at
+// the latest without any; zero: not at all.
+func (a *Agent) AnswerThrottles(throttles []policy.Throttle) (next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.ear.hears { // who is heard of is not known any more
-		a.ear.early = nil
+	if !a.subscription.active { // the groups that are subscribed to are not known any more
+		a.subscription.foreseen = nil
 		return time.Time{}
 	}
 	now := a.Clock()
-	a.answerThrottles(now, a.ear.due(now, heard))
+	a.answerThrottles(now, a.subscription.due(now, throttles))
 	a.judge(a.Clock()) // after the writes: it reads
-	return a.ear.next()
+	return a.subscription.next()
 }
 
 // answerThrottles takes a turn for the groups that were throttled a moment ago, and for them alone.
-func (a *Agent) answerThrottles(now time.Time, heard []policy.Throttle) {
-	pods := a.concerned(now, heard)
+func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
+	pods := a.concerned(now, throttles)
 	if len(pods) == 0 {
 		return
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Heard: true, Held: a.held(), BurstCut: a.risk.cut,
+	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.cut,
 		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
 		if pod, ok := a.lookPod(now, *p); ok {
 			in.Pods = append(in.Pods, pod)
 		}
 	}
-	out := a.state.AnswerThrottles(in, heard, a.ear.purse.open(now))
+	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.open(now))
 	a.note(out.Notes)
 	begin := a.Clock()
 	results := a.Writer.Do(out.Changes)
-	a.ear.purse.spend(len(results), a.Clock().Sub(begin))
+	a.subscription.budget.spend(len(results), a.Clock().Sub(begin))
 	a.state.Learn(begin, results)
 	a.book(now, out, results)
-	a.refilled(begin, heard, results)
-	a.ear.early = append(a.ear.early, out.Later...)
+	a.refilled(begin, throttles, results)
+	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)
 	a.scheduleAnswered(now, out)
 }
 
-// concerned lists the pods that are to be answered at once, and has what was heard of read. Where nothing is refilled the
+// concerned lists the pods that are to be answered at once, and has the groups with an event read. Where nothing is refilled the
 // answer is a raise, which is a matter for the whole node.
-func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Pod {
+func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workload.Pod {
 	var pods []*workload.Pod
-	for _, t := range heard {
-		p := a.ear.pods[t.Inode]
+	for _, t := range throttles {
+		p := a.subscription.pods[t.Inode]
 		if p == nil {
 			continue // it has gone since
 		}
 		refills := a.Rules.Refill
 		for _, id := range ids(*p) {
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
-				a.told(now, g, t)
+				a.throttled(now, g, t)
 				refills = refills && a.state.Refills(now, id)
 			}
 		}
 		if !refills {
-			a.ear.heard = append(a.ear.heard, t)
+			a.subscription.waiting = append(a.subscription.waiting, t)
 			a.wake()
 		} else if !slices.Contains(pods, p) {
 			pods = append(pods, p)
@@ -78,8 +78,8 @@ func (a *Agent) concerned(now time.Time, heard []policy.Throttle) []*workload.Po
 	return pods
 }
 
-// told takes that a group was throttled, or is about to be.
-func (a *Agent) told(now time.Time, g *group, t policy.Throttle) {
+// throttled takes that a group was throttled, or is about to be.
+func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
 	g.due, g.watched = now, true
 	a.holdFiles(g, true)
 	g.rouse()

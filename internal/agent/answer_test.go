@@ -23,7 +23,7 @@ func (w *world) calm(path string, p strategy.Policy) {
 
 // TestQuietGroupsAreSeldomRead, and who asks is told what is true now.
 func TestQuietGroupsAreSeldomRead(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	for _, path := range []string{"/a", "/b", "/c"} {
 		w.alone(w.container(path, 50*ms, sim.Periodic(100*ms, sim.Fixed(10*ms), 1)))
 	}
@@ -41,7 +41,7 @@ func TestQuietGroupsAreSeldomRead(t *testing.T) {
 // TestOfflineWorkIsRead: what does not count against the share pool has to be known (policy/guard.go), and whether the
 // kernel keeps it behind, too.
 func TestOfflineWorkIsRead(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	c := w.container("/be", 50*ms, sim.Spin(1))
 	c.Class = workload.ClassBE
 	w.alone(c)
@@ -59,7 +59,7 @@ func TestOfflineWorkIsRead(t *testing.T) {
 // TestPutOffIsNotForgotten: of two writes in one period the second waits for the next, and not for the next look at a
 // quiet group.
 func TestPutOffIsNotForgotten(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.Auto)
 	w.run(time.Second)
 	c := &w.place.pods[0].Containers[0]
@@ -75,7 +75,7 @@ func TestPutOffIsNotForgotten(t *testing.T) {
 
 // TestRefilled also sees that the agent says so.
 func TestRefilled(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	w.kernel.SetLoad("/a", sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
@@ -113,7 +113,7 @@ func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
 
 // TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
 func TestForeseenAndBegunIsOne(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	begun := w.throttled("/a", ms)
@@ -132,8 +132,8 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	w.kernel.Advance(200 * ms)
 	foreseen.At, foreseen.Expires = w.kernel.Now(), w.kernel.NextExpiry("/a") // another period's
 	w.agent.AnswerThrottles([]policy.Throttle{foreseen})
-	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || w.agent.ear.delays.count != 1 {
-		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v, %d delays", w.refills(), e, w.agent.ear.delays.count)
+	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || w.agent.subscription.delays.count != 1 {
+		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v, %d delays", w.refills(), e, w.agent.subscription.delays.count)
 	}
 	w.run(200 * ms)
 	if e := w.agent.events(); e.Refills != 1 || e.Unneeded != 1 || e.Ineffective != 0 {
@@ -144,7 +144,7 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 // TestForeseenWaits: of a group that has come to its cap of late, a refill ahead of a throttle is made when it is due,
 // and not at all when the throttle has begun before, and been ended.
 func TestForeseenWaits(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.calm("/b", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
@@ -159,13 +159,13 @@ func TestForeseenWaits(t *testing.T) {
 		w.agent.AnswerThrottles([]policy.Throttle{capped})
 	}
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)
-	want := func(due time.Time, refills int64, heard ...policy.Throttle) {
+	want := func(due time.Time, refills int64, throttles ...policy.Throttle) {
 		t.Helper()
-		if w.agent.AnswerThrottles(heard); w.refills() != refills {
+		if w.agent.AnswerThrottles(throttles); w.refills() != refills {
 			t.Errorf("%d refills, want %d", w.refills(), refills)
 		}
-		w.agent.ear.unsure = nil // what they did is another matter
-		if next := w.agent.ear.next(); !next.Equal(due) {
+		w.agent.subscription.unsure = nil // what they did is another matter
+		if next := w.agent.subscription.next(); !next.Equal(due) {
 			t.Errorf("the next one is due at %v; want %v", next, due)
 		}
 	}
@@ -180,13 +180,13 @@ func TestForeseenWaits(t *testing.T) {
 	want(time.Time{}, 2)
 	late := foreseen("/a", ms)
 	want(time.Time{}, 3, late)
-	w.agent.ear.hears = false
+	w.agent.subscription.active = false
 	want(time.Time{}, 3, foreseen("/a", 6*ms))
 }
 
 // TestNothingIsRefilledWhileHeld, or decided, and it is not even heard of; but the books are kept.
 func TestNothingIsRefilledWhileHeld(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	if _, err := w.agent.Hold(context.Background(), false, "test"); err != nil {
@@ -200,7 +200,7 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 	}
 	told, tell := 0, w.kernel.OnThrottle
 	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if !e.muted[x.Group.Inode] {
+		if !e.suppressed[x.Group.Inode] {
 			told++
 		}
 		tell(x)
@@ -224,7 +224,7 @@ func TestNothingIsRefilledWhileHeld(t *testing.T) {
 
 // TestRaisedWhereNothingCanBeRewritten: then a throttle is answered by a raise, as soon as the loop turns.
 func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
-	w, _ := hearing(t, false)
+	w, _ := subscribed(t, false)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	w.kernel.SetLoad("/a", sim.Spin(2))
@@ -243,7 +243,7 @@ func TestRaisedWhereNothingCanBeRewritten(t *testing.T) {
 
 // TestResizeIsSeenInTheEvent: the kernel tells the limit, which nobody had told of.
 func TestResizeIsSeenInTheEvent(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	w.limit("/a", 60*ms)
@@ -256,7 +256,7 @@ func TestResizeIsSeenInTheEvent(t *testing.T) {
 
 // TestFollowingPodIsSeldomRead: nothing is decided on what a pod uses whose quota only follows its container's.
 func TestFollowingPodIsSeldomRead(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	pod := workload.Pod{ID: w.group("/pod", 50*ms), Name: "p",
 		Containers: []workload.Container{w.container("/pod/a", 50*ms, sim.Spin(2))}}
 	w.place.pods = append(w.place.pods, pod)
@@ -281,7 +281,7 @@ func TestFollowingPodIsSeldomRead(t *testing.T) {
 
 // TestRereads: limit files are read again when somebody writes them, and else seldom where the kernel tells of throttles.
 func TestRereads(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.hog("/a")
 	w.run(20 * time.Second)
 	rereads := func(d time.Duration) int {
@@ -297,7 +297,7 @@ func TestRereads(t *testing.T) {
 	if n := rereads(30 * time.Second); n < 2 || n > 5 || !w.status("/a").Quota.Changed {
 		t.Errorf("%d rereads of a raised group in 30 s", n)
 	}
-	w.agent.ear.hears = false
+	w.agent.subscription.active = false
 	if n := rereads(30 * time.Second); n < 12 {
 		t.Errorf("%d rereads of a raised group in 30 s, polling", n)
 	}

@@ -70,7 +70,7 @@ func (a *Agent) sweep() bool {
 
 // sweepsIn is how many dozing pods may be read in a turn. Whoever asks is to see all.
 func (a *Agent) sweepsIn(pods int, asked bool) int {
-	if asked || !a.ear.hears {
+	if asked || !a.subscription.active {
 		return math.MaxInt
 	}
 	return max(sweepLeast, pods/sweepTurns)
@@ -79,7 +79,7 @@ func (a *Agent) sweepsIn(pods int, asked bool) int {
 // backOff is for how long a pod need not be read that has been idle for so long already. Where throttles are polled for
 // there is none.
 func (a *Agent) backOff(now time.Time, pod *group) time.Duration {
-	if !a.ear.hears || pod.moved.IsZero() {
+	if !a.subscription.active || pod.moved.IsZero() {
 		return 0
 	}
 	return min(now.Sub(pod.moved), idleAtMost)
@@ -93,7 +93,7 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 		pod, containers = a.groups[containers[0].ID], nil
 	}
 	a.dozing[place] = nil
-	if !a.asleep(now, pod) || !pod.disk.Limited() && !a.ear.hears {
+	if !a.asleep(now, pod) || !pod.disk.Limited() && !a.subscription.active {
 		return
 	}
 	until := pod.diskAt
@@ -110,7 +110,7 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 		a.groups[containers[i].ID].top = pod
 	}
 	most := dozeAtMost
-	if a.ear.hears {
+	if a.subscription.active {
 		most = max(rarelyEvery, a.backOff(now, pod))
 	}
 	pod.dozeUntil, a.dozing[place] = until.Add(most), pod
@@ -119,7 +119,7 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 // asleep says whether a group has nothing to be done for, and nothing happened to it of late.
 func (a *Agent) asleep(now time.Time, g *group) bool {
 	settled := g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == a.turn
-	if !settled || a.ear.hears {
+	if !settled || a.subscription.active {
 		return settled
 	}
 	return now.Sub(g.diskAt) < bandwidthEvery && now.Sub(g.moved) > stillPeriods*g.disk.Period

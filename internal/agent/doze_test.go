@@ -217,19 +217,19 @@ func TestInStep(t *testing.T) {
 // TestLoneContainerDozes: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
 // more than its limit.
 func TestLoneContainerDozes(t *testing.T) {
-	for _, hears := range []bool{false, true} {
-		w, _ := hearing(t, true)
-		w.agent.ear.hears, w.agent.ear.ended = hears, !hears
+	for _, active := range []bool{false, true} {
+		w, _ := subscribed(t, true)
+		w.agent.subscription.active, w.agent.subscription.ended = active, !active
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]
 		if w.agent.dozing[0] != g || g.rested != w.agent.turn || w.agent.present != 1 {
-			t.Errorf("told %v: an idle container does not doze: %+v", hears, g)
+			t.Errorf("told %v: an idle container does not doze: %+v", active, g)
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))
 		w.run(time.Second)
 		if c := w.status("/a"); c.Totals.Refills+c.Totals.Raises == 0 {
-			t.Errorf("told %v: nothing was done for it: %s", hears, c.Why)
+			t.Errorf("told %v: nothing was done for it: %s", active, c.Why)
 		}
 	}
 }

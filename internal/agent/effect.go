@@ -19,7 +19,7 @@ type effects struct {
 }
 
 // refilled takes the refills that the kernel took. A throttle that was foreseen and has begun since is answered by one.
-func (a *Agent) refilled(begun time.Time, heard []policy.Throttle, results []plan.Result) {
+func (a *Agent) refilled(begun time.Time, throttles []policy.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {
@@ -28,20 +28,20 @@ func (a *Agent) refilled(begun time.Time, heard []policy.Throttle, results []pla
 		if g.refill != nil { // the period goes on, and so does the group
 			a.effect(r.At, g, g.refill.Later(g.reading.At, g.reading.Counters))
 		}
-		t, _ := policy.Told(heard, r.Change.Cgroup.Inode)
+		t, _ := policy.Latest(throttles, r.Change.Cgroup.Inode)
 		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t, Before: g.reading.Counters, CPUs: max(1, a.node.cpus)}
 		if counters, err := a.Tree.Stat(g.Path); err == nil {
 			a.effect(r.At, g, g.refill.AtOnce(counters))
 		}
 		if g.refill != nil {
-			a.ear.unsure = append(a.ear.unsure, g)
+			a.subscription.unsure = append(a.subscription.unsure, g)
 		}
 	}
 }
 
 // judge judges the refills that are due.
 func (a *Agent) judge(now time.Time) {
-	a.ear.unsure = slices.DeleteFunc(a.ear.unsure, func(g *group) bool {
+	a.subscription.unsure = slices.DeleteFunc(a.subscription.unsure, func(g *group) bool {
 		if g.refill == nil || now.Before(g.refill.Due()) {
 			return g.refill == nil
 		}
@@ -74,7 +74,7 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 	totals := &g.status.Totals
 	switch e {
 	case policy.Effective:
-		a.ear.refills.effective++
+		a.subscription.refills.effective++
 		totals.Refills++
 		from := r.At
 		if r.For.Ahead && r.For.Dry.After(from) {
@@ -82,13 +82,13 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 		}
 		totals.WallSaved += g.saving.begin(from, r.For.Expires)
 		if !r.For.Ahead {
-			a.ear.delays.add(r.At.Sub(r.For.At))
+			a.subscription.delays.add(r.At.Sub(r.For.At))
 		}
 	case policy.Unneeded:
-		a.ear.refills.unneeded++
+		a.subscription.refills.unneeded++
 		totals.Unneeded++
 	case policy.Ineffective:
-		a.ear.refills.ineffective++
+		a.subscription.refills.ineffective++
 		totals.Ineffective++
 	}
 	of, node := a.state.Refilled(now, r, e)
@@ -124,12 +124,12 @@ func (a *Agent) distrustAll(t policy.Trust) {
 		return
 	}
 	delete(a.account.problems, nodeRefills)
-	a.ear.refillsOff = nil
+	a.subscription.refillsOff = nil
 	if !t.Lost {
 		a.Log.Info("refills have effect again")
 		return
 	}
-	a.ear.refillsOff = &t.Until
+	a.subscription.refillsOff = &t.Until
 	a.account.problems[nodeRefills] = fmt.Sprintf("refills have no effect on this node: throttles are answered by raises of the quota, and by a refill again from %s on; "+
 		"hint: see refill-on-rewrite in `plimsoll doctor`", t.Until.UTC().Format(time.RFC3339))
 	a.Log.Warn("refills have no effect on this node: throttles are answered by raises of the quota", "until", t.Until,

@@ -53,15 +53,15 @@ func (c counted) throttles(t *report.Totals) {
 
 // hearScheduler has the groups looked at that the scheduler says were throttled.
 func (a *Agent) hearScheduler(now time.Time) {
-	heard := map[uint64]bool{}
-	for _, inode := range a.priority.schedule.now.Heard() {
-		heard[inode] = true
+	changed := map[uint64]bool{}
+	for _, inode := range a.priority.schedule.now.Changed() {
+		changed[inode] = true
 	}
-	if len(heard) == 0 {
+	if len(changed) == 0 {
 		return
 	}
 	for _, g := range a.groups {
-		if heard[g.Inode] {
+		if changed[g.Inode] {
 			g.due = now
 			g.rouse()
 		}

@@ -43,27 +43,27 @@ func TestSchedulerCounts(t *testing.T) {
 // TestSchedulerThrottles: throttles of which the scheduler alone knows are added to those that the kernel's programs have
 // counted, and stay when it goes.
 func TestSchedulerThrottles(t *testing.T) {
-	for _, hears := range []bool{true, false} {
+	for _, active := range []bool{true, false} {
 		l := &loader{usable: true}
 		w := scheduledWorld(t, l)
-		if hears {
+		if active {
 			w.listens(map[uint64]report.Throttles{w.id("/web").Inode: {Begun: 3, Ended: 3, Wall: 30 * ms, Lengths: []report.Length{{UpTo: 16 * ms, N: 3}}}})
 		}
 		w.run(2 * time.Second)
 		want := report.Throttles{Begun: 2, Ended: 2, Wall: 10 * ms, Last: ms, Peak: 5 * ms, Lengths: []report.Length{{UpTo: 8 * ms, N: 2}}}
 		l.last().stood = map[uint64]report.Throttles{w.id("/web").Inode: want}
-		if hears {
+		if active {
 			want = report.Throttles{Begun: 5, Ended: 5, Wall: 40 * ms, Last: ms, Peak: 5 * ms, Lengths: []report.Length{{UpTo: 8 * ms, N: 2}, {UpTo: 16 * ms, N: 3}}}
 		}
 		got := w.status("/web").Totals
-		if diff := cmp.Diff(&want, got.Events); diff != "" || hears && got.ThrottledWall != 40*ms {
-			t.Errorf("hears %v: lost %v\n%s", hears, got.ThrottledWall, diff)
+		if diff := cmp.Diff(&want, got.Events); diff != "" || active && got.ThrottledWall != 40*ms {
+			t.Errorf("subscribed %v: lost %v\n%s", active, got.ThrottledWall, diff)
 		}
 		w.ask(strategy.MechanismIdle)
 		w.run(3 * time.Second)
 		want.Last = 0
 		if diff := cmp.Diff(&want, w.status("/web").Totals.Events); diff != "" {
-			t.Errorf("hears %v, when it has gone:\n%s", hears, diff)
+			t.Errorf("subscribed %v, when it has gone:\n%s", active, diff)
 		}
 	}
 }
@@ -85,15 +85,15 @@ func TestSchedulerTells(t *testing.T) {
 	if age("/web") < 5*time.Second {
 		t.Fatalf("looked at %v ago: the scenario proves nothing", age("/web"))
 	}
-	l.last().heard = []uint64{w.id("/web").Inode}
+	l.last().changed = []uint64{w.id("/web").Inode}
 	w.run(2 * time.Second)
 	if age("/web") > 1100*ms || age("/api") < 5*time.Second {
 		t.Errorf("looked at %v ago, and at the one that was not throttled %v", age("/web"), age("/api"))
 	}
 }
 
-// listens gives the agent an ear, which has counted throttles.
+// listens subscribes the agent to events that have counted throttles.
 func (w *world) listens(totals map[uint64]report.Throttles) {
-	w.agent.Ear = &fakeEar{muted: map[uint64]bool{}, limits: map[uint64]time.Duration{}, totals: totals}
-	w.agent.ear.hears = true
+	w.agent.Events = &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{}, totals: totals}
+	w.agent.subscription.active = true
 }

@@ -66,7 +66,7 @@ func (w *world) shelve() *shelf {
 
 // TestOpenFiles: idle groups have no open files, a throttled one has while it is, and one that is gone has none.
 func TestOpenFiles(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	s := w.shelve()
 	for i := range 20 {
 		w.calm(fmt.Sprint("/calm", i), strategy.Auto)
@@ -104,7 +104,7 @@ func TestOpenFiles(t *testing.T) {
 
 // TestOpenFilesOfAGroupMadeAnew: what was held of the old group is not held of the new one of its name.
 func TestOpenFilesOfAGroupMadeAnew(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	s := w.shelve()
 	w.hog("/hog")
 	w.run(time.Second)
@@ -133,7 +133,7 @@ func TestOpenFilesWhilePolling(t *testing.T) {
 
 // TestDryRunLeavesOpenFiles: an agent that only plans has another one's files.
 func TestDryRunLeavesOpenFiles(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	s := w.shelve()
 	w.agent.DryRun, s.most = true, 7
 	s.held["cpu/other"] = true

@@ -33,25 +33,25 @@ const (
 // group is what the agent keeps of one group that it looks after.
 type group struct {
 	workload.Container
-	level   string
-	pod     string
-	disk    cpu.Bandwidth
-	diskAt  time.Time // zero: to be read again
-	ready   bool
-	idle    bool // cpu.idle is set, of it or of a group above
-	watched bool // policy.View
-	barred  bool // policy.View.Muted
-	muted   bool // so nothing is heard of it
-	capped  bool // throttled all the same
-	reading sample.Reading
-	threads threadMeter
-	due     time.Time
-	looked  bool      // in this turn
-	seen    int64     // the last turn in which it was there
-	settled bool      // policy.View
-	moved   time.Time // when its counters last were other ones than at the look before
-	quiet   time.Time // it has used nothing since the last look until then
-	top     *group    // the pod that dozes, or did at the last look
+	level      string
+	pod        string
+	disk       cpu.Bandwidth
+	diskAt     time.Time // zero: to be read again
+	ready      bool
+	idle       bool // cpu.idle is set, of it or of a group above
+	watched    bool // policy.View
+	barred     bool // policy.View.SuppressEvents
+	suppressed bool // so it sends no events
+	capped     bool // throttled all the same
+	reading    sample.Reading
+	threads    threadMeter
+	due        time.Time
+	looked     bool      // in this turn
+	seen       int64     // the last turn in which it was there
+	settled    bool      // policy.View
+	moved      time.Time // when its counters last were other ones than at the look before
+	quiet      time.Time // it has used nothing since the last look until then
+	top        *group    // the pod that dozes, or did at the last look
 	// Of a pod: until when it may doze, and the last turn in which it did.
 	dozeUntil time.Time
 	rested    int64
@@ -63,7 +63,7 @@ type group struct {
 	status    standing
 	saving    saving
 	said      []string // outcomes that were logged
-	heard     heard
+	throttles throttleBook
 	undone    time.Duration  // the quota that stands though its owner may have written another one; 0: none
 	refill    *policy.Refill // the last one, as long as its effect is not known
 }
@@ -105,7 +105,7 @@ func (a *Agent) interval(g *group) time.Duration {
 		return restEvery
 	}
 	near := g.Strategy.Policy.Quota()
-	if a.ear.hears {
+	if a.subscription.active {
 		near = g.watched || g.ready && !g.settled
 	}
 	switch raised := g.status.Quota.Changed; {
@@ -113,7 +113,7 @@ func (a *Agent) interval(g *group) time.Duration {
 		return a.rest()
 	case !near:
 		return followEvery
-	case a.ear.hears && g.barred && g.capped && g.status.BudgetLeft == nil:
+	case a.subscription.active && g.barred && g.capped && g.status.BudgetLeft == nil:
 		return cappedEvery
 	}
 	return lookEvery
@@ -122,7 +122,7 @@ func (a *Agent) interval(g *group) time.Duration {
 // reread is how long what was read of a group's limit files holds.
 func (a *Agent) reread(g *group) time.Duration {
 	switch {
-	case !a.ear.hears || !g.Class.Burstable():
+	case !a.subscription.active || !g.Class.Burstable():
 		return bandwidthEvery
 	case g.watched || g.status.Quota.Changed:
 		return heldEvery
@@ -132,7 +132,7 @@ func (a *Agent) reread(g *group) time.Duration {
 
 // rest is how long a group may go without a look that nothing is to be decided for.
 func (a *Agent) rest() time.Duration {
-	if a.ear.hears {
+	if a.subscription.active {
 		return quietEvery
 	}
 	return restEvery

@@ -49,7 +49,7 @@ func (w *world) idlePods(pods int, limit time.Duration) {
 // in the end all files of a pod and its container once in idleAtMost, and the pod's counters once more.
 func TestIdlePodsCostFewReads(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
-		w, _ := hearing(t, true)
+		w, _ := subscribed(t, true)
 		w.kernel.AddGroup("/idle")
 		w.idlePods(100, limit)
 		w.run(15 * time.Minute)
@@ -63,7 +63,7 @@ func TestIdlePodsCostFewReads(t *testing.T) {
 
 // TestPodsInUseAreRead: a pod that uses CPU, and never throttles, is read as often as ever.
 func TestPodsInUseAreRead(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.kernel.AddGroup("/idle")
 	w.idlePods(1, 50*ms)
 	w.kernel.SetLoad("/idle/pod0/c", sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
@@ -80,7 +80,7 @@ func TestPodsInUseAreRead(t *testing.T) {
 // TestWhoAsksIsToldOfIdlePods that have begun to use CPU, for the price of one reading for each pod that has not.
 func TestWhoAsksIsToldOfIdlePods(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
-		w, _ := hearing(t, true)
+		w, _ := subscribed(t, true)
 		w.kernel.AddGroup("/idle")
 		w.idlePods(100, limit)
 		w.run(10 * time.Minute)
@@ -98,7 +98,7 @@ func TestWhoAsksIsToldOfIdlePods(t *testing.T) {
 
 // TestSweepsAreSpread: idle pods that are due together are not read in one turn, for no throttle is answered meanwhile.
 func TestSweepsAreSpread(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.kernel.AddGroup("/idle")
 	w.idlePods(500, 50*ms)
 	w.run(10 * time.Second)

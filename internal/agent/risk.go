@@ -39,8 +39,8 @@ func (a *Agent) measureRisk(now time.Time) {
 	case target == 0:
 		*m = riskMeter{}
 		return
-	case !a.ear.hears || a.Uncounted:
-		*m = riskMeter{problem: "loadLinePercent: the kernel does not count the use of periods: " + a.ear.why}
+	case !a.subscription.active || a.Uncounted:
+		*m = riskMeter{problem: "loadLinePercent: the kernel does not count the use of periods: " + a.subscription.why}
 		return
 	case m.working || now.Sub(m.at) < policy.LoadLineEvery:
 		return
@@ -66,13 +66,13 @@ func (a *Agent) measureRisk(now time.Time) {
 
 // counted has the use of a group's periods counted by its limit, raised or not.
 func (a *Agent) counted(g *group, limit time.Duration) {
-	if !a.ear.hears {
+	if !a.subscription.active {
 		return
 	}
-	if a.ear.pods[g.Inode] == nil {
+	if a.subscription.pods[g.Inode] == nil {
 		return
 	}
-	if err := a.Ear.Limit(g.Inode, limit); err != nil {
+	if err := a.Events.Limit(g.Inode, limit); err != nil {
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
 	}
 }
@@ -86,7 +86,7 @@ func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Du
 		if g.level != levelContainer || !g.disk.Limited() {
 			continue
 		}
-		t, ok := a.Ear.Totals(id.Inode)
+		t, ok := a.Events.Totals(id.Inode)
 		if !ok {
 			continue
 		}

@@ -36,7 +36,7 @@ func (w *world) afterwards() {
 
 // TestLoadLine: bursts are cut to what the node can bear, and given back when that is no longer asked for.
 func TestLoadLine(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	e.totals = map[uint64]report.Throttles{}
 	var inodes []uint64
 	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
@@ -80,7 +80,7 @@ func TestLoadLine(t *testing.T) {
 // TestLoadLineLater: containers that are known already count from the reading after it was asked for, with the periods of that
 // minute; and one that has lost its limit counts with what it uses from then on.
 func TestLoadLineLater(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	e.totals = map[uint64]report.Throttles{}
 	var inodes []uint64
 	for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"} {
@@ -135,8 +135,8 @@ func TestLoadLineNeedsTheKernel(t *testing.T) {
 	w.agent.Strategy.LoadLinePercent = 99
 	w.run(time.Second)
 	w.wantProblem("loadLinePercent")
-	w, _ = hearing(t, true)
-	w.agent.Uncounted, w.agent.ear.why = true, "not counted here"
+	w, _ = subscribed(t, true)
+	w.agent.Uncounted, w.agent.subscription.why = true, "not counted here"
 	w.alone(w.container("/a", 50*ms, sim.Load{}))
 	w.agent.Strategy.LoadLinePercent = 99
 	w.run(time.Second)

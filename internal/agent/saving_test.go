@@ -12,7 +12,7 @@ import (
 // TestSavedOnce: of two refills in one period the later one saves nothing that the first did not, and what the group stands
 // still after them is not saved. Each refill is taken to have had effect: one of a throttle at once, one ahead of it later.
 func TestSavedOnce(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(time.Second)
 	start := w.kernel.Now()

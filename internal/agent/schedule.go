@@ -50,8 +50,8 @@ type Scheduler interface {
 	Counters(group uint64) cpu.Counters
 	// Throttles are those of a group, which nobody else knows of.
 	Throttles(group uint64) report.Throttles
-	// Heard names the groups that were throttled, or no longer are, since the last call.
-	Heard() []uint64
+	// Changed names the groups that were throttled, or no longer are, since the last call.
+	Changed() []uint64
 	// Totals are its sums over all CPUs; false when they cannot be read.
 	Totals() (SchedulerTotals, bool)
 	// Pause is how long tasks stood still at the load.

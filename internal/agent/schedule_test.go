@@ -55,13 +55,13 @@ type fakeScheduler struct {
 	closed  bool
 	counted map[uint64]cpu.Counters
 	stood   map[uint64]report.Throttles
-	heard   []uint64
+	changed []uint64
 }
 
 func (s *fakeScheduler) Counters(group uint64) cpu.Counters      { return s.counted[group] }
 func (s *fakeScheduler) Totals() (SchedulerTotals, bool)         { return SchedulerTotals{Kicks: 7}, true }
 func (s *fakeScheduler) Throttles(group uint64) report.Throttles { return s.stood[group] }
-func (s *fakeScheduler) Heard() []uint64                         { return s.heard }
+func (s *fakeScheduler) Changed() []uint64                       { return s.changed }
 
 func (s *fakeScheduler) Set(group uint64, to Side) error { s.sides[group] = to; return nil }
 func (s *fakeScheduler) Forget(group uint64) error       { delete(s.sides, group); return nil }

@@ -11,7 +11,7 @@ import (
 
 // starts is a world in which a container appears that wants more than its limit for good.
 func starts(t *testing.T, change func(*workload.Container)) *world {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.run(time.Second)
 	c := w.container("/new", 50*ms, sim.Spin(2))
 	c.Strategy.Policy = strategy.CFSQuotaBurstOnly
@@ -55,7 +55,7 @@ func TestAStartOnASmallMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, 2)
 			w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: c.threshold}, nil)
-			w.hears(true)
+			w.subscribes(true)
 			w.kernel.AddGroup("/others")
 			w.kernel.SetLoad("/others", sim.Spin(c.others))
 			w.run(time.Second)
@@ -76,7 +76,7 @@ func TestAStartOnASmallMachine(t *testing.T) {
 func TestAStartCostsNoRaise(t *testing.T) {
 	w := worldOf(t, 4)
 	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 75}, nil)
-	w.hears(true)
+	w.subscribes(true)
 	w.run(time.Second)
 	old := w.container("/old", 50*ms, sim.Spin(2))
 	old.Strategy.Policy, old.Strategy.StartupSeconds = strategy.CFSQuotaBurstOnly, 0
@@ -144,7 +144,7 @@ func TestAStartEnds(t *testing.T) {
 
 // TestWhoWasThereIsNotNew: of containers that were there before the agent nobody knows how old they are.
 func TestWhoWasThereIsNotNew(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.hog("/a")
 	w.run(5 * time.Second)
 	w.wantRaised("/a", 50*ms)

@@ -24,7 +24,7 @@ func (a *Agent) Status() report.Status {
 
 // refresh has all groups looked at for who asks, where they are looked at rarely.
 func (a *Agent) refresh(now time.Time) {
-	if !a.ear.hears || a.turn == 0 || now.Sub(a.fresh) < restEvery {
+	if !a.subscription.active || a.turn == 0 || now.Sub(a.fresh) < restEvery {
 		return
 	}
 	a.fresh = now
@@ -95,12 +95,12 @@ func (a *Agent) copyWrites() report.Writes {
 }
 
 func (a *Agent) events() report.Events {
-	e := &a.ear
-	told := report.Events{Heard: e.hears, Why: e.why, Lost: e.lost, Refills: e.refills.effective,
+	e := &a.subscription
+	told := report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost, Refills: e.refills.effective,
 		Unneeded: e.refills.unneeded, Ineffective: e.refills.ineffective, RefillsOff: e.refillsOff,
 		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
-	if e.hears {
-		told.Priority, told.Missing = a.Ear.Priority(), a.Missing
+	if e.active {
+		told.Priority, told.Missing = a.Events.Priority(), a.Missing
 	}
 	return told
 }
@@ -123,10 +123,10 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
 	var told bool
 	var t report.Throttles
-	if a.ear.hears {
-		t, told = a.Ear.Totals(g.Inode)
+	if a.subscription.active {
+		t, told = a.Events.Totals(g.Inode)
 	}
-	g.heard.book(t, told, &c.Totals)
+	g.throttles.book(t, told, &c.Totals)
 	a.withScheduler(g.Inode).throttles(&c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source

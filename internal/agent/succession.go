@@ -91,7 +91,7 @@ func (a *Agent) Rehearsed() Options {
 	defer a.mu.Unlock()
 	o := a.Options
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
-	o.Ear, o.Heir, o.Foreign = nil, nil, nil
+	o.Events, o.Heir, o.Foreign = nil, nil, nil
 	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until)}, true
 	o.Reserving.known = a.reservations.state.Clone()
 	return o

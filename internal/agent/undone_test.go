@@ -16,7 +16,7 @@ import (
 // TestUndoneIsSaid: an owner's write that inotify tells of, and after which the quota is what it was, is a problem until the
 // quota is another one. Where the limit is declared that decides.
 func TestUndoneIsSaid(t *testing.T) {
-	w, _ := hearing(t, true)
+	w, _ := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	c := w.container("/b", 50*ms, sim.Load{})
 	c.Declared = &workload.Declared{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}
@@ -58,7 +58,7 @@ func TestUndoneIsSaid(t *testing.T) {
 func TestUndoneByDeclaration(t *testing.T) {
 	for name, p := range map[string]strategy.Policy{"refilled": strategy.CFSQuotaBurstOnly, "not refilled": strategy.CPUBurstOnly} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := hearing(t, true)
+			w, _ := subscribed(t, true)
 			c := w.container("/a", 50*ms, sim.Periodic(730*ms, sim.Fixed(70*ms), 1))
 			c.Strategy.Policy = p
 			declare := func(quota time.Duration) {

@@ -111,8 +111,8 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
 	u.book(in)
-	if t, ok := Told(in.Throttles, g.Inode); ok {
-		u.hear(t)
+	if t, ok := Latest(in.Throttles, g.Inode); ok {
+		u.bookThrottle(t)
 		u.m.history.Rush(t.At, t.Bandwidth, t.Expires)
 	}
 	return u
@@ -148,7 +148,7 @@ func (u *unit) book(in Input) {
 	u.bookUntil(u.Reading)
 	switch {
 	case !u.stood:
-	case !in.Heard || in.Missed || u.m.muted:
+	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
 		u.m.strikes.hit(u.Reading.At, u.period())
 		u.m.strikes.count += max(0, u.window.Throttled-1)
 	default:

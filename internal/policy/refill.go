@@ -103,15 +103,17 @@ type Throttle struct {
 // Due is when one that is put off is to be brought again (Output.Later).
 func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 
-// Purse is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
-type Purse struct{ Left, Full int }
+// WriteBudget is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
+type WriteBudget struct{ Left, Full int }
 
 // affords says whether one more write can be paid. Who is chronic leaves half to others.
-func (p *Purse) affords(chronic bool) bool { return p.Left > 0 && (!chronic || 2*p.Left > p.Full) }
+func (p *WriteBudget) affords(chronic bool) bool {
+	return p.Left > 0 && (!chronic || 2*p.Left > p.Full)
+}
 
 // AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
-// groups those that were heard of are to be looked at.
-func (s *State) AnswerThrottles(in Input, heard []Throttle, purse Purse) Output {
+// groups those with an event are to be looked at.
+func (s *State) AnswerThrottles(in Input, throttles []Throttle, budget WriteBudget) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
@@ -119,8 +121,8 @@ func (s *State) AnswerThrottles(in Input, heard []Throttle, purse Purse) Output 
 	in.Node = s.rest.off(in.Node)
 	for _, p := range pods {
 		for _, u := range p.outermostFirst() {
-			if t, ok := Told(heard, u.Inode); ok {
-				s.answerThrottle(in, p, u, t, &purse, out)
+			if t, ok := Latest(throttles, u.Inode); ok {
+				s.answerThrottle(in, p, u, t, &budget, out)
 			}
 			if u.Looked {
 				out.Views = append(out.Views, u.viewAgain(in, &p))
@@ -131,10 +133,10 @@ func (s *State) AnswerThrottles(in Input, heard []Throttle, purse Purse) Output 
 	return *out
 }
 
-// Told is what was heard of a group.
-func Told(heard []Throttle, inode uint64) (Throttle, bool) {
+// Latest is the latest event of a group.
+func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 	var found Throttle
-	for _, t := range heard {
+	for _, t := range throttles {
 		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // what has begun is what is to be ended
 			found = t
 		}
@@ -150,8 +152,8 @@ func (p *podUnits) outermostFirst() []*unit {
 }
 
 // answerThrottle refills one unit, or says why not.
-func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, purse *Purse, out *Output) {
-	u.hear(t)
+func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, budget *WriteBudget, out *Output) {
+	u.bookThrottle(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
 	}
@@ -163,7 +165,7 @@ func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, purse 
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
 		u.stands, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
 	}
-	if why == "" && !u.Starting && !purse.affords(u.m.strikes.chronic(in.Now)) {
+	if why == "" && !u.Starting && !budget.affords(u.m.strikes.chronic(in.Now)) {
 		why = "too many writes"
 	}
 	if why == "" && !u.covered() {
@@ -173,7 +175,7 @@ func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, purse 
 		u.why = "throttled, and not refilled: " + why
 	} else {
 		u.refill(in.Now, t, out)
-		purse.Left--
+		budget.Left--
 	}
 	if t.Bandwidth != u.Disk {
 		out.Looks[u.ID] = in.Now
@@ -299,8 +301,8 @@ func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 	u.m.charge(now, u.Disk, u.Disk)
 }
 
-// hear books a throttle that the kernel told of.
-func (u *unit) hear(t Throttle) {
+// bookThrottle books an event.
+func (u *unit) bookThrottle(t Throttle) {
 	m := u.m
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true

@@ -15,13 +15,13 @@ import (
 
 // answered is a group of 50 ms in 100 ms that was throttled at t0 + 1 s, 60 ms before its period's end.
 type answered struct {
-	state *State
-	group Group
-	node  Node
-	heard Throttle
-	purse Purse
-	held  bool
-	cut   float64
+	state  *State
+	group  Group
+	node   Node
+	event  Throttle
+	budget WriteBudget
+	held   bool
+	cut    float64
 }
 
 func newAnswered(p strategy.Policy) *answered {
@@ -32,21 +32,21 @@ func newAnswered(p strategy.Policy) *answered {
 		state: NewState(),
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
-		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
-		heard: Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Handed: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
-		purse: Purse{Left: 10, Full: 10},
+		node:   Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
+		event:  Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Handed: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
+		budget: WriteBudget{Left: 10, Full: 10},
 	}
 	r.state.Decide(r.input(t0))
-	r.group.Reading = sample.Reading{At: r.heard.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
+	r.group.Reading = sample.Reading{At: r.event.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
 	return r
 }
 
 func (r *answered) input(now time.Time) Input {
-	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
+	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
 }
 
 func (r *answered) answer() Output {
-	return r.state.AnswerThrottles(r.input(r.heard.At.Add(100*time.Microsecond)), []Throttle{r.heard}, r.purse)
+	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []Throttle{r.event}, r.budget)
 }
 
 // TestAnswerThrottles: what is refilled, and why not.
@@ -64,26 +64,26 @@ func TestAnswerThrottles(t *testing.T) {
 		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, "paused"},
 		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
-		{"a resize is under way", strategy.Auto, func(r *answered) { r.heard.Bandwidth.Quota = 40 * ms }, "just being set"},
-		{"the period ends anyway", strategy.Auto, func(r *answered) { r.heard.Expires = r.heard.At.Add(ms) }, "its period ends"},
-		{"it is foreseen", strategy.Auto, func(r *answered) { r.heard.Ahead = true }, ""},
+		{"a resize is under way", strategy.Auto, func(r *answered) { r.event.Bandwidth.Quota = 40 * ms }, "just being set"},
+		{"the period ends anyway", strategy.Auto, func(r *answered) { r.event.Expires = r.event.At.Add(ms) }, "its period ends"},
+		{"it is foreseen", strategy.Auto, func(r *answered) { r.event.Ahead = true }, ""},
 		{"the cap leaves no room", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 199 }, "the cap"},
 		{"the cap leaves room for one", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
 		{"a raised quota leaves no room", strategy.Auto, func(r *answered) {
-			r.group.Disk.Quota, r.heard.Bandwidth.Quota = 120*ms, 120*ms
+			r.group.Disk.Quota, r.event.Bandwidth.Quota = 120*ms, 120*ms
 			r.state.groups[r.group.ID].quota.learn(120 * ms)
 		}, "the cap"},
 		{"what was saved counts", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent = 200
-			r.group.Disk.Burst, r.heard.Bandwidth.Burst, r.heard.Handed = 50*ms, 50*ms, 90*ms
+			r.group.Disk.Burst, r.event.Bandwidth.Burst, r.event.Handed = 50*ms, 50*ms, 90*ms
 		}, "the cap"},
 		{"no budget", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
 		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPeriodSeconds = 1
-			r.group.Reading = sample.Reading{At: r.heard.At.Add(-ms), Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
-			r.state.Decide(r.input(r.heard.At.Add(-ms)))
+			r.group.Reading = sample.Reading{At: r.event.At.Add(-ms), Counters: cpu.Counters{HasUsage: true, Usage: 5 * time.Second}}
+			r.state.Decide(r.input(r.event.At.Add(-ms)))
 			r.cut = 0.1
-			r.group.Reading.At = r.heard.At
+			r.group.Reading.At = r.event.At
 		}, "budget"},
 		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 }, "overload"},
 		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.59 }, "no headroom"},
@@ -93,8 +93,8 @@ func TestAnswerThrottles(t *testing.T) {
 			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
 		}, "overload"},
 		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
-		{"no writes left", strategy.Auto, func(r *answered) { r.purse.Left = 0 }, "too many writes"},
-		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.purse.Left, r.group.Starting = 0, true }, ""},
+		{"no writes left", strategy.Auto, func(r *answered) { r.budget.Left = 0 }, "too many writes"},
+		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.budget.Left, r.group.Starting = 0, true }, ""},
 		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "overload"},
 		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "cooling"},
 		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
@@ -134,15 +134,15 @@ func TestAheadWaits(t *testing.T) {
 		waits  bool
 	}{
 		{"at the cap a minute ago", func(*answered) {}, true},
-		{"it is due", func(r *answered) { r.heard.Dry = r.heard.At.Add(lead) }, false},
-		{"throttled", func(r *answered) { r.heard.Ahead = false }, false},
-		{"a buffer", func(r *answered) { r.group.Disk.Burst, r.heard.Bandwidth.Burst = 10*ms, 10*ms }, false},
+		{"it is due", func(r *answered) { r.event.Dry = r.event.At.Add(lead) }, false},
+		{"throttled", func(r *answered) { r.event.Ahead = false }, false},
+		{"a buffer", func(r *answered) { r.group.Disk.Burst, r.event.Bandwidth.Burst = 10*ms, 10*ms }, false},
 		{"never at the cap", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = time.Time{} }, false},
-		{"nor of late", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-capMemory) }, false},
+		{"nor of late", func(r *answered) { r.state.groups[r.group.ID].cappedUntil = r.event.At.Add(-capMemory) }, false},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		r.heard.Ahead, r.heard.Dry = true, r.heard.At.Add(6*ms)
-		r.state.groups[r.group.ID].cappedUntil = r.heard.At.Add(-time.Minute)
+		r.event.Ahead, r.event.Dry = true, r.event.At.Add(6*ms)
+		r.state.groups[r.group.ID].cappedUntil = r.event.At.Add(-time.Minute)
 		c.change(r)
 		out := r.answer()
 		if refilled := len(out.Changes) == 1; refilled == c.waits || c.waits != (len(out.Later) == 1) {
@@ -169,11 +169,11 @@ func TestNeedNotBeTold(t *testing.T) {
 	} {
 		r := newAnswered(c.policy)
 		c.change(r)
-		if got := r.answer().Views[0]; got.Muted != c.want {
-			t.Errorf("%s: muted %v, want %v (%s)", c.name, got.Muted, c.want, got.Why)
+		if got := r.answer().Views[0]; got.SuppressEvents != c.want {
+			t.Errorf("%s: suppressed %v, want %v (%s)", c.name, got.SuppressEvents, c.want, got.Why)
 		}
-		if got := r.state.Decide(r.input(r.heard.At.Add(ms))).Views[0]; got.Muted != c.want {
-			t.Errorf("%s: muted %v after a whole turn, want %v (%s)", c.name, got.Muted, c.want, got.Why)
+		if got := r.state.Decide(r.input(r.event.At.Add(ms))).Views[0]; got.SuppressEvents != c.want {
+			t.Errorf("%s: suppressed %v after a whole turn, want %v (%s)", c.name, got.SuppressEvents, c.want, got.Why)
 		}
 	}
 }
@@ -189,10 +189,10 @@ func TestRefillsAddUp(t *testing.T) {
 		if got := len(out.Changes); got != want.refills || out.Views[0].AtCap != want.atCap {
 			t.Errorf("throttle %d of a period: %d refills, %v at the cap, want %v", i+1, got, out.Views[0].AtCap, want)
 		}
-		r.heard.At = r.heard.At.Add(10 * ms)
-		r.heard.Expires = r.heard.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
+		r.event.At = r.event.At.Add(10 * ms)
+		r.event.Expires = r.event.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
 	}
-	r.heard.At, r.heard.Expires = r.heard.At.Add(50*ms), r.heard.Expires.Add(100*ms)
+	r.event.At, r.event.Expires = r.event.At.Add(50*ms), r.event.Expires.Add(100*ms)
 	if got := len(r.answer().Changes); got != 1 {
 		t.Errorf("in the next period: %d refills, want 1", got)
 	}
@@ -208,27 +208,27 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 	}{
 		{"at once", func(*answered, *Throttle) {}, false},
 		{"the first is throttled again", func(r *answered, other *Throttle) {
-			r.heard.At, r.node.Used = r.heard.At.Add(10*ms), 3.6
+			r.event.At, r.node.Used = r.event.At.Add(10*ms), 3.6
 			if out := r.answer(); len(out.Changes) > 0 {
 				t.Fatalf("refilled: %+v", out.Changes)
 			}
-			r.node.Used, other.At = 3.54, r.heard.At // as the mean falls
+			r.node.Used, other.At = 3.54, r.event.At // as the mean falls
 		}, true},
 		{"its period is over", func(r *answered, other *Throttle) {
-			other.At, other.Expires = r.heard.Expires, r.heard.Expires.Add(60*ms)
+			other.At, other.Expires = r.event.Expires, r.event.Expires.Add(60*ms)
 		}, true},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.node.Used = 3.54 // 0.05 is one refill
 		other := *r
 		other.group.ID = workload.ID{Path: "/b", Inode: 8}
-		other.heard.Inode = 8
+		other.event.Inode = 8
 		other.group.Reading.At = t0
 		other.state.Decide(other.input(t0))
 		if out := r.answer(); len(out.Changes) != 1 {
 			t.Fatalf("%s: the first is not refilled: %+v", c.name, out.Views)
 		}
-		c.between(r, &other.heard)
+		c.between(r, &other.event)
 		other.node = r.node
 		if got := len(other.answer().Changes) == 1; got != c.want {
 			t.Errorf("%s: refilled %v, want %v", c.name, got, c.want)
@@ -241,8 +241,8 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 	for itself, want := range map[bool]int{false: 2, true: 1} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.node.Used = 3.54 // 0.05 is one refill
-		pod, in, heard := r.group, r.input(r.heard.At), []Throttle{r.heard, r.heard}
-		pod.ID, heard[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
+		pod, in, events := r.group, r.input(r.event.At), []Throttle{r.event, r.event}
+		pod.ID, events[1].Inode = workload.ID{Path: "/p", Inode: 8}, 8
 		r.group.Path = "/p/a"
 		second := r.group
 		second.ID = workload.ID{Path: "/p/b", Inode: 9}
@@ -250,7 +250,7 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 		if itself {
 			in.Pods[0].Containers = append(in.Pods[0].Containers, second)
 		}
-		if out := r.state.AnswerThrottles(in, heard, r.purse); len(out.Changes) != want {
+		if out := r.state.AnswerThrottles(in, events, r.budget); len(out.Changes) != want {
 			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Changes), want, out.Views)
 		}
 	}
@@ -276,13 +276,13 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 			if len(out.Changes) != 1 {
 				t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 			}
-			done := r.heard.At.Add(200 * time.Microsecond)
-			r.state.Learn(r.heard.At.Add(100*time.Microsecond), []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
-			r.heard.At = r.heard.At.Add(10 * ms)
+			done := r.event.At.Add(200 * time.Microsecond)
+			r.state.Learn(r.event.At.Add(100*time.Microsecond), []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
+			r.event.At = r.event.At.Add(10 * ms)
 		}
-		r.heard.Counted, r.heard.Used, r.heard.Left = true, c.used, c.left
+		r.event.Counted, r.event.Used, r.event.Left = true, c.used, c.left
 		if c.stale {
-			r.heard.At = r.heard.At.Add(150*time.Microsecond - 10*ms)
+			r.event.At = r.event.At.Add(150*time.Microsecond - 10*ms)
 		}
 		if got := len(r.answer().Changes); got != c.want {
 			t.Errorf("%s: %d refills, want %d", c.name, got, c.want)
@@ -298,7 +298,7 @@ func TestNothingBeyondTheCap(t *testing.T) {
 		if out := r.answer(); len(out.Changes) != 1 {
 			t.Fatalf("not refilled: %+v", out.Views)
 		}
-		r.heard.At, r.heard.Counted, r.heard.Used = r.heard.At.Add(10*ms), true, used
+		r.event.At, r.event.Counted, r.event.Used = r.event.At.Add(10*ms), true, used
 		out := r.answer()
 		if got := len(out.Changes); got != want || (out.Views[0].AtCap > 0) != (want == 0) {
 			t.Errorf("%v used of a cap of 150ms: %d refills, %v at the cap", used, got, out.Views[0].AtCap)
@@ -320,14 +320,14 @@ func TestToldOfBeforeTheRefill(t *testing.T) {
 		{"before a write that was none", plan.Trampled, -time.Microsecond, 1},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		r.heard.Ahead = true
+		r.event.Ahead = true
 		out := r.answer()
 		if len(out.Changes) != 1 {
 			t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 		}
-		begun := r.heard.At.Add(200 * time.Microsecond)
+		begun := r.event.At.Add(200 * time.Microsecond)
 		r.state.Learn(begun, []plan.Result{{Change: out.Changes[0], Outcome: c.outcome, InForce: out.Changes[0].To, At: begun.Add(50 * time.Microsecond)}})
-		r.heard.Ahead, r.heard.At = false, begun.Add(c.at)
+		r.event.Ahead, r.event.At = false, begun.Add(c.at)
 		out = r.answer()
 		if got := len(out.Changes); got != c.want || out.Kinds[KindRefill] != int64(c.want) || out.Views[0].AtCap > 0 {
 			t.Errorf("%s: %d refills, want %d: %+v", c.name, got, c.want, out.Views)
@@ -340,18 +340,18 @@ func TestPodFirst(t *testing.T) {
 	r := newAnswered(strategy.CFSQuotaBurstOnly)
 	pod := r.group
 	pod.ID = workload.ID{Path: "/p", Inode: 8}
-	heard := []Throttle{r.heard, r.heard}
-	heard[1].Inode = 8
-	in := r.input(r.heard.At)
+	events := []Throttle{r.event, r.event}
+	events[1].Inode = 8
+	in := r.input(r.event.At)
 	r.group.Path = "/p/a"
 	in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
-	out := r.state.AnswerThrottles(in, heard, r.purse)
+	out := r.state.AnswerThrottles(in, events, r.budget)
 	plan.Order(out.Changes)
 	if len(out.Changes) != 2 || out.Changes[0].Cgroup.Path != "/p" || out.Changes[1].Cgroup.Path != "/p/a" {
 		t.Fatalf("%+v", out.Changes)
 	}
-	in.Now, heard[0].At, heard[1].At = in.Now.Add(10*ms), heard[0].At.Add(10*ms), heard[1].At.Add(10*ms)
-	out = r.state.AnswerThrottles(in, heard, Purse{Left: 1, Full: 10})
+	in.Now, events[0].At, events[1].At = in.Now.Add(10*ms), events[0].At.Add(10*ms), events[1].At.Add(10*ms)
+	out = r.state.AnswerThrottles(in, events, WriteBudget{Left: 1, Full: 10})
 	if len(out.Changes) != 1 || out.Changes[0].Cgroup.Path != "/p" {
 		t.Errorf("with one write left: %+v", out.Changes)
 	}
@@ -360,14 +360,14 @@ func TestPodFirst(t *testing.T) {
 // TestBegunBeforeForeseen: of a throttle that was foreseen and has begun since, what has begun counts.
 func TestBegunBeforeForeseen(t *testing.T) {
 	r := newAnswered(strategy.CFSQuotaBurstOnly)
-	foreseen := r.heard
-	foreseen.Ahead, foreseen.At = true, r.heard.At.Add(-3*ms)
-	for _, heard := range [][]Throttle{{foreseen, r.heard}, {r.heard, foreseen}} {
-		if got, ok := Told(heard, r.heard.Inode); !ok || got.Ahead {
+	foreseen := r.event
+	foreseen.Ahead, foreseen.At = true, r.event.At.Add(-3*ms)
+	for _, events := range [][]Throttle{{foreseen, r.event}, {r.event, foreseen}} {
+		if got, ok := Latest(events, r.event.Inode); !ok || got.Ahead {
 			t.Errorf("%+v, %v", got, ok)
 		}
 	}
-	if _, ok := Told([]Throttle{foreseen}, 99); ok {
-		t.Error("another group was heard of")
+	if _, ok := Latest([]Throttle{foreseen}, 99); ok {
+		t.Error("another group was events of")
 	}
 }

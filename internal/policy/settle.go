@@ -202,10 +202,10 @@ func (u *unit) view(in Input, p *podUnits) View {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
 	v.LimitTooLow, v.Undone = u.m.strikes.chronic(now), u.m.undone == undoneIs
-	v.Muted = v.Watched && u.barred(in, p) != ""
+	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	v.Settled = !v.Watched && u.settled(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
-	u.m.muted = v.Muted
+	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
 
@@ -215,8 +215,8 @@ func (u *unit) viewAgain(in Input, p *podUnits) View {
 	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
 	v.Limit = u.limit
 	v.AboveLimit, v.LimitTooLow, v.AtCap = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now), u.stands
-	v.Muted = v.Watched && u.barred(in, p) != ""
-	u.m.muted = v.Muted
+	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
+	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
 

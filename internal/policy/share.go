@@ -105,8 +105,8 @@ func sum(list []relief) float64 {
 //
 // Where throttles are ended one by one (endsThrottles), a raise is made whole or not at all. One that the node cuts
 // leaves no room for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take
-// from the node only when they are needed. Demand that endures is an exception: a small raise costs less than to hear of
-// each throttle. A raise takes the place of the group's refills: what they have handed out, and what was used of it, is
+// from the node only when they are needed. Demand that endures is an exception: a small raise costs less than to
+// answer each throttle. A raise takes the place of the group's refills: what they have handed out, and what was used of it, is
 // free for the raise.
 func grant(n Node, units []*unit, refills []relief, endsThrottles bool) {
 	var above float64

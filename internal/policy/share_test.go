@@ -56,7 +56,7 @@ func TestStartsCostNoRaises(t *testing.T) {
 		for at := 100 * ms; at <= c.after; at += 100 * ms {
 			r.group = before
 			c.start(&r.group, at)
-			now := r.heard.At.Add(at)
+			now := r.event.At.Add(at)
 			r.group.Reading.At, raised.Reading.At = now, now
 			in := r.input(now)
 			in.Node.Used = c.used

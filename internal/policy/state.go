@@ -50,15 +50,16 @@ type Input struct {
 	Held bool // nothing may be written
 	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
 	BurstCut float64
-	// Heard says that the kernel tells of throttles, so that each has been, or will be, a case for AnswerThrottles. Throttles are
-	// those since the last turn for which there was none. Missed says that some were lost since then.
-	Heard     bool
-	Missed    bool
-	Throttles []Throttle
+	// Subscribed says that there are throttle events, so that each throttle has been, or will be, a case for
+	// AnswerThrottles. Throttles are those since the last turn for which there was none. Missed says that some were
+	// lost since then.
+	Subscribed bool
+	Missed     bool
+	Throttles  []Throttle
 }
 
 // endsThrottles says whether throttles are ended one by one.
-func (in Input) endsThrottles() bool { return in.Heard && in.Rules.Refill }
+func (in Input) endsThrottles() bool { return in.Subscribed && in.Rules.Refill }
 
 // Kind names a decision for the metrics.
 type Kind string
@@ -101,7 +102,7 @@ type View struct {
 	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
-	Muted          bool          // its throttles need not be told: nothing can be done about them before the next look
+	SuppressEvents bool          // its throttles need not be told: nothing can be done about them before the next look
 	Undone         bool          // its declared limit is not in force, and a refill was made when it was written (undone.go)
 	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
@@ -155,34 +156,34 @@ type relief struct {
 
 // memory is what is remembered of one group.
 type memory struct {
-	last        sample.Reading
-	history     sample.History
-	phase       sample.Phase
-	ran         bool // used CPU in the window before, within a period
-	budget      budget
-	quota       hold
-	burst       hold
-	wait        backoff // after the guard took a raise back
-	throttledAt time.Time
-	everStood   bool
-	overdue     time.Time // since when a lowering has waited for room
-	strikes     strikes
-	cappedUntil time.Time     // the end of the last period in which the cap left a throttle standing
-	started     time.Time     // when it was in its start last
-	muted       bool          // View.Muted
-	savings     time.Duration // time left unused, up to the burst that was asked for
-	saved       time.Duration
-	handed      time.Duration
-	lastWrite   time.Time
-	written     time.Time // when it was done
-	refilled    time.Time // when the last write was begun that the kernel took
-	rewritten   time.Time // when the last refill was begun
-	undone      verdict
-	differs     time.Time // since when the declared limit is another one than what stands; zero: it is not
-	why         string
-	view        View      // of the last whole turn
-	trust       trust     // that refills have effect
-	stale       time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
+	last             sample.Reading
+	history          sample.History
+	phase            sample.Phase
+	ran              bool // used CPU in the window before, within a period
+	budget           budget
+	quota            hold
+	burst            hold
+	wait             backoff // after the guard took a raise back
+	throttledAt      time.Time
+	everStood        bool
+	overdue          time.Time // since when a lowering has waited for room
+	strikes          strikes
+	cappedUntil      time.Time     // the end of the last period in which the cap left a throttle standing
+	started          time.Time     // when it was in its start last
+	eventsSuppressed bool          // View.SuppressEvents
+	savings          time.Duration // time left unused, up to the burst that was asked for
+	saved            time.Duration
+	handed           time.Duration
+	lastWrite        time.Time
+	written          time.Time // when it was done
+	refilled         time.Time // when the last write was begun that the kernel took
+	rewritten        time.Time // when the last refill was begun
+	undone           verdict
+	differs          time.Time // since when the declared limit is another one than what stands; zero: it is not
+	why              string
+	view             View      // of the last whole turn
+	trust            trust     // that refills have effect
+	stale            time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
 }
 
 // NewState remembers nothing.

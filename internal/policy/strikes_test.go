@@ -26,7 +26,7 @@ func TestChronicLeavesWritesToOthers(t *testing.T) {
 			t.Fatalf("the verdict lapses after throttle %d", i)
 		}
 	}
-	half := Purse{Left: 5, Full: 10}
+	half := WriteBudget{Left: 5, Full: 10}
 	if half.affords(true) || !half.affords(false) {
 		t.Error("with half of the writes left: the chronic wait, others do not")
 	}
@@ -52,23 +52,23 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 		"foreseen and begun": {true, true, true},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		heard := r.heard
+		events := r.event
 		var u *unit
 		for range 650 {
 			u = &unit{Group: r.group, m: r.state.groups[r.group.ID]}
-			heard.Expires, heard.At = heard.Expires.Add(100*ms), heard.At.Add(100*ms)
+			events.Expires, events.At = events.Expires.Add(100*ms), events.At.Add(100*ms)
 			if c.foreseen {
-				heard.Ahead = true
-				u.hear(heard)
+				events.Ahead = true
+				u.bookThrottle(events)
 			}
 			if c.begins {
-				heard.Ahead = false
-				u.hear(heard)
+				events.Ahead = false
+				u.bookThrottle(events)
 			}
 		}
 		s := &u.m.strikes
-		if !s.lasting(heard.At, 100*ms) || s.chronic(heard.At) != c.want {
-			t.Errorf("%s: lasting %v, chronic %v, want %v", name, s.lasting(heard.At, 100*ms), s.chronic(heard.At), c.want)
+		if !s.lasting(events.At, 100*ms) || s.chronic(events.At) != c.want {
+			t.Errorf("%s: lasting %v, chronic %v, want %v", name, s.lasting(events.At, 100*ms), s.chronic(events.At), c.want)
 		}
 	}
 }
@@ -84,18 +84,18 @@ func TestDebtIsStruck(t *testing.T) {
 		{1, 90 * ms, 1}, {2, 90 * ms, 2}, {3, 90 * ms, 3}, {1, 130 * ms, 1}, {1, 350 * ms, 1}, {2, 350 * ms, 1},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		r.heard.Counted, r.heard.Used = true, 150*ms // the cap: nothing is handed out
+		r.event.Counted, r.event.Used = true, 150*ms // the cap: nothing is handed out
 		r.answer()
 		now := r.group.Reading
-		for end := r.heard.At.Add(time.Second); now.At.Before(end); {
+		for end := r.event.At.Add(time.Second); now.At.Before(end); {
 			now.At = now.At.Add(c.every)
-			now.Counters.Periods = 10 + int64((now.At.Sub(r.heard.Expires)+100*ms)/(100*ms))
+			now.Counters.Periods = 10 + int64((now.At.Sub(r.event.Expires)+100*ms)/(100*ms))
 			now.Counters.Throttled = min(now.Counters.Periods-10, c.stands)
 			r.group.Reading = now
 			r.state.Decide(r.input(now.At))
 		}
 		s := &r.state.groups[r.group.ID].strikes
-		last := r.heard.Expires.Add(time.Duration(c.stands-1) * 100 * ms)
+		last := r.event.Expires.Add(time.Duration(c.stands-1) * 100 * ms)
 		if s.count != c.strikes || s.lasting(last, 100*ms) != (c.strikes >= lastingHits) {
 			t.Errorf("%+v: %d strikes, lasting %v", c, s.count, s.lasting(last, 100*ms))
 		}

@@ -42,7 +42,7 @@ func TestUndone(t *testing.T) {
 				s.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: id, Knob: plan.Burst, Refill: true}, Outcome: plan.Applied, InForce: "0s"}})
 			}
 			g := Group{ID: id, Disk: b, Ready: true, Declared: &workload.Declared{Bandwidth: declared}}
-			out := s.Decide(Input{Now: now, Rules: Rules{Burst: true, Refill: true}, Heard: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{g}}}})
+			out := s.Decide(Input{Now: now, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{g}}}})
 			v := out.Views[0]
 			if waits := c.declared != 0 && at >= c.declared && at < c.declared+staleAfter && b != declared; waits && v.Settled {
 				t.Errorf("%s: at %v it may rest", name, at)

@@ -19,7 +19,7 @@ import (
 // Approach: say beforehand that the call will block (entersyscallblock, as the runtime itself does where it knows): the
 // P is given up at once, and the monitor sleeps again after its next look. The goroutine keeps its thread, and with it
 // its priority, which it would not if it waited by the runtime's own poller: then an ordinary thread has to run first
-// to hear of the event.
+// to learn of the event.
 //
 // Known limits: both functions are internals of the runtime, kept for others that need them for this (go.dev/issue/67401,
 // gVisor's BlockingPoll).

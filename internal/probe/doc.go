@@ -1,4 +1,4 @@
-// Package probe hears from the kernel when a control group is throttled, by eBPF.
+// Package probe reports when a control group is throttled, by eBPF.
 //
 // # Problem
 //

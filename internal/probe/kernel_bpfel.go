@@ -128,10 +128,10 @@ const (
 	kernelMapFrees                   = "frees"
 	kernelMapGroups                  = "groups"
 	kernelMapLimits                  = "limits"
-	kernelMapMuted                   = "muted"
 	kernelMapQueues                  = "queues"
 	kernelMapRecents                 = "recents"
 	kernelMapStanding                = "standing"
+	kernelMapSuppressed              = "suppressed"
 	kernelMapWalked                  = "walked"
 	kernelMapWalks                   = "walks"
 	kernelProgHrtimerExpireEntry     = "hrtimer_expire_entry"
@@ -214,18 +214,18 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
-	Drawn    *ebpf.MapSpec `ebpf:"drawn"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
-	Frees    *ebpf.MapSpec `ebpf:"frees"`
-	Groups   *ebpf.MapSpec `ebpf:"groups"`
-	Limits   *ebpf.MapSpec `ebpf:"limits"`
-	Muted    *ebpf.MapSpec `ebpf:"muted"`
-	Queues   *ebpf.MapSpec `ebpf:"queues"`
-	Recents  *ebpf.MapSpec `ebpf:"recents"`
-	Standing *ebpf.MapSpec `ebpf:"standing"`
-	Walked   *ebpf.MapSpec `ebpf:"walked"`
-	Walks    *ebpf.MapSpec `ebpf:"walks"`
+	Drawn      *ebpf.MapSpec `ebpf:"drawn"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Foreseen   *ebpf.MapSpec `ebpf:"foreseen"`
+	Frees      *ebpf.MapSpec `ebpf:"frees"`
+	Groups     *ebpf.MapSpec `ebpf:"groups"`
+	Limits     *ebpf.MapSpec `ebpf:"limits"`
+	Queues     *ebpf.MapSpec `ebpf:"queues"`
+	Recents    *ebpf.MapSpec `ebpf:"recents"`
+	Standing   *ebpf.MapSpec `ebpf:"standing"`
+	Suppressed *ebpf.MapSpec `ebpf:"suppressed"`
+	Walked     *ebpf.MapSpec `ebpf:"walked"`
+	Walks      *ebpf.MapSpec `ebpf:"walks"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
@@ -270,18 +270,18 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
-	Drawn    *ebpf.Map `ebpf:"drawn"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Foreseen *ebpf.Map `ebpf:"foreseen"`
-	Frees    *ebpf.Map `ebpf:"frees"`
-	Groups   *ebpf.Map `ebpf:"groups"`
-	Limits   *ebpf.Map `ebpf:"limits"`
-	Muted    *ebpf.Map `ebpf:"muted"`
-	Queues   *ebpf.Map `ebpf:"queues"`
-	Recents  *ebpf.Map `ebpf:"recents"`
-	Standing *ebpf.Map `ebpf:"standing"`
-	Walked   *ebpf.Map `ebpf:"walked"`
-	Walks    *ebpf.Map `ebpf:"walks"`
+	Drawn      *ebpf.Map `ebpf:"drawn"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Foreseen   *ebpf.Map `ebpf:"foreseen"`
+	Frees      *ebpf.Map `ebpf:"frees"`
+	Groups     *ebpf.Map `ebpf:"groups"`
+	Limits     *ebpf.Map `ebpf:"limits"`
+	Queues     *ebpf.Map `ebpf:"queues"`
+	Recents    *ebpf.Map `ebpf:"recents"`
+	Standing   *ebpf.Map `ebpf:"standing"`
+	Suppressed *ebpf.Map `ebpf:"suppressed"`
+	Walked     *ebpf.Map `ebpf:"walked"`
+	Walks      *ebpf.Map `ebpf:"walks"`
 }
 
 func (m *kernelMaps) Close() error {
@@ -292,10 +292,10 @@ func (m *kernelMaps) Close() error {
 		m.Frees,
 		m.Groups,
 		m.Limits,
-		m.Muted,
 		m.Queues,
 		m.Recents,
 		m.Standing,
+		m.Suppressed,
 		m.Walked,
 		m.Walks,
 	)

@@ -94,7 +94,7 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups == 0 {
 		o.Groups = 8192
 	}
-	for _, name := range []string{kernelMapGroups, kernelMapMuted, kernelMapLimits} {
+	for _, name := range []string{kernelMapGroups, kernelMapSuppressed, kernelMapLimits} {
 		spec.Maps[name].MaxEntries = uint32(o.Groups)
 	}
 	for _, name := range []string{kernelMapStanding, kernelMapForeseen} { // of which fewer are at the same time
@@ -157,7 +157,7 @@ const maxWords = 16
 // 200 times a second at most (kernel/sched/fair.c, cfs_bandwidth_slack_period).
 const (
 	defaultInterval = time.Second / 200    // between two events of a group in the long run
-	refill          = 2 * time.Millisecond // what it takes user space to hear of a pool and to fill it, at worst
+	refill          = 2 * time.Millisecond // what it takes user space to learn of a pool and to fill it, at worst
 )
 
 // Tick is the kernel's. The coarse clocks go by it (kernel/time/posix-timers.c, posix_get_coarse_res).
@@ -207,26 +207,26 @@ func (p *Probe) Watch(groups []uint64) error {
 	return nil
 }
 
-// Mute has the throttles of a group counted, but not told, until it is unmuted or forgotten. Of one that is not
-// watched nothing is told anyhow.
-func (p *Probe) Mute(group uint64, mute bool) error {
+// SuppressEvents has the throttles of a group counted, but not told, until it is called with false or the group is
+// forgotten. A group that is not watched sends no events anyhow.
+func (p *Probe) SuppressEvents(group uint64, suppress bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if mute && !p.watched[group] {
+	if suppress && !p.watched[group] {
 		return nil
 	}
-	return p.mute(group, mute)
+	return p.suppressEvents(group, suppress)
 }
 
-func (p *Probe) mute(group uint64, mute bool) error {
+func (p *Probe) suppressEvents(group uint64, suppress bool) error {
 	var err error
-	if mute {
-		err = p.objects.Muted.Put(group, uint8(1))
-	} else if err = p.objects.Muted.Delete(group); errors.Is(err, ebpf.ErrKeyNotExist) {
+	if suppress {
+		err = p.objects.Suppressed.Put(group, uint8(1))
+	} else if err = p.objects.Suppressed.Delete(group); errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil
 	}
 	if err != nil {
-		return fmt.Errorf("probe: mute group %d %v: %w", group, mute, err)
+		return fmt.Errorf("probe: suppress events of group %d %v: %w", group, suppress, err)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 // there is an end to wait for. A program that saw the group before it went looks for it again when it has put
 // something into Foreseen or Standing: so the group goes before what is there of it.
 func (p *Probe) forget(id uint64) error {
-	if err := p.mute(id, false); err != nil {
+	if err := p.suppressEvents(id, false); err != nil {
 		return err
 	}
 	if err := p.objects.Limits.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

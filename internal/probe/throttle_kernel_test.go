@@ -161,7 +161,7 @@ func TestLevels(t *testing.T) {
 	}{
 		{"container", 0, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"pod", 20 * ms, 0, 0, false, [3]bool{true, false, false}},
-		{"both, the container's is used up", 60 * ms, 20 * ms, 0, false, [3]bool{false, true, false}},
+		{"both, the container's is used up", 95 * ms, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, true, [3]bool{true, false, false}},
 		{"a grandchild's own", 0, 0, 20 * ms, false, [3]bool{false, false, true}},
 		{"none", 0, 0, 0, false, [3]bool{}},

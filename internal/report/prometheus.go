@@ -179,7 +179,7 @@ func eventMetrics() []metric[Status] {
 		return gauge(name, help, nil, func(s Status) float64 { return value(s.Events) })
 	}
 	return []metric[Status]{
-		g("throttle_events", "1 while the kernel tells of throttles as they begin, 0 while they are polled for.", func(e Events) float64 { return bit(e.Heard) }),
+		g("throttle_events", "1 while the kernel tells of throttles as they begin, 0 while they are polled for.", func(e Events) float64 { return bit(e.Subscribed) }),
 		g("refill_realtime", "1 while throttles are answered at real-time priority.", func(e Events) float64 { return bit(e.Priority == "fifo") }),
 		g("refill_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of late.", func(e Events) float64 { return e.DelayP50.Seconds() }),
 		g("refill_delay_p99_seconds", "99th percentile of the same.", func(e Events) float64 { return e.DelayP99.Seconds() }),

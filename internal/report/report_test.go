@@ -98,7 +98,7 @@ func sample() Status {
 				plan.Quota: {plan.Applied: 25, plan.Trampled: 1}, plan.Burst: {plan.Applied: 91, plan.Clamped: 1, plan.Refused: 1}},
 			Decisions: map[string]int64{"raise": 7, "give-back": 6, "pod": 13, "burst": 3, "refill": 90},
 		},
-		Events: Events{Heard: true, Lost: 2, Refills: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
+		Events: Events{Subscribed: true, Lost: 2, Refills: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
 	}
@@ -214,10 +214,10 @@ func TestSpan(t *testing.T) {
 // TestEventsLine: delays are only of throttles that had begun.
 func TestEventsLine(t *testing.T) {
 	for want, e := range map[string]Events{
-		"told by the kernel": {Heard: true},
-		"told by the kernel; 3 refills, all ahead of the throttle": {Heard: true, Refills: 3},
-		"told by the kernel; answered at priority nice -20":        {Heard: true, Priority: "nice -20"},
-		"told by the kernel; throttles are not foreseen, since the part forecast is missing: refused": {Heard: true,
+		"told by the kernel": {Subscribed: true},
+		"told by the kernel; 3 refills, all ahead of the throttle": {Subscribed: true, Refills: 3},
+		"told by the kernel; answered at priority nice -20":        {Subscribed: true, Priority: "nice -20"},
+		"told by the kernel; throttles are not foreseen, since the part forecast is missing: refused": {Subscribed: true,
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		"polled for: no rights": {Why: "no rights"},
 	} {

@@ -135,18 +135,18 @@ type Totals struct {
 
 // Throttles is what the kernel's programs have counted of a group since they watch it.
 type Throttles struct {
-	Begun    int64         `json:"begun"`
-	Ended    int64         `json:"ended"`
-	Untold   int64         `json:"untold"`    // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
-	Wall     time.Duration `json:"wall_ns"`   // the group stood still, until a task of it ran again; of throttles that ended
-	Foreseen int64         `json:"foreseen"`  // times that the runtime was about to be used up before the period's end
-	Lengths  []Length      `json:"lengths"`   // of throttles that ended, shortest first, without empty classes
-	Last     time.Duration `json:"used_ns"`   // CPU time used in the last period that is over
-	Peak     time.Duration `json:"peak_ns"`   // the most that was used in one period
-	Second   time.Duration `json:"second_ns"` // the most that was used in one second
-	Usage    time.Duration `json:"-"`         // CPU time used since the group was made, where it has a limit
-	Above    time.Duration `json:"-"`         // used above the limit, period by period
-	Uses     []int64       `json:"-"`         // periods by their use, in sixteenths of the limit
+	Begun      int64         `json:"begun"`
+	Ended      int64         `json:"ended"`
+	Unreported int64         `json:"untold"`    // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
+	Wall       time.Duration `json:"wall_ns"`   // the group stood still, until a task of it ran again; of throttles that ended
+	Foreseen   int64         `json:"foreseen"`  // times that the runtime was about to be used up before the period's end
+	Lengths    []Length      `json:"lengths"`   // of throttles that ended, shortest first, without empty classes
+	Last       time.Duration `json:"used_ns"`   // CPU time used in the last period that is over
+	Peak       time.Duration `json:"peak_ns"`   // the most that was used in one period
+	Second     time.Duration `json:"second_ns"` // the most that was used in one second
+	Usage      time.Duration `json:"-"`         // CPU time used since the group was made, where it has a limit
+	Above      time.Duration `json:"-"`         // used above the limit, period by period
+	Uses       []int64       `json:"-"`         // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.
@@ -164,7 +164,7 @@ type Writes struct {
 
 // Events is how throttles are found.
 type Events struct {
-	Heard       bool          `json:"heard"`         // the kernel tells of them as they begin; else they are polled for
+	Subscribed  bool          `json:"subscribed"`    // to throttle events; else throttles are polled for
 	Why         string        `json:"why,omitempty"` // why it does not
 	Lost        int64         `json:"lost"`
 	Refills     int64         `json:"refills"` // refills that ended a throttle, or prevented one that was foreseen
@@ -174,7 +174,7 @@ type Events struct {
 	DelayP50    time.Duration `json:"delay_p50_ns"`                // from the begin of a throttle to its end by a refill, of late
 	DelayP99    time.Duration `json:"delay_p99_ns"`
 	Priority    string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
-	Missing     []MissingPart `json:"missing,omitempty"`  // while Heard: what the kernel refused of the programs
+	Missing     []MissingPart `json:"missing,omitempty"`  // while Subscribed: what the kernel refused of the programs
 }
 
 // MissingPart is a part of the programs in the kernel that could not be loaded.

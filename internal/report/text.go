@@ -75,7 +75,7 @@ func part(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 
 // line is "told by the kernel; 12 refills, those of throttles that had begun p50 80us and p99 300us after the begin".
 func (e Events) line() string {
-	if !e.Heard {
+	if !e.Subscribed {
 		return "polled for: " + cmp.Or(e.Why, "the kernel does not tell of them")
 	}
 	line := "told by the kernel"

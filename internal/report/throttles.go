@@ -12,7 +12,7 @@ import (
 func (t Throttles) Plus(o Throttles) Throttles {
 	t.Begun += o.Begun
 	t.Ended += o.Ended
-	t.Untold += o.Untold
+	t.Unreported += o.Unreported
 	t.Wall += o.Wall
 	t.Foreseen += o.Foreseen
 	t.Last = cmp.Or(o.Last, t.Last)

@@ -108,7 +108,7 @@ func TestThrottlesAreTold(t *testing.T) {
 		p.Stop()
 	}
 	within(t, 10*time.Second, "the last throttle is over", func() bool { return !group(t, s, g).Standing })
-	heard, err := s.Heard()
+	heard, err := s.Changes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestThrottlesAreTold(t *testing.T) {
 	if got.Peak < 20*ms || got.Used > got.Peak || got.Sum < 200*ms || got.PeriodEnd == 0 {
 		t.Errorf("%+v", got)
 	}
-	if again, err := s.Heard(); len(again) > 0 && again[0].Group == id || err != nil {
+	if again, err := s.Changes(); len(again) > 0 && again[0].Group == id || err != nil {
 		t.Errorf("told twice: %+v, %v", again, err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // A scheduler that enforces limits itself is the only one to know of throttles. It tells of them in the words of package
 // probe, which knows those of the kernel's fair class: the same records, the same totals.
 
-// Heard are the throttles that began and ended since the last call. The slice is used again by the next one.
-func (s *Scheduler) Heard() ([]probe.Event, error) {
+// Changes are the begins and ends of throttles since the last call. The slice is used again by the next one.
+func (s *Scheduler) Changes() ([]probe.Event, error) {
 	list, err := s.records.Poll()
 	if err != nil {
 		err = fmt.Errorf("scheduler: %w", err)

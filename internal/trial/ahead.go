@@ -11,8 +11,8 @@ import (
 // once a filling, and of quotas only that last for some ticks. There throttles begin at ticks too, so that all are told of 4 ms
 // before; here they begin at any time, and are told of 2 to 6 ms before.
 type foresight struct {
-	told map[uint64]filling
-	due  time.Time // when the agent wants to be called next; zero: not
+	reported map[uint64]filling
+	due      time.Time // when the agent wants to be called next; zero: not
 }
 
 type filling struct {
@@ -30,11 +30,11 @@ const (
 
 // known says whether a pool was told of since it was filled.
 func (f *foresight) known(now time.Time, t sim.Throttle) bool {
-	last, ok := f.told[t.Group.Inode]
+	last, ok := f.reported[t.Group.Inode]
 	if ok && last.expires.Equal(t.Expires) && t.Left <= last.left+rise && now.Before(last.lasts) {
 		return true
 	}
-	f.told[t.Group.Inode] = filling{t.Expires, t.Left, t.Dry}
+	f.reported[t.Group.Inode] = filling{t.Expires, t.Left, t.Dry}
 	return false
 }
 
@@ -51,7 +51,7 @@ func (w *World) lookAhead() {
 
 // bring takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
 func (w *World) bring(t sim.Throttle, ahead bool) {
-	if w.muted[t.Group.Inode] {
+	if w.suppressed[t.Group.Inode] {
 		return
 	}
 	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() {
@@ -66,8 +66,8 @@ func (w *World) wakes() time.Duration {
 }
 
 // answer has the agent answer, and calls it again when it wants that.
-func (w *World) answer(heard ...policy.Throttle) {
-	next := w.Agent.AnswerThrottles(heard)
+func (w *World) answer(throttles ...policy.Throttle) {
+	next := w.Agent.AnswerThrottles(throttles)
 	select {
 	case <-w.Agent.Wanted(): // a turn of the loop
 		w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() { w.noteOverdue(w.Agent.Tick(w.Kernel.Now())) })

@@ -47,15 +47,15 @@ type Scenario struct {
 
 // World is a scenario in motion.
 type World struct {
-	Kernel  *sim.Kernel
-	Agent   *agent.Agent
-	Turns   int
-	scene   Scenario
-	disk    *journal.Memory
-	place   *place
-	overdue []plan.Result
-	muted   told
-	rng     *rand.Rand
+	Kernel     *sim.Kernel
+	Agent      *agent.Agent
+	Turns      int
+	scene      Scenario
+	disk       *journal.Memory
+	place      *place
+	overdue    []plan.Result
+	suppressed pushedEvents
+	rng        *rand.Rand
 
 	foresight foresight
 }
@@ -80,7 +80,7 @@ func New(s Scenario) (*World, error) {
 		w.Kernel.SetLoad(g.Path, g.Load)
 	}
 	if s.Ahead {
-		w.foresight.told = map[uint64]filling{}
+		w.foresight.reported = map[uint64]filling{}
 		w.Kernel.At(w.Kernel.Now(), w.lookAhead)
 	}
 	return w, w.Restart()
@@ -156,13 +156,13 @@ func (w *World) Restart() error {
 	}
 	writer := apply.New(tree, j, w.Kernel.Now)
 	writer.Restore(nil, false)
-	var ear agent.Ear
+	var events agent.ThrottleEvents
 	if w.scene.Events {
-		w.muted = told{}
-		ear, w.Kernel.OnThrottle = w.muted, func(t sim.Throttle) { w.bring(t, false) }
+		w.suppressed = pushedEvents{}
+		events, w.Kernel.OnThrottle = w.suppressed, func(t sim.Throttle) { w.bring(t, false) }
 	}
 	w.Agent = agent.New(agent.Options{
-		Ear: ear, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
+		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
 		Pauses: agent.NewPauses(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
@@ -232,21 +232,21 @@ func (p *place) Touched() []string               { return nil }
 func (p *place) Wake() <-chan struct{}           { return p.wake }
 func (p *place) Counts() (rescans, events int64) { return 0, 0 }
 
-// told is an ear whose throttles come by World.tell. It holds the groups that are muted.
-type told map[uint64]bool
+// pushedEvents come by World.bring. It holds the groups whose events are suppressed.
+type pushedEvents map[uint64]bool
 
-func (m told) Mute(group uint64, mute bool) error {
-	m[group] = mute
+func (m pushedEvents) SuppressEvents(group uint64, suppress bool) error {
+	m[group] = suppress
 	return nil
 }
 
-func (told) Limit(uint64, time.Duration) error         { return nil }
-func (told) Watch([]uint64) error                      { return nil }
-func (told) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
-func (told) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
-func (told) Priority() string                          { return "" }
-func (told) Lost() int64                               { return 0 }
-func (told) Close() error                              { return nil }
+func (pushedEvents) Limit(uint64, time.Duration) error         { return nil }
+func (pushedEvents) Watch([]uint64) error                      { return nil }
+func (pushedEvents) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
+func (pushedEvents) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
+func (pushedEvents) Priority() string                          { return "" }
+func (pushedEvents) Lost() int64                               { return 0 }
+func (pushedEvents) Close() error                              { return nil }
 
 // host is the simulated machine seen from /proc.
 type host struct{ kernel *sim.Kernel }

@@ -90,7 +90,7 @@ func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
 			return err
 		}
 		took = append(took, time.Since(begin))
-		if !s.Events.Heard {
+		if !s.Events.Subscribed {
 			return fmt.Errorf("the kernel tells of no throttles: %s", s.Events.Why)
 		}
 		if c.TurnP99 == 0 { // before the turns that are taken for who asks

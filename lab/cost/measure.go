@@ -84,7 +84,7 @@ func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
 	return err
 }
 
-// ways are those of hearing of throttles that are measured: told by the kernel, and polling.
+// ways are the ways to learn of throttles that are measured: throttle events, and polling.
 func (s settings) ways() []bool {
 	if s.polls {
 		return []bool{false, true}
@@ -140,7 +140,7 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 	if err != nil {
 		return err
 	}
-	if !first.Events.Heard && !sc.Polls {
+	if !first.Events.Subscribed && !sc.Polls {
 		return fmt.Errorf("the kernel tells of no throttles: %s", first.Events.Why)
 	}
 	stood, err := b.fleet.stood()

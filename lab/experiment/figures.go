@@ -66,13 +66,13 @@ func (r *Result) Figures() []Figure {
 			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack, AtMost: giveBack.Seconds(), Measured: true})
 		}
 	}
-	return append(figures, r.heard()...)
+	return append(figures, r.subscribed()...)
 }
 
 // sameWork is how near to what it was calibrated to the CPU time of a request stays, or the load was another one.
 const sameWork = 1.0 / workTolerance
 
-// What hearing of throttles as they begin is to bring, against a service that has no limit.
+// What throttle events are to bring, against a service that has no limit.
 const (
 	nearUnlimited = 1.05
 	hardlyLost    = 0.005 // of the time lost under none
@@ -80,9 +80,9 @@ const (
 	fewWrites     = 0.2   // of those without the kernel's burst
 )
 
-// heard is what is promised where throttles are ended as they begin. Both runs without a limit are compared with, each
+// subscribed is what is promised where throttles are ended as they begin. Both runs without a limit are compared with, each
 // with the interval that chance alone (noise.go) gives the other one.
-func (r *Result) heard() []Figure {
+func (r *Result) subscribed() []Figure {
 	first, again, none := r.Mode(Unlimited), r.Mode(UnlimitedAgain), r.Mode(Mode(strategy.None))
 	if again == nil {
 		return nil

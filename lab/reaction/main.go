@@ -43,7 +43,7 @@ type settings struct {
 	seed       uint64
 	cgroupRoot string
 	plimsoll   string
-	told       []string // flags of the agent that is told of throttles
+	events     []string // flags of the agent that is told of throttles
 	json       bool
 	worker     int // do the jobs of this group; negative: measure
 }
@@ -89,7 +89,7 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	s.span = experiment.Seconds(*seconds)
-	s.policy, s.told = strategy.Policy(*policy), strings.Fields(*told)
+	s.policy, s.events = strategy.Policy(*policy), strings.Fields(*told)
 	const most = 10 * time.Minute
 	switch {
 	case s.groups < 1 || s.groups > 500:

@@ -41,7 +41,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 			r.Behind = b.offline.Behind
 		}
 		sc := scenario{Loaded: loaded}
-		if sc.Told, err = b.run(ctx, s.told...); err != nil {
+		if sc.Events, err = b.run(ctx, s.events...); err != nil {
 			return nil, err
 		}
 		if sc.Polled, err = b.run(ctx, "--poll"); err != nil {
@@ -136,7 +136,7 @@ func between(first, last reading, all, endable lost) outcome {
 	span := (last.at - first.at).Seconds()
 	told := last.status.Events
 	return outcome{
-		Heard: told.Heard, Why: told.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
+		Subscribed: told.Subscribed, Why: told.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
 		Refills: told.Refills - first.status.Events.Refills, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
 		LostPerSecond: all.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,

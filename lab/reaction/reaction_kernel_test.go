@@ -24,11 +24,11 @@ func TestReactionOnRealGroups(t *testing.T) {
 		t.Fatalf("scenarios %+v", r.Scenarios)
 	}
 	for _, sc := range r.Scenarios {
-		for hears, o := range map[bool]outcome{true: sc.Told, false: sc.Polled} {
+		for subscribed, o := range map[bool]outcome{true: sc.Events, false: sc.Polled} {
 			told := int64(o.Lost.Throttles) + o.Tally.Dropped // a group that flutters is told of as often as its rate allows
 			apart := told - o.Tally.Ends                      // between two calls a throttle may end
-			if o.Heard != hears || o.Lost.Throttles == 0 || o.Lost.Median <= 0 ||
-				hears && o.Endable.Throttles == 0 || o.Endable.Throttles > o.Lost.Throttles || // who is raised has few but at the cap
+			if o.Subscribed != subscribed || o.Lost.Throttles == 0 || o.Lost.Median <= 0 ||
+				subscribed && o.Endable.Throttles == 0 || o.Endable.Throttles > o.Lost.Throttles || // who is raised has few but at the cap
 				apart < -4 || apart > 4 ||
 				10*o.Tally.Dropped > told || o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
 				t.Errorf("%s: %+v", sc.name(), o)

@@ -40,7 +40,7 @@ type result struct {
 // scenario is both agents under the same conditions.
 type scenario struct {
 	Loaded bool    `json:"loaded"`
-	Told   outcome `json:"told"`
+	Events outcome `json:"told"`
 	Polled outcome `json:"polled"`
 }
 
@@ -53,7 +53,7 @@ func (s scenario) name() string {
 
 // outcome is what came of one agent.
 type outcome struct {
-	Heard         bool          `json:"heard"` // the agent was told of throttles
+	Subscribed    bool          `json:"subscribed"` // to throttle events
 	Why           string        `json:"why,omitempty"`
 	Lost          lost          `json:"lost"`    // by the events of the kernel
 	Endable       lost          `json:"endable"` // those of them that are not at the cap
@@ -75,25 +75,25 @@ func (r *result) figures() []experiment.Figure {
 		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost, Measured: measured})
 	}
 	for _, s := range r.Scenarios {
-		told, polled := s.Told.Lost, s.Polled.Lost
+		told, polled := s.Events.Lost, s.Polled.Lost
 		add("throttles, polled, "+s.name(), float64(polled.Throttles), aimThrottles, 0, true)
 		if r.Quota < foreseen {
-			add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Told.Heard)
+			add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Events.Subscribed)
 		} else {
 			add("throttles that begin, told / polled, "+s.name(), experiment.Ratio(float64(told.Throttles), float64(polled.Throttles)), 0, aimBegun,
-				s.Told.Heard && polled.Throttles > 0)
+				s.Events.Subscribed && polled.Throttles > 0)
 		}
 		if !s.Loaded {
-			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Told.DelayP50), 0, aimP50, s.Told.Refills > 0)
-			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Told.DelayP99), 0, aimP99, s.Told.Refills > 0)
+			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Events.DelayP50), 0, aimP50, s.Events.Refills > 0)
+			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Events.DelayP99), 0, aimP99, s.Events.Refills > 0)
 		}
-		both := s.Told.Heard && told.Mean > 0 && told.Median > 0
+		both := s.Events.Subscribed && told.Mean > 0 && told.Median > 0
 		compare := func(what, of string, told, polled lost, atLeast float64) {
 			name := fmt.Sprintf("time lost a throttle%s, %s, polled / told, %s", what, of, s.name())
 			add(name, experiment.Ratio(polled.of(of), told.of(of)), atLeast, 0, both && told.Throttles > 0)
 		}
 		for _, of := range measures() {
-			compare(" that may be ended", of, s.Told.Endable, s.Polled.Endable, aimRatio)
+			compare(" that may be ended", of, s.Events.Endable, s.Polled.Endable, aimRatio)
 		}
 		compare("", measures()[0], told, polled, aimRatio)
 		for _, of := range measures()[1:] { // those at the cap last to their period's end, whoever looks after them
@@ -120,7 +120,7 @@ func (r *result) table(page *bytes.Buffer) {
 		{"machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU"},
 	}
 	for _, s := range r.Scenarios {
-		for _, o := range []outcome{s.Told, s.Polled} {
+		for _, o := range []outcome{s.Events, s.Polled} {
 			rows = append(rows, append([]string{s.name(), o.way()}, o.cells()...))
 		}
 	}
@@ -130,7 +130,7 @@ func (r *result) table(page *bytes.Buffer) {
 }
 
 func (o outcome) way() string {
-	if o.Heard {
+	if o.Subscribed {
 		return "told"
 	}
 	return "polling"
@@ -157,7 +157,7 @@ func (r *result) conclude() []string {
 		if s.Loaded {
 			say = append(say, r.company())
 		}
-		for _, o := range []outcome{s.Told, s.Polled} {
+		for _, o := range []outcome{s.Events, s.Polled} {
 			name := fmt.Sprintf("%s, %s", s.name(), o.way())
 			if n := o.Tally.Ends - int64(o.Lost.Throttles); n != 0 || o.Tally.Dropped != 0 {
 				say = append(say, fmt.Sprintf("%s: the kernel's sums say %d throttles, %s lost a second, %d events dropped.", name, o.Tally.Ends,
@@ -168,8 +168,8 @@ func (r *result) conclude() []string {
 					name, o.Node.State, o.Node.Used, o.Node.Threshold))
 			}
 		}
-		if !s.Told.Heard {
-			say = append(say, fmt.Sprintf("Careful: %s: the agent was not told of throttles: %s", s.name(), s.Told.Why))
+		if !s.Events.Subscribed {
+			say = append(say, fmt.Sprintf("Careful: %s: the agent was not told of throttles: %s", s.name(), s.Events.Why))
 		}
 	}
 	return say

@@ -76,14 +76,14 @@ func TestBetween(t *testing.T) {
 	status := func(cpu time.Duration, refills, writes int64) report.Status {
 		return report.Status{
 			Self:   report.Self{CPU: cpu},
-			Events: report.Events{Heard: true, Refills: refills, DelayP50: ms, DelayP99: 2 * ms},
+			Events: report.Events{Subscribed: true, Refills: refills, DelayP50: ms, DelayP99: 2 * ms},
 			Writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{plan.Burst: {plan.Applied: writes, plan.Refused: 50}}},
 		}
 	}
 	got := between(reading{at: time.Second, tally: tally{2, 10 * ms, 1}, used: time.Second, status: status(100*ms, 5, 9)},
 		reading{at: 3 * time.Second, tally: tally{7, 50 * ms, 1}, used: 2 * time.Second, status: status(120*ms, 9, 49)},
 		lost{Throttles: 5, Total: 40 * ms}, lost{Throttles: 4, Total: 4 * ms})
-	want := outcome{Heard: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Refills: 4,
+	want := outcome{Subscribed: true, Lost: lost{Throttles: 5, Total: 40 * ms}, Endable: lost{Throttles: 4, Total: 4 * ms}, Tally: tally{5, 40 * ms, 0}, Refills: 4,
 		DelayP50: ms, DelayP99: 2 * ms, LostPerSecond: 0.02, Writes: 20, AgentCPU: 0.01, GroupsCPU: 0.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -95,10 +95,10 @@ func good() *result {
 	idle := report.Node{State: "idle"}
 	few := lost{Throttles: 600, Median: ms / 4, P99: 2 * ms, Mean: ms / 3, Total: 200 * ms}
 	long := lost{Throttles: 500, Median: 50 * ms, P99: 95 * ms, Mean: 45 * ms, Total: 22500 * ms}
-	told := outcome{Heard: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	told := outcome{Subscribed: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
 	polled := outcome{Lost: long, Endable: long, Tally: tally{Ends: 500}, Node: idle}
 	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
-		Scenarios: []scenario{{Told: told, Polled: polled}, {Loaded: true, Told: told, Polled: polled}}}
+		Scenarios: []scenario{{Events: told, Polled: polled}, {Loaded: true, Events: told, Polled: polled}}}
 }
 
 func TestFigures(t *testing.T) {
@@ -117,11 +117,11 @@ func TestFigures(t *testing.T) {
 		"mean":         {func(told, polled *outcome) { told.Endable.Mean = 3 * ms }, 1, 0},
 		"at the cap":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.P99 = 13*ms, 86*ms }, 0, 0},
 		"all at it":    {func(told, polled *outcome) { told.Endable = lost{} }, 0, 3},
-		"deaf":         {func(told, polled *outcome) { told.Heard, told.Refills = false, 0 }, 0, 10},
+		"polling":      {func(told, polled *outcome) { told.Subscribed, told.Refills = false, 0 }, 0, 10},
 		"no refill":    {func(told, polled *outcome) { told.Refills = 0 }, 0, 2},
 	} {
 		r := good()
-		c.change(&r.Scenarios[0].Told, &r.Scenarios[0].Polled)
+		c.change(&r.Scenarios[0].Events, &r.Scenarios[0].Polled)
 		missed, not := 0, 0
 		for _, f := range r.figures() {
 			switch {
@@ -143,7 +143,7 @@ func TestFiguresAhead(t *testing.T) {
 		r := good()
 		r.Quota = foreseen
 		r.Scenarios = r.Scenarios[:1]
-		r.Scenarios[0].Told.Lost.Throttles = begun
+		r.Scenarios[0].Events.Lost.Throttles = begun
 		for _, f := range r.figures() {
 			if f.Measured && !f.Met() {
 				missed--
@@ -162,9 +162,9 @@ func TestText(t *testing.T) {
 	}{
 		"good":         {func(*result) {}, "behind by the kernel (cpu.idle)"},
 		"not behind":   {func(r *result) { r.Behind = false }, "cannot keep behind"},
-		"events lost":  {func(r *result) { r.Scenarios[1].Told.Tally = tally{610, 2 * time.Second, 10} }, "loaded, told: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
+		"events lost":  {func(r *result) { r.Scenarios[1].Events.Tally = tally{610, 2 * time.Second, 10} }, "loaded, told: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
 		"guard":        {func(r *result) { r.Scenarios[0].Polled.Node.State = "cooling" }, "unloaded, polling: the node was cooling"},
-		"deaf":         {func(r *result) { r.Scenarios[0].Told = outcome{Why: "not permitted"} }, "not told of throttles: not permitted"},
+		"polling":      {func(r *result) { r.Scenarios[0].Events = outcome{Why: "not permitted"} }, "not told of throttles: not permitted"},
 		"nothing lost": {func(r *result) { r.Scenarios = []scenario{{}} }, "not measured"},
 	} {
 		r := good()
@@ -183,7 +183,7 @@ func TestText(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if s, err := parse([]string{"-told", "--ahead=false --realtime=false"}); err != nil || len(s.told) != 2 || s.told[0] != "--ahead=false" {
+	if s, err := parse([]string{"-told", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 || s.events[0] != "--ahead=false" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {

@@ -229,7 +229,7 @@ func TestAgentAsItIsDeployed(t *testing.T) {
 	p.event("CPUBurstInvalid", "never")
 	p.stays(full(20 * ms))
 	s := answer[report.Status](t, "status")
-	if !s.Events.Heard {
+	if !s.Events.Subscribed {
 		t.Errorf("it polls: %s", s.Events.Why)
 	}
 	c, err := report.Find(s.Containers, p.containers["a"])

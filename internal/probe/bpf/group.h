@@ -57,14 +57,14 @@ struct {
 	TYPE(value, u64);
 } limits SEC(".maps");
 
-// muted are groups whose throttles are counted, and of which no event is sent.
+// suppressed are groups whose throttles are counted, and of which no event is sent.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 8192);
 	NUMBER(map_flags, BPF_F_NO_PREALLOC);
 	TYPE(key, u64);
 	TYPE(value, u8);
-} muted SEC(".maps");
+} suppressed SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);

@@ -147,7 +147,7 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 	u64 held = 0;
 	struct event *e;
 
-	if (bpf_map_lookup_elem(&muted, &id))
+	if (bpf_map_lookup_elem(&suppressed, &id))
 		return false;
 	if (!allowed(kind == BEGIN ? &g->due : &g->due_ahead, now)) {
 		add(&limited, 1);

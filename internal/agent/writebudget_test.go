@@ -7,7 +7,7 @@ import (
 
 // TestPurse: what writes take is a fiftieth of the time, and half of that after a burst of them.
 func TestPurse(t *testing.T) {
-	var p purse
+	var p writeBudget
 	now := time.Unix(1000, 0)
 	writes := 0
 	for range 10_000 { // a second in which writes of 100 us are wanted all the time
@@ -17,7 +17,7 @@ func TestPurse(t *testing.T) {
 		}
 		now = now.Add(100 * time.Microsecond)
 	}
-	if want := int((purseFull + time.Second/purseShare) / (100 * time.Microsecond)); writes < want-10 || writes > want+10 {
+	if want := int((budgetFull + time.Second/budgetShare) / (100 * time.Microsecond)); writes < want-10 || writes > want+10 {
 		t.Errorf("%d writes of 100 us in a second, want %d", writes, want)
 	}
 	if got := p.open(now.Add(time.Minute)); got.Left != got.Full || got.Full != 200 {
@@ -27,7 +27,7 @@ func TestPurse(t *testing.T) {
 
 // TestPurseAfterAPause: one write that took a second, as when the machine stood still, is soon forgotten.
 func TestPurseAfterAPause(t *testing.T) {
-	var p purse
+	var p writeBudget
 	now := time.Unix(1000, 0)
 	p.open(now)
 	p.spend(1, time.Second)
@@ -45,7 +45,7 @@ func TestPurseAfterAPause(t *testing.T) {
 
 // TestPurseInDebt: what starts take beyond what there is, others go without.
 func TestPurseInDebt(t *testing.T) {
-	var p purse
+	var p writeBudget
 	now := time.Unix(1000, 0)
 	p.open(now)
 	p.spend(600, 30*time.Millisecond)

@@ -13,32 +13,32 @@ import (
 	"plimsoll/internal/report"
 )
 
-// ear turns what the programs in the kernel tell into what the agent wants to know.
-type ear struct {
+// kernelEvents turns the events of the programs in the kernel into those of the agent.
+type kernelEvents struct {
 	*probe.Probe
-	heard []policy.Throttle
+	events []policy.Throttle
 }
 
-// hearing is an ear, or why there is none.
-type hearing struct {
-	ear       agent.Ear
+// throttleSource is a source of throttle events, or why there is none.
+type throttleSource struct {
+	events    agent.ThrottleEvents
 	why       string
 	missing   []report.MissingPart
-	uncounted bool // it does not hear what groups use in their periods
+	uncounted bool // the use of groups in their periods is not counted
 }
 
-// hear loads the programs. Where the kernel refuses them the agent does without.
-func (f *runFlags) hear(log *slog.Logger) hearing {
+// subscribe loads the programs. Where the kernel refuses them, the agent polls.
+func (f *runFlags) subscribe(log *slog.Logger) throttleSource {
 	if f.polls {
-		return hearing{why: "--poll was given"}
+		return throttleSource{why: "--poll was given"}
 	}
 	p, err := probe.Open(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead})
 	if err != nil {
 		why := explained(err)
 		log.Warn("the kernel does not tell of throttles: polling; the starts of containers are not covered", "error", why)
-		return hearing{why: why}
+		return throttleSource{why: why}
 	}
-	h := hearing{ear: &ear{Probe: p}}
+	h := throttleSource{events: &kernelEvents{Probe: p}}
 	for _, m := range p.Missing() {
 		h.missing = append(h.missing, report.MissingPart{Part: m.Part, Lost: m.Lost, Why: explained(m.Err)})
 		h.uncounted = h.uncounted || m.Part == probe.PartPeriods
@@ -65,21 +65,21 @@ func explained(err error) string {
 }
 
 // Read waits for throttles that begin, or until an instant. The slice is used again.
-func (e *ear) Read(until time.Time) ([]policy.Throttle, error) {
+func (e *kernelEvents) Read(until time.Time) ([]policy.Throttle, error) {
 	for {
 		events, err := e.Probe.Read(until)
 		if err != nil {
 			return nil, err
 		}
-		e.heard = e.heard[:0]
+		e.events = e.events[:0]
 		at := ourTime()
 		for _, event := range events {
 			if event.Kind != probe.End {
-				e.heard = append(e.heard, throttle(event, at))
+				e.events = append(e.events, throttle(event, at))
 			}
 		}
-		if len(e.heard) > 0 || len(events) == 0 {
-			return e.heard, nil
+		if len(e.events) > 0 || len(events) == 0 {
+			return e.events, nil
 		}
 	}
 }
@@ -105,14 +105,14 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 }
 
 // Totals is what the programs have counted of a group.
-func (e *ear) Totals(group uint64) (report.Throttles, bool) {
+func (e *kernelEvents) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
 	return throttles(t), ok
 }
 
 // throttles are totals as the agent wants them.
 func throttles(t probe.Totals) report.Throttles {
-	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Untold: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
+	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
 		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: t.Uses[:]}
 	for i, n := range t.Lengths {
 		if n > 0 {

@@ -15,38 +15,38 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// fakeEar hears what a test tells it.
-type fakeEar struct {
-	watched []uint64
-	muted   map[uint64]bool
-	limits  map[uint64]time.Duration
-	totals  map[uint64]report.Throttles
-	told    chan []policy.Throttle
-	failure error // of Read, once told is closed
-	refuses error // of Watch
-	mutes   error // of Mute
-	lost    int64
+// fakeEvents are those that a test sends.
+type fakeEvents struct {
+	watched    []uint64
+	suppressed map[uint64]bool
+	limits     map[uint64]time.Duration
+	totals     map[uint64]report.Throttles
+	told       chan []policy.Throttle
+	failure    error // of Read, once told is closed
+	refuses    error // of Watch
+	stubborn   error // of SuppressEvents
+	lost       int64
 }
 
-func (e *fakeEar) Watch(groups []uint64) error {
+func (e *fakeEvents) Watch(groups []uint64) error {
 	e.watched = slices.Clone(groups)
-	maps.DeleteFunc(e.muted, func(group uint64, _ bool) bool { return !slices.Contains(groups, group) })
+	maps.DeleteFunc(e.suppressed, func(group uint64, _ bool) bool { return !slices.Contains(groups, group) })
 	return e.refuses
 }
 
-func (e *fakeEar) Mute(group uint64, mute bool) error {
-	if e.mutes == nil {
-		e.muted[group] = mute
+func (e *fakeEvents) SuppressEvents(group uint64, suppress bool) error {
+	if e.stubborn == nil {
+		e.suppressed[group] = suppress
 	}
-	return e.mutes
+	return e.stubborn
 }
 
-func (e *fakeEar) Limit(group uint64, quota time.Duration) error {
+func (e *fakeEvents) Limit(group uint64, quota time.Duration) error {
 	e.limits[group] = quota
 	return nil
 }
 
-func (e *fakeEar) Read(time.Time) ([]policy.Throttle, error) {
+func (e *fakeEvents) Read(time.Time) ([]policy.Throttle, error) {
 	heard, ok := <-e.told
 	if !ok {
 		return nil, e.failure
@@ -54,28 +54,28 @@ func (e *fakeEar) Read(time.Time) ([]policy.Throttle, error) {
 	return heard, nil
 }
 
-func (e *fakeEar) Totals(group uint64) (report.Throttles, bool) {
+func (e *fakeEvents) Totals(group uint64) (report.Throttles, bool) {
 	if t, ok := e.totals[group]; ok {
 		return t, true
 	}
 	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
 
-func (e *fakeEar) Lost() int64      { return e.lost }
-func (e *fakeEar) Priority() string { return "plain" }
-func (e *fakeEar) Close() error     { close(e.told); return nil }
+func (e *fakeEvents) Lost() int64      { return e.lost }
+func (e *fakeEvents) Priority() string { return "plain" }
+func (e *fakeEvents) Close() error     { close(e.told); return nil }
 
-// hearing gives the world's agent an ear.
-func hearing(t testing.TB, refill bool) (*world, *fakeEar) {
+// subscribed is a world whose agent has throttle events.
+func subscribed(t testing.TB, refill bool) (*world, *fakeEvents) {
 	w := newWorld(t)
-	return w, w.hears(refill)
+	return w, w.subscribes(refill)
 }
 
-func (w *world) hears(refill bool) *fakeEar {
-	e := &fakeEar{muted: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
-	w.agent.Ear, w.agent.ear.hears, w.agent.Rules.Refill = e, true, refill
+func (w *world) subscribes(refill bool) *fakeEvents {
+	e := &fakeEvents{suppressed: map[uint64]bool{}, limits: map[uint64]time.Duration{}, told: make(chan []policy.Throttle), failure: io.EOF}
+	w.agent.Events, w.agent.subscription.active, w.agent.Rules.Refill = e, true, refill
 	w.kernel.OnThrottle = func(x sim.Throttle) {
-		if e.muted[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {
+		if e.suppressed[x.Group.Inode] || !slices.Contains(e.watched, x.Group.Inode) {
 			return
 		}
 		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
@@ -85,10 +85,10 @@ func (w *world) hears(refill bool) *fakeEar {
 	return e
 }
 
-// TestHeardAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again when there
+// TestSubscribedAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again when there
 // are others.
-func TestHeardAgain(t *testing.T) {
-	w, e := hearing(t, true)
+func TestSubscribedAgain(t *testing.T) {
+	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(2 * time.Second)
 	before := w.agent.account.self.Looks
@@ -99,37 +99,37 @@ func TestHeardAgain(t *testing.T) {
 	e.refuses = errors.New("no room")
 	w.calm("/b", strategy.CFSQuotaBurstOnly)
 	w.run(ms)
-	if g := w.agent.groups[w.id("/a")]; w.agent.ear.hears || w.kernel.Now().Sub(g.reading.At) > 10*ms {
-		t.Errorf("hears %v, looked at %v ago", w.agent.ear.hears, w.kernel.Now().Sub(g.reading.At))
+	if g := w.agent.groups[w.id("/a")]; w.agent.subscription.active || w.kernel.Now().Sub(g.reading.At) > 10*ms {
+		t.Errorf("subscribed %v, looked at %v ago", w.agent.subscription.active, w.kernel.Now().Sub(g.reading.At))
 	}
 	e.refuses = nil
 	w.place.pods = slices.Clone(w.place.pods[:1])
 	w.run(ms)
-	if got := w.agent.Status().Events; !got.Heard || got.Why != "" {
+	if got := w.agent.Status().Events; !got.Subscribed || got.Why != "" {
 		t.Errorf("after one container has left: %+v", got)
 	}
 	e.failure = errors.New("the ring broke")
 	w.agent.listen()()
 	w.place.pods = slices.Clone(w.place.pods)
 	w.run(ms)
-	if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" {
+	if got := w.agent.Status().Events; got.Subscribed || got.Why != "the ring broke" {
 		t.Errorf("nobody reads any more: %+v", got)
 	}
 }
 
-// TestHeardOfBetweenTurns: a throttle may be told of when who is to be heard of is about to change, or was refused and has
+// TestEventBetweenTurns: an event may come when the groups that are subscribed to are about to change, or was refused and has
 // changed since.
-func TestHeardOfBetweenTurns(t *testing.T) {
+func TestEventBetweenTurns(t *testing.T) {
 	for name, c := range map[string]struct {
-		between func(*world, *fakeEar)
+		between func(*world, *fakeEvents)
 		refills int64
 	}{
-		"a load line is set": {func(w *world, _ *fakeEar) {
+		"a load line is set": {func(w *world, _ *fakeEvents) {
 			s := w.agent.Strategy
 			s.LoadLinePercent = 5
 			w.agent.Configure(s, nil)
 		}, 1},
-		"the kernel hears of no more groups": {func(w *world, e *fakeEar) {
+		"the kernel hears of no more groups": {func(w *world, e *fakeEvents) {
 			e.refuses = errors.New("no room")
 			w.place.pods = slices.Clone(w.place.pods[1:])
 			w.run(time.Second)
@@ -138,7 +138,7 @@ func TestHeardOfBetweenTurns(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, e := hearing(t, true)
+			w, e := subscribed(t, true)
 			w.calm("/b", strategy.CFSQuotaBurstOnly)
 			w.calm("/a", strategy.CFSQuotaBurstOnly)
 			w.run(time.Second)
@@ -154,28 +154,28 @@ func TestHeardOfBetweenTurns(t *testing.T) {
 
 // TestDeafened: without the kernel's word the agent polls, and says why.
 func TestDeafened(t *testing.T) {
-	for name, deafen := range map[string]func(*world, *fakeEar){
-		"no more events": func(w *world, e *fakeEar) {
+	for name, end := range map[string]func(*world, *fakeEvents){
+		"no more events": func(w *world, e *fakeEvents) {
 			e.failure = errors.New("the ring broke")
 			stop := w.agent.listen()
 			stop()
 		},
-		"too many groups": func(w *world, e *fakeEar) {
+		"too many groups": func(w *world, e *fakeEvents) {
 			e.refuses = errors.New("the ring broke")
 			w.alone(w.container("/b", 50*ms, sim.Load{}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, e := hearing(t, true)
+			w, e := subscribed(t, true)
 			w.calm("/a", strategy.Auto)
 			w.run(time.Second)
-			if got := w.agent.Status().Events; !got.Heard || got.Priority != "plain" {
+			if got := w.agent.Status().Events; !got.Subscribed || got.Priority != "plain" {
 				t.Errorf("before: %+v", got)
 			}
-			deafen(w, e)
+			end(w, e)
 			w.kernel.SetLoad("/a", sim.Spin(2))
 			w.run(time.Second)
-			if got := w.agent.Status().Events; got.Heard || got.Why != "the ring broke" || got.Priority != "" {
+			if got := w.agent.Status().Events; got.Subscribed || got.Why != "the ring broke" || got.Priority != "" {
 				t.Errorf("%+v", got)
 			}
 			w.wantRaised("/a", 50*ms)
@@ -185,7 +185,7 @@ func TestDeafened(t *testing.T) {
 
 // TestLostThrottlesCount: demand that lasts is raised for also where all that is told of it is that something was lost.
 func TestLostThrottlesCount(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.kernel.OnThrottle = func(sim.Throttle) { e.lost++ }
 	w.run(time.Second)
@@ -196,7 +196,7 @@ func TestLostThrottlesCount(t *testing.T) {
 
 // TestLimitsOfNewcomers: the uses of a group that is heard of only now are counted by its limit, too.
 func TestLimitsOfNewcomers(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	passive := w.container("/a", 50*ms, sim.Load{})
 	passive.Strategy.Policy = strategy.None
 	w.alone(passive)
@@ -219,38 +219,39 @@ func TestLimitsOfNewcomers(t *testing.T) {
 	}
 }
 
-// TestUnmutedAfterARefusal: who was muted when the kernel refused to tell of all groups is heard of again after it.
-func TestUnmutedAfterARefusal(t *testing.T) {
-	w, e := hearing(t, true)
+// TestEventsAfterARefusal: a group without events when the kernel refused to tell of all groups is heard of again after it.
+func TestEventsAfterARefusal(t *testing.T) {
+	w, e := subscribed(t, true)
 	w.hog("/a")
 	w.run(5 * time.Second)
-	if !e.muted[w.id("/a").Inode] {
-		t.Fatal("not muted: it proves nothing")
+	if !e.suppressed[w.id("/a").Inode] {
+		t.Fatal("its events are not suppressed: this proves nothing")
 	}
 	w.kernel.SetLoad("/a", sim.Load{})
 	for _, e.refuses = range []error{errors.New("no room"), nil} {
 		w.place.pods = slices.Clone(w.place.pods)
 		w.run(5 * time.Second)
 	}
-	if e.muted[w.id("/a").Inode] {
-		t.Error("its next throttle will not be heard of")
+	if e.suppressed[w.id("/a").Inode] {
+		t.Error("its next throttle will send no event")
 	}
 }
 
-// TestWhoIsMuted: only who is heard of is, which the kernel forgets with the group; and it is tried again.
-func TestWhoIsMuted(t *testing.T) {
-	w, e := hearing(t, true)
+// TestWhoseEventsAreSuppressed: only those of a group that is subscribed to, which the kernel forgets with the group;
+// and it is tried again.
+func TestWhoseEventsAreSuppressed(t *testing.T) {
+	w, e := subscribed(t, true)
 	passive := w.container("/a", 50*ms, sim.Spin(2))
 	passive.Strategy.Policy = strategy.None
 	w.alone(passive)
 	w.run(40 * time.Second) // it is polled for, and found to be throttled
-	if len(e.muted) > 0 {
-		t.Errorf("muted, and not watched: %v", e.muted)
+	if len(e.suppressed) > 0 {
+		t.Errorf("suppressed, and not watched: %v", e.suppressed)
 	}
 	if got := w.agent.interval(w.agent.groups[passive.ID]); got != cappedEvery {
 		t.Errorf("a throttled group that nothing is done for is looked at every %v", got)
 	}
-	e.mutes = errors.New("no room")
+	e.stubborn = errors.New("no room")
 	line := func(percent float64) {
 		s := w.agent.Strategy
 		s.LoadLinePercent = percent
@@ -258,21 +259,21 @@ func TestWhoIsMuted(t *testing.T) {
 		w.run(time.Second)
 	}
 	line(99.9)
-	e.mutes = nil
+	e.stubborn = nil
 	w.run(time.Second)
-	if !e.muted[passive.Inode] {
-		t.Error("not muted when that can be done again")
+	if !e.suppressed[passive.Inode] {
+		t.Error("not suppressed when that can be done again")
 	}
 	line(0)
 	line(99.9)
-	if !e.muted[passive.Inode] {
-		t.Error("not muted when it is watched again")
+	if !e.suppressed[passive.Inode] {
+		t.Error("not suppressed when it is watched again")
 	}
 }
 
 // TestLossIsMadeUpFor: when throttles were lost, all groups are looked at.
 func TestLossIsMadeUpFor(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	w.alone(w.container("/a", 50*ms, sim.Load{}))
 	w.alone(w.container("/b", 50*ms, sim.Load{}))
 	w.run(2 * time.Second)
@@ -288,26 +289,26 @@ func TestLossIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestHopelessIsMuted: of a group at its cap nothing is to be heard, until it wants less.
-func TestHopelessIsMuted(t *testing.T) {
-	w, e := hearing(t, true)
+// TestHopelessSendsNoEvents: a group at its cap sends none, until it wants less.
+func TestHopelessSendsNoEvents(t *testing.T) {
+	w, e := subscribed(t, true)
 	w.hog("/a")
 	inode := w.id("/a").Inode
 	w.run(5 * time.Second)
 	w.wantRaised("/a", 50*ms)
-	if !e.muted[inode] {
-		t.Error("the hog is heard of in every period")
+	if !e.suppressed[inode] {
+		t.Error("the hog sends events in every period")
 	}
 	w.kernel.SetLoad("/a", sim.Load{})
 	w.run(5 * time.Second)
-	if e.muted[inode] {
-		t.Error("its next throttle will not be heard of")
+	if e.suppressed[inode] {
+		t.Error("its next throttle will send no event")
 	}
 }
 
 // TestWatchesWhatMatters: all groups of pods that anything is to be done for, and no others.
 func TestWatchesWhatMatters(t *testing.T) {
-	w, e := hearing(t, true)
+	w, e := subscribed(t, true)
 	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "p", Containers: []workload.Container{
 		w.container("/pod/a", 50*ms, sim.Load{}), w.container("/pod/b", 50*ms, sim.Load{})}}
 	pod.Containers[1].Strategy.Policy = strategy.None // the pod is one all the same

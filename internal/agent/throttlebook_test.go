@@ -10,7 +10,7 @@ import (
 // TestHeard: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
 // runs backwards when they forget the group and begin anew.
 func TestHeard(t *testing.T) {
-	var h heard
+	var h throttleBook
 	for i, c := range []struct {
 		told        bool
 		begun       int64
