@@ -145,7 +145,7 @@ func sections(g *globals) []section {
 	return []section{
 		{"Run it", []*cobra.Command{runCommand(g), schedCommand(g)}},
 		{"Look, and change nothing", []*cobra.Command{doctorCommand(g), statusCommand(g), reportCommand(g), diagnoseCommand(g)}},
-		{"Stop it, or make way", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
+		{"Stop it, or step aside", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
 		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g)}},
 	}
 }

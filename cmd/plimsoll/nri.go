@@ -32,13 +32,13 @@ func (f *nriFlag) register(flags *pflag.FlagSet) {
 	f.flag = flags.Lookup("nri-socket")
 }
 
-// open makes the plugin that has the agent make way for the container runtime; nil where it is not wanted. It is with
+// open makes the plugin that has the agent prepare the resizes of the container runtime; nil where it is not wanted. It is with
 // --kube, and where the socket is named.
 func (f *nriFlag) open(kube bool, a *agent.Agent, log *slog.Logger) *nri.Plugin {
 	if f.socket == "" || !kube && !f.flag.Changed {
 		return nil
 	}
-	return nri.New(nri.Options{Socket: f.socket, MakeWay: a.MakeWay, Log: log})
+	return nri.New(nri.Options{Socket: f.socket, PrepareResize: a.PrepareResize, Log: log})
 }
 
 // serveNRI is a service.
@@ -58,7 +58,7 @@ func nriStatus(p *nri.Plugin) *report.NRI {
 	}
 	s := p.Status()
 	return &report.NRI{Socket: s.Socket, Connected: s.Connected, Runtime: s.Runtime, Fault: s.Fault, Asked: s.Asked,
-		MadeWay: s.MadeWay, Late: s.Late, Lost: s.Lost}
+		Prepared: s.Prepared, Late: s.Late, Lost: s.Lost}
 }
 
 // featureNRI is the doctor's name for it.

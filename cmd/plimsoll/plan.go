@@ -70,7 +70,7 @@ func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, erro
 	if err != nil {
 		return nil, err
 	}
-	o := a.Rehearsed()
+	o := a.DryRunOptions()
 	o.Tree, o.Host, o.Log = tree, a.Host, log
 	left, err := g.left()
 	if err != nil {
@@ -125,7 +125,7 @@ func (g *globals) rehearsal(a *agent.Agent, entries func() []journal.Entry) web.
 			return nil, err
 		}
 		defer dir.Close()
-		o := a.Rehearsed()
+		o := a.DryRunOptions()
 		o.Tree, o.Host = tree, host{sysfs.NewHost("/"), tree}
 		view := &audience{Discoverer: o.Discover}
 		if policy != "" {

@@ -84,7 +84,7 @@ func TestRehearsal(t *testing.T) {
 	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: agent.NewPauses(""), Clock: time.Now,
 		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
 	rehearsed := func(p strategy.Policy) map[string]string {
-		o := a.Rehearsed()
+		o := a.DryRunOptions()
 		o.Tree, o.Host, o.Log = tree, r, slog.New(slog.DiscardHandler)
 		return planned(t, o, j.Entries(), p)
 	}

@@ -112,7 +112,7 @@ func (f *runFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, withHint(misusef("--log-format %q is not known", f.logFormat), "text, json")
 }
 
-// run is the agent's life: what a dead one left behind is put back, or what a live one passed on is taken over; then
+// run is the agent's life: what a dead one left behind is put back, or what a live one handed over is taken over; then
 // turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger) error {
 	m, err := g.findMachine()
@@ -148,7 +148,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(err)
 	}
-	a.Writer, a.Heir = m.writer.Over(a.Tasks), g.heir(log)
+	a.Writer, a.Successor = m.writer.Over(a.Tasks), g.successor(log)
 	a.Undone = m.watchQuotas(log)
 	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
 		return c.end(err)

@@ -120,7 +120,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	a.suppressEvents(g, v.SuppressEvents)
 	g.capped = v.Window.Throttled > 0
 	if !g.settled {
-		g.rouse()
+		g.markDue()
 	}
 	s := &g.status
 	if v.Limit.Quota != s.Limit && v.Limit.Limited() {
@@ -260,7 +260,7 @@ func knobOf(g *group, knob plan.Knob) *report.Knob {
 // stands books what was read back, and has the files read again before the next decision.
 func (a *Agent) stands(g *group, r plan.Result) {
 	g.diskAt = time.Time{}
-	g.rouse()
+	g.markDue()
 	if d, err := r.InForce.Time(); err == nil {
 		if r.Change.Knob == plan.Burst {
 			g.disk.Burst = d

@@ -1,9 +1,9 @@
 // Package agent is the loop: it looks at the containers that are due, decides, writes, and says what it did.
 //
 // Time and order are the loop's. Most of what happens elsewhere (a container appears, a limit is written, a
-// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that learns of it,
-// under the same lock: AnswerThrottles when a throttle begins, MakeWay when an owner is about to write another limit, and Pause,
-// Hold and Retire, which tell who asked what became of it.
+// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that learns of
+// it, under the same lock: AnswerThrottles when a throttle begins, PrepareResize when an owner is about to write
+// another limit, and Pause, Hold and Retire, which tell who asked what became of it.
 package agent
 
 import (
@@ -114,7 +114,7 @@ type Options struct {
 	Version    string
 	Kernel     string
 	DryRun     bool        // it only plans: nothing beside the Writer is touched
-	Heir       func() bool // asked at the end: does another agent take over? nil: none does
+	Successor  func() bool // asked at the end: does another agent take over? nil: none does
 
 	Reserving Reserving
 }
@@ -133,10 +133,10 @@ type Agent struct {
 	turn         int64
 	present      int            // groups that are there in this turn
 	snapshot     []workload.Pod // of the turn before
-	dozing       []*group       // the pods of the snapshot, where they doze
-	sweeps       int            // dozing pods that may yet be read in this turn
+	idlePods     []*group       // the pods of the snapshot that are idle
+	sweeps       int            // idle pods that may yet be read in this turn
 	asked        bool           // somebody asks for the state of all groups in this turn
-	ways         ways
+	resizes      resizes
 	subscription subscription
 	risk         riskMeter
 	priority     priority
@@ -151,7 +151,7 @@ type Agent struct {
 	adopted      map[workload.ID]bool // what was taken over, until the first look
 	retired      time.Time            // zero: it is not
 	ended        bool                 // everything has been put back for good
-	owed         owed
+	pending      pendingRestores
 	overruled    overruled
 	blind        bool // it was said that quota files cannot be watched
 
@@ -163,7 +163,7 @@ func New(o Options) *Agent {
 	now := o.Clock()
 	return &Agent{
 		Options: o, state: policy.NewState(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
-		ceilings: map[string]float64{}, ways: ways{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		ceilings: map[string]float64{}, resizes: resizes{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 }
@@ -183,7 +183,7 @@ const followEvery = 3 * cappedEvery
 // restEvery is how often a group is looked at that nothing is to be decided for, and quietEvery how often where the
 // kernel tells of throttles: then looking only keeps the books.
 const (
-	restEvery  = time.Second
+	idleEvery  = time.Second
 	quietEvery = 30 * time.Second
 )
 
@@ -227,7 +227,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	a.overrule(now)
 	owned := a.reserve(now, pods)
 	in := a.look(now, pods)
-	a.disown(now)
+	a.releaseUnclaimed(now)
 	out := a.state.Decide(in)
 	a.note(out.Notes) // before any write: what is no longer ours leaves the journal, and a write claims it anew
 	begin := a.Clock()
@@ -263,7 +263,7 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.dozing, a.subscription.stale = pods, make([]*group, len(pods)), false
+		a.snapshot, a.idlePods, a.subscription.stale = pods, make([]*group, len(pods)), false
 		a.keepFew(pods)
 		a.watch(pods)
 	}
@@ -275,13 +275,13 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	a.turn++
 	a.present = 0
 	for i := range pods {
-		if a.rests(now, i, len(pods[i].Containers)) {
+		if a.skipsIdle(now, i, len(pods[i].Containers)) {
 			continue
 		}
 		if pod, ok := a.lookPod(now, pods[i]); ok {
 			in.Pods = append(in.Pods, pod)
 		}
-		a.doze(now, i, &pods[i])
+		a.backOffIdle(now, i, &pods[i])
 	}
 	in.Gone = a.drop(now)
 	return in
@@ -316,14 +316,14 @@ func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
 
 // drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
 func (a *Agent) drop(now time.Time) []workload.ID {
-	a.payBack(now)
+	a.retryRestores(now)
 	if a.present == len(a.groups) {
 		return nil
 	}
 	var list []workload.ID
 	dropped := map[workload.ID]bool{}
 	for id, g := range a.groups {
-		if g.seen == a.turn || a.rested(g) {
+		if g.seen == a.turn || a.skipped(g) {
 			continue
 		}
 		list, dropped[id] = append(list, id), true
@@ -335,16 +335,16 @@ func (a *Agent) drop(now time.Time) []workload.ID {
 		a.account.left(g)
 	}
 	if len(dropped) > 0 {
-		a.giveUp(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
+		a.queueRestores(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
 	}
 	return list
 }
 
 // schedule sets when each group that was looked at is due again, and returns the earliest time.
 func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
-	next := now.Add(restEvery)
+	next := now.Add(idleEvery)
 	for id, g := range a.groups {
-		if g.top != nil && g.top.rested == a.turn {
+		if g.top != nil && g.top.skipped == a.turn {
 			continue // due with its pod
 		}
 		if g.looked {

@@ -82,7 +82,7 @@ func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workloa
 func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
 	g.due, g.watched = now, true
 	a.holdFiles(g, true)
-	g.rouse()
+	g.markDue()
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))
 	}

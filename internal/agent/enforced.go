@@ -63,7 +63,7 @@ func (a *Agent) hearScheduler(now time.Time) {
 	for _, g := range a.groups {
 		if changed[g.Inode] {
 			g.due = now
-			g.rouse()
+			g.markDue()
 		}
 	}
 }

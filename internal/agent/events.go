@@ -120,7 +120,7 @@ func (a *Agent) poll(why error) {
 func (a *Agent) lookAgain() {
 	for _, g := range a.groups {
 		g.due = time.Time{}
-		g.rouse()
+		g.markDue()
 	}
 }
 

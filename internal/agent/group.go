@@ -51,10 +51,10 @@ type group struct {
 	settled    bool      // policy.View
 	moved      time.Time // when its counters last were other ones than at the look before
 	quiet      time.Time // it has used nothing since the last look until then
-	top        *group    // the pod that dozes, or did at the last look
-	// Of a pod: until when it may doze, and the last turn in which it did.
-	dozeUntil time.Time
-	rested    int64
+	top        *group    // the pod that is idle, or was at the last look
+	// Of a pod: until when it may be skipped as idle, and the last turn in which it was.
+	idleUntil time.Time
+	skipped   int64
 	held      bool // its files are kept open
 	since     time.Time
 	born      time.Time     // its first task was seen then; zero: it has none yet
@@ -96,13 +96,13 @@ func (g *group) first(what string) bool {
 // stale has everything of the group read at the next turn.
 func (g *group) stale(now time.Time) {
 	g.diskAt, g.due = time.Time{}, now
-	g.rouse()
+	g.markDue()
 }
 
 // interval is how long the group may go without a look.
 func (a *Agent) interval(g *group) time.Duration {
 	if !g.Class.Burstable() { // the guard counts on what it uses (policy/guard.go)
-		return restEvery
+		return idleEvery
 	}
 	near := g.Strategy.Policy.Quota()
 	if a.subscription.active {
@@ -135,7 +135,7 @@ func (a *Agent) rest() time.Duration {
 	if a.subscription.active {
 		return quietEvery
 	}
-	return restEvery
+	return idleEvery
 }
 
 // lookGroup reads one group, when it is due, and makes of it what the policy wants; false when it is gone, or
@@ -149,7 +149,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		g = &group{since: now, old: a.turn <= 1}
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
-	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.ways.open(c.Path, now) ||
+	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.resizes.open(c.Path, now) ||
 		a.priority.press.presses(c.Path)
 	if c.Strategy != g.Strategy || c.Paused != g.Paused {
 		g.stale(now)
@@ -162,7 +162,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	case err != nil:
 		// What was read last stands: a group that was forgotten with our quota in its file would be known again with
 		// that for its limit.
-		g.looked, g.due = false, now.Add(restEvery) // soon: it may be a passing trouble
+		g.looked, g.due = false, now.Add(idleEvery) // soon: it may be a passing trouble
 		a.account.problem(g, err)
 	case g.looked:
 		delete(a.account.problems, g.Path)

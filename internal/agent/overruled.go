@@ -29,7 +29,7 @@ func (a *Agent) overrule(now time.Time) {
 	}
 	if by != a.overruled.by {
 		a.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", by, "before", a.overruled.by)
-		a.rouseAll(now)
+		a.markAllDue(now)
 	}
 	a.overruled = overruled{by, now}
 }

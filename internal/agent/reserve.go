@@ -164,12 +164,12 @@ func (a *Agent) reserved(now time.Time, results []plan.Result) {
 		r.shares[sh.Path] = sh
 		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Lift != sh.Lift {
 			a.Log.Info("CPUs of its own", "cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_lifted", sh.Lift)
-			a.roused(now, sh.Path)
+			a.markGroupDue(now, sh.Path)
 		}
 	}
 	for group := range before {
 		if _, has := r.shares[group]; !has {
-			a.roused(now, group)
+			a.markGroupDue(now, group)
 		}
 	}
 	for _, f := range r.last.Refused {
@@ -180,8 +180,8 @@ func (a *Agent) reserved(now time.Time, results []plan.Result) {
 	}
 }
 
-// roused has a group looked at in this turn: its limit is another question now.
-func (a *Agent) roused(now time.Time, group string) {
+// markGroupDue has a group looked at in this turn: its limit is another question now.
+func (a *Agent) markGroupDue(now time.Time, group string) {
 	if g := a.groups[a.paths[group]]; g != nil {
 		g.stale(now)
 	}

@@ -174,7 +174,7 @@ func (a *Agent) openScheduler(now time.Time) {
 	}
 	s.now, s.since, s.sets, s.problem = opened, now, map[uint64]Side{}, ""
 	a.Log.Info("the scheduler is in force: quotas and bursts are its own now", "pause", opened.Pause())
-	a.rouseAll(now)
+	a.markAllDue(now)
 }
 
 // expels says whether some group is to have no offline task beside it, whatever its class: a pod may ask for that itself.
@@ -226,13 +226,13 @@ func (a *Agent) unschedule() {
 		a.keepCounts(s.now)
 		err := s.now.Close()
 		a.Log.Info("the scheduler is out", "error", err)
-		a.rouseAll(a.Clock())
+		a.markAllDue(a.Clock())
 	}
 	a.priority.schedule = schedule{usable: s.usable, probeAt: s.probeAt, offline: s.offline}
 }
 
-// rouseAll has every group looked at: whether it is held at its limit is another question now.
-func (a *Agent) rouseAll(now time.Time) {
+// markAllDue has every group looked at: whether it is held at its limit is another question now.
+func (a *Agent) markAllDue(now time.Time) {
 	for _, g := range a.groups {
 		g.stale(now)
 	}

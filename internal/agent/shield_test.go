@@ -76,10 +76,10 @@ func TestShield(t *testing.T) {
 // TestShieldEnds: however it ends, nothing of it is left.
 func TestShieldEnds(t *testing.T) {
 	for name, end := range map[string]func(*world){
-		"stop":    func(w *world) { _ = w.agent.stop() },
-		"heir":    func(w *world) { w.agent.Heir = func() bool { return true }; _ = w.agent.stop() },
-		"crash":   func(w *world) { w.shield = false; w.revive() },
-		"adopted": func(w *world) { w.agent.Reserving.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
+		"stop":      func(w *world) { _ = w.agent.stop() },
+		"successor": func(w *world) { w.agent.Successor = func() bool { return true }; _ = w.agent.stop() },
+		"crash":     func(w *world) { w.shield = false; w.revive() },
+		"adopted":   func(w *world) { w.agent.Reserving.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
 		"off": func(w *world) {
 			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1})
 			w.run(time.Second)

@@ -24,12 +24,12 @@ func (a *Agent) Status() report.Status {
 
 // refresh has all groups looked at for who asks, where they are looked at rarely.
 func (a *Agent) refresh(now time.Time) {
-	if !a.subscription.active || a.turn == 0 || now.Sub(a.fresh) < restEvery {
+	if !a.subscription.active || a.turn == 0 || now.Sub(a.fresh) < idleEvery {
 		return
 	}
 	a.fresh = now
 	for _, g := range a.groups {
-		g.due = time.Time{} // a pod that dozes is only asked whether anything moved
+		g.due = time.Time{} // an idle pod is only asked whether anything moved
 	}
 	a.asked = true
 	a.tick(now)
@@ -215,7 +215,7 @@ func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) 
 		if err := a.Pauses.set(path, now.Add(d), now); err != nil {
 			return nil, err
 		}
-		a.groups[a.paths[path]].rouse()
+		a.groups[a.paths[path]].markDue()
 	}
 	return a.tick(now).Results, nil
 }

@@ -44,7 +44,7 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 	_, before := a.priority.press.state.Room()
 	list := a.press(now, ask, levels)
 	if _, after := a.priority.press.state.Room(); after != before {
-		a.rouseAll(now)
+		a.markAllDue(now)
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(s policy.Setting) bool {
 		g := a.groups[s.ID]

@@ -71,7 +71,7 @@ func TestLockOfAStranger(t *testing.T) {
 	}
 	_, err := TakeLock(dir)
 	stranger(err)
-	line, err := StandInLine(t.Context(), t.TempDir())
+	line, err := WaitForHandover(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

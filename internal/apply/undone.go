@@ -26,9 +26,9 @@ import (
 const maxWatched = 256
 
 // lateness is how long after a refill the news of a write may come that it has undone: inotify tells of it when the writer has
-// come back from the kernel's function that sets it and closes the file, and it may be preempted before. owedFor is how long
+// come back from the kernel's function that sets it and closes the file, and it may be preempted before. newsAfter is how long
 // that of a write may come whose value was seen: it is longer, for that is no case.
-const lateness, owedFor = 30 * time.Millisecond, time.Second
+const lateness, newsAfter = 30 * time.Millisecond, time.Second
 
 // Notifier tells of writes to the quota files of groups (cgroup.Notify).
 type Notifier interface {
@@ -55,12 +55,12 @@ type quotas struct {
 
 // quota is that of one group.
 type quota struct {
-	id       workload.ID
-	held     plan.Value
-	refilled time.Time // last
-	racing   bool      // a write that is told of now may have raced with a refill
-	changed  time.Time // when another value was seen last
-	owed     int       // values that were seen, and the news of whose writes is to come
+	id          workload.ID
+	held        plan.Value
+	refilled    time.Time // last
+	racing      bool      // a write that is told of now may have raced with a refill
+	changed     time.Time // when another value was seen last
+	unconfirmed int       // values that were seen, and the news of whose writes is to come
 }
 
 // Watching has the writer look for writes that its refills undo.
@@ -134,12 +134,12 @@ func (w *Writer) judgeQuotas() {
 	q, now := &w.quotas, w.now()
 	counts, lost := q.notify.Writes()
 	for path, g := range q.groups {
-		if now.Sub(g.changed) > owedFor {
-			g.owed = 0
+		if now.Sub(g.changed) > newsAfter {
+			g.unconfirmed = 0
 		}
 		n := counts[path]
 		if lost { // by the queue's overflow
-			n, g.racing, g.owed = 0, false, 0
+			n, g.racing, g.unconfirmed = 0, false, 0
 		}
 		if _, refilled := q.refilled[path]; n == 0 && !refilled {
 			continue
@@ -160,11 +160,11 @@ func (w *Writer) judgeQuotas() {
 
 // judge takes how many writes were told of since the last reading, and what is read now. It says whether one was undone.
 func (g *quota) judge(now time.Time, writes int, held plan.Value) bool {
-	changed, owed := held != g.held, g.owed
+	changed, unconfirmed := held != g.held, g.unconfirmed
 	if g.held = held; changed {
-		owed, g.changed = owed+1, now
+		unconfirmed, g.changed = unconfirmed+1, now
 	}
-	paid := min(writes, owed)
-	g.owed = owed - paid
-	return !changed && writes > paid && g.racing
+	confirmed := min(writes, unconfirmed)
+	g.unconfirmed = unconfirmed - confirmed
+	return !changed && writes > confirmed && g.racing
 }

@@ -1,4 +1,4 @@
-// Package nri hears from the container runtime that a limit is about to be changed, and has the agent make way for it.
+// Package nri hears from the container runtime that a limit is about to be changed, and has the agent prepare for it.
 //
 // # Problem
 //
@@ -16,7 +16,8 @@
 //
 // # Known limits
 //
-// The kubelet writes a pod's group itself. Up to Kubernetes 1.34 it tells the runtime afterwards; of containers that are made
-// smaller it writes the pod's group last, so the pod has made way by then. 1.36 and later tell the runtime before the write, and
-// of the value that stands once more where the write failed (kuberuntime_manager.go, setPodCgroupConfig).
+// The kubelet writes a pod's group itself. Up to Kubernetes 1.34 it tells the runtime afterwards; of containers that
+// are made smaller it writes the pod's group last, so the pod is at its limit by then. 1.36 and later tell the
+// runtime before the write, and of the value that stands once more where the write failed (kuberuntime_manager.go,
+// setPodCgroupConfig).
 package nri

@@ -33,9 +33,9 @@ const (
 // Options are what a Plugin is made of.
 type Options struct {
 	Socket string
-	// MakeWay has the bursts of a group and its pod lowered before its limit changes; it says whether there were any.
-	MakeWay func(group string, limit cpu.Bandwidth) bool
-	Log     *slog.Logger
+	// PrepareResize has the bursts of a group and its pod lowered before its limit changes; it says whether there were any.
+	PrepareResize func(group string, limit cpu.Bandwidth) bool
+	Log           *slog.Logger
 }
 
 // Plugin is the runtime's partner. Its methods may be called from several goroutines.
@@ -52,7 +52,7 @@ type Status struct {
 	Runtime   string // "containerd v2.2.9", while connected
 	Fault     string // why it is not connected
 	Asked     int64  // updates that the runtime told of, since the start
-	MadeWay   int64  // of these, those before which bursts or raised quotas were put back
+	Prepared  int64  // of these, those before which bursts or raised quotas were put back
 	Late      int64  // of these, those that were answered before that was done
 	Lost      int64  // connections that ended
 }
@@ -192,7 +192,7 @@ func (s *session) UpdatePodSandbox(_ context.Context, pod *api.PodSandbox, _, r 
 	return nil
 }
 
-// ask has the agent make way, and comes back when that is done or the time is up.
+// ask has the agent prepare, and comes back when that is done or the time is up.
 func (p *Plugin) ask(name string, to *api.LinuxCPU) {
 	group := groupOf(name)
 	if group == "" || to.GetQuota() == nil {
@@ -205,8 +205,8 @@ func (p *Plugin) ask(name string, to *api.LinuxCPU) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if p.MakeWay(group, limit) {
-			p.count(&p.status.MadeWay)
+		if p.PrepareResize(group, limit) {
+			p.count(&p.status.Prepared)
 		}
 	}()
 	p.count(&p.status.Asked)

@@ -85,7 +85,7 @@ type asked struct {
 	wait chan struct{} // closed: answers at once
 }
 
-func (a *asked) makeWay(group string, limit cpu.Bandwidth) bool {
+func (a *asked) prepareResize(group string, limit cpu.Bandwidth) bool {
 	<-a.wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +97,7 @@ func (a *asked) makeWay(group string, limit cpu.Bandwidth) bool {
 func plugin(t *testing.T, socket string) (*Plugin, *asked) {
 	t.Helper()
 	a := &asked{list: map[string]cpu.Bandwidth{}, wait: make(chan struct{})}
-	p := New(Options{Socket: socket, MakeWay: a.makeWay, Log: slog.New(slog.DiscardHandler)})
+	p := New(Options{Socket: socket, PrepareResize: a.prepareResize, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx) }()
@@ -149,7 +149,7 @@ func TestMakesWayBeforeTheRuntimeWrites(t *testing.T) {
 	if diff := cmp.Diff(want, a.list); diff != "" {
 		t.Error(diff)
 	}
-	s := Status{Socket: socket, Connected: true, Runtime: "containerd v2.2.9", Asked: 3, MadeWay: 3}
+	s := Status{Socket: socket, Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 3}
 	if diff := cmp.Diff(s, p.Status()); diff != "" {
 		t.Error(diff)
 	}
@@ -163,11 +163,11 @@ func TestNeverDelaysAPod(t *testing.T) {
 	p, a := plugin(t, socket)
 	r.knows(t, p)
 	took := r.resize(t, "/kubepods/pod1/c1", 20*time.Millisecond, 100*time.Millisecond)
-	if s := p.Status(); took > time.Second || s.Late != 2 || s.MadeWay != 0 {
+	if s := p.Status(); took > time.Second || s.Late != 2 || s.Prepared != 0 {
 		t.Errorf("answered after %v: %+v", took, s)
 	}
 	close(a.wait)
-	await(t, p, "done all the same", func(s Status) bool { return s.MadeWay == 2 })
+	await(t, p, "done all the same", func(s Status) bool { return s.Prepared == 2 })
 }
 
 // forward passes connections on until it is cut: a runtime that ends closes them, and Stop of the adaptation does not.
@@ -217,7 +217,7 @@ func TestConnectsAgain(t *testing.T) {
 	defer forward(t, socket, inner)()
 	r.knows(t, p)
 	r.resize(t, "/kubepods/pod1/c1", 20*time.Millisecond, 100*time.Millisecond)
-	if s := p.Status(); s.Asked != s.MadeWay || s.Lost != 1 {
+	if s := p.Status(); s.Asked != s.Prepared || s.Lost != 1 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -12,17 +12,17 @@ type NRI struct {
 	Runtime   string `json:"runtime,omitempty"`
 	Fault     string `json:"error,omitempty"` // why it is not connected
 	Asked     int64  `json:"asked"`           // changes that the runtime told of, since the start
-	MadeWay   int64  `json:"made_way"`        // of these, those before which bursts or raised quotas were put back
+	Prepared  int64  `json:"prepared"`        // of these, those before which bursts or raised quotas were put back
 	Late      int64  `json:"late"`            // of these, those that were answered before that was done
 	Lost      int64  `json:"lost"`            // connections that ended
 }
 
-// line is "containerd v2.2.9 asks before it changes a limit; 3 times, made way 2 times".
+// line is "containerd v2.2.9 asks before it changes a limit; 3 times, prepared for it 2 times".
 func (n NRI) line() string {
 	if !n.Connected {
 		return fmt.Sprintf("not connected (%s); a resize is noticed, and bursts then lowered", cmp.Or(n.Fault, "nobody asks"))
 	}
-	line := fmt.Sprintf("%s asks before it changes a limit; %d times, made way %d times", n.Runtime, n.Asked, n.MadeWay)
+	line := fmt.Sprintf("%s asks before it changes a limit; %d times, prepared for it %d times", n.Runtime, n.Asked, n.Prepared)
 	if n.Late > 0 {
 		line += fmt.Sprintf(", %d times too late", n.Late)
 	}
@@ -33,7 +33,7 @@ func nriMetrics() []metric[NRI] {
 	return []metric[NRI]{
 		gauge("nri_connected", "1 while the container runtime asks before it changes a limit.", nil, func(n NRI) float64 { return bit(n.Connected) }),
 		counter("nri_asked_total", "Changes of a limit that the runtime told of.", nil, func(n NRI) float64 { return float64(n.Asked) }),
-		counter("nri_made_way_total", "Of these, those before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.MadeWay) }),
+		counter("nri_prepared_total", "Of these, those before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Prepared) }),
 		counter("nri_late_total", "Of these, those that were answered before that was done.", nil, func(n NRI) float64 { return float64(n.Late) }),
 		counter("nri_lost_total", "Connections to the runtime that ended.", nil, func(n NRI) float64 { return float64(n.Lost) }),
 	}

@@ -50,7 +50,7 @@ func TestResizeWithNRI(t *testing.T) {
 		t.Logf("%dm after %v", size, took.Round(ms))
 	}
 	s := a.status().NRI
-	if s.MadeWay < 2 || s.Asked < 3 {
+	if s.Prepared < 2 || s.Asked < 3 {
 		t.Errorf("%+v", s)
 	}
 	t.Logf("%+v", *s)

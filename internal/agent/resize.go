@@ -10,19 +10,19 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// wayFor is for how long a pod is left at its limits after its owner said that it will write others: the container's
+// resizeFor is for how long a pod is left at its limits after its owner said that it will write others: the container's
 // comes first, and the pod's follows.
-const wayFor = 2 * time.Second
+const resizeFor = 2 * time.Second
 
-// ways are the groups that are kept at their limits because their owner is about to write others, and until when.
-type ways map[string]time.Time
+// resizes are the groups that are kept at their limits because their owner is about to write others, and until when.
+type resizes map[string]time.Time
 
-func (w ways) open(path string, now time.Time) bool { return now.Before(w[path]) }
+func (w resizes) open(path string, now time.Time) bool { return now.Before(w[path]) }
 
-// MakeWay puts a group, and all of the pod that it is in, at their limits without a burst, now and for a while: its owner
+// PrepareResize puts a group, and all of the pod that it is in, at their limits without a burst, now and for a while: its owner
 // is about to write another limit, and the kernel refuses a quota below the burst, and on v1 one of a pod below those of
 // its containers. Nothing is done where the limit is what it was. It says whether there was anything to put back.
-func (a *Agent) MakeWay(group string, limit cpu.Bandwidth) bool {
+func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.groups[a.paths[group]]
@@ -37,9 +37,9 @@ func (a *Agent) MakeWay(group string, limit cpu.Bandwidth) bool {
 		return false
 	}
 	now, ours := a.Clock(), false
-	maps.DeleteFunc(a.ways, func(_ string, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(a.resizes, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, id := range ids(a.snapshot[place]) {
-		a.ways[id.Path] = now.Add(wayFor)
+		a.resizes[id.Path] = now.Add(resizeFor)
 		if of := a.groups[id]; of != nil {
 			of.stale(now)
 			ours = ours || of.status.Quota.Changed || of.status.Burst.Changed

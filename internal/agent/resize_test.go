@@ -31,7 +31,7 @@ func TestMakeWay(t *testing.T) {
 		t.Fatal("the kernel takes it: the scenario proves nothing")
 	}
 
-	if !w.agent.MakeWay("/pod/a", smaller) {
+	if !w.agent.PrepareResize("/pod/a", smaller) {
 		t.Error("there was nothing to put back")
 	}
 	w.want("/pod/a", 50*ms, 0)
@@ -40,7 +40,7 @@ func TestMakeWay(t *testing.T) {
 	w.limit("/pod/a", smaller.Quota)
 	w.run(time.Second)
 	w.limit("/pod", 70*ms)
-	w.run(wayFor)
+	w.run(resizeFor)
 	w.run(3 * time.Second)
 	w.want("/pod/a", 20*ms, 20*ms)
 	w.wantRaised("/pod/b", 50*ms)
@@ -54,7 +54,7 @@ func TestMakeWayInAScope(t *testing.T) {
 	w.place.pods = append(w.place.pods, workload.Pod{Containers: []workload.Container{w.container("/c.scope/container", 50*ms, sim.Spin(2))}})
 	w.run(3 * time.Second)
 	w.wantRaised("/c.scope/container", 50*ms)
-	if !w.agent.MakeWay("/c.scope", cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}) {
+	if !w.agent.PrepareResize("/c.scope", cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}) {
 		t.Error("there was nothing to put back")
 	}
 	w.want("/c.scope/container", 50*ms, 0)
@@ -64,7 +64,7 @@ func TestMakeWayInAScope(t *testing.T) {
 func TestMakeWayForNothing(t *testing.T) {
 	w := raised(t)
 	writes := w.ours()
-	if w.agent.MakeWay("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) || w.agent.MakeWay("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {
+	if w.agent.PrepareResize("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) || w.agent.PrepareResize("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {
 		t.Error("something was put back")
 	}
 	if got := w.ours(); got != writes {

@@ -56,9 +56,9 @@ func TestDoze(t *testing.T) {
 		t.Errorf("%d groups are known, want 3", n)
 	}
 	*containers = 0
-	w.run(dozeAtMost)
+	w.run(polledIdleAtMost)
 	if *containers < 2 || *containers > 40 {
-		t.Errorf("%d readings of containers in %v", *containers, dozeAtMost)
+		t.Errorf("%d readings of containers in %v", *containers, polledIdleAtMost)
 	}
 }
 
@@ -146,8 +146,8 @@ func TestDozeBesideOneThatVanishes(t *testing.T) {
 	}
 }
 
-// TestDozeEndsWithHold: what was put back in a pod that dozes comes back with resume.
-func TestDozeEndsWithHold(t *testing.T) {
+// TestIdleEndsWithHold: what was put back in an idle pod comes back with resume.
+func TestIdleEndsWithHold(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	for i := range w.place.pods[0].Containers {
@@ -203,7 +203,7 @@ func TestInStep(t *testing.T) {
 		{50 * ms, lookEvery, lookEvery},
 		{lookEvery - leastGap + ms, lookEvery, 2 * lookEvery},
 		{lookEvery, lookEvery, 2 * lookEvery},
-		{lookEvery, restEvery, 2 * cappedEvery},
+		{lookEvery, idleEvery, 2 * cappedEvery},
 		{ms, cappedEvery, cappedEvery},
 		{cappedEvery - ms, cappedEvery, 2 * cappedEvery},
 	} {
@@ -223,8 +223,8 @@ func TestLoneContainerDozes(t *testing.T) {
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]
-		if w.agent.dozing[0] != g || g.rested != w.agent.turn || w.agent.present != 1 {
-			t.Errorf("told %v: an idle container does not doze: %+v", active, g)
+		if w.agent.idlePods[0] != g || g.skipped != w.agent.turn || w.agent.present != 1 {
+			t.Errorf("told %v: an idle container is not skipped: %+v", active, g)
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))
 		w.run(time.Second)

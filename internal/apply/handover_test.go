@@ -22,11 +22,11 @@ func held(t *testing.T, root string) *Lock {
 func TestNothingIsPassedOnToNobody(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		if passed, err := PassOn(dir); passed || err != nil {
-			t.Fatalf("passed on to nobody: %v, %v", passed, err)
+		if passed, err := HandOver(dir); passed || err != nil {
+			t.Fatalf("handed over to nobody: %v, %v", passed, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, passFile)); err == nil {
-			t.Error("the word that it is passed on stands")
+			t.Error("the word that it is handed over stands")
 		}
 	}
 }
@@ -34,18 +34,18 @@ func TestNothingIsPassedOnToNobody(t *testing.T) {
 func TestWhoStandsInLineTakesOver(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	lock := held(t, root)
-	line, err := StandInLine(t.Context(), dir)
+	line, err := WaitForHandover(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := StandInLine(full, dir); err == nil {
+	if _, err := WaitForHandover(full, dir); err == nil {
 		t.Fatal("two stand in one place")
 	}
-	passed, err := PassOn(dir)
+	passed, err := HandOver(dir)
 	if !passed || err != nil {
-		t.Fatalf("not passed on: %v", err)
+		t.Fatalf("not handed over: %v", err)
 	}
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func TestWhoStandsInLineTakesOver(t *testing.T) {
 	if err != nil || !passed {
 		t.Fatalf("taken over: %v, %v", passed, err)
 	}
-	if err := Settle(dir); err != nil {
+	if err := EndHandover(dir); err != nil {
 		t.Fatal(err)
 	}
-	if passed, err := PassOn(dir); passed || err != nil {
-		t.Errorf("nobody stands in line any more, and it is passed on: %v", err)
+	if passed, err := HandOver(dir); passed || err != nil {
+		t.Errorf("nobody stands in line any more, and it is handed over: %v", err)
 	}
 	if err := next.Release(); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWhoStandsInLineTakesOver(t *testing.T) {
 func TestWhoTakesOverFromTheDead(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	lock := held(t, root)
-	line, err := StandInLine(t.Context(), dir)
+	line, err := WaitForHandover(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,21 +78,21 @@ func TestWhoTakesOverFromTheDead(t *testing.T) {
 	}
 	next, passed, err := line.Take(t.Context(), root)
 	if err != nil || passed {
-		t.Fatalf("passed on by the dead: %v, %v", passed, err)
+		t.Fatalf("handed over by the dead: %v, %v", passed, err)
 	}
 	if err := next.Release(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestOfTwoThatEndTogetherOneIsTheLast: whichever way their steps fall, what is passed on is taken.
+// TestOfTwoThatEndTogetherOneIsTheLast: whichever way their steps fall, what is handed over is taken.
 func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	chance := rand.New(rand.NewPCG(1, 2))
 	outcomes := map[bool]int{}
 	for range 300 {
 		lock := held(t, root)
-		line, err := StandInLine(t.Context(), dir)
+		line, err := WaitForHandover(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 			stop()
 		}()
 		time.Sleep(late * time.Microsecond)
-		passed, err := PassOn(dir)
+		passed, err := HandOver(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 		e := <-ended
 		stop()
 		if passed && e.lock == nil {
-			t.Fatalf("it was passed on, and nobody took it: %v", e.err)
+			t.Fatalf("it was handed over, and nobody took it: %v", e.err)
 		}
 		outcomes[passed]++
 		if e.lock != nil {
@@ -130,11 +130,11 @@ func TestOfTwoThatEndTogetherOneIsTheLast(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := Settle(dir); err != nil {
+		if err := EndHandover(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if outcomes[true] == 0 || outcomes[false] == 0 {
-		t.Errorf("passed on or not: %v; the scenario proves nothing", outcomes)
+		t.Errorf("handed over or not: %v; the scenario proves nothing", outcomes)
 	}
 }

@@ -40,8 +40,8 @@ type Line struct {
 	file *os.File
 }
 
-// StandInLine waits for the one place there is, until the context ends.
-func StandInLine(ctx context.Context, stateDir string) (*Line, error) {
+// WaitForHandover waits for the one place there is, until the context ends.
+func WaitForHandover(ctx context.Context, stateDir string) (*Line, error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
@@ -51,7 +51,7 @@ func StandInLine(ctx context.Context, stateDir string) (*Line, error) {
 			return &Line{stateDir, f}, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("stand in line: %w", err)
+			return nil, fmt.Errorf("wait for the handover: %w", err)
 		}
 		if err := pause(ctx); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func StandInLine(ctx context.Context, stateDir string) (*Line, error) {
 }
 
 // Take waits until the agent that runs is gone, and takes its lock. passed says that what it wrote was left in place
-// for us. After the context's end it gives the place up, and returns a lock only if what was written was passed on
+// for us. After the context's end it gives the place up, and returns a lock only if what was written was handed over
 // in that very moment: it is then to be put back.
 func (l *Line) Take(ctx context.Context, cgroupRoot string) (lock *Lock, passed bool, err error) {
 	defer l.leave()
@@ -96,19 +96,19 @@ func (l *Line) passed() bool {
 	return err == nil
 }
 
-// Settle ends the passing on: what stood in the journal is either taken over or put back.
-func Settle(stateDir string) error {
+// EndHandover ends it: what stood in the journal is either taken over or put back.
+func EndHandover(stateDir string) error {
 	if err := os.Remove(filepath.Join(stateDir, passFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("end the passing on: %w", err)
+		return fmt.Errorf("end the handover: %w", err)
 	}
 	return nil
 }
 
-// PassOn says whether what was written may stay: somebody stands in line, and takes it.
-func PassOn(stateDir string) (bool, error) {
+// HandOver says whether what was written may stay: somebody stands in line, and takes it.
+func HandOver(stateDir string) (bool, error) {
 	f, err := os.OpenFile(filepath.Join(stateDir, passFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false, fmt.Errorf("pass on: %w", err)
+		return false, fmt.Errorf("hand over: %w", err)
 	}
 	f.Close()
 	line, err := lockFile(filepath.Join(stateDir, lineFile))
@@ -118,7 +118,7 @@ func PassOn(stateDir string) (bool, error) {
 	case err == nil:
 		defer line.Close() // after the word is taken back: who comes into line now finds none
 	}
-	return false, errors.Join(err, Settle(stateDir))
+	return false, errors.Join(err, EndHandover(stateDir))
 }
 
 // lockFile locks a file, which is made if need be; EWOULDBLOCK when another process has it.

@@ -26,35 +26,35 @@ const (
 	stillPeriods = 3
 	// dozeAtMost is after how long all of a pod is looked at again although nothing moved; where the kernel tells of
 	// throttles, rarelyEvery, and longer the longer the pod has been idle.
-	dozeAtMost = 30 * time.Second
+	polledIdleAtMost = 30 * time.Second
 	// idleAtMost is the longest that an idle pod goes unread where the kernel tells of throttles and inotify of writes:
 	// then reading only keeps the books, and catches what neither told of.
 	idleAtMost = 5 * time.Minute
-	// sweepTurns is over how many turns at least the reading of all dozing pods is spread: a turn that reads all of a
+	// sweepTurns is over how many turns at least the reading of all idle pods is spread: a turn that reads all of a
 	// thousand pods takes a quarter of a second, in which no throttle is answered. So many pods
 	// are read in any turn.
 	sweepTurns = 30
 	sweepLeast = 32
 )
 
-// rests says whether the pod at this place of the snapshot dozed in the turn before and still does. Its own counters
+// skipsIdle says whether the pod at this place of the snapshot was idle in the turn before and still is. Its own counters
 // are read when they are due, and nothing else of it is even thought of.
-func (a *Agent) rests(now time.Time, place int, containers int) bool {
-	pod := a.dozing[place]
+func (a *Agent) skipsIdle(now time.Time, place int, containers int) bool {
+	pod := a.idlePods[place]
 	switch {
-	case pod == nil || pod.dozeUntil.IsZero():
+	case pod == nil || pod.idleUntil.IsZero():
 		return false
-	case !now.Before(pod.dozeUntil) && a.sweep():
+	case !now.Before(pod.idleUntil) && a.sweep():
 		return false
 	case now.Before(pod.due):
 	case !a.sweep():
-		pod.due = a.inStep(now, restEvery)
+		pod.due = a.inStep(now, idleEvery)
 	case a.moved(pod):
 		return false
 	default:
 		pod.due, pod.quiet = a.inStep(now, max(a.interval(pod), a.backOff(now, pod))), now
 	}
-	pod.seen, pod.rested, pod.looked = a.turn, a.turn, false
+	pod.seen, pod.skipped, pod.looked = a.turn, a.turn, false
 	a.present += containers
 	if pod.level == levelPod {
 		a.present++
@@ -62,13 +62,13 @@ func (a *Agent) rests(now time.Time, place int, containers int) bool {
 	return true
 }
 
-// sweep says whether a dozing pod may be read in this turn.
+// sweep says whether an idle pod may be read in this turn.
 func (a *Agent) sweep() bool {
 	a.sweeps--
 	return a.sweeps >= 0
 }
 
-// sweepsIn is how many dozing pods may be read in a turn. Whoever asks is to see all.
+// sweepsIn is how many idle pods may be read in a turn. Whoever asks is to see all.
 func (a *Agent) sweepsIn(pods int, asked bool) int {
 	if asked || !a.subscription.active {
 		return math.MaxInt
@@ -85,21 +85,21 @@ func (a *Agent) backOff(now time.Time, pod *group) time.Duration {
 	return min(now.Sub(pod.moved), idleAtMost)
 }
 
-// doze lets a pod rest from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
+// backOffIdle has a pod skipped from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
 // container that is in no pod is its own.
-func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
+func (a *Agent) backOffIdle(now time.Time, place int, p *workload.Pod) {
 	pod, containers := a.groups[p.ID], p.Containers
 	if p.Path == "" && len(containers) == 1 {
 		pod, containers = a.groups[containers[0].ID], nil
 	}
-	a.dozing[place] = nil
-	if !a.asleep(now, pod) || !pod.disk.Limited() && !a.subscription.active {
+	a.idlePods[place] = nil
+	if !a.isIdle(now, pod) || !pod.disk.Limited() && !a.subscription.active {
 		return
 	}
 	until := pod.diskAt
 	for i := range containers {
 		g := a.groups[containers[i].ID]
-		if !a.asleep(now, g) {
+		if !a.isIdle(now, g) {
 			return
 		}
 		if g.diskAt.Before(until) {
@@ -109,15 +109,15 @@ func (a *Agent) doze(now time.Time, place int, p *workload.Pod) {
 	for i := range containers {
 		a.groups[containers[i].ID].top = pod
 	}
-	most := dozeAtMost
+	most := polledIdleAtMost
 	if a.subscription.active {
 		most = max(rarelyEvery, a.backOff(now, pod))
 	}
-	pod.dozeUntil, a.dozing[place] = until.Add(most), pod
+	pod.idleUntil, a.idlePods[place] = until.Add(most), pod
 }
 
-// asleep says whether a group has nothing to be done for, and nothing happened to it of late.
-func (a *Agent) asleep(now time.Time, g *group) bool {
+// isIdle says whether a group has nothing to be done for, and nothing happened to it of late.
+func (a *Agent) isIdle(now time.Time, g *group) bool {
 	settled := g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == a.turn
 	if !settled || a.subscription.active {
 		return settled
@@ -141,20 +141,20 @@ func (a *Agent) moved(g *group) bool {
 	return err != nil || c != last
 }
 
-// rouse has all of the pod looked at in the next turn.
-func (g *group) rouse() {
-	g.dozeUntil = time.Time{}
+// markDue has all of the pod looked at in the next turn.
+func (g *group) markDue() {
+	g.idleUntil = time.Time{}
 	if g.top != nil {
-		g.top.dozeUntil = time.Time{}
+		g.top.idleUntil = time.Time{}
 	}
 }
 
-// rested says whether the group, or the pod that it is in, was only counted in this turn.
-func (a *Agent) rested(g *group) bool {
-	return g.rested == a.turn || g.top != nil && g.top.rested == a.turn
+// skipped says whether the group, or the pod that it is in, was only counted in this turn.
+func (a *Agent) skipped(g *group) bool {
+	return g.skipped == a.turn || g.top != nil && g.top.skipped == a.turn
 }
 
-// wakened tells a container of a pod that dozed until when nothing ran in it.
+// wakened tells a container of a pod that was idle until when nothing ran in it.
 func (g *group) wakened() {
 	if g.top == nil {
 		return

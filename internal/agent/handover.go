@@ -20,7 +20,7 @@ func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.giveUp(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
+	a.queueRestores(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
 	results := a.Writer.Unshield()
 	a.account.book(results)
 	a.unshielded(results)
@@ -36,8 +36,8 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.Log.Info("taken over from the agent before", "groups", len(a.adopted))
 }
 
-// disown puts back what was taken over for groups that turn out to be nobody's to look after.
-func (a *Agent) disown(now time.Time) {
+// releaseUnclaimed puts back what was taken over for groups that turn out to be nobody's to look after.
+func (a *Agent) releaseUnclaimed(now time.Time) {
 	if a.adopted == nil || a.failed != nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (a *Agent) disown(now time.Time) {
 	}
 	if len(a.adopted) > 0 {
 		left := a.adopted
-		a.giveUp(now, func(e journal.Entry) bool { return left[e.ID] })
+		a.queueRestores(now, func(e journal.Entry) bool { return left[e.ID] })
 	}
 	a.adopted = nil
 }
@@ -61,7 +61,7 @@ func (a *Agent) stop() error {
 	a.Writer.SetHold(true)
 	a.unschedule()
 	var only func(journal.Entry) bool
-	if a.Heir != nil && a.Heir() {
+	if a.Successor != nil && a.Successor() {
 		a.Log.Info("another agent takes over: bursts stay")
 		only = func(e journal.Entry) bool { return !passes(e) }
 	}
@@ -84,14 +84,14 @@ func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 // held says whether nothing may be written.
 func (a *Agent) held() bool { return a.ended || !a.retired.IsZero() || a.Switch.Held() }
 
-// Rehearsed is what an agent is made of that decides as this one would, and has nothing in common with it but who runs.
+// DryRunOptions are those of an agent that decides as this one would, and has nothing in common with it but who runs.
 // Tree, Host, Writer and Log are the caller's to set.
-func (a *Agent) Rehearsed() Options {
+func (a *Agent) DryRunOptions() Options {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o := a.Options
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
-	o.Events, o.Heir, o.Foreign = nil, nil, nil
+	o.Events, o.Successor, o.Foreign = nil, nil, nil
 	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until)}, true
 	o.Reserving.known = a.reservations.state.Clone()
 	return o

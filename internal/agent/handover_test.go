@@ -13,7 +13,7 @@ import (
 // succeed ends the agent of a world, and starts another one on what it left.
 func (w *world) succeed(passed bool) {
 	w.t.Helper()
-	w.agent.Heir = func() bool { return passed }
+	w.agent.Successor = func() bool { return passed }
 	if err := w.agent.stop(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func (w *world) succeed(passed bool) {
 		w.t.Fatal(err)
 	}
 	o := w.agent.Options
-	o.Writer, o.Heir = apply.New(w.tree, j, w.kernel.Now), nil
+	o.Writer, o.Successor = apply.New(w.tree, j, w.kernel.Now), nil
 	w.agent = New(o)
 	w.agent.Adopt(j.Entries())
 }

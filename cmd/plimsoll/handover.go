@@ -53,7 +53,7 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 		case <-time.After(readyEvery):
 		}
 	}
-	line, err := apply.StandInLine(ctx, g.stateDir)
+	line, err := apply.WaitForHandover(ctx, g.stateDir)
 	if err != nil {
 		return false, err
 	}
@@ -68,7 +68,7 @@ func anotherRuns(err error) bool {
 	return errors.As(err, &locked) && !locked.Stranger()
 }
 
-// inherit makes of a journal what is to become of it: taken over where it was passed on, else put back.
+// inherit makes of a journal what is to become of it: taken over where it was handed over, else put back.
 func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passed bool, log *slog.Logger) error {
 	if passed && ctx.Err() == nil {
 		a.Adopt(m.journal.Entries())
@@ -77,13 +77,13 @@ func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passe
 		recovered(log, results)
 		a.Recovered(results)
 	}
-	return apply.Settle(g.stateDir)
+	return apply.EndHandover(g.stateDir)
 }
 
-// heir says at the end of an agent whether another one takes over. When in doubt, none does.
-func (g *globals) heir(log *slog.Logger) func() bool {
+// successor says at the end of an agent whether another one takes over. When in doubt, none does.
+func (g *globals) successor(log *slog.Logger) func() bool {
 	return func() bool {
-		passed, err := apply.PassOn(g.stateDir)
+		passed, err := apply.HandOver(g.stateDir)
 		if err != nil {
 			log.Warn("another agent cannot take over", "error", err)
 		}
