@@ -101,8 +101,8 @@ func (a *Agent) book(now time.Time, out policy.Output, results []plan.Result) {
 	}
 }
 
-// settle books a whole turn.
-func (a *Agent) settle(now time.Time, out policy.Output, results []plan.Result) {
+// bookTurn books a whole turn.
+func (a *Agent) bookTurn(now time.Time, out policy.Output, results []plan.Result) {
 	a.book(now, out, results)
 	b, n := &a.account, out.Node
 	b.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used,
@@ -116,10 +116,10 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if g == nil {
 		return
 	}
-	g.watched, g.settled = v.Watched, v.Settled
+	g.watched, g.stable = v.Watched, v.Stable
 	a.suppressEvents(g, v.SuppressEvents)
 	g.capped = v.Window.Throttled > 0
-	if !g.settled {
+	if !g.stable {
 		g.markDue()
 	}
 	s := &g.status

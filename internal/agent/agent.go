@@ -233,7 +233,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	begin := a.Clock()
 	results := a.Writer.Do(out.Changes)
 	a.state.Learn(begin, results)
-	a.settle(now, out, results)
+	a.bookTurn(now, out, results)
 	results = append(results, a.repair(now, out.Repairs)...)
 	results = append(results, a.prefer(now, pods)...)
 	results = append(results, owned...)

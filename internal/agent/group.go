@@ -48,7 +48,7 @@ type group struct {
 	due        time.Time
 	looked     bool      // in this turn
 	seen       int64     // the last turn in which it was there
-	settled    bool      // policy.View
+	stable     bool      // policy.View
 	moved      time.Time // when its counters last were other ones than at the look before
 	quiet      time.Time // it has used nothing since the last look until then
 	top        *group    // the pod that is idle, or was at the last look
@@ -106,7 +106,7 @@ func (a *Agent) interval(g *group) time.Duration {
 	}
 	near := g.Strategy.Policy.Quota()
 	if a.subscription.active {
-		near = g.watched || g.ready && !g.settled
+		near = g.watched || g.ready && !g.stable
 	}
 	switch raised := g.status.Quota.Changed; {
 	case !g.disk.Limited() || !near && !raised:

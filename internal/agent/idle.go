@@ -118,9 +118,9 @@ func (a *Agent) backOffIdle(now time.Time, place int, p *workload.Pod) {
 
 // isIdle says whether a group has nothing to be done for, and nothing happened to it of late.
 func (a *Agent) isIdle(now time.Time, g *group) bool {
-	settled := g != nil && g.settled && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == a.turn
-	if !settled || a.subscription.active {
-		return settled
+	stable := g != nil && g.stable && g.ready && !g.diskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == a.turn
+	if !stable || a.subscription.active {
+		return stable
 	}
 	return now.Sub(g.diskAt) < bandwidthEvery && now.Sub(g.moved) > stillPeriods*g.disk.Period
 }

@@ -116,7 +116,7 @@ func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
 	a.schedules(now, mechanism, SchedulerOptions{asked.Expels() || expels(p.levels), asked.SchedExt}, p.levels)
 	stands, unread := a.knobs(now, wanted)
 	a.adoptCPUs(wanted, stands)
-	changes, notes := p.knobs.Settle(now, wanted, stands, unread...)
+	changes, notes := p.knobs.Plan(now, wanted, stands, unread...)
 	a.notePriority(notes)
 	var results []plan.Result
 	if len(changes) > 0 {

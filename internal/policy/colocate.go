@@ -20,7 +20,7 @@ import (
 // count among siblings; and kubelet, systemd and runtimes write the same files.
 //
 // Approach: of a tree of containers with grades, Levels finds the groups at which the priority takes hold; the driver of
-// the mechanism says which knob of them is to hold what; Settle compares that with what stands in the files and makes
+// the mechanism says which knob of them is to hold what; Plan compares that with what stands in the files and makes
 // changes of the difference. A value of ours that its owner has put back is written again after a pause that doubles
 // while the owner keeps at it; any other value is foreign and left alone. What is no longer wanted is put back, and kept in
 // mind until it is: the kernel may refuse it at first, as it does a limit that some other group's is in the way of.
@@ -142,9 +142,9 @@ type ColocationNote struct {
 	Found plan.Value
 }
 
-// Settle makes changes of the difference between what is wanted and what stands. A knob that is not in stands is gone, but
+// Plan makes changes of the difference between what is wanted and what stands. A knob that is not in stands is gone, but
 // for those that could not be read: whose value stands in them is as it was.
-func (c *Colocation) Settle(now time.Time, wanted []Setting, stands map[Key]plan.Value, unread ...Key) (changes []plan.Change, notes []ColocationNote) {
+func (c *Colocation) Plan(now time.Time, wanted []Setting, stands map[Key]plan.Value, unread ...Key) (changes []plan.Change, notes []ColocationNote) {
 	want := map[Key]bool{}
 	for _, s := range wanted {
 		disk, there := stands[s.Key()]

@@ -29,7 +29,7 @@ func newShelf(t *testing.T, knob plan.Knob, file, want plan.Value) *shelf {
 		wanted: []Setting{{ID: workload.ID{Path: "/batch", Inode: 1}, Knob: knob, Value: want, Why: "test"}}}
 }
 
-// turn settles once, a second after the last, and carries the changes out.
+// turn plans once, a second after the last, and carries the changes out.
 func (s *shelf) turn() {
 	s.t.Helper()
 	s.now = s.now.Add(time.Second)
@@ -37,7 +37,7 @@ func (s *shelf) turn() {
 	for _, k := range append(s.state.Held(), keysOf(s.wanted)...) {
 		stands[k] = s.file
 	}
-	changes, notes := s.state.Settle(s.now, s.wanted, stands)
+	changes, notes := s.state.Plan(s.now, s.wanted, stands)
 	for _, n := range notes {
 		s.events = append(s.events, n.Event)
 	}
@@ -62,7 +62,7 @@ func TestSettleUnread(t *testing.T) {
 	s := newShelf(t, plan.Weight, "1024", "2")
 	s.turns(2)
 	s.now = s.now.Add(time.Second)
-	if changes, notes := s.state.Settle(s.now, s.wanted, nil, s.wanted[0].Key()); len(changes)+len(notes) != 0 {
+	if changes, notes := s.state.Plan(s.now, s.wanted, nil, s.wanted[0].Key()); len(changes)+len(notes) != 0 {
 		t.Errorf("changes %v, notes %v of a file that was not read", changes, notes)
 	}
 	if got := s.standing(); got.InForce || got.Problem == "" {
@@ -79,8 +79,8 @@ func TestSettleUnread(t *testing.T) {
 	}
 }
 
-// TestSettleSheds: what the kernel left of our CPUs is ours, and nobody else's list is.
-func TestSettleSheds(t *testing.T) {
+// TestPlanSheds: what the kernel left of our CPUs is ours, and nobody else's list is.
+func TestPlanSheds(t *testing.T) {
 	for _, c := range []struct {
 		sheds bool
 		found plan.Value
@@ -106,8 +106,8 @@ func TestSettleSheds(t *testing.T) {
 	}
 }
 
-// TestSettleShedsAsItLeaves: also where it happens after the last wish.
-func TestSettleShedsAsItLeaves(t *testing.T) {
+// TestPlanShedsAsItLeaves: also where it happens after the last Plan.
+func TestPlanShedsAsItLeaves(t *testing.T) {
 	s := newShelf(t, plan.CPUs, "0-3", "2-3")
 	s.wanted[0].Sheds = true
 	s.turns(2)
@@ -296,7 +296,7 @@ func TestSettleAfterARefusal(t *testing.T) {
 	tries := 0
 	for range 120 {
 		s.now = s.now.Add(time.Second)
-		changes, _ := s.state.Settle(s.now, s.wanted, stands)
+		changes, _ := s.state.Plan(s.now, s.wanted, stands)
 		tries += len(changes)
 		for _, c := range changes {
 			s.state.Learn(s.now, []plan.Result{{Change: c, Outcome: plan.Refused, Err: "EINVAL"}})
@@ -332,7 +332,7 @@ func TestGateStaysForIdentities(t *testing.T) {
 	files := map[Key]plan.Value{gate.Key(): "0", web.Key(): "0"}
 	turn := func(wanted ...Setting) {
 		now = now.Add(time.Minute)
-		changes, _ := state.Settle(now, wanted, files)
+		changes, _ := state.Plan(now, wanted, files)
 		var results []plan.Result
 		for _, c := range changes {
 			r := plan.Result{Change: c, Outcome: plan.Refused, InForce: c.From, Err: "EINVAL"}

@@ -6,8 +6,8 @@
 // neighbours and on the node.
 //
 // Approach: one straight line for all groups that were looked at. observe books what happened and whose values
-// stand in the files; wish says what each group needs (burst first, quota for what burst did not cover); guard cuts
-// the wishes to what the node can spare, and takes raises back; settle turns what is left into changes, each
+// stand in the files; demand says what each group needs (burst first, quota for what burst did not cover); guard cuts
+// the demands to what the node can spare, and takes raises back; makeChanges turns what is left into changes, each
 // charged with the runtime that its write grants, and lets pods follow their containers.
 //
 // Terminology: limit is the declared quota, a raise is a quota above it, the cap is the most that may be used in
@@ -51,12 +51,12 @@ func (s *State) Decide(in Input) Output {
 	s.rest = restOf(pods)
 	in.Node = s.rest.off(in.Node)
 	out.Node = in.Node
-	raisable := wish(in, pods)
+	raisable := demand(in, pods)
 	s.guard(in, raisable, out)
 	for _, p := range pods {
 		p.stale(in, out)
 	}
-	settle(in, pods, out)
+	makeChanges(in, pods, out)
 	return *out
 }
 
@@ -65,17 +65,17 @@ func newOutput() *Output {
 }
 
 // observe books the readings and finds out whose values stand in the files.
-func (s *State) observe(in Input, out *Output) []podUnits {
+func (s *State) observe(in Input, out *Output) []podCandidates {
 	for _, id := range in.Gone {
 		delete(s.groups, id)
 	}
-	pods := make([]podUnits, 0, len(in.Pods))
+	pods := make([]podCandidates, 0, len(in.Pods))
 	for _, p := range in.Pods {
-		pu := podUnits{pod: s.unit(in, p.Group, p.Ceiling, out), own: p.Own}
+		pu := podCandidates{pod: s.candidate(in, p.Group, p.Ceiling, out), own: p.Own}
 		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
-		pu.containers = make([]*unit, 0, len(p.Containers))
+		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			pu.containers = append(pu.containers, s.unit(in, c, ceiling, out))
+			pu.containers = append(pu.containers, s.candidate(in, c, ceiling, out))
 		}
 		pu.assess()
 		pods = append(pods, pu)
@@ -84,15 +84,15 @@ func (s *State) observe(in Input, out *Output) []podUnits {
 }
 
 // podCeiling is what a pod's own quota allows its containers where it cannot follow them.
-func podCeiling(in Input, pod *unit) float64 {
+func podCeiling(in Input, pod *candidate) float64 {
 	if pod == nil || !pod.limit.Limited() || !pod.m.quota.foreign && pod.m.quota.retry.Ready(in.Now) {
 		return math.Inf(1)
 	}
 	return pod.Disk.CPUs()
 }
 
-// unit makes the unit of a group, nil for the pod that is none.
-func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
+// candidate makes the candidate of a group, nil for the pod that is none.
+func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *candidate {
 	if g.Path == "" {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	}
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
-	u := &unit{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
+	u := &candidate{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
 	u.starts(g.Starting && u.refilled(in))
-	u.settleHolds(in.Now, out)
+	u.observeOwnership(in.Now, out)
 	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
 	u.book(in)
@@ -118,8 +118,8 @@ func (s *State) unit(in Input, g Group, ceiling float64, out *Output) *unit {
 	return u
 }
 
-// settleHolds compares what stands in the files with what is known, and notes what is to be said.
-func (u *unit) settleHolds(now time.Time, out *Output) {
+// observeOwnership compares what stands in the files with what is known, and notes what is to be said.
+func (u *candidate) observeOwnership(now time.Time, out *Output) {
 	var declared *time.Duration
 	if u.Declared != nil {
 		d := u.Declared.Bandwidth.Over(u.Disk.Period)
@@ -138,7 +138,7 @@ func (u *unit) settleHolds(now time.Time, out *Output) {
 }
 
 // book adds what happened since the last look to what is remembered.
-func (u *unit) book(in Input) {
+func (u *candidate) book(in Input) {
 	if !u.Looked {
 		return
 	}
@@ -149,8 +149,8 @@ func (u *unit) book(in Input) {
 	switch {
 	case !u.stood:
 	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
-		u.m.strikes.hit(u.Reading.At, u.period())
-		u.m.strikes.count += max(0, u.window.Throttled-1)
+		u.m.throttledPeriods.hit(u.Reading.At, u.period())
+		u.m.throttledPeriods.count += max(0, u.window.Throttled-1)
 	default:
 		u.owes()
 	}
@@ -158,13 +158,13 @@ func (u *unit) book(in Input) {
 
 // owes books a period that a throttle stood through. CPUs may run beyond their slices, up to a tick each, and where the quota
 // does not pay for that the group stands still for several periods; but the kernel tells of the throttle once.
-func (u *unit) owes() {
+func (u *candidate) owes() {
 	if _, known := u.m.phase.Known(); known && throttledThroughout(u.window) {
-		u.m.strikes.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
+		u.m.throttledPeriods.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
 	}
 }
 
-func (u *unit) bookUntil(r sample.Reading) {
+func (u *candidate) bookUntil(r sample.Reading) {
 	u.window = sample.Between(u.m.last, r)
 	u.m.last = r
 	if u.window.Elapsed() <= 0 {
@@ -185,7 +185,7 @@ func (u *unit) bookUntil(r sample.Reading) {
 }
 
 // save keeps account of the time left unused, up to the burst that was asked for.
-func (u *unit) save() {
+func (u *candidate) save() {
 	if !u.limit.Limited() {
 		u.m.savings = 0
 		return
@@ -201,24 +201,24 @@ func throttledThroughout(w sample.Usage) bool { return w.Periods > 0 && w.Thrott
 // active says whether the period timer cannot have missed an expiry in the window. It rests only after a whole period
 // without use. So it ran at the window's begin when the group ran in the window before, within a period; and it goes
 // on through a window of a period at most, or through one in which each period ended throttled.
-func (u *unit) active() bool {
+func (u *candidate) active() bool {
 	return u.m.ran && (u.window.Elapsed() <= u.period() || throttledThroughout(u.window))
 }
 
-// wish says what each raisable unit needs, and lists those units.
-func wish(in Input, pods []podUnits) []*unit {
-	var all []*unit
+// demand says what each raisable candidate needs, and lists those candidates.
+func demand(in Input, pods []podCandidates) []*candidate {
+	var all []*candidate
 	for _, p := range pods {
 		for _, u := range p.raisable() {
-			u.wish(in)
+			u.decideQuota(in)
 			all = append(all, u)
 		}
 	}
 	return all
 }
 
-// wish decides the quota that one unit needs, were it alone on the node.
-func (u *unit) wish(in Input) {
+// decideQuota decides the quota that one candidate needs, were it alone on the node.
+func (u *candidate) decideQuota(in Input) {
 	switch now := in.Now; {
 	case u.m.quota.foreign:
 		u.decision = decision{u.Disk.Quota, "", "quota left alone: another program wrote it"}
@@ -246,12 +246,12 @@ func (u *unit) wish(in Input) {
 	}
 }
 
-// demand sizes a raise from what the unit has wanted of late.
+// demand sizes a raise from what the candidate has wanted of late.
 //
 // A throttle proves that the limit (and its burst) did not do; after it, the raise stays for demandSpan, and then
 // until the demand of that span would have fitted. So a raise outlives the gaps between bursts, and ends soon after
 // the last one. Where throttles are ended one by one (refill.go), the first raise waits for a demand that lasts.
-func (u *unit) demand(in Input) decision {
+func (u *candidate) demand(in Input) decision {
 	now, period, limit := in.Now, u.period(), u.limit.Quota
 	recent := u.m.everStood && now.Sub(u.m.throttledAt) < demandSpan
 	plain := cpu.Bandwidth{Quota: limit, Period: period, Burst: u.Disk.Burst}
@@ -259,7 +259,7 @@ func (u *unit) demand(in Input) decision {
 		u.m.everStood = false
 		return decision{limit, KindGiveBack, "the limit covers the demand of the last 3 s"}
 	}
-	if u.refilled(in) && !u.raised() && !u.m.strikes.lasting(now, period) {
+	if u.refilled(in) && !u.raised() && !u.m.throttledPeriods.lasting(now, period) {
 		return decision{limit, "", u.m.why}
 	}
 	peak := u.m.history.Peak(period, demandSpan)
@@ -288,7 +288,7 @@ func (u *unit) demand(in Input) decision {
 
 // toTheCap is the quota of a demand that lasts where throttles are ended one by one: all or nothing, for a quota
 // between half of the cap and the cap leaves no room for a refill. What a little more of it would take is not worth it.
-func (u *unit) toTheCap() time.Duration {
+func (u *candidate) toTheCap() time.Duration {
 	most := u.cap()
 	if u.raised() && most-u.Disk.Quota < most/8 {
 		return u.Disk.Quota

@@ -199,5 +199,5 @@ func (s *State) trusted(in Input) Input {
 	return in
 }
 
-// refilled says whether throttles of the unit are ended one by one.
-func (u *unit) refilled(in Input) bool { return in.endsThrottles() && u.m.trust.open(in.Now) }
+// refilled says whether throttles of the candidate are ended one by one.
+func (u *candidate) refilled(in Input) bool { return in.endsThrottles() && u.m.trust.open(in.Now) }

@@ -72,7 +72,7 @@ const nearEdge = 32
 // atEdge says whether a period of this length expires just now.
 func (p period) atEdge(length time.Duration) bool { return p.edge >= 0 && p.edge <= length/nearEdge }
 
-// standing bounds what the unit's period may have seen by now.
+// standing bounds what the candidate's period may have seen by now.
 func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
 	p := period{handed: b.Quota + m.saved, edge: -1}
 	begun := m.begun(now, b.Period)

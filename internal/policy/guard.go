@@ -56,7 +56,7 @@ func (n Node) less(cpus float64) Node {
 // restOf finds what starts use above their quotas, and what of the machine is not the share pool's: the CPUs that classes LSE
 // and LSR reserve and what they use of them. Offline work counts as use unless the kernel verifiably keeps it behind: only then
 // is its time there for the asking.
-func restOf(pods []podUnits) rest {
+func restOf(pods []podCandidates) rest {
 	var r rest
 	for _, p := range pods {
 		r.starts += p.handed()

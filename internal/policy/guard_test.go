@@ -102,15 +102,15 @@ func TestShed(t *testing.T) {
 }
 
 func TestSharePool(t *testing.T) {
-	of := func(class workload.Class, behind bool, request, used float64) *unit {
+	of := func(class workload.Class, behind bool, request, used float64) *candidate {
 		m := &memory{}
 		m.history.Add(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Duration(used * float64(time.Second))}, time.Minute)
-		return &unit{Group: Group{Class: class, Behind: behind, Request: request}, m: m}
+		return &candidate{Group: Group{Class: class, Behind: behind, Request: request}, m: m}
 	}
 	n := Node{Known: true, CPUs: 16, Capacity: 16, Used: 10}
 	for _, c := range []struct {
 		name           string
-		u              *unit
+		u              *candidate
 		capacity, used float64
 	}{
 		{"latency sensitive: all counts", of(workload.ClassLS, false, 2, 1), 16, 10},
@@ -119,7 +119,7 @@ func TestSharePool(t *testing.T) {
 		{"offline work that nothing holds back counts", of(workload.ClassBE, false, 0, 3), 16, 10},
 		{"offline work that is kept behind does not", of(workload.ClassBE, true, 0, 3), 16, 7},
 	} {
-		got := restOf([]podUnits{{containers: []*unit{c.u}}}).off(n)
+		got := restOf([]podCandidates{{containers: []*candidate{c.u}}}).off(n)
 		if math.Abs(got.Capacity-c.capacity) > 1e-9 || math.Abs(got.Used-c.used) > 1e-9 {
 			t.Errorf("%s: %v of %v CPUs, want %v of %v", c.name, got.Used, got.Capacity, c.used, c.capacity)
 		}
@@ -141,11 +141,11 @@ func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
 		{"refilled, and enduring", true, true, 150 * ms, 100 * ms},
 	} {
 		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
-		u := &unit{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
+		u := &candidate{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0, decision: decision{quota: c.want, kind: KindRaise}}
 		for ago := demandSpan + time.Second; c.enduring && ago >= 0; ago -= b.Period {
-			u.m.strikes.want(t0.Add(-ago), b.Period)
+			u.m.throttledPeriods.want(t0.Add(-ago), b.Period)
 		}
-		grant(n, []*unit{u}, nil, c.endsThrottles)
+		grant(n, []*candidate{u}, nil, c.endsThrottles)
 		if u.quota != c.quota {
 			t.Errorf("%s: %v, want %v: %s", c.name, u.quota, c.quota, u.why)
 		}

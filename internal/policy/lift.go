@@ -13,8 +13,8 @@ import (
 // would stop it as well. A group that is bound to some CPUs without having them to itself keeps its quota, and no raise
 // of it goes beyond the number of these CPUs.
 
-// lift makes the decision of a unit that is to be lifted, or is not to be any longer.
-func (u *unit) lift() {
+// lift makes the decision of a candidate that is to be lifted, or is not to be any longer.
+func (u *candidate) lift() {
 	switch {
 	case u.m.quota.foreign || !u.limit.Limited():
 	case u.Lift && !u.Paused && u.m.quota.retry.Ready(u.now):
@@ -25,7 +25,7 @@ func (u *unit) lift() {
 }
 
 // lifted says whether a container of the pod has no quota because of us.
-func (p *podUnits) lifted() bool {
+func (p *podCandidates) lifted() bool {
 	for _, c := range p.containers {
 		if c.limit.Limited() && c.quota == cpu.Unlimited {
 			return true
@@ -43,4 +43,4 @@ func (g Group) bound(ceiling float64) float64 {
 }
 
 // most is the largest quota that may be written for a change to this one.
-func (u *unit) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }
+func (u *candidate) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }

@@ -36,7 +36,7 @@ type Verdict struct {
 
 // driver is one way to have the kernel run online tasks before offline ones: whether the machine has it, and which
 // knobs it turns at a level of the tree. To observe and to undo is the same for all: each knob is read back at every
-// look (Colocation.Settle), and the journal has what stood there before.
+// look (Colocation.Plan), and the journal has what stood there before.
 type driver interface {
 	preflight(Machine) (usable bool, why string)
 	knobs(Level, Machine) []Setting

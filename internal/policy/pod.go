@@ -10,11 +10,11 @@ import (
 )
 
 // podUnits is a pod and its containers during a turn.
-type podUnits struct {
-	pod        *unit // nil: the containers stand alone
-	containers []*unit
+type podCandidates struct {
+	pod        *candidate // nil: the containers stand alone
+	containers []*candidate
 	own        bool // the pod's limit is one for all its containers together (workload.Pod)
-	itself     bool // the pod's own limit binds before its containers' do: it is the unit that is raised
+	itself     bool // the pod's own limit binds before its containers' do: it is the candidate that is raised
 }
 
 // sandboxMost tells a container without a limit that does something from one that only holds the pod's namespaces. Each pod
@@ -24,12 +24,12 @@ const sandboxMost = 100 * time.Millisecond
 
 // assess finds out at which level the pod's limit stands, and books the pod's throttling for a container where the
 // container is what is raised.
-func (p *podUnits) assess() {
+func (p *podCandidates) assess() {
 	if p.pod == nil {
 		return
 	}
 	p.pod.isPod = true
-	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *unit) bool { return !c.Paused })
+	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *candidate) bool { return !c.Paused })
 	sum := 0.0
 	for _, c := range p.containers {
 		if c.limit.Limited() || c.Reading.Counters.Usage > sandboxMost {
@@ -40,18 +40,18 @@ func (p *podUnits) assess() {
 	p.itself = p.pod.limit.Limited() && (p.own || p.pod.limit.CPUs() < sum-rounding)
 	if len(p.containers) > 0 {
 		p.pod.Strategy = p.strategy()
-		if !slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Class.Burstable() }) {
+		if !slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Class.Burstable() }) {
 			p.pod.Class = p.containers[0].Class
 		}
 	}
-	p.pod.starts(slices.ContainsFunc(p.containers, func(c *unit) bool { return c.Starting }))
+	p.pod.starts(slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Starting }))
 	if p.pod.stood && !p.itself {
 		p.blame()
 	}
 }
 
 // strategy of a pod is that of the first container that asks for anything.
-func (p *podUnits) strategy() strategy.Strategy {
+func (p *podCandidates) strategy() strategy.Strategy {
 	for _, c := range p.containers {
 		if !c.Paused && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
 			return c.Strategy
@@ -62,8 +62,8 @@ func (p *podUnits) strategy() strategy.Strategy {
 
 // blame books a throttling by the pod's quota for the container that used most for its limit: when periods of pod
 // and container are not in phase, a container may use two of its quotas in one of the pod's periods.
-func (p *podUnits) blame() {
-	var most *unit
+func (p *podCandidates) blame() {
+	var most *candidate
 	var share float64
 	for _, c := range p.containers {
 		if s := c.window.CPUs() / c.limit.CPUs(); c.limit.Limited() && s > share {
@@ -78,7 +78,7 @@ func (p *podUnits) blame() {
 }
 
 // handed is how many CPUs starts in the pod use above their quotas. What its refills let through is its containers' use.
-func (p *podUnits) handed() float64 {
+func (p *podCandidates) handed() float64 {
 	sum := 0.0
 	for _, c := range p.containers {
 		sum += c.handed()
@@ -89,9 +89,9 @@ func (p *podUnits) handed() float64 {
 	return max(sum, p.pod.handed())
 }
 
-// raisable lists the units of the pod whose quota may be raised by their own demand.
-func (p *podUnits) raisable() []*unit {
-	var units []*unit
+// raisable lists the candidates of the pod whose quota may be raised by their own demand.
+func (p *podCandidates) raisable() []*candidate {
+	var units []*candidate
 	for _, u := range append(p.containers[:len(p.containers):len(p.containers)], p.pod) {
 		if u != nil && p.raises(u) {
 			units = append(units, u)
@@ -100,14 +100,14 @@ func (p *podUnits) raisable() []*unit {
 	return units
 }
 
-func (p *podUnits) raises(u *unit) bool {
+func (p *podCandidates) raises(u *candidate) bool {
 	return !u.Lift && (!u.isPod || p.itself) && u.Class.Burstable()
 }
 
 // follow sets the quota of a pod whose containers are raised: its declared quota and what they have above their
 // limits. It is absolute, so that it cannot drift; -1 stays -1. A pod that is raised itself is kept from standing
 // below a container (v1 refuses that).
-func (p *podUnits) follow(in Input) {
+func (p *podCandidates) follow(in Input) {
 	u := p.pod
 	if !u.limit.Limited() || u.m.quota.foreign {
 		u.quota = u.Disk.Quota
@@ -146,7 +146,7 @@ func (p *podUnits) follow(in Input) {
 
 // burst of a pod is the sum over its containers: the pod's own quota throttles them all. Where the pod's limit binds before
 // theirs do, and they may have none at all (limits of the pod in Kubernetes), it is sized by the pod's.
-func (p *podUnits) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
+func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
 	if p.itself {
 		return u.burst(now, r)
@@ -165,7 +165,7 @@ func (p *podUnits) burst(now time.Time, r Rules) (requested, buffer time.Duratio
 }
 
 // quiet says whether no container's policy raises quotas.
-func (p *podUnits) quiet() bool {
+func (p *podCandidates) quiet() bool {
 	for _, c := range p.containers {
 		if c.Strategy.Policy.Quota() && !c.Paused {
 			return false

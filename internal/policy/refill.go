@@ -53,9 +53,9 @@ import (
 // them on a machine that it has to itself. A quota is a coarse measure of a small machine, and so is rounded: there
 // must be room for half of it. The mean use then comes up to the line, and not only to a quota below it.
 //
-// Terminology: a refill is the rewrite; a strike is a period in which a throttle began or was foreseen, or that one stood
-// through; a group is chronic when it was throttled in more than half of the periods of a minute. Its limit is too low, and
-// it is refilled only while writes are not scarce.
+// Terminology: a refill is the rewrite; a throttled period is one in which a throttle began or was foreseen, or that
+// one stood through; the limit of a group is too low when it was throttled in more than half of the periods of a
+// minute. Its limit is too low, and it is refilled only while writes are not scarce.
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
@@ -106,9 +106,9 @@ func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 // WriteBudget is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
 type WriteBudget struct{ Left, Full int }
 
-// affords says whether one more write can be paid. Who is chronic leaves half to others.
-func (p *WriteBudget) affords(chronic bool) bool {
-	return p.Left > 0 && (!chronic || 2*p.Left > p.Full)
+// affords says whether one more write can be paid. A group whose limit is too low leaves half to others.
+func (p *WriteBudget) affords(limitTooLow bool) bool {
+	return p.Left > 0 && (!limitTooLow || 2*p.Left > p.Full)
 }
 
 // AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
@@ -144,15 +144,15 @@ func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 	return found, found.Inode != 0
 }
 
-func (p *podUnits) outermostFirst() []*unit {
+func (p *podCandidates) outermostFirst() []*candidate {
 	if p.pod == nil {
 		return p.containers
 	}
-	return append([]*unit{p.pod}, p.containers...)
+	return append([]*candidate{p.pod}, p.containers...)
 }
 
-// answerThrottle refills one unit, or says why not.
-func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, budget *WriteBudget, out *Output) {
+// answerThrottle refills one candidate, or says why not.
+func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Throttle, budget *WriteBudget, out *Output) {
 	u.bookThrottle(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
@@ -165,7 +165,7 @@ func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, budget
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
 		u.stands, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
 	}
-	if why == "" && !u.Starting && !budget.affords(u.m.strikes.chronic(in.Now)) {
+	if why == "" && !u.Starting && !budget.affords(u.m.throttledPeriods.limitTooLow(in.Now)) {
 		why = "too many writes"
 	}
 	if why == "" && !u.covered() {
@@ -183,8 +183,8 @@ func (s *State) answerThrottle(in Input, p podUnits, u *unit, t Throttle, budget
 	u.m.why = u.why
 }
 
-// barred says why a unit is not to be refilled now nor in the next periods, or "": then its throttles need not be told.
-func (u *unit) barred(in Input, p *podUnits) string {
+// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be told.
+func (u *candidate) barred(in Input, p *podCandidates) string {
 	switch left := u.m.budget.left(); {
 	case in.Held:
 		return "writing is held"
@@ -204,8 +204,8 @@ func (u *unit) barred(in Input, p *podUnits) string {
 	return ""
 }
 
-// hopeless says why a unit is not to be refilled whatever the node can spare, or "".
-func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
+// hopeless says why a candidate is not to be refilled whatever the node can spare, or "".
+func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
 	if why := u.barred(in, p); why != "" {
 		return why
 	}
@@ -223,27 +223,27 @@ func (u *unit) hopeless(in Input, p *podUnits, t Throttle) string {
 }
 
 // atCap is why nothing may be handed out in this period, and is remembered.
-func (u *unit) atCap(what string) string {
+func (u *candidate) atCap(what string) string {
 	u.capped = true
 	return fmt.Sprintf("the cap of %v a period %s", u.cap(), what)
 }
 
 // topped says whether the quota is raised so far that no period has room for another one.
-func (u *unit) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
+func (u *candidate) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
 
 // full says whether the standing period has no room for another quota.
-func (u *unit) full(now time.Time) bool {
+func (u *candidate) full(now time.Time) bool {
 	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
 // saves says whether a refill ahead of a throttle is to come as late as can be, for the sake of what it takes away: the
 // cap has been come to of late, and there is no buffer for what is left.
-func (u *unit) saves(now time.Time) bool {
+func (u *candidate) saves(now time.Time) bool {
 	return u.Disk.Burst == 0 && now.Sub(u.m.cappedUntil) < capMemory
 }
 
-// refillable says whether a unit may be refilled at all: a pod may for the sake of its containers.
-func (p *podUnits) refillable(u *unit) bool {
+// refillable says whether a candidate may be refilled at all: a pod may for the sake of its containers.
+func (p *podCandidates) refillable(u *candidate) bool {
 	if !u.isPod {
 		return u.Strategy.Policy.Quota() && u.Class.Burstable()
 	}
@@ -255,13 +255,13 @@ func (p *podUnits) refillable(u *unit) bool {
 	return false
 }
 
-// covered says whether the unit has saved up what a refill hands out.
-func (u *unit) covered() bool {
+// covered says whether the candidate has saved up what a refill hands out.
+func (u *candidate) covered() bool {
 	return u.Strategy.Policy.Burst() && u.m.savings >= u.Disk.Quota
 }
 
 // spare says why the node cannot spare a refill, or "" and books it.
-func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
+func (s *State) spare(in Input, p *podCandidates, u *candidate, t Throttle) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
 	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
 	room, line := in.Node.headroom(s.rest.above), "90 % of the threshold"
@@ -287,7 +287,7 @@ func (s *State) spare(in Input, p *podUnits, u *unit, t Throttle) string {
 }
 
 // refill is the write, charged.
-func (u *unit) refill(now time.Time, t Throttle, out *Output) {
+func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
 	u.why = "throttled, and refilled"
 	switch {
 	case t.Ahead:
@@ -302,38 +302,38 @@ func (u *unit) refill(now time.Time, t Throttle, out *Output) {
 }
 
 // bookThrottle books an event.
-func (u *unit) bookThrottle(t Throttle) {
+func (u *candidate) bookThrottle(t Throttle) {
 	m := u.m
 	u.stood = true
 	m.throttledAt, m.everStood = t.At, true
-	strike := m.strikes.hit
+	book := m.throttledPeriods.hit
 	if t.Ahead || u.Starting {
-		strike = m.strikes.want
+		book = m.throttledPeriods.want
 	}
 	if t.Expires.IsZero() {
-		strike(t.At, t.Bandwidth.Period)
+		book(t.At, t.Bandwidth.Period)
 		return
 	}
 	m.phase.Pin(t.Expires, t.Bandwidth.Period)
-	strike(t.Expires, t.Bandwidth.Period)
+	book(t.Expires, t.Bandwidth.Period)
 	m.correct(t)
 	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Handed >= 0 && m.lastWrite.Before(begin) {
 		m.saved = max(0, t.Handed-t.Bandwidth.Quota)
 	}
 }
 
-// strikes are the periods in which a group was throttled, or was about to be.
-type strikes struct {
+// throttledPeriods are those in which a group was throttled, or was about to be.
+type throttledPeriods struct {
 	recent [lastingHits]time.Time // their ends, oldest first
 	rare   time.Time              // the end of the last one that did not come soon after others
 	begun  time.Time              // the end of the last one in which it was throttled
 	minute time.Time              // when the count of those began
 	count  int64
-	until  time.Time // chronic until then
+	until  time.Time // the limit is too low until then
 }
 
 // want books a period whose quota does not do, once, whether that stopped the group or was foreseen.
-func (s *strikes) want(end time.Time, period time.Duration) {
+func (s *throttledPeriods) want(end time.Time, period time.Duration) {
 	last := s.recent[lastingHits-1]
 	if end.Sub(last) < period/2 {
 		return
@@ -346,7 +346,7 @@ func (s *strikes) want(end time.Time, period time.Duration) {
 }
 
 // hit books a period in which the group was throttled, once.
-func (s *strikes) hit(end time.Time, period time.Duration) {
+func (s *throttledPeriods) hit(end time.Time, period time.Duration) {
 	s.want(end, period)
 	if end.Sub(s.begun) < period/2 {
 		return
@@ -362,14 +362,14 @@ func (s *strikes) hit(end time.Time, period time.Duration) {
 }
 
 // lasting says whether throttles come period after period.
-func (s *strikes) lasting(now time.Time, period time.Duration) bool {
+func (s *throttledPeriods) lasting(now time.Time, period time.Duration) bool {
 	return now.Sub(s.recent[0]) <= lastingPeriods*period
 }
 
 // enduring says whether they have done so for as long as a raise looks back.
-func (s *strikes) enduring(now time.Time, period time.Duration) bool {
+func (s *throttledPeriods) enduring(now time.Time, period time.Duration) bool {
 	return s.lasting(now, period) && now.Sub(s.rare) >= demandSpan
 }
 
-// chronic says whether the limit is too low.
-func (s *strikes) chronic(now time.Time) bool { return now.Before(s.until) }
+// limitTooLow says whether the limit is too low.
+func (s *throttledPeriods) limitTooLow(now time.Time) bool { return now.Before(s.until) }

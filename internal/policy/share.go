@@ -8,12 +8,12 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// guard cuts the wishes to what the node can spare, and takes raises back when it is overloaded.
+// guard cuts the demands to what the node can spare, and takes raises back when it is overloaded.
 //
 // A start may bring the node up to the threshold, and a little above it (refill.go). Nobody pays for that with a raise: from
 // the threshold on a start is refilled no more, so that what it uses above its quota ends with its period, and soon leaves the
 // mean. Raises are taken back where the node would be overloaded without that.
-func (s *State) guard(in Input, units []*unit, out *Output) {
+func (s *State) guard(in Input, units []*candidate, out *Output) {
 	s.expire(in.Now)
 	state, lasting := in.Node.State(), in.Node.less(s.rest.starts)
 	overloaded := lasting.State() == NodeOverload
@@ -37,20 +37,20 @@ func (s *State) guard(in Input, units []*unit, out *Output) {
 	}
 }
 
-// deny keeps a unit from being raised further.
-func (u *unit) deny(why string) {
+// deny keeps a candidate from being raised further.
+func (u *candidate) deny(why string) {
 	if u.quota > u.Disk.Quota {
 		u.decision = decision{u.Disk.Quota, "", why}
 	}
 }
 
-// takeBack brings raised units back to their limits, the largest excess first until the predicted use is below the
+// takeBack brings raised candidates back to their limits, the largest excess first until the predicted use is below the
 // threshold, and all of them when a second of that did not do. lasting is the node without what ends by itself.
-func (s *State) takeBack(in Input, lasting Node, units []*unit) {
+func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	if s.overload.IsZero() {
 		s.overload = in.Now
 	}
-	var raised []*unit
+	var raised []*candidate
 	var above []float64
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
@@ -99,7 +99,7 @@ func sum(list []relief) float64 {
 	return total
 }
 
-// grant splits the node's headroom among the units that wish to be raised. What is granted already and stays is
+// grant splits the node's headroom among the candidates that want to be raised. What is granted already and stays is
 // taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
 // what it has used in the standing period; refills are those that the node's use does not show yet.
 //
@@ -108,10 +108,10 @@ func sum(list []relief) float64 {
 // from the node only when they are needed. Demand that endures is an exception: a small raise costs less than to
 // answer each throttle. A raise takes the place of the group's refills: what they have handed out, and what was used of it, is
 // free for the raise.
-func grant(n Node, units []*unit, refills []relief, endsThrottles bool) {
+func grant(n Node, units []*candidate, refills []relief, endsThrottles bool) {
 	var above float64
 	held := sum(refills)
-	var raising []*unit
+	var raising []*candidate
 	var claims []claim
 	for _, u := range units {
 		above += u.above()
@@ -137,7 +137,7 @@ func grant(n Node, units []*unit, refills []relief, endsThrottles bool) {
 		case quota <= u.Disk.Quota || !worth(u.Disk.Quota, quota):
 			u.deny("node has no headroom below 90 % of the threshold")
 			continue
-		case endsThrottles && !u.m.strikes.enduring(u.now, u.period()):
+		case endsThrottles && !u.m.throttledPeriods.enduring(u.now, u.period()):
 			u.deny("node has no headroom for a whole raise: throttles are ended one by one")
 			continue
 		}

@@ -72,14 +72,14 @@ func TestStartsCostNoRaises(t *testing.T) {
 
 // TestStartsDoNotCountInWhatIsShed: where others overload the node too, raises make up for those alone.
 func TestStartsDoNotCountInWhatIsShed(t *testing.T) {
-	raised := func() *unit {
+	raised := func() *candidate {
 		b := cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}
-		u := &unit{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0}
+		u := &candidate{Group: Group{Disk: b}, m: &memory{}, limit: b, now: t0}
 		u.Disk.Quota = 150 * ms
 		u.m.history.Add(sample.Usage{From: t0.Add(-time.Second), To: t0, Used: time.Second}, time.Minute)
 		return u
 	}
-	s, units := NewState(), []*unit{raised(), raised()}
+	s, units := NewState(), []*candidate{raised(), raised()}
 	s.rest.starts = 1.5
 	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units, newOutput())
 	if units[0].kind != KindGuard || units[1].kind == KindGuard {
@@ -92,21 +92,21 @@ func goesOn(g *Group, after time.Duration) { g.Reading.Counters.Usage += 2 * aft
 
 // TestStartInAPodCountsOnce: what a pod uses is what its containers use.
 func TestStartInAPodCountsOnce(t *testing.T) {
-	of := func(quota, used time.Duration) *unit {
+	of := func(quota, used time.Duration) *candidate {
 		m := &memory{started: t0}
 		m.history.Add(sample.Usage{From: t0.Add(-time.Second), To: t0, Used: used}, time.Minute)
-		return &unit{Group: Group{Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}}, m: m, now: t0}
+		return &candidate{Group: Group{Disk: cpu.Bandwidth{Quota: quota, Period: 100 * ms}}, m: m, now: t0}
 	}
 	for _, c := range []struct {
 		name string
-		pod  podUnits
+		pod  podCandidates
 		want float64
 	}{
-		{"no pod", podUnits{containers: []*unit{of(50*ms, time.Second), of(50*ms, 600*ms)}}, 0.6},
-		{"the same limit", podUnits{pod: of(50*ms, time.Second), containers: []*unit{of(50*ms, time.Second)}}, 0.5},
-		{"a limit of the pod alone", podUnits{pod: of(50*ms, time.Second), containers: []*unit{of(cpu.Unlimited, time.Second)}}, 0.5},
+		{"no pod", podCandidates{containers: []*candidate{of(50*ms, time.Second), of(50*ms, 600*ms)}}, 0.6},
+		{"the same limit", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(50*ms, time.Second)}}, 0.5},
+		{"a limit of the pod alone", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(cpu.Unlimited, time.Second)}}, 0.5},
 	} {
-		if got := restOf([]podUnits{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
+		if got := restOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)
 		}
 	}

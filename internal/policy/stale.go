@@ -18,14 +18,14 @@ import (
 // declared before, the owner has not written it. It may still do so for a while. Then the declared limit is written in its
 // place; nothing of it is ours, and nothing is to be put back.
 //
-// Known limits: a limit that somebody else wrote is not repaired, but left alone (hold.go). One that was stale before the
+// Known limits: a limit that somebody else wrote is not repaired, but left alone (ownership.go). One that was stale before the
 // agent came is reported as not the declared one, and `plimsoll restore --to-spec` repairs it.
 
 // staleAfter is for how long an owner may take to write a pod's limit after it has declared it.
 const staleAfter = 3 * time.Second
 
 // stale lists what is to be repaired of a pod.
-func (p *podUnits) stale(in Input, out *Output) {
+func (p *podCandidates) stale(in Input, out *Output) {
 	if p.pod == nil {
 		return
 	}

@@ -44,7 +44,7 @@ type Input struct {
 	Now   time.Time
 	Node  Node
 	Rules Rules
-	// Pods need not have groups that were Settled (View), and to which nothing has happened since.
+	// Pods need not have groups that were Stable (View), and to which nothing has happened since.
 	Pods []Pod
 	Gone []workload.ID
 	Held bool // nothing may be written
@@ -99,7 +99,7 @@ type View struct {
 	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
 	Watched        bool         // a decision may hang on what it uses: every reading is to be complete
-	Settled        bool         // nothing is to be done for it until it uses CPU, or something is written
+	Stable         bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
 	SuppressEvents bool          // its throttles need not be told: nothing can be done about them before the next look
@@ -161,13 +161,13 @@ type memory struct {
 	phase            sample.Phase
 	ran              bool // used CPU in the window before, within a period
 	budget           budget
-	quota            hold
-	burst            hold
+	quota            ownership
+	burst            ownership
 	wait             backoff // after the guard took a raise back
 	throttledAt      time.Time
 	everStood        bool
 	overdue          time.Time // since when a lowering has waited for room
-	strikes          strikes
+	throttledPeriods throttledPeriods
 	cappedUntil      time.Time     // the end of the last period in which the cap left a throttle standing
 	started          time.Time     // when it was in its start last
 	eventsSuppressed bool          // View.SuppressEvents
@@ -192,11 +192,11 @@ func NewState() *State {
 }
 
 // adopted is what another agent wrote to a group.
-type adopted struct{ quota, burst hold }
+type adopted struct{ quota, burst ownership }
 
 // Adopt has a quota or burst of a group that was not seen yet taken for ours: it stands in place of base.
 func (s *State) Adopt(id workload.ID, knob plan.Knob, base, stands time.Duration) {
-	a, h := s.adopted[id], hold{known: true, base: base, wrote: stands, ours: stands != base}
+	a, h := s.adopted[id], ownership{known: true, base: base, wrote: stands, ours: stands != base}
 	switch knob {
 	case plan.Quota:
 		a.quota = h
@@ -206,8 +206,8 @@ func (s *State) Adopt(id workload.ID, knob plan.Knob, base, stands time.Duration
 	s.adopted[id] = a
 }
 
-// unit is one group during a turn.
-type unit struct {
+// candidate is one group during a turn.
+type candidate struct {
 	Group
 	configured strategy.Strategy // before the load line cuts it
 	m          *memory
@@ -226,18 +226,18 @@ type unit struct {
 	postponed bool          // a larger one is wanted, in the next period
 }
 
-// decision is what a unit shall hold.
+// decision is what a candidate shall hold.
 type decision struct {
 	quota time.Duration
 	kind  Kind
 	why   string
 }
 
-func (u *unit) period() time.Duration { return u.Disk.Period }
+func (u *candidate) period() time.Duration { return u.Disk.Period }
 
-func (u *unit) raised() bool { return u.limit.Limited() && u.Disk.Quota > u.limit.Quota }
+func (u *candidate) raised() bool { return u.limit.Limited() && u.Disk.Quota > u.limit.Quota }
 
-func (u *unit) cap() time.Duration {
+func (u *candidate) cap() time.Duration {
 	c := capFor(u.limit, u.Strategy)
 	if u.Starting {
 		c = max(c, cpu.Percent(u.limit.Quota, u.Strategy.StartupBurstPercent))
@@ -249,7 +249,7 @@ func (u *unit) cap() time.Duration {
 }
 
 // excess is how many CPUs a quota grants above the limit.
-func (u *unit) excess(quota time.Duration) float64 {
+func (u *candidate) excess(quota time.Duration) float64 {
 	if !u.limit.Limited() || quota == cpu.Unlimited {
 		return 0
 	}
@@ -257,7 +257,7 @@ func (u *unit) excess(quota time.Duration) float64 {
 }
 
 // above is how many CPUs a raised group has used above its limit of late, without what writes handed out once.
-func (u *unit) above() float64 {
+func (u *candidate) above() float64 {
 	if !u.raised() {
 		return 0
 	}
@@ -265,20 +265,20 @@ func (u *unit) above() float64 {
 }
 
 // beyond is how many CPUs a group has used above its limit of late, as far as this quota allows.
-func (u *unit) beyond(quota time.Duration) float64 {
+func (u *candidate) beyond(quota time.Duration) float64 {
 	return min(u.excess(quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
 }
 
-// starts says whether the unit is in its start.
-func (u *unit) starts(does bool) {
+// starts says whether the candidate is in its start.
+func (u *candidate) starts(does bool) {
 	if u.Starting = does; does {
 		u.m.started = u.now
 	}
 }
 
-// handed is how many CPUs the unit has used of late above its quota, when it was in its start: what refills, and a burst that
-// was saved up, handed out once.
-func (u *unit) handed() float64 {
+// handed is how many CPUs the candidate has used of late above its quota, when it was in its start: what refills, and
+// a burst that was saved up, handed out once.
+func (u *candidate) handed() float64 {
 	if u.now.Sub(u.m.started) >= nodeSpan {
 		return 0
 	}
@@ -293,7 +293,7 @@ const nodeSpan = time.Second
 // NodeSpan is how far back Node.Used is to look.
 func NodeSpan() time.Duration { return nodeSpan }
 
-func (u *unit) weight() float64 {
+func (u *candidate) weight() float64 {
 	if u.Request > 0 {
 		return u.Request
 	}

@@ -55,10 +55,10 @@ func TestCoreScheduling(t *testing.T) {
 func TestSettleTasks(t *testing.T) {
 	c, now := NewColocation(), time.Unix(1, 0)
 	s := Setting{ID: workload.ID{Path: "/web", Inode: 7}, Knob: plan.Slice, Value: "3ms"}
-	settle := func(have plan.Value, wanted ...Setting) []plan.Change {
+	plan := func(have plan.Value, wanted ...Setting) []plan.Change {
 		t.Helper()
 		now = now.Add(time.Second)
-		changes, notes := c.Settle(now, wanted, map[Key]plan.Value{s.Key(): have})
+		changes, notes := c.Plan(now, wanted, map[Key]plan.Value{s.Key(): have})
 		if len(notes) > 0 {
 			t.Errorf("said: %+v", notes)
 		}
@@ -70,17 +70,17 @@ func TestSettleTasks(t *testing.T) {
 		return changes
 	}
 	for range 3 {
-		if got := settle("0s", s); len(got) != 1 || got[0].To != "3ms" {
+		if got := plan("0s", s); len(got) != 1 || got[0].To != "3ms" {
 			t.Fatalf("tasks are left: %+v", got)
 		}
-		if got := settle("3ms", s); len(got) != 0 {
+		if got := plan("3ms", s); len(got) != 0 {
 			t.Fatalf("none is left: %+v", got)
 		}
 	}
 	if in := InForce(c.Standings(), nil); len(in) != 0 {
 		t.Errorf("a slice keeps nobody behind: %v", in)
 	}
-	if got := settle("0s"); len(got) != 1 || got[0].To != "0s" || !got[0].Restore {
+	if got := plan("0s"); len(got) != 1 || got[0].To != "0s" || !got[0].Restore {
 		t.Errorf("no longer wanted: %+v", got)
 	}
 }

@@ -18,7 +18,7 @@ import "time"
 const undoneBefore = 5 * time.Second
 
 // awaited notes since when the declared limit is not in force, and has the group looked at when that can be judged.
-func (u *unit) awaited(now time.Time, out *Output) {
+func (u *candidate) awaited(now time.Time, out *Output) {
 	m, h := u.m, &u.m.quota
 	if u.Declared == nil || h.ours || h.foreign || u.Disk.Quota != h.base || u.Declared.Bandwidth.Over(u.period()) == u.Disk.Quota {
 		m.differs, m.undone = time.Time{}, undoneNot
@@ -40,7 +40,7 @@ func (u *unit) awaited(now time.Time, out *Output) {
 }
 
 // awaits says whether it is not known yet what becomes of a declared limit.
-func (u *unit) awaits(now time.Time) bool {
+func (u *candidate) awaits(now time.Time) bool {
 	return !u.m.differs.IsZero() && now.Sub(u.m.differs) < staleAfter
 }
 

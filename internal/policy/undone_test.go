@@ -44,7 +44,7 @@ func TestUndone(t *testing.T) {
 			g := Group{ID: id, Disk: b, Ready: true, Declared: &workload.Declared{Bandwidth: declared}}
 			out := s.Decide(Input{Now: now, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{g}}}})
 			v := out.Views[0]
-			if waits := c.declared != 0 && at >= c.declared && at < c.declared+staleAfter && b != declared; waits && v.Settled {
+			if waits := c.declared != 0 && at >= c.declared && at < c.declared+staleAfter && b != declared; waits && v.Stable {
 				t.Errorf("%s: at %v it may rest", name, at)
 			}
 			if v.Undone && c.declared+staleAfter > at {

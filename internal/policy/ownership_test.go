@@ -16,27 +16,27 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 	const limit, ours = 50 * ms, 150 * ms
 	for _, c := range []struct {
 		name     string
-		start    hold
+		start    ownership
 		disk     time.Duration
 		declared *time.Duration
 		want     Event
 		base     time.Duration
 		foreign  bool
 	}{
-		{"first sight", hold{}, limit, nil, noEvent, limit, false},
-		{"first sight of what is declared", hold{}, limit, ptr(limit), noEvent, limit, false},
-		{"first sight of a raise that a dead agent left", hold{}, ours, ptr(limit), Deviation, limit, true},
-		{"a plain resize", hold{known: true, base: limit}, 80 * ms, nil, Resized, 80 * ms, false},
-		{"ours stands", hold{known: true, base: limit, ours: true, wrote: ours}, ours, nil, noEvent, limit, false},
-		{"the owner puts its limit back", hold{known: true, base: limit, ours: true, wrote: ours}, limit, nil, Reset, limit, false},
-		{"a foreign value over ours", hold{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, nil, Foreign, limit, true},
-		{"a declared resize over ours", hold{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
-		{"a resize to exactly our value", hold{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(ours), Resized, ours, false},
-		{"declared anew, not yet written", hold{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(80 * ms), Rebased, 80 * ms, false},
-		{"not what is declared, nothing of ours", hold{known: true, base: limit}, 80 * ms, ptr(limit), Foreign, limit, true},
-		{"foreign stays", hold{known: true, base: limit, foreign: true}, 80 * ms, nil, noEvent, limit, true},
-		{"foreign goes back to the limit", hold{known: true, base: limit, foreign: true}, limit, nil, Resized, limit, false},
-		{"foreign becomes the declared limit", hold{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
+		{"first sight", ownership{}, limit, nil, noEvent, limit, false},
+		{"first sight of what is declared", ownership{}, limit, ptr(limit), noEvent, limit, false},
+		{"first sight of a raise that a dead agent left", ownership{}, ours, ptr(limit), Deviation, limit, true},
+		{"a plain resize", ownership{known: true, base: limit}, 80 * ms, nil, Resized, 80 * ms, false},
+		{"ours stands", ownership{known: true, base: limit, ours: true, wrote: ours}, ours, nil, noEvent, limit, false},
+		{"the owner puts its limit back", ownership{known: true, base: limit, ours: true, wrote: ours}, limit, nil, Reset, limit, false},
+		{"a foreign value over ours", ownership{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, nil, Foreign, limit, true},
+		{"a declared resize over ours", ownership{known: true, base: limit, ours: true, wrote: ours}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
+		{"a resize to exactly our value", ownership{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(ours), Resized, ours, false},
+		{"declared anew, not yet written", ownership{known: true, base: limit, ours: true, wrote: ours}, ours, ptr(80 * ms), Rebased, 80 * ms, false},
+		{"not what is declared, nothing of ours", ownership{known: true, base: limit}, 80 * ms, ptr(limit), Foreign, limit, true},
+		{"foreign stays", ownership{known: true, base: limit, foreign: true}, 80 * ms, nil, noEvent, limit, true},
+		{"foreign goes back to the limit", ownership{known: true, base: limit, foreign: true}, limit, nil, Resized, limit, false},
+		{"foreign becomes the declared limit", ownership{known: true, base: limit, foreign: true}, 80 * ms, ptr(80 * ms), Resized, 80 * ms, false},
 	} {
 		h := c.start
 		got := h.observe(t0, c.disk, c.declared)
@@ -57,7 +57,7 @@ func TestHoldTellsWhoWrote(t *testing.T) {
 
 // TestHoldWaitsForTheOwner: a limit that is written a moment before or after it is declared is no foreign one.
 func TestHoldWaitsForTheOwner(t *testing.T) {
-	h := hold{known: true, base: 50 * ms, ours: true, wrote: 150 * ms}
+	h := ownership{known: true, base: 50 * ms, ours: true, wrote: 150 * ms}
 	if got := h.observe(t0, 80*ms, ptr(50*ms)); got != noEvent || !h.foreign {
 		t.Fatalf("%q, foreign %v: it is to be left alone and not yet reported", got, h.foreign)
 	}
@@ -67,7 +67,7 @@ func TestHoldWaitsForTheOwner(t *testing.T) {
 }
 
 func TestHoldWaitsLongerEachTimeItIsReset(t *testing.T) {
-	h := hold{known: true, base: 50 * ms}
+	h := ownership{known: true, base: 50 * ms}
 	now := t0
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		h.learn(150 * ms)

@@ -24,8 +24,8 @@ func turn(s *State, now time.Time, change func(*Group)) Output {
 		Pods: []Pod{{Ceiling: 8, Containers: []Group{g}}}})
 }
 
-// TestSettled: a group is settled only when it holds all that it is to hold, and nothing is waited for.
-func TestSettled(t *testing.T) {
+// TestStable: a group is stable only when it holds all that it is to hold, and nothing is waited for.
+func TestStable(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Group)
 		want   bool
@@ -38,8 +38,8 @@ func TestSettled(t *testing.T) {
 		s := NewState()
 		turn(s, t0, nil)
 		out := turn(s, t0.Add(90*ms), c.change)
-		if got := out.Views[0].Settled; got != c.want {
-			t.Errorf("%s: settled %v, want %v (%s)", name, got, c.want, out.Views[0].Why)
+		if got := out.Views[0].Stable; got != c.want {
+			t.Errorf("%s: stable %v, want %v (%s)", name, got, c.want, out.Views[0].Why)
 		}
 	}
 	s := NewState()
@@ -47,14 +47,14 @@ func TestSettled(t *testing.T) {
 		g.Declared = &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 70 * ms, Period: 100 * ms}}
 	}
 	turn(s, t0, deviant)
-	if out := turn(s, t0.Add(90*ms), deviant); out.Views[0].Settled {
-		t.Error("settled, though the quota is another program's")
+	if out := turn(s, t0.Add(90*ms), deviant); out.Views[0].Stable {
+		t.Error("stable, though the quota is another program's")
 	}
 	s = NewState()
 	out := turn(s, t0, func(g *Group) { g.Disk.Burst = 0 })
 	s.Learn(t0, []plan.Result{{Change: out.Changes[0], Outcome: plan.Refused, Err: "EINVAL"}})
-	if out := turn(s, t0.Add(90*ms), func(g *Group) { g.Disk.Burst = 0 }); out.Views[0].Settled {
-		t.Error("settled, though a refused write is to be tried again")
+	if out := turn(s, t0.Add(90*ms), func(g *Group) { g.Disk.Burst = 0 }); out.Views[0].Stable {
+		t.Error("stable, though a refused write is to be tried again")
 	}
 }
 
@@ -66,8 +66,8 @@ func TestPostponedIsNotSettled(t *testing.T) {
 		m.lastWrite = t0.Add(60 * ms)
 	}
 	missing := func(g *Group) { g.Disk.Burst = 0 }
-	if out := turn(s, t0.Add(90*ms), missing); out.Views[0].Settled || len(out.Changes) > 0 {
-		t.Errorf("settled %v, changes %v", out.Views[0].Settled, out.Changes)
+	if out := turn(s, t0.Add(90*ms), missing); out.Views[0].Stable || len(out.Changes) > 0 {
+		t.Errorf("stable %v, changes %v", out.Views[0].Stable, out.Changes)
 	}
 	if out := turn(s, t0.Add(180*ms), missing); len(out.Changes) != 1 {
 		t.Errorf("in the next period: %v", out.Changes)
@@ -123,7 +123,7 @@ func TestGains(t *testing.T) {
 		{ms, ms, false},           // what the CPUs use meanwhile is more than may be granted
 	} {
 		limit, twice := cpu.Bandwidth{Quota: c.limit, Period: 100 * ms}, cpu.Bandwidth{Quota: 2 * c.limit, Period: 100 * ms}
-		u := &unit{Group: Group{Disk: twice, Strategy: strategy.Default()}, m: &memory{}, limit: limit, ceiling: 8, cpus: 2}
+		u := &candidate{Group: Group{Disk: twice, Strategy: strategy.Default()}, m: &memory{}, limit: limit, ceiling: 8, cpus: 2}
 		u.decision = decision{quota: u.cap()}
 		if got := u.gains(period{handed: 3 * c.limit, used: 3 * c.limit, edge: -1}, c.width); got != c.want {
 			t.Errorf("limit %v, edge known to %v: gains %v, want %v", c.limit, c.width, got, c.want)

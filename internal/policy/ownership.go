@@ -32,8 +32,8 @@ type holdOf[T comparable] struct {
 	retry   backoff
 }
 
-// hold is that of a quota or burst.
-type hold = holdOf[time.Duration]
+// ownership is that of a quota or burst.
+type ownership = holdOf[time.Duration]
 
 // settling is how long an owner may take between declaring a limit and writing it.
 const settling = time.Second

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// settle turns decisions into changes.
-func settle(in Input, pods []podUnits, out *Output) {
+// makeChanges turns decisions into changes.
+func makeChanges(in Input, pods []podCandidates, out *Output) {
 	for _, p := range pods {
 		for _, u := range p.containers {
 			if !p.raises(u) {
@@ -32,7 +32,7 @@ func settle(in Input, pods []podUnits, out *Output) {
 }
 
 // release takes back what stands of ours in the quota of a group that is not to be raised.
-func (u *unit) release() {
+func (u *candidate) release() {
 	u.decision = decision{u.Disk.Quota, "", u.why}
 	if u.m.quota.ours {
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("class %s is not raised", u.Class)}
@@ -41,7 +41,7 @@ func (u *unit) release() {
 
 // pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
 // be written now, and asks for a look when it can be made whole.
-func (u *unit) pace(in Input, out *Output) {
+func (u *candidate) pace(in Input, out *Output) {
 	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.m.quota.foreign {
 		u.m.overdue = time.Time{}
 		return
@@ -74,20 +74,20 @@ func (u *unit) pace(in Input, out *Output) {
 }
 
 // fresh says whether a period has surely begun, and not long ago.
-func (u *unit) fresh(now time.Time, width time.Duration) bool {
+func (u *candidate) fresh(now time.Time, width time.Duration) bool {
 	begun := u.m.begun(now, u.period())
 	return begun < u.period() && begun <= 3*width
 }
 
 // gains says whether more may be written at an edge that is known as exactly as width than now.
-func (u *unit) gains(now period, width time.Duration) bool {
+func (u *candidate) gains(now period, width time.Duration) bool {
 	edge := period{handed: u.Disk.Quota + u.m.saved, used: now.used, edge: width / 2}
 	room := edge.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	return room > u.Disk.Quota && worth(u.Disk.Quota, min(room, u.quota))
 }
 
 // stay leaves the quota as it is for this turn, and sizes the burst for that.
-func (u *unit) stay(now time.Time, r Rules) {
+func (u *candidate) stay(now time.Time, r Rules) {
 	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
 	u.requested, u.buffer = u.burst(now, r)
 }
@@ -97,7 +97,7 @@ const Overdue = "; it could wait no longer"
 
 // wait postpones a lowering, but not for ever: to the next edge where that is known, else until patience ends. Then it
 // is made all the same, and charged.
-func (u *unit) wait(in Input, known bool) {
+func (u *candidate) wait(in Input, known bool) {
 	if u.m.overdue.IsZero() {
 		u.m.overdue = in.Now
 	}
@@ -114,8 +114,8 @@ func (u *unit) wait(in Input, known bool) {
 	u.why += Overdue
 }
 
-// emit appends the changes of one unit.
-func (u *unit) emit(in Input, p *podUnits, out *Output) {
+// emit appends the changes of one candidate.
+func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 	if u.quota != u.Disk.Quota && u.mayWrite(in.Now, &u.m.quota) {
 		out.add(u, plan.Quota, u.Disk.Quota, u.quota, u.kind, u.why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
@@ -136,7 +136,7 @@ func (u *unit) emit(in Input, p *podUnits, out *Output) {
 
 // burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
 // write that enlarges it would grant one more quota, and it fills again when the raise is given back.
-func (u *unit) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
+func (u *candidate) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	if !u.bursts() {
 		return u.limit.Burst, u.unburst() // nothing is asked for
 	}
@@ -144,20 +144,20 @@ func (u *unit) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	return requested, u.fit(now, buffer, r)
 }
 
-// bursts says whether the unit is to have a burst buffer of ours.
-func (u *unit) bursts() bool {
+// bursts says whether the candidate is to have a burst buffer of ours.
+func (u *candidate) bursts() bool {
 	return !u.Paused && u.Strategy.Policy.Burst() && u.limit.Limited() && u.Class.Burstable()
 }
 
-// unburst is the burst of a unit that is to have none of ours.
-func (u *unit) unburst() time.Duration {
+// unburst is the burst of a candidate that is to have none of ours.
+func (u *candidate) unburst() time.Duration {
 	if u.m.burst.ours {
 		return u.m.burst.base
 	}
 	return u.Disk.Burst
 }
 
-func (u *unit) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
+func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 	switch {
 	case !r.Burst:
 		return u.Disk.Burst
@@ -172,13 +172,13 @@ func (u *unit) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 
 // mayWrite says whether a knob is ours to write now: nobody else claims it, the last write was not refused a moment
 // ago, and the owner has set the group up, unless it is to be put back.
-func (u *unit) mayWrite(now time.Time, h *hold) bool {
+func (u *candidate) mayWrite(now time.Time, h *ownership) bool {
 	return !h.foreign && h.retry.Ready(now) && (u.Ready || h.ours)
 }
 
-// settled says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
-func (u *unit) settled(now time.Time) bool {
-	for _, h := range []*hold{&u.m.quota, &u.m.burst} {
+// stable says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
+func (u *candidate) stable(now time.Time) bool {
+	for _, h := range []*ownership{&u.m.quota, &u.m.burst} {
 		if h.foreign || !h.retry.Ready(now) {
 			return false
 		}
@@ -186,7 +186,7 @@ func (u *unit) settled(now time.Time) bool {
 	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && !u.awaits(now) && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
-func (u *unit) view(in Input, p *podUnits) View {
+func (u *candidate) view(in Input, p *podCandidates) View {
 	now := in.Now
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
@@ -201,27 +201,27 @@ func (u *unit) view(in Input, p *podUnits) View {
 	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
-	v.LimitTooLow, v.Undone = u.m.strikes.chronic(now), u.m.undone == undoneIs
+	v.LimitTooLow, v.Undone = u.m.throttledPeriods.limitTooLow(now), u.m.undone == undoneIs
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
-	v.Settled = !v.Watched && u.settled(now)
+	v.Stable = !v.Watched && u.stable(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
 
-// viewAgain is what is to be seen of a unit between two whole turns.
-func (u *unit) viewAgain(in Input, p *podUnits) View {
+// viewAgain is what is to be seen of a candidate between two whole turns.
+func (u *candidate) viewAgain(in Input, p *podCandidates) View {
 	v := u.m.view
-	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Settled = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
+	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Stable = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
 	v.Limit = u.limit
-	v.AboveLimit, v.LimitTooLow, v.AtCap = u.window.AboveLimit(u.limit), u.m.strikes.chronic(in.Now), u.stands
+	v.AboveLimit, v.LimitTooLow, v.AtCap = u.window.AboveLimit(u.limit), u.m.throttledPeriods.limitTooLow(in.Now), u.stands
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
 
 // add appends one change, counted by its kind.
-func (o *Output) add(u *unit, knob plan.Knob, from, to time.Duration, kind Kind, why string) {
+func (o *Output) add(u *candidate, knob plan.Knob, from, to time.Duration, kind Kind, why string) {
 	c := plan.Change{Cgroup: u.ID, Knob: knob, From: plan.Time(from), To: plan.Time(to), Why: why, Restore: kind == KindRestore}
 	if knob == plan.Quota {
 		c.Min, c.Max = plan.Time(u.limit.Quota), plan.Time(u.most(to))

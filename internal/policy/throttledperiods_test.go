@@ -7,36 +7,36 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestChronicLeavesWritesToOthers: who is throttled all the time is refilled only while writes are plenty.
-func TestChronicLeavesWritesToOthers(t *testing.T) {
-	var s strikes
+// TestLowLimitsLeaveWritesToOthers: a group that is throttled all the time is refilled only while writes are plenty.
+func TestLowLimitsLeaveWritesToOthers(t *testing.T) {
+	var s throttledPeriods
 	end := t0
 	for range 601 {
 		end = end.Add(100 * ms)
 		s.hit(end, 100*ms)
 		s.hit(end.Add(time.Microsecond), 100*ms) // the same period
 	}
-	if !s.chronic(end) || s.chronic(end.Add(2*time.Minute)) {
-		t.Errorf("chronic %v after a minute of strikes, %v two minutes later", s.chronic(end), s.chronic(end.Add(2*time.Minute)))
+	if !s.limitTooLow(end) || s.limitTooLow(end.Add(2*time.Minute)) {
+		t.Errorf("limit too low %v after a minute of throttled periods, %v two minutes later", s.limitTooLow(end), s.limitTooLow(end.Add(2*time.Minute)))
 	}
 	for i := range 1400 { // every second period, looked for at times of its own
 		end = end.Add(150 * ms)
 		s.hit(end, 100*ms)
-		if now := end.Add(450 * ms); !s.chronic(now) {
+		if now := end.Add(450 * ms); !s.limitTooLow(now) {
 			t.Fatalf("the verdict lapses after throttle %d", i)
 		}
 	}
 	half := WriteBudget{Left: 5, Full: 10}
 	if half.affords(true) || !half.affords(false) {
-		t.Error("with half of the writes left: the chronic wait, others do not")
+		t.Error("with half of the writes left: those with a limit that is too low wait, others do not")
 	}
-	var rare strikes
+	var rare throttledPeriods
 	for i := range 300 {
 		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
 		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
 	}
-	if rare.chronic(t0.Add(90 * time.Second)) {
-		t.Error("one period in three is not chronic")
+	if rare.limitTooLow(t0.Add(90 * time.Second)) {
+		t.Error("one period in three is not a limit that is too low")
 	}
 }
 
@@ -53,9 +53,9 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		events := r.event
-		var u *unit
+		var u *candidate
 		for range 650 {
-			u = &unit{Group: r.group, m: r.state.groups[r.group.ID]}
+			u = &candidate{Group: r.group, m: r.state.groups[r.group.ID]}
 			events.Expires, events.At = events.Expires.Add(100*ms), events.At.Add(100*ms)
 			if c.foreseen {
 				events.Ahead = true
@@ -66,20 +66,20 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 				u.bookThrottle(events)
 			}
 		}
-		s := &u.m.strikes
-		if !s.lasting(events.At, 100*ms) || s.chronic(events.At) != c.want {
-			t.Errorf("%s: lasting %v, chronic %v, want %v", name, s.lasting(events.At, 100*ms), s.chronic(events.At), c.want)
+		s := &u.m.throttledPeriods
+		if !s.lasting(events.At, 100*ms) || s.limitTooLow(events.At) != c.want {
+			t.Errorf("%s: lasting %v, limit too low %v, want %v", name, s.lasting(events.At, 100*ms), s.limitTooLow(events.At), c.want)
 		}
 	}
 }
 
-// TestDebtIsStruck: a throttle that the quota does not end for several periods strikes each of them, and no period twice; where
-// it is not known which period it was, none.
-func TestDebtIsStruck(t *testing.T) {
+// TestDebtIsCounted: a throttle that the quota does not end for several periods counts in each of them, and no period
+// twice; where it is not known which period it was, none.
+func TestDebtIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		stands  int64
 		every   time.Duration
-		strikes int64
+		periods int64
 	}{
 		{1, 90 * ms, 1}, {2, 90 * ms, 2}, {3, 90 * ms, 3}, {1, 130 * ms, 1}, {1, 350 * ms, 1}, {2, 350 * ms, 1},
 	} {
@@ -94,10 +94,10 @@ func TestDebtIsStruck(t *testing.T) {
 			r.group.Reading = now
 			r.state.Decide(r.input(now.At))
 		}
-		s := &r.state.groups[r.group.ID].strikes
+		s := &r.state.groups[r.group.ID].throttledPeriods
 		last := r.event.Expires.Add(time.Duration(c.stands-1) * 100 * ms)
-		if s.count != c.strikes || s.lasting(last, 100*ms) != (c.strikes >= lastingHits) {
-			t.Errorf("%+v: %d strikes, lasting %v", c, s.count, s.lasting(last, 100*ms))
+		if s.count != c.periods || s.lasting(last, 100*ms) != (c.periods >= lastingHits) {
+			t.Errorf("%+v: %d throttled periods, lasting %v", c, s.count, s.lasting(last, 100*ms))
 		}
 	}
 }
