@@ -116,7 +116,7 @@ func TestRunReserves(t *testing.T) {
 	r.apart(r.inB)
 	fresh := r.child("c")
 	r.apart(fresh.Idle())
-	if got := s.status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].Cgroup != r.a.Path || !got.Own[0].Lifted {
+	if got := s.status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].Cgroup != r.a.Path || !got.Own[0].Unlimited {
 		t.Errorf("status: %+v", got)
 	}
 	r.partition(s)

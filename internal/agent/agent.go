@@ -235,7 +235,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	a.state.Learn(begin, results)
 	a.bookTurn(now, out, results)
 	results = append(results, a.repair(now, out.Repairs)...)
-	results = append(results, a.prefer(now, pods)...)
+	results = append(results, a.colocate(now, pods)...)
 	results = append(results, owned...)
 	a.next = a.reservations.next(now, a.schedule(now, out))
 	return Turn{Results: results, Notes: out.Notes, Next: a.next}

@@ -150,7 +150,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 		a.groups[c.ID], a.paths[c.Path] = g, c.ID
 	}
 	c.Paused = c.Paused || a.Pauses.paused(c.Path, now) || a.scheduled() || a.overruled.by != "" || a.resizes.open(c.Path, now) ||
-		a.priority.press.presses(c.Path)
+		a.priority.suppressor.suppresses(c.Path)
 	if c.Strategy != g.Strategy || c.Paused != g.Paused {
 		g.stale(now)
 	}
@@ -170,7 +170,7 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	g.seen = a.turn
 	a.present++
 	share := a.reservations.shares[c.Path]
-	return policy.Group{ID: c.ID, Lift: share.Lift, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class, Behind: a.behind(g), Paused: c.Paused,
+	return policy.Group{ID: c.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class, Deprioritized: a.deprioritized(g), Paused: c.Paused,
 		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked, Starting: g.starting(now)}, g.disk.Period > 0
 }
 

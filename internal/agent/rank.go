@@ -58,7 +58,7 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 	}
 	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
 	c.Scheduler = a.scheduler()
-	if room, bounded := p.press.state.Room(); bounded {
+	if room, bounded := p.suppressor.state.Room(); bounded {
 		c.Room = &room
 	}
 	for _, v := range policy.Preflight(a.Machine) {

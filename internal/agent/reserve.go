@@ -50,7 +50,7 @@ type reservations struct {
 	arrivals int64
 	shares   map[string]reserve.Share
 	last     reserve.Output
-	loose    int // processes that no cpuset binds
+	unbound  int // processes that no cpuset binds
 	shield   apply.Shield
 	rules    strategy.Reserve
 	problem  string
@@ -75,7 +75,7 @@ func (a *Agent) Reserve(rules strategy.Reserve) {
 // ofCPUs says whether a knob is one of those that make CPUs exclusive.
 func ofCPUs(knob plan.Knob) bool {
 	switch knob {
-	case plan.CPUs, plan.Handed, plan.Exclusive, plan.Partition:
+	case plan.CPUs, plan.SubtreeControl, plan.Exclusive, plan.Partition:
 		return true
 	}
 	return false
@@ -108,7 +108,7 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	out := r.state.Decide(in)
 	r.last, r.rules = out, in.Rules
-	for _, h := range out.Heirs {
+	for _, h := range out.Inherited {
 		a.sayJournal(a.Writer.Adopt(h.ID, plan.CPUs, value(h.Held), value(h.Baseline)))
 	}
 	for _, f := range out.Foreign {
@@ -126,7 +126,7 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	a.account.book(results)
 	a.reserved(now, results)
 	results = append(results, a.shield(out.Shield)...)
-	a.countLoose(in)
+	a.countUnbound(in)
 	return results
 }
 
@@ -149,7 +149,7 @@ func (a *Agent) reserved(now time.Time, results []plan.Result) {
 			refused[x.Change.Cgroup.Path], r.at, log = true, time.Time{}, a.Log.Warn
 		case x.Outcome == plan.Refused: // tried again with the next look: whoever is in the way stays for a while
 			refused[x.Change.Cgroup.Path], log = true, a.Log.Warn
-		case x.Outcome == plan.Applied && x.Change.Knob == plan.Handed, x.Outcome == plan.Applied && x.Change.Knob == plan.Partition:
+		case x.Outcome == plan.Applied && x.Change.Knob == plan.SubtreeControl, x.Outcome == plan.Applied && x.Change.Knob == plan.Partition:
 			r.at = time.Time{}
 		}
 		log("CPUs", "cgroup", x.Change.Cgroup.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
@@ -162,8 +162,8 @@ func (a *Agent) reserved(now time.Time, results []plan.Result) {
 			continue
 		}
 		r.shares[sh.Path] = sh
-		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Lift != sh.Lift {
-			a.Log.Info("CPUs of its own", "cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_lifted", sh.Lift)
+		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Unlimited != sh.Unlimited {
+			a.Log.Info("CPUs of its own", "cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_unlimited", sh.Unlimited)
 			a.markGroupDue(now, sh.Path)
 		}
 	}
@@ -199,13 +199,13 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 	if a.Reserving.Kept != nil {
 		kept, more := a.Reserving.Kept()
 		in.Rules.CPUs, in.Rules.Floor = in.Rules.CPUs.Union(kept), max(in.Rules.Floor, more)
-		in.Promised = more
+		in.Requested = more
 	}
 	var err error
 	if in.Topology, err = a.Reserving.Topology(); err != nil {
 		return in, err
 	}
-	in.Apart = a.apart(in)
+	in.Isolated = a.isolated(in)
 	sets, err := a.Tree.CPUSets("/")
 	if err != nil {
 		return in, err
@@ -213,33 +213,33 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 	for _, s := range sets {
 		in.Groups = append(in.Groups, reserve.Group{ID: workload.ID{Path: s.Path, Inode: s.Inode}, CPUs: s.CPUs})
 	}
-	a.askers(pods, &in)
+	a.requesters(pods, &in)
 	in.Partitions = in.Inherits && slices.ContainsFunc(in.Containers, func(c reserve.Container) bool {
 		_, err := a.Tree.ExclusiveCPUs(c.Path)
 		return err == nil
 	})
 	in.Broken = a.brokenPartitions()
-	a.waysTo(&in)
+	a.ancestorsOf(&in)
 	return in, nil
 }
 
-// apart are the CPUs that no balancing reaches. The root has not those of valid partitions below it (v2,
+// isolated are the CPUs that no balancing reaches. The root has not those of valid partitions below it (v2,
 // kernel/cgroup/cpuset.c, cpuset.cpus.effective).
-func (a *Agent) apart(in reserve.Input) cpu.Set {
+func (a *Agent) isolated(in reserve.Input) cpu.Set {
 	if effective, err := a.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
 		return a.Reserving.Isolated.Union(in.Topology.Set().Minus(effective))
 	}
 	return a.Reserving.Isolated
 }
 
-// askers lists who asks for CPUs, in the order in which they came, and sums what all others were promised.
-func (a *Agent) askers(pods []workload.Pod, in *reserve.Input) {
+// requesters lists who asks for CPUs, in the order in which they came, and sums what all others requested.
+func (a *Agent) requesters(pods []workload.Pod, in *reserve.Input) {
 	r := &a.reservations
 	since := map[workload.ID]int64{}
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			if !c.Reserves() {
-				in.Promised += c.Request
+				in.Requested += c.Request
 				continue
 			}
 			if since[c.ID] = r.since[c.ID]; since[c.ID] == 0 {
@@ -274,7 +274,7 @@ func (a *Agent) limitOf(c workload.Container) float64 {
 }
 
 // waysTo lists the groups from the root to those who ask, which must hand the cpuset controller on (v2).
-func (a *Agent) waysTo(in *reserve.Input) {
+func (a *Agent) ancestorsOf(in *reserve.Input) {
 	if !in.Inherits {
 		return
 	}
@@ -285,7 +285,7 @@ func (a *Agent) waysTo(in *reserve.Input) {
 			inode, err1 := a.Tree.Inode(at)
 			handed, err2 := a.Tree.HandsCPUSets(at)
 			if err1 == nil && err2 == nil {
-				in.Ways = append(in.Ways, reserve.Way{ID: workload.ID{Path: at, Inode: inode}, Handed: handed})
+				in.Ancestors = append(in.Ancestors, reserve.Ancestor{ID: workload.ID{Path: at, Inode: inode}, SubtreeControl: handed})
 			}
 		}
 	}
@@ -293,7 +293,7 @@ func (a *Agent) waysTo(in *reserve.Input) {
 
 // countLoose counts what no cpuset keeps off exclusive CPUs: processes and kernel threads of the root, and on v1 those in
 // groups above containers that have some.
-func (a *Agent) countLoose(in reserve.Input) {
+func (a *Agent) countUnbound(in reserve.Input) {
 	groups := map[string]bool{"/": true}
 	for _, c := range in.Containers {
 		for at := path.Dir(c.Path); !groups[at]; at = path.Dir(at) {
@@ -308,7 +308,7 @@ func (a *Agent) countLoose(in reserve.Input) {
 		}
 		n += len(pids)
 	}
-	a.reservations.loose = n
+	a.reservations.unbound = n
 }
 
 // restoredCPUs takes CPUs that were put back as they stand now.

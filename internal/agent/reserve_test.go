@@ -120,7 +120,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("new: %s, want %s", got, want)
 		}
 		if got := w.agent.Status().Reserve; got == nil || got.Shared != "2-3" || len(got.Own) != 1 ||
-			!cmp.Equal(got.Own[0], report.OwnCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Lifted: true}) {
+			!cmp.Equal(got.Own[0], report.OwnCPUs{Cgroup: "/a", Request: 1.5, CPUs: "0-1", N: 2, MayUse: "0-1", Unlimited: true}) {
 			t.Errorf("status %+v", got)
 		}
 		writes := w.ours()
@@ -342,7 +342,7 @@ func TestReserveForeign(t *testing.T) {
 func TestReserveIsRefused(t *testing.T) {
 	w := newShared(t, 2, 4)
 	now := w.kernel.Now()
-	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.Handed: reserveEvery, plan.Partition: reserveEvery} {
+	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {
 		r := &w.agent.reservations
 		r.at, r.active, r.soon = now, true, false
 		w.agent.reserved(now, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})

@@ -13,12 +13,12 @@ func (a *Agent) reserveStatus() *report.Reserve {
 		return nil
 	}
 	out := &report.Reserve{Policy: string(a.Reserving.Rules.Policy), Shared: r.last.Shared.String(), CPUs: len(r.last.Shared),
-		Floor: r.rules.Floor, Kept: r.rules.CPUs.String(), Loose: r.loose, Shield: r.shieldStatus(),
+		Floor: r.rules.Floor, Kept: r.rules.CPUs.String(), Unbound: r.unbound, Shield: r.shieldStatus(),
 		Own: []report.OwnCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range r.last.Shares {
 		if _, has := r.shares[sh.Path]; has {
 			out.Own = append(out.Own, report.OwnCPUs{Cgroup: sh.Path, Request: sh.Request, CPUs: sh.Own.String(), N: len(sh.Own),
-				MayUse: sh.CPUs.String(), Packed: sh.Packed, Lifted: sh.Lift, Partition: sh.Partition})
+				MayUse: sh.CPUs.String(), Packed: sh.Packed, Unlimited: sh.Unlimited, Partition: sh.Partition})
 		}
 	}
 	for _, f := range r.last.Refused {

@@ -255,12 +255,12 @@ func (a *Agent) machine(now time.Time, asked strategy.Mechanism) policy.Machine 
 		}
 	}
 	a.cookie(asked)
-	a.Machine.Gate = a.gate()
+	a.Machine.IdentitySysctl = a.identitySysctl()
 	return a.Machine
 }
 
-// gate is the root group where the machine has a switch of Group Identity, which is a knob of it.
-func (a *Agent) gate() (root workload.ID) {
+// identitySysctl is the root group where the machine has a switch of Group Identity, which is a knob of it.
+func (a *Agent) identitySysctl() (root workload.ID) {
 	if !a.Machine.Identity {
 		return root
 	}

@@ -57,7 +57,7 @@ func (w *world) wantRoot(tasks int) {
 func TestShield(t *testing.T) {
 	w := newShielded(t)
 	got := w.agent.Status().Reserve
-	if got == nil || got.Shield == nil || got.Shield.Cgroup != shieldGroup || got.Shield.Tasks != 3 || got.Loose != 0 {
+	if got == nil || got.Shield == nil || got.Shield.Cgroup != shieldGroup || got.Shield.Tasks != 3 || got.Unbound != 0 {
 		t.Errorf("status %+v", got)
 	}
 	w.kernel.SetTasks("/", 5)
@@ -122,7 +122,7 @@ func TestShieldHeld(t *testing.T) {
 	w.wantShield("1-3", 5)
 }
 
-// TestShieldRefused: a task that the kernel does not let go is loose, and is tried again after a minute.
+// TestShieldRefused: a task that the kernel does not let go is unbound, and is tried again after a minute.
 func TestShieldRefused(t *testing.T) {
 	w := newShared(t, 1, 4)
 	w.shield = true
@@ -138,7 +138,7 @@ func TestShieldRefused(t *testing.T) {
 	w.made("/a", 100*ms, workload.ExclusiveStrict, 1)
 	w.run(50 * time.Second)
 	w.wantShield("1-3", 0)
-	if got := w.agent.Status().Reserve; tries != 1 || got.Loose != 1 || got.Shield.Tasks != 0 {
+	if got := w.agent.Status().Reserve; tries != 1 || got.Unbound != 1 || got.Shield.Tasks != 0 {
 		t.Errorf("%d tries, status %+v", tries, got)
 	}
 	w.run(30 * time.Second)

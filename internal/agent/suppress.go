@@ -22,9 +22,9 @@ type suppressor struct {
 	settings []policy.Setting
 }
 
-// presses says whether a group is an offline one whose use is bounded, or is in one. It is held at its owner's limit
+// suppresses says whether a group is an offline one whose use is bounded, or is in one. It is held at its owner's limit
 // meanwhile: nothing is raised of what is to be kept small, and nobody takes a raise for the owner's quota.
-func (s *suppressor) presses(group string) bool {
+func (s *suppressor) suppresses(group string) bool {
 	if _, bounded := s.state.Room(); !bounded {
 		return false
 	}
@@ -36,14 +36,14 @@ func (s *suppressor) presses(group string) bool {
 	return false
 }
 
-// soonest is how short a time a measurement may span: prefer may look more often than once a second.
-const soonest = preferEvery * 9 / 10
+// soonest is how short a time a measurement may span: colocate may look more often than once a second.
+const soonest = colocateEvery * 9 / 10
 
 // suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands.
 func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
-	_, before := a.priority.press.state.Room()
-	list := a.press(now, ask, levels)
-	if _, after := a.priority.press.state.Room(); after != before {
+	_, before := a.priority.suppressor.state.Room()
+	list := a.suppressOffline(now, ask, levels)
+	if _, after := a.priority.suppressor.state.Room(); after != before {
 		a.markAllDue(now)
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(s policy.Setting) bool {
@@ -52,9 +52,9 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 	})
 }
 
-// press measures, once a second, and says what the offline levels are bound to.
-func (a *Agent) press(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
-	s := &a.priority.press
+// suppressOffline measures, once a second, and says what the offline levels are bound to.
+func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
+	s := &a.priority.suppressor
 	if !ask.Enable {
 		*s = suppressor{}
 		return nil
@@ -85,7 +85,7 @@ func (a *Agent) press(now time.Time, ask strategy.Suppress, levels []policy.Leve
 		}
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
-			load.Offline = append(load.Offline, policy.Pressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
+			load.Offline = append(load.Offline, policy.Suppressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
 				Limit: a.ownersLimit(l.ID, b)})
 		}
 	}

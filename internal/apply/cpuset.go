@@ -16,7 +16,7 @@ import (
 // CPUs have three peculiarities on v1. The groups of the cpuset controller are another hierarchy's, with inodes of their
 // own. When a CPU goes offline the kernel takes it out of cpuset.cpus for good, and nobody has written
 // (kernel/cgroup/cpuset-v1.c, cpuset1_hotplug_update_tasks). And a group begins without CPUs, so that whoever makes one
-// copies its parent's, which may be ours: such an heir is in no journal, and is widened with its parent.
+// copies its parent's, which may be ours: a group that inherits it is in no journal, and is widened with its parent.
 
 // ofCPUSet says whether a knob is the cpuset controller's.
 func ofCPUSet(knob plan.Knob) bool {
@@ -90,16 +90,16 @@ func (w *Writer) clamp(v plan.Value, group string) plan.Value {
 	return v
 }
 
-// family carries out a change, and where it gives a group its CPUs back, widens its heirs after it. The journal knows of
+// family carries out a change, and where it gives a group its CPUs back, widens those that inherit it. The journal knows of
 // them before: a crash in between leaves them to the next restore.
 func (w *Writer) family(c plan.Change, force bool) []plan.Result {
-	heirs, results := w.claimHeirs(c)
+	inherited, results := w.claimInherited(c)
 	r := w.one(c, force)
-	for _, heir := range heirs {
+	for _, c := range inherited {
 		if r.Outcome == plan.Applied {
-			results = append(results, w.one(heir, true))
-		} else if err := w.journal.Done(heir.Cgroup, heir.Knob); err != nil { // what it holds its parent has still
-			results = append(results, w.result(heir, plan.Refused, heir.From, err))
+			results = append(results, w.one(c, true))
+		} else if err := w.journal.Done(c.Cgroup, c.Knob); err != nil { // what it holds its parent has still
+			results = append(results, w.result(c, plan.Refused, c.From, err))
 		}
 	}
 	return append([]plan.Result{r}, results...)
@@ -107,7 +107,7 @@ func (w *Writer) family(c plan.Change, force bool) []plan.Result {
 
 // claimHeirs claims the groups below one whose CPUs are to be put back, as far as they hold what it holds and nobody else
 // has claimed them, and makes the changes that widen them.
-func (w *Writer) claimHeirs(c plan.Change) (heirs []plan.Change, failed []plan.Result) {
+func (w *Writer) claimInherited(c plan.Change) (inherited []plan.Change, failed []plan.Result) {
 	if c.Knob != plan.CPUs || !c.Restore || w.tree.Version() != cgroup.V1 {
 		return nil, nil
 	}
@@ -115,22 +115,22 @@ func (w *Writer) claimHeirs(c plan.Change) (heirs []plan.Change, failed []plan.R
 	if err != nil {
 		return nil, nil
 	}
-	heir := map[string]bool{c.Cgroup.Path: true}
+	inherits := map[string]bool{c.Cgroup.Path: true}
 	for _, s := range sets {
 		child := workload.ID{Path: s.Path, Inode: s.Inode}
 		_, claimed := w.journal.Entry(child, plan.CPUs)
-		if !heir[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != c.From {
+		if !inherits[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != c.From {
 			continue
 		}
-		heir[s.Path] = true
+		inherits[s.Path] = true
 		widening := plan.Change{Cgroup: child, Knob: plan.CPUs, From: c.From, To: c.To, Restore: true, Why: "made while its parent was confined"}
 		if err := w.adopt(child, plan.CPUs, c.From, c.To); err != nil {
 			failed = append(failed, w.result(widening, plan.Refused, c.From, err))
 			continue
 		}
-		heirs = append(heirs, widening)
+		inherited = append(inherited, widening)
 	}
-	return heirs, failed
+	return inherited, failed
 }
 
 // whyCPUs says why the kernel refuses CPUs (kernel/cgroup/cpuset.c, validate_change and update_cpumask).

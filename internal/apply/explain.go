@@ -31,7 +31,7 @@ func (w *Writer) why(c plan.Change, err error) string {
 		return w.whyCPUs(err)
 	case c.Knob.OfTasks() && errors.Is(err, syscall.EPERM):
 		return "tasks of others cannot be set here: run as root, and in a container with CAP_SYS_NICE and CAP_SYS_PTRACE"
-	case c.Knob == plan.Gate && errors.Is(err, syscall.EROFS):
+	case c.Knob == plan.IdentitySysctl && errors.Is(err, syscall.EROFS):
 		return "/proc/sys is read-only here (ProtectKernelTunables= of the unit, or a container)"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
 		return "control groups cannot be written here: run as root, and in a container mount them writable"

@@ -30,10 +30,10 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	case plan.Exclusive:
 		set, err := tree.ExclusiveCPUs(group)
 		return plan.Value(set.String()), err
-	case plan.Handed:
+	case plan.SubtreeControl:
 		on, err := tree.HandsCPUSets(group)
 		return flag(on), err
-	case plan.Gate:
+	case plan.IdentitySysctl:
 		on, err := tree.IdentityEnabled()
 		return flag(on), err
 	case plan.Partition:
@@ -73,9 +73,9 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 		return tree.SetWeight(group, n)
 	case plan.Idle:
 		return tree.SetIdle(group, v == "1")
-	case plan.Handed:
+	case plan.SubtreeControl:
 		return tree.HandCPUSets(group, v == "1")
-	case plan.Gate:
+	case plan.IdentitySysctl:
 		return tree.EnableIdentity(v == "1")
 	case plan.Partition:
 		return setPartition(tree, group, v)
@@ -115,7 +115,7 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 			return plan.Time(d), nil
 		}
 		return plan.Time(d.Truncate(time.Microsecond)), nil
-	case plan.Idle, plan.Handed, plan.Gate:
+	case plan.Idle, plan.SubtreeControl, plan.IdentitySysctl:
 		if v != "0" && v != "1" {
 			return "", fmt.Errorf("%s is 0 or 1, not %q", knob, string(v))
 		}

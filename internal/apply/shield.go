@@ -105,7 +105,7 @@ func shieldHint(err error) string {
 
 // shieldGroup is the path of the group, where there can be one.
 func (w *Writer) shieldGroup() (group string, possible bool) {
-	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsApart()
+	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsSeparate()
 }
 
 // makeShield makes the group, or takes over one that was left behind, maybe before it had any CPUs. Without the group the

@@ -41,15 +41,15 @@ func (t *Tree) SetIdentity(group string, grade int64) error {
 	return t.write(group, "cpu.identity", text)
 }
 
-// gate is the machine's switch of Group Identity, below /proc/sys/kernel. Where there is none, it is always on.
-const gate = "sched_group_identity_enabled"
+// identitySysctl is the machine's switch of Group Identity, below /proc/sys/kernel. Where there is none, it is always on.
+const identitySysctl = "sched_group_identity_enabled"
 
 // IdentityEnabled says how the switch stands. The error is fs.ErrNotExist where there is none.
 func (t *Tree) IdentityEnabled() (bool, error) {
 	if t.sysctls == nil {
-		return false, fmt.Errorf("%s: %w", gate, fs.ErrNotExist)
+		return false, fmt.Errorf("%s: %w", identitySysctl, fs.ErrNotExist)
 	}
-	data, err := t.sysctls.ReadFile(gate)
+	data, err := t.sysctls.ReadFile(identitySysctl)
 	if err != nil {
 		return false, err
 	}
@@ -60,13 +60,13 @@ func (t *Tree) IdentityEnabled() (bool, error) {
 // EnableIdentity turns it.
 func (t *Tree) EnableIdentity(on bool) error {
 	if t.sysctls == nil {
-		return fmt.Errorf("%s: %w", gate, fs.ErrNotExist)
+		return fmt.Errorf("%s: %w", identitySysctl, fs.ErrNotExist)
 	}
 	text := "0"
 	if on {
 		text = "1"
 	}
-	return t.sysctls.WriteFile(gate, []byte(text))
+	return t.sysctls.WriteFile(identitySysctl, []byte(text))
 }
 
 func parseGrade(text string) (int64, error) {
@@ -102,16 +102,16 @@ func (p *prober) identity() (State, string) {
 	if on, err := hostNumber(p.host, "proc/sys/kernel/sched_core"); err == nil && on != 0 {
 		return No, "core scheduling is on (kernel.sched_core), beside which it locks the machine up"
 	}
-	on, err := hostNumber(p.host, "proc/sys/kernel/"+gate)
+	on, err := hostNumber(p.host, "proc/sys/kernel/"+identitySysctl)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Yes, detail + ", always on"
 	case err != nil:
 		return Unknown, err.Error()
-	case on == 0 && p.host.Writable != nil && p.host.Writable("proc/sys/kernel/"+gate) == nil:
-		return Yes, detail + ", switched on as long as it is used (kernel." + gate + ")"
+	case on == 0 && p.host.Writable != nil && p.host.Writable("proc/sys/kernel/"+identitySysctl) == nil:
+		return Yes, detail + ", switched on as long as it is used (kernel." + identitySysctl + ")"
 	case on == 0:
-		return No, detail + " is switched off, and cannot be switched on from here; sysctl -w kernel." + gate + "=1 does"
+		return No, detail + " is switched off, and cannot be switched on from here; sysctl -w kernel." + identitySysctl + "=1 does"
 	}
 	return Yes, detail + ", switched on"
 }

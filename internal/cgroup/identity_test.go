@@ -40,12 +40,12 @@ func TestIdentityPreflight(t *testing.T) {
 		writable func(string) error
 		state    State
 	}{
-		"on":               {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "1"}, mayNot, Yes},
+		"on":               {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1"}, mayNot, Yes},
 		"without a switch": {map[string]string{"osrelease": "4.19.91-24.al7.x86_64"}, mayNot, Yes},
-		"switched off":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "0"}, may, Yes},
-		"off for good":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "0"}, mayNot, No},
-		"crashes":          {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64", gate: "0"}, may, No},
-		"core scheduling":  {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", gate: "1", "sched_core": "1"}, may, No},
+		"switched off":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "0"}, may, Yes},
+		"off for good":     {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "0"}, mayNot, No},
+		"crashes":          {map[string]string{"osrelease": "4.19.91-25.3.al7.x86_64", identitySysctl: "0"}, may, No},
+		"core scheduling":  {map[string]string{"osrelease": "5.10.134-16.1.al8.x86_64", identitySysctl: "1", "sched_core": "1"}, may, No},
 		"no release":       {nil, may, Unknown},
 	} {
 		p := v1Probe()
@@ -117,7 +117,7 @@ func TestIdentityOfAGroup(t *testing.T) {
 
 // TestIdentityGate: the switch is a file of the kernel's settings, which not all such kernels have.
 func TestIdentityGate(t *testing.T) {
-	sysctls := identityFS{gate: "0\n"}
+	sysctls := identityFS{identitySysctl: "0\n"}
 	tree, err := Detect(identityFS{"cpu/cpu.shares": "1024\n"})
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +131,10 @@ func TestIdentityGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := tree.IdentityEnabled(); err != nil || got != on {
-			t.Errorf("%v, %v after it was turned to %v (%q)", got, err, on, sysctls[gate])
+			t.Errorf("%v, %v after it was turned to %v (%q)", got, err, on, sysctls[identitySysctl])
 		}
 	}
-	delete(sysctls, gate)
+	delete(sysctls, identitySysctl)
 	if err := tree.EnableIdentity(true); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a switch that is not there: %v", err)
 	}

@@ -45,9 +45,9 @@ func phaseOf(c Change) phase {
 		return pick(c.To == Member, phase{4, false}, phase{10, true})
 	case Exclusive:
 		return pick(within(c.From, c.To), phase{9, true}, phase{5, false})
-	case Handed:
+	case SubtreeControl:
 		return pick(c.To == "1", phase{6, true}, phase{11, false})
-	case Gate:
+	case IdentitySysctl:
 		return pick(c.To == "1", phase{12, true}, phase{14, true})
 	case CPUs:
 		return pick(c.To == "" || c.From != "" && within(c.From, c.To), phase{7, true}, phase{8, false})

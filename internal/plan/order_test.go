@@ -21,17 +21,17 @@ func TestOrderOfCPUs(t *testing.T) {
 		cpus("/up", CPUs, "0", "0-2"),
 		cpus("/free", CPUs, "2", ""),
 		cpus("/bind", CPUs, "", "2"),
-		cpus("/", Handed, "0", "1"),
-		cpus("/old", Handed, "1", "0"),
+		cpus("/", SubtreeControl, "0", "1"),
+		cpus("/old", SubtreeControl, "1", "0"),
 		cpus("/x", Partition, "member", "root"),
 		cpus("/y", Partition, "root", "member"),
 		cpus("/x", Exclusive, "", "3"),
 		cpus("/y", Exclusive, "2", ""),
 		cpus("/pod/x", Exclusive, "", "3"),
 		cpus("/pod/y", Exclusive, "2", ""),
-		cpus("/", Gate, "1", "0"),
+		cpus("/", IdentitySysctl, "1", "0"),
 		cpus("/a", Identity, "0", "2"),
-		cpus("/", Gate, "0", "1"),
+		cpus("/", IdentitySysctl, "0", "1"),
 	}
 	Order(changes)
 	var got []string

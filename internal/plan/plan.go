@@ -22,10 +22,10 @@ const (
 	Idle     Knob = "idle"
 	CPUs     Knob = "cpus"
 	Identity Knob = "identity" // Group Identity, as cpu.bvt_warp_ns counts it
-	// Gate is the machine's switch of Group Identity, a sysctl. It is the root group's.
-	Gate Knob = "gate"
-	// Handed says whether a group hands the cpuset controller on to its children (v2).
-	Handed Knob = "handed"
+	// IdentitySysctl is the machine's switch of Group Identity, a sysctl. It is the root group's.
+	IdentitySysctl Knob = "gate" // as it is in journals on disk
+	// SubtreeControl says whether a group hands the cpuset controller on to its children (v2).
+	SubtreeControl Knob = "handed" // as it is in journals on disk
 	// Exclusive and Partition make CPUs exclusive by the kernel's own means (v2, 6.7 and later).
 	Exclusive Knob = "exclusive"
 	Partition Knob = "partition"

@@ -61,7 +61,7 @@ func Settings(name strategy.Mechanism, slice time.Duration, levels []Level, m Ma
 	for _, l := range levels {
 		list = append(list, d.knobs(l, m)...)
 	}
-	list = append(list, gateOf(list, m)...)
+	list = append(list, identitySysctl(list, m)...)
 	return append(list, slicesOf(name, slice, levels, m)...)
 }
 
@@ -180,7 +180,7 @@ func (c *Colocation) Plan(now time.Time, wanted []Setting, stands map[Key]plan.V
 			continue
 		}
 		k.leave(disk)
-		if key.Knob == plan.Gate && c.identified() {
+		if key.Knob == plan.IdentitySysctl && c.identified() {
 			continue // without it an identity cannot be put back
 		}
 		if k.hold.retry.Ready(now) {
@@ -324,7 +324,7 @@ func (c *Colocation) Standings() []Standing {
 func InForce(standings []Standing, exposed []string) map[workload.ID]bool {
 	groups := map[workload.ID]bool{}
 	for _, s := range standings {
-		if s.Leaving || s.Knob == plan.Gate || s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
+		if s.Leaving || s.Knob == plan.IdentitySysctl || s.Knob == plan.Quota || s.Knob == plan.Burst || s.Knob == plan.CPUs || s.Knob.OfTasks() {
 			continue // prefers nobody, or not strictly
 		}
 		before, seen := groups[s.ID]

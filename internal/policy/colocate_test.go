@@ -327,7 +327,7 @@ func TestInForce(t *testing.T) {
 // cannot be put back at once.
 func TestGateStaysForIdentities(t *testing.T) {
 	state, now, refused := NewColocation(), time.Unix(1000, 0), false
-	gate := Setting{ID: workload.ID{Path: "/", Inode: 1}, Knob: plan.Gate, Value: "1"}
+	gate := Setting{ID: workload.ID{Path: "/", Inode: 1}, Knob: plan.IdentitySysctl, Value: "1"}
 	web := Setting{ID: workload.ID{Path: "/web", Inode: 2}, Knob: plan.Identity, Value: "2"}
 	files := map[Key]plan.Value{gate.Key(): "0", web.Key(): "0"}
 	turn := func(wanted ...Setting) {

@@ -47,7 +47,7 @@ func cpus(t *testing.T, text string) cpu.Set {
 // bounded is what happens second by second to offline groups that are bound to CPUs and use four, while others use so many.
 func bounded(groups []Confined, online ...float64) (list [][]Setting) {
 	batch := workload.ID{Path: "/batch", Inode: 7}
-	l := Load{CPUs: 8, Offline: []Pressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}},
+	l := Load{CPUs: 8, Offline: []Suppressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}},
 		Topology: smt(), Confined: groups}
 	ask := strategy.Suppress{Enable: true, ThresholdPercent: 65, MinPercent: 5, Policy: strategy.SuppressCPUSet}
 	var s Suppression

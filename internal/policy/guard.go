@@ -62,18 +62,18 @@ func restOf(pods []podCandidates) rest {
 		r.starts += p.handed()
 		for _, u := range p.containers {
 			used := u.m.history.Mean(nodeSpan)
-			if u.Lift {
+			if u.Unlimited {
 				r.reserved += float64(u.CPUs)
-				r.apart += math.Min(used, float64(u.CPUs))
+				r.reservedUse += math.Min(used, float64(u.CPUs))
 				continue
 			}
 			switch u.Class {
 			case workload.ClassLSE, workload.ClassLSR:
 				r.reserved += u.Request
-				r.apart += math.Min(used, u.Request)
+				r.reservedUse += math.Min(used, u.Request)
 			case workload.ClassBE:
-				if u.Behind {
-					r.apart += used
+				if u.Deprioritized {
+					r.reservedUse += used
 				}
 			}
 		}

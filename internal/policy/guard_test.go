@@ -105,7 +105,7 @@ func TestSharePool(t *testing.T) {
 	of := func(class workload.Class, behind bool, request, used float64) *candidate {
 		m := &memory{}
 		m.history.Add(sample.Usage{From: t0, To: t0.Add(time.Second), Used: time.Duration(used * float64(time.Second))}, time.Minute)
-		return &candidate{Group: Group{Class: class, Behind: behind, Request: request}, m: m}
+		return &candidate{Group: Group{Class: class, Deprioritized: behind, Request: request}, m: m}
 	}
 	n := Node{Known: true, CPUs: 16, Capacity: 16, Used: 10}
 	for _, c := range []struct {

@@ -21,12 +21,12 @@ import (
 // does. Nothing but to move it elsewhere would help; Exposed names such groups. That systemd makes way for a weight was seen
 // on v2: on v1 with the systemd driver, a resize may meet an idle pod.
 
-// Seat is a group of the tree: a container, or one that holds seats.
-type Seat struct {
+// TreeNode is a group of the tree: a container, or one that holds others.
+type TreeNode struct {
 	workload.ID
 	QOS      strategy.CPUQOS // of a container
 	Others   bool            // something else than the children runs in it
-	Children []*Seat
+	Children []*TreeNode
 }
 
 // Level is a group in which everything is of one grade.
@@ -39,7 +39,7 @@ type Level struct {
 }
 
 // Levels finds the topmost groups of one grade below a root that is none itself.
-func Levels(root *Seat) []Level {
+func Levels(root *TreeNode) []Level {
 	var list []Level
 	for _, c := range root.Children {
 		qos, uniform := c.grade()
@@ -53,8 +53,8 @@ func Levels(root *Seat) []Level {
 	return list
 }
 
-// levelsAt is the level of a seat, and of those below where it is kept.
-func levelsAt(s *Seat, qos strategy.CPUQOS, inner bool) []Level {
+// levelsAt is the level of a node, and of those below where it is kept.
+func levelsAt(s *TreeNode, qos strategy.CPUQOS, inner bool) []Level {
 	kept := keptByKubelet(s.Path) && len(s.Children) > 0
 	list := []Level{{s.ID, qos, kept, sizedByKubelet(s.Path), inner}}
 	if kept {
@@ -65,8 +65,8 @@ func levelsAt(s *Seat, qos strategy.CPUQOS, inner bool) []Level {
 	return list
 }
 
-// grade is what everything in the seat gets, if it is the same.
-func (s *Seat) grade() (qos strategy.CPUQOS, uniform bool) {
+// grade is what everything in the node gets, if it is the same.
+func (s *TreeNode) grade() (qos strategy.CPUQOS, uniform bool) {
 	if len(s.Children) == 0 {
 		return s.QOS, !s.Others
 	}
@@ -116,7 +116,7 @@ func named(slice, name string) bool { return slice == name || strings.HasSuffix(
 
 // Exposed lists the offline levels that some online container does not stand beside: it meets the group that holds the
 // level, at that group's weight.
-func Exposed(root *Seat, levels []Level) []string {
+func Exposed(root *TreeNode, levels []Level) []string {
 	online := root.online()
 	var list []string
 	for _, l := range levels {
@@ -134,7 +134,7 @@ func Exposed(root *Seat, levels []Level) []string {
 	return list
 }
 
-func (s *Seat) online() []string {
+func (s *TreeNode) online() []string {
 	if len(s.Children) == 0 && s.QOS.Rank() == strategy.Online {
 		return []string{s.Path}
 	}

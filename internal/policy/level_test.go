@@ -16,13 +16,13 @@ func online() strategy.CPUQOS  { return strategy.CPUQOS{Enable: true, GroupIdent
 func offline() strategy.CPUQOS { return strategy.CPUQOS{Enable: true, GroupIdentity: -1} }
 
 // forest makes the tree of containers; the groups in others hold something else, too.
-func forest(containers map[string]strategy.CPUQOS, others ...string) *Seat {
-	root := &Seat{ID: workload.ID{Path: "/"}}
-	at := map[string]*Seat{"/": root}
-	var seat func(group string) *Seat
-	seat = func(group string) *Seat {
+func forest(containers map[string]strategy.CPUQOS, others ...string) *TreeNode {
+	root := &TreeNode{ID: workload.ID{Path: "/"}}
+	at := map[string]*TreeNode{"/": root}
+	var seat func(group string) *TreeNode
+	seat = func(group string) *TreeNode {
 		if at[group] == nil {
-			at[group] = &Seat{ID: workload.ID{Path: group}}
+			at[group] = &TreeNode{ID: workload.ID{Path: group}}
 			above := seat(path.Dir(group))
 			above.Children = append(above.Children, at[group])
 		}
@@ -49,7 +49,7 @@ func TestLevelsOfPriority(t *testing.T) {
 	machine := Machine{Idle: true, LeastWeight: 2}
 	neutral := strategy.CPUQOS{}
 	for name, c := range map[string]struct {
-		tree     *Seat
+		tree     *TreeNode
 		idle     map[string]string
 		weight   map[string]string
 		identity map[string]string
@@ -176,16 +176,16 @@ func TestGateOfIdentity(t *testing.T) {
 		levels    []Level
 		want      string
 	}{
-		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, levels, "/ 1"},
+		"used":                   {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, levels, "/ 1"},
 		"there is no switch":     {strategy.MechanismGroupIdentity, Machine{Identity: true}, levels, ""},
-		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, Gate: root}, nil, ""},
-		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, Gate: root}, levels, ""},
+		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, nil, ""},
+		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, IdentitySysctl: root}, levels, ""},
 	} {
 		settings := Settings(c.mechanism, 0, c.levels, c.m)
 		got := ""
 		var standings []Standing
 		for _, s := range settings {
-			if s.Knob == plan.Gate {
+			if s.Knob == plan.IdentitySysctl {
 				got = s.Path + " " + string(s.Value)
 			}
 			standings = append(standings, Standing{Setting: s, InForce: true})

@@ -23,8 +23,8 @@ type Machine struct {
 	CoreSchedWhy string
 	Cookie       plan.Value // that offline tasks are given
 	LeastWeight  int64      // of cpu.shares (2) or cpu.weight (1)
-	// Gate is the group that the machine's switch of Group Identity is the knob of; the zero value: there is no switch.
-	Gate workload.ID
+	// IdentitySysctl is the group that the machine's switch of Group Identity is the knob of; the zero value: there is no switch.
+	IdentitySysctl workload.ID
 }
 
 // Verdict is what a mechanism's preflight found.
@@ -151,7 +151,7 @@ type schedExtDriver struct{}
 
 func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
 
-func (schedExtDriver) knobs(l Level, m Machine) []Setting { return behind(l, m) }
+func (schedExtDriver) knobs(l Level, m Machine) []Setting { return deprioritized(l, m) }
 
 // identityDriver gives groups their Group Identity, which what is below inherits.
 type identityDriver struct{}
@@ -166,9 +166,9 @@ func (identityDriver) knobs(l Level, _ Machine) []Setting {
 }
 
 // gateOf has the machine's switch of Group Identity on as long as groups are to have one.
-func gateOf(settings []Setting, m Machine) []Setting {
-	if m.Gate.Path == "" || !slices.ContainsFunc(settings, func(s Setting) bool { return s.Knob == plan.Identity }) {
+func identitySysctl(settings []Setting, m Machine) []Setting {
+	if m.IdentitySysctl.Path == "" || !slices.ContainsFunc(settings, func(s Setting) bool { return s.Knob == plan.Identity }) {
 		return nil
 	}
-	return []Setting{{ID: m.Gate, Knob: plan.Gate, Value: "1", Why: "Group Identity is used"}}
+	return []Setting{{ID: m.IdentitySysctl, Knob: plan.IdentitySysctl, Value: "1", Why: "Group Identity is used"}}
 }

@@ -101,7 +101,7 @@ func (p *podCandidates) raisable() []*candidate {
 }
 
 func (p *podCandidates) raises(u *candidate) bool {
-	return !u.Lift && (!u.isPod || p.itself) && u.Class.Burstable()
+	return !u.Unlimited && (!u.isPod || p.itself) && u.Class.Burstable()
 }
 
 // follow sets the quota of a pod whose containers are raised: its declared quota and what they have above their

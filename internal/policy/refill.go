@@ -55,7 +55,7 @@ import (
 //
 // Terminology: a refill is the rewrite; a throttled period is one in which a throttle began or was foreseen, or that
 // one stood through; the limit of a group is too low when it was throttled in more than half of the periods of a
-// minute. Its limit is too low, and it is refilled only while writes are not scarce.
+// minute, and it is then refilled only while writes are not scarce.
 //
 // Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
 // time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by

@@ -14,19 +14,19 @@ import (
 // Group is what is known of one control group at one turn.
 type Group struct {
 	workload.ID
-	Strategy strategy.Strategy
-	Request  float64 // CPUs; 0: not known
-	Class    workload.Class
-	Behind   bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
-	Paused   bool
-	Lift     bool // it has CPUs of its own, and can use no others
-	CPUs     int  // that it is bound to; 0: to none
-	Starting bool // it is new, and in its start
-	Declared *workload.Declared
-	Disk     cpu.Bandwidth  // what the files hold
-	Ready    bool           // a task is in it: the owner has set it up
-	Reading  sample.Reading // of this turn, when Looked
-	Looked   bool
+	Strategy      strategy.Strategy
+	Request       float64 // CPUs; 0: not known
+	Class         workload.Class
+	Deprioritized bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
+	Paused        bool
+	Unlimited     bool // it has CPUs of its own, and can use no others
+	CPUs          int  // that it is bound to; 0: to none
+	Starting      bool // it is new, and in its start
+	Declared      *workload.Declared
+	Disk          cpu.Bandwidth  // what the files hold
+	Ready         bool           // a task is in it: the owner has set it up
+	Reading       sample.Reading // of this turn, when Looked
+	Looked        bool
 	// Quiet is until when, at least, it has used nothing since the reading before. Zero: not known.
 	Quiet time.Time
 }
@@ -134,16 +134,16 @@ type State struct {
 
 // rest is what the last whole turn found of the node, for the turns of single groups.
 type rest struct {
-	reserved float64 // CPUs that are not the share pool's
-	apart    float64 // CPUs in use that do not count against it
-	above    float64 // CPUs that raised groups use above their limits
-	held     float64 // CPUs that are granted already
-	starts   float64 // CPUs that starts use above their quotas
+	reserved    float64 // CPUs that are not the share pool's
+	reservedUse float64 // CPUs in use that do not count against it
+	above       float64 // CPUs that raised groups use above their limits
+	held        float64 // CPUs that are granted already
+	starts      float64 // CPUs that starts use above their quotas
 }
 
 // off takes off the machine what is not the share pool's.
 func (r rest) off(n Node) Node {
-	n.Capacity, n.Used = max(0, n.Capacity-r.reserved), max(0, n.Used-r.apart)
+	n.Capacity, n.Used = max(0, n.Capacity-r.reserved), max(0, n.Used-r.reservedUse)
 	return n
 }
 

@@ -41,7 +41,7 @@ const (
 )
 
 // Pressed is an offline group whose use is bounded.
-type Pressed struct {
+type Suppressed struct {
 	workload.ID
 	Used  float64       // CPUs, in the last second
 	Limit cpu.Bandwidth // its owner's
@@ -51,7 +51,7 @@ type Pressed struct {
 type Load struct {
 	CPUs    float64 // online
 	Used    float64 // by all
-	Offline []Pressed
+	Offline []Suppressed
 	// Topology and Confined are known where offline work is to be bound to CPUs, and can be.
 	Topology cpu.Topology
 	Confined []Confined

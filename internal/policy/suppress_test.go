@@ -38,7 +38,7 @@ func (p *press) second(online float64, want ...float64) float64 {
 		if !math.IsInf(p.limit[i], 1) {
 			own.Quota = time.Duration(p.limit[i] * float64(own.Period))
 		}
-		l.Offline = append(l.Offline, Pressed{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Limit: own})
+		l.Offline = append(l.Offline, Suppressed{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Limit: own})
 	}
 	p.now = p.now.Add(time.Second)
 	settings := p.state.Decide(p.now, p.ask, l)

@@ -61,15 +61,15 @@ func (coreDriver) preflight(m Machine) (bool, string) {
 }
 
 func (coreDriver) knobs(l Level, m Machine) []Setting {
-	list := behind(l, m)
+	list := deprioritized(l, m)
 	if l.QOS.Rank() == strategy.Offline && !l.Inner {
 		list = append(list, Setting{ID: l.ID, Knob: plan.Cookie, Value: m.Cookie, Why: "offline: not beside others on a core"})
 	}
 	return list
 }
 
-// behind is how offline groups stand back under a mechanism that has something else besides.
-func behind(l Level, m Machine) []Setting {
+// deprioritized is how offline groups stand back under a mechanism that has something else besides.
+func deprioritized(l Level, m Machine) []Setting {
 	if m.Idle {
 		return idleDriver{}.knobs(l, m)
 	}

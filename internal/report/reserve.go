@@ -15,8 +15,8 @@ type Reserve struct {
 	Kept    string      `json:"reserved"` // never given away
 	Own     []OwnCPUs   `json:"exclusive"`
 	Refused []NoCPUs    `json:"refused"`
-	Pinned  []BoundCPUs `json:"pinned"` // groups that another program has bound to CPUs: left alone
-	Loose   int         `json:"loose"`  // processes and kernel threads that no cpuset binds
+	Pinned  []BoundCPUs `json:"pinned"`  // groups that another program has bound to CPUs: left alone
+	Unbound int         `json:"unbound"` // processes and kernel threads that no cpuset binds
 	Shield  *Shield     `json:"shield,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type OwnCPUs struct {
 	N         int     `json:"n"`
 	MayUse    string  `json:"may_use"` // with the shared pool, where it keeps that
 	Packed    bool    `json:"packed,omitempty"`
-	Lifted    bool    `json:"quota_lifted,omitempty"`
+	Unlimited bool    `json:"quota_unlimited,omitempty"`
 	Partition bool    `json:"partition,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (r *Reserve) lines(p *page) {
 		for _, m := range []struct {
 			is   bool
 			text string
-		}{{o.Packed, "packed with others"}, {o.MayUse != o.CPUs, "may use " + o.MayUse}, {o.Lifted, "quota lifted"}, {o.Partition, "a partition"}} {
+		}{{o.Packed, "packed with others"}, {o.MayUse != o.CPUs, "may use " + o.MayUse}, {o.Unlimited, "no quota"}, {o.Partition, "a partition"}} {
 			if m.is {
 				more = append(more, m.text)
 			}
@@ -75,8 +75,8 @@ func (r *Reserve) lines(p *page) {
 	if r.Shield != nil {
 		p.printf("  %s: %d tasks of the root are kept in it\n", printable(r.Shield.Cgroup), r.Shield.Tasks)
 	}
-	if r.Loose > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
-		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Loose)
+	if r.Unbound > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
+		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Unbound)
 	}
 }
 
@@ -97,7 +97,7 @@ func reserveMetrics() []metric[Reserve] {
 		gauge("reserve_containers", "Containers with CPUs of their own.", nil, func(r Reserve) float64 { return float64(len(r.Own)) }),
 		gauge("reserve_refused", "Containers that ask for CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
 		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
-		gauge("reserve_loose_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Loose) }),
+		gauge("reserve_unbound_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Unbound) }),
 		gauge("reserve_shield_tasks", "Tasks of the cpuset root that are kept in a group.", nil, func(r Reserve) float64 {
 			if r.Shield == nil {
 				return 0

@@ -6,8 +6,8 @@ import (
 )
 
 func sampleReserve() *Reserve {
-	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, Floor: 1, Kept: "7", Loose: 3, Shield: &Shield{"/plimsoll-shield", 40},
-		Own: []OwnCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Lifted: true},
+	return &Reserve{Policy: "auto", Shared: "4-7", CPUs: 4, Floor: 1, Kept: "7", Unbound: 3, Shield: &Shield{"/plimsoll-shield", 40},
+		Own: []OwnCPUs{{Cgroup: "/web", Request: 2.5, CPUs: "0-2", N: 3, MayUse: "0-2", Unlimited: true},
 			{Cgroup: "/a", Request: 0.5, CPUs: "3", N: 1, MayUse: "3-7", Packed: true}, {Cgroup: "/b", Request: 0.5, CPUs: "3", N: 1, MayUse: "3", Packed: true}},
 		Refused: []NoCPUs{{Cgroup: "/big", Why: "it needs 9 CPUs"}}, Pinned: []BoundCPUs{{Cgroup: "/old", CPUs: "5"}}}
 }
@@ -16,7 +16,7 @@ func TestReserveInWords(t *testing.T) {
 	var p page
 	sampleReserve().lines(&p)
 	want := `reserve (auto): 3 with CPUs of their own, 1 refused; shared pool 4-7 (4 CPUs, at least 1)
-  /web: 0-2 (request 2.5, quota lifted)
+  /web: 0-2 (request 2.5, no quota)
   /a: 3 (request 0.5, packed with others, may use 3-7)
   /b: 3 (request 0.5, packed with others)
   /old: bound to 5 by another program, left alone

@@ -27,7 +27,7 @@ type node struct {
 	*memory
 	parent    *node   // nil: the root
 	mine      bool    // a container that asks
-	way       bool    // above one that asks
+	ancestor  bool    // above one that asks
 	pinned    bool    // its owner has bound it
 	beneath   bool    // below one that is pinned
 	effective cpu.Set // the CPUs that it had without us
@@ -38,16 +38,16 @@ type node struct {
 func (s *State) observe(in Input, out *Output) *turn {
 	t := &turn{s: s, online: in.Topology.Set(), at: map[string]*node{}, shares: map[string]Share{},
 		nowhere: in.Owner != "" || in.Rules.Policy == strategy.ReserveNone}
-	mine, way := map[string]bool{}, map[string]bool{}
+	mine, ancestor := map[string]bool{}, map[string]bool{}
 	for _, c := range in.Containers {
 		mine[c.Path] = true
 		for _, p := range above(c.Path) {
-			way[p] = true
+			ancestor[p] = true
 		}
 	}
 	seen := map[workload.ID]*memory{}
 	for _, g := range in.Groups {
-		n := &node{Group: g, parent: t.at[path.Dir(g.Path)], mine: mine[g.Path], way: way[g.Path]}
+		n := &node{Group: g, parent: t.at[path.Dir(g.Path)], mine: mine[g.Path], ancestor: ancestor[g.Path]}
 		n.memory = s.groups[g.ID]
 		if n.memory == nil {
 			n.memory = s.first(in, n, out)
@@ -73,7 +73,7 @@ func (s *State) first(in Input, n *node, out *Output) *memory {
 	m := &memory{original: n.CPUs}
 	if p := n.parent; !in.Inherits && p != nil && p.ours && n.CPUs.Equal(p.wrote) {
 		m.original, m.wrote, m.ours = p.original, n.CPUs, true
-		out.Heirs = append(out.Heirs, Heir{n.ID, n.CPUs, p.original})
+		out.Inherited = append(out.Inherited, Inherited{n.ID, n.CPUs, p.original})
 	}
 	return m
 }
@@ -121,7 +121,7 @@ func (n *node) trace(t *turn, inherits bool) {
 		n.effective = outer
 	}
 	bound := len(n.original) > 0 && !outer.Within(n.original)
-	n.pinned = (bound || n.foreign) && !n.way && !n.beneath
+	n.pinned = (bound || n.foreign) && !n.ancestor && !n.beneath
 }
 
 // wants says who asks for what, and refuses those for whom no allocation could be carried out.
@@ -194,15 +194,15 @@ func (t *turn) machine(in Input) Machine {
 			kept = kept.Union(n.effective)
 		}
 	}
-	return Machine{Topology: in.Topology, Kept: kept, Apart: in.Apart.Minus(t.s.held()), Floor: max(1, in.Rules.Floor), Promised: in.Promised}
+	return Machine{Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.s.held()), Floor: max(1, in.Rules.Floor), Requested: in.Requested}
 }
 
-// held are the CPUs that containers have: those of their partitions are apart because of us.
+// held are the CPUs that containers have: those of their partitions are isolated because of us.
 func (s *State) held() (sum cpu.Set) {
 	for _, own := range s.sets {
 		sum = sum.Union(own)
 	}
-	for _, f := range s.fenced {
+	for _, f := range s.partitioned {
 		sum = sum.Union(f.exclusive)
 	}
 	return sum
@@ -215,7 +215,7 @@ func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 	if !c.Strict && c.Limit > c.Request+rounding {
 		sh.CPUs = own.Union(got.Shared.And(t.at[c.Path].effective))
 	} else {
-		sh.Lift = !sh.Packed
+		sh.Unlimited = !sh.Packed
 	}
 	t.shares[c.Path] = sh
 	return sh
@@ -265,7 +265,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 		return n.CPUs, ""
 	case t.nowhere || len(t.shares) == 0:
 		return n.home, back
-	case n.way && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
+	case n.ancestor && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
 		return n.narrow(shared.Union(t.below(n.Path))), "room for the containers in it"
 	}
 	for at := n; at != nil; at = at.parent {
@@ -279,7 +279,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 			return sh.CPUs.And(n.home), "in a container with CPUs of its own"
 		}
 	}
-	if in.Inherits && n.parent != nil && !n.parent.way {
+	if in.Inherits && n.parent != nil && !n.parent.ancestor {
 		return n.home, back
 	}
 	return n.narrow(shared), "confined to the shared pool"
@@ -318,17 +318,17 @@ func (t *turn) below(group string) cpu.Set {
 func (s *State) handOn(in Input, out *Output) {
 	needed := map[workload.ID]bool{}
 	if in.Owner == "" && in.Rules.Policy != strategy.ReserveNone {
-		for _, w := range in.Ways {
+		for _, w := range in.Ancestors {
 			needed[w.ID] = true
-			if !w.Handed {
-				out.Changes = append(out.Changes, plan.Change{Cgroup: w.ID, Knob: plan.Handed, From: "0", To: "1",
+			if !w.SubtreeControl {
+				out.Changes = append(out.Changes, plan.Change{Cgroup: w.ID, Knob: plan.SubtreeControl, From: "0", To: "1",
 					Why: "a group below it is to have CPUs of its own"})
 			}
 		}
 	}
-	for id := range s.handed {
+	for id := range s.subtreeControls {
 		if !needed[id] {
-			out.Changes = append(out.Changes, plan.Change{Cgroup: id, Knob: plan.Handed, From: "1", To: "0", Restore: true,
+			out.Changes = append(out.Changes, plan.Change{Cgroup: id, Knob: plan.SubtreeControl, From: "1", To: "0", Restore: true,
 				Why: "nobody below it has CPUs of its own"})
 		}
 	}

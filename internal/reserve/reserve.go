@@ -27,7 +27,7 @@
 // # Terminology
 //
 // A want is what one container asks for. A bin is the CPU that packed ones share. Kept CPUs are never exclusive: the
-// system's, and those that another program has pinned something to. CPUs that are apart are those of isolcpus= and of
+// system's, and those that another program has pinned something to. Isolated CPUs are those of isolcpus= and of
 // others' partitions: no balancing reaches them, so that they are no room for anybody, and are left as they are.
 //
 // # Known limits
@@ -47,11 +47,11 @@ import (
 
 // Machine is what there is to share out.
 type Machine struct {
-	Topology cpu.Topology
-	Kept     cpu.Set // never exclusive; part of the shared pool
-	Apart    cpu.Set // neither exclusive nor room for those in the shared pool
-	Floor    float64 // CPUs that the shared pool has at least
-	Promised float64 // CPUs that those in it have been promised: binds who is new
+	Topology  cpu.Topology
+	Kept      cpu.Set // never exclusive; part of the shared pool
+	Isolated  cpu.Set // neither exclusive nor room for those in the shared pool
+	Floor     float64 // CPUs that the shared pool has at least
+	Requested float64 // CPUs that those in it have requested: binds who is new
 }
 
 // Want is one container that asks for CPUs of its own.
@@ -102,7 +102,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 		a.place(w, m.Floor)
 	}
 	for _, w := range fresh {
-		a.place(w, max(m.Floor, m.Promised))
+		a.place(w, max(m.Floor, m.Requested))
 	}
 	return a.allocation()
 }
@@ -112,7 +112,7 @@ type allocator struct {
 	Machine
 	machine *machine
 	cap     map[int]float64
-	total   float64 // capacity of all CPUs that are not apart
+	total   float64 // capacity of all CPUs that are not isolated
 	free    map[int]bool
 	used    float64 // capacity that is exclusive
 	sets    map[string]cpu.Set
@@ -139,12 +139,12 @@ func (b *bin) room() float64 {
 func newAllocator(m Machine) *allocator {
 	a := &allocator{Machine: m, machine: newMachine(m.Topology), cap: map[int]float64{}, free: map[int]bool{}, sets: map[string]cpu.Set{}, equal: true}
 	for _, p := range m.Topology.Places {
-		apart := m.Apart.Contains(p.CPU)
+		isolated := m.Isolated.Contains(p.CPU)
 		a.cap[p.CPU] = p.Capacity
-		if !apart {
+		if !isolated {
 			a.total += p.Capacity
 		}
-		a.free[p.CPU] = !apart && !m.Kept.Contains(p.CPU)
+		a.free[p.CPU] = !isolated && !m.Kept.Contains(p.CPU)
 		a.equal = a.equal && p.Capacity == 1
 	}
 	return a
@@ -277,14 +277,14 @@ func (a *allocator) refuse(w Want, why string) {
 func (a *allocator) arithmetic(w Want, need, floor float64) string {
 	all := a.Topology.Set()
 	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already", cpus(need), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
-	if apart := a.Apart.And(all); len(apart) > 0 {
-		text += fmt.Sprintf(", %s isolated or in another's partition (%s)", verb(a.size(apart)), apart)
+	if isolated := a.Isolated.And(all); len(isolated) > 0 {
+		text += fmt.Sprintf(", %s isolated or in another's partition (%s)", verb(a.size(isolated)), isolated)
 	}
 	if kept := a.size(a.Kept.And(all)); kept > 0 {
 		text += fmt.Sprintf(", %s kept back (%s)", verb(kept), a.Kept)
 	}
 	text += fmt.Sprintf(", and the shared pool keeps %s", amount(floor))
-	if a.Promised > a.Floor && floor == a.Promised {
+	if a.Requested > a.Floor && floor == a.Requested {
 		text += " (the requests in it)"
 	}
 	left := max(0, min(a.total-a.used-floor, a.size(a.available(Want{}))))

@@ -110,14 +110,14 @@ func TestPacking(t *testing.T) {
 }
 
 func TestArithmetic(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), Floor: 1, Promised: 2.5, Kept: cpu.Set{0, 9}}
+	m := Machine{Topology: shape{1, 1, 1, 8, 1}.topology(), Floor: 1, Requested: 2.5, Kept: cpu.Set{0, 9}}
 	got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}}, {Name: "new", CPUs: 2.5, Within: cpu.Set{3, 4}}})
 	want := []Refusal{{"new", "it needs 3 CPUs (request 2.5); of 8 CPUs online, 3 are exclusive already, 1 is kept back (0,9), " +
 		"and the shared pool keeps 2.5 (the requests in it): 2.5 are left, 1 of them within 3-4, where its groups may run"}}
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
 		t.Error(diff)
 	}
-	m.Promised = 6 // those who have CPUs are not put out for it
+	m.Requested = 6 // those who have CPUs are not put out for it
 	if got := Allocate(m, []Want{{Name: "old", CPUs: 3, Has: cpu.Set{1, 2, 3}}}); len(got.Refused) > 0 {
 		t.Errorf("%v", got.Refused)
 	}
@@ -125,7 +125,7 @@ func TestArithmetic(t *testing.T) {
 
 // TestApart: isolated CPUs are given to nobody, and are no room for the others.
 func TestApart(t *testing.T) {
-	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1, Apart: cpu.Set{2, 3, 7}}
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1, Isolated: cpu.Set{2, 3, 7}}
 	got := Allocate(m, []Want{{Name: "a", CPUs: 1}, {Name: "b", CPUs: 1}})
 	want := Allocation{Sets: map[string]cpu.Set{"a": {0}}, Packed: map[string]bool{}, Shared: cpu.Set{1, 2, 3},
 		Refused: []Refusal{{"b", "it needs 1 CPU (request 1); of 4 CPUs online, 1 is exclusive already, 2 are isolated or in another's partition (2-3), " +

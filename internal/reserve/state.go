@@ -41,10 +41,10 @@ type Container struct {
 	Strict      bool
 }
 
-// Way is a group on the way from the root to a container, that may have to hand the cpuset controller on (v2).
-type Way struct {
+// Ancestor is a group on the way from the root to a container, that may have to hand the cpuset controller on (v2).
+type Ancestor struct {
 	workload.ID
-	Handed bool
+	SubtreeControl bool
 }
 
 // Input is what a turn decides on.
@@ -56,11 +56,11 @@ type Input struct {
 	Broken     map[string]bool // partitions that the kernel calls invalid
 	Partitions bool            // the kernel has partitions below groups that are none (v2, 6.7+)
 	Topology   cpu.Topology
-	Apart      cpu.Set // CPUs that no balancing reaches: isolated ones, and those in partitions, ours too
+	Isolated   cpu.Set // CPUs that no balancing reaches: isolated ones, and those in partitions, ours too
 	Groups     []Group // all but the root, parents before children
-	Ways       []Way
+	Ancestors  []Ancestor
 	Containers []Container // in the order in which they came
-	Promised   float64     // requests of all others
+	Requested  float64     // requests of all others
 	Shield     string      // the group that the tasks of the root are in, made for that; "": none
 }
 
@@ -72,7 +72,7 @@ type Share struct {
 	Request   float64
 	Strict    bool
 	Packed    bool // others that reserve are on its CPUs
-	Lift      bool // its quota is to be lifted: it cannot use more than its own CPUs
+	Unlimited bool // its quota is to be taken away: it cannot use more than its own CPUs
 	Partition bool
 }
 
@@ -82,8 +82,8 @@ type Pin struct {
 	CPUs cpu.Set
 }
 
-// Heir is a group that holds a value of ours because its parent did when it was made.
-type Heir struct {
+// Inherited is a group that holds a value of ours because its parent did when it was made.
+type Inherited struct {
 	ID             workload.ID
 	Held, Baseline cpu.Set
 }
@@ -91,7 +91,7 @@ type Heir struct {
 // Output is what a turn decided.
 type Output struct {
 	Changes    []plan.Change
-	Heirs      []Heir        // to be booked before the changes are carried out
+	Inherited  []Inherited   // to be booked before the changes are carried out
 	Foreign    []workload.ID // no longer ours
 	Shares     []Share
 	Refused    []Refusal
@@ -104,11 +104,11 @@ type Output struct {
 
 // State is what is remembered from turn to turn. It depends on its inputs only.
 type State struct {
-	groups map[workload.ID]*memory
-	sets   map[workload.ID]cpu.Set // what containers have
-	handed map[workload.ID]bool    // groups that hand the controller on because of us
-	fenced map[workload.ID]*fence  // files of partitions
-	online cpu.Set
+	groups          map[workload.ID]*memory
+	sets            map[workload.ID]cpu.Set    // what containers have
+	subtreeControls map[workload.ID]bool       // groups that hand the controller on because of us
+	partitioned     map[workload.ID]*partition // files of partitions
+	online          cpu.Set
 }
 
 // memory is what is remembered of one group.
@@ -124,21 +124,21 @@ type memory struct {
 
 // NewState remembers nothing.
 func NewState() *State {
-	return &State{groups: map[workload.ID]*memory{}, sets: map[workload.ID]cpu.Set{}, handed: map[workload.ID]bool{},
-		fenced: map[workload.ID]*fence{}}
+	return &State{groups: map[workload.ID]*memory{}, sets: map[workload.ID]cpu.Set{}, subtreeControls: map[workload.ID]bool{},
+		partitioned: map[workload.ID]*partition{}}
 }
 
 // Clone is a state of its own that remembers the same.
 func (s *State) Clone() *State {
-	c := &State{groups: map[workload.ID]*memory{}, sets: maps.Clone(s.sets), handed: maps.Clone(s.handed),
-		fenced: map[workload.ID]*fence{}, online: s.online}
+	c := &State{groups: map[workload.ID]*memory{}, sets: maps.Clone(s.sets), subtreeControls: maps.Clone(s.subtreeControls),
+		partitioned: map[workload.ID]*partition{}, online: s.online}
 	for id, m := range s.groups {
 		one := *m
 		c.groups[id] = &one
 	}
-	for id, f := range s.fenced {
+	for id, f := range s.partitioned {
 		one := *f
-		c.fenced[id] = &one
+		c.partitioned[id] = &one
 	}
 	return c
 }
@@ -150,7 +150,7 @@ func (s *State) Idle() bool {
 			return false
 		}
 	}
-	return len(s.handed) == 0 && !s.fencing()
+	return len(s.subtreeControls) == 0 && !s.fencing()
 }
 
 // Decide takes a turn.
@@ -171,7 +171,7 @@ func (s *State) Decide(in Input) Output {
 	out.Shield = in.Rules.Shield && !in.Inherits && len(out.Shares) > 0
 	t.confine(in, &out)
 	s.handOn(in, &out)
-	s.fence(in, t, &out)
+	s.partition(in, t, &out)
 	s.online = in.Topology.Set()
 	return out
 }
@@ -179,12 +179,12 @@ func (s *State) Decide(in Input) Output {
 // Learn books what became of the changes.
 func (s *State) Learn(now time.Time, results []plan.Result) {
 	for _, r := range results {
-		s.learnFence(now, r)
+		s.learnPartition(now, r)
 		switch done := r.Outcome == plan.Applied; {
-		case r.Change.Knob == plan.Handed && done:
-			s.handed[r.Change.Cgroup] = true
+		case r.Change.Knob == plan.SubtreeControl && done:
+			s.subtreeControls[r.Change.Cgroup] = true
 			if r.Change.Restore {
-				delete(s.handed, r.Change.Cgroup)
+				delete(s.subtreeControls, r.Change.Cgroup)
 			}
 		case r.Change.Knob == plan.CPUs:
 			s.learn(now, r)

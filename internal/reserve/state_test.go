@@ -89,7 +89,7 @@ func (w *world) ask(group string, request, limit float64, strict bool) {
 func (w *world) turn() Output {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
-	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Apart: w.apart,
+	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Isolated: w.apart,
 		Partitions: w.fences != nil, Broken: w.broken, Shield: w.shield}
 	for g, set := range w.sets {
 		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})
@@ -172,7 +172,7 @@ func TestConfine(t *testing.T) {
 		w.ask("/kube/pod/a", 2, 2, false)
 		out := w.turn()
 		w.exclusive(out)
-		if got := out.Shares[0]; got.Own.String() != "0-1" || !got.Lift || out.Shared.String() != "2-7" {
+		if got := out.Shares[0]; got.Own.String() != "0-1" || !got.Unlimited || out.Shared.String() != "2-7" {
 			t.Errorf("%+v, shared %s", got, out.Shared)
 		}
 		writes := w.writes
@@ -206,7 +206,7 @@ func TestBurstable(t *testing.T) {
 		w.exclusive(out)
 		want := []Share{
 			{ID: w.asking[0].ID, Own: cpu.Set{0}, CPUs: cpu.Set{0, 2, 3}, Request: 1},
-			{ID: w.asking[1].ID, Own: cpu.Set{1}, CPUs: cpu.Set{1}, Request: 1, Strict: true, Lift: true},
+			{ID: w.asking[1].ID, Own: cpu.Set{1}, CPUs: cpu.Set{1}, Request: 1, Strict: true, Unlimited: true},
 		}
 		if diff := cmp.Diff(want, out.Shares); diff != "" {
 			t.Error(diff)

@@ -17,7 +17,7 @@ import (
 func (u *candidate) lift() {
 	switch {
 	case u.m.quota.foreign || !u.limit.Limited():
-	case u.Lift && !u.Paused && u.m.quota.retry.Ready(u.now):
+	case u.Unlimited && !u.Paused && u.m.quota.retry.Ready(u.now):
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
 	case u.m.quota.ours && u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}

@@ -15,48 +15,48 @@ import (
 )
 
 // preferEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and
-// stranger is how long a group may be there before it is somebody's whom nobody gave a class: a pod's group is made
+// unclassifiedAfter is how long a group may be there before it is somebody's whom nobody gave a class: a pod's group is made
 // before anybody tells of the pod.
 const (
-	preferEvery = time.Second
-	levelEvery  = 2 * time.Second // strangers are looked for
-	stranger    = 3 * time.Second
+	colocateEvery     = time.Second
+	levelEvery        = 2 * time.Second // unclassified groups are looked for
+	unclassifiedAfter = 3 * time.Second
 )
 
 // priority is what the agent keeps of the priority of online work over offline work.
 type priority struct {
-	knobs     *policy.Colocation
-	at        time.Time // of the last look
-	pods      []workload.Pod
-	asked     strategy.Colocation
-	mechanism strategy.Mechanism
-	why       string
-	levels    []policy.Level
-	leveled   time.Time
-	exposed   []string
-	missing   []string        // groups that do not have the file
-	inForce   map[string]bool // offline groups, by path
-	strangers map[string]time.Time
-	searched  map[string]bool // groups in which strangers were looked for
-	tasks     taskLook
-	usage     rankUsage
-	press     suppressor
-	enforced  enforced // by schedulers that were in force
-	schedule  schedule
+	knobs        *policy.Colocation
+	at           time.Time // of the last look
+	pods         []workload.Pod
+	asked        strategy.Colocation
+	mechanism    strategy.Mechanism
+	why          string
+	levels       []policy.Level
+	leveled      time.Time
+	exposed      []string
+	missing      []string        // groups that do not have the file
+	inForce      map[string]bool // offline groups, by path
+	unclassified map[string]time.Time
+	searched     map[string]bool // groups in which unclassified groups were looked for
+	tasks        taskLook
+	usage        rankUsage
+	suppressor   suppressor
+	enforced     enforced // by schedulers that were in force
+	schedule     schedule
 }
 
 func newPriority() priority {
-	return priority{knobs: policy.NewColocation(), strangers: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
+	return priority{knobs: policy.NewColocation(), unclassified: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
 }
 
-// behind says whether the kernel verifiably keeps a group behind all online work: by cpu.idle, whoever set it, or by the
+// deprioritized says whether the kernel verifiably keeps a group behind all online work: by cpu.idle, whoever set it, or by the
 // mechanism. Neither does where online work does not stand beside the group, unless a scheduler knows who is who.
-func (a *Agent) behind(g *group) bool {
+func (a *Agent) deprioritized(g *group) bool {
 	p := &a.priority
 	if p.exposes(g.Path) && !a.scheduled() {
 		return false
 	}
-	return g.idle || g.offline() && p.behind(g.Path)
+	return g.idle || g.offline() && p.deprioritized(g.Path)
 }
 
 // exposes says whether a group is one that some online work does not stand beside, or is in one.
@@ -64,8 +64,8 @@ func (p *priority) exposes(group string) bool {
 	return slices.ContainsFunc(p.exposed, func(level string) bool { return group == level || under(group, level) })
 }
 
-// behind says whether the mechanism verifiably keeps a group behind online work.
-func (p *priority) behind(group string) bool {
+// deprioritized says whether the mechanism verifiably keeps a group behind online work.
+func (p *priority) deprioritized(group string) bool {
 	for ; group != "/" && group != "." && len(p.inForce) > 0; group = path.Dir(group) {
 		if in, known := p.inForce[group]; known {
 			return in
@@ -85,7 +85,7 @@ func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Coloca
 		p.mechanism, p.why, p.exposed, p.missing, p.inForce = strategy.MechanismNone, "not asked for", nil, nil, nil
 		return false
 	}
-	return p.news(pods, asked) || now.Sub(p.at) >= preferEvery
+	return p.news(pods, asked) || now.Sub(p.at) >= colocateEvery
 }
 
 // news says whether the containers, or what is asked for, are others than at the last look.
@@ -93,8 +93,8 @@ func (p *priority) news(pods []workload.Pod, asked strategy.Colocation) bool {
 	return !workload.Same(pods, p.pods) || asked != p.asked
 }
 
-// prefer has the kernel run online work before offline work, and sees that it still does.
-func (a *Agent) prefer(now time.Time, pods []workload.Pod) []plan.Result {
+// colocate has the kernel run online work before offline work, and sees that it still does.
+func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 	p, asked := &a.priority, a.Strategy.Colocation
 	if !p.due(now, pods, asked) {
 		return nil
@@ -138,7 +138,7 @@ func (a *Agent) level(now time.Time, pods []workload.Pod, asked strategy.Colocat
 	p := &a.priority
 	p.leveled, p.levels, p.exposed = now, nil, nil
 	if asked.Enabled() {
-		root := a.seats(now, pods)
+		root := a.tree(now, pods)
 		p.levels = policy.Levels(root)
 		p.exposed = policy.Exposed(root, p.levels)
 	}
@@ -210,11 +210,11 @@ func (a *Agent) sayPriority(results []plan.Result) {
 	}
 }
 
-// seats makes the tree of the containers, with the groups above those of a class. What else runs in such a group is
+// tree makes that of the containers, with the groups above those of a class. What else runs in such a group is
 // looked for, but not in pods, whose groups the discovery knows.
-func (a *Agent) seats(now time.Time, pods []workload.Pod) *policy.Seat {
-	t := seating{agent: a, now: now, at: map[string]*policy.Seat{}, pods: map[string]bool{}}
-	root := &policy.Seat{ID: workload.ID{Path: "/"}}
+func (a *Agent) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
+	t := treeBuilder{agent: a, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
+	root := &policy.TreeNode{ID: workload.ID{Path: "/"}}
 	t.at["/"] = root
 	for _, p := range pods {
 		if p.Path != "" && len(p.Containers) > 0 {
@@ -223,37 +223,37 @@ func (a *Agent) seats(now time.Time, pods []workload.Pod) *policy.Seat {
 	}
 	for _, p := range pods {
 		for _, c := range p.Containers {
-			t.sit(c)
+			t.add(c)
 		}
 	}
 	t.others()
-	maps.DeleteFunc(a.priority.strangers, func(group string, _ time.Time) bool { return !t.met[group] })
+	maps.DeleteFunc(a.priority.unclassified, func(group string, _ time.Time) bool { return !t.met[group] })
 	return root
 }
 
 // engine says whether a container engine made a group, and so nobody else makes groups in it.
 func engine(runtime string) bool { return runtime != "cgroup" && runtime != "systemd" }
 
-// seating is the making of such a tree.
-type seating struct {
+// treeBuilder is the making of such a tree.
+type treeBuilder struct {
 	agent *Agent
 	now   time.Time
-	at    map[string]*policy.Seat
+	at    map[string]*policy.TreeNode
 	pods  map[string]bool
 	met   map[string]bool // groups nobody gave a class
 }
 
-// sit puts a container into the tree.
-func (t *seating) sit(c workload.Container) {
+// add puts a container into the tree.
+func (t *treeBuilder) add(c workload.Container) {
 	if s := t.above(path.Dir(c.Path)); s != nil {
-		seat := &policy.Seat{ID: c.ID, QOS: c.QOS}
-		s.Children = append(s.Children, seat)
-		t.at[c.Path] = seat
+		node := &policy.TreeNode{ID: c.ID, QOS: c.QOS}
+		s.Children = append(s.Children, node)
+		t.at[c.Path] = node
 	}
 }
 
-// above is the seat of a group that holds others, nil where it is gone.
-func (t *seating) above(group string) *policy.Seat {
+// above is the node of a group that holds others, nil where it is gone.
+func (t *treeBuilder) above(group string) *policy.TreeNode {
 	if s := t.at[group]; s != nil {
 		return s
 	}
@@ -262,15 +262,15 @@ func (t *seating) above(group string) *policy.Seat {
 	if err != nil || parent == nil {
 		return nil
 	}
-	s := &policy.Seat{ID: workload.ID{Path: group, Inode: inode}}
+	s := &policy.TreeNode{ID: workload.ID{Path: group, Inode: inode}}
 	parent.Children = append(parent.Children, s)
 	t.at[group] = s
 	return s
 }
 
-// others marks the groups in which something runs that has no seat. Only those above work that is to stand back or to
+// others marks the groups in which something runs that has no node. Only those above work that is to stand back or to
 // be preferred are of interest.
-func (t *seating) others() {
+func (t *treeBuilder) others() {
 	t.met = map[string]bool{}
 	groups := make([]string, 0, len(t.at))
 	for group, s := range t.at {
@@ -281,19 +281,19 @@ func (t *seating) others() {
 	slices.Sort(groups)
 	searched := map[string]bool{}
 	for _, group := range groups {
-		t.at[group].Others = t.stranger(group)
+		t.at[group].Others = t.unclassified(group)
 		searched[group] = true
 	}
 	t.agent.priority.searched = searched
 }
 
-// graded says whether something in the seat has a class that is enabled.
-func graded(s *policy.Seat) bool {
+// graded says whether something in the node has a class that is enabled.
+func graded(s *policy.TreeNode) bool {
 	return s.QOS.Enable || slices.ContainsFunc(s.Children, graded)
 }
 
-// stranger says whether a group holds tasks of its own, or a group without a seat in which something has run for a while.
-func (t *seating) stranger(group string) bool {
+// unclassified says whether a group holds tasks of its own, or a group without a node in which something has run for a while.
+func (t *treeBuilder) unclassified(group string) bool {
 	tree := t.agent.Tree
 	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
 		return true
@@ -311,14 +311,14 @@ func (t *seating) stranger(group string) bool {
 			continue
 		}
 		t.met[c] = true
-		since, known := t.agent.priority.strangers[c]
+		since, known := t.agent.priority.unclassified[c]
 		if !known {
 			if t.agent.priority.searched[group] { // else it has been there before us
 				since = t.now
 			}
-			t.agent.priority.strangers[c] = since
+			t.agent.priority.unclassified[c] = since
 		}
-		found = found || t.now.Sub(since) >= stranger
+		found = found || t.now.Sub(since) >= unclassifiedAfter
 	}
 	return found
 }

@@ -19,59 +19,59 @@ import (
 // So on top of the cpusets, which stand by themselves, each container that has CPUs to itself alone is made a
 // partition. Where the kernel refuses, or calls it invalid, it is taken back, and the cpusets remain.
 
-// fence is what is remembered of one group's part in partitions.
-type fence struct {
+// partition is what is remembered of one group's part in partitions.
+type partition struct {
 	exclusive cpu.Set // that stands
 	partition bool    // it is one
 	retry     backoff
 }
 
-// fences finds what each group's part shall be.
-func (s *State) fences(in Input, t *turn, out *Output) map[workload.ID]fence {
-	wanted := map[workload.ID]fence{}
+// partitions finds what each group's part shall be.
+func (s *State) partitions(in Input, t *turn, out *Output) map[workload.ID]partition {
+	wanted := map[workload.ID]partition{}
 	if !in.Partitions || in.Rules.Policy != strategy.ReserveAuto {
 		return wanted
 	}
 	for i, sh := range out.Shares {
 		n := t.at[sh.Path]
-		is := s.fenced[n.ID]
+		is := s.partitioned[n.ID]
 		if in.Broken[sh.Path] && is != nil && is.partition {
 			is.retry.hit(in.Now)
 		}
 		switch {
-		case !sh.Lift || is != nil && !is.retry.Ready(in.Now):
+		case !sh.Unlimited || is != nil && !is.retry.Ready(in.Now):
 			continue
 		case is != nil && is.partition && !is.exclusive.Equal(sh.Own): // it ends first, and begins anew in the next turn
 			continue
 		}
-		wanted[n.ID] = fence{exclusive: sh.Own, partition: true}
+		wanted[n.ID] = partition{exclusive: sh.Own, partition: true}
 		out.Shares[i].Partition = is != nil && is.partition
 		for at := n.parent; at != nil; at = at.parent {
-			wanted[at.ID] = fence{exclusive: wanted[at.ID].exclusive.Union(sh.Own)}
+			wanted[at.ID] = partition{exclusive: wanted[at.ID].exclusive.Union(sh.Own)}
 		}
 	}
 	return wanted
 }
 
-// fence makes the changes.
-func (s *State) fence(in Input, t *turn, out *Output) {
-	wanted := s.fences(in, t, out)
+// partition makes the changes.
+func (s *State) partition(in Input, t *turn, out *Output) {
+	wanted := s.partitions(in, t, out)
 	var ids []workload.ID
 	for _, n := range t.nodes {
 		ids = append(ids, n.ID)
 	}
-	for id := range s.fenced {
+	for id := range s.partitioned {
 		if !slices.Contains(ids, id) { // it is gone, and its part with it
-			delete(s.fenced, id)
+			delete(s.partitioned, id)
 		}
 	}
 	for _, id := range ids {
-		is, want := fence{}, wanted[id]
-		if f := s.fenced[id]; f != nil {
+		is, want := partition{}, wanted[id]
+		if f := s.partitioned[id]; f != nil {
 			is = *f
 		}
 		if is.partition != want.partition {
-			out.Changes = append(out.Changes, partition(id, want.partition))
+			out.Changes = append(out.Changes, partitionChange(id, want.partition))
 		}
 		if !is.exclusive.Equal(want.exclusive) {
 			out.Changes = append(out.Changes, plan.Change{Cgroup: id, Knob: plan.Exclusive, From: plan.Value(is.exclusive.String()),
@@ -81,7 +81,7 @@ func (s *State) fence(in Input, t *turn, out *Output) {
 	plan.Order(out.Changes)
 }
 
-func partition(id workload.ID, begin bool) plan.Change {
+func partitionChange(id workload.ID, begin bool) plan.Change {
 	c := plan.Change{Cgroup: id, Knob: plan.Partition, From: plan.Member, To: "root", Why: "CPUs of its own"}
 	if !begin {
 		c.From, c.To, c.Restore = c.To, c.From, true
@@ -89,16 +89,16 @@ func partition(id workload.ID, begin bool) plan.Change {
 	return c
 }
 
-// learnFence books what became of a change.
-func (s *State) learnFence(now time.Time, r plan.Result) {
+// learnPartition books what became of a change.
+func (s *State) learnPartition(now time.Time, r plan.Result) {
 	id, knob := r.Change.Cgroup, r.Change.Knob
 	if knob != plan.Exclusive && knob != plan.Partition {
 		return
 	}
-	f := s.fenced[id]
+	f := s.partitioned[id]
 	if f == nil {
-		f = &fence{}
-		s.fenced[id] = f
+		f = &partition{}
+		s.partitioned[id] = f
 	}
 	stands := r.Outcome == plan.Applied && !r.Change.Restore
 	switch {
@@ -115,13 +115,13 @@ func (s *State) learnFence(now time.Time, r plan.Result) {
 		f.retry.hit(now)
 	}
 	if !f.partition && len(f.exclusive) == 0 && f.retry.Ready(now) {
-		delete(s.fenced, id)
+		delete(s.partitioned, id)
 	}
 }
 
 // fencing says whether anything of a partition stands.
 func (s *State) fencing() bool {
-	for _, f := range s.fenced {
+	for _, f := range s.partitioned {
 		if f.partition || len(f.exclusive) > 0 {
 			return true
 		}
