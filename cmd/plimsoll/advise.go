@@ -136,7 +136,7 @@ func (d *tapes) busy(all []trace.Series) ([]trace.Series, error) {
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
 func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *globals, tree *cgroup.Tree, args []string) ([]report.Container, error) {
-	here, err := g.census(ctx, tree, &config.File{})
+	here, err := g.containerIndex(ctx, tree, &config.File{})
 	if err != nil {
 		return nil, err
 	}

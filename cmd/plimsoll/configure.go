@@ -60,7 +60,7 @@ func (s source) follow(ctx context.Context, turns <-chan struct{}, last stamp, t
 }
 
 // settle is how long a version must have stood.
-const settle = 50 * time.Millisecond
+const settleTime = 50 * time.Millisecond
 
 // settled waits until the file does not change any more.
 func (s source) settled(ctx context.Context) stamp {
@@ -68,7 +68,7 @@ func (s source) settled(ctx context.Context) stamp {
 		select {
 		case <-ctx.Done():
 			return now
-		case <-time.After(settle):
+		case <-time.After(settleTime):
 		}
 		before := now
 		if now = s.stamp(); now == before {

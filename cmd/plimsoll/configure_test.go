@@ -54,9 +54,9 @@ func TestFollow(t *testing.T) {
 		if failed == nil {
 			t.Error("a bad file was taken")
 		}
-		time.Sleep(turnEvery - settle/4) // before a look
+		time.Sleep(turnEvery - settleTime/4) // before a look
 		err := os.WriteFile(file, nil, 0o600)
-		time.Sleep(settle / 2) // after it
+		time.Sleep(settleTime / 2) // after it
 		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}

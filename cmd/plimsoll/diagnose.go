@@ -109,7 +109,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 
 // subjects are who is diagnosed: those that are named, or all; and the containers beside them.
 func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.File, args []string) (known, list []report.Container, err error) {
-	here, err := g.census(ctx, tree, file)
+	here, err := g.containerIndex(ctx, tree, file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +195,7 @@ func (o *observer) notes() []string {
 	if n := o.probe.Missed(); n > 0 {
 		list = append(list, fmt.Sprintf("the kernel did not tell of %d switches: who ran then counts as who ran before", n))
 	}
-	if o.crowded {
+	if o.tableFull {
 		list = append(list, "there are more groups than can be told apart: some go by the name of the group above them")
 	}
 	return list

@@ -31,7 +31,7 @@ func TestDoctorKernel(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	var e examination
+	var e doctorReport
 	if err := json.Unmarshal([]byte(run("doctor", "--json")), &e); err != nil {
 		t.Fatal(err)
 	}

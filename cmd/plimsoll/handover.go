@@ -65,7 +65,7 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 // anotherRuns says whether it was an agent that kept the lock from being taken.
 func anotherRuns(err error) bool {
 	var locked *apply.LockedError
-	return errors.As(err, &locked) && !locked.Stranger()
+	return errors.As(err, &locked) && !locked.Unprivileged()
 }
 
 // inherit makes of a journal what is to become of it: taken over where it was handed over, else put back.

@@ -19,16 +19,16 @@ import (
 
 // observer reads what the threads of some containers do, and knows the groups around them by name.
 type observer struct {
-	tree     *cgroup.Tree
-	probe    *runq.Probe
-	online   cpu.Set
-	names    map[runq.Slot]report.Container
-	seen     map[uint64]bool // groups that have a number, by inode
-	sealed   map[string]bool // containers: groups inside are part of them
-	known    map[string]report.Container
-	subjects []*subject
-	crowded  bool // there was no room for all groups
-	counted  bool // the kernel measures what the programs cost
+	tree      *cgroup.Tree
+	probe     *runq.Probe
+	online    cpu.Set
+	names     map[runq.Slot]report.Container
+	seen      map[uint64]bool // groups that have a number, by inode
+	opaque    map[string]bool // containers: groups inside are part of them
+	known     map[string]report.Container
+	subjects  []*subject
+	tableFull bool // there was no room for all groups
+	counted   bool // the kernel measures what the programs cost
 }
 
 // subject is a container that is diagnosed.
@@ -55,7 +55,7 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 		options.Siblings = siblingsOf(topology)
 	}
 	options.Groups = max(4096, 2*len(subjects))
-	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, sealed: map[string]bool{},
+	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
 		known: map[string]report.Container{}, counted: options.Stats}
 	if o.probe, err = runq.Open(options); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 // is of a subject that cannot be taken in.
 func (o *observer) follow(subjects, known []report.Container) error {
 	for _, c := range known {
-		o.sealed[c.Cgroup] = true
+		o.opaque[c.Cgroup] = true
 		o.known[c.Cgroup] = c
 	}
 	var list []error
@@ -94,7 +94,7 @@ func (o *observer) take(c report.Container, inode uint64, rank strategy.Rank) er
 	if err != nil {
 		return err
 	}
-	o.sealed[c.Cgroup] = true
+	o.opaque[c.Cgroup] = true
 	s := o.subject(c.Cgroup, inode)
 	if s == nil {
 		s = &subject{inode: inode}
@@ -120,7 +120,7 @@ func (o *observer) keep(there map[string]bool) {
 		now, err := o.tree.Inode(s.container.Cgroup)
 		gone := err != nil || now != s.inode || !there[s.container.Cgroup]
 		if gone && !there[s.container.Cgroup] {
-			delete(o.sealed, s.container.Cgroup)
+			delete(o.opaque, s.container.Cgroup)
 		}
 		return gone
 	})
@@ -143,7 +143,7 @@ func siblingsOf(t cpu.Topology) map[int]int {
 func (o *observer) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
 	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched, Class: class})
 	if err != nil {
-		o.crowded = true
+		o.tableFull = true
 		return runq.Others, err
 	}
 	o.seen[inode], o.names[slot] = true, c
@@ -191,9 +191,9 @@ func (o *observer) walk(group string, there map[uint64]bool) {
 			if !is {
 				one = report.Container{Cgroup: c, Name: c}
 			}
-			_, _ = o.set(one, inode, false, 0) // crowded is told
+			_, _ = o.set(one, inode, false, 0) // a full table is told
 		}
-		if !o.sealed[c] {
+		if !o.opaque[c] {
 			o.walk(c, there)
 		}
 	}

@@ -34,7 +34,7 @@ a quota is raised only when a container is throttled. Beside a running agent, an
 what that agent has written. It does not know what Kubernetes asks for: see ` + "`kubectl plimsoll plan`" + `.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			changes, err := rehearse(g, f, watch)
+			changes, err := dryRun(g, f, watch)
 			if err != nil {
 				return err
 			}
@@ -47,8 +47,8 @@ what that agent has written. It does not know what Kubernetes asks for: see ` + 
 	return cmd
 }
 
-// rehearse takes turns whose changes are collected and not made.
-func rehearse(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, error) {
+// dryRun takes turns whose changes are collected and not made.
+func dryRun(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, error) {
 	if watch < 0 {
 		return nil, misusef("--watch %s: not a time to watch for", watch)
 	}
@@ -98,7 +98,7 @@ func (g *globals) left() ([]journal.Entry, error) {
 // collect takes turns of an agent of its own, whose changes are collected and not made. left is what another agent has
 // written.
 func collect(ctx context.Context, o agent.Options, left []journal.Entry, watch time.Duration) ([]plan.Change, error) {
-	notes := &notebook{at: map[written]int{}}
+	notes := &recordingWriter{at: map[written]int{}}
 	o.Writer = notes
 	a := agent.New(o)
 	if left != nil {
@@ -117,8 +117,8 @@ func collect(ctx context.Context, o agent.Options, left []journal.Entry, watch t
 	}
 }
 
-// rehearsal rehearses beside a running agent.
-func (g *globals) rehearsal(a *agent.Agent, entries func() []journal.Entry) web.Rehearsal {
+// dryRun makes a dry run beside a running agent.
+func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.DryRun {
 	return func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
 		dir, tree, err := g.openTree()
 		if err != nil {
@@ -127,7 +127,7 @@ func (g *globals) rehearsal(a *agent.Agent, entries func() []journal.Entry) web.
 		defer dir.Close()
 		o := a.DryRunOptions()
 		o.Tree, o.Host = tree, host{sysfs.NewHost("/"), tree}
-		view := &audience{Discoverer: o.Discover}
+		view := &readOnlyDiscoverer{Discoverer: o.Discover}
 		if policy != "" {
 			own, err := config.FromFlags(policy, nil)
 			if err != nil {
@@ -140,18 +140,18 @@ func (g *globals) rehearsal(a *agent.Agent, entries func() []journal.Entry) web.
 	}
 }
 
-// audience sees the containers that another agent looks after, and takes no event from it.
-type audience struct {
+// readOnlyDiscoverer sees the containers that another agent looks after, and takes no event from it.
+type readOnlyDiscoverer struct {
 	agent.Discoverer
 	policy strategy.Policy // in place of each one's own, if not ""
 	seen   []workload.Pod
 	made   []workload.Pod
 }
 
-func (*audience) Touched() []string     { return nil }
-func (*audience) Wake() <-chan struct{} { return nil }
+func (*readOnlyDiscoverer) Touched() []string     { return nil }
+func (*readOnlyDiscoverer) Wake() <-chan struct{} { return nil }
 
-func (v *audience) Pods() ([]workload.Pod, error) {
+func (v *readOnlyDiscoverer) Pods() ([]workload.Pod, error) {
 	pods, err := v.Discoverer.Pods()
 	if err != nil || v.policy == "" {
 		return pods, err
@@ -171,8 +171,8 @@ func (v *audience) Pods() ([]workload.Pod, error) {
 	return v.made, nil
 }
 
-// notebook is a writer that writes nothing down but in itself. Of several changes of a knob it keeps the last.
-type notebook struct {
+// recordingWriter is a writer that only records. Of several changes of a knob it keeps the last.
+type recordingWriter struct {
 	changes []plan.Change
 	at      map[written]int
 }
@@ -182,7 +182,7 @@ type written struct {
 	knob plan.Knob
 }
 
-func (n *notebook) Do(changes []plan.Change) []plan.Result {
+func (n *recordingWriter) Do(changes []plan.Change) []plan.Result {
 	plan.Order(changes)
 	results := make([]plan.Result, 0, len(changes))
 	for _, c := range changes {
@@ -198,14 +198,14 @@ func (n *notebook) Do(changes []plan.Change) []plan.Result {
 	return results
 }
 
-func (*notebook) Restore(func(journal.Entry) bool, bool) []plan.Result       { return nil }
-func (*notebook) Rebase(workload.ID, plan.Knob, plan.Value) error            { return nil }
-func (*notebook) Forget(workload.ID, plan.Knob) error                        { return nil }
-func (*notebook) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
-func (*notebook) SetHold(bool)                                               {}
-func (*notebook) Shield() (apply.Shield, error)                              { return apply.Shield{}, nil }
-func (*notebook) Unshield() []plan.Result                                    { return nil }
+func (*recordingWriter) Restore(func(journal.Entry) bool, bool) []plan.Result       { return nil }
+func (*recordingWriter) Rebase(workload.ID, plan.Knob, plan.Value) error            { return nil }
+func (*recordingWriter) Forget(workload.ID, plan.Knob) error                        { return nil }
+func (*recordingWriter) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
+func (*recordingWriter) SetHold(bool)                                               {}
+func (*recordingWriter) Shield() (apply.Shield, error)                              { return apply.Shield{}, nil }
+func (*recordingWriter) Unshield() []plan.Result                                    { return nil }
 
-func (*notebook) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
+func (*recordingWriter) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
 	return plan.Result{Change: plan.Change{Cgroup: id, Knob: knob, From: value, To: value, Why: why}, Outcome: plan.Skipped}
 }

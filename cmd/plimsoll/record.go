@@ -120,7 +120,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 		return err
 	}
 	defer dir.Close()
-	here, err := g.census(ctx, tree, &config.File{})
+	here, err := g.containerIndex(ctx, tree, &config.File{})
 	if err != nil {
 		return err
 	}

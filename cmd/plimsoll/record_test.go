@@ -119,7 +119,7 @@ func TestCensus(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &globals{cgroupRoot: n.cgroups, stateDir: n.state}
-	c, err := g.census(context.Background(), tree, &config.File{})
+	c, err := g.containerIndex(context.Background(), tree, &config.File{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
@@ -128,7 +128,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
-	c := newCrew(ctx, log)
+	c := newServices(ctx, log)
 	defer c.stop()
 	c.start(service{"discovery", found.Run}, service{"kubernetes", cluster.run})
 	passed, err := f.takeOver(c.ctx, g, m, cluster, log)
@@ -157,7 +157,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	resizes := f.kube.nri.open(f.kube.on, a, log)
 	measured := f.openWaits(m.tree, cluster.over(found), log)
 	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured, time.AfterFunc(tidyAfter, tidy)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
-		Plan: g.rehearsal(a, m.journal.Entries)})
+		Plan: g.dryRun(a, m.journal.Entries)})
 	if err != nil {
 		return c.end(err)
 	}
@@ -254,43 +254,40 @@ type service struct {
 	run  func(context.Context) error
 }
 
-// crew is the services. They outlive the agent's last turn, in which it puts everything back, and end after it. A
+// services run beside the agent. They outlive the agent's last turn, in which it puts everything back, and end after it. A
 // service that fails ends the agent.
-type crew struct {
+type services struct {
 	ctx    context.Context // the agent's
 	stop   context.CancelFunc
 	beside context.Context // the services'
 	leave  context.CancelFunc
 	log    *slog.Logger
-	all    sync.WaitGroup
-	mu     sync.Mutex
-	errs   []error
+	group  errgroup.Group
 }
 
-func newCrew(ctx context.Context, log *slog.Logger) *crew {
-	c := &crew{log: log}
-	c.ctx, c.stop = context.WithCancel(ctx)
-	c.beside, c.leave = context.WithCancel(context.WithoutCancel(ctx))
-	return c
+func newServices(ctx context.Context, log *slog.Logger) *services {
+	s := &services{log: log}
+	s.ctx, s.stop = context.WithCancel(ctx)
+	s.beside, s.leave = context.WithCancel(context.WithoutCancel(ctx))
+	return s
 }
 
-func (c *crew) start(services ...service) {
-	for _, s := range services {
-		c.all.Go(func() {
-			if err := s.run(c.beside); err != nil {
-				c.log.Error("a part of the agent failed", "error", fmt.Errorf("%s: %w", s.name, err))
-				c.mu.Lock()
-				c.errs = append(c.errs, fmt.Errorf("%s: %w", s.name, err))
-				c.mu.Unlock()
-				c.stop()
+func (s *services) start(list ...service) {
+	for _, one := range list {
+		s.group.Go(func() error {
+			err := one.run(s.beside)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", one.name, err)
+				s.log.Error("a part of the agent failed", "error", err)
+				s.stop()
 			}
+			return err
 		})
 	}
 }
 
-// end ends the services after the agent, and returns what went wrong with any of them.
-func (c *crew) end(err error) error {
-	c.leave()
-	c.all.Wait()
-	return errors.Join(append([]error{err}, c.errs...)...)
+// end ends the services after the agent, and returns what went wrong first with any of them.
+func (s *services) end(err error) error {
+	s.leave()
+	return errors.Join(err, s.group.Wait())
 }

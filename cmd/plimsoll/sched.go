@@ -128,7 +128,7 @@ func giveUp(h *scx.Holder) error {
 // pauseText says how long a change took.
 func pauseText(p scx.Pause) string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-	return fmt.Sprintf("it took %v, and the longest pause of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Calm))
+	return fmt.Sprintf("it took %v, and the longest pause of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Baseline))
 }
 
 // explainSched adds what can be done.

@@ -27,7 +27,7 @@ type opening struct {
 	err       error
 }
 
-var errDeafScheduler = errors.New("this kernel does not tell schedulers of new quotas and bursts (it does since 6.17, ddceadce63d9)")
+var errSchedulerWithoutEvents = errors.New("this kernel does not tell schedulers of new quotas and bursts (it does since 6.17, ddceadce63d9)")
 
 // preflight says whether the scheduler can be loaded here.
 func preflight() finding {
@@ -73,9 +73,9 @@ func (s *schedulers) Open(o agent.SchedulerOptions) (agent.Scheduler, error) {
 		switch {
 		case o.err != nil:
 			return nil, o.err
-		case !o.scheduler.HearsLimits:
+		case !o.scheduler.LearnsLimits:
 			_, err := o.scheduler.Close()
-			return nil, errors.Join(errDeafScheduler, err)
+			return nil, errors.Join(errSchedulerWithoutEvents, err)
 		}
 		return ownScheduler{o.scheduler}, nil
 	default:

@@ -28,7 +28,7 @@ func TestPIDNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e examination
+	var e doctorReport
 	if err := json.Unmarshal(out, &e); err != nil {
 		t.Fatal(err)
 	}

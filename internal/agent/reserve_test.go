@@ -46,7 +46,7 @@ func (w *world) revive() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	writer := apply.New(w.tree, j, w.kernel.Now).Over(crew{}).Shielding("/")
+	writer := apply.New(w.tree, j, w.kernel.Now).Over(fakeTasks{}).Shielding("/")
 	writer.Restore(nil, false)
 	online := make(cpu.Set, w.kernel.Online())
 	for i := range online {

@@ -15,15 +15,15 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// crew is the tasks of a kernel, by thread id: the slice that each asked for, and its cookie.
-type crew struct {
+// fakeTasks is the tasks of a kernel, by thread id: the slice that each asked for, and its cookie.
+type fakeTasks struct {
 	slices  map[int]time.Duration
 	cookies map[int]uint64
 	unread  map[int]error
 	refuse  error // of a cookie
 }
 
-func (c crew) Slice(tid int) (time.Duration, error) {
+func (c fakeTasks) Slice(tid int) (time.Duration, error) {
 	if err := c.unread[tid]; err != nil {
 		return 0, err
 	}
@@ -33,20 +33,20 @@ func (c crew) Slice(tid int) (time.Duration, error) {
 	return c.BaseSlice()
 }
 
-func (c crew) SetSlice(tid int, s time.Duration) error { c.slices[tid] = s; return nil }
-func (c crew) BaseSlice() (time.Duration, error)       { return 1400 * time.Microsecond, nil }
-func (c crew) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
-func (c crew) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
-func (c crew) RunsOn(int, []int) (bool, error)         { return true, nil }
-func (c crew) Name(tid int) string                     { return fmt.Sprintf("task%d", tid) }
-func (c crew) Passed(error) bool                       { return false }
-func (c crew) NewCookie() (uint64, error)              { return 4711, c.refuse }
+func (c fakeTasks) SetSlice(tid int, s time.Duration) error { c.slices[tid] = s; return nil }
+func (c fakeTasks) BaseSlice() (time.Duration, error)       { return 1400 * time.Microsecond, nil }
+func (c fakeTasks) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
+func (c fakeTasks) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
+func (c fakeTasks) RunsOn(int, []int) (bool, error)         { return true, nil }
+func (c fakeTasks) Name(tid int) string                     { return fmt.Sprintf("task%d", tid) }
+func (c fakeTasks) Passed(error) bool                       { return false }
+func (c fakeTasks) NewCookie() (uint64, error)              { return 4711, c.refuse }
 
 // manned is a world whose tasks can be set.
-func manned(t *testing.T, m strategy.Mechanism) (*world, crew) {
+func manned(t *testing.T, m strategy.Mechanism) (*world, fakeTasks) {
 	t.Helper()
 	w := colocated(t, m, "/web", "/batch")
-	c := crew{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}}
+	c := fakeTasks{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}}
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		t.Fatal(err)

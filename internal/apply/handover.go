@@ -70,7 +70,7 @@ func (l *Line) Take(ctx context.Context, cgroupRoot string) (lock *Lock, passed 
 		switch {
 		case err == nil:
 			return lock, l.passed(), nil
-		case !errors.As(err, &locked), locked.Stranger():
+		case !errors.As(err, &locked), locked.Unprivileged():
 			return nil, false, err
 		}
 		if pause(ctx) != nil {

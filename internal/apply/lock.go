@@ -26,21 +26,21 @@ func (e *LockedError) Error() string {
 	switch {
 	case e.PID == 0:
 		return fmt.Sprintf("another plimsoll already runs on %s", e.Root)
-	case e.Stranger():
+	case e.Unprivileged():
 		return fmt.Sprintf("process %d of user %d, which is no plimsoll, has locked %s", e.PID, e.User, e.Root)
 	}
 	return fmt.Sprintf("another plimsoll already runs on %s: process %d", e.Root, e.PID)
 }
 
-// Stranger says whether no agent holds it: agents are root's.
-func (e *LockedError) Stranger() bool { return e.User != 0 }
+// Unprivileged says whether no agent holds it: agents are root's.
+func (e *LockedError) Unprivileged() bool { return e.User != 0 }
 
 // Hint says what a person can do.
 func (e *LockedError) Hint() string {
 	switch {
 	case e.PID == 0:
 		return "stop it first; `grep FLOCK /proc/locks` on the host names its process"
-	case e.Stranger():
+	case e.Unprivileged():
 		return fmt.Sprintf("see what it is, and end it: kill %d", e.PID)
 	}
 	return fmt.Sprintf("ask it with `plimsoll status`, or stop it first: kill -TERM %d", e.PID)

@@ -62,7 +62,7 @@ func TestLockOfAStranger(t *testing.T) {
 	if _, err := out.Read(make([]byte, 16)); err != nil {
 		t.Fatal(err)
 	}
-	stranger := func(err error) {
+	unprivileged := func(err error) {
 		t.Helper()
 		var locked *LockedError
 		if !errors.As(err, &locked) || locked.User != nobody || locked.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "no plimsoll") {
@@ -70,7 +70,7 @@ func TestLockOfAStranger(t *testing.T) {
 		}
 	}
 	_, err := TakeLock(dir)
-	stranger(err)
+	unprivileged(err)
 	line, err := WaitForHandover(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestLockOfAStranger(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_, _, err = line.Take(ctx, dir) // and it is not waited for
-	stranger(err)
+	unprivileged(err)
 }
 
 func TestLockOfNothing(t *testing.T) {

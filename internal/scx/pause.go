@@ -13,15 +13,15 @@ import (
 // Pause is how long tasks stood still while the scheduler was changed, seen by a thread on each CPU that wakes every
 // millisecond: the longest time that one of them came late.
 type Pause struct {
-	Took    time.Duration `json:"took"`    // the change, from call to return
-	Longest time.Duration `json:"longest"` // of a thread, while it took place
-	Calm    time.Duration `json:"calm"`    // the same over 50 ms before, as a measure of what is usual here
+	Took     time.Duration `json:"took"`     // the change, from call to return
+	Longest  time.Duration `json:"longest"`  // of a thread, while it took place
+	Baseline time.Duration `json:"baseline"` // the same over 50 ms before, as a measure of what is usual here
 }
 
 const (
-	beat  = time.Millisecond
-	calm  = 50 * time.Millisecond
-	after = 20 * time.Millisecond // what was held up is seen when it runs again
+	beat     = time.Millisecond
+	baseline = 50 * time.Millisecond
+	after    = 20 * time.Millisecond // what was held up is seen when it runs again
 )
 
 // during runs a change and measures the pause.
@@ -32,8 +32,8 @@ func during(change func() error) (Pause, error) {
 		return Pause{}, errors.Join(err, change())
 	}
 	defer stop()
-	time.Sleep(calm)
-	p := Pause{Calm: w.take()}
+	time.Sleep(baseline)
+	p := Pause{Baseline: w.take()}
 	begin := time.Now()
 	err = change()
 	p.Took = time.Since(begin)

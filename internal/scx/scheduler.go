@@ -44,9 +44,9 @@ const (
 // Scheduler is Plimsoll's own, in force.
 type Scheduler struct {
 	*Attachment
-	HearsLimits bool // the kernel tells it of quotas and bursts (6.17)
-	parts       objects
-	records     *probe.Ring
+	LearnsLimits bool // the kernel tells it of quotas and bursts (6.17)
+	parts        objects
+	records      *probe.Ring
 }
 
 type objects struct {
@@ -173,7 +173,7 @@ func Open(o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{HearsLimits: loaded.parts.Programs[kernelProgCgroupSetBandwidth] != nil}
+	s := &Scheduler{LearnsLimits: loaded.parts.Programs[kernelProgCgroupSetBandwidth] != nil}
 	if err := loaded.parts.Assign(&s.parts); err != nil {
 		loaded.Close()
 		return nil, fmt.Errorf("load the scheduler: %w", err)

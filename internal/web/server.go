@@ -20,7 +20,7 @@ type Options struct {
 	Socket string // path of the control socket
 	Now    func() time.Time
 	Log    *slog.Logger
-	Plan   Rehearsal // nil: there is none
+	Plan   DryRun // nil: there is none
 }
 
 // ErrInUse says that another process answers on a socket.
@@ -36,7 +36,7 @@ type Server struct {
 	snapshots snapshots
 	// patience is how long an agent that stands still may take to give a snapshot.
 	patience time.Duration
-	rehearse Rehearsal
+	dryRun   DryRun
 	// Who asks over TCP does not keep those waiting who ask through the socket.
 	overTCP, overUnix *side
 }
@@ -53,7 +53,7 @@ const (
 // Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
 func Listen(agent Agent, o Options) (*Server, error) {
 	s := &Server{agent: agent, now: o.Now, log: o.Log, snapshots: snapshots{take: agent.Status}, patience: 2 * time.Second,
-		rehearse: o.Plan, overTCP: newSide(o.Now, tcpRest), overUnix: newSide(o.Now, 0)}
+		dryRun: o.Plan, overTCP: newSide(o.Now, tcpRest), overUnix: newSide(o.Now, 0)}
 	var err error
 	if o.Listen != "" {
 		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {

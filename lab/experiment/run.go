@@ -28,9 +28,9 @@ type run struct {
 	limit   cpu.Bandwidth
 	server  Server
 	client  *load.Client
-	offline *Offline   // nil where the machine is left as it is
-	still   *stillness // nil where the kernel does not tell
-	agent   *Agent     // nil where no mode needs one
+	offline *Offline       // nil where the machine is left as it is
+	still   *throttleMeter // nil where the kernel does not tell
+	agent   *Agent         // nil where no mode needs one
 	say     func(format string, args ...any)
 	size    int           // of a request
 	cost    time.Duration // CPU time of a request
@@ -78,7 +78,7 @@ func (r *run) surround() (err error) {
 			return err
 		}
 	}
-	if r.still, err = r.groups.watchStillness(r.group); err != nil {
+	if r.still, err = r.groups.watchThrottles(r.group); err != nil {
 		r.say("time lost is taken from the counters, for the kernel does not tell of throttles: %v", err)
 	}
 	return nil

@@ -25,13 +25,13 @@ type Place struct {
 	ID      string // of the container or the pod; "" otherwise
 
 	branch branch
-	sealed bool // what is below belongs to another system
+	opaque bool // what is below belongs to another system
 	scope  bool // of a container that crun may have made: its group may be the one in it
 	inner  bool // that one
 }
 
 // Closed says that nothing below the place is looked after.
-func (p Place) Closed() bool { return p.Kind == Container || p.Kind == Inside || p.sealed }
+func (p Place) Closed() bool { return p.Kind == Container || p.Kind == Inside || p.opaque }
 
 // branch is a folder that gives meaning to the names below it.
 type branch int
@@ -104,10 +104,10 @@ func below(parent Place, name string, depth int) Place {
 	case parent.branch == ctrBranch && !unit:
 		return Place{Kind: Container, Runtime: containerd, ID: name}
 	case unit:
-		return Place{Kind: Unit, Runtime: systemd, sealed: isMachine(name)}
+		return Place{Kind: Unit, Runtime: systemd, opaque: isMachine(name)}
 	}
 	return Place{Kind: Plain, Runtime: plainGroup, branch: branchOf(parent, name, depth),
-		sealed: parent.branch == lxcBranch || strings.HasPrefix(name, "lxc.payload")}
+		opaque: parent.branch == lxcBranch || strings.HasPrefix(name, "lxc.payload")}
 }
 
 // containerName knows PREFIX-ID.scope (systemd driver), PREFIX-ID (cgroupfs driver) and SLICE:PREFIX:ID (a cgroups

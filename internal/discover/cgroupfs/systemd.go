@@ -20,7 +20,7 @@ const (
 	// busTimeout bounds one question. Discovery waits for it.
 	busTimeout = 500 * time.Millisecond
 	// busRest is how long systemd is left alone after it did not answer.
-	busRest = 30 * time.Second
+	busBackOff = 30 * time.Second
 )
 
 // Systemd asks the system manager for the limits of units over D-Bus. It may be used from several goroutines.
@@ -37,7 +37,7 @@ type Systemd struct {
 // NewSystemd connects at the first question, to the system bus or, as root, to the manager itself.
 func NewSystemd() *Systemd { return &Systemd{dial: dbus.NewWithContext, now: time.Now} }
 
-var errResting = errors.New("systemd did not answer lately")
+var errBackingOff = errors.New("systemd did not answer lately")
 
 // Limit is the CPUQuota= and CPUQuotaPeriodSec= of the unit whose group this is. It is not known where the system
 // manager has no such unit there: those of a user's manager have the same names.
@@ -45,7 +45,7 @@ func (s *Systemd) Limit(group string) (limit cpu.Bandwidth, known bool, err erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.now().Before(s.until) {
-		return cpu.Bandwidth{}, false, errResting
+		return cpu.Bandwidth{}, false, errBackingOff
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), busTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *Systemd) Limit(group string) (limit cpu.Bandwidth, known bool, err erro
 	}
 	if err != nil {
 		s.close()
-		s.until = s.now().Add(busRest)
+		s.until = s.now().Add(busBackOff)
 		return cpu.Bandwidth{}, false, fmt.Errorf("ask systemd about %s: %w", group, err)
 	}
 	return limit, known, nil

@@ -207,8 +207,8 @@ func TestSystemdIsLeftAlone(t *testing.T) {
 		t.Errorf("waited %v", took)
 	}
 	m.change(func(m *manager) { m.mute = false })
-	clock.pass(busRest - 1)
-	if _, err := ask(); !errors.Is(err, errResting) {
+	clock.pass(busBackOff - 1)
+	if _, err := ask(); !errors.Is(err, errBackingOff) {
 		t.Errorf("too early: %v", err)
 	}
 	clock.pass(1)
@@ -219,10 +219,10 @@ func TestSystemdIsLeftAlone(t *testing.T) {
 
 func TestSystemdIsNotThere(t *testing.T) {
 	s := &Systemd{now: newClock().Now, dial: func(context.Context) (*dbus.Conn, error) { return nil, errors.New("no bus") }}
-	if _, _, err := s.Limit("/a.service"); err == nil || errors.Is(err, errResting) {
+	if _, _, err := s.Limit("/a.service"); err == nil || errors.Is(err, errBackingOff) {
 		t.Errorf("the first: %v", err)
 	}
-	if _, _, err := s.Limit("/a.service"); !errors.Is(err, errResting) {
+	if _, _, err := s.Limit("/a.service"); !errors.Is(err, errBackingOff) {
 		t.Errorf("the second: %v", err)
 	}
 }
@@ -244,7 +244,7 @@ func TestUnitsKeepTheirLimit(t *testing.T) {
 		t.Errorf("without an answer: %+v", f.declared)
 	}
 	m.change(func(m *manager) { m.mute = false })
-	clock.pass(busRest)
+	clock.pass(busBackOff)
 	m.change(func(m *manager) { delete(m.units, nginx) })
 	if f = src.look(at, group, limited(50*ms, 100*ms), f); f.declared != nil {
 		t.Errorf("without a unit: %+v", f.declared)

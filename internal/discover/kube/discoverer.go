@@ -63,7 +63,7 @@ type Discoverer struct {
 	Options
 	wake   chan struct{}
 	line   *line
-	herald *herald
+	events *eventRecorder
 
 	order sync.Mutex // of what is learned; taken before mu
 
@@ -82,7 +82,7 @@ type Discoverer struct {
 
 // New makes a Discoverer. Until Run has heard of the API server, no pod is to be burst.
 func New(o Options) *Discoverer {
-	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), herald: newHerald(o), pods: map[string]*pod{},
+	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), events: newEventRecorder(o), pods: map[string]*pod{},
 		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{}, node: o.Own}
 	d.line = newLine(d.queries(), d.lineChanged)
 	return d
@@ -103,7 +103,7 @@ func (d *Discoverer) Run(ctx context.Context) error {
 	for _, q := range d.queries() {
 		all.Go(func() { follow(ctx, d.API, q, d.store(q), d.line) })
 	}
-	all.Go(func() { d.herald.run(ctx) })
+	all.Go(func() { d.events.run(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (d *Discoverer) lineChanged(err error) {
 		return
 	}
 	d.Log.Info("the API server answers", "node", d.Node)
-	d.herald.again()
+	d.events.again()
 }
 
 // store is where what a query finds goes.

@@ -222,7 +222,7 @@ func TestLine(t *testing.T) {
 		{a, nil, untried, nil, 0}, {a, context.Canceled, untried, nil, 0}, {b, nil, whole, nil, 1}, {b, refused, broken, refused, 2},
 		{a, &url.Error{Op: "Get", URL: "http://a", Err: forbidden}, broken, forbidden, 2}, {b, nil, broken, forbidden, 2}, {a, nil, whole, nil, 3}, {a, refused, broken, refused, 4},
 	} {
-		l.heard(step.q, step.err)
+		l.answered(step.q, step.err)
 		if state, fault := l.now(); state != step.state || fault != step.fault || len(told) != step.told {
 			t.Errorf("%d: %d %v, told %v", i, state, fault, told)
 		}

@@ -63,13 +63,13 @@ func follow(ctx context.Context, api API, q query, to store, line *line) {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			only(&o)
 			list, err := api.List(ctx, q.resource, q.namespace, o)
-			line.heard(q, err)
+			line.answered(q, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			only(&o)
 			w, err := api.Watch(ctx, q.resource, q.namespace, o)
-			line.heard(q, err)
+			line.answered(q, err)
 			return w, err
 		},
 	}

@@ -27,7 +27,7 @@ func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	}
 	d.pods[p.key()] = p
 	if last != nil && last.real() == p.real() {
-		p.wishes = last.wishes
+		p.requests = last.requests
 		if maps.Equal(last.annotations, p.annotations) && maps.Equal(last.labels, p.labels) {
 			return true
 		}
@@ -35,7 +35,7 @@ func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	old, bad := p.read()
 	d.reject(p.about, bad)
 	if old {
-		d.herald.warn(p.about, reasonDeprecated, config.OldAnnotation+" is deprecated: use "+config.Annotation)
+		d.events.warn(p.about, reasonDeprecated, config.OldAnnotation+" is deprecated: use "+config.Annotation)
 	}
 	return true
 }
@@ -90,6 +90,6 @@ func (d *Discoverer) reject(about Object, bad []*config.Rejected) {
 	for _, r := range bad {
 		d.rejected++
 		d.Log.Warn("configuration rejected", "error", r)
-		d.herald.warn(about, reasonInvalid, r.Error())
+		d.events.warn(about, reasonInvalid, r.Error())
 	}
 }

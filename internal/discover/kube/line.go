@@ -32,7 +32,7 @@ func newLine(queries []query, changed func(error)) *line {
 }
 
 // heard books an answer. That the asker goes away is no fault of the server's.
-func (l *line) heard(q query, err error) {
+func (l *line) answered(q query, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}

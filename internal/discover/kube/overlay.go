@@ -186,7 +186,7 @@ func (d *Discoverer) shares() map[string]float64 {
 // sayCut tells once what a pod does not get of what it asked for.
 func (d *Discoverer) sayCut(about Object, cut []*config.Rejected) {
 	for _, r := range cut {
-		d.herald.warn(about, reasonCut, r.Error())
+		d.events.warn(about, reasonCut, r.Error())
 	}
 }
 
@@ -197,7 +197,7 @@ func (d *Discoverer) Foreign(group, what string) {
 	for at := group; at != "/" && at != "."; at = path.Dir(at) {
 		place := cgroupfs.Classify(at)
 		if p := d.pods[place.ID]; p != nil && place.Kind == cgroupfs.Pod {
-			d.herald.warn(p.about, reasonForeign, what)
+			d.events.warn(p.about, reasonForeign, what)
 			return
 		}
 	}

@@ -25,11 +25,11 @@ type pod struct {
 	containers map[string]container // by id
 
 	annotations, labels map[string]string // those that are read
-	wishes
+	requests
 }
 
-// wishes are what a pod's annotations and labels ask for.
-type wishes struct {
+// requests are what a pod's annotations and labels ask for.
+type requests struct {
 	patch     strategy.Patch
 	qos       strategy.CPUQOSPatch
 	class     workload.Class
@@ -72,7 +72,7 @@ func (p *pod) annotated() bool {
 	return p.annotations[config.Annotation] != "" || p.annotations[config.OldAnnotation] != ""
 }
 
-// newPod reads a pod but for its wishes, which depend on what they were.
+// newPod reads a pod but for its requests, which depend on what they were.
 func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
@@ -96,7 +96,7 @@ func newPod(o *corev1.Pod) *pod {
 }
 
 // mirrored is the UID on the node of the static pod that a pod mirrors, "" where it mirrors none. Whoever may make pods may
-// annotate them, and would have the limit and the wishes of his pod taken for another's: so it must be a node's, as the
+// annotate them, and would have the limit and the requests of his pod taken for another's: so it must be a node's, as the
 // kubelet makes it (pkg/kubelet/pod/mirror_client.go). A kubelet deletes those that it has not made.
 func mirrored(o *corev1.Pod) string {
 	hash, owner := o.Annotations[staticHash], metav1.GetControllerOfNoCopy(o)

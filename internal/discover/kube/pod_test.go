@@ -182,24 +182,24 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		labels    map[string]string
 		exclusive string
-		want      wishes
+		want      requests
 		bad       string
 	}{
 		{},
-		{labels: map[string]string{"koordinator.sh/qosClass": "LSR"}, want: wishes{class: workload.ClassLSR}},
-		{labels: map[string]string{"koordinator.sh/qosClass": "LSE"}, want: wishes{class: workload.ClassLSE}},
-		{labels: map[string]string{"koordinator.sh/qosClass": "BE"}, want: wishes{class: workload.ClassBE}},
-		{labels: map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, want: wishes{class: workload.ClassLS}},
-		{labels: map[string]string{"alibabacloud.com/qosClass": "BE"}, want: wishes{class: workload.ClassBE}},
-		{labels: map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, want: wishes{class: workload.ClassSystem}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LSR"}, want: requests{class: workload.ClassLSR}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LSE"}, want: requests{class: workload.ClassLSE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "BE"}, want: requests{class: workload.ClassBE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "LS", "alibabacloud.com/qosClass": "BE"}, want: requests{class: workload.ClassLS}},
+		{labels: map[string]string{"alibabacloud.com/qosClass": "BE"}, want: requests{class: workload.ClassBE}},
+		{labels: map[string]string{"koordinator.sh/qosClass": "SYSTEM"}, want: requests{class: workload.ClassSystem}},
 		{labels: map[string]string{"koordinator.sh/qosClass": ""}},
 		{labels: map[string]string{"koordinator.sh/qosClass": "lsr"},
 			bad: `Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean LSR?)`},
 		{labels: map[string]string{"alibabacloud.com/qosClass": "Guaranteed"},
 			bad: `Pod default/web: alibabacloud.com/qosClass: "Guaranteed" is not one of LSE, LSR, LS, BE, SYSTEM`},
-		{exclusive: "true", want: wishes{exclusive: workload.ExclusiveYes}},
-		{exclusive: "strict", want: wishes{exclusive: workload.ExclusiveStrict}},
-		{exclusive: "false", want: wishes{exclusive: workload.ExclusiveNo}},
+		{exclusive: "true", want: requests{exclusive: workload.ExclusiveYes}},
+		{exclusive: "strict", want: requests{exclusive: workload.ExclusiveStrict}},
+		{exclusive: "false", want: requests{exclusive: workload.ExclusiveNo}},
 		{exclusive: "yes", bad: `Pod default/web: plimsoll/exclusive: "yes" is not one of true, false, strict`},
 	} {
 		o := web("")
@@ -211,8 +211,8 @@ func TestWords(t *testing.T) {
 			for _, r := range bad {
 				text += r.Error()
 			}
-			if p.wishes != c.want || text != c.bad {
-				t.Errorf("%v, %q: %+v, %s", c.labels, c.exclusive, p.wishes, text)
+			if p.requests != c.want || text != c.bad {
+				t.Errorf("%v, %q: %+v, %s", c.labels, c.exclusive, p.requests, text)
 			}
 		}
 	}
@@ -275,7 +275,7 @@ func TestTrim(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
 	short := trimPod(o)
-	facts := cmp.AllowUnexported(pod{}, wishes{}, container{}, course{})
+	facts := cmp.AllowUnexported(pod{}, requests{}, container{}, course{})
 	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
 		t.Errorf("the trimmed pod is another one: %s", diff)
 	}

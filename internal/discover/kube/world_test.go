@@ -246,7 +246,7 @@ func (w *world) events() []string {
 // waiting are the Events that are to be made, in the same form.
 func (w *world) waiting() []string {
 	var lines []string
-	for _, e := range w.d.herald.waiting {
+	for _, e := range w.d.events.waiting {
 		lines = append(lines, e.Reason+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name+" "+e.Message)
 	}
 	return lines

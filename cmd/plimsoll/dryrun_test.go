@@ -39,7 +39,7 @@ func (r *runs) Why() (string, time.Time)              { return "", time.Time{} }
 func (r *runs) Held() bool                            { return false }
 func planned(t *testing.T, o agent.Options, left []journal.Entry, p strategy.Policy) map[string]string {
 	t.Helper()
-	o.Discover = &audience{Discoverer: o.Discover, policy: p}
+	o.Discover = &readOnlyDiscoverer{Discoverer: o.Discover, policy: p}
 	changes, err := collect(t.Context(), o, left, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestRehearsal(t *testing.T) {
 		}
 	}
 	if got := k.Bandwidth("/web"); got != want {
-		t.Errorf("a rehearsal wrote %v", got)
+		t.Errorf("a dry run wrote %v", got)
 	}
 	raise := plan.Change{Cgroup: r.pods[0].Containers[0].ID, Knob: plan.Quota, From: "50ms", To: "90ms", Min: "50ms", Max: "90ms"}
 	if results := w.Do([]plan.Change{raise}); results[0].Outcome != plan.Applied {

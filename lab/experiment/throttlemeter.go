@@ -6,16 +6,16 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// stillness measures for how long a group stands still. A throttle that is ended within its period is not counted in
+// throttleMeter measures for how long a group stands still. A throttle that is ended within its period is not counted in
 // nr_throttled, and throttled_time adds up CPUs that stand still together; what the kernel tells of each throttle is
 // exact. nil: the counters have to do.
-type stillness struct {
+type throttleMeter struct {
 	probe *probe.Probe
 	inode uint64
 }
 
 // watchStillness begins to measure. The error says why the kernel does not tell.
-func (g *Groups) watchStillness(group string) (*stillness, error) {
+func (g *Groups) watchThrottles(group string) (*throttleMeter, error) {
 	inode, err := g.tree.Inode(group)
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func (g *Groups) watchStillness(group string) (*stillness, error) {
 	if err := p.Watch([]uint64{inode}); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return &stillness{p, inode}, nil
+	return &throttleMeter{p, inode}, nil
 }
 
 // totals are those of the group so far.
-func (s *stillness) totals() probe.Totals {
+func (s *throttleMeter) totals() probe.Totals {
 	if s == nil {
 		return probe.Totals{}
 	}
@@ -39,7 +39,7 @@ func (s *stillness) totals() probe.Totals {
 	return t
 }
 
-func (s *stillness) close() error {
+func (s *throttleMeter) close() error {
 	if s == nil {
 		return nil
 	}

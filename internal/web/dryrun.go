@@ -12,11 +12,11 @@ import (
 	"plimsoll/internal/report"
 )
 
-// Rehearsal finds out what would be written were the policy this one ("": as configured), and writes nothing.
-type Rehearsal func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error)
+// DryRun finds out what would be written were the policy this one ("": as configured), and writes nothing.
+type DryRun func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error)
 
 const (
-	// maxWatch bounds how long one rehearsal may take.
+	// maxWatch bounds how long one dry run may take.
 	maxWatch = 10 * time.Second
 	// tcpRest is the pause between two dry runs that are asked for over TCP, in units of how long the first one took: a
 	// dry run takes turns of its own, and readers are not to keep a second agent going.
@@ -26,7 +26,7 @@ const (
 // plan answers with what would be changed.
 func (s *Server) plan(d *side) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if s.rehearse == nil {
+		if s.dryRun == nil {
 			s.notFound(w, r)
 			return
 		}
@@ -41,7 +41,7 @@ func (s *Server) plan(d *side) http.HandlerFunc {
 			}
 		}
 		q := question{query.Get("policy"), watch}
-		run, err := d.dryRuns.join(q, func(ctx context.Context) (*page, error) { return s.dryRun(ctx, d, q) })
+		run, err := d.dryRuns.join(q, func(ctx context.Context) (*page, error) { return s.renderDryRun(ctx, d, q) })
 		if err != nil {
 			s.fail(w, err)
 			return
@@ -59,9 +59,9 @@ func (s *Server) plan(d *side) http.HandlerFunc {
 	}
 }
 
-// dryRun renders what one finds.
-func (s *Server) dryRun(ctx context.Context, d *side, q question) (*page, error) {
-	changes, err := s.rehearse(ctx, q.policy, q.watch)
+// renderDryRun renders what one finds.
+func (s *Server) renderDryRun(ctx context.Context, d *side, q question) (*page, error) {
+	changes, err := s.dryRun(ctx, q.policy, q.watch)
 	if err != nil {
 		return nil, &Error{Msg: err.Error(), Code: http.StatusBadRequest}
 	}

@@ -75,14 +75,14 @@ func TestPlanIsMadeOneAtATime(t *testing.T) {
 		if took := time.Since(begin); took != time.Second {
 			t.Errorf("a dry run for which nobody waited went on: %v", took)
 		}
-		s.rehearse = nil
+		s.dryRun = nil
 		check(s.overTCP, "", http.StatusNotFound, "nothing", "")
 	})
 }
 
 // sides is a server without listeners.
-func sides(r Rehearsal) *Server {
-	return &Server{now: time.Now, log: slog.New(slog.DiscardHandler), patience: time.Second, rehearse: r,
+func sides(r DryRun) *Server {
+	return &Server{now: time.Now, log: slog.New(slog.DiscardHandler), patience: time.Second, dryRun: r,
 		overTCP: newSide(time.Now, tcpRest), overUnix: newSide(time.Now, 0)}
 }
 

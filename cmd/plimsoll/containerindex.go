@@ -23,16 +23,16 @@ const (
 	containersForms = containerForms + "; a glob of names or paths stands for all that are like it, and a star in it for one part of a path"
 )
 
-// census is who may be named on this node: the containers, the pods that the agent knows, and by its path any group.
-type census struct {
-	tree      *cgroup.Tree
-	hierarchy string // the directory of the cpu hierarchy, for paths that were copied from the file system
-	file      *config.File
-	units     []report.Container
+// containerIndex is who may be named on this node: the containers, the pods that the agent knows, and by its path any group.
+type containerIndex struct {
+	tree          *cgroup.Tree
+	hierarchy     string // the directory of the cpu hierarchy, for paths that were copied from the file system
+	file          *config.File
+	bySystemdUnit []report.Container
 }
 
-// census asks the node, and the agent where there is one.
-func (g *globals) census(ctx context.Context, tree *cgroup.Tree, file *config.File) (*census, error) {
+// containerIndex asks the node, and the agent where there is one.
+func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *config.File) (*containerIndex, error) {
 	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -42,10 +42,10 @@ func (g *globals) census(ctx context.Context, tree *cgroup.Tree, file *config.Fi
 	if err != nil {
 		return nil, err
 	}
-	c := &census{tree: tree, hierarchy: path.Join(g.cgroupRoot, tree.Dir("/")), file: file}
+	c := &containerIndex{tree: tree, hierarchy: path.Join(g.cgroupRoot, tree.Dir("/")), file: file}
 	for _, p := range pods {
 		for _, one := range p.Containers {
-			c.units = append(c.units, report.Container{Cgroup: one.Path, Name: one.Name, Request: one.Request})
+			c.bySystemdUnit = append(c.bySystemdUnit, report.Container{Cgroup: one.Path, Name: one.Name, Request: one.Request})
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -57,27 +57,27 @@ func (g *globals) census(ctx context.Context, tree *cgroup.Tree, file *config.Fi
 }
 
 // merge takes the names and requests that the agent knows, and what it looks after besides.
-func (c *census) merge(agents []report.Container) {
+func (c *containerIndex) merge(agents []report.Container) {
 	for _, a := range agents {
-		i := slices.IndexFunc(c.units, func(u report.Container) bool { return u.Cgroup == a.Cgroup })
+		i := slices.IndexFunc(c.bySystemdUnit, func(u report.Container) bool { return u.Cgroup == a.Cgroup })
 		if i < 0 {
-			c.units = append(c.units, a)
+			c.bySystemdUnit = append(c.bySystemdUnit, a)
 			continue
 		}
-		c.units[i].Name, c.units[i].Request = a.Name, cmp.Or(c.units[i].Request, a.Request)
+		c.bySystemdUnit[i].Name, c.bySystemdUnit[i].Request = a.Name, cmp.Or(c.bySystemdUnit[i].Request, a.Request)
 	}
 }
 
 // containers are all that are there, without the pods around them.
-func (c *census) containers() []report.Container {
-	return slices.DeleteFunc(slices.Clone(c.units), func(u report.Container) bool {
+func (c *containerIndex) containers() []report.Container {
+	return slices.DeleteFunc(slices.Clone(c.bySystemdUnit), func(u report.Container) bool {
 		_, err := c.tree.Inode(u.Cgroup)
 		return u.Level == "pod" || err != nil
 	})
 }
 
 // find are the containers and groups that arguments mean, each once.
-func (c *census) find(args []string) ([]report.Container, error) {
+func (c *containerIndex) find(args []string) ([]report.Container, error) {
 	var list []report.Container
 	for _, arg := range args {
 		found, err := c.match(arg)
@@ -97,7 +97,7 @@ func lists(list []report.Container, group string) bool {
 	return slices.ContainsFunc(list, func(o report.Container) bool { return o.Cgroup == group })
 }
 
-func (c *census) match(arg string) ([]report.Container, error) {
+func (c *containerIndex) match(arg string) ([]report.Container, error) {
 	if strings.ContainsAny(arg, "*?[") {
 		list, err := c.like(arg)
 		if err == nil && len(list) == 0 {
@@ -107,10 +107,10 @@ func (c *census) match(arg string) ([]report.Container, error) {
 	}
 	arg = belowHierarchy(c.hierarchy, arg)
 	group := path.Clean("/" + arg)
-	if _, err := c.tree.Inode(group); err == nil && strings.HasPrefix(arg, "/") && !lists(c.units, group) {
+	if _, err := c.tree.Inode(group); err == nil && strings.HasPrefix(arg, "/") && !lists(c.bySystemdUnit, group) {
 		return []report.Container{c.plain(group)}, nil
 	}
-	one, err := report.Find(c.units, arg)
+	one, err := report.Find(c.bySystemdUnit, arg)
 	if err != nil {
 		return nil, withHint(err, "name a container of this node, or the path of a control group, such as /lab/web")
 	}
@@ -118,19 +118,19 @@ func (c *census) match(arg string) ([]report.Container, error) {
 }
 
 // plain is a group that is nobody's container.
-func (c *census) plain(group string) report.Container {
+func (c *containerIndex) plain(group string) report.Container {
 	return report.Container{Cgroup: group, Name: group, Request: c.file.Resolve(group).Request}
 }
 
 // like are containers by name or path, and other groups by path.
-func (c *census) like(glob string) ([]report.Container, error) {
+func (c *containerIndex) like(glob string) ([]report.Container, error) {
 	glob = belowHierarchy(c.hierarchy, glob)
 	if _, err := path.Match(glob, ""); err != nil {
 		return nil, fmt.Errorf("%q: %w", glob, err)
 	}
 	hit := func(name string) bool { ok, _ := path.Match(glob, name); return ok } // the syntax is good
 	var list []report.Container
-	for _, one := range c.units {
+	for _, one := range c.bySystemdUnit {
 		if hit(one.Name) || hit(one.Cgroup) {
 			list = append(list, one)
 		}

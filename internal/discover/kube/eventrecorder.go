@@ -26,9 +26,9 @@ const (
 	retryEvents = 30 * time.Second // sooner when the API server is back
 )
 
-// herald tells people, by Events on the very object, what is wrong with it: each thing once. The name of an Event is made
+// eventRecorder tells people, by Events on the very object, what is wrong with it: each thing once. The name of an Event is made
 // of what it says, so that many nodes, and an agent that starts again, make it once: the API server has it already.
-type herald struct {
+type eventRecorder struct {
 	api  API
 	node string
 	log  *slog.Logger
@@ -40,12 +40,12 @@ type herald struct {
 	waiting []*corev1.Event
 }
 
-func newHerald(o Options) *herald {
-	return &herald{api: o.API, node: o.Node, log: o.Log, now: o.Now, wake: make(chan struct{}, 1), said: map[string]bool{}}
+func newEventRecorder(o Options) *eventRecorder {
+	return &eventRecorder{api: o.API, node: o.Node, log: o.Log, now: o.Now, wake: make(chan struct{}, 1), said: map[string]bool{}}
 }
 
 // warn tells of an object what was not told before. It never waits.
-func (h *herald) warn(about Object, reason, message string) {
+func (h *eventRecorder) warn(about Object, reason, message string) {
 	e := h.event(about, reason, message)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,14 +61,14 @@ func (h *herald) warn(about Object, reason, message string) {
 }
 
 // again has what waits tried again.
-func (h *herald) again() {
+func (h *eventRecorder) again() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (h *herald) event(about Object, reason, message string) *corev1.Event {
+func (h *eventRecorder) event(about Object, reason, message string) *corev1.Event {
 	sum := sha256.Sum256([]byte(strings.Join([]string{about.Kind, about.UID, reason, message}, "\x00")))
 	namespace := about.Namespace
 	if namespace == "" {
@@ -88,7 +88,7 @@ func (h *herald) event(about Object, reason, message string) *corev1.Event {
 }
 
 // run makes the Events until the context ends. One that the API server refuses for good is logged and dropped.
-func (h *herald) run(ctx context.Context) {
+func (h *eventRecorder) run(ctx context.Context) {
 	again := time.NewTicker(retryEvents)
 	defer again.Stop()
 	for {
@@ -105,7 +105,7 @@ func (h *herald) run(ctx context.Context) {
 }
 
 // make makes an Event; false when it is to be tried again.
-func (h *herald) make(ctx context.Context, e *corev1.Event) bool {
+func (h *eventRecorder) make(ctx context.Context, e *corev1.Event) bool {
 	err := h.api.CreateEvent(ctx, e)
 	switch {
 	case err == nil || errors.IsAlreadyExists(err):
@@ -117,7 +117,7 @@ func (h *herald) make(ctx context.Context, e *corev1.Event) bool {
 	return true
 }
 
-func (h *herald) next() *corev1.Event {
+func (h *eventRecorder) next() *corev1.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.waiting) == 0 {
@@ -126,7 +126,7 @@ func (h *herald) next() *corev1.Event {
 	return h.waiting[0]
 }
 
-func (h *herald) done(e *corev1.Event) {
+func (h *eventRecorder) done(e *corev1.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.waiting) > 0 && h.waiting[0] == e {

@@ -12,16 +12,16 @@ import (
 )
 
 // examinationSchema names the format of `plimsoll doctor --json`. Fields are added, never renamed, within a version.
-const examinationSchema = "plimsoll.doctor/v1"
+const doctorSchema = "plimsoll.doctor/v1"
 
-// examination is what the doctor says.
-type examination struct {
+// doctorReport is what the doctor says.
+type doctorReport struct {
 	Schema   string          `json:"schema"`
 	Version  string          `json:"version"`
 	Kernel   string          `json:"kernel"`
 	Root     string          `json:"cgroup_root"`
 	Features cgroup.Features `json:"features"`
-	Policies []prognosis     `json:"policies"`
+	Policies []outlook       `json:"policies"`
 	// Priority is how online work can be preferred to offline work here, and Preferred what mechanism auto comes to.
 	Priority     []policy.Verdict   `json:"priority"`
 	Preferred    strategy.Mechanism `json:"priority_auto"`
@@ -46,24 +46,24 @@ func judge(asked strategy.Colocation, machine policy.Machine) *choice {
 	return c
 }
 
-// prognosis is what a policy comes to on this machine.
-type prognosis struct {
+// outlook is what a policy comes to on this machine.
+type outlook struct {
 	Policy  strategy.Policy `json:"policy"`
 	Works   bool            `json:"works"` // it can change something
 	Meaning []string        `json:"meaning"`
 }
 
 // examine draws the conclusions.
-func examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) examination {
+func examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) doctorReport {
 	auto, why := policy.Choose(strategy.MechanismAuto, machine)
-	return examination{Schema: examinationSchema, Version: version, Kernel: kernel, Root: root, Features: found,
-		Policies: []prognosis{nonePrognosis(found), burstPrognosis(found), quotaPrognosis(found), autoPrognosis(found)},
+	return doctorReport{Schema: doctorSchema, Version: version, Kernel: kernel, Root: root, Features: found,
+		Policies: []outlook{noneOutlook(found), burstOutlook(found), quotaOutlook(found), autoOutlook(found)},
 		Priority: policy.Preflight(machine), Preferred: auto, PreferredWhy: why,
 		Advice: advise(root, found)}
 }
 
-func nonePrognosis(found cgroup.Features) prognosis {
-	p := prognosis{strategy.None, true, []string{"nothing is written; throttling is measured and reported"}}
+func noneOutlook(found cgroup.Features) outlook {
+	p := outlook{strategy.None, true, []string{"nothing is written; throttling is measured and reported"}}
 	if f := found.Get(cgroup.FeatureController); f.State == cgroup.No {
 		p.Meaning = []string{"nothing is written, and nothing can be measured: " + f.Detail}
 	}
@@ -81,8 +81,8 @@ func obstacle(found cgroup.Features) string {
 	return ""
 }
 
-func burstPrognosis(found cgroup.Features) prognosis {
-	p := prognosis{Policy: strategy.CPUBurstOnly}
+func burstOutlook(found cgroup.Features) outlook {
+	p := outlook{Policy: strategy.CPUBurstOnly}
 	why := obstacle(found)
 	if f := found.Get(cgroup.FeatureBurst); why == "" && f.State == cgroup.No {
 		why = f.Detail + " (mainline has it since " + f.Since + ")"
@@ -109,8 +109,8 @@ func aboveQuotaMeaning(f cgroup.Feature) string {
 	return "whether a burst above the quota is taken could not be found out: mainline caps it at the quota"
 }
 
-func quotaPrognosis(found cgroup.Features) prognosis {
-	p := prognosis{Policy: strategy.CFSQuotaBurstOnly}
+func quotaOutlook(found cgroup.Features) outlook {
+	p := outlook{Policy: strategy.CFSQuotaBurstOnly}
 	if why := obstacle(found); why != "" {
 		p.Meaning = []string{"changes nothing: " + why}
 		return p
@@ -146,9 +146,9 @@ func startMeaning(found cgroup.Features) string {
 	return "in a container's start (startupSeconds) throttles are ended one by one, and its quota stays"
 }
 
-func autoPrognosis(found cgroup.Features) prognosis {
-	burst, quota := burstPrognosis(found), quotaPrognosis(found)
-	p := prognosis{Policy: strategy.Auto, Works: quota.Works}
+func autoOutlook(found cgroup.Features) outlook {
+	burst, quota := burstOutlook(found), quotaOutlook(found)
+	p := outlook{Policy: strategy.Auto, Works: quota.Works}
 	switch {
 	case burst.Works:
 		p.Meaning = []string{"burst first, as cpuBurstOnly; the quota is raised for what burst did not cover"}
@@ -233,8 +233,8 @@ func burstRemedy(f cgroup.Feature) string {
 	return "Kernel burst needs Linux " + f.Since + ". Until then `auto` works by raising quotas."
 }
 
-// Text writes the examination for people.
-func (e examination) Text(w io.Writer) error {
+// Text writes the report for people.
+func (e doctorReport) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plimsoll %s on Linux %s, cgroups at %s\n\n", e.Version, e.Kernel, e.Root)
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -264,7 +264,7 @@ func (e examination) Text(w io.Writer) error {
 }
 
 // priorityText says which mechanisms of `colocation` are to be had.
-func (e examination) priorityText(b *strings.Builder) {
+func (e doctorReport) priorityText(b *strings.Builder) {
 	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred, e.PreferredWhy)
 	if c := e.Configured; c != nil {
 		fmt.Fprintf(b, "  configured: %s, which comes to %s (%s)\n", orDash(string(c.Asked)), c.Mechanism, c.Why)

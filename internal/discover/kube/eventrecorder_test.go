@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func testHerald(s *server, node string) *herald {
-	return newHerald(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1, 0) }})
+func testHerald(s *server, node string) *eventRecorder {
+	return newEventRecorder(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1, 0) }})
 }
 
 // pass takes one pass over what waits.
-func (h *herald) pass() {
+func (h *eventRecorder) pass() {
 	for e := h.next(); e != nil && h.make(context.Background(), e); e = h.next() {
 		h.done(e)
 	}
