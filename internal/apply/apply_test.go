@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -280,6 +281,22 @@ func TestTrampledAfterTheWrite(t *testing.T) {
 	n.wantIdempotent()
 	if n.held("/pod/a", plan.Quota) != "30ms" {
 		t.Error("the other's value is gone")
+	}
+}
+
+// TestPeriodIsTheOwners: one that its owner writes in the same moment stands. On v2 quota and period are in one file.
+func TestPeriodIsTheOwners(t *testing.T) {
+	n := newNode(t, v2)
+	n.k.Fault = func(op, name string, _ []byte) error {
+		if op == "write" && path.Base(name) == "cpu.max" {
+			n.k.Fault = nil
+			return n.k.ForeignWrite(name, "50000 200000")
+		}
+		return nil
+	}
+	n.do(n.change("/pod/a", plan.Quota, "80ms"), plan.Applied)
+	if got := n.k.Bandwidth("/pod/a"); got.Quota != 80*ms || got.Period != 200*ms {
+		t.Errorf("the owner's period of 200ms is undone: %v", got)
 	}
 }
 

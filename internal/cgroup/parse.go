@@ -206,9 +206,13 @@ func formatQuotaV1(quota time.Duration) string {
 	return formatMicros(quota)
 }
 
-func formatMax(quota, period time.Duration) string {
+func formatQuotaV2(quota time.Duration) string {
 	if quota == cpu.Unlimited {
-		return "max " + formatMicros(period)
+		return "max"
 	}
-	return formatMicros(quota) + " " + formatMicros(period)
+	return formatMicros(quota)
+}
+
+func formatMax(quota, period time.Duration) string {
+	return formatQuotaV2(quota) + " " + formatMicros(period)
 }

@@ -209,20 +209,21 @@ func (t *Tree) burstFile() string {
 	return "cpu.cfs_burst_us"
 }
 
-// SetQuota writes the quota and leaves period and burst as they are. Every such write refills the group's runtime
-// (kernel/sched/core.c, tg_set_cfs_bandwidth): the caller accounts for it.
+// SetQuota writes the quota and leaves period and burst as they are: cpu.max keeps the period when only a quota is
+// written (cpu_period_quota_parse), so that a period that its owner writes meanwhile stands. Every such write refills the
+// group's runtime (kernel/sched/core.c, tg_set_cfs_bandwidth): the caller accounts for it.
 func (t *Tree) SetQuota(group string, quota time.Duration) error {
 	if t.version == V1 {
 		return t.write(group, "cpu.cfs_quota_us", formatQuotaV1(quota))
 	}
-	before, err := t.Bandwidth(group)
-	if err != nil {
+	before, err := t.Burst(group)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := t.write(group, "cpu.max", formatMax(quota, before.Period)); err != nil || before.Burst == 0 {
+	if err := t.write(group, "cpu.max", formatQuotaV2(quota)); err != nil || before == 0 {
 		return err
 	}
-	return t.mendBurst(group, before.Burst)
+	return t.mendBurst(group, before)
 }
 
 // mendBurst writes the burst again where the write of cpu.max has divided it by 1000: cpu_max_write took microseconds

@@ -2,6 +2,7 @@ package cgroup_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -37,6 +38,20 @@ func bandwidth(t *testing.T, g *cgrouptest.Group) cpu.Bandwidth {
 	return b
 }
 
+// limitWithPeriod writes a limit as an owner does.
+func limitWithPeriod(t *testing.T, g *cgrouptest.Group, quota, period time.Duration) {
+	t.Helper()
+	files := map[string]string{"cpu.max": fmt.Sprint(quota.Microseconds(), " ", period.Microseconds())}
+	if g.Tree().Version() == cgroup.V1 {
+		files = map[string]string{"cpu.cfs_period_us": fmt.Sprint(period.Microseconds()), "cpu.cfs_quota_us": fmt.Sprint(quota.Microseconds())}
+	}
+	for name, text := range files {
+		if err := g.Dir().WriteFile(path.Join(g.Tree().Dir(g.Path), name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestKernelBandwidth(t *testing.T) {
 	g := cgrouptest.New(t)
 	if got, want := bandwidth(t, g), (cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}); got != want {
@@ -49,6 +64,10 @@ func TestKernelBandwidth(t *testing.T) {
 		if got := bandwidth(t, g); got.Quota != quota || got.Period != 100*ms {
 			t.Errorf("wrote %v, read %v", quota, got)
 		}
+	}
+	limitWithPeriod(t, g, 50*ms, 250*ms)
+	if err := g.Tree().SetQuota(g.Path, 60*ms); err != nil || bandwidth(t, g) != (cpu.Bandwidth{Quota: 60 * ms, Period: 250 * ms}) {
+		t.Errorf("the quota alone was written, and there is %v (%v)", bandwidth(t, g), err)
 	}
 	// tg_set_cfs_bandwidth, min_cfs_quota_period
 	if err := g.Tree().SetQuota(g.Path, 999*time.Microsecond); !errors.Is(err, syscall.EINVAL) {
