@@ -123,8 +123,8 @@ tier_fuzz() {
     sed 's|/[^/]*:func |:|')
 }
 
-work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
+work=$(mktemp -d) group=
+trap '[ -z "$group" ] || kill -- "-$group" 2>/dev/null; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 # run TIER: with what it says in a file, and a row of the table.
@@ -147,11 +147,15 @@ beside=
 if [ "${1:-}" = --beside ]; then
   beside=$2
   shift 2
+  set -m # a process group of its own, which is ended with this script
   run "$beside" beside >"$work/said" 2>&1 &
+  group=$!
+  set +m
 fi
 for tier in "$@"; do run "$tier"; done
 if [ -n "$beside" ]; then
   wait
+  group=
   cat "$work/said"
   set -- "$@" "$beside"
 fi
