@@ -4,7 +4,8 @@
 # takes one. What doctor says there has to be in docs/KERNELS.md. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
 # What ../moved.list moves to tier vm-all is left out, and in e2e.sh what it does not run beside the file brief; ALL=1 runs all.
 # The guests' time is counted in instructions (ICOUNT in boot.sh), so that a busy host changes nothing of what they measure. Not with
-# ALL=1: TestRunReserves, which takes a CPU away, fails so. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time.
+# ALL=1: TestRunReserves, which takes a CPU away, fails so. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time, and come last,
+# beside the tiers that leave most of the CPUs.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure the host, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host and those that start many
@@ -12,7 +13,7 @@
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
-cells=${CELLS:-5.10:v1 6.1:v2 6.18:v2 7.3:v2 6.12:v2 7.0:v2 6.18:scx}
+cells=${CELLS:-6.18:v2 7.3:v2 6.12:v2 7.0:v2 6.18:scx 5.10:v1 6.1:v2}
 binary=${PLIMSOLL_BIN:-bin/plimsoll}
 export SECONDS_MAX=${SECONDS_MAX:-1500} ICOUNT=${ICOUNT-$([ -n "${ALL:-}" ] || echo 2)}
 [ -x "$binary" ] || { echo "matrix.sh: $binary is not there; hint: make build" >&2; exit 2; }
