@@ -39,7 +39,6 @@ failures() {
   awk '/^[0-9.]+ +(v[12]|systemd|[a-z]+) +[a-zA-Z]+ +[0-9]+/ { cell = " on " $1 ":" $2 }
     /^== / { cell = "" }
     $1 == "---" && $2 == "FAIL:" { print $3 (/^    / ? cell : ""); named = 1 }
-    /^    [0-9.]+:(v[12]|systemd): *--- FAIL: / { sub(/:$/, "", $1); print $4 " on " $1 }
     /^    FAIL [a-z]/ { print $2 cell }
     /^panic: / { named = 0 }
     /^FAIL\t/ { if (!named) print $2; named = 0 }

@@ -19,7 +19,7 @@ while read -r script; do bash -n "$script"; done < <(git ls-files --cached --oth
 while read -r package test from _; do
   grep -qs "^func $test(" "$package"/*_kernel_test.go || { echo "test/moved.list: $package has no $test (moved from $from); hint: name it as it is now, or take the line out" >&2; exit 1; }
 done < <(grep -v -e '^#' -e '^$' test/moved.list)
-twice=$(awk '!/^#/ && NF { sub(/!.*/, "", $3); print $1, $2, $3 }' test/moved.list | sort | uniq -d)
+twice=$(awk '!/^#/ && NF { sub(/[!@].*/, "", $3); print $1, $2, $3 }' test/moved.list | sort | uniq -d)
 [ -z "$twice" ] || { echo "test/moved.list: twice: $twice" >&2; exit 1; }
 go run ./lab/figures -check docs/figures
 bash test/unit-file.sh

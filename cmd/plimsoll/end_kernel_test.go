@@ -50,6 +50,6 @@ func TestRunOutlivesItsReader(t *testing.T) {
 	changed(t, s, before, g)
 	reader.Close()
 	s.configure("none", g.Path) // which is logged
-	same(t, patience(5*time.Second), before, g)
+	same(t, patience(2*time.Second), before, g)
 	agent.stop(syscall.SIGTERM)
 }

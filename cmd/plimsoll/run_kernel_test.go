@@ -307,7 +307,7 @@ func TestRunReloads(t *testing.T) {
 	s.configure("auto", g.Path)
 	changed(t, s, before, g)
 	s.write("strategy:\n  policy: sometimes\n")
-	eventually(t, patience(5*time.Second), func() string {
+	eventually(t, patience(2*time.Second), func() string {
 		status := s.status()
 		if want := s.config + ":2: "; status.ConfigOK || !strings.HasPrefix(status.ConfigMsg, want) {
 			return fmt.Sprintf("config ok %v, %q; want %q", status.ConfigOK, status.ConfigMsg, want)
@@ -318,7 +318,7 @@ func TestRunReloads(t *testing.T) {
 		t.Error("a broken configuration put everything back")
 	}
 	s.configure("none", g.Path)
-	same(t, patience(5*time.Second), before, g)
+	same(t, patience(2*time.Second), before, g)
 	if !s.status().ConfigOK {
 		t.Error("the status still has the error")
 	}

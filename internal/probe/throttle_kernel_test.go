@@ -32,7 +32,7 @@ func TestThrottlesAreCounted(t *testing.T) {
 				longer += got.Lengths[16]
 			}
 			within(t, time.Second, "all is read", func() bool { return len(h.kind(End, id)) >= int(got.Ends) })
-			periods := got.Begins - seconds(t, h.of(id, until))
+			periods := got.Begins - repeated(t, h.of(id, until))
 			if periods > counters.Throttled || periods < counters.Throttled-longer || got.Ends != got.Begins || got.Dropped != 0 {
 				t.Errorf("the kernel counted %d throttles: %+v", counters.Throttled, got)
 			}
@@ -73,8 +73,8 @@ func checkFacts(t *testing.T, list []Event) {
 	}
 }
 
-// seconds counts the begins that are not the first of their period. There has to be an end before each.
-func seconds(t *testing.T, list []Event) (n int64) {
+// repeated counts the begins that are not the first of their period. There has to be an end before each.
+func repeated(t *testing.T, list []Event) (n int64) {
 	t.Helper()
 	last := Event{Kind: End}
 	period := int64(-1)
@@ -161,6 +161,7 @@ func TestLevels(t *testing.T) {
 	}{
 		{"container", 0, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"pod", 20 * ms, 0, 0, false, [3]bool{true, false, false}},
+		// The pod's limit is more than the container uses of it, also where a timer is late.
 		{"both, the container's is used up", 95 * ms, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"both, the pod's is used up", 40 * ms, 40 * ms, 0, true, [3]bool{true, false, false}},
 		{"a grandchild's own", 0, 0, 20 * ms, false, [3]bool{false, false, true}},
@@ -229,10 +230,14 @@ func TestOnlyWatchedGroups(t *testing.T) {
 	p := open(t, Options{})
 	pod := cgrouptest.New(t)
 	container := pod.Child("container")
+	h := listen(t, p, nil)
 	watch(t, p, pod)
 	limit(t, container, 20*ms, 100*ms)
 	container.Spin(1)
 	time.Sleep(300 * ms)
+	if list := h.begins(0); len(list) > 0 {
+		t.Errorf("events of a group that is not watched: %s", in(list))
+	}
 	if got := totals(t, p, pod); got.Begins != 0 {
 		t.Errorf("the pod has no limit: %+v", got)
 	}

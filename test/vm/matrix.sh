@@ -4,7 +4,7 @@
 # takes one. What doctor says there has to be in docs/KERNELS.md. The cell 6.18:scx is one short machine of scx.sh, and 6.12:systemd is systemd.sh.
 # What ../moved.list moves to tier vm-all is left out, and in e2e.sh what it does not run beside the file brief; ALL=1 runs all.
 # The guests' time is counted in instructions (ICOUNT in boot.sh), so that a busy host changes nothing of what they measure. Not with
-# ALL=1: TestRunReserves, which takes a CPU away, fails so. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time, and come last,
+# ALL=1, which tests in the host's time. Nor on 5.10 and 6.1, which do not boot so: they keep the host's time, and come last,
 # beside the tiers that leave most of the CPUs.
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure the host, and that of scx.sh),

@@ -29,7 +29,7 @@ type Set struct {
 // Options of a load; the zero value is a good one.
 type Options struct {
 	Stats  bool       // the kernel measures what programs cost, all those of the machine: see Cost
-	Types  *btf.Cache // the running kernel's type information, to be shared by loads: each that reads it takes longer for that than for all else
+	Types  *btf.Cache // the running kernel's type information, shared by several loads; reading it takes longer than the rest of a load
 	Kernel *btf.Spec  // another kernel's, instead of it
 }
 
