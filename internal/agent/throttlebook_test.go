@@ -7,9 +7,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestHeard: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
+// TestThrottleBook: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
 // runs backwards when they forget the group and begin anew.
-func TestHeard(t *testing.T) {
+func TestThrottleBook(t *testing.T) {
 	var h throttleBook
 	for i, c := range []struct {
 		told        bool
