@@ -116,7 +116,7 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if g == nil {
 		return
 	}
-	g.watched, g.stable = v.Watched, v.Stable
+	g.watched, g.stable = v.Watched, v.Stable && g.late.IsZero()
 	a.suppressEvents(g, v.SuppressEvents)
 	g.capped = v.Window.Throttled > 0
 	if !g.stable {
@@ -129,11 +129,11 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
 	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
 	s.Burst.Original, s.Burst.Requested, s.Burst.InForce = v.Limit.Burst, v.RequestedBurst, g.disk.Burst
-	s.Burst.Clamped = v.BurstOurs && g.disk.Burst < v.RequestedBurst
-	change(&s.Quota, v.QuotaOurs, now)
-	change(&s.Burst, v.BurstOurs, now)
+	s.Burst.Clamped = g.burstOurs && g.disk.Burst < v.RequestedBurst
+	change(&s.Quota, g.quotaOurs, now)
+	change(&s.Burst, g.burstOurs, now)
 	a.tooLow(g, v.LimitTooLow)
-	a.writtenAgain(g, v.Undone)
+	a.writtenAgain(g)
 	if v.AtCap > 0 {
 		s.Totals.AtCap++
 		s.Totals.AtCapWall += v.AtCap
@@ -191,57 +191,6 @@ func addTotals(t *report.Totals, v policy.View, raised bool) {
 	if raised {
 		t.Raised += w.Elapsed()
 	}
-}
-
-// note says what happened to knobs, once, and keeps the journal true to it.
-func (a *Agent) note(notes []policy.Note) {
-	for _, n := range notes {
-		a.noteOne(n)
-	}
-}
-
-func (a *Agent) noteOne(n policy.Note) {
-	if a.priority.owns(n.Cgroup, n.Knob) {
-		return // not another program's
-	}
-	log := a.Log.With("cgroup", n.Cgroup.Path, "knob", n.Knob, "found", string(plan.Time(n.Found)), "limit", string(plan.Time(n.Base)))
-	key := n.Cgroup.Path + " " + string(n.Knob)
-	delete(a.account.problems, key)
-	switch n.Event {
-	case policy.Resized:
-		log.Log(context.Background(), a.newsOfResize(n), "resized by its owner: this is the limit now")
-		a.forget(n.Cgroup, n.Knob)
-	case policy.Rebased:
-		log.Info("the declared limit changed")
-		if err := a.Writer.Rebase(n.Cgroup, n.Knob, plan.Time(n.Base)); err != nil {
-			log.Error("journal", "error", err)
-		}
-	case policy.Reset:
-		log.Info("put back by its owner: applied again after a while")
-	case policy.Foreign:
-		log.Warn("another program wrote it: left alone")
-		a.account.problems[key] = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)",
-			n.Cgroup.Path, n.Knob, plan.Time(n.Found), plan.Time(n.Base))
-		a.forget(n.Cgroup, n.Knob)
-		if a.Foreign != nil {
-			a.Foreign(n.Cgroup.Path, a.account.problems[key])
-		}
-	case policy.Deviation:
-		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
-		a.account.problems[key] = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec",
-			n.Cgroup.Path, n.Knob, plan.Time(n.Found), plan.Time(n.Base))
-	}
-	if g := a.groups[n.Cgroup]; g != nil {
-		knobOf(g, n.Knob).Problem = a.account.problems[key]
-	}
-}
-
-// newsOfResize: that a new container gets its limit is no news.
-func (a *Agent) newsOfResize(n policy.Note) slog.Level {
-	if g := a.groups[n.Cgroup]; g == nil || !g.status.Limited() || g.status.Limit == 0 {
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
 }
 
 func (a *Agent) forget(id workload.ID, knob plan.Knob) {

@@ -41,11 +41,10 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 		}
 	}
 	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.open(now))
-	a.note(out.Notes)
+	a.note()
 	begin := a.Clock()
-	results := a.Writer.Do(out.Changes)
+	results := a.carryOut(now, out)
 	a.subscription.budget.spend(len(results), a.Clock().Sub(begin))
-	a.state.Learn(begin, results)
 	a.book(now, out, results)
 	a.refilled(begin, throttles, results)
 	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)

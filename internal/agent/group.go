@@ -64,7 +64,10 @@ type group struct {
 	saving    saving
 	said      []string // outcomes that were logged
 	throttles throttleBook
-	undone    time.Duration  // the quota that stands though its owner may have written another one; 0: none
+	undone    time.Duration // the quota that stands though its owner may have written another one; 0: none
+	quotaOurs bool          // a value of ours stood in the file at the last look
+	burstOurs bool
+	late      time.Time      // when its owner's write of the limit counts as lost; zero: it is in force
 	refill    *policy.Refill // the last one, as long as its effect is not known
 }
 
@@ -170,8 +173,13 @@ func (a *Agent) lookGroup(now time.Time, c workload.Container, level, pod string
 	g.seen = a.turn
 	a.present++
 	share := a.reservations.shares[c.Path]
-	return policy.Group{ID: c.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class, Deprioritized: a.deprioritized(g), Paused: c.Paused,
-		Declared: c.Declared, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked, Starting: g.starting(now)}, g.disk.Period > 0
+	group := policy.Group{ID: c.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: c.Strategy, Request: c.Request, Class: c.Class,
+		Deprioritized: a.deprioritized(g), Paused: c.Paused, Disk: g.disk, Ready: g.ready, Quiet: g.quiet, Reading: g.reading, Looked: g.looked,
+		Starting: g.starting(now)}
+	if g.disk.Period > 0 {
+		a.see(now, g, &group)
+	}
+	return group, g.disk.Period > 0
 }
 
 // offline says whether a group is to stand back.

@@ -26,10 +26,8 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.unshielded(results)
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
-		base, err1 := e.Target().Time()
-		last, err2 := e.Last.Time()
-		if (passes(e) || a.DryRun && e.Knob == plan.Quota) && err1 == nil && err2 == nil {
-			a.state.Adopt(e.ID, e.Knob, base, last)
+		if passes(e) || a.DryRun && e.Knob == plan.Quota {
+			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: e.Knob}, e.Target(), e.Last)
 		}
 		a.adopted[e.ID] = true
 	}

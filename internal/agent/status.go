@@ -171,6 +171,7 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 
 // restored takes what was put back as it stands now.
 func (a *Agent) restored(begin time.Time, results []plan.Result) {
+	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
 	a.priority.restored(results)

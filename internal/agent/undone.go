@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// An owner's write of a quota that a refill may have undone is found in two ways: by what is declared (policy/undone.go), and
-// by what inotify tells of the file (apply/undone.go). It is reported, and what stands is left alone.
+// An owner's write of a quota that a refill may have undone is found in two ways: by what is declared (ledger.WasLost), and
+// by what inotify reports of the file (apply/undone.go). The latter is only reported, and what stands is left alone.
 
 // undone takes what inotify told. Where the limit is declared that decides: it may be the same value that its owner wrote
 // again, and else the two differ from then on.
@@ -44,12 +44,9 @@ func (a *Agent) tellUndone(g *group, held time.Duration, why string) {
 	a.Log.Warn("the kernel may have undone an owner's write of a quota", "cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
 }
 
-// writtenAgain forgets it when another value stands, or the declared one.
-func (a *Agent) writtenAgain(g *group, undone bool) {
-	switch {
-	case undone && g.undone == 0:
-		a.tellUndone(g, g.disk.Quota, fmt.Sprintf("the declared limit is %s", plan.Time(g.Declared.Bandwidth.Over(g.disk.Period))))
-	case g.undone != 0 && (g.disk.Quota != g.undone || g.Declared != nil && !undone): // also where it is declared only now
+// writtenAgain forgets it when another value stands, or the limit is declared by now: then the ledger judges.
+func (a *Agent) writtenAgain(g *group) {
+	if g.undone != 0 && (g.disk.Quota != g.undone || g.Declared != nil) {
 		g.undone = 0
 		delete(a.account.problems, g.Path+" undone")
 	}

@@ -141,8 +141,11 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if r, stop := w.compare(c, force); stop {
 		return r
 	}
-	if c.Refill {
+	switch {
+	case c.Refill:
 		return w.refill(c)
+	case c.Repair:
+		return w.repair(c)
 	}
 	if c.Restore {
 		_ = w.claimCompanion(c) // a full disk must not keep us from restoring
@@ -151,7 +154,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	synced, err := w.claim(c)
 	if err != nil {
-		return w.result(c, plan.Refused, c.From, err)
+		return w.unjournalled(c, e, err)
 	}
 	if synced { // which can take long: look again
 		if r, stop := w.compare(c, force); stop {
@@ -159,9 +162,22 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 		}
 	}
 	if err := w.intend(c); err != nil {
-		return w.result(c, plan.Refused, c.From, err)
+		return w.unjournalled(c, e, err)
 	}
 	return w.write(c, !w.ours(e, c.From))
+}
+
+// unjournalled carries out what needs no journal while that fails, as on a full disk: a lowering of a value of ours goes all the
+// way to what a restore would write. Anything else is refused.
+func (w *Writer) unjournalled(c plan.Change, e journal.Entry, why error) plan.Result {
+	target := e.Target()
+	lowers, ok1 := order(c.Knob, c.To, c.From)
+	below, ok2 := order(c.Knob, target, c.From)
+	if c.Knob != plan.Quota && c.Knob != plan.Burst || !ok1 || !ok2 || lowers >= 0 || below >= 0 || !w.ours(e, c.From) {
+		return w.result(c, plan.Refused, c.From, why)
+	}
+	c.To = target
+	return w.write(c, false)
 }
 
 // compare reads the file before it is written. stop says that it must not or need not be.
@@ -215,6 +231,26 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
 	case held != c.To:
 		return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
+	}
+	return w.result(c, plan.Applied, held, nil)
+}
+
+// repair writes what the owner declared in its place. The value is the owner's, so that nothing is put back after it, and the
+// journal need not know.
+func (w *Writer) repair(c plan.Change) plan.Result {
+	_ = w.claimCompanion(c) // a full disk must not keep a limit from being in force
+	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
+	held, lookErr := w.look(c.Cgroup, c.Knob)
+	_ = w.unclaimCompanion(c)
+	switch {
+	case isGone(lookErr):
+		return w.ended(c, plan.Gone, "", lookErr)
+	case err != nil:
+		return w.result(c, plan.Refused, held, w.explain(c, err))
+	case lookErr != nil:
+		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
+	case held != c.To:
+		return w.result(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 	}
 	return w.result(c, plan.Applied, held, nil)
 }

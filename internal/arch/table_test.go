@@ -27,6 +27,7 @@ func rules() map[string]rule {
 		"internal/report":             {pure: true, imports: values},
 		"internal/loadline":           {pure: true, imports: values},
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
+		"internal/ledger":             {pure: true, imports: values},
 		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline")},
 		"internal/reserve":            {pure: true, imports: values},
 		"internal/diagnose":           {pure: true, imports: []string{"report"}},
@@ -53,7 +54,7 @@ func rules() map[string]rule {
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
 		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs"), kube: true},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "policy", "report", "reserve", "sample")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "ledger", "policy", "report", "reserve", "sample")},
 		"internal/nri":               {imports: []string{"cpu"}},
 		"internal/web":               {imports: and(values, "report")},
 

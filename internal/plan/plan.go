@@ -98,6 +98,9 @@ type Change struct {
 	// Refill marks the rewrite of an unchanged burst, which is made for what it does besides: it refills the group's
 	// runtime and ends a throttle.
 	Refill bool `json:"refill,omitempty"`
+	// Repair marks a change to what the owner declares, whose own write was refused or undone: it is the owner's value, and
+	// nothing is to be put back after it.
+	Repair bool `json:"repair,omitempty"`
 }
 
 // raises says whether the change gives more.

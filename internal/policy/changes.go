@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// makeChanges turns decisions into changes.
-func makeChanges(in Input, pods []podCandidates, out *Output) {
+// makeIntents turns decisions into intents.
+func makeIntents(in Input, pods []podCandidates, out *Output) {
 	for _, p := range pods {
 		for _, u := range p.containers {
 			if !p.raises(u) {
@@ -34,7 +34,7 @@ func makeChanges(in Input, pods []podCandidates, out *Output) {
 // release takes back what stands of ours in the quota of a group that is not to be raised.
 func (u *candidate) release() {
 	u.decision = decision{u.Disk.Quota, "", u.why}
-	if u.m.quota.ours {
+	if u.QuotaBlocked != plan.Foreign && u.Disk.Quota != u.limit.Quota {
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("class %s is not raised", u.Class)}
 	}
 }
@@ -42,7 +42,7 @@ func (u *candidate) release() {
 // pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
 // be written now, and asks for a look when it can be made whole.
 func (u *candidate) pace(in Input, out *Output) {
-	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.m.quota.foreign {
+	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.QuotaBlocked == plan.Foreign {
 		u.m.overdue = time.Time{}
 		return
 	}
@@ -116,19 +116,18 @@ func (u *candidate) wait(in Input, known bool) {
 
 // emit appends the changes of one candidate.
 func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
-	if u.quota != u.Disk.Quota && u.mayWrite(in.Now, &u.m.quota) {
-		out.add(u, plan.Quota, u.Disk.Quota, u.quota, u.kind, u.why)
+	if u.quota != u.Disk.Quota && u.QuotaBlocked == plan.Free {
+		out.add(u, plan.Quota, u.quota, u.kind, u.why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
-	if u.buffer != u.Disk.Burst && u.mayWrite(in.Now, &u.m.burst) {
+	if u.buffer != u.Disk.Burst && u.BurstBlocked == plan.Free {
 		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", u.requested, u.buffer)
 		if u.buffer == u.limit.Burst {
 			kind, why = KindRestore, "no burst is asked for"
 		}
-		out.add(u, plan.Burst, u.Disk.Burst, u.buffer, kind, why)
+		out.add(u, plan.Burst, u.buffer, kind, why)
 		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
-	u.awaited(in.Now, out)
 	u.m.why = u.why
 	u.m.view = u.view(in, p)
 	out.Views = append(out.Views, u.m.view)
@@ -151,10 +150,10 @@ func (u *candidate) bursts() bool {
 
 // unburst is the burst of a candidate that is to have none of ours.
 func (u *candidate) unburst() time.Duration {
-	if u.m.burst.ours {
-		return u.m.burst.base
+	if u.BurstBlocked == plan.Foreign {
+		return u.Disk.Burst
 	}
-	return u.Disk.Burst
+	return u.limit.Burst
 }
 
 func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
@@ -170,38 +169,26 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 	return buffer
 }
 
-// mayWrite says whether a knob is ours to write now: nobody else claims it, the last write was not refused a moment
-// ago, and the owner has set the group up, unless it is to be put back.
-func (u *candidate) mayWrite(now time.Time, h *ownership) bool {
-	return !h.foreign && h.retry.Ready(now) && (u.Ready || h.ours)
-}
-
 // stable says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
 func (u *candidate) stable(now time.Time) bool {
-	for _, h := range []*ownership{&u.m.quota, &u.m.burst} {
-		if h.foreign || !h.retry.Ready(now) {
+	for _, blocked := range []plan.Blocked{u.QuotaBlocked, u.BurstBlocked} {
+		if blocked != plan.Free && blocked != plan.NoTask {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && !u.awaits(now) && u.m.stale.IsZero() && u.m.overdue.IsZero() && u.m.wait.Ready(now)
+	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 func (u *candidate) view(in Input, p *podCandidates) View {
 	now := in.Now
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
-		QuotaOurs: u.m.quota.ours, BurstOurs: u.m.burst.ours, BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
-	if u.m.quota.foreign {
-		v.Foreign = append(v.Foreign, plan.Quota)
-	}
-	if u.m.burst.foreign {
-		v.Foreign = append(v.Foreign, plan.Burst)
-	}
+		BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
 	raised := u.raised() && p.raises(u) // nothing hangs on what a pod uses that follows its containers
 	v.Watched = u.m.everStood || raised
 	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
-	v.LimitTooLow, v.Undone = u.m.throttledPeriods.limitTooLow(now), u.m.undone == undoneIs
+	v.LimitTooLow = u.m.throttledPeriods.limitTooLow(now)
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	v.Stable = !v.Watched && u.stable(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
@@ -220,15 +207,15 @@ func (u *candidate) viewAgain(in Input, p *podCandidates) View {
 	return v
 }
 
-// add appends one change, counted by its kind.
-func (o *Output) add(u *candidate, knob plan.Knob, from, to time.Duration, kind Kind, why string) {
-	c := plan.Change{Cgroup: u.ID, Knob: knob, From: plan.Time(from), To: plan.Time(to), Why: why, Restore: kind == KindRestore}
+// add appends one intent, counted by its kind.
+func (o *Output) add(u *candidate, knob plan.Knob, to time.Duration, kind Kind, why string) {
+	in := plan.Intent{Key: plan.Key{ID: u.ID, Knob: knob}, Value: plan.Time(to), Why: why, Release: kind == KindRestore}
 	if knob == plan.Quota {
-		c.Min, c.Max = plan.Time(u.limit.Quota), plan.Time(u.most(to))
+		in.Min, in.Max = plan.Time(u.limit.Quota), plan.Time(u.most(to))
 	} else {
-		c.Min, c.Max = plan.Time(0), plan.Time(max(u.limit.Quota, from, to))
+		in.Min, in.Max = plan.Time(0), plan.Time(max(u.limit.Quota, u.Disk.Burst, to))
 	}
-	o.Changes = append(o.Changes, c)
+	o.Intents = append(o.Intents, in)
 	o.Kinds[kind]++
 }
 

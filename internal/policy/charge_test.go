@@ -9,6 +9,10 @@ import (
 	"plimsoll/internal/strategy"
 )
 
+const ms = time.Millisecond
+
+var t0 = time.Unix(1000, 0)
+
 func TestRoom(t *testing.T) {
 	const q, limit = 100 * ms, 300 * ms
 	for _, c := range []struct {

@@ -7,7 +7,7 @@
 //
 // Approach: one straight line for all groups that were looked at. observe books what happened and whose values
 // stand in the files; demand says what each group needs (burst first, quota for what burst did not cover); guard cuts
-// the demands to what the node can spare, and takes raises back; makeChanges turns what is left into changes, each
+// the demands to what the node can spare, and takes raises back; makeIntents turns what is left into intents, each
 // charged with the runtime that its write grants, and lets pods follow their containers.
 //
 // Terminology: limit is the declared quota, a raise is a quota above it, the cap is the most that may be used in
@@ -53,10 +53,7 @@ func (s *State) Decide(in Input) Output {
 	out.Node = in.Node
 	raisable := demand(in, pods)
 	s.guard(in, raisable, out)
-	for _, p := range pods {
-		p.stale(in, out)
-	}
-	makeChanges(in, pods, out)
+	makeIntents(in, pods, out)
 	return *out
 }
 
@@ -85,7 +82,7 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 
 // podCeiling is what a pod's own quota allows its containers where it cannot follow them.
 func podCeiling(in Input, pod *candidate) float64 {
-	if pod == nil || !pod.limit.Limited() || !pod.m.quota.foreign && pod.m.quota.retry.Ready(in.Now) {
+	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free {
 		return math.Inf(1)
 	}
 	return pod.Disk.CPUs()
@@ -98,17 +95,18 @@ func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *cand
 	}
 	m := s.groups[g.ID]
 	if m == nil {
-		left := s.adopted[g.ID]
-		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour), quota: left.quota, burst: left.burst}
-		delete(s.adopted, g.ID)
+		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
 		s.groups[g.ID] = m
 	}
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	u := &candidate{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
 	u.starts(g.Starting && u.refilled(in))
-	u.observeOwnership(in.Now, out)
-	u.limit = cpu.Bandwidth{Quota: m.quota.base, Period: g.Disk.Period, Burst: m.burst.base}
+	if g.Resized {
+		m.history.Reset()
+		m.budget = budget{}
+	}
+	u.limit = cpu.Bandwidth{Quota: g.Limit.Quota, Period: g.Disk.Period, Burst: g.Limit.Burst}
 	u.decision = decision{quota: g.Disk.Quota, why: m.why}
 	u.book(in)
 	if t, ok := Latest(in.Throttles, g.Inode); ok {
@@ -116,25 +114,6 @@ func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *cand
 		u.m.history.Rush(t.At, t.Bandwidth, t.Expires)
 	}
 	return u
-}
-
-// observeOwnership compares what stands in the files with what is known, and notes what is to be said.
-func (u *candidate) observeOwnership(now time.Time, out *Output) {
-	var declared *time.Duration
-	if u.Declared != nil {
-		d := u.Declared.Bandwidth.Over(u.Disk.Period)
-		declared = &d
-	}
-	if e := u.m.quota.observe(now, u.Disk.Quota, declared); e != noEvent {
-		out.Notes = append(out.Notes, Note{u.ID, plan.Quota, e, u.m.quota.base, u.Disk.Quota})
-		if e == Resized || e == Rebased {
-			u.m.history.Reset()
-			u.m.budget = budget{}
-		}
-	}
-	if e := u.m.burst.observe(now, u.Disk.Burst, nil); e != noEvent {
-		out.Notes = append(out.Notes, Note{u.ID, plan.Burst, e, u.m.burst.base, u.Disk.Burst})
-	}
 }
 
 // book adds what happened since the last look to what is remembered.
@@ -220,7 +199,7 @@ func demand(in Input, pods []podCandidates) []*candidate {
 // decideQuota decides the quota that one candidate needs, were it alone on the node.
 func (u *candidate) decideQuota(in Input) {
 	switch now := in.Now; {
-	case u.m.quota.foreign:
+	case u.QuotaBlocked == plan.Foreign:
 		u.decision = decision{u.Disk.Quota, "", "quota left alone: another program wrote it"}
 	case !u.limit.Limited():
 		u.decision = decision{u.Disk.Quota, "", "no limit"}
@@ -228,8 +207,8 @@ func (u *candidate) decideQuota(in Input) {
 		u.decision = decision{u.limit.Quota, KindRestore, "paused: held at the limit"}
 	case !u.Strategy.Policy.Quota():
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("policy %s raises no quota", u.Strategy.Policy)}
-	case !u.m.quota.retry.Ready(now):
-		u.decision = decision{u.Disk.Quota, "", "waiting after a refused or overwritten quota"}
+	case u.QuotaBlocked == plan.Waiting, u.QuotaBlocked == plan.Pending:
+		u.decision = decision{u.Disk.Quota, "", string(u.QuotaBlocked)}
 	case !u.m.wait.Ready(now):
 		u.decision = decision{u.limit.Quota, KindGuard, "taken back because of the node's load, waiting"}
 	case u.m.budget.left() == 0:

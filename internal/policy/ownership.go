@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"time"
-
-	"plimsoll/internal/plan"
-)
+import "time"
 
 // holdOf is what is known of one knob of one group: whose value stands in its file.
 //
@@ -31,9 +27,6 @@ type holdOf[T comparable] struct {
 	stood   time.Time // since when it stands
 	retry   backoff
 }
-
-// ownership is that of a quota or burst.
-type ownership = holdOf[time.Duration]
 
 // settling is how long an owner may take between declaring a limit and writing it.
 const settling = time.Second
@@ -122,13 +115,3 @@ func (h *holdOf[T]) learn(value T) {
 	h.wrote = value
 	h.ours = value != h.base
 }
-
-// backoff is that of a knob which another program writes too.
-type backoff struct{ plan.Backoff }
-
-const (
-	firstGap = time.Second
-	maxGap   = time.Minute
-)
-
-func (b *backoff) hit(now time.Time) { b.Hit(now, firstGap, maxGap) }

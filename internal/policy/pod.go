@@ -109,17 +109,16 @@ func (p *podCandidates) raises(u *candidate) bool {
 // below a container (v1 refuses that).
 func (p *podCandidates) follow(in Input) {
 	u := p.pod
-	if !u.limit.Limited() || u.m.quota.foreign {
+	if !u.limit.Limited() || u.QuotaBlocked == plan.Foreign {
 		u.quota = u.Disk.Quota
 		return
 	}
 	var most, above time.Duration
-	ours := u.m.quota.ours
 	for _, c := range p.containers {
 		if !c.limit.Limited() || c.quota == cpu.Unlimited {
 			continue
 		}
-		if !c.m.quota.foreign { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
+		if c.QuotaBlocked != plan.Foreign { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
 			above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
 		}
 		most = max(most, scale(c.quota, c.period(), u.period()))
@@ -130,15 +129,12 @@ func (p *podCandidates) follow(in Input) {
 		}
 		return
 	}
-	if p.lifted() && u.m.quota.retry.Ready(in.Now) {
+	if p.lifted() && u.QuotaBlocked != plan.Waiting {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
 		return
 	}
 	u.quota, u.kind = u.limit.Quota+above, KindPod
 	u.why = "follows its containers"
-	if above == 0 && !ours {
-		u.quota = u.Disk.Quota
-	}
 	if above == 0 && p.quiet() {
 		u.kind = KindRestore
 	}
@@ -174,7 +170,7 @@ func (p *podCandidates) quiet() bool {
 	return true
 }
 
-// Learn books what became of the changes of the last turn, and when the first of them was begun.
+// Learn books what became of the intents of the last turn, and when the first write was begun.
 func (s *State) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
 		m := s.groups[r.Change.Cgroup]
@@ -182,21 +178,8 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 			continue
 		}
 		m.written = r.At
-		h := &m.quota
-		if r.Change.Knob == plan.Burst {
-			h = &m.burst
-		}
-		switch r.Outcome {
-		case plan.Applied, plan.Clamped:
+		if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
 			m.refilled = begun
-			if r.Change.Refill {
-				m.rewritten = begun
-			}
-			if d, err := r.InForce.Time(); err == nil {
-				h.learn(d)
-			}
-		case plan.Refused:
-			h.retry.hit(begun)
 		}
 	}
 }

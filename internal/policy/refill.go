@@ -192,7 +192,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:
 		return "paused"
-	case u.m.quota.foreign || u.m.burst.foreign:
+	case u.QuotaBlocked == plan.Foreign || u.BurstBlocked == plan.Foreign:
 		return "another program wrote its files"
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"
@@ -212,7 +212,7 @@ func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
 	switch {
 	case !u.Ready || t.Bandwidth != u.Disk:
 		return "its limit is just being set"
-	case !u.m.burst.retry.Ready(in.Now):
+	case u.BurstBlocked == plan.Waiting:
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
@@ -295,8 +295,7 @@ func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
 	case !t.Expires.IsZero():
 		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", t.Expires.Sub(t.At).Round(time.Millisecond))
 	}
-	burst := plan.Time(u.Disk.Burst)
-	out.Changes = append(out.Changes, plan.Change{Cgroup: u.ID, Knob: plan.Burst, From: burst, To: burst, Refill: true, Why: u.why})
+	out.Intents = append(out.Intents, plan.Intent{Key: plan.Key{ID: u.ID, Knob: plan.Burst}, Value: plan.Time(u.Disk.Burst), Refill: true, Why: u.why})
 	out.Kinds[KindRefill]++
 	u.m.charge(now, u.Disk, u.Disk)
 }

@@ -30,7 +30,7 @@ func newAnswered(p strategy.Policy) *answered {
 	s.Policy = p
 	r := &answered{
 		state: NewState(),
-		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Disk: b, Ready: true, Looked: true,
+		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Limit: b, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
 		node:   Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
 		event:  Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Handed: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
@@ -47,6 +47,11 @@ func (r *answered) input(now time.Time) Input {
 
 func (r *answered) answer() Output {
 	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []Throttle{r.event}, r.budget)
+}
+
+// result is what became of one intent.
+func result(in plan.Intent, o plan.Outcome, at time.Time) []plan.Result {
+	return []plan.Result{{Change: plan.Change{Cgroup: in.ID, Knob: in.Knob, From: in.Value, To: in.Value, Refill: in.Refill}, Outcome: o, InForce: in.Value, At: at}}
 }
 
 // TestAnswerThrottles: what is refilled, and why not.
@@ -71,7 +76,6 @@ func TestAnswerThrottles(t *testing.T) {
 		{"the cap leaves room for one", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent = 200 }, ""},
 		{"a raised quota leaves no room", strategy.Auto, func(r *answered) {
 			r.group.Disk.Quota, r.event.Bandwidth.Quota = 120*ms, 120*ms
-			r.state.groups[r.group.ID].quota.learn(120 * ms)
 		}, "the cap"},
 		{"what was saved counts", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent = 200
@@ -108,8 +112,8 @@ func TestAnswerThrottles(t *testing.T) {
 		r := newAnswered(c.policy)
 		c.change(r)
 		out := r.answer()
-		if got := out.Views[0].Why; c.why != "" && (len(out.Changes) > 0 || !strings.Contains(got, c.why)) {
-			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Changes, got, c.why)
+		if got := out.Views[0].Why; c.why != "" && (len(out.Intents) > 0 || !strings.Contains(got, c.why)) {
+			t.Errorf("%s: changes %v, %q; want %q", c.name, out.Intents, got, c.why)
 		}
 		if atCap := out.Views[0].AtCap; atCap > 0 != (c.why == "the cap") || atCap > 0 && atCap != 60*ms {
 			t.Errorf("%s: at the cap for %v", c.name, atCap)
@@ -118,9 +122,9 @@ func TestAnswerThrottles(t *testing.T) {
 			continue
 		}
 		burst := plan.Time(r.group.Disk.Burst)
-		if len(out.Changes) != 1 || out.Kinds[KindRefill] != 1 || !out.Changes[0].Refill || out.Changes[0].Knob != plan.Burst ||
-			out.Changes[0].From != burst || out.Changes[0].To != burst {
-			t.Errorf("%s: %+v, %s", c.name, out.Changes, out.Views[0].Why)
+		if len(out.Intents) != 1 || out.Kinds[KindRefill] != 1 || !out.Intents[0].Refill || out.Intents[0].Knob != plan.Burst ||
+			out.Intents[0].Value != burst {
+			t.Errorf("%s: %+v, %s", c.name, out.Intents, out.Views[0].Why)
 		}
 	}
 }
@@ -145,8 +149,8 @@ func TestAheadWaits(t *testing.T) {
 		r.state.groups[r.group.ID].cappedUntil = r.event.At.Add(-time.Minute)
 		c.change(r)
 		out := r.answer()
-		if refilled := len(out.Changes) == 1; refilled == c.waits || c.waits != (len(out.Later) == 1) {
-			t.Errorf("%s: %+v, later %v, %s", c.name, out.Changes, out.Later, out.Views[0].Why)
+		if refilled := len(out.Intents) == 1; refilled == c.waits || c.waits != (len(out.Later) == 1) {
+			t.Errorf("%s: %+v, later %v, %s", c.name, out.Intents, out.Later, out.Views[0].Why)
 		}
 	}
 }
@@ -186,14 +190,14 @@ func TestRefillsAddUp(t *testing.T) {
 		atCap   time.Duration
 	}{{1, 0}, {1, 0}, {0, 40*ms + 2*time.Microsecond}, {0, 0}} {
 		out := r.answer()
-		if got := len(out.Changes); got != want.refills || out.Views[0].AtCap != want.atCap {
+		if got := len(out.Intents); got != want.refills || out.Views[0].AtCap != want.atCap {
 			t.Errorf("throttle %d of a period: %d refills, %v at the cap, want %v", i+1, got, out.Views[0].AtCap, want)
 		}
 		r.event.At = r.event.At.Add(10 * ms)
 		r.event.Expires = r.event.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
 	}
 	r.event.At, r.event.Expires = r.event.At.Add(50*ms), r.event.Expires.Add(100*ms)
-	if got := len(r.answer().Changes); got != 1 {
+	if got := len(r.answer().Intents); got != 1 {
 		t.Errorf("in the next period: %d refills, want 1", got)
 	}
 }
@@ -209,8 +213,8 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 		{"at once", func(*answered, *Throttle) {}, false},
 		{"the first is throttled again", func(r *answered, other *Throttle) {
 			r.event.At, r.node.Used = r.event.At.Add(10*ms), 3.6
-			if out := r.answer(); len(out.Changes) > 0 {
-				t.Fatalf("refilled: %+v", out.Changes)
+			if out := r.answer(); len(out.Intents) > 0 {
+				t.Fatalf("refilled: %+v", out.Intents)
 			}
 			r.node.Used, other.At = 3.54, r.event.At // as the mean falls
 		}, true},
@@ -225,12 +229,12 @@ func TestRefillsAreCountedUntilUsed(t *testing.T) {
 		other.event.Inode = 8
 		other.group.Reading.At = t0
 		other.state.Decide(other.input(t0))
-		if out := r.answer(); len(out.Changes) != 1 {
+		if out := r.answer(); len(out.Intents) != 1 {
 			t.Fatalf("%s: the first is not refilled: %+v", c.name, out.Views)
 		}
 		c.between(r, &other.event)
 		other.node = r.node
-		if got := len(other.answer().Changes) == 1; got != c.want {
+		if got := len(other.answer().Intents) == 1; got != c.want {
 			t.Errorf("%s: refilled %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -250,8 +254,8 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 		if itself {
 			in.Pods[0].Containers = append(in.Pods[0].Containers, second)
 		}
-		if out := r.state.AnswerThrottles(in, events, r.budget); len(out.Changes) != want {
-			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Changes), want, out.Views)
+		if out := r.state.AnswerThrottles(in, events, r.budget); len(out.Intents) != want {
+			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Intents), want, out.Views)
 		}
 	}
 }
@@ -273,18 +277,18 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		for range 2 {
 			out := r.answer()
-			if len(out.Changes) != 1 {
+			if len(out.Intents) != 1 {
 				t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 			}
 			done := r.event.At.Add(200 * time.Microsecond)
-			r.state.Learn(r.event.At.Add(100*time.Microsecond), []plan.Result{{Change: out.Changes[0], Outcome: plan.Applied, InForce: out.Changes[0].To, At: done}})
+			r.state.Learn(r.event.At.Add(100*time.Microsecond), result(out.Intents[0], plan.Applied, done))
 			r.event.At = r.event.At.Add(10 * ms)
 		}
 		r.event.Counted, r.event.Used, r.event.Left = true, c.used, c.left
 		if c.stale {
 			r.event.At = r.event.At.Add(150*time.Microsecond - 10*ms)
 		}
-		if got := len(r.answer().Changes); got != c.want {
+		if got := len(r.answer().Intents); got != c.want {
 			t.Errorf("%s: %d refills, want %d", c.name, got, c.want)
 		}
 	}
@@ -295,12 +299,12 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 func TestNothingBeyondTheCap(t *testing.T) {
 	for used, want := range map[time.Duration]int{149 * ms: 1, 150 * ms: 0} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		if out := r.answer(); len(out.Changes) != 1 {
+		if out := r.answer(); len(out.Intents) != 1 {
 			t.Fatalf("not refilled: %+v", out.Views)
 		}
 		r.event.At, r.event.Counted, r.event.Used = r.event.At.Add(10*ms), true, used
 		out := r.answer()
-		if got := len(out.Changes); got != want || (out.Views[0].AtCap > 0) != (want == 0) {
+		if got := len(out.Intents); got != want || (out.Views[0].AtCap > 0) != (want == 0) {
 			t.Errorf("%v used of a cap of 150ms: %d refills, %v at the cap", used, got, out.Views[0].AtCap)
 		}
 	}
@@ -322,14 +326,14 @@ func TestToldOfBeforeTheRefill(t *testing.T) {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		r.event.Ahead = true
 		out := r.answer()
-		if len(out.Changes) != 1 {
+		if len(out.Intents) != 1 {
 			t.Fatalf("%s: not refilled: %+v", c.name, out.Views)
 		}
 		begun := r.event.At.Add(200 * time.Microsecond)
-		r.state.Learn(begun, []plan.Result{{Change: out.Changes[0], Outcome: c.outcome, InForce: out.Changes[0].To, At: begun.Add(50 * time.Microsecond)}})
+		r.state.Learn(begun, result(out.Intents[0], c.outcome, begun.Add(50*time.Microsecond)))
 		r.event.Ahead, r.event.At = false, begun.Add(c.at)
 		out = r.answer()
-		if got := len(out.Changes); got != c.want || out.Kinds[KindRefill] != int64(c.want) || out.Views[0].AtCap > 0 {
+		if got := len(out.Intents); got != c.want || out.Kinds[KindRefill] != int64(c.want) || out.Views[0].AtCap > 0 {
 			t.Errorf("%s: %d refills, want %d: %+v", c.name, got, c.want, out.Views)
 		}
 	}
@@ -346,14 +350,13 @@ func TestPodFirst(t *testing.T) {
 	r.group.Path = "/p/a"
 	in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
 	out := r.state.AnswerThrottles(in, events, r.budget)
-	plan.Order(out.Changes)
-	if len(out.Changes) != 2 || out.Changes[0].Cgroup.Path != "/p" || out.Changes[1].Cgroup.Path != "/p/a" {
-		t.Fatalf("%+v", out.Changes)
+	if len(out.Intents) != 2 || out.Intents[0].Path != "/p" || out.Intents[1].Path != "/p/a" {
+		t.Fatalf("%+v", out.Intents)
 	}
 	in.Now, events[0].At, events[1].At = in.Now.Add(10*ms), events[0].At.Add(10*ms), events[1].At.Add(10*ms)
 	out = r.state.AnswerThrottles(in, events, WriteBudget{Left: 1, Full: 10})
-	if len(out.Changes) != 1 || out.Changes[0].Cgroup.Path != "/p" {
-		t.Errorf("with one write left: %+v", out.Changes)
+	if len(out.Intents) != 1 || out.Intents[0].Path != "/p" {
+		t.Errorf("with one write left: %+v", out.Intents)
 	}
 }
 

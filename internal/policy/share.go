@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
 
@@ -54,7 +55,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	var above []float64
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
-		if u.raised() && !u.m.quota.foreign {
+		if u.raised() && u.QuotaBlocked != plan.Foreign {
 			raised, above = append(raised, u), append(above, u.above())
 		}
 	}

@@ -22,11 +22,10 @@ func beside(t *testing.T) (r *answered, raised Group) {
 	in.Pods = []Pod{{Ceiling: math.Inf(1), Containers: []Group{raised}}}
 	r.state.Decide(in)
 	raised.Disk.Quota = 150 * ms
-	r.state.groups[raised.ID].quota.learn(raised.Disk.Quota)
 	r.group.Starting = true
 	r.group.Reading.Counters.Usage = 2 * time.Second
 	r.node.Used = 3.94 // room for half of a quota
-	if out := r.answer(); len(out.Changes) != 1 {
+	if out := r.answer(); len(out.Intents) != 1 {
 		t.Fatalf("the start is not refilled: %+v", out.Views)
 	}
 	return r, raised

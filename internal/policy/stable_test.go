@@ -14,6 +14,7 @@ import (
 // turn decides for one container of half a CPU on a machine with nothing else to do.
 func turn(s *State, now time.Time, change func(*Group)) Output {
 	g := Group{ID: workload.ID{Path: "/a", Inode: 1}, Strategy: strategy.Default(), Ready: true, Looked: true,
+		Limit:   cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms},
 		Disk:    cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms, Burst: 50 * ms},
 		Reading: sample.Reading{At: now, Counters: cpu.Counters{HasUsage: true}}}
 	g.Strategy.Policy = strategy.Auto
@@ -43,17 +44,13 @@ func TestStable(t *testing.T) {
 		}
 	}
 	s := NewState()
-	deviant := func(g *Group) {
-		g.Declared = &workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 70 * ms, Period: 100 * ms}}
-	}
+	deviant := func(g *Group) { g.QuotaBlocked = plan.Foreign }
 	turn(s, t0, deviant)
 	if out := turn(s, t0.Add(90*ms), deviant); out.Views[0].Stable {
 		t.Error("stable, though the quota is another program's")
 	}
 	s = NewState()
-	out := turn(s, t0, func(g *Group) { g.Disk.Burst = 0 })
-	s.Learn(t0, []plan.Result{{Change: out.Changes[0], Outcome: plan.Refused, Err: "EINVAL"}})
-	if out := turn(s, t0.Add(90*ms), func(g *Group) { g.Disk.Burst = 0 }); out.Views[0].Stable {
+	if out := turn(s, t0, func(g *Group) { g.BurstBlocked = plan.Waiting }); out.Views[0].Stable {
 		t.Error("stable, though a refused write is to be tried again")
 	}
 }
@@ -66,11 +63,11 @@ func TestPostponedIsNotSettled(t *testing.T) {
 		m.lastWrite = t0.Add(60 * ms)
 	}
 	missing := func(g *Group) { g.Disk.Burst = 0 }
-	if out := turn(s, t0.Add(90*ms), missing); out.Views[0].Stable || len(out.Changes) > 0 {
-		t.Errorf("stable %v, changes %v", out.Views[0].Stable, out.Changes)
+	if out := turn(s, t0.Add(90*ms), missing); out.Views[0].Stable || len(out.Intents) > 0 {
+		t.Errorf("stable %v, changes %v", out.Views[0].Stable, out.Intents)
 	}
-	if out := turn(s, t0.Add(180*ms), missing); len(out.Changes) != 1 {
-		t.Errorf("in the next period: %v", out.Changes)
+	if out := turn(s, t0.Add(180*ms), missing); len(out.Intents) != 1 {
+		t.Errorf("in the next period: %v", out.Intents)
 	}
 }
 

@@ -19,10 +19,13 @@ type Group struct {
 	Class         workload.Class
 	Deprioritized bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
 	Paused        bool
-	Unlimited     bool // it has CPUs of its own, and can use no others
-	CPUs          int  // that it is bound to; 0: to none
-	Starting      bool // it is new, and in its start
-	Declared      *workload.Declared
+	Unlimited     bool          // it has CPUs of its own, and can use no others
+	CPUs          int           // that it is bound to; 0: to none
+	Starting      bool          // it is new, and in its start
+	Limit         cpu.Bandwidth // its owner's
+	Resized       bool          // that is another one since the last turn
+	QuotaBlocked  plan.Blocked  // why the quota may not be written
+	BurstBlocked  plan.Blocked
 	Disk          cpu.Bandwidth  // what the files hold
 	Ready         bool           // a task is in it: the owner has set it up
 	Reading       sample.Reading // of this turn, when Looked
@@ -77,25 +80,13 @@ const (
 	KindRefill   Kind = "refill"    // a throttle is ended, or prevented, by a refill
 )
 
-// Note is something that happened to a group's knob and is to be said once.
-type Note struct {
-	Cgroup workload.ID
-	Knob   plan.Knob
-	Event  Event
-	Base   time.Duration // the baseline from now on
-	Found  time.Duration
-}
-
 // View is what was decided for one group, for the status.
 type View struct {
 	Cgroup         workload.ID
 	IsPod          bool
-	Limit          cpu.Bandwidth // the baseline
+	Limit          cpu.Bandwidth // its owner's
 	RequestedQuota time.Duration
 	RequestedBurst time.Duration
-	QuotaOurs      bool
-	BurstOurs      bool
-	Foreign        []plan.Knob
 	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
 	Watched        bool         // a decision may hang on what it uses: every reading is to be complete
@@ -103,17 +94,14 @@ type View struct {
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
 	SuppressEvents bool          // its throttles need not be told: nothing can be done about them before the next look
-	Undone         bool          // its declared limit is not in force, and a refill was made when it was written (undone.go)
 	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
 }
 
 // Output is what a turn decided.
 type Output struct {
-	Changes []plan.Change
-	Repairs []plan.Change // limits that are to be written in their owner's place (stale.go), after the changes
+	Intents []plan.Intent
 	Kinds   map[Kind]int64
-	Notes   []Note
 	Views   []View
 	Later   []Throttle                // what is to be brought again when it is due: Throttle.Due
 	Looks   map[workload.ID]time.Time // groups that are to be looked at at a certain time, earlier than usual
@@ -128,8 +116,7 @@ type State struct {
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet
 	rest     rest
-	trust    trust                   // that refills have effect
-	adopted  map[workload.ID]adopted // what an agent before us wrote, until its groups are seen
+	trust    trust // that refills have effect
 }
 
 // rest is what the last whole turn found of the node, for the turns of single groups.
@@ -161,8 +148,6 @@ type memory struct {
 	phase            sample.Phase
 	ran              bool // used CPU in the window before, within a period
 	budget           budget
-	quota            ownership
-	burst            ownership
 	wait             backoff // after the guard took a raise back
 	throttledAt      time.Time
 	everStood        bool
@@ -177,34 +162,20 @@ type memory struct {
 	lastWrite        time.Time
 	written          time.Time // when it was done
 	refilled         time.Time // when the last write was begun that the kernel took
-	rewritten        time.Time // when the last refill was begun
-	undone           verdict
-	differs          time.Time // since when the declared limit is another one than what stands; zero: it is not
 	why              string
-	view             View      // of the last whole turn
-	trust            trust     // that refills have effect
-	stale            time.Time // since when a pod's declared limit is another one than what its owner left; zero: it is not
+	view             View  // of the last whole turn
+	trust            trust // that refills have effect
 }
 
 // NewState remembers nothing.
 func NewState() *State {
-	return &State{groups: map[workload.ID]*memory{}, adopted: map[workload.ID]adopted{}}
+	return &State{groups: map[workload.ID]*memory{}}
 }
 
-// adopted is what another agent wrote to a group.
-type adopted struct{ quota, burst ownership }
+// backoff is that of raises after the guard took one back.
+type backoff struct{ plan.Backoff }
 
-// Adopt has a quota or burst of a group that was not seen yet taken for ours: it stands in place of base.
-func (s *State) Adopt(id workload.ID, knob plan.Knob, base, stands time.Duration) {
-	a, h := s.adopted[id], ownership{known: true, base: base, wrote: stands, ours: stands != base}
-	switch knob {
-	case plan.Quota:
-		a.quota = h
-	case plan.Burst:
-		a.burst = h
-	}
-	s.adopted[id] = a
-}
+func (b *backoff) hit(now time.Time) { b.Hit(now, time.Second, time.Minute) }
 
 // candidate is one group during a turn.
 type candidate struct {

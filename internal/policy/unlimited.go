@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 )
 
 // Lifting the quota of a group that has CPUs of its own.
@@ -16,10 +17,10 @@ import (
 // lift makes the decision of a candidate that is to be lifted, or is not to be any longer.
 func (u *candidate) lift() {
 	switch {
-	case u.m.quota.foreign || !u.limit.Limited():
-	case u.Unlimited && !u.Paused && u.m.quota.retry.Ready(u.now):
+	case u.QuotaBlocked == plan.Foreign || !u.limit.Limited():
+	case u.Unlimited && !u.Paused && u.QuotaBlocked != plan.Waiting:
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
-	case u.m.quota.ours && u.Disk.Quota == cpu.Unlimited:
+	case u.Disk.Quota == cpu.Unlimited:
 		u.decision = decision{u.limit.Quota, KindRestore, "it has no CPUs of its own any more"}
 	}
 }

@@ -54,6 +54,7 @@ func (c Class) Burstable() bool { return c != ClassLSE && c != ClassLSR && c != 
 // runtime's state, the pod's spec). It is the baseline, and what a restore goes to.
 type Declared struct {
 	Bandwidth cpu.Bandwidth
+	Next      cpu.Bandwidth // what its owner is about to write, and has not confirmed; zero: nothing
 	Source    string // for people: "systemd CPUQuota= of nginx.service", "runc state"
 }
 

@@ -27,8 +27,8 @@
 //
 // The kernel refuses a quota below the burst, and on v1 one of a pod below that of a container of it. So a pod of which a
 // container is to have another limit is held at its limits, without bursts, from the moment in which its spec says so until
-// the status agrees; the new limit is declared from when it stands in the group. A size that the kubelet has put off, or
-// refused, does not count.
+// the status agrees, which declares the new limit: the group may hold that value as a raise of the agent's own. A size that
+// the kubelet has put off, or refused, does not count.
 //
 // # Known limits
 //

@@ -17,7 +17,7 @@ const kubernetes = "kubernetes"
 type snapshot struct {
 	groups  []workload.Pod
 	shown   []workload.Pod
-	awaited map[string]bool // groups in which a limit is to come: none was there, or it is to be another one
+	awaited map[string]bool // groups in which a limit is to come: none was there
 	known   int             // pods of which there is a group and which the API server told of
 }
 
@@ -129,8 +129,9 @@ func (d *Discoverer) layContainer(c *workload.Container, known *pod, is containe
 }
 
 // declared is the limit of a group. What the runtime keeps is exact, and counts where it is to be had, unless another one
-// is on its way: then the new limit is declared as soon as it stands in the group. A group that has no quota is not to have
-// one, whatever the spec says.
+// is on its way: then the limit in the pod's status is declared until the status confirms the new one. What the group holds
+// says nothing of that: it may be a raise of the agent's own. A group that has no quota is not to have one, whatever the spec
+// says.
 func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
 	if limit.to == 0 {
 		return runtimes
@@ -144,14 +145,11 @@ func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *
 	if runtimes != nil && !resizes {
 		return runtimes
 	}
-	b := limit.to.bandwidth(now.Period)
-	if resizes {
-		d.awaited[group] = true
-		if now.Quota != b.Quota {
-			b = limit.is.bandwidth(now.Period)
-		}
+	declared := &workload.Declared{Bandwidth: limit.to.bandwidth(now.Period), Source: "spec of pod " + known.name()}
+	if is := limit.is.bandwidth(now.Period); resizes && is != declared.Bandwidth {
+		declared.Bandwidth, declared.Next = is, declared.Bandwidth
 	}
-	return &workload.Declared{Bandwidth: b, Source: "spec of pod " + known.name()}
+	return declared
 }
 
 // resizes says whether a container of a pod is to have another limit than it has.

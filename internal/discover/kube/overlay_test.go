@@ -197,7 +197,7 @@ func TestNoLimitWhereNoneIs(t *testing.T) {
 }
 
 // What the runtime keeps is exact, and counts, until another size is on its way. Then all of the pod is held at its limits,
-// without bursts, so that the kernel takes the owner's writes, and the new limit counts from when it stands in the group.
+// without bursts, so that the kernel takes the owner's writes, and the new limit is declared when the status confirms it.
 func TestAResizeHoldsAtTheLimit(t *testing.T) {
 	for to, quota := range map[string]time.Duration{"1": 100 * ms, "5": 500 * ms} {
 		w := newWorld(t)
@@ -214,21 +214,22 @@ func TestAResizeHoldsAtTheLimit(t *testing.T) {
 		asked := pod.DeepCopy()
 		asked.Spec.Containers[0].Resources.Limits = cpuIs(to)
 		w.told(node(nil), asked)
-		wants := func(when string, pod, container time.Duration) {
+		next := workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, Next: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec of pod default/web"}
+		wants := func(when string) {
 			t.Helper()
 			p := w.pod(0)
-			if c := p.Containers[0]; c.Declared.Bandwidth.Quota != container || !c.Paused || !p.Containers[1].Paused || p.Declared.Bandwidth.Quota != pod {
+			if c := p.Containers[0]; *c.Declared != next || *p.Declared != next || !c.Paused || !p.Containers[1].Paused {
 				t.Errorf("%s: %+v, declared %+v, pod %+v", when, c, c.Declared, p.Declared)
 			}
 		}
-		wants("on its way", 400*ms, 400*ms)
+		wants("on its way")
 		w.writes(g.Containers[0].Path, quota)
-		wants("the container's is written", 400*ms, quota)
+		wants("the container's is written")
 		w.writes(g.Path, quota)
-		wants("the pod's is written", quota, quota)
+		wants("the pod's is written")
 		asked.Status.ContainerStatuses[0].Resources.Limits = cpuIs(to)
 		w.told(node(nil), asked)
-		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota {
+		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota || p.Declared.Next != (cpu.Bandwidth{}) {
 			t.Errorf("done, and still held: %+v", p)
 		}
 	}

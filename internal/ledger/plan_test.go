@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/plan"
+)
+
+// TestPlan: an intent becomes a change of what the file holds, where that is another value and may be written.
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		state State
+		in    plan.Intent
+		want  *plan.Change
+	}{
+		"a raise":                {Untouched, plan.Intent{Value: ours, Why: "demand"}, &plan.Change{From: before, To: ours, Why: "demand"}},
+		"what stands":            {Ours, plan.Intent{Value: ours}, nil},
+		"a refill":               {Untouched, plan.Intent{Value: before, Refill: true}, &plan.Change{From: before, To: before, Refill: true}},
+		"back, for a while":      {Ours, plan.Intent{Value: before}, &plan.Change{From: ours, To: before}},
+		"back, for good":         {Ours, plan.Intent{Value: before, Release: true}, &plan.Change{From: ours, To: before, Restore: true}},
+		"another's":              {Foreign, plan.Intent{Value: ours}, nil},
+		"provisional":            {Provisional, plan.Intent{Value: before}, nil},
+		"in its owner's place":   {Lost, plan.Intent{Value: wanted, Release: true}, &plan.Change{From: before, To: wanted, Repair: true}},
+		"above what is in force": {Lost, plan.Intent{Value: ours}, &plan.Change{From: before, To: ours}},
+	} {
+		c.in.Key = key
+		got := in(c.state).Plan(t0, []plan.Intent{c.in})
+		var want []plan.Change
+		if c.want != nil {
+			c.want.Cgroup, c.want.Knob = key.ID, key.Knob
+			want = append(want, *c.want)
+		}
+		if len(got)+len(want) > 0 {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// TestWaits: longer each time that the owner puts its value back or the kernel refuses a write, and anew after a calm time.
+func TestWaits(t *testing.T) {
+	for name, disturb := range map[string]func(l *Ledger, now time.Time){
+		"reset": func(l *Ledger, now time.Time) {
+			l.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: key.Knob, To: ours}, Outcome: plan.Applied, InForce: ours}})
+			l.See(now, key, Sight{Held: before})
+		},
+		"refused": func(l *Ledger, now time.Time) {
+			l.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: key.Knob, To: ours}, Outcome: plan.Refused, InForce: before}})
+		},
+	} {
+		l, now := in(Untouched), t0
+		waits := func(want time.Duration) {
+			t.Helper()
+			disturb(l, now)
+			for at, free := range map[time.Duration]bool{want - 1: false, want: true} {
+				if got := len(l.Plan(now.Add(at), []plan.Intent{{Key: key, Value: ours}})) == 1; got != free {
+					t.Errorf("%s: written after %v: %v", name, at, got)
+				}
+			}
+			now = now.Add(want)
+		}
+		for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+			waits(want)
+		}
+		now = now.Add(2*maxGap + time.Second)
+		waits(time.Second)
+	}
+}
+
+// TestAdopt: what another agent wrote is ours, and goes back to the baseline.
+func TestAdopt(t *testing.T) {
+	l := New()
+	l.Adopt(key, before, ours)
+	if event := l.See(t0, key, Sight{Held: ours, Declared: before}); event != None {
+		t.Errorf("%q", event)
+	}
+	if e, _ := l.Entry(key); !e.Ours() || e.Baseline != before {
+		t.Errorf("%+v", e)
+	}
+	l.Drop(key.ID, plan.Quota)
+	if _, known := l.Entry(key); known {
+		t.Error("known after it was dropped")
+	}
+}

@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"time"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// See books what a file holds, and says what became of it since the last sight.
+func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
+	e := l.entries[key]
+	if e == nil {
+		e = &Entry{State: Untouched, Baseline: s.Held}
+		l.entries[key] = e
+		if s.Declared != "" && s.Declared != s.Held && s.Next != s.Held {
+			e.Baseline = s.Declared
+			e.leave(now, Deviation)
+		}
+		e.Held, e.Declared = s.Held, s.Declared
+		return None
+	}
+	event := e.see(now, s)
+	e.Held, e.Declared = s.Held, s.Declared
+	return event
+}
+
+// see compares a sight with an entry that is known.
+func (e *Entry) see(now time.Time, s Sight) Event {
+	owners := s.Held == s.Declared || s.Held == s.Next // the owner says so; a file never holds ""
+	switch {
+	case e.State == Foreign:
+		if owners || s.Declared == "" && s.Held == e.Baseline {
+			return e.resized(s.Held, Backoff{})
+		}
+		return e.tell(now)
+	case e.Ours() && s.Held == e.Wrote && s.Held == s.Next && s.Held != s.Declared:
+		e.State = Provisional
+		return None
+	case e.Ours() && s.Held == e.Wrote:
+		e.State = Ours
+		return e.redeclared(s)
+	case e.Ours() && s.Held == e.Baseline:
+		e.State = Untouched
+		e.Retry.hit(now)
+		return Reset
+	case e.State == Lost && (owners || s.Held == e.Baseline):
+		return e.resized(s.Held, e.Retry)
+	case e.State == Lost && s.Held == e.Held:
+		return e.stillLost(s)
+	case owners || !e.Ours() && s.Declared == "":
+		e.settled()
+		if s.Held != e.Baseline {
+			return e.resized(s.Held, e.Retry)
+		}
+		return None
+	case e.Ours() || s.Held != e.Baseline:
+		e.leave(now, Overrode)
+		return None
+	}
+	return e.late(now, s)
+}
+
+// late: the file holds the baseline, and its owner declares another value.
+func (e *Entry) late(now time.Time, s Sight) Event {
+	switch {
+	case s.Next != "": // the owner is at work
+		e.settled()
+	case e.State != Late:
+		e.State, e.since = Late, now
+	case now.Sub(e.since) >= lostAfter:
+		e.State, e.Baseline, e.undone = Lost, s.Declared, e.refilled.After(e.since.Add(-undoneBefore))
+		return WasLost
+	}
+	return None
+}
+
+// stillLost follows what the owner says of a value that is lost.
+func (e *Entry) stillLost(s Sight) Event {
+	e.Baseline = s.Declared
+	if s.Declared == "" || s.Next != "" { // nobody declares it any more, or the owner is at work
+		e.State, e.Baseline = Untouched, s.Held
+	}
+	return None
+}
+
+// settled ends a lateness.
+func (e *Entry) settled() {
+	if e.State == Late {
+		e.State = Untouched
+	}
+}
+
+// resized takes what its owner wrote for the new baseline.
+func (e *Entry) resized(held plan.Value, retry Backoff) Event {
+	*e = Entry{State: Untouched, Baseline: held, Retry: retry, refilled: e.refilled}
+	return Resized
+}
+
+// leave gives the file up to another writer.
+func (e *Entry) leave(now time.Time, report Event) {
+	e.State, e.since, e.report = Foreign, now, report
+}
+
+// tell reports a foreign value, once.
+func (e *Entry) tell(now time.Time) Event {
+	if e.report == None || now.Sub(e.since) < settling {
+		return None
+	}
+	event := e.report
+	e.report = None
+	return event
+}
+
+// redeclared follows a declared value that changed while a value of ours stands.
+func (e *Entry) redeclared(s Sight) Event {
+	if s.Declared == "" || s.Declared == e.Baseline {
+		return None
+	}
+	if s.Declared == s.Held {
+		return e.resized(s.Held, e.Retry)
+	}
+	e.Baseline = s.Declared
+	return Rebased
+}
+
+// Entry is a copy of what is known of a file; false: nothing.
+func (l *Ledger) Entry(key plan.Key) (Entry, bool) {
+	e := l.entries[key]
+	if e == nil {
+		return Entry{}, false
+	}
+	return *e, true
+}
+
+// Undone says whether a refill may have undone the owner's write that is lost.
+func (e *Entry) Undone() bool { return e.State == Lost && e.undone }
+
+// Due is when a lateness ends at the latest; zero: there is none.
+func (e *Entry) Due() time.Time {
+	if e.State != Late {
+		return time.Time{}
+	}
+	return e.since.Add(lostAfter)
+}
+
+// Blocked says why a file may not be written now.
+func (e *Entry) Blocked(now time.Time) plan.Blocked {
+	switch {
+	case e.State == Foreign:
+		return plan.Foreign
+	case e.State == Provisional:
+		return plan.Pending
+	case !e.Retry.Ready(now):
+		return plan.Waiting
+	}
+	return plan.Free
+}
+
+// Adopt books a value of ours that another agent, or nobody, has written: it stands in place of the baseline.
+func (l *Ledger) Adopt(key plan.Key, baseline, stands plan.Value) {
+	e := &Entry{State: Untouched, Baseline: baseline, Wrote: stands, Held: stands}
+	if stands != baseline {
+		e.State = Ours
+	}
+	l.entries[key] = e
+}
+
+// Drop forgets a group that is gone.
+func (l *Ledger) Drop(id workload.ID, knobs ...plan.Knob) {
+	for _, knob := range knobs {
+		delete(l.entries, plan.Key{ID: id, Knob: knob})
+	}
+}

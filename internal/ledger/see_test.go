@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+var update = flag.Bool("update", false, "write testdata/sights.txt anew")
+
+var (
+	t0  = time.Unix(1000, 0)
+	key = plan.Key{ID: workload.ID{Path: "/a", Inode: 1}, Knob: plan.Quota}
+)
+
+// The values of the table: what stood there before, what the agent wrote, what its owner wants from now on, and another one.
+const (
+	before = plan.Value("100ms")
+	ours   = plan.Value("300ms")
+	wanted = plan.Value("40ms")
+	other  = plan.Value("70ms")
+)
+
+func word(v plan.Value) string {
+	return map[plan.Value]string{"": "-", before: "before", ours: "ours", wanted: "wanted", other: "other"}[v]
+}
+
+// in makes a ledger whose one file is in a state that lasts since t0.
+func in(s State) *Ledger {
+	l := New()
+	l.entries[key] = &Entry{State: s, Baseline: before, Held: before, Declared: before, since: t0}
+	e := l.entries[key]
+	switch s {
+	case Ours, Provisional:
+		e.Wrote, e.Held = ours, ours
+	case Lost:
+		e.Baseline, e.Declared = wanted, wanted
+	case Foreign:
+		e.Held, e.report = other, Overrode
+	}
+	return l
+}
+
+// sights calls f with every combination of what is known of a file, what it holds, what is declared and what is about to be.
+func sights(f func(s State, sight Sight)) {
+	for _, s := range []State{Untouched, Ours, Provisional, Late, Lost, Foreign} {
+		for _, held := range []plan.Value{before, ours, wanted, other} {
+			for _, declared := range []plan.Value{"", before, ours, wanted} {
+				for _, next := range []plan.Value{"", ours, wanted} {
+					if next == "" || declared != "" && declared != next { // who declares what is next declares what is
+						f(s, Sight{held, declared, next})
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestEverySight: the answer to every combination, as it is on record in testdata/sights.txt. A sight comes lostAfter after the
+// state began.
+func TestEverySight(t *testing.T) {
+	var got bytes.Buffer
+	fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", "was", "holds", "declared", "next", "is", "baseline", "event")
+	sights(func(s State, sight Sight) {
+		l := in(s)
+		event := l.See(t0.Add(lostAfter), key, sight)
+		e, _ := l.Entry(key)
+		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.Held), word(sight.Declared), word(sight.Next), e.State, word(e.Baseline), event)
+	})
+	const file = "testdata/sights.txt"
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("-on record +got; hint: go test ./internal/ledger -update\n%s", diff)
+	}
+}
+
+// TestRulesOfSights: what is true of every answer, whatever the table says.
+func TestRulesOfSights(t *testing.T) {
+	sights(func(s State, sight Sight) {
+		l := in(s)
+		l.See(t0.Add(lostAfter), key, sight)
+		e, _ := l.Entry(key)
+		fail := func(rule string) { t.Errorf("%s, %+v: %s, baseline %s: %s", s, sight, e.State, word(e.Baseline), rule) }
+		switch {
+		case sight.Held == sight.Declared && (e.State != Untouched || e.Baseline != sight.Held):
+			fail("what its owner declares and the file holds is the owner's")
+		case e.Ours() && sight.Held != ours:
+			fail("a value is ours that is not the one that was written last")
+		case sight.Held == other && sight.Declared != "" && e.State != Foreign:
+			fail("a value that nobody declared is foreign")
+		case e.State == Lost && sight.Next != "" && s != Lost:
+			fail("lost, while its owner is at work")
+		case sight.Next == ours && sight.Held == ours && s == Ours && e.State != Provisional:
+			fail("equality with a value of ours is provisional until the owner confirms")
+		}
+		for _, value := range []plan.Value{before, ours, wanted, other} {
+			for _, c := range l.Plan(t0.Add(time.Hour), []plan.Intent{{Key: key, Value: value}}) {
+				switch {
+				case c.From != sight.Held:
+					fail("a change from what the file does not hold")
+				case e.State == Foreign || e.State == Provisional:
+					fail("written")
+				case c.Repair != (e.State == Lost && value == sight.Declared):
+					fail("only what is declared and lost is repaired")
+				}
+			}
+		}
+	})
+}
+
+// TestForeignIsToldOnce: when it has stood for a moment, for an owner may write a limit before it declares it.
+func TestForeignIsToldOnce(t *testing.T) {
+	l := in(Ours)
+	sight := Sight{Held: other, Declared: before}
+	for at, want := range map[time.Duration]Event{0: None, settling - 1: None} {
+		if got := l.See(t0.Add(at), key, sight); got != want {
+			t.Errorf("after %v: %q", at, got)
+		}
+	}
+	if got := l.See(t0.Add(2*settling), key, sight); got != Overrode {
+		t.Errorf("%q, want %q", got, Overrode)
+	}
+	if got := l.See(t0.Add(time.Minute), key, sight); got != None {
+		t.Errorf("said %q a second time", got)
+	}
+	if got := l.See(t0.Add(time.Hour), key, Sight{Held: other, Declared: other}); got != Resized {
+		t.Errorf("declared at last: %q", got)
+	}
+}
+
+// TestFirstSight: what the file holds is the baseline, and a deviation where another value is declared.
+func TestFirstSight(t *testing.T) {
+	for _, c := range []struct {
+		sight Sight
+		state State
+		base  plan.Value
+		event Event // within a second
+	}{
+		{Sight{Held: before}, Untouched, before, None},
+		{Sight{Held: before, Declared: before}, Untouched, before, None},
+		{Sight{Held: ours, Declared: before}, Foreign, before, Deviation},
+		{Sight{Held: wanted, Declared: before, Next: wanted}, Untouched, wanted, None},
+	} {
+		l := New()
+		first := l.See(t0, key, c.sight)
+		event := l.See(t0.Add(settling), key, c.sight)
+		if e, _ := l.Entry(key); first != None || event != c.event || e.State != c.state || e.Baseline != c.base {
+			t.Errorf("%+v: %q, then %q, %+v", c.sight, first, event, e)
+		}
+	}
+}
+
+// TestLate: the owner has a while to write what it declared; a resize that is under way and one that is written in time are no
+// losses.
+func TestLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		next, held plan.Value // 2 s after the declaration
+		want       State
+	}{
+		"not written":     {"", before, Lost},
+		"written in time": {"", wanted, Untouched},
+		"under way":       {wanted, before, Untouched},
+	} {
+		l := in(Untouched)
+		l.See(t0, key, Sight{Held: before, Declared: wanted})
+		l.See(t0.Add(2*time.Second), key, Sight{Held: c.held, Declared: wanted, Next: c.next})
+		l.See(t0.Add(lostAfter), key, Sight{Held: c.held, Declared: wanted, Next: c.next})
+		if e, _ := l.Entry(key); e.State != c.want {
+			t.Errorf("%s: %s, want %s", name, e.State, c.want)
+		}
+	}
+}
+
+// TestUndone: a declared value that was lost may have been undone by a refill, if one was made about when it was declared.
+func TestUndone(t *testing.T) {
+	for refill, want := range map[time.Duration]bool{-6 * time.Second: false, -4 * time.Second: true, time.Second: true} {
+		l := in(Untouched)
+		burst := plan.Key{ID: key.ID, Knob: plan.Burst}
+		l.See(t0, burst, Sight{Held: "0s"})
+		for at := -10 * time.Second; at <= lostAfter; at += time.Second {
+			sight := Sight{Held: before, Declared: before}
+			if at >= 0 {
+				sight.Declared = wanted
+			}
+			l.See(t0.Add(at), key, sight)
+			if at == refill {
+				l.Learn(t0.Add(at), []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: plan.Burst, Refill: true}, Outcome: plan.Applied, InForce: "0s"}})
+			}
+		}
+		if e, _ := l.Entry(key); e.State != Lost || e.Undone() != want {
+			t.Errorf("a refill at %v: %s, undone %v, want %v", refill, e.State, e.Undone(), want)
+		}
+	}
+}
