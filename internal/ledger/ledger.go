@@ -46,6 +46,11 @@ type Sight struct {
 	Held     plan.Value // what the file holds
 	Declared plan.Value // what its owner declares; "": nobody does
 	Next     plan.Value // what its owner is about to write, and has not confirmed; "": nothing
+	// Follows: the owner writes new values of its own at times. A value over ours is the baseline then.
+	Follows bool
+	// Sheds: the kernel takes CPUs out of the file that go offline, for good (cpuset.cpus on v1). What is left of a value of ours
+	// is ours.
+	Sheds bool
 }
 
 // State says whose value a file holds.
@@ -94,6 +99,11 @@ type Entry struct {
 	Held     plan.Value // what the file held at the last sight
 	Declared plan.Value
 	Retry    Backoff   // of writes that were refused, or overwritten by the owner
+	Problem  string    // why the last write, or restore, was refused
+	Resets   int64     // times that the owner put its value back over ours
+	Refused  int64     // writes that the kernel refused
+	Since    time.Time // when the value that stands was first seen
+	Leaving  bool      // nobody intends a value of ours any more, and the baseline is not back yet
 	since    time.Time // of the state, where its age counts
 	report   Event     // of a foreign value, once it has stood for a while
 	refilled time.Time // the last refill of the group began

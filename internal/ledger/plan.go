@@ -1,10 +1,15 @@
 package ledger
 
 import (
+	"fmt"
+	"sort"
 	"time"
 
 	"plimsoll/internal/plan"
 )
+
+// notIntended is why a baseline is put back.
+const notIntended = "no longer asked for"
 
 // Plan makes changes of intents: what differs from what the file holds, and may be written now. An intent for the baseline of a
 // file whose owner's write was lost is a repair.
@@ -12,7 +17,13 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	changes := make([]plan.Change, 0, len(intents))
 	for _, in := range intents {
 		e := l.entries[in.Key]
-		if e == nil || e.Blocked(now) != plan.Free || in.Value == e.Held && !in.Refill {
+		if e == nil {
+			continue
+		}
+		if e.Leaving { // what came of putting it back says nothing of what is intended now
+			e.Leaving, e.Problem, e.Retry = false, "", Backoff{}
+		}
+		if e.Blocked(now) != plan.Free || in.Value == e.Held && !in.Refill {
 			continue
 		}
 		back := in.Value == e.Baseline
@@ -20,6 +31,44 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 			Refill: in.Refill, Restore: in.Release && back && e.State != Lost, Repair: back && e.State == Lost && !in.Refill})
 	}
 	return changes
+}
+
+// Restores makes changes that put the baseline back: where a value of ours stands in a file of these that nobody intends any more.
+// It is tried until it is done, ever more rarely where the kernel refuses it.
+func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key) bool) []plan.Change {
+	intended := map[plan.Key]bool{}
+	for _, in := range intents {
+		intended[in.Key] = true
+	}
+	var changes []plan.Change
+	for _, key := range l.Ours(of) {
+		e := l.entries[key]
+		if intended[key] {
+			continue
+		}
+		if !e.Leaving {
+			e.Leaving, e.Problem, e.Retry = true, "", Backoff{}
+		}
+		if e.Blocked(now) == plan.Free {
+			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.Held, To: e.Baseline, Why: notIntended, Restore: true})
+		}
+	}
+	return changes
+}
+
+// Ours lists the files of these in which a value of ours stands, by path and knob.
+func (l *Ledger) Ours(of func(plan.Key) bool) []plan.Key {
+	var list []plan.Key
+	for key, e := range l.entries {
+		if e.Ours() && of(key) {
+			list = append(list, key)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		return a.Path < b.Path || a.Path == b.Path && (a.Knob < b.Knob || a.Knob == b.Knob && a.Inode < b.Inode)
+	})
+	return list
 }
 
 // Learn books what became of changes, the first of which was begun at a time.
@@ -33,6 +82,8 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 		case plan.Applied, plan.Clamped:
 			l.took(begun, e, r)
 		case plan.Refused:
+			e.Refused++
+			e.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
 			e.Retry.hit(begun)
 		}
 	}
@@ -40,6 +91,7 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 
 // took books a value that the kernel took.
 func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
+	e.Problem = ""
 	if r.Change.Refill {
 		if quota := l.entries[plan.Key{ID: r.Change.Cgroup, Knob: plan.Quota}]; quota != nil {
 			quota.refilled = begun
@@ -48,10 +100,13 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 	if r.InForce == "" || r.Change.Repair { // a repaired value is the owner's, and seen as such
 		return
 	}
+	if e.Held != r.InForce {
+		e.Since = begun
+	}
 	e.Wrote, e.Held = r.InForce, r.InForce
 	e.State = Ours
-	if r.InForce == e.Baseline {
-		e.State = Untouched
+	if r.InForce == e.Baseline || r.Change.Restore {
+		e.State, e.Leaving = Untouched, false
 	}
 }
 

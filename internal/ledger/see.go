@@ -3,15 +3,19 @@ package ledger
 import (
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
+
+// undisturbed is how long a value of ours must stand for the next reset not to count as a quarrel with its owner.
+const undisturbed = 20 * time.Second
 
 // See books what a file holds, and says what became of it since the last sight.
 func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 	e := l.entries[key]
 	if e == nil {
-		e = &Entry{State: Untouched, Baseline: s.Held}
+		e = &Entry{State: Untouched, Baseline: s.Held, Since: now}
 		l.entries[key] = e
 		if s.Declared != "" && s.Declared != s.Held && s.Next != s.Held {
 			e.Baseline = s.Declared
@@ -20,9 +24,34 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		e.Held, e.Declared = s.Held, s.Declared
 		return None
 	}
+	e.adjust(now, s)
 	event := e.see(now, s)
+	if s.Held != e.Held {
+		e.Since = now
+	}
 	e.Held, e.Declared = s.Held, s.Declared
 	return event
+}
+
+// adjust takes what the kernel and an owner do to a value of ours without disputing it.
+func (e *Entry) adjust(now time.Time, s Sight) {
+	switch {
+	case !e.Ours() || s.Held == e.Wrote:
+	case s.Sheds && within(s.Held, e.Wrote):
+		e.Wrote = s.Held
+	case s.Follows:
+		e.Baseline = s.Held
+	}
+	if e.State == Ours && s.Held == e.Held && now.Sub(e.Since) >= undisturbed {
+		e.Retry = Backoff{}
+	}
+}
+
+// within says whether a list of CPUs is part of another.
+func within(part, whole plan.Value) bool {
+	a, err1 := cpu.ParseSet(string(part))
+	b, err2 := cpu.ParseSet(string(whole))
+	return err1 == nil && err2 == nil && a.Within(b)
 }
 
 // see compares a sight with an entry that is known.
@@ -42,6 +71,7 @@ func (e *Entry) see(now time.Time, s Sight) Event {
 		return e.redeclared(s)
 	case e.Ours() && s.Held == e.Baseline:
 		e.State = Untouched
+		e.Resets++
 		e.Retry.hit(now)
 		return Reset
 	case e.State == Lost && (owners || s.Held == e.Baseline):
@@ -93,7 +123,7 @@ func (e *Entry) settled() {
 
 // resized takes what its owner wrote for the new baseline.
 func (e *Entry) resized(held plan.Value, retry Backoff) Event {
-	*e = Entry{State: Untouched, Baseline: held, Retry: retry, refilled: e.refilled}
+	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused, refilled: e.refilled, Held: e.Held}
 	return Resized
 }
 

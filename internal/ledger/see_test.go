@@ -56,7 +56,7 @@ func sights(f func(s State, sight Sight)) {
 			for _, declared := range []plan.Value{"", before, ours, wanted} {
 				for _, next := range []plan.Value{"", ours, wanted} {
 					if next == "" || declared != "" && declared != next { // who declares what is next declares what is
-						f(s, Sight{held, declared, next})
+						f(s, Sight{Held: held, Declared: declared, Next: next})
 					}
 				}
 			}
