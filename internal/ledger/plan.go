@@ -33,8 +33,8 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	return changes
 }
 
-// Restores makes changes that put the baseline back: where a value of ours stands in a file of these that nobody intends any more.
-// It is tried until it is done, ever more rarely where the kernel refuses it.
+// Restores makes changes that put the baseline back in files of these: where a value of ours stands that nobody intends any
+// more. Each is tried until it is done, ever more rarely where the kernel refuses it.
 func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key) bool) []plan.Change {
 	intended := map[plan.Key]bool{}
 	for _, in := range intents {
