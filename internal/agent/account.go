@@ -65,14 +65,10 @@ func (b *account) book(results []plan.Result) {
 	}
 }
 
-func (b *account) problem(g *group, err error) {
-	b.problems[g.Path] = fmt.Sprintf("%s: %v", g.Path, err)
-}
-
 // left forgets the problems of a group that is gone.
-func (b *account) left(g *group) {
+func (b *account) left(group string) {
 	for key := range b.problems {
-		if key == g.Path || strings.HasPrefix(key, g.Path+" ") {
+		if key == group || strings.HasPrefix(key, group+" ") {
 			delete(b.problems, key)
 		}
 	}
@@ -116,21 +112,22 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if g == nil {
 		return
 	}
-	g.watched, g.stable = v.Watched, v.Stable && g.late.IsZero()
+	g.Watched, g.Stable = v.Watched, v.Stable && g.late.IsZero()
 	a.suppressEvents(g, v.SuppressEvents)
-	g.capped = v.Window.Throttled > 0
-	if !g.stable {
-		g.markDue()
+	g.Throttled = v.Window.Throttled > 0
+	if !g.Stable {
+		g.MarkDue()
 	}
 	s := &g.status
 	if v.Limit.Quota != s.Limit && v.Limit.Limited() {
 		a.counted(g, v.Limit.Quota)
 	}
 	s.Limit, s.Period, s.Why = v.Limit.Quota, v.Limit.Period, v.Why
-	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.disk.Quota
-	s.Burst.Original, s.Burst.Requested, s.Burst.InForce = v.Limit.Burst, v.RequestedBurst, g.disk.Burst
-	s.Burst.Clamped = g.burstOurs && g.disk.Burst < v.RequestedBurst
+	s.Quota.Original, s.Quota.Requested, s.Quota.InForce = v.Limit.Quota, v.RequestedQuota, g.Disk.Quota
+	s.Burst.Original, s.Burst.Requested, s.Burst.InForce = v.Limit.Burst, v.RequestedBurst, g.Disk.Burst
+	s.Burst.Clamped = g.burstOurs && g.Disk.Burst < v.RequestedBurst
 	change(&s.Quota, g.quotaOurs, now)
+	g.Raised = s.Quota.Changed
 	change(&s.Burst, g.burstOurs, now)
 	a.tooLow(g, v.LimitTooLow)
 	a.writtenAgain(g)
@@ -142,7 +139,8 @@ func (a *Agent) view(now time.Time, v policy.View) {
 	if left := v.BudgetLeft; left != cpu.Unlimited {
 		s.BudgetLeft = &left
 	}
-	if v.Window.Elapsed() > 0 && g.looked {
+	g.Bounded = s.BudgetLeft != nil
+	if v.Window.Elapsed() > 0 && g.Looked {
 		addTotals(&s.Totals, v, g.status.Quota.Changed)
 		s.Totals.AboveLimit += a.aboveLimit(g, v)
 		if !v.IsPod {
@@ -208,13 +206,13 @@ func knobOf(g *group, knob plan.Knob) *report.Knob {
 
 // stands books what was read back, and has the files read again before the next decision.
 func (a *Agent) stands(g *group, r plan.Result) {
-	g.diskAt = time.Time{}
-	g.markDue()
+	g.DiskAt = time.Time{}
+	g.MarkDue()
 	if d, err := r.InForce.Time(); err == nil {
 		if r.Change.Knob == plan.Burst {
-			g.disk.Burst = d
+			g.Disk.Burst = d
 		} else {
-			g.disk.Quota = d
+			g.Disk.Quota = d
 		}
 	}
 }
@@ -259,6 +257,7 @@ func (a *Agent) applied(g *group, k *report.Knob, r plan.Result, now time.Time) 
 		g.status.Totals.Raises++
 	}
 	change(k, in != k.Original, now)
+	g.Raised = g.status.Quota.Changed
 	level, outcome := slog.LevelDebug, string(r.Change.Knob)+" "+string(r.Outcome)
 	if g.first(outcome) { // the first of its kind is news
 		level = slog.LevelInfo

@@ -8,14 +8,17 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/ledger"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
@@ -126,17 +129,11 @@ type Agent struct {
 	mu           sync.Mutex // of everything below; a turn holds it
 	state        *policy.State
 	ledger       *ledger.Ledger
-	node         nodeMeter
+	reader       *observe.Reader
+	node         observe.NodeMeter
 	groups       map[workload.ID]*group
-	paths        map[string]workload.ID
-	ceilings     map[string]float64
-	ceilingsAt   time.Time
 	started      time.Time
-	turn         int64
-	present      int            // groups that are there in this turn
 	snapshot     []workload.Pod // of the turn before
-	idlePods     []*group       // the pods of the snapshot that are idle
-	sweeps       int            // idle pods that may yet be read in this turn
 	asked        bool           // somebody asks for the state of all groups in this turn
 	resizes      resizes
 	subscription subscription
@@ -164,31 +161,31 @@ type Agent struct {
 // New makes an agent; Run starts it.
 func New(o Options) *Agent {
 	now := o.Clock()
-	return &Agent{
-		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{}, paths: map[string]workload.ID{},
-		ceilings: map[string]float64{}, resizes: resizes{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+	a := &Agent{
+		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{},
+		resizes: resizes{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
+	a.reader = observe.New(o.Tree, o.Host, o.Clock)
+	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.unreadable
+	a.reader.Extra = func(inode uint64) cpu.Counters { return a.withScheduler(inode).counters }
+	return a
 }
 
-// lookEvery is how often a group is looked at whose limit may be near. It is not the usual period of 100 ms, so that
-// looks sweep over the period and find out when it begins (sample.Phase).
-const lookEvery = 90 * time.Millisecond
+// paused says whether a group is held at its limit, whatever its owner asks for.
+func (a *Agent) paused(group string, now time.Time) bool {
+	return a.Pauses.paused(group, now) || a.scheduled() || a.overruled.by != "" || a.resizes.open(group, now) ||
+		a.priority.suppressor.suppresses(group)
+}
 
-// cappedEvery is how often a group is looked at that is throttled though nothing more can be done for it: it only remains
-// to see when it wants less. Whoever is looked at as seldom or less is looked at in steps of that, so that all such groups
-// share their turns.
-const cappedEvery = 5 * lookEvery
-
-// followEvery is how often a pod is looked at whose quota only follows its containers'.
-const followEvery = 3 * cappedEvery
-
-// restEvery is how often a group is looked at that nothing is to be decided for, and quietEvery how often where the
-// kernel tells of throttles: then looking only keeps the books.
-const (
-	idleEvery  = time.Second
-	quietEvery = 30 * time.Second
-)
+// unreadable says that a group cannot be read, or with nil that it can.
+func (a *Agent) unreadable(g *observe.Group, err error) {
+	if err == nil {
+		delete(a.account.problems, g.Path)
+		return
+	}
+	a.account.problems[g.Path] = fmt.Sprintf("%s: %v", g.Path, err)
+}
 
 // gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and
 // whoever writes limits without end is to cost a bounded number of turns.
@@ -219,7 +216,7 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 		}
 		a.Strategy = s
 		for _, g := range a.groups {
-			g.stale(a.Clock())
+			g.Stale(a.Clock())
 		}
 	}
 	a.wake()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
 )
@@ -34,10 +35,10 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 		return
 	}
 	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.cut,
-		Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+		Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
-		if pod, ok := a.lookPod(now, *p); ok {
-			in.Pods = append(in.Pods, pod)
+		if pod, ok := a.reader.ReadPod(now, *p); ok {
+			in.Pods = append(in.Pods, a.seePod(now, pod))
 		}
 	}
 	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.open(now))
@@ -79,17 +80,17 @@ func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workloa
 
 // throttled takes that a group was throttled, or is about to be.
 func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
-	g.due, g.watched = now, true
-	a.holdFiles(g, true)
-	g.markDue()
+	g.Due, g.Watched = now, true
+	a.reader.KeepOpen(g.Group, true)
+	g.MarkDue()
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))
 	}
 	if !t.Ahead {
 		g.status.Totals.WallSaved += g.saving.end(t.At)
 	}
-	if g.disk != t.Bandwidth {
-		g.diskAt = time.Time{}
+	if g.Disk != t.Bandwidth {
+		g.DiskAt = time.Time{}
 	}
 }
 
@@ -109,12 +110,12 @@ func (a *Agent) scheduleAnswered(now time.Time, out policy.Output) {
 		if g == nil {
 			continue
 		}
-		g.due = a.inStep(now, lookEvery)
+		g.Due = a.reader.InStep(now, observe.LookEvery)
 		if at, ok := out.Looks[v.Cgroup]; ok {
-			g.due = at
+			g.Due = at
 		}
-		if g.due.Before(a.next) {
-			a.next = g.due
+		if g.Due.Before(a.next) {
+			a.next = g.Due
 			signal(a.sooner)
 		}
 	}

@@ -28,9 +28,9 @@ func TestQuietGroupsAreSeldomRead(t *testing.T) {
 		w.alone(w.container(path, 50*ms, sim.Periodic(100*ms, sim.Fixed(10*ms), 1)))
 	}
 	w.run(time.Second)
-	before := w.agent.account.self.Looks
+	before := w.agent.reader.Looks
 	w.run(36 * time.Second)
-	if looks := w.agent.account.self.Looks - before; looks > 12 {
+	if looks := w.agent.reader.Looks - before; looks > 12 {
 		t.Errorf("%d looks at three quiet groups in 36 s", looks)
 	}
 	if used := w.status("/a").Totals.Usage; used < 3600*ms {
@@ -46,13 +46,13 @@ func TestOfflineWorkIsRead(t *testing.T) {
 	c.Class = workload.ClassBE
 	w.alone(c)
 	w.run(time.Second)
-	before := w.agent.account.self.Looks
+	before := w.agent.reader.Looks
 	if err := w.kernel.ForeignWrite("cpu/be/cpu.idle", "1"); err != nil {
 		t.Fatal(err)
 	}
 	w.run(5 * time.Second)
-	if looks := w.agent.account.self.Looks - before; looks < 4 || !w.agent.groups[c.ID].idle {
-		t.Errorf("%d looks in 5 s, known to be behind: %v", looks, w.agent.groups[c.ID].idle)
+	if looks := w.agent.reader.Looks - before; looks < 4 || !w.agent.groups[c.ID].Idle {
+		t.Errorf("%d looks in 5 s, known to be behind: %v", looks, w.agent.groups[c.ID].Idle)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestFollowingPodIsSeldomRead(t *testing.T) {
 		looks := 0
 		var last time.Time
 		for end := w.kernel.Now().Add(10 * time.Second); w.kernel.Now().Before(end); w.run(45 * ms) {
-			if at := w.agent.groups[id].reading.At; at.After(last) {
+			if at := w.agent.groups[id].Reading.At; at.After(last) {
 				looks, last = looks+1, at
 			}
 		}
@@ -288,7 +288,7 @@ func TestRereads(t *testing.T) {
 		n := 0
 		var last time.Time
 		for end := w.kernel.Now().Add(d); w.kernel.Now().Before(end); w.run(45 * ms) {
-			if at := w.agent.groups[w.id("/a")].diskAt; at.After(last) {
+			if at := w.agent.groups[w.id("/a")].DiskAt; at.After(last) {
 				n, last = n+1, at
 			}
 		}

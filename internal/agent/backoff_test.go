@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -56,9 +57,9 @@ func TestDoze(t *testing.T) {
 		t.Errorf("%d groups are known, want 3", n)
 	}
 	*containers = 0
-	w.run(polledIdleAtMost)
+	w.run(observe.PolledIdleAtMost)
 	if *containers < 2 || *containers > 40 {
-		t.Errorf("%d readings of containers in %v", *containers, polledIdleAtMost)
+		t.Errorf("%d readings of containers in %v", *containers, observe.PolledIdleAtMost)
 	}
 }
 
@@ -193,27 +194,6 @@ func TestThrottleAfterDoze(t *testing.T) {
 	}
 }
 
-// TestInStep: whenever a group was looked at, it is due at an instant that all have in common, and not later than
-// wanted.
-func TestInStep(t *testing.T) {
-	w := newWorld(t)
-	for _, c := range []struct{ now, d, want time.Duration }{
-		{0, lookEvery, lookEvery},
-		{ms, lookEvery, lookEvery},
-		{50 * ms, lookEvery, lookEvery},
-		{lookEvery - leastGap + ms, lookEvery, 2 * lookEvery},
-		{lookEvery, lookEvery, 2 * lookEvery},
-		{lookEvery, idleEvery, 2 * cappedEvery},
-		{ms, cappedEvery, cappedEvery},
-		{cappedEvery - ms, cappedEvery, 2 * cappedEvery},
-	} {
-		got := w.agent.inStep(w.agent.started.Add(c.now), c.d)
-		if got := got.Sub(w.agent.started); got != c.want {
-			t.Errorf("looked at %v: due at %v, want %v", c.now, got, c.want)
-		}
-	}
-}
-
 // TestLoneContainerDozes: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
 // more than its limit.
 func TestLoneContainerDozes(t *testing.T) {
@@ -223,7 +203,7 @@ func TestLoneContainerDozes(t *testing.T) {
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]
-		if w.agent.idlePods[0] != g || g.skipped != w.agent.turn || w.agent.present != 1 {
+		if !w.agent.reader.Skipped(g.Group) {
 			t.Errorf("told %v: an idle container is not skipped: %+v", active, g)
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))

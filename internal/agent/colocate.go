@@ -56,7 +56,7 @@ func (a *Agent) deprioritized(g *group) bool {
 	if p.exposes(g.Path) && !a.scheduled() {
 		return false
 	}
-	return g.idle || g.offline() && p.deprioritized(g.Path)
+	return g.Idle || g.Offline() && p.deprioritized(g.Path)
 }
 
 // exposes says whether a group is one that some online work does not stand beside, or is in one.

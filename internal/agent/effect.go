@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 )
@@ -26,10 +25,10 @@ func (a *Agent) refilled(begun time.Time, throttles []policy.Throttle, results [
 			continue
 		}
 		if g.refill != nil { // the period goes on, and so does the group
-			a.effect(r.At, g, g.refill.Later(g.reading.At, g.reading.Counters))
+			a.effect(r.At, g, g.refill.Later(g.Reading.At, g.Reading.Counters))
 		}
 		t, _ := policy.Latest(throttles, r.Change.Cgroup.Inode)
-		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t, Before: g.reading.Counters, CPUs: max(1, a.node.cpus)}
+		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t, Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
 		if counters, err := a.Tree.Stat(g.Path); err == nil {
 			a.effect(r.At, g, g.refill.AtOnce(counters))
 		}
@@ -45,7 +44,7 @@ func (a *Agent) judge(now time.Time) {
 		if g.refill == nil || now.Before(g.refill.Due()) {
 			return g.refill == nil
 		}
-		counters, err := a.counters(g)
+		counters, err := a.reader.Counters(g.Group, g.refill.Before.HasUsage)
 		if err != nil { // it is gone
 			g.refill = nil
 			return true
@@ -53,15 +52,6 @@ func (a *Agent) judge(now time.Time) {
 		a.effect(now, g, g.refill.Later(a.Clock(), counters))
 		return true
 	})
-}
-
-// counters reads what the kernel has counted of a group.
-func (a *Agent) counters(g *group) (cpu.Counters, error) {
-	c, err := a.Tree.Counters(g.Path)
-	if err == nil && !c.HasUsage && g.refill.Before.HasUsage {
-		c.Usage = g.threads.usage(a.Tree, a.Host, g.Path, a.Clock())
-	}
-	return c, err
 }
 
 // effect books what became of a group's last refill.

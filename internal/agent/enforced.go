@@ -26,7 +26,7 @@ type counted struct {
 }
 
 func (c counted) plus(s Scheduler, inode uint64) counted {
-	return counted{plus(c.counters, s.Counters(inode)), c.stood.Plus(s.Throttles(inode))}
+	return counted{c.counters.Plus(s.Counters(inode)), c.stood.Plus(s.Throttles(inode))}
 }
 
 // withScheduler is what all of them have counted of a group.
@@ -62,8 +62,8 @@ func (a *Agent) hearScheduler(now time.Time) {
 	}
 	for _, g := range a.groups {
 		if changed[g.Inode] {
-			g.due = now
-			g.markDue()
+			g.Due = now
+			g.MarkDue()
 		}
 	}
 }
@@ -82,14 +82,4 @@ func (a *Agent) keepCounts(s Scheduler) {
 	if t, ok := s.Totals(); ok {
 		e.totals = e.totals.Plus(t)
 	}
-}
-
-// plus adds what a scheduler counts.
-func plus(c, more cpu.Counters) cpu.Counters {
-	c.Periods += more.Periods
-	c.Throttled += more.Throttled
-	c.ThrottledTime += more.ThrottledTime
-	c.Bursts += more.Bursts
-	c.BurstTime += more.BurstTime
-	return c
 }

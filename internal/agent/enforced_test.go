@@ -79,7 +79,7 @@ func TestSchedulerTells(t *testing.T) {
 		w.kernel.SetLoad(path, sim.Load{}) // nothing else has it looked at
 	}
 	age := func(path string) time.Duration {
-		return w.kernel.Now().Sub(w.agent.groups[w.id(path)].reading.At)
+		return w.kernel.Now().Sub(w.agent.groups[w.id(path)].Reading.At)
 	}
 	w.run(20 * time.Second)
 	if age("/web") < 5*time.Second {

@@ -119,8 +119,8 @@ func (a *Agent) poll(why error) {
 // lookAgain has every group looked at in the next turn.
 func (a *Agent) lookAgain() {
 	for _, g := range a.groups {
-		g.due = time.Time{}
-		g.markDue()
+		g.Due = time.Time{}
+		g.MarkDue()
 	}
 }
 
@@ -178,7 +178,7 @@ func (a *Agent) introduce(g *group) {
 // suppressEvents keeps the kernel from sending events that nothing can be done about. The kernel forgets this with
 // the group, so that no other group may inherit it.
 func (a *Agent) suppressEvents(g *group, suppress bool) {
-	g.barred = suppress
+	g.Suppressed = suppress
 	if !a.subscription.active || g.suppressed == suppress || a.subscription.pods[g.Inode] == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
@@ -91,16 +92,16 @@ func TestSubscribedAgain(t *testing.T) {
 	w, e := subscribed(t, true)
 	w.calm("/a", strategy.CFSQuotaBurstOnly)
 	w.run(2 * time.Second)
-	before := w.agent.account.self.Looks
+	before := w.agent.reader.Looks
 	w.run(time.Second)
-	if n := w.agent.account.self.Looks - before; n != 0 {
+	if n := w.agent.reader.Looks - before; n != 0 {
 		t.Fatalf("%d looks in a quiet second: it proves nothing", n)
 	}
 	e.refuses = errors.New("no room")
 	w.calm("/b", strategy.CFSQuotaBurstOnly)
 	w.run(ms)
-	if g := w.agent.groups[w.id("/a")]; w.agent.subscription.active || w.kernel.Now().Sub(g.reading.At) > 10*ms {
-		t.Errorf("subscribed %v, looked at %v ago", w.agent.subscription.active, w.kernel.Now().Sub(g.reading.At))
+	if g := w.agent.groups[w.id("/a")]; w.agent.subscription.active || w.kernel.Now().Sub(g.Reading.At) > 10*ms {
+		t.Errorf("subscribed %v, looked at %v ago", w.agent.subscription.active, w.kernel.Now().Sub(g.Reading.At))
 	}
 	e.refuses = nil
 	w.place.pods = slices.Clone(w.place.pods[:1])
@@ -248,7 +249,7 @@ func TestWhoseEventsAreSuppressed(t *testing.T) {
 	if len(e.suppressed) > 0 {
 		t.Errorf("suppressed, and not watched: %v", e.suppressed)
 	}
-	if got := w.agent.interval(w.agent.groups[passive.ID]); got != cappedEvery {
+	if got := w.agent.reader.Interval(w.agent.groups[passive.ID].Group); got != observe.CappedEvery {
 		t.Errorf("a throttled group that nothing is done for is looked at every %v", got)
 	}
 	e.stubborn = errors.New("no room")
@@ -277,14 +278,14 @@ func TestLossIsMadeUpFor(t *testing.T) {
 	w.alone(w.container("/a", 50*ms, sim.Load{}))
 	w.alone(w.container("/b", 50*ms, sim.Load{}))
 	w.run(2 * time.Second)
-	before := w.agent.account.self.Looks
+	before := w.agent.reader.Looks
 	w.run(2 * time.Second)
-	if n := w.agent.account.self.Looks - before; n != 0 {
+	if n := w.agent.reader.Looks - before; n != 0 {
 		t.Fatalf("%d looks in quiet seconds: it proves nothing", n)
 	}
 	e.lost = 3
 	w.run(time.Second + ms)
-	if n := w.agent.account.self.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
+	if n := w.agent.reader.Looks - before; n < 2 || w.agent.Status().Events.Lost != 3 {
 		t.Errorf("%d looks after a loss, %+v", n, w.agent.Status().Events)
 	}
 }

@@ -60,7 +60,7 @@ func (w *world) shelve() *shelf {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.agent.Tree = tree
+	w.agent.Tree, w.agent.reader.Tree = tree, tree
 	return s
 }
 
@@ -135,7 +135,7 @@ func TestOpenFilesWhilePolling(t *testing.T) {
 func TestDryRunLeavesOpenFiles(t *testing.T) {
 	w, _ := subscribed(t, true)
 	s := w.shelve()
-	w.agent.DryRun, s.most = true, 7
+	w.agent.reader.Borrowed, s.most = true, 7
 	s.held["cpu/other"] = true
 	w.hog("/hog")
 	w.run(time.Second)

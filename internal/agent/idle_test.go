@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -20,8 +21,8 @@ func (w *world) reads(below string) (most, all *int) {
 		if op != "read" || !strings.HasPrefix(name, "cpu"+below) && !strings.HasPrefix(name, "cpuacct"+below) {
 			return nil
 		}
-		if w.agent.turn != turn {
-			turn, inTurn = w.agent.turn, 0
+		if w.agent.reader.Turn() != turn {
+			turn, inTurn = w.agent.reader.Turn(), 0
 		}
 		inTurn++
 		*all++
@@ -46,7 +47,7 @@ func (w *world) idlePods(pods int, limit time.Duration) {
 }
 
 // TestIdlePodsCostFewReads: where the kernel tells of throttles, what is idle is read the less often the longer it is idle:
-// in the end all files of a pod and its container once in idleAtMost, and the pod's counters once more.
+// in the end all files of a pod and its container once in observe.IdleAtMost, and the pod's counters once more.
 func TestIdlePodsCostFewReads(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
 		w, _ := subscribed(t, true)
@@ -55,7 +56,7 @@ func TestIdlePodsCostFewReads(t *testing.T) {
 		w.run(15 * time.Minute)
 		_, all := w.reads("/idle/")
 		w.run(time.Hour)
-		if sweeps := int(time.Hour / idleAtMost); *all < 100*sweeps*6 || *all > 100*sweeps*16 {
+		if sweeps := int(time.Hour / observe.IdleAtMost); *all < 100*sweeps*6 || *all > 100*sweeps*16 {
 			t.Errorf("%s: %d reads in an hour", name, *all)
 		}
 	}
@@ -108,7 +109,8 @@ func TestSweepsAreSpread(t *testing.T) {
 		t.Fatalf("%d reads: it proves nothing", *all)
 	}
 	// Of a pod and its container, on v1: quota, period, burst, tasks (two for the pod), statistics and usage.
-	if limit := sweepLeast * 13; *most > limit {
+	const sweep = 32 // pods
+	if limit := sweep * 13; *most > limit {
 		t.Errorf("%d reads in one turn, want at most %d", *most, limit)
 	}
 }

@@ -24,17 +24,17 @@ type note struct {
 
 // see has the ledger compare what the files of a group hold with what is known, and tells the policy what it says.
 func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
-	quota := ledger.Sight{Held: plan.Time(g.disk.Quota)}
+	quota := ledger.Sight{Held: plan.Time(g.Disk.Quota)}
 	if d := g.Declared; d != nil {
-		quota.Declared = plan.Time(d.Bandwidth.Over(g.disk.Period))
+		quota.Declared = plan.Time(d.Bandwidth.Over(g.Disk.Period))
 		if d.Next != (cpu.Bandwidth{}) {
-			quota.Next = plan.Time(d.Next.Over(g.disk.Period))
+			quota.Next = plan.Time(d.Next.Over(g.Disk.Period))
 		}
 	}
 	g.late = time.Time{}
 	q, resized := a.seeFile(now, g.ID, plan.Quota, quota)
-	b, _ := a.seeFile(now, g.ID, plan.Burst, ledger.Sight{Held: plan.Time(g.disk.Burst)})
-	to.Limit.Period = g.disk.Period
+	b, _ := a.seeFile(now, g.ID, plan.Burst, ledger.Sight{Held: plan.Time(g.Disk.Burst)})
+	to.Limit.Period = g.Disk.Period
 	to.Limit.Quota, _ = q.Baseline.Time() // they were times when they were written
 	to.Limit.Burst, _ = b.Baseline.Time()
 	to.QuotaBlocked, to.BurstBlocked, to.Resized = a.blocked(now, g, q), a.blocked(now, g, b), resized
@@ -54,7 +54,7 @@ func (a *Agent) seeFile(now time.Time, id workload.ID, knob plan.Knob, s ledger.
 // blocked says why a file may not be written: nothing of ours is written before its owner has set the group up.
 func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	why := e.Blocked(now)
-	if why == plan.Free && !g.ready && !e.Ours() {
+	if why == plan.Free && !g.Ready && !e.Ours() {
 		return plan.NoTask
 	}
 	return why

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/journal"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -46,7 +47,7 @@ func pendingKey(id workload.ID) string { return id.Path + " pending restore" }
 
 // retryRestores tries again what could not be put back.
 func (a *Agent) retryRestores(now time.Time) {
-	if len(a.pending.groups) > 0 && now.Sub(a.pending.at) >= idleEvery {
+	if len(a.pending.groups) > 0 && now.Sub(a.pending.at) >= observe.IdleEvery {
 		a.queueRestores(now, func(journal.Entry) bool { return false })
 	}
 }

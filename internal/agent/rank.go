@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -70,7 +71,7 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 	for _, r := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
 		n := 0
 		for _, g := range a.groups {
-			if g.level == levelContainer && g.QOS.Rank() == r {
+			if g.Level == observe.LevelContainer && g.QOS.Rank() == r {
 				n++
 			}
 		}

@@ -182,8 +182,8 @@ func (a *Agent) reserved(now time.Time, results []plan.Result) {
 
 // markGroupDue has a group looked at in this turn: its limit is another question now.
 func (a *Agent) markGroupDue(now time.Time, group string) {
-	if g := a.groups[a.paths[group]]; g != nil {
-		g.stale(now)
+	if g := a.at(group); g != nil {
+		g.Stale(now)
 	}
 }
 

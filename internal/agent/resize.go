@@ -25,9 +25,9 @@ func (w resizes) open(path string, now time.Time) bool { return now.Before(w[pat
 func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	g := a.groups[a.paths[group]]
+	g := a.at(group)
 	if g == nil {
-		g = a.groups[a.paths[path.Join(group, workload.InScope)]]
+		g = a.at(path.Join(group, workload.InScope))
 	}
 	if g == nil || g.status.Limit == limit.Quota && g.status.Period == limit.Period {
 		return false
@@ -41,7 +41,7 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	for _, id := range ids(a.snapshot[place]) {
 		a.resizes[id.Path] = now.Add(resizeFor)
 		if of := a.groups[id]; of != nil {
-			of.stale(now)
+			of.Stale(now)
 			ours = ours || of.status.Quota.Changed || of.status.Burst.Changed
 		}
 	}

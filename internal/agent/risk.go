@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
@@ -83,7 +84,7 @@ func (a *Agent) counted(g *group, limit time.Duration) {
 func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Duration) {
 	records := map[workload.ID]*record{}
 	for id, g := range a.groups {
-		if g.level != levelContainer || !g.disk.Limited() {
+		if g.Level != observe.LevelContainer || !g.Disk.Limited() {
 			continue
 		}
 		t, ok := a.Events.Totals(id.Inode)
@@ -92,17 +93,17 @@ func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Du
 		}
 		r, begin := a.risk.records[id], last
 		switch {
-		case r == nil && g.since.Before(last):
+		case r == nil && g.Since.Before(last):
 			records[id] = &record{total: t.Uses, used: t.Usage}
 			continue
 		case r == nil:
-			r, begin = &record{used: t.Usage}, g.since
+			r, begin = &record{used: t.Usage}, g.Since
 		}
-		r.add(t.Uses, int64(now.Sub(begin)/g.disk.Period))
+		r.add(t.Uses, int64(now.Sub(begin)/g.Disk.Period))
 		used += t.Usage - r.used
 		r.used, records[id] = t.Usage, r
 		list = append(list, policy.Demand{
-			Quota: cpu.Bandwidth{Quota: g.status.Limit, Period: g.disk.Period}.CPUs(), Asked: policy.AskedBurst(g.Strategy, a.Rules), Uses: r.sum()})
+			Quota: cpu.Bandwidth{Quota: g.status.Limit, Period: g.Disk.Period}.CPUs(), Asked: policy.AskedBurst(g.Strategy, a.Rules), Uses: r.sum()})
 	}
 	a.risk.records = records
 	return list, used

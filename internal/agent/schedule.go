@@ -234,7 +234,7 @@ func (a *Agent) unschedule() {
 // markAllDue has every group looked at: whether it is held at its limit is another question now.
 func (a *Agent) markAllDue(now time.Time) {
 	for _, g := range a.groups {
-		g.stale(now)
+		g.Stale(now)
 	}
 }
 

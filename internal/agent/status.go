@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 )
@@ -24,13 +25,11 @@ func (a *Agent) Status() report.Status {
 
 // refresh has all groups looked at for who asks, where they are looked at rarely.
 func (a *Agent) refresh(now time.Time) {
-	if !a.subscription.active || a.turn == 0 || now.Sub(a.fresh) < idleEvery {
+	if !a.subscription.active || a.reader.Turn() == 0 || now.Sub(a.fresh) < observe.IdleEvery {
 		return
 	}
 	a.fresh = now
-	for _, g := range a.groups {
-		g.due = time.Time{} // an idle pod is only asked whether anything moved
-	}
+	a.reader.Refresh()
 	a.asked = true
 	a.tick(now)
 	a.asked = false
@@ -107,6 +106,7 @@ func (a *Agent) events() report.Events {
 
 func (a *Agent) self() report.Self {
 	self := a.account.self
+	self.Looks = a.reader.Looks
 	self.CPU, self.RSS = a.Host.Self()
 	self.TurnP50 = quantile(a.account.turns, 0.5)
 	self.TurnP99 = quantile(a.account.turns, 0.99)
@@ -119,8 +119,8 @@ func (a *Agent) container(g *group, now time.Time) report.Container {
 	s := &g.status
 	c := report.Container{Limit: s.Limit, Period: s.Period, Quota: s.Quota, Burst: s.Burst, BudgetLeft: s.BudgetLeft, Why: s.Why,
 		TooLow: s.TooLow, RefillsOff: s.RefillsOff, Totals: s.Totals}
-	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.pod, g.Runtime, g.level
-	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.since, "cgroup"
+	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.Pod, g.Runtime, string(g.Level)
+	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.Since, "cgroup"
 	var told bool
 	var t report.Throttles
 	if a.subscription.active {
@@ -216,7 +216,7 @@ func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) 
 		if err := a.Pauses.set(path, now.Add(d), now); err != nil {
 			return nil, err
 		}
-		a.groups[a.paths[path]].markDue()
+		a.at(path).MarkDue()
 	}
 	return a.tick(now).Results, nil
 }
@@ -224,11 +224,11 @@ func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) 
 // family is the container, or a pod's containers and the pod.
 func (a *Agent) family(c report.Container) []string {
 	paths := []string{c.Cgroup}
-	if c.Level != levelPod {
+	if c.Level != string(observe.LevelPod) {
 		return paths
 	}
 	for _, g := range a.groups {
-		if g.level == levelContainer && g.pod == c.Pod && under(g.Path, c.Cgroup) {
+		if g.Level == observe.LevelContainer && g.Pod == c.Pod && under(g.Path, c.Cgroup) {
 			paths = append(paths, g.Path)
 		}
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"plimsoll/internal/journal"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
@@ -62,8 +63,8 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 	}
 	a.failed = err
 	for _, path := range a.Discover.Touched() {
-		if g := a.groups[a.paths[path]]; g != nil {
-			g.stale(now)
+		if g := a.at(path); g != nil {
+			g.Stale(now)
 		}
 	}
 	a.Writer.SetHold(a.held())
@@ -73,83 +74,61 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 // look reads the groups that are due, and makes of all groups what the policy decides on.
 func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
-		a.snapshot, a.idlePods, a.subscription.stale = pods, make([]*group, len(pods)), false
-		a.keepFew(pods)
+		a.snapshot, a.subscription.stale = pods, false
+		a.reader.Renew()
 		a.watch(pods)
 	}
-	a.sweeps = a.sweepsIn(len(pods), a.asked)
-	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
+	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Throttles: a.subscription.take()}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.cut
-	a.turn++
-	a.present = 0
-	for i := range pods {
-		if a.skipsIdle(now, i, len(pods[i].Containers)) {
-			continue
-		}
-		if pod, ok := a.lookPod(now, pods[i]); ok {
-			in.Pods = append(in.Pods, pod)
-		}
-		a.backOffIdle(now, i, &pods[i])
+	a.reader.Subscribed = a.subscription.active
+	world := a.reader.Read(now, pods, a.asked)
+	for _, p := range world.Pods {
+		in.Pods = append(in.Pods, a.seePod(now, p))
 	}
-	in.Gone = a.drop(now)
+	in.Gone = a.drop(now, world.Gone)
 	return in
 }
 
-func (a *Agent) lookPod(now time.Time, p workload.Pod) (policy.Pod, bool) {
-	pod := policy.Pod{Own: p.Own}
-	outermost := p.Path
-	if p.Path != "" {
-		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
-		if len(p.Containers) > 0 {
-			first.Strategy = p.Containers[0].Strategy
-		}
-		g, ok := a.lookGroup(now, first, levelPod, p.Name)
-		if !ok {
-			return pod, false
-		}
-		pod.Group = g
+// seePod makes of a pod that was read what the policy decides on.
+func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
+	pod := policy.Pod{Own: p.Own, Ceiling: p.Ceiling, Containers: make([]policy.Group, 0, len(p.Containers))}
+	if p.Group != nil {
+		pod.Group = a.seeGroup(now, p.Group)
 	}
-	pod.Containers = make([]policy.Group, 0, len(p.Containers))
-	for _, c := range p.Containers {
-		if g, ok := a.lookGroup(now, c, levelContainer, p.Name); ok {
-			pod.Containers = append(pod.Containers, g)
-		}
-		if outermost == "" {
-			outermost = c.Path
-		}
+	for _, g := range p.Containers {
+		pod.Containers = append(pod.Containers, a.seeGroup(now, g))
 	}
-	pod.Ceiling = a.ceiling(now, outermost)
 	if a.lost(pod) { // as before a resize: neither a burst nor a raise is in the way of the limit
 		pod.Paused = true
 		for i := range pod.Containers {
 			pod.Containers[i].Paused = true
 		}
 	}
-	return pod, len(pod.Containers) > 0
+	return pod
+}
+
+func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
+	g := a.of(read)
+	share := a.reservations.shares[g.Path]
+	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy, Request: g.Request, Class: g.Class,
+		Deprioritized: a.deprioritized(g), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
+		Starting: g.Starting(now)}
+	a.see(now, g, &group)
+	return group
 }
 
 // drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
-func (a *Agent) drop(now time.Time) []workload.ID {
+func (a *Agent) drop(now time.Time, gone []*observe.Group) []workload.ID {
 	a.retryRestores(now)
-	if a.present == len(a.groups) {
-		return nil
-	}
 	var list []workload.ID
 	dropped := map[workload.ID]bool{}
-	for id, g := range a.groups {
-		if g.seen == a.turn || a.skipped(g) {
-			continue
-		}
-		list, dropped[id] = append(list, id), true
-		delete(a.groups, id)
-		if a.paths[id.Path] == id {
-			delete(a.paths, id.Path)
-			a.forgetFiles(id.Path)
-		}
-		a.account.left(g)
-		a.ledger.Drop(id, plan.Quota, plan.Burst)
+	for _, g := range gone {
+		list, dropped[g.ID] = append(list, g.ID), true
+		delete(a.groups, g.ID)
+		a.account.left(g.Path)
+		a.ledger.Drop(g.ID, plan.Quota, plan.Burst)
 	}
 	if len(dropped) > 0 {
 		a.queueRestores(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
@@ -157,46 +136,13 @@ func (a *Agent) drop(now time.Time) []workload.ID {
 	return list
 }
 
-// schedule sets when each group that was looked at is due again, and returns the earliest time.
+// schedule sets when each group that was read is due again, and returns the earliest time.
 func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
-	next := now.Add(idleEvery)
-	for id, g := range a.groups {
-		if g.top != nil && g.top.skipped == a.turn {
-			continue // due with its pod
+	return a.reader.Schedule(now, func(g *observe.Group) time.Time {
+		at := out.Looks[g.ID]
+		if known := a.groups[g.ID]; known != nil && known.late.After(now) {
+			at = sooner(at, known.late)
 		}
-		if g.looked {
-			d := a.interval(g)
-			a.holdFiles(g, d <= cappedEvery && g.top == nil)
-			g.due = a.inStep(now, d)
-		}
-		if at, ok := out.Looks[id]; ok && at.Before(g.due) {
-			g.due = at
-		}
-		if g.late.After(now) && g.late.Before(g.due) {
-			g.due = g.late
-		}
-		if g.due.Before(next) {
-			next = g.due
-		}
-	}
-	return next
-}
-
-// leastGap is how soon after a look the next one may be.
-const leastGap = lookEvery / 9
-
-// inStep is when a group is due that was looked at now: after d, or a little earlier, at an instant that all groups
-// have in common. So a group that is looked at at an instant of its own is in step again after it, and groups do not
-// each ask for turns of their own.
-func (a *Agent) inStep(now time.Time, d time.Duration) time.Time {
-	step := lookEvery
-	if d >= cappedEvery {
-		step = cappedEvery
-	}
-	due := now.Add(d)
-	due = due.Add(-(due.Sub(a.started) % step))
-	if due.Sub(now) < leastGap {
-		due = due.Add(step)
-	}
-	return due
+		return at
+	})
 }

@@ -26,7 +26,7 @@ func (a *Agent) undone(now time.Time) {
 		if g == nil {
 			continue
 		}
-		g.stale(now)
+		g.Stale(now)
 		held, err := u.Held.Time()
 		if err != nil || g.Declared != nil {
 			continue
@@ -46,7 +46,7 @@ func (a *Agent) tellUndone(g *group, held time.Duration, why string) {
 
 // writtenAgain forgets it when another value stands, or the limit is declared by now: then the ledger judges.
 func (a *Agent) writtenAgain(g *group) {
-	if g.undone != 0 && (g.disk.Quota != g.undone || g.Declared != nil) {
+	if g.undone != 0 && (g.Disk.Quota != g.undone || g.Declared != nil) {
 		g.undone = 0
 		delete(a.account.problems, g.Path+" undone")
 	}

@@ -54,7 +54,8 @@ func rules() map[string]rule {
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
 		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs"), kube: true},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "ledger", "policy", "report", "reserve", "sample")},
+		"internal/observe":           {imports: and(values, "cgroup", "policy", "sample")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "journal", "ledger", "observe", "policy", "report", "reserve", "sample")},
 		"internal/nri":               {imports: []string{"cpu"}},
 		"internal/web":               {imports: and(values, "report")},
 

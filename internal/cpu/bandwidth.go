@@ -70,3 +70,13 @@ type Counters struct {
 	HasUsage      bool          // false where the group has no usage counter (v1: not in the cpuacct hierarchy)
 	HasBursts     bool          // false below 5.16: the counters came after the feature
 }
+
+// Plus adds what a scheduler counts beside the kernel: everything but the CPU time used.
+func (c Counters) Plus(more Counters) Counters {
+	c.Periods += more.Periods
+	c.Throttled += more.Throttled
+	c.ThrottledTime += more.ThrottledTime
+	c.Bursts += more.Bursts
+	c.BurstTime += more.BurstTime
+	return c
+}

@@ -1,4 +1,4 @@
-package agent
+package observe
 
 import (
 	"time"
@@ -7,10 +7,10 @@ import (
 	"plimsoll/internal/policy"
 )
 
-// nodeMeter measures how many CPUs the machine uses.
-type nodeMeter struct {
+// NodeMeter measures how many CPUs the machine uses.
+type NodeMeter struct {
 	samples []busySample
-	cpus    int
+	CPUs    int // online
 	cpusAt  time.Time
 }
 
@@ -22,14 +22,14 @@ type busySample struct {
 // leastSpan is the shortest time over which a mean means anything.
 const leastSpan = 150 * time.Millisecond
 
-// measure takes a sample and returns the mean since about NodeSpan ago.
-func (m *nodeMeter) measure(now time.Time, h Host, thresholdPercent int64) policy.Node {
-	if now.Sub(m.cpusAt) >= bandwidthEvery {
+// Measure takes a sample and returns the mean since about NodeSpan ago.
+func (m *NodeMeter) Measure(now time.Time, h Host, thresholdPercent int64) policy.Node {
+	if now.Sub(m.cpusAt) >= filesEvery {
 		if n, err := h.Online(); err == nil {
-			m.cpus, m.cpusAt = n, now
+			m.CPUs, m.cpusAt = n, now
 		}
 	}
-	n := policy.Node{CPUs: m.cpus, Capacity: float64(m.cpus), ThresholdPercent: thresholdPercent}
+	n := policy.Node{CPUs: m.CPUs, Capacity: float64(m.CPUs), ThresholdPercent: thresholdPercent}
 	busy, err := h.Busy()
 	if err != nil {
 		m.samples = nil
@@ -41,7 +41,7 @@ func (m *nodeMeter) measure(now time.Time, h Host, thresholdPercent int64) polic
 	}
 	first := m.samples[0]
 	if elapsed := now.Sub(first.at); elapsed >= leastSpan {
-		n.Known, n.Used = m.cpus > 0, float64(busy-first.busy)/float64(elapsed)
+		n.Known, n.Used = m.CPUs > 0, float64(busy-first.busy)/float64(elapsed)
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-package agent
+package observe
 
 import (
 	"errors"
@@ -6,24 +6,31 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/sim"
 )
 
+const ms = time.Millisecond
+
 // TestThreadMeter: what threads used is added up over their births and ends, and never runs backwards.
 func TestThreadMeter(t *testing.T) {
-	w := newWorld(t)
-	w.group("/lab/a", 50*ms)
-	w.group("/lab/a/inner", 50*ms)
-	w.kernel.SetTasks("/lab/a", 1)
-	w.kernel.SetTasks("/lab/a/inner", 1)
+	k := sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1})
+	for _, group := range []string{"/lab/a", "/lab/a/inner"} {
+		k.AddGroup(group)
+		k.SetTasks(group, 1)
+	}
+	tree, err := cgroup.Detect(k)
+	if err != nil {
+		t.Fatal(err)
+	}
 	asked := 0
 	var runtimes map[int]time.Duration
-	w.host.threads = func(tids []int) map[int]time.Duration {
+	host := threads(func(tids []int) map[int]time.Duration {
 		asked = len(tids)
 		return runtimes
-	}
+	})
 	var m threadMeter
-	now := w.kernel.Now()
+	now := k.Now()
 	for i, step := range []struct {
 		what string
 		used map[int]time.Duration
@@ -42,42 +49,28 @@ func TestThreadMeter(t *testing.T) {
 		if runtimes == nil {
 			runtimes = map[int]time.Duration{}
 		}
-		if got := m.usage(w.tree, w.host, "/lab/a", now.Add(time.Duration(i)*100*ms)); got != step.want {
+		if got := m.usage(tree, host, "/lab/a", now.Add(time.Duration(i)*100*ms)); got != step.want {
 			t.Errorf("%s: used %v, want %v", step.what, got, step.want)
 		}
 	}
 	if asked != 2 {
 		t.Errorf("asked for %d threads, want those of the group and of the one in it", asked)
 	}
-	if got := m.usage(w.tree, w.host, "/lab/gone", now.Add(time.Second)); got != 165*ms {
+	if got := m.usage(tree, host, "/lab/gone", now.Add(time.Second)); got != 165*ms {
 		t.Errorf("of a group that is gone: %v, want what is known", got)
 	}
 }
 
-// TestGroupWithoutCpuacct: a group of the cpu hierarchy alone is raised like others, by what its threads use.
-func TestGroupWithoutCpuacct(t *testing.T) {
-	w := newWorld(t)
-	for _, dir := range []string{"cpu/lab", "cpu/lab/a"} { // which makes none in cpuacct
-		if err := w.kernel.Mkdir(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.hog("/lab/a")
-	w.host.threads = func(tids []int) map[int]time.Duration {
-		return map[int]time.Duration{tids[0]: w.kernel.Used("/lab/a")}
-	}
-	w.run(5 * time.Second)
-	w.wantRaised("/lab/a", 50*ms)
-	w.agent.Tick(w.kernel.Now())
-	known, used := w.status("/lab/a").Totals.Usage, w.kernel.Used("/lab/a")
-	if missing := used - known; missing < 0 || missing > 400*ms {
-		t.Errorf("knows of %v, used were %v", known, used)
-	}
-}
+// threads is a host that only knows of threads.
+type threads func([]int) map[int]time.Duration
+
+func (f threads) Threads(tids []int) map[int]time.Duration { return f(tids) }
+func (threads) Online() (int, error)                       { return 0, nil }
+func (threads) Busy() (time.Duration, error)               { return 0, nil }
 
 // meteredHost answers as it is told.
 type meteredHost struct {
-	host
+	threads
 	cpus           int
 	busy           time.Duration
 	online, failed error
@@ -110,10 +103,10 @@ func TestNodeMeter(t *testing.T) {
 			{at: 2 * time.Second, cpus: 8, wantCPUs: 8, known: true}, {at: 5 * time.Second, cpus: 1, online: broken, wantCPUs: 8, known: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m nodeMeter
+			var m NodeMeter
 			start := sim.New(sim.Config{}).Now()
 			for _, s := range steps {
-				n := m.measure(start.Add(s.at), &meteredHost{cpus: s.cpus, busy: s.busy, online: s.online, failed: s.failed}, 70)
+				n := m.Measure(start.Add(s.at), &meteredHost{cpus: s.cpus, busy: s.busy, online: s.online, failed: s.failed}, 70)
 				if n.CPUs != s.wantCPUs || n.Capacity != float64(s.wantCPUs) || n.Known != s.known || math.Abs(n.Used-s.used) > 1e-9 || n.ThresholdPercent != 70 {
 					t.Errorf("at %v: %+v, want %d CPUs, known %v, used %v", s.at, n, s.wantCPUs, s.known, s.used)
 				}

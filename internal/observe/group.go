@@ -1,0 +1,162 @@
+package observe
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sample"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Level is where a group stands.
+type Level string
+
+// The levels.
+const (
+	LevelPod       Level = "pod"
+	LevelContainer Level = "container"
+)
+
+// Group is what is known of one control group.
+type Group struct {
+	workload.Container
+	Level   Level
+	Pod     string        // its name
+	Disk    cpu.Bandwidth // what the limit's files hold
+	Ready   bool          // a task is in it: the owner has set it up
+	Idle    bool          // cpu.idle is set, of it or of a group above
+	Reading sample.Reading
+	Looked  bool      // the reading is of this turn
+	Quiet   time.Time // it has used nothing from the reading before until then, at least; zero: not known
+	Due     time.Time // when it is to be read again
+	Since   time.Time // when it was first seen
+	Attention
+	DiskAt    time.Time // when the files were read; zero: to be read again
+	threads   threadMeter
+	seen      int64     // the last turn in which it was there
+	moved     time.Time // when its counters last differed from those of the reading before
+	top       *Group    // the pod that is idle, or was at the last reading
+	idleUntil time.Time // of a pod: until when it may be skipped as idle
+	skipped   int64     // of a pod: the last turn in which it was skipped
+	open      bool      // its files are kept open
+	born      time.Time // its first task was seen then; zero: it has none yet
+	old       bool      // it was there before the agent
+}
+
+// Attention is what decisions say of a group, and how often it is read hangs on.
+type Attention struct {
+	Watched    bool // a decision may depend on what it uses: every reading is to be complete
+	Stable     bool // nothing is to be done for it until it uses CPU, or something is written
+	Suppressed bool // it is throttled, and nothing can be done about that before the next reading
+	Throttled  bool // it was throttled of late all the same
+	Raised     bool // its quota is raised
+	Bounded    bool // its time above the limit is bounded
+}
+
+// Stale has everything of the group read at the next turn.
+func (g *Group) Stale(now time.Time) {
+	g.DiskAt, g.Due = time.Time{}, now
+	g.MarkDue()
+}
+
+// MarkDue has all of the pod read in the next turn.
+func (g *Group) MarkDue() {
+	g.idleUntil = time.Time{}
+	if g.top != nil {
+		g.top.idleUntil = time.Time{}
+	}
+}
+
+// Offline says whether a group is to stand back.
+func (g *Group) Offline() bool {
+	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
+}
+
+// Starting says whether a container is in its start. Of one that was there before the agent nobody knows how old it is.
+func (g *Group) Starting(now time.Time) bool {
+	return g.Level == LevelContainer && !g.old && !g.Started && !g.born.IsZero() &&
+		now.Sub(g.born) < time.Duration(g.Strategy.StartupSeconds)*time.Second
+}
+
+// gone says whether an error means that the group was removed.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+
+const (
+	// LookEvery is how often a group is read whose limit may be near. It is not the usual period of 100 ms, so that readings
+	// sweep over the period and find out when it begins (sample.Phase).
+	LookEvery = 90 * time.Millisecond
+	// CappedEvery is how often a group is read that is throttled though nothing more can be done for it: it only remains to see
+	// when it wants less. A group that is read as seldom or less is read in steps of that, so that all such groups share their
+	// turns.
+	CappedEvery = 5 * LookEvery
+	// followEvery is how often a pod is read whose quota only follows its containers'.
+	followEvery = 3 * CappedEvery
+	// IdleEvery is how often a group is read that nothing is to be decided for, and quietEvery how often where there are throttle
+	// events: then reading only keeps the books.
+	IdleEvery  = time.Second
+	quietEvery = 30 * time.Second
+	// leastGap is how soon after a reading the next one may be.
+	leastGap = LookEvery / 9
+)
+
+// filesEvery is how often limit files are read although inotify reports no write. Where there are throttle events, and with each
+// of the limit, it is raisedEvery for a group that is raised or throttled, and rarelyEvery for one that is idle.
+const (
+	filesEvery  = 2 * time.Second
+	raisedEvery = 10 * time.Second
+	rarelyEvery = time.Minute
+)
+
+// Interval is how long the group may go without a reading.
+func (r *Reader) Interval(g *Group) time.Duration {
+	if !g.Class.Burstable() { // the guard counts on what it uses (policy/guard.go)
+		return IdleEvery
+	}
+	near := g.Strategy.Policy.Quota()
+	if r.Subscribed {
+		near = g.Watched || g.Ready && !g.Stable
+	}
+	switch {
+	case !g.Disk.Limited() || !near && !g.Raised:
+		if r.Subscribed {
+			return quietEvery
+		}
+		return IdleEvery
+	case !near:
+		return followEvery
+	case r.Subscribed && g.Suppressed && g.Throttled && !g.Bounded:
+		return CappedEvery
+	}
+	return LookEvery
+}
+
+// reread is how long what was read of a group's limit files holds.
+func (r *Reader) reread(g *Group) time.Duration {
+	switch {
+	case !r.Subscribed || !g.Class.Burstable():
+		return filesEvery
+	case g.Watched || g.Raised:
+		return raisedEvery
+	}
+	return rarelyEvery
+}
+
+// InStep is when a group is due that was read now: after d, or a little earlier, at an instant that all groups have in common.
+// So a group that is read at an instant of its own is in step again after it, and groups do not each ask for turns of their
+// own.
+func (r *Reader) InStep(now time.Time, d time.Duration) time.Time {
+	step := LookEvery
+	if d >= CappedEvery {
+		step = CappedEvery
+	}
+	due := now.Add(d)
+	due = due.Add(-(due.Sub(r.started) % step))
+	if due.Sub(now) < leastGap {
+		due = due.Add(step)
+	}
+	return due
+}
