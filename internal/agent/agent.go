@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -141,13 +142,13 @@ type Agent struct {
 	priority     priority
 	next         time.Time // when the next turn is due
 	fresh        time.Time // when all groups were looked at for somebody who asked
-	account      account
+	record       *record.Recorder
 	config       error
 	failed       error                // of the last discovery
 	poke         chan struct{}        // a turn is wanted now
 	sooner       chan struct{}        // next is earlier than it was
 	turned       chan struct{}        // a turn was taken
-	notes        []note               // of files, since they were said last
+	notes        []record.Note        // of files, since they were said last
 	adopted      map[workload.ID]bool // what was taken over, until the first look
 	retired      time.Time            // zero: it is not
 	ended        bool                 // everything has been put back for good
@@ -163,7 +164,7 @@ func New(o Options) *Agent {
 	now := o.Clock()
 	a := &Agent{
 		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{},
-		resizes: resizes{}, started: now, account: newAccount(), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
@@ -180,11 +181,11 @@ func (a *Agent) paused(group string, now time.Time) bool {
 
 // unreadable says that a group cannot be read, or with nil that it can.
 func (a *Agent) unreadable(g *observe.Group, err error) {
-	if err == nil {
-		delete(a.account.problems, g.Path)
-		return
+	problem := ""
+	if err != nil {
+		problem = fmt.Sprintf("%s: %v", g.Path, err)
 	}
-	a.account.problems[g.Path] = fmt.Sprintf("%s: %v", g.Path, err)
+	a.record.Problem(g.Path, problem)
 }
 
 // gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and

@@ -46,7 +46,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	begin := a.Clock()
 	results := a.carryOut(now, out)
 	a.subscription.budget.spend(len(results), a.Clock().Sub(begin))
-	a.book(now, out, results)
+	a.booked(now, out, results)
 	a.refilled(begin, throttles, results)
 	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)
 	a.scheduleAnswered(now, out)
@@ -81,13 +81,13 @@ func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workloa
 // throttled takes that a group was throttled, or is about to be.
 func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
 	g.Due, g.Watched = now, true
-	a.reader.KeepOpen(g.Group, true)
+	a.reader.KeepOpen(g.Group.Group, true)
 	g.MarkDue()
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))
 	}
 	if !t.Ahead {
-		g.status.Totals.WallSaved += g.saving.end(t.At)
+		g.Throttled(t.At)
 	}
 	if g.Disk != t.Bandwidth {
 		g.DiskAt = time.Time{}
@@ -119,19 +119,4 @@ func (a *Agent) scheduleAnswered(now time.Time, out policy.Output) {
 			signal(a.sooner)
 		}
 	}
-}
-
-// delays are the latest delays from the begin of a throttle to its end by a refill.
-type delays struct {
-	ring  []time.Duration
-	count int64
-}
-
-func (d *delays) add(delay time.Duration) {
-	if len(d.ring) < turnsKept {
-		d.ring = append(d.ring, delay)
-	} else {
-		d.ring[d.count%turnsKept] = delay
-	}
-	d.count++
 }

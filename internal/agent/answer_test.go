@@ -93,7 +93,7 @@ func TestRefilled(t *testing.T) {
 }
 
 // refills counts those that were tried.
-func (w *world) refills() int64 { return w.agent.account.writes.Decisions[string(policy.KindRefill)] }
+func (w *world) refills() int64 { return w.agent.record.Writes().Decisions[string(policy.KindRefill)] }
 
 // throttled is a throttle of a spinner that began so long ago and was not told.
 func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
@@ -132,8 +132,8 @@ func TestForeseenAndBegunIsOne(t *testing.T) {
 	w.kernel.Advance(200 * ms)
 	foreseen.At, foreseen.Expires = w.kernel.Now(), w.kernel.NextExpiry("/a") // another period's
 	w.agent.AnswerThrottles([]policy.Throttle{foreseen})
-	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || w.agent.subscription.delays.count != 1 {
-		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v, %d delays", w.refills(), e, w.agent.subscription.delays.count)
+	if e := w.agent.events(); w.refills() != 2 || e.Refills != 1 || e.DelayP50 != e.DelayP99 {
+		t.Errorf("a refill ahead of a throttle has no delay, and no effect yet: %d refills, %+v", w.refills(), e)
 	}
 	w.run(200 * ms)
 	if e := w.agent.events(); e.Refills != 1 || e.Unneeded != 1 || e.Ineffective != 0 {

@@ -203,7 +203,7 @@ func TestLoneContainerDozes(t *testing.T) {
 		w.calm("/a", strategy.Auto)
 		w.run(4 * time.Second)
 		g := w.agent.groups[w.id("/a")]
-		if !w.agent.reader.Skipped(g.Group) {
+		if !w.agent.reader.Skipped(g.Group.Group) {
 			t.Errorf("told %v: an idle container is not skipped: %+v", active, g)
 		}
 		w.kernel.SetLoad("/a", sim.Spin(2))

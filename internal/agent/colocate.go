@@ -123,7 +123,7 @@ func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 		results = a.Writer.Do(changes)
 		p.knobs.Learn(now, results)
 		p.tasks.learn(results)
-		a.account.book(results)
+		a.record.Results(results)
 		a.sayPriority(results)
 	}
 	p.inForce = map[string]bool{}
@@ -189,11 +189,11 @@ func (a *Agent) notePriority(notes []policy.ColocationNote) {
 		case policy.Reset:
 			log.Info("put back by its owner: applied again after a while")
 			if n.Knob == plan.Idle { // with it the weight: what stands there now is the owner's
-				a.forget(n.ID, plan.Weight)
+				a.sayJournal(a.Writer.Forget(n.ID, plan.Weight))
 			}
 		case policy.Foreign:
 			log.Warn("another program wrote it: left alone")
-			a.forget(n.ID, n.Knob)
+			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
 		}
 	}
 }

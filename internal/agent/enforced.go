@@ -38,19 +38,6 @@ func (a *Agent) withScheduler(inode uint64) counted {
 	return c
 }
 
-// throttles adds those of a group. Where the kernel tells of none, the time lost is estimated from the counters, which
-// have the scheduler's part already.
-func (c counted) throttles(t *report.Totals) {
-	switch {
-	case c.stood.Begun == 0 && c.stood.Peak == 0:
-	case t.Events == nil:
-		t.Events = &c.stood
-	default:
-		sum := t.Events.Plus(c.stood)
-		t.Events, t.ThrottledWall = &sum, sum.Wall
-	}
-}
-
 // hearScheduler has the groups looked at that the scheduler says were throttled.
 func (a *Agent) hearScheduler(now time.Time) {
 	changed := map[uint64]bool{}

@@ -13,19 +13,16 @@ import (
 
 // subscription is the agent's subscription to throttle events, and what came of it.
 type subscription struct {
-	active     bool
-	why        string                   // why it does not
-	ended      bool                     // and never will again
-	pods       map[uint64]*workload.Pod // the pod of each group that is subscribed to, by the group's inode
-	stale      bool                     // the groups have to be named again
-	waiting    []policy.Throttle
-	foreseen   []policy.Throttle // foreseen, and put off
-	lost       int64
-	refills    effects
-	unsure     []*group   // whose last refill is to be judged
-	refillsOff *time.Time // nothing is refilled on this node until then; nil: refills have effect
-	budget     writeBudget
-	delays     delays
+	active   bool
+	why      string                   // why it does not
+	ended    bool                     // and never will again
+	pods     map[uint64]*workload.Pod // the pod of each group that is subscribed to, by the group's inode
+	stale    bool                     // the groups have to be named again
+	waiting  []policy.Throttle
+	foreseen []policy.Throttle // foreseen, and put off
+	lost     int64
+	unsure   []*group // whose last refill is to be judged
+	budget   writeBudget
 }
 
 // take hands over the throttles that wait for an ordinary turn.
@@ -170,15 +167,14 @@ func (a *Agent) watch(pods []workload.Pod) {
 func (a *Agent) introduce(g *group) {
 	a.setSuppressed(g, false)
 	g.suppressed = false
-	if g.status.Limit > 0 && g.status.Limited() {
-		a.counted(g, g.status.Limit)
+	if g.counted = 0; g.limit.Quota > 0 && g.limit.Limited() {
+		a.countBy(g, g.limit.Quota)
 	}
 }
 
 // suppressEvents keeps the kernel from sending events that nothing can be done about. The kernel forgets this with
 // the group, so that no other group may inherit it.
 func (a *Agent) suppressEvents(g *group, suppress bool) {
-	g.Suppressed = suppress
 	if !a.subscription.active || g.suppressed == suppress || a.subscription.pods[g.Inode] == nil {
 		return
 	}
@@ -190,7 +186,7 @@ func (a *Agent) setSuppressed(g *group, suppress bool) {
 	err := a.Events.SuppressEvents(g.Inode, suppress)
 	if err == nil {
 		g.suppressed = suppress
-	} else if g.first("suppress events") {
+	} else if g.First("suppress events") {
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
 	}
 }

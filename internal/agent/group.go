@@ -1,61 +1,32 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/report"
+	"plimsoll/internal/record"
+	"plimsoll/internal/workload"
 )
 
 // group is what the agent keeps of one group that it looks after.
 type group struct {
-	*observe.Group
-	suppressed bool // it sends no throttle events
-	quotaOurs  bool // a value of ours stood in the file at the last reading
-	burstOurs  bool
+	*record.Group
+	suppressed bool           // it sends no throttle events
 	late       time.Time      // when its owner's write of the limit counts as lost; zero: it is in force
+	limit      cpu.Bandwidth  // its owner's
+	counted    time.Duration  // the quota by which the kernel's programs count the use of its periods; 0: the one in force
 	refill     *policy.Refill // the last one, as long as its effect is not known
-	undone     time.Duration  // the quota that stands though its owner may have written another one; 0: none
 	above      time.Duration  // used above the limit, as the kernel's programs had counted it at the last reading
-	status     standing
-	saving     saving
-	said       []string // outcomes that were logged
-	throttles  throttleBook
-}
-
-// standing is what the status says of a group and nobody else keeps.
-type standing struct {
-	Limit      time.Duration
-	Period     time.Duration
-	Quota      report.Knob
-	Burst      report.Knob
-	BudgetLeft *time.Duration
-	Why        string
-	TooLow     bool
-	RefillsOff *time.Time
-	Totals     report.Totals
-}
-
-// Limited says whether the group has a limit at all.
-func (s *standing) Limited() bool { return s.Limit != cpu.Unlimited }
-
-// first says whether something is said of the group for the first time.
-func (g *group) first(what string) bool {
-	if slices.Contains(g.said, what) {
-		return false
-	}
-	g.said = append(g.said, what)
-	return true
 }
 
 // of is what the agent keeps of a group that was read.
 func (a *Agent) of(g *observe.Group) *group {
 	known := a.groups[g.ID]
 	if known == nil {
-		known = &group{Group: g}
+		known = &group{Group: a.record.Group(g)}
 		a.groups[g.ID] = known
 	}
 	return known
@@ -67,4 +38,45 @@ func (a *Agent) at(path string) *group {
 		return a.groups[g.ID]
 	}
 	return nil
+}
+
+// ours says whether a value of ours stands in the quota or the burst of a group.
+func (a *Agent) ours(id workload.ID) bool {
+	quota, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
+	burst, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})
+	return quota.Ours() || burst.Ours()
+}
+
+// attend has a group read as often, and its throttles reported, as decisions ask for.
+func (a *Agent) attend(v policy.View) {
+	g := a.groups[v.Cgroup]
+	if g == nil {
+		return
+	}
+	g.Attention = observe.Attention{Watched: v.Watched, Stable: v.Stable && g.late.IsZero(), Suppressed: v.SuppressEvents,
+		Throttled: v.Window.Throttled > 0, Raised: g.QuotaOurs, Bounded: v.BudgetLeft != cpu.Unlimited}
+	if !g.Stable {
+		g.MarkDue()
+	}
+	a.suppressEvents(g, v.SuppressEvents)
+	if v.Limit.Limited() {
+		a.countBy(g, v.Limit.Quota)
+	}
+	if v.Window.Elapsed() > 0 && g.Looked {
+		g.Above(a.aboveLimit(g, v))
+		if !v.IsPod {
+			a.priority.usage.add(g.QOS.Rank(), v.Window.Used)
+		}
+	}
+}
+
+// carriedOut takes what was written as it stands now.
+func (a *Agent) carriedOut(results []plan.Result) {
+	a.reader.Learn(results)
+	for _, r := range results {
+		if g := a.groups[r.Change.Cgroup]; g != nil && r.Change.Knob == plan.Quota {
+			e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
+			g.Raised = e.Ours()
+		}
+	}
 }

@@ -22,7 +22,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	defer a.mu.Unlock()
 	a.queueRestores(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
 	results := a.Writer.Unshield()
-	a.account.book(results)
+	a.record.Results(results)
 	a.unshielded(results)
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
@@ -64,8 +64,8 @@ func (a *Agent) stop() error {
 		only = func(e journal.Entry) bool { return !passes(e) }
 	}
 	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
-	a.account.book(results)
-	return a.sayRestored(results)
+	a.record.Results(results)
+	return a.record.Restored(results)
 }
 
 // Retire puts everything back, and writes nothing for the rest of this agent's life, or until Resume. The next agent

@@ -70,9 +70,9 @@ func TestPodsInUseAreRead(t *testing.T) {
 	w.kernel.SetLoad("/idle/pod0/c", sim.Periodic(time.Second, sim.Fixed(10*ms), 1))
 	w.run(5 * time.Minute)
 	_, all := w.reads("/idle/")
-	before := w.agent.groups[w.id("/idle/pod0/c")].status.Totals.Usage
+	before := w.booked("/idle/pod0/c").Usage
 	w.run(2 * time.Minute)
-	after := w.agent.groups[w.id("/idle/pod0/c")].status.Totals.Usage
+	after := w.booked("/idle/pod0/c").Usage
 	if *all < 8 || after-before < 500*ms {
 		t.Errorf("%d reads, and %v of 1.2 s in the books", *all, after-before)
 	}

@@ -22,21 +22,21 @@ func (a *Agent) queueRestores(now time.Time, of func(journal.Entry) bool) {
 	before := a.pending.groups
 	a.pending = pendingRestores{map[workload.ID]bool{}, now}
 	for id := range before {
-		delete(a.account.problems, pendingKey(id))
+		a.record.Problem(pendingKey(id), "")
 		if a.groups[id] != nil { // it is looked after again
 			delete(before, id)
 		}
 	}
 	results := a.Writer.Restore(func(e journal.Entry) bool { return of(e) || before[e.ID] && ofLeaver(e) }, false)
-	a.account.book(results)
+	a.record.Results(results)
 	for _, r := range results {
 		if r.Outcome != plan.Refused {
 			continue
 		}
 		id := r.Change.Cgroup
 		a.pending.groups[id] = true
-		a.account.problems[pendingKey(id)] = fmt.Sprintf("%s: no longer looked after, and its %s is not put back to %s: %s", id.Path, r.Change.Knob,
-			r.Change.To, r.Err)
+		a.record.Problem(pendingKey(id), fmt.Sprintf("%s: no longer looked after, and its %s is not put back to %s: %s", id.Path, r.Change.Knob,
+			r.Change.To, r.Err))
 		if !before[id] {
 			a.Log.Warn("not put back: tried again", "cgroup", id.Path, "knob", r.Change.Knob, "to", r.Change.To, "error", r.Err)
 		}

@@ -123,7 +123,7 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	results := a.Writer.Do(out.Changes)
 	r.state.Learn(now, results)
-	a.account.book(results)
+	a.record.Results(results)
 	a.reserved(now, results)
 	results = append(results, a.shield(out.Shield)...)
 	a.countUnbound(in)
@@ -263,8 +263,8 @@ func (a *Agent) limitOf(c workload.Container) float64 {
 	if c.Declared != nil {
 		return c.Declared.Bandwidth.CPUs()
 	}
-	if g := a.groups[c.ID]; g != nil && g.status.Period > 0 {
-		return cpu.Bandwidth{Quota: g.status.Limit, Period: g.status.Period}.CPUs()
+	if g := a.groups[c.ID]; g != nil && g.limit.Period > 0 {
+		return g.limit.CPUs()
 	}
 	b, err := a.Tree.Bandwidth(c.Path)
 	if err != nil {

@@ -29,7 +29,7 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	if g == nil {
 		g = a.at(path.Join(group, workload.InScope))
 	}
-	if g == nil || g.status.Limit == limit.Quota && g.status.Period == limit.Period {
+	if g == nil || g.limit.Quota == limit.Quota && g.limit.Period == limit.Period {
 		return false
 	}
 	place := slices.IndexFunc(a.snapshot, func(p workload.Pod) bool { return slices.Contains(ids(p), g.ID) })
@@ -42,7 +42,7 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 		a.resizes[id.Path] = now.Add(resizeFor)
 		if of := a.groups[id]; of != nil {
 			of.Stale(now)
-			ours = ours || of.status.Quota.Changed || of.status.Burst.Changed
+			ours = ours || a.ours(id)
 		}
 	}
 	a.tick(now)

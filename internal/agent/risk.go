@@ -15,7 +15,7 @@ const keptMinutes = 10
 
 // riskMeter keeps what containers have wanted of late, and what follows for their bursts.
 type riskMeter struct {
-	records map[workload.ID]*record
+	records map[workload.ID]*uses
 	at      time.Time // of the last reading
 	busy    time.Duration
 	working bool // the risk is being computed
@@ -24,8 +24,8 @@ type riskMeter struct {
 	problem string
 }
 
-// record is the use of a container's periods in the last minutes.
-type record struct {
+// uses is the use of a container's periods in the last minutes.
+type uses struct {
 	total   []int64
 	minutes [][]int64 // oldest first
 	used    time.Duration
@@ -62,17 +62,15 @@ func (a *Agent) measureRisk(now time.Time) {
 	demands, modelled := a.demands(now, last)
 	others := max(0, machine-modelled).Seconds() / span.Seconds()
 	m.working = true
-	go a.computeRisk(now, float64(a.account.node.CPUs)-others, demands, target)
+	go a.computeRisk(now, float64(a.record.Node().CPUs)-others, demands, target)
 }
 
-// counted has the use of a group's periods counted by its limit, raised or not.
-func (a *Agent) counted(g *group, limit time.Duration) {
-	if !a.subscription.active {
+// countBy has the use of a group's periods counted by its limit, raised or not.
+func (a *Agent) countBy(g *group, limit time.Duration) {
+	if !a.subscription.active || a.subscription.pods[g.Inode] == nil || g.counted == limit {
 		return
 	}
-	if a.subscription.pods[g.Inode] == nil {
-		return
-	}
+	g.counted = limit
 	if err := a.Events.Limit(g.Inode, limit); err != nil {
 		a.Log.Warn("throttle events", "cgroup", g.Path, "error", err)
 	}
@@ -82,7 +80,7 @@ func (a *Agent) counted(g *group, limit time.Duration) {
 // them, and the CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or it
 // had no limit, is so from now on.
 func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Duration) {
-	records := map[workload.ID]*record{}
+	records := map[workload.ID]*uses{}
 	for id, g := range a.groups {
 		if g.Level != observe.LevelContainer || !g.Disk.Limited() {
 			continue
@@ -94,16 +92,16 @@ func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Du
 		r, begin := a.risk.records[id], last
 		switch {
 		case r == nil && g.Since.Before(last):
-			records[id] = &record{total: t.Uses, used: t.Usage}
+			records[id] = &uses{total: t.Uses, used: t.Usage}
 			continue
 		case r == nil:
-			r, begin = &record{used: t.Usage}, g.Since
+			r, begin = &uses{used: t.Usage}, g.Since
 		}
 		r.add(t.Uses, int64(now.Sub(begin)/g.Disk.Period))
 		used += t.Usage - r.used
 		r.used, records[id] = t.Usage, r
 		list = append(list, policy.Demand{
-			Quota: cpu.Bandwidth{Quota: g.status.Limit, Period: g.Disk.Period}.CPUs(), Asked: policy.AskedBurst(g.Strategy, a.Rules), Uses: r.sum()})
+			Quota: cpu.Bandwidth{Quota: g.limit.Quota, Period: g.Disk.Period}.CPUs(), Asked: policy.AskedBurst(g.Strategy, a.Rules), Uses: r.sum()})
 	}
 	a.risk.records = records
 	return list, used
@@ -111,7 +109,7 @@ func (a *Agent) demands(now, last time.Time) (list []policy.Demand, used time.Du
 
 // add takes the counts since the start, and keeps those of the last minute. Periods that the kernel has not counted are
 // those in which nothing was used.
-func (r *record) add(total []int64, periods int64) {
+func (r *uses) add(total []int64, periods int64) {
 	minute := make([]int64, len(total))
 	for i, n := range total {
 		minute[i] = n
@@ -129,7 +127,7 @@ func (r *record) add(total []int64, periods int64) {
 	}
 }
 
-func (r *record) sum() []int64 {
+func (r *uses) sum() []int64 {
 	sum := make([]int64, len(r.total))
 	for _, minute := range r.minutes {
 		for i, n := range minute {

@@ -143,9 +143,9 @@ func TestLoadLineNeedsTheKernel(t *testing.T) {
 	w.wantProblem("not counted here")
 }
 
-// TestRecord: minutes are differences of counts, and periods that nobody counted are empty ones.
-func TestRecord(t *testing.T) {
-	var r record
+// TestUses: minutes are differences of counts, and periods that nobody counted are empty ones.
+func TestUses(t *testing.T) {
+	var r uses
 	r.add([]int64{0, 5, 10}, 0)
 	r.add([]int64{0, 6, 13}, 10)
 	for i := range keptMinutes - 1 {

@@ -20,7 +20,7 @@ func (a *Agent) shield(wanted bool) []plan.Result {
 		return nil
 	case !wanted:
 		results := a.Writer.Unshield()
-		a.account.book(results)
+		a.record.Results(results)
 		a.unshielded(results)
 		return results
 	case a.DryRun, a.held():

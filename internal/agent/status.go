@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sort"
 	"time"
 
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 )
 
@@ -38,8 +37,8 @@ func (a *Agent) refresh(now time.Time) {
 
 func (a *Agent) status(now time.Time) report.Status {
 	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now, Mode: a.mode(),
-		Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil, Node: a.account.node,
-		Writes: a.copyWrites(), Events: a.events(), Self: a.self(), LastTurn: a.account.lastTurn, Problems: a.account.listProblems()}
+		Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil, Node: a.record.Node(),
+		Writes: a.record.Writes(), Events: a.events(), Self: a.self(), LastTurn: a.record.LastTurn(), Problems: a.record.Problems()}
 	if a.config != nil {
 		s.ConfigMsg = a.config.Error()
 	}
@@ -59,11 +58,12 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())
 	}
-	s.Containers = slices.Grow(s.Containers, len(a.groups))
-	for _, g := range a.groups {
-		s.Containers = append(s.Containers, a.container(g, now))
+	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.withScheduler(g.Inode).stood })
+	for i := range s.Containers {
+		if until, ok := a.Pauses.until[s.Containers[i].Cgroup]; ok && until.After(now) {
+			s.Containers[i].Paused = &until
+		}
 	}
-	sort.Slice(s.Containers, func(i, j int) bool { return s.Containers[i].Cgroup < s.Containers[j].Cgroup })
 	return s
 }
 
@@ -85,19 +85,9 @@ func (a *Agent) whyHeld() (reason string, since *time.Time) {
 	return "", nil // its file has just been removed
 }
 
-func (a *Agent) copyWrites() report.Writes {
-	w := report.Writes{Undone: a.account.writes.Undone, Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(a.account.writes.Decisions)}
-	for knob, outcomes := range a.account.writes.Results {
-		w.Results[knob] = maps.Clone(outcomes)
-	}
-	return w
-}
-
 func (a *Agent) events() report.Events {
 	e := &a.subscription
-	told := report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost, Refills: e.refills.effective,
-		Unneeded: e.refills.unneeded, Ineffective: e.refills.ineffective, RefillsOff: e.refillsOff,
-		DelayP50: quantile(e.delays.ring, 0.5), DelayP99: quantile(e.delays.ring, 0.99)}
+	told := a.record.Events(report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost})
 	if e.active {
 		told.Priority, told.Missing = a.Events.Priority(), a.Missing
 	}
@@ -105,43 +95,25 @@ func (a *Agent) events() report.Events {
 }
 
 func (a *Agent) self() report.Self {
-	self := a.account.self
-	self.Looks = a.reader.Looks
+	self := a.record.Self(report.Self{Looks: a.reader.Looks})
 	self.CPU, self.RSS = a.Host.Self()
-	self.TurnP50 = quantile(a.account.turns, 0.5)
-	self.TurnP99 = quantile(a.account.turns, 0.99)
 	self.Rescans, self.EventsLost = a.Discover.Counts()
 	return self
 }
 
-func (a *Agent) container(g *group, now time.Time) report.Container {
-	g.status.Totals.WallSaved += g.saving.by(now)
-	s := &g.status
-	c := report.Container{Limit: s.Limit, Period: s.Period, Quota: s.Quota, Burst: s.Burst, BudgetLeft: s.BudgetLeft, Why: s.Why,
-		TooLow: s.TooLow, RefillsOff: s.RefillsOff, Totals: s.Totals}
-	c.Cgroup, c.Name, c.Pod, c.Runtime, c.Level = g.Path, g.Name, g.Pod, g.Runtime, string(g.Level)
-	c.Strategy, c.Request, c.Since, c.LimitFrom = g.Strategy, g.Request, g.Since, "cgroup"
-	var told bool
-	var t report.Throttles
+// throttles are what the kernel's programs count of a group; false where they do not.
+func (a *Agent) throttles(g *record.Group) (t report.Throttles, told bool) {
 	if a.subscription.active {
-		t, told = a.Events.Totals(g.Inode)
+		return a.Events.Totals(g.Inode)
 	}
-	g.throttles.book(t, told, &c.Totals)
-	a.withScheduler(g.Inode).throttles(&c.Totals)
-	if g.Declared != nil {
-		c.LimitFrom = g.Declared.Source
-	}
-	if until, ok := a.Pauses.until[g.Path]; ok && until.After(now) {
-		c.Paused = &until
-	}
-	return c
+	return t, false
 }
 
 // LastTurn is when the loop last turned: the sign of life.
 func (a *Agent) LastTurn() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.account.lastTurn
+	return a.record.LastTurn()
 }
 
 // Hold stops writing, and first puts everything back if restore is set.
@@ -163,10 +135,10 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 	a.unschedule()
 	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
-	a.account.book(results)
+	a.record.Results(results)
 	a.restored(begin, results)
 	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
-	return results, a.sayRestored(results)
+	return results, a.record.Restored(results)
 }
 
 // restored takes what was put back as it stands now.
@@ -175,11 +147,7 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
 	a.priority.restored(results)
-	for _, r := range results {
-		if g := a.groups[r.Change.Cgroup]; g != nil && (r.Change.Knob == plan.Quota || r.Change.Knob == plan.Burst) {
-			a.stands(g, r)
-		}
-	}
+	a.carriedOut(results)
 }
 
 // Resume writes again.

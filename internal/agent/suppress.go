@@ -48,7 +48,7 @@ func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.L
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(s policy.Setting) bool {
 		g := a.groups[s.ID]
-		return s.Knob != plan.CPUs && g != nil && (g.status.Quota.Changed || g.status.Burst.Changed)
+		return s.Knob != plan.CPUs && g != nil && a.ours(g.ID)
 	})
 }
 
@@ -107,10 +107,10 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 func (a *Agent) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
 	limit.Quota, limit.Burst = a.timeBefore(id, plan.Quota, limit.Quota), a.timeBefore(id, plan.Burst, limit.Burst)
 	g := a.groups[id]
-	if g != nil && g.status.Quota.Changed {
-		limit.Quota = g.status.Quota.Original
+	if g != nil && g.QuotaOurs {
+		limit.Quota = g.limit.Quota
 	}
-	if g != nil && g.status.Burst.Changed {
+	if g != nil && g.BurstOurs {
 		limit.Burst = 0
 	}
 	return limit

@@ -5,6 +5,7 @@ import (
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/record"
 	"plimsoll/internal/workload"
 	"time"
 )
@@ -12,7 +13,7 @@ import (
 // Turn is what one tick did.
 type Turn struct {
 	Results []plan.Result
-	Notes   []note
+	Notes   []record.Note
 	Next    time.Time // when the next group is due
 }
 
@@ -20,7 +21,7 @@ type Turn struct {
 func (a *Agent) Tick(now time.Time) Turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.account.lastTurn = now // a sign of life of the loop, and of nobody else's turns
+	a.record.Turned(now) // a sign of life of the loop, and of nobody else's turns
 	return a.tick(now)
 }
 
@@ -35,7 +36,8 @@ func (a *Agent) tick(now time.Time) Turn {
 	notes := a.note()
 	out := a.state.Decide(in)
 	results := a.carryOut(now, out)
-	a.bookTurn(now, out, results)
+	a.booked(now, out, results)
+	a.record.WholeTurn(out, a.Clock().Sub(now))
 	results = append(results, a.colocate(now, pods)...)
 	results = append(results, owned...)
 	a.next = a.reservations.next(now, a.schedule(now, out))
@@ -50,6 +52,15 @@ func (a *Agent) carryOut(now time.Time, out policy.Output) []plan.Result {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
 	return results
+}
+
+// booked has what was decided and written recorded, and the groups read as often as that asks for.
+func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) {
+	a.record.Decided(now, out, results)
+	for _, v := range out.Views {
+		a.attend(v)
+	}
+	a.carriedOut(results)
 }
 
 // discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
@@ -127,7 +138,7 @@ func (a *Agent) drop(now time.Time, gone []*observe.Group) []workload.ID {
 	for _, g := range gone {
 		list, dropped[g.ID] = append(list, g.ID), true
 		delete(a.groups, g.ID)
-		a.account.left(g.Path)
+		a.record.Drop(g.ID)
 		a.ledger.Drop(g.ID, plan.Quota, plan.Burst)
 	}
 	if len(dropped) > 0 {

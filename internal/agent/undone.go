@@ -1,10 +1,7 @@
 package agent
 
 import (
-	"fmt"
 	"time"
-
-	"plimsoll/internal/plan"
 )
 
 // An owner's write of a quota that a refill may have undone is found in two ways: by what is declared (ledger.WasLost), and
@@ -31,23 +28,6 @@ func (a *Agent) undone(now time.Time) {
 		if err != nil || g.Declared != nil {
 			continue
 		}
-		a.tellUndone(g, held, "another program wrote the quota in the midst of a refill")
-	}
-}
-
-// tellUndone says that a quota may be another one than its owner has written.
-func (a *Agent) tellUndone(g *group, held time.Duration, why string) {
-	a.account.writes.Undone++
-	g.undone = held
-	a.account.problems[g.Path+" undone"] = fmt.Sprintf("%s: %s, and the quota is still %s: the kernel may have undone the write; hint: write it again",
-		g.Path, why, plan.Time(held))
-	a.Log.Warn("the kernel may have undone an owner's write of a quota", "cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
-}
-
-// writtenAgain forgets it when another value stands, or the limit is declared by now: then the ledger judges.
-func (a *Agent) writtenAgain(g *group) {
-	if g.undone != 0 && (g.Disk.Quota != g.undone || g.Declared != nil) {
-		g.undone = 0
-		delete(a.account.problems, g.Path+" undone")
+		a.record.Undone(g.Group, held)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -147,6 +148,19 @@ func (w *world) status(path string) report.Container {
 		w.t.Fatal(err)
 	}
 	return c
+}
+
+// booked is what is on record of a group, without a reading for who asks.
+func (w *world) booked(path string) report.Totals {
+	w.t.Helper()
+	none := func(*record.Group) (t report.Throttles, told bool) { return t, false }
+	for _, c := range w.agent.record.Containers(w.kernel.Now(), none, func(*record.Group) (t report.Throttles) { return t }) {
+		if c.Cgroup == path {
+			return c.Totals
+		}
+	}
+	w.t.Fatalf("%s is not on record", path)
+	return report.Totals{}
 }
 
 func (w *world) wantProblem(text string) {

@@ -25,6 +25,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/workload"
 )
@@ -260,6 +261,25 @@ func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 		c.Usage = g.threads.usage(r.Tree, r.Host, g.Path, r.Clock())
 	}
 	return c, err
+}
+
+// Learn takes what was read back after writes of quotas and bursts, and has the files read again before the next decision.
+func (r *Reader) Learn(results []plan.Result) {
+	for _, x := range results {
+		g := r.groups[x.Change.Cgroup]
+		if g == nil || x.Change.Refill || x.Change.Knob != plan.Quota && x.Change.Knob != plan.Burst {
+			continue
+		}
+		g.DiskAt = time.Time{}
+		g.MarkDue()
+		switch d, err := x.InForce.Time(); {
+		case err != nil:
+		case x.Change.Knob == plan.Burst:
+			g.Disk.Burst = d
+		default:
+			g.Disk.Quota = d
+		}
+	}
 }
 
 // drop forgets the groups that were not there in this turn, and returns them.

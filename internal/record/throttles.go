@@ -1,4 +1,4 @@
-package agent
+package record
 
 import (
 	"time"
@@ -6,10 +6,10 @@ import (
 	"plimsoll/internal/report"
 )
 
-// throttleBook adds up what is known of a group's throttles, so that it never runs backwards. The kernel's programs
+// throttles adds up what is known of a group's throttles, so that it never runs backwards. The kernel's programs
 // forget a group that is not subscribed to (its policy is none for a while) and begin anew; meanwhile the time lost
 // is estimated.
-type throttleBook struct {
+type throttles struct {
 	before   report.Throttles // what the programs had counted when they forgot
 	now      report.Throttles // what they have counted since
 	ever     bool
@@ -18,7 +18,7 @@ type throttleBook struct {
 }
 
 // book takes what the programs tell, if they do, and puts the sums into the totals, which hold the estimate.
-func (h *throttleBook) book(t report.Throttles, told bool, totals *report.Totals) {
+func (h *throttles) book(t report.Throttles, told bool, totals *report.Totals) {
 	if told {
 		t.Uses = nil // the load line has its own, and a group's would be a thousand bytes here
 		if t.Begun < h.now.Begun || t.Wall < h.now.Wall {

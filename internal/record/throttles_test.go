@@ -1,4 +1,4 @@
-package agent
+package record
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 // TestThrottleBook: what a container has lost is what the kernel's programs count, and the estimate while they do not; neither
 // runs backwards when they forget the group and begin anew.
 func TestThrottleBook(t *testing.T) {
-	var h throttleBook
+	var h throttles
 	for i, c := range []struct {
 		told        bool
 		begun       int64

@@ -1,0 +1,182 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/observe"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+)
+
+// Group is the record of one group.
+type Group struct {
+	*observe.Group
+	QuotaOurs  bool // a value of ours stood in the file at the last reading
+	BurstOurs  bool
+	limit      time.Duration
+	period     time.Duration
+	quota      report.Knob
+	burst      report.Knob
+	budgetLeft *time.Duration
+	why        string
+	tooLow     bool
+	refillsOff *time.Time
+	totals     report.Totals
+	saving     saving
+	throttles  throttles
+	undone     time.Duration // the quota that stands though its owner may have written another one; 0: none
+	said       []string      // outcomes that were logged
+}
+
+// First says whether something is said of the group for the first time.
+func (g *Group) First(what string) bool {
+	if slices.Contains(g.said, what) {
+		return false
+	}
+	g.said = append(g.said, what)
+	return true
+}
+
+func (g *Group) knob(knob plan.Knob) *report.Knob {
+	if knob == plan.Burst {
+		return &g.burst
+	}
+	return &g.quota
+}
+
+// view books what was decided for one group and what it did since the last reading.
+func (r *Recorder) view(now time.Time, g *Group, v policy.View) {
+	g.limit, g.period, g.why = v.Limit.Quota, v.Limit.Period, v.Why
+	g.quota.Original, g.quota.Requested, g.quota.InForce = v.Limit.Quota, v.RequestedQuota, g.Disk.Quota
+	g.burst.Original, g.burst.Requested, g.burst.InForce = v.Limit.Burst, v.RequestedBurst, g.Disk.Burst
+	g.burst.Clamped = g.BurstOurs && g.Disk.Burst < v.RequestedBurst
+	change(&g.quota, g.QuotaOurs, now)
+	change(&g.burst, g.BurstOurs, now)
+	r.tooLow(g, v.LimitTooLow)
+	r.writtenAgain(g)
+	if v.AtCap > 0 {
+		g.totals.AtCap++
+		g.totals.AtCapWall += v.AtCap
+	}
+	g.budgetLeft = nil
+	if left := v.BudgetLeft; left != cpu.Unlimited {
+		g.budgetLeft = &left
+	}
+	if v.Window.Elapsed() > 0 && g.Looked {
+		addTotals(&g.totals, v, g.quota.Changed)
+	}
+}
+
+// Above books what the group has used above its limit.
+func (g *Group) Above(used time.Duration) { g.totals.AboveLimit += used }
+
+// tooLow says of a limit, once, that it is too low.
+func (r *Recorder) tooLow(g *Group, now bool) {
+	if now == g.tooLow {
+		return
+	}
+	g.tooLow = now
+	key := g.Path + " limit"
+	if !now {
+		r.Problem(key, "")
+		return
+	}
+	r.Problem(key, fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last minute; hint: raise the limit", g.Path))
+	r.log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.limit, "period", g.period)
+}
+
+func change(k *report.Knob, ours bool, now time.Time) {
+	switch {
+	case ours && !k.Changed:
+		k.Since = &now
+	case !ours:
+		k.Since = nil
+	}
+	k.Changed = ours
+}
+
+func addTotals(t *report.Totals, v policy.View, raised bool) {
+	w := v.Window
+	t.Usage += w.Used
+	t.Periods += w.Periods
+	t.Throttled += w.Throttled
+	t.ThrottledTime += w.ThrottledTime
+	if w.ThrottledTime > 0 {
+		t.ThrottledWall += w.ThrottledWall(v.Limit.Period)
+	}
+	t.Bursts += w.Bursts
+	t.BurstTime += w.BurstTime
+	if raised {
+		t.Raised += w.Elapsed()
+	}
+}
+
+// result says what became of a change: one line for an outcome, not one for each time it is the same.
+func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
+	c := x.Change
+	k := g.knob(c.Knob)
+	if !c.Refill && (x.Outcome == plan.Applied || x.Outcome == plan.Clamped) {
+		r.applied(now, g, k, x)
+	}
+	key, problem := g.Path+" "+string(c.Knob), ""
+	if x.Outcome == plan.Refused || x.Outcome == plan.Trampled {
+		problem = fmt.Sprintf("%s: %s %s to %s: %s", g.Path, x.Outcome, c.Knob, c.To, x.Err)
+	}
+	if problem != "" && problem != r.problems[key] {
+		r.log.Warn("write", "cgroup", g.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", x.Outcome, "error", x.Err)
+	}
+	r.Problem(key, problem)
+	k.Problem = problem
+}
+
+func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Result) {
+	from, _ := x.Change.From.Time()
+	in, err := x.InForce.Time()
+	if err != nil {
+		return
+	}
+	k.InForce = in
+	if x.Change.Knob == plan.Quota && in > from {
+		g.totals.Raises++
+	}
+	change(k, in != k.Original, now)
+	level := slog.LevelDebug
+	if g.First(string(x.Change.Knob) + " " + string(x.Outcome)) { // the first of its kind is news
+		level = slog.LevelInfo
+	}
+	r.log.Log(context.Background(), level, "write", "cgroup", g.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
+		"in_force", x.InForce, "why", x.Change.Why)
+}
+
+// container is what a status says of the group.
+func (g *Group) container(now time.Time, t report.Throttles, told bool, scheduled report.Throttles) report.Container {
+	g.totals.WallSaved += g.saving.by(now)
+	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level), Strategy: g.Strategy,
+		Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota, Burst: g.burst,
+		BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow, RefillsOff: g.refillsOff, Totals: g.totals}
+	g.throttles.book(t, told, &c.Totals)
+	addThrottles(scheduled, &c.Totals)
+	if g.Declared != nil {
+		c.LimitFrom = g.Declared.Source
+	}
+	return c
+}
+
+// addThrottles adds what a scheduler has counted. Where the kernel's programs count none, the time lost is estimated from the
+// counters, which have the scheduler's part already.
+func addThrottles(t report.Throttles, totals *report.Totals) {
+	switch {
+	case t.Begun == 0 && t.Peak == 0:
+	case totals.Events == nil:
+		totals.Events = &t
+	default:
+		sum := totals.Events.Plus(t)
+		totals.Events, totals.ThrottledWall = &sum, sum.Wall
+	}
+}

@@ -1,0 +1,82 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/ledger"
+	"plimsoll/internal/plan"
+)
+
+// Note is something that happened to a file of a group's bandwidth, and is said once.
+type Note struct {
+	plan.Key
+	Event  ledger.Event
+	Found  plan.Value
+	Base   plan.Value // the baseline from now on
+	Undone bool       // a refill may have undone the owner's write
+}
+
+// Note says what happened to a file. It returns the problem that it is, "" where it is none.
+func (r *Recorder) Note(n Note) string {
+	log := r.log.With("cgroup", n.Path, "knob", n.Knob, "found", n.Found, "limit", n.Base)
+	problem := ""
+	switch n.Event {
+	case ledger.Resized:
+		log.Log(context.Background(), r.newsOfResize(n), "resized by its owner: this is the limit now")
+	case ledger.Rebased:
+		log.Info("the declared limit changed")
+	case ledger.Reset:
+		log.Info("put back by its owner: applied again after a while")
+	case ledger.Overrode:
+		log.Warn("another program wrote it: left alone")
+		problem = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)", n.Path, n.Knob, n.Found, n.Base)
+	case ledger.Deviation:
+		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
+		problem = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec", n.Path, n.Knob, n.Found, n.Base)
+	case ledger.WasLost:
+		why := "the kernel refused its owner's write, or its owner did not write it"
+		if n.Undone {
+			why = "the kernel may have undone its owner's write in a refill"
+			r.writes.Undone++
+		}
+		log.Warn("a declared limit is not in force: it is written in its owner's place", "why", why)
+		problem = fmt.Sprintf("%s: the declared %s is %s, and the file holds %s: %s; it is written in its owner's place", n.Path, n.Knob, n.Base,
+			n.Found, why)
+	}
+	r.Problem(n.Path+" "+string(n.Knob), problem)
+	if g := r.groups[n.ID]; g != nil {
+		g.knob(n.Knob).Problem = problem
+	}
+	return problem
+}
+
+// newsOfResize: that a new container gets its limit is no news.
+func (r *Recorder) newsOfResize(n Note) slog.Level {
+	if g := r.groups[n.ID]; g == nil || g.limit == 0 || g.limit == cpu.Unlimited {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// Undone says that a quota may be another one than its owner has written, where nobody declares the limit. What stands is left
+// alone.
+func (r *Recorder) Undone(g *Group, held time.Duration) {
+	const why = "another program wrote the quota in the midst of a refill"
+	r.writes.Undone++
+	g.undone = held
+	r.Problem(g.Path+" undone", fmt.Sprintf("%s: %s, and the quota is still %s: the kernel may have undone the write; hint: write it again",
+		g.Path, why, plan.Time(held)))
+	r.log.Warn("the kernel may have undone an owner's write of a quota", "cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
+}
+
+// writtenAgain forgets it when another value stands, or the limit is declared by now: then the ledger judges.
+func (r *Recorder) writtenAgain(g *Group) {
+	if g.undone != 0 && (g.Disk.Quota != g.undone || g.Declared != nil) {
+		g.undone = 0
+		r.Problem(g.Path+" undone", "")
+	}
+}

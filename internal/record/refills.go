@@ -1,0 +1,71 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+)
+
+// refills counts refills by what became of them.
+type refills struct {
+	effective, unneeded, ineffective int64
+	off                              *time.Time // nothing is refilled on this node until then; nil: refills have effect
+	delays                           ring       // from the begin of a throttle to its end by a refill
+}
+
+// Throttled books that a throttle began: what was saved by a refill ends there.
+func (g *Group) Throttled(at time.Time) { g.totals.WallSaved += g.saving.end(at) }
+
+// Effect books what became of a refill.
+func (r *Recorder) Effect(g *Group, refill *policy.Refill, e policy.Effect) {
+	switch e {
+	case policy.Effective:
+		r.refills.effective++
+		g.totals.Refills++
+		from := refill.At
+		if refill.For.Ahead && refill.For.Dry.After(from) {
+			from = refill.For.Dry // when the throttle would have begun
+		}
+		g.totals.WallSaved += g.saving.begin(from, refill.For.Expires)
+		if !refill.For.Ahead {
+			r.refills.delays.add(refill.At.Sub(refill.For.At))
+		}
+	case policy.Unneeded:
+		r.refills.unneeded++
+		g.totals.Unneeded++
+	case policy.Ineffective:
+		r.refills.ineffective++
+		g.totals.Ineffective++
+	}
+}
+
+// Trust says that the throttles of a group, or with nil of the node, are answered by raises from now on, or by refills again.
+func (r *Recorder) Trust(g *Group, t policy.Trust) {
+	if !t.News {
+		return
+	}
+	key, where, off, log := "refills", "refills have no effect on this node: throttles are", &r.refills.off, r.log
+	if g != nil {
+		key, where, off, log = g.Path+" refill", g.Path+": refills have no effect: its throttles are", &g.refillsOff, r.log.With("cgroup", g.Path)
+	}
+	if !t.Lost {
+		*off = nil
+		r.Problem(key, "")
+		log.Info("refills have effect again")
+		return
+	}
+	const hint = "see refill-on-rewrite in `plimsoll doctor`"
+	*off = &t.Until
+	r.Problem(key, fmt.Sprintf("%s answered by raises of the quota, and by a refill again from %s on; hint: %s", where, t.Until.UTC().Format(time.RFC3339), hint))
+	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint", hint)
+}
+
+// Events adds what the record knows of refills.
+func (r *Recorder) Events(e report.Events) report.Events {
+	x := &r.refills
+	e.Refills, e.Unneeded, e.Ineffective, e.RefillsOff = x.effective, x.unneeded, x.ineffective, x.off
+	e.DelayP50, e.DelayP99 = x.delays.quantile(0.5), x.delays.quantile(0.99)
+	return e
+}
