@@ -18,3 +18,8 @@ for unit in plimsoll.service plimsoll-sched@name.service; do
     exit 1
   }
 done
+# A plain restore would hold an agent that has taken over from the one that was stopped.
+grep -q '^ExecStopPost=/usr/local/bin/plimsoll restore --unless-running$' deploy/systemd/plimsoll.service || {
+  echo "deploy/systemd: plimsoll.service: ExecStopPost= is to be a restore --unless-running" >&2
+  exit 1
+}

@@ -62,6 +62,27 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 	return passed, err
 }
 
+// takeOverTimeout is how long a command leaves the lock to a successor. A successor tries to take it every 10 ms.
+const takeOverTimeout = 2 * time.Second
+
+// takeUnusedLock takes the lock of the machine where no agent runs and no successor takes over. A successor that does not
+// take over in time, such as a stopped process, is passed over: nobody else would restore the limits.
+func (m *machine) takeUnusedLock(g *globals) error {
+	for end := time.Now().Add(takeOverTimeout); ; time.Sleep(readyEvery) {
+		if err := m.takeLock(g); err != nil {
+			return err
+		}
+		waits, err := apply.SuccessorWaits(g.stateDir)
+		if err != nil || !waits || time.Now().After(end) {
+			return err
+		}
+		if err := m.lock.Release(); err != nil {
+			return err
+		}
+		m.lock = nil
+	}
+}
+
 // anotherRuns says whether it was an agent that kept the lock from being taken.
 func anotherRuns(err error) bool {
 	var locked *apply.LockedError

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/report"
 )
 
 // quiet is a group with a limit and a task that wants nothing, looked after by an agent.
@@ -33,7 +34,7 @@ func stands(t *testing.T, g *cgrouptest.Group) string {
 }
 
 // TestUpdateKeepsBursts: an agent that ends while another stands by leaves its bursts to that one, which puts them back at
-// its own end.
+// its own end. What the unit file calls after the first one's end (ExecStopPost=) neither restores nor holds the second.
 func TestUpdateKeepsBursts(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
@@ -59,9 +60,11 @@ func TestUpdateKeepsBursts(t *testing.T) {
 		}
 	}()
 	first.stop(syscall.SIGTERM)
+	s.must("restore", "--unless-running")
 	if !second.runs() {
 		t.Fatalf("it does not take over:\n%s", second.log)
 	}
+	s.must("restore", "--unless-running")
 	eventually(t, patience(3*time.Second), func() string {
 		if n := len(s.status().Containers); n == 0 {
 			return "the second agent knows of no group"
@@ -71,6 +74,9 @@ func TestUpdateKeepsBursts(t *testing.T) {
 	close(quit)
 	if wrong := <-watched; wrong != "" {
 		t.Errorf("during the update %s", wrong)
+	}
+	if mode := s.status().Mode; mode != report.Active {
+		t.Errorf("mode %q of the second agent, want active", mode)
 	}
 	second.stop(syscall.SIGTERM)
 	same(t, 0, before, g)

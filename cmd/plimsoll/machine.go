@@ -53,13 +53,13 @@ func (g *globals) findMachine() (*machine, error) {
 	return &machine{dir: dir, tree: tree}, nil
 }
 
-// openMachine takes the lock and opens the journal, which puts nothing back yet.
-func (g *globals) openMachine() (*machine, error) {
+// openMachine takes the lock, by (*machine).takeLock or takeUnusedLock, and opens the journal, which puts nothing back yet.
+func (g *globals) openMachine(take func(*machine, *globals) error) (*machine, error) {
 	m, err := g.findMachine()
 	if err != nil {
 		return nil, err
 	}
-	if err = m.takeLock(g); err == nil {
+	if err = take(m, g); err == nil {
 		err = m.open(g)
 	}
 	if err != nil {

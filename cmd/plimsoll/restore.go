@@ -18,7 +18,7 @@ import (
 )
 
 func restoreCommand(g *globals) *cobra.Command {
-	var asJSON, toSpec bool
+	var asJSON, toSpec, unlessRunning bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Put back everything that Plimsoll wrote",
@@ -26,12 +26,21 @@ func restoreCommand(g *globals) *cobra.Command {
 Beside a running agent it asks that one to put everything back and to hold: ` + "`plimsoll resume`" + ` ends that.
 
 With --to-spec also what others left behind is repaired: a container whose limit is not the one that its owner has
-declared (systemd property, runtime state).`,
+declared (systemd property, runtime state).
+
+With --unless-running it does nothing beside a running agent, also while one takes over from another, and exits with 0.
+That is for ExecStopPost= of a service: the agent that runs then is not the one that was stopped.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
-			results, err := restore(ctx, g, toSpec)
+			var results []plan.Result
+			var err error
+			if unlessRunning {
+				results, err = restoreUnlessRunning(g, toSpec, cmd.ErrOrStderr())
+			} else {
+				results, err = restore(ctx, g, toSpec)
+			}
 			if err != nil {
 				return err
 			}
@@ -39,6 +48,7 @@ declared (systemd property, runtime state).`,
 		},
 	}
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVar(&unlessRunning, "unless-running", false, "do nothing where an agent runs (for ExecStopPost= of a service)")
 	cmd.Flags().BoolVar(&toSpec, "to-spec", false, "also repair limits that deviate from what their owners declared")
 	return cmd
 }
@@ -55,7 +65,7 @@ func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
 		return results, err
 	}
-	m, err := g.openMachine()
+	m, err := g.openMachine((*machine).takeLock)
 	var locked *apply.LockedError
 	if errors.As(err, &locked) {
 		return nil, withHint(err, "it does not listen in --state-dir "+g.stateDir+"; give the state directory that it was started with")
@@ -64,7 +74,26 @@ func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error
 		return nil, err
 	}
 	defer m.close()
-	results = m.writer.Restore(nil, toSpec)
+	return m.restore(toSpec)
+}
+
+// restoreUnlessRunning restores where no agent runs. It never asks an agent: one that runs is not to be held.
+func restoreUnlessRunning(g *globals, toSpec bool, notes io.Writer) ([]plan.Result, error) {
+	m, err := g.openMachine((*machine).takeUnusedLock)
+	if anotherRuns(err) {
+		_, err = fmt.Fprintf(notes, "plimsoll: nothing is restored: %v\n", err)
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	return m.restore(toSpec)
+}
+
+// restore puts back what the journal has, and with toSpec what differs from a declared limit.
+func (m *machine) restore(toSpec bool) ([]plan.Result, error) {
+	results := m.writer.Restore(nil, toSpec)
 	if toSpec {
 		repaired, err := repair(m)
 		return append(results, repaired...), err

@@ -2,9 +2,15 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -33,5 +39,108 @@ func TestShowRestored(t *testing.T) {
 				t.Errorf("%s: %s is not in %q", name, r.Change.Cgroup.Path, out.String())
 			}
 		}
+	}
+}
+
+// TestRestoreUnlessRunning: with a running agent, or a successor that takes over, nothing is restored, no agent is asked, and
+// that is no error. Without one everything is restored.
+func TestRestoreUnlessRunning(t *testing.T) {
+	if os.Getuid() != 0 {
+		cgrouptest.Skip(t, "cannot restore: not root")
+	}
+	boot, err := journal.BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		before   func(t *testing.T, n node)
+		restores bool
+		says     string
+	}{
+		"no agent":        {func(*testing.T, node) {}, true, ""},
+		"a running agent": {func(t *testing.T, n node) { n.lock(t) }, false, "nothing is restored: another plimsoll already runs"},
+		"a successor that takes over": {func(t *testing.T, n node) {
+			line, done := n.wait(t), make(chan error, 1)
+			go func() {
+				time.Sleep(300 * ms) // as after an agent that hands over: the lock is free, and the successor is about to try
+				lock, _, err := line.Take(t.Context(), filepath.Join(n.cgroups, "cpu"))
+				done <- err
+				if err == nil {
+					t.Cleanup(func() { lock.Release() })
+				}
+			}()
+			t.Cleanup(func() {
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		}, false, "nothing is restored: another plimsoll already runs"},
+		"a successor that stands still": {func(t *testing.T, n node) { n.wait(t) }, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &fakeAgent{}
+			n := newNode(t).withAgent(t, a)
+			n.leave(t, boot)
+			c.before(t, n)
+			_, stderr, err := n.run("restore", "--unless-running")
+			if err != nil || !strings.Contains(stderr, c.says) {
+				t.Errorf("%v, %q; want success and %q", err, stderr, c.says)
+			}
+			want := map[bool]string{true: "50000", false: "150000"}[c.restores] // a shorter write does not shorten a plain file
+			if quota, err := os.ReadFile(filepath.Join(n.cgroups, "cpu/pods/web/cpu.cfs_quota_us")); !strings.HasPrefix(string(quota), want) {
+				t.Errorf("quota %q, %v; want %s", quota, err, want)
+			}
+			if len(a.calls) > 0 {
+				t.Errorf("the agent was asked to %q", a.calls)
+			}
+		})
+	}
+}
+
+// lock is the lock of a running agent.
+func (n node) lock(t *testing.T) {
+	t.Helper()
+	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Release() })
+}
+
+// wait is a successor that waits for the handover. It leaves when the context of the test ends.
+func (n node) wait(t *testing.T) *apply.Line {
+	t.Helper()
+	line, err := apply.WaitForHandover(t.Context(), n.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { line.Take(t.Context(), filepath.Join(n.cgroups, "none")) }) // which fails, and leaves the line
+	return line
+}
+
+// TestUnitFileCallsWhatThereIs: every command and flag of the unit file is one of the binary's.
+func TestUnitFileCallsWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/systemd/plimsoll.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		key, call, _ := strings.Cut(strings.TrimSpace(line), "=")
+		args := strings.Fields(call)
+		if !strings.HasPrefix(key, "Exec") || len(args) == 0 || filepath.Base(args[0]) != "plimsoll" {
+			continue
+		}
+		cmd, rest, err := newRoot().Find(args[1:])
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		called[key] = strings.Join(args[1:], " ")
+	}
+	if called["ExecStopPost"] != "restore --unless-running" || called["ExecStart"] == "" {
+		t.Errorf("the unit calls %q", called)
 	}
 }

@@ -121,6 +121,21 @@ func HandOver(stateDir string) (bool, error) {
 	return false, errors.Join(err, EndHandover(stateDir))
 }
 
+// SuccessorWaits says whether another agent waits for the handover. The caller holds the lock of the cgroup root: an agent
+// that ends at the same moment would take this look at the file for a successor.
+func SuccessorWaits(stateDir string) (bool, error) {
+	f, err := lockFile(filepath.Join(stateDir, lineFile))
+	switch {
+	case err == nil:
+		return false, f.Close()
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS): // no agent can have made the file here
+		return false, nil
+	}
+	return false, fmt.Errorf("look for a successor: %w", err)
+}
+
 // lockFile locks a file, which is made if need be; EWOULDBLOCK when another process has it.
 func lockFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
