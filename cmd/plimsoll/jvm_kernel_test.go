@@ -79,7 +79,8 @@ func TestJVMStart(t *testing.T) {
 		cgrouptest.Skip(t, "%v; hint: %s", err, probe.Explain(err))
 	}
 	defer p.Close()
-	s.configure("auto", base.Path+"/auto-*")
+	s.write(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: 1000}\n",
+		base.Path+"/auto-*"))
 	s.start()
 	if e := s.status().Events; !e.Subscribed {
 		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)

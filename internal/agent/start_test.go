@@ -14,7 +14,7 @@ func starts(t *testing.T, change func(*workload.Container)) *world {
 	w, _ := subscribed(t, true)
 	w.run(time.Second)
 	c := w.container("/new", 50*ms, sim.Spin(2))
-	c.Strategy.Policy = strategy.CFSQuotaBurstOnly
+	c.Strategy.Policy, c.Strategy.StartupBurstPercent = strategy.CFSQuotaBurstOnly, 1000
 	change(&c)
 	w.alone(c)
 	return w
@@ -49,6 +49,7 @@ func TestAStartOnASmallMachine(t *testing.T) {
 	}{
 		"alone":                {0, 100, 1000, 1.65, 2, 2},
 		"alone, with its cap":  {0, 100, 300, 1.45, 1.51, 1.51},
+		"alone, cap not said":  {0, 100, 0, 1.45, 1.51, 1.51}, // that of other times (cfsQuotaBurstPercent)
 		"beside another's CPU": {1, 90, 1000, 0.9, 1.2, 1.81},
 		"on a full machine":    {2, 100, 1000, 0.45, 0.51, 2},
 	} {

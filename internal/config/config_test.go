@@ -42,7 +42,7 @@ func mustParse(t *testing.T, text string) *File {
 func TestResolve(t *testing.T) {
 	f := mustParse(t, example)
 	node := strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 800, CFSQuotaBurstPercent: 300,
-		CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}
+		CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}
 	with := func(edit func(*strategy.Strategy)) strategy.Strategy { s := node; edit(&s); return s }
 	burstOnly := with(func(s *strategy.Strategy) { s.Policy = strategy.CPUBurstOnly })
 	none := with(func(s *strategy.Strategy) { s.Policy = strategy.None })

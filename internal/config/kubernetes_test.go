@@ -233,7 +233,7 @@ func TestPrecedence(t *testing.T) {
 		{asked("plain", `{"cfsQuotaBurstPercent": 150}`), strategy.CFSQuotaBurstOnly, 150},
 	} {
 		got, cut := k.Pod("Pod a/b", node, c.asked)
-		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota, CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 60}
+		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota, CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, SharePoolThresholdPercent: 60}
 		if diff := cmp.Diff(want, got); diff != "" || cut != nil {
 			t.Errorf("%+v: cut %v, -want +got\n%s", c.asked, cut, diff)
 		}
@@ -255,24 +255,24 @@ func TestMaxima(t *testing.T) {
 		bad  []string
 	}{
 		{"cut to the maxima without a word where nothing was named", `{"policy": "auto"}`, Share{PodCPUs: 0.1, NamespaceCPUs: 0.1},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 250, SharePoolThresholdPercent: 50}, nil},
+			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
 		{"by the pod's cores", `{"policy": "auto", "cfsQuotaBurstPercent": 200}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 160, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 160, SharePoolThresholdPercent: 50},
+			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 160, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50},
 			[]string{`Pod a/b: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 200 is above the administrator's extraCoresPerPod: cut to 160`}},
 		{"by the namespace's cores", `{"policy": "auto"}`, Share{PodCPUs: 0.5, NamespaceCPUs: 4},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 125, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 125, SharePoolThresholdPercent: 50}, nil},
+			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 125, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
 		{"lowering is free", `{"policy": "auto", "cpuBurstPercent": 50, "cfsQuotaBurstPercent": 110, "cfsQuotaBurstPeriodSeconds": 5}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 50, CFSQuotaBurstPercent: 110, CFSQuotaBurstPeriodSeconds: 5, StartupSeconds: 60, StartupBurstPercent: 160, SharePoolThresholdPercent: 50}, nil},
+			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 50, CFSQuotaBurstPercent: 110, CFSQuotaBurstPeriodSeconds: 5, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
 		{"a start is bound by the same", `{"policy": "auto", "cfsQuotaBurstPercent": 110, "startupBurstPercent": 200}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
 			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 110, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 160, SharePoolThresholdPercent: 50},
 			[]string{`Pod a/b: koordinator.sh/cpuBurst: startupBurstPercent: 200 is above the administrator's extraCoresPerPod: cut to 160`}},
 		{"no bound is above any", `{"policy": "cfsQuotaBurstOnly", "cfsQuotaBurstPeriodSeconds": -1}`, Share{},
-			strategy.Strategy{Policy: strategy.CFSQuotaBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 250, SharePoolThresholdPercent: 50},
+			strategy.Strategy{Policy: strategy.CFSQuotaBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50},
 			[]string{`Pod a/b: koordinator.sh/cpuBurst: cfsQuotaBurstPeriodSeconds: -1 is above the administrator's maximum: cut to 60`}},
 		{"allowed", `{"policy": "auto", "cfsQuotaBurstPercent": 900}`, Share{Namespace: "trusted", PodCPUs: 4},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}, nil},
+			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
 		{"nothing is raised", `{"policy": "none", "cfsQuotaBurstPercent": 900, "cpuBurstPercent": 900}`, Share{PodCPUs: 4},
-			strategy.Strategy{Policy: strategy.None, CPUBurstPercent: 900, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}, nil},
+			strategy.Strategy{Policy: strategy.None, CPUBurstPercent: 900, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
 		{"the administrator is not bound", ``, Share{PodCPUs: 4}, strategy.Default(), nil},
 	} {
 		p, _, _ := ParseAnnotations("", map[string]string{Annotation: c.text}, strategy.Patch{})

@@ -103,7 +103,10 @@ func TestAnswerThrottles(t *testing.T) {
 		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "cooling"},
 		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
 		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
-		{"a start has a cap of its own", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, ""},
+		{"a start has the cap of other times", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},
+		{"or one of its own", strategy.Auto, func(r *answered) {
+			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 1000, true
+		}, ""},
 		{"which leaves no room", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent, r.group.Strategy.StartupBurstPercent, r.group.Starting = 199, 199, true
 		}, "the cap"},

@@ -43,8 +43,8 @@ type Strategy struct {
 	// quota stays as it is. An extension; the peers have no such field.
 	StartupSeconds int64 `json:"startupSeconds" yaml:"startupSeconds"`
 	// StartupBurstPercent caps the CPU used per period of a start, in percent of the limit, where that is more than
-	// CFSQuotaBurstPercent. An extension.
-	StartupBurstPercent int64 `json:"startupBurstPercent" yaml:"startupBurstPercent"`
+	// CFSQuotaBurstPercent. 0: not said, and CFSQuotaBurstPercent is the cap of a start too. An extension.
+	StartupBurstPercent int64 `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
 	// SharePoolThresholdPercent is the node's CPU use above which raised quotas are taken back.
 	SharePoolThresholdPercent int64 `json:"sharePoolThresholdPercent" yaml:"sharePoolThresholdPercent"`
 	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
@@ -57,7 +57,7 @@ type Strategy struct {
 // Default is the strategy where nothing is configured.
 func Default() Strategy {
 	return Strategy{Policy: None, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 300,
-		CFSQuotaBurstPeriodSeconds: Unlimited, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 50}
+		CFSQuotaBurstPeriodSeconds: Unlimited, StartupSeconds: 60, SharePoolThresholdPercent: 50}
 }
 
 // Patch is a strategy with holes: a nil field inherits.

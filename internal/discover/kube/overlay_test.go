@@ -270,7 +270,7 @@ func TestConfigurationLive(t *testing.T) {
 		"nodeStrategies": [{"name": "web", "nodeSelector": {"matchLabels": {"pool": "web"}}, "cfsQuotaBurstPercent": 400}]}`)
 	namespaces := configMap("koordinator-system", "ack-slo-pod-config", ack, `{"disabledNamespaces": ["default"]}`)
 	with := func(edit func(*strategy.Strategy)) strategy.Strategy {
-		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, StartupBurstPercent: 1000, SharePoolThresholdPercent: 70}
+		s := strategy.Strategy{Policy: strategy.CPUBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 200, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 70}
 		edit(&s)
 		return s
 	}
