@@ -61,7 +61,8 @@ func FuzzNamespacesAndMaxima(f *testing.F) {
 		n.For("a")
 		m, bad := ParseMaxima("o", text, Maxima{})
 		complain(t, text, bad)
-		s, _ := m.Bound("o", strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 10000, CFSQuotaBurstPercent: 10000, CFSQuotaBurstPeriodSeconds: -1},
+		asked := strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 10000, CFSQuotaBurstPercent: 10000, CFSQuotaBurstPeriodSeconds: -1}
+		s, _ := m.Bound("o", asked, strategy.Default(),
 			Asked{Share: Share{PodCPUs: 0.1, NamespaceCPUs: 3}})
 		if s.CFSQuotaBurstPercent < 100 || s.CPUBurstPercent < 0 || s.CFSQuotaBurstPeriodSeconds < -1 {
 			t.Fatalf("%q: %+v", text, s)

@@ -286,6 +286,38 @@ func TestMaxima(t *testing.T) {
 	}
 }
 
+// TestStartIsBoundByTheAdministrator: an annotation cannot give a start more than the pod would have without the annotation;
+// neither does it lose what the administrator gives.
+func TestStartIsBoundByTheAdministrator(t *testing.T) {
+	for name, c := range map[string]struct {
+		own, quota int64 // the administrator's startupBurstPercent, 0 where it is not said, and cfsQuotaBurstPercent
+		text       string
+		namespace  string
+		want       int64
+		bad        string
+	}{
+		"default":             {0, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "", 150, "1000 is above the administrator's cfsQuotaBurstPercent: cut to 150"},
+		"said":                {400, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "", 400, "1000 is above the administrator's startupBurstPercent: cut to 400"},
+		"with a larger quota": {0, 150, `{"policy": "auto", "cfsQuotaBurstPercent": 200, "startupBurstPercent": 1000}`, "", 150, "1000 is above the administrator's cfsQuotaBurstPercent: cut to 150"},
+		"lowering is free":    {400, 150, `{"policy": "auto", "startupBurstPercent": 120}`, "", 120, ""},
+		"not asked for":       {400, 150, `{"policy": "auto"}`, "", 400, ""},
+		"no annotation":       {400, 150, "", "", 400, ""},
+		"an exempt namespace": {0, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "trusted", 1000, ""},
+	} {
+		node := auto()
+		node.StartupBurstPercent, node.CFSQuotaBurstPercent = c.own, c.quota
+		p, _, _ := ParseAnnotations("", map[string]string{Annotation: c.text}, strategy.Patch{})
+		k := Kubernetes{Maxima: Maxima{exempt: []string{"trusted"}}}
+		got, cut := k.Pod("Pod a/b", node, Asked{Annotated: c.text != "", Patch: p, Share: Share{Namespace: c.namespace}})
+		if got.StartupBurstPercent != c.want {
+			t.Errorf("%s: %d, want %d", name, got.StartupBurstPercent, c.want)
+		}
+		if said := strings.Join(messages(cut), "\n"); (c.bad == "") != (said == "") || !strings.Contains(said, c.bad) {
+			t.Errorf("%s: said %q, want %q", name, said, c.bad)
+		}
+	}
+}
+
 func TestMaximaDoNotBindTheAdministrator(t *testing.T) {
 	k := Kubernetes{Maxima: Maxima{CFSQuotaBurstPercent: of(int64(150))}}
 	if got, cut := k.Pod("o", auto(), Asked{}); got != auto() || cut != nil {

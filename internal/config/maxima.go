@@ -31,9 +31,12 @@ type Share struct {
 	NamespaceCPUs float64 // of the namespace's pods on this node that raise quotas by an annotation
 }
 
-// Bound cuts what a pod with an annotation would get. It says what it cut of what the annotation named; that a pod gets
-// less than the administrator's own strategy is the administrator's wish.
-func (m Maxima) Bound(object string, s strategy.Strategy, a Asked) (strategy.Strategy, []*Rejected) {
+// Bound cuts what a pod with an annotation would get; own is what it would get without the annotation. It says what it
+// cut of what the annotation named; that a pod gets less than the administrator's own strategy is the administrator's wish.
+//
+// The cap of a start is bound by the administrator's own: it is meant for what is new, and whoever may write pods may always
+// write new ones.
+func (m Maxima) Bound(object string, s, own strategy.Strategy, a Asked) (strategy.Strategy, []*Rejected) {
 	if slices.Contains(m.exempt, a.Share.Namespace) {
 		return s, nil
 	}
@@ -53,6 +56,13 @@ func (m Maxima) Bound(object string, s strategy.Strategy, a Asked) (strategy.Str
 	}
 	if !s.Policy.Quota() {
 		return s, bad
+	}
+	if asked := a.Patch.StartupBurstPercent; asked != nil {
+		most, why := own.CFSQuotaBurstPercent, "cfsQuotaBurstPercent"
+		if own.StartupBurstPercent > most {
+			most, why = own.StartupBurstPercent, "startupBurstPercent"
+		}
+		cut("startupBurstPercent", &s.StartupBurstPercent, asked, most, why)
 	}
 	for _, cap := range []struct {
 		field        string

@@ -6,7 +6,8 @@ import "plimsoll/internal/strategy"
 //
 // Precedence, weakest first: what Plimsoll's own file says (or the defaults), the cluster's strategy, the first node
 // strategy that matches, the namespace, the annotation. Each lays only the fields that it names over what was there before.
-// The maxima come last, and bind pods with an annotation only.
+// The maxima come last, and bind pods with an annotation only. Without maxima too, an annotation's startupBurstPercent is
+// bound by what the pod would get without the annotation.
 type Kubernetes struct {
 	Cluster    Cluster
 	QOS        Cluster // online and offline classes
@@ -34,7 +35,12 @@ func (k Kubernetes) Node(own strategy.Strategy, labels map[string]string) strate
 
 // Unbounded is what a pod would get without maxima. node is what its node gets.
 func (k Kubernetes) Unbounded(node strategy.Strategy, a Asked) strategy.Strategy {
-	return a.Patch.Over(k.Namespaces.For(a.Share.Namespace).Over(node))
+	return a.Patch.Over(k.administrators(node, a))
+}
+
+// administrators is what a pod would get without its annotation.
+func (k Kubernetes) administrators(node strategy.Strategy, a Asked) strategy.Strategy {
+	return k.Namespaces.For(a.Share.Namespace).Over(node)
 }
 
 // Pod is what a pod gets, and what was cut.
@@ -43,5 +49,5 @@ func (k Kubernetes) Pod(object string, node strategy.Strategy, a Asked) (strateg
 	if !a.Annotated {
 		return s, nil
 	}
-	return k.Maxima.Bound(object, s, a)
+	return k.Maxima.Bound(object, s, k.administrators(node, a), a)
 }
