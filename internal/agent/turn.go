@@ -125,7 +125,7 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 	share := a.reservations.shares[g.Path]
 	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy, Request: g.Request, Class: g.Class,
 		Deprioritized: a.deprioritized(g), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
-		Starting: g.Starting(now)}
+		Starting: g.Starts}
 	a.see(now, g, &group)
 	return group
 }

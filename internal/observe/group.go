@@ -29,6 +29,7 @@ type Group struct {
 	Disk    cpu.Bandwidth // what the limit's files hold
 	Ready   bool          // a task is in it: the owner has set it up
 	Idle    bool          // cpu.idle is set, of it or of a group above
+	Starts  bool          // it is new, and in its start
 	Reading sample.Reading
 	Looked  bool      // the reading is of this turn
 	Quiet   time.Time // it has used nothing from the reading before until then, at least; zero: not known
@@ -76,10 +77,16 @@ func (g *Group) Offline() bool {
 	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
 }
 
-// Starting says whether a container is in its start. Of one that was there before the agent nobody knows how old it is.
-func (g *Group) Starting(now time.Time) bool {
-	return g.Level == LevelContainer && !g.old && !g.Started && !g.born.IsZero() &&
-		now.Sub(g.born) < time.Duration(g.Strategy.StartupSeconds)*time.Second
+// starting says whether a container is in its start. Of one that was there before the agent nobody knows how old it is.
+func (r *Reader) starting(now time.Time, g *Group, pod string) bool {
+	most := time.Duration(g.Strategy.StartupSeconds) * time.Second
+	if g.Level != LevelContainer || g.old || g.Started || g.born.IsZero() || now.Sub(g.born) >= most {
+		return false
+	}
+	if pod == "" {
+		pod = g.Path
+	}
+	return r.starts.spend(pod, g.born, now) < most
 }
 
 // gone says whether an error means that the group was removed.

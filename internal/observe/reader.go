@@ -79,13 +79,14 @@ type Reader struct {
 	snapshot   []workload.Pod // of the last turn
 	idlePods   []*Group       // the pods of the snapshot that are idle
 	sweeps     int            // idle pods that may yet be read in this turn
+	starts     startBudgets
 	ceilings   map[string]float64
 	ceilingsAt time.Time
 }
 
 // New makes a reader that knows of no group.
 func New(tree *cgroup.Tree, host Host, clock func() time.Time) *Reader {
-	return &Reader{Tree: tree, Host: host, Clock: clock, started: clock(), groups: map[workload.ID]*Group{}, paths: map[string]workload.ID{},
+	return &Reader{Tree: tree, Host: host, Clock: clock, started: clock(), groups: map[workload.ID]*Group{}, paths: map[string]workload.ID{}, starts: startBudgets{},
 		Paused: func(string, time.Time) bool { return false }, Extra: func(uint64) cpu.Counters { return cpu.Counters{} },
 		Failed: func(*Group, error) {}}
 }
@@ -134,13 +135,13 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 		if len(p.Containers) > 0 {
 			first.Strategy = p.Containers[0].Strategy
 		}
-		if pod.Group = r.group(now, first, LevelPod, p.Name); pod.Group == nil {
+		if pod.Group = r.group(now, first, LevelPod, &p); pod.Group == nil {
 			return pod, false
 		}
 	}
 	pod.Containers = make([]*Group, 0, len(p.Containers))
 	for _, c := range p.Containers {
-		if g := r.group(now, c, LevelContainer, p.Name); g != nil {
+		if g := r.group(now, c, LevelContainer, &p); g != nil {
 			pod.Containers = append(pod.Containers, g)
 		}
 		if outermost == "" {
@@ -152,7 +153,7 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 }
 
 // group reads one group, when it is due; nil when it is gone, or could never be read.
-func (r *Reader) group(now time.Time, c workload.Container, level Level, pod string) *Group {
+func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *workload.Pod) *Group {
 	g := r.groups[c.ID]
 	if g == nil {
 		if _, known := r.paths[c.Path]; known { // another group of that name
@@ -165,7 +166,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod str
 	if c.Strategy != g.Strategy || c.Paused != g.Container.Paused {
 		g.Stale(now)
 	}
-	g.Container, g.Level, g.Pod = c, level, pod
+	g.Container, g.Level, g.Pod = c, level, pod.Name
 	g.wakened()
 	switch err := r.read(now, g); {
 	case gone(err):
@@ -183,6 +184,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod str
 	if g.Disk.Period == 0 {
 		return nil
 	}
+	g.Starts = r.starting(now, g, pod.Path)
 	return g
 }
 

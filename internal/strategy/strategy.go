@@ -40,7 +40,7 @@ type Strategy struct {
 	// CFSQuotaBurstPeriodSeconds is how long a container may run at the cap; -1: no bound.
 	CFSQuotaBurstPeriodSeconds int64 `json:"cfsQuotaBurstPeriodSeconds" yaml:"cfsQuotaBurstPeriodSeconds"`
 	// StartupSeconds is for how long at most a new container is in its start: its throttles are ended one by one, and its
-	// quota stays as it is. An extension; the peers have no such field.
+	// quota stays as it is. All starts of a pod share it. An extension; the peers have no such field.
 	StartupSeconds int64 `json:"startupSeconds" yaml:"startupSeconds"`
 	// StartupBurstPercent caps the CPU used per period of a start, in percent of the limit, where that is more than
 	// CFSQuotaBurstPercent. 0: not said, and CFSQuotaBurstPercent is the cap of a start too. An extension.

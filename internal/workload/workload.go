@@ -55,7 +55,7 @@ func (c Class) Burstable() bool { return c != ClassLSE && c != ClassLSR && c != 
 type Declared struct {
 	Bandwidth cpu.Bandwidth
 	Next      cpu.Bandwidth // what its owner is about to write, and has not confirmed; zero: nothing
-	Source    string // for people: "systemd CPUQuota= of nginx.service", "runc state"
+	Source    string        // for people: "systemd CPUQuota= of nginx.service", "runc state"
 }
 
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
