@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
@@ -27,11 +28,19 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {
-			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: e.Knob}, e.Target(), e.Last)
+			a.ledger.Adopt(plan.Key{ID: e.ID, Knob: e.Knob}, e.Target(), a.written(e))
 		}
 		a.adopted[e.ID] = true
 	}
 	a.Log.Info("taken over from the agent before", "groups", len(a.adopted))
+}
+
+// written is which of the values of an entry stands in the file: the last one, or the one before where the kernel refused that.
+func (a *Agent) written(e journal.Entry) plan.Value {
+	if held, err := apply.Read(a.Tree, e.Path, e.Knob); err == nil && e.Ours(held) {
+		return held
+	}
+	return e.Last
 }
 
 // releaseUnclaimed puts back what was taken over for groups that turn out to be nobody's to look after.

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 )
@@ -58,6 +59,29 @@ func TestSuccessorKeepsBurstsAndLowersQuotas(t *testing.T) {
 	w.succeed(false)
 	w.want("/calm", 50*ms, 0)
 	w.want("/busy", 50*ms, 0)
+}
+
+// TestSuccessorKnowsTheValueBeforeARefusedOne: the journal has the value that the kernel refused last, and the file the one
+// before. That is the old agent's too, and goes where the others go.
+func TestSuccessorKnowsTheValueBeforeARefusedOne(t *testing.T) {
+	w := two(t)
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now) // as the agent's own, which writes no more
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Intend(w.id("/calm"), plan.Burst, plan.Time(40*ms)); err != nil {
+		t.Fatal(err)
+	}
+	w.succeed(true)
+	w.run(2 * time.Second)
+	if c := w.status("/calm"); !c.Burst.Changed || c.Burst.Original != 0 || c.Burst.Problem != "" {
+		t.Errorf("the status does not know whose burst it is: %+v", c.Burst)
+	}
+	for i := range w.place.pods {
+		w.place.pods[i].Containers[0].Strategy.Policy = strategy.None
+	}
+	w.run(time.Second)
+	w.want("/calm", 50*ms, 0)
 }
 
 func TestSuccessorTakesBackWhatItsPolicyDoesNotWant(t *testing.T) {
