@@ -20,15 +20,24 @@ func makeIntents(in Input, pods []podCandidates, out *Output) {
 			u.pace(in, out)
 			u.emit(in, &p, out)
 		}
-		if u := p.pod; u != nil {
-			p.follow(in)
-			u.requested, u.buffer = p.burst(in.Now, in.Rules)
-			if p.raises(u) {
-				u.pace(in, out)
-			}
-			u.emit(in, &p, out)
+		for i := range p.scopes {
+			p.scopes[i].change(in, out)
+		}
+		if p.pod != nil {
+			p.change(in, out)
 		}
 	}
+}
+
+// change makes the changes of the pod, after those of its containers.
+func (p *podCandidates) change(in Input, out *Output) {
+	u := p.pod
+	p.follow(in)
+	u.requested, u.buffer = p.burst(in.Now, in.Rules)
+	if p.raises(u) {
+		u.pace(in, out)
+	}
+	u.emit(in, p, out)
 }
 
 // release takes back what stands of ours in the quota of a group that is not to be raised.

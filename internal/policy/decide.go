@@ -72,7 +72,13 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			pu.containers = append(pu.containers, s.candidate(in, c, ceiling, out))
+			scope := s.scope(in, p.Scopes, c.ID, ceiling, out)
+			u := s.candidate(in, c, math.Min(ceiling, podCeiling(in, scope)), out)
+			pu.containers = append(pu.containers, u)
+			if scope != nil {
+				pu.scopes = append(pu.scopes, podCandidates{pod: scope, containers: []*candidate{u}})
+				pu.scopes[len(pu.scopes)-1].assess()
+			}
 		}
 		pu.assess()
 		pods = append(pods, pu)
@@ -80,9 +86,19 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 	return pods
 }
 
+// scope makes the candidate of a container's scope, nil where it has none.
+func (s *State) scope(in Input, scopes []Scope, container workload.ID, ceiling float64, out *Output) *candidate {
+	for _, g := range scopes {
+		if g.Of == container {
+			return s.candidate(in, g.Group, ceiling, out)
+		}
+	}
+	return nil
+}
+
 // podCeiling is what a pod's own quota allows its containers where it cannot follow them.
 func podCeiling(in Input, pod *candidate) float64 {
-	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free {
+	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free || pod.QuotaBlocked == plan.NoTask {
 		return math.Inf(1)
 	}
 	return pod.Disk.CPUs()
@@ -188,7 +204,13 @@ func (u *candidate) active() bool {
 func demand(in Input, pods []podCandidates) []*candidate {
 	var all []*candidate
 	for _, p := range pods {
-		for _, u := range p.raisable() {
+		list := p.raisable()
+		for _, scope := range p.scopes {
+			if scope.raises(scope.pod) {
+				list = append(list, scope.pod)
+			}
+		}
+		for _, u := range list {
 			u.decideQuota(in)
 			all = append(all, u)
 		}

@@ -9,12 +9,14 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// podUnits is a pod and its containers during a turn.
+// podCandidates is a pod and its containers during a turn. The scope of a container is a pod of that container alone: it
+// throttles the container as a pod does, and its quota and burst follow the container's in the same way.
 type podCandidates struct {
 	pod        *candidate // nil: the containers stand alone
 	containers []*candidate
-	own        bool // the pod's limit is one for all its containers together (workload.Pod)
-	itself     bool // the pod's own limit binds before its containers' do: it is the candidate that is raised
+	scopes     []podCandidates // of single containers of the pod
+	own        bool            // the pod's limit is one for all its containers together (workload.Pod)
+	itself     bool            // the pod's own limit binds before its containers' do: it is the candidate that is raised
 }
 
 // sandboxMost tells a container without a limit that does something from one that only holds the pod's namespaces. Each pod

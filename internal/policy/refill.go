@@ -119,14 +119,23 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle, budget WriteBudg
 	pods := s.observe(in, out)
 	s.expire(in.Now)
 	in.Node = s.rest.off(in.Node)
-	for _, p := range pods {
-		for _, u := range p.outermostFirst() {
-			if t, ok := Latest(throttles, u.Inode); ok {
-				s.answerThrottle(in, p, u, t, &budget, out)
-			}
-			if u.Looked {
-				out.Views = append(out.Views, u.viewAgain(in, &p))
-			}
+	answer := func(p podCandidates, u *candidate) {
+		if t, ok := Latest(throttles, u.Inode); ok {
+			s.answerThrottle(in, p, u, t, &budget, out)
+		}
+		if u.Looked {
+			out.Views = append(out.Views, u.viewAgain(in, &p))
+		}
+	}
+	for _, p := range pods { // outermost first
+		if p.pod != nil {
+			answer(p, p.pod)
+		}
+		for _, scope := range p.scopes {
+			answer(scope, scope.pod)
+		}
+		for _, u := range p.containers {
+			answer(p, u)
 		}
 	}
 	out.Node = in.Node
@@ -142,13 +151,6 @@ func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 		}
 	}
 	return found, found.Inode != 0
-}
-
-func (p *podCandidates) outermostFirst() []*candidate {
-	if p.pod == nil {
-		return p.containers
-	}
-	return append([]*candidate{p.pod}, p.containers...)
 }
 
 // answerThrottle refills one candidate, or says why not.

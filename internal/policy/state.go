@@ -40,6 +40,13 @@ type Pod struct {
 	Ceiling    float64 // CPUs that the nearest finite ancestor outside allows; +Inf when there is none
 	Own        bool    // its limit is one for all its containers together (workload.Pod)
 	Containers []Group
+	Scopes     []Scope // those of the containers, as far as they have one with a limit
+}
+
+// Scope is the group around that of a container, which has the container's limit too (workload.Container).
+type Scope struct {
+	Group
+	Of workload.ID // the container
 }
 
 // Input is everything that a turn decides on.
