@@ -62,7 +62,7 @@ func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workloa
 			continue // it has gone since
 		}
 		refills := a.Rules.Refill
-		for _, id := range ids(*p) {
+		for _, id := range p.IDs() {
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
 				a.throttled(now, g, t)
 				refills = refills && a.state.Refills(now, id)
@@ -92,15 +92,6 @@ func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
 	if g.Disk != t.Bandwidth {
 		g.DiskAt = time.Time{}
 	}
-}
-
-// ids lists the groups of a pod.
-func ids(p workload.Pod) []workload.ID {
-	list := []workload.ID{p.ID}
-	for _, c := range p.Containers {
-		list = append(list, c.ID)
-	}
-	return list
 }
 
 // scheduleAnswered sets when the groups are to be looked at next.

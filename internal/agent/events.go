@@ -130,21 +130,17 @@ func (a *Agent) watch(pods []workload.Pod) {
 	before := a.subscription.pods
 	a.subscription.pods = map[uint64]*workload.Pod{}
 	var inodes []uint64
-	add := func(inode uint64, p *workload.Pod) {
-		if inode != 0 {
-			a.subscription.pods[inode] = p
-			inodes = append(inodes, inode)
-		}
-	}
 	for i := range pods {
 		p := &pods[i]
 		passive := !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None })
 		if passive && a.Strategy.LoadLinePercent == 0 {
 			continue
 		}
-		add(p.Inode, p)
-		for _, c := range p.Containers {
-			add(c.Inode, p)
+		for _, id := range p.IDs() {
+			if id.Inode != 0 {
+				a.subscription.pods[id.Inode] = p
+				inodes = append(inodes, id.Inode)
+			}
 		}
 	}
 	if err := a.Events.Watch(inodes); err != nil {

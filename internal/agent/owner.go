@@ -52,7 +52,11 @@ func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 
 // lost says whether the limit of a pod or of a container in it is not in force, since its owner's write was lost.
 func (a *Agent) lost(p policy.Pod) bool {
-	for _, g := range append(p.Containers[:len(p.Containers):len(p.Containers)], p.Group) {
+	groups := append(p.Containers[:len(p.Containers):len(p.Containers)], p.Group)
+	for _, s := range p.Scopes {
+		groups = append(groups, s.Group)
+	}
+	for _, g := range groups {
 		if e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota}); e.State == ledger.Lost {
 			return true
 		}

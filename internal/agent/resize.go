@@ -32,13 +32,13 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	if g == nil || g.limit.Quota == limit.Quota && g.limit.Period == limit.Period {
 		return false
 	}
-	place := slices.IndexFunc(a.snapshot, func(p workload.Pod) bool { return slices.Contains(ids(p), g.ID) })
+	place := slices.IndexFunc(a.snapshot, func(p workload.Pod) bool { return slices.Contains(p.IDs(), g.ID) })
 	if place < 0 {
 		return false
 	}
 	now, ours := a.Clock(), false
 	maps.DeleteFunc(a.resizes, func(_ string, until time.Time) bool { return !now.Before(until) })
-	for _, id := range ids(a.snapshot[place]) {
+	for _, id := range a.snapshot[place].IDs() {
 		a.resizes[id.Path] = now.Add(resizeFor)
 		if of := a.groups[id]; of != nil {
 			of.Stale(now)

@@ -111,10 +111,16 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	for _, g := range p.Containers {
 		pod.Containers = append(pod.Containers, a.seeGroup(now, g))
 	}
+	for _, s := range p.Scopes {
+		pod.Scopes = append(pod.Scopes, policy.Scope{Group: a.seeGroup(now, s.Group), Of: s.Of})
+	}
 	if a.lost(pod) { // as before a resize: neither a burst nor a raise is in the way of the limit
 		pod.Paused = true
 		for i := range pod.Containers {
 			pod.Containers[i].Paused = true
+		}
+		for i := range pod.Scopes {
+			pod.Scopes[i].Paused = true
 		}
 	}
 	return pod

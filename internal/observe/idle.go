@@ -39,7 +39,7 @@ const (
 
 // skipsIdle says whether the pod at this place of the snapshot was idle in the turn before and still is. Its own counters
 // are read when they are due, and nothing else of it is even thought of.
-func (r *Reader) skipsIdle(now time.Time, place int, containers int) bool {
+func (r *Reader) skipsIdle(now time.Time, place int, groups int) bool {
 	pod := r.idlePods[place]
 	switch {
 	case pod == nil || pod.idleUntil.IsZero():
@@ -55,10 +55,7 @@ func (r *Reader) skipsIdle(now time.Time, place int, containers int) bool {
 		pod.Due, pod.Quiet = r.InStep(now, max(r.Interval(pod), r.backOff(now, pod))), now
 	}
 	pod.seen, pod.skipped, pod.Looked = r.turn, r.turn, false
-	r.present += containers
-	if pod.Level == LevelPod {
-		r.present++
-	}
+	r.present += groups
 	return true
 }
 
@@ -88,17 +85,17 @@ func (r *Reader) backOff(now time.Time, pod *Group) time.Duration {
 // backOffIdle has a pod skipped from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
 // container that is in no pod is its own.
 func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
-	pod, containers := r.groups[p.ID], p.Containers
-	if p.Path == "" && len(containers) == 1 {
-		pod, containers = r.groups[containers[0].ID], nil
+	pod := r.groups[p.ID]
+	if p.Path == "" && len(p.Containers) == 1 {
+		pod = r.groups[p.Containers[0].ID]
 	}
 	r.idlePods[place] = nil
 	if !r.isIdle(now, pod) || !pod.Disk.Limited() && !r.Subscribed {
 		return
 	}
-	until := pod.DiskAt
-	for i := range containers {
-		g := r.groups[containers[i].ID]
+	until, inside := pod.DiskAt, p.IDs()[1:]
+	for _, id := range inside {
+		g := r.groups[id]
 		if !r.isIdle(now, g) {
 			return
 		}
@@ -106,8 +103,8 @@ func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
 			until = g.DiskAt
 		}
 	}
-	for i := range containers {
-		r.groups[containers[i].ID].top = pod
+	for _, id := range inside {
+		r.groups[id].top = pod
 	}
 	most := PolledIdleAtMost
 	if r.Subscribed {

@@ -51,6 +51,13 @@ type Pod struct {
 	Own        bool   // its limit is one for all its containers together (workload.Pod)
 	Ceiling    float64
 	Containers []*Group
+	Scopes     []Scope
+}
+
+// Scope is the group around that of a container, which has the container's limit too (workload.Container).
+type Scope struct {
+	*Group
+	Of workload.ID // the container
 }
 
 // Reader keeps what was read.
@@ -114,7 +121,7 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod, all bool) World {
 	r.present = 0
 	var w World
 	for i := range pods {
-		if r.skipsIdle(now, i, len(pods[i].Containers)) {
+		if r.skipsIdle(now, i, pods[i].Groups()) {
 			continue
 		}
 		if pod, ok := r.ReadPod(now, pods[i]); ok {
@@ -143,6 +150,7 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	for _, c := range p.Containers {
 		if g := r.group(now, c, LevelContainer, &p); g != nil {
 			pod.Containers = append(pod.Containers, g)
+			r.scope(now, &c, &p, &pod)
 		}
 		if outermost == "" {
 			outermost = c.Path
@@ -150,6 +158,23 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	}
 	pod.Ceiling = r.ceiling(now, outermost)
 	return pod, len(pod.Containers) > 0
+}
+
+// scope reads the scope of a container, which throttles the container as a pod does. The owner declares the container's limit for
+// it; where systemd has rounded that up, what stands in its file is its limit.
+func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, pod *Pod) {
+	if c.Scope.Path == "" {
+		return
+	}
+	scope := workload.Container{ID: c.Scope, Name: "scope of " + c.Name, Strategy: c.Strategy, Declared: c.Declared, Runtime: "pod"}
+	g := r.group(now, scope, LevelPod, p)
+	if g == nil {
+		return
+	}
+	if g.Declared != nil && g.Declared.Bandwidth.Over(g.Disk.Period) != g.Disk.Quota {
+		g.Declared = nil
+	}
+	pod.Scopes = append(pod.Scopes, Scope{g, c.ID})
 }
 
 // group reads one group, when it is due; nil when it is gone, or could never be read.
@@ -368,10 +393,7 @@ func (r *Reader) keepFew(pods []workload.Pod) {
 	}
 	groups := 0
 	for i := range pods {
-		groups += len(pods[i].Containers)
-		if pods[i].Path != "" {
-			groups++
-		}
+		groups += pods[i].Groups()
 	}
 	r.Tree.KeepOnly(groups)
 }

@@ -61,6 +61,7 @@ type Declared struct {
 // Container is one group whose limit hurts or not: a container, a service, a plain folder.
 type Container struct {
 	ID
+	Scope     ID     // the systemd scope around the group (InScope), where it has the same limit; zero: there is none
 	Name      string // for people: "default/web/nginx", "nginx.service", the path where nothing is known
 	Runtime   string // containerd, docker, cri-o, podman, systemd, cgroup
 	Class     Class
@@ -82,4 +83,33 @@ type Pod struct {
 	Declared   *Declared
 	Own        bool // its limit is one for all its containers together, and not the sum of theirs
 	Containers []Container
+}
+
+// IDs lists the groups of a pod: its own, if it has one, and those of its containers, each after its scope.
+func (p Pod) IDs() []ID {
+	list := make([]ID, 0, 1+len(p.Containers))
+	if p.Path != "" {
+		list = append(list, p.ID)
+	}
+	for _, c := range p.Containers {
+		if c.Scope.Path != "" {
+			list = append(list, c.Scope)
+		}
+		list = append(list, c.ID)
+	}
+	return list
+}
+
+// Groups is how many groups the pod has.
+func (p Pod) Groups() int {
+	n := len(p.Containers)
+	if p.Path != "" {
+		n++
+	}
+	for i := range p.Containers {
+		if p.Containers[i].Scope.Path != "" {
+			n++
+		}
+	}
+	return n
 }
