@@ -21,8 +21,9 @@ type node struct {
 	effective config.Effective
 	children  map[string]*node // by path; of a container there is one at most
 	watched   bool
-	listed    bool // children are all that is in it
-	limited   bool // of a scope, and of the group in it
+	listed    bool  // children are all that is in it
+	limited   bool  // of a scope, and of the group in it
+	scope     *node // of the group in a scope: the scope, where that has the limit too and is no pod
 	facts     facts
 	look      look
 }
@@ -81,6 +82,9 @@ func gather(n *node) (pods []group, free []*node) {
 	if n.wanted() && n.place.Kind != Container {
 		pods, free = closeScopes(pods, free)
 	}
+	if n.place.scope && len(free) > 0 {
+		free[0].scope = nil
+	}
 	switch {
 	case !n.wanted():
 	case n.place.scope && len(free) > 0 && !n.limited: // the limit is that of the group in it, or will be
@@ -128,6 +132,9 @@ func (g group) podName() string {
 func (n *node) container() workload.Container {
 	c := workload.Container{ID: n.ID, Name: n.facts.name, Runtime: n.place.Runtime, Class: n.effective.Class,
 		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy, Exclusive: n.effective.Exclusive}
+	if n.scope != nil {
+		c.Scope = n.scope.ID
+	}
 	if n.facts.runtime != "" {
 		c.Runtime = n.facts.runtime
 	}
@@ -177,10 +184,17 @@ func short(id string) string {
 }
 
 func (g group) nodes() []*node {
-	if g.pod == nil {
-		return g.containers
+	var list []*node
+	if g.pod != nil {
+		list = append(list, g.pod)
 	}
-	return append([]*node{g.pod}, g.containers...)
+	for _, c := range g.containers {
+		if c.scope != nil {
+			list = append(list, c.scope)
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 func sortedIDs(set map[workload.ID]*node) []workload.ID {

@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 }
 
 // TestGroupInAScope: of a scope and crun's group in it, the one that has the limit is the container, by whatever path the
-// configuration names it. Where both have one the scope is its pod, if it is in none.
+// configuration names it. Where both have one the scope is its pod; in a pod, it goes with the container.
 func TestGroupInAScope(t *testing.T) {
 	scope := expand("/machine.slice/libpod-<a>.scope")
 	m := newMemory(scope+"/container", scope+"/x")
@@ -106,8 +106,26 @@ func TestGroupInAScope(t *testing.T) {
 		m := newMemory(scope + "/container")
 		m.limit(scope, 50_000, 100_000)
 		m.limit(scope+"/container", 50_000, 100_000)
-		if got := outline(t, scanner(t, m, Options{})); got != pod+": "+scope+"\n" {
+		s := scanner(t, m, Options{})
+		if got := outline(t, s); got != pod+": "+scope+"/container\n" {
 			t.Errorf("in a pod: %s", got)
+		}
+		for inner, want := range map[int64]string{50_000: scope, -1: ""} {
+			m.limit(scope+"/container", inner, 100_000)
+			if err := s.Rescan(); err != nil {
+				t.Fatal(err)
+			}
+			if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Scope.Path != want || want != "" && pods[0].Containers[0].Scope.Inode == 0 {
+				t.Errorf("in a pod, limit of the group in the scope %d: %+v, %v, want the scope %q", inner, pods[0], err, want)
+			}
+		}
+		m.limit(scope, -1, 100_000)
+		m.limit(scope+"/container", 50_000, 100_000)
+		if err := s.Rescan(); err != nil {
+			t.Fatal(err)
+		}
+		if pods, err := s.Pods(); err != nil || pods[0].Containers[0].Path != scope+"/container" || pods[0].Containers[0].Scope.Path != "" {
+			t.Errorf("in a pod, a limit of the group in the scope alone: %+v, %v", pods[0], err)
 		}
 	}
 }

@@ -14,10 +14,8 @@ import (
 // Problem: with systemd, crun (Podman, CRI-O) by default made a group of its own in each container's scope, until mid-2025 (its
 // pull requests 305 and 1768), and the container's tasks are in that. First only this group got the limit, later both.
 //
-// Approach: the group with the limit is the container. Where both have one the scope is the pod of what is in it, so that their
-// limits are raised together.
-//
-// Known limits: in a pod the scope is the container then, for a pod holds no pods: the group in it throttles all the same.
+// Approach: the group with the limit is the container. Where both have one the limits are to be raised together: the scope is the
+// pod of what is in it. In a pod, which holds no pods, the container has its scope with it (workload.Container).
 
 // inside leaves of what is in a group that which is of interest: in a scope only crun's.
 func (n *node) inside(paths []string) []string {
@@ -47,11 +45,12 @@ func (s *Scanner) resolve(n *node) config.Effective {
 	return e
 }
 
-// closeScopes takes scopes for containers that are their pods where both have limits: below a pod there is none.
+// closeScopes has the containers in a pod that have scopes with limits take these with them: below a pod there is none.
 func closeScopes(pods []group, free []*node) (open []group, containers []*node) {
 	for _, g := range pods {
 		if g.pod.place.scope {
-			free = append(free, g.pod)
+			g.containers[0].scope = g.pod
+			free = append(free, g.containers[0])
 		} else {
 			open = append(open, g)
 		}
