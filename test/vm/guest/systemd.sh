@@ -160,6 +160,24 @@ unit_file() {
   within 30 same "" >/dev/null || same "after kill -9 and ExecStopPost"
 }
 
+# An agent with --stand-by takes over from the unit when that is stopped, and what the unit calls then (ExecStopPost) neither fails,
+# restores nor holds it.
+unit_hands_over() {
+  systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
+  raised 60 20000 || return 1
+  start --stand-by --config /etc/plimsoll/config.yaml
+  within 60 grep -q 'stand by' /tmp/agent.log || fail "it does not stand by" || return 1
+  sleep 3 # it waits for the handover
+  systemctl stop plimsoll.service
+  state=$(systemctl show -P Result plimsoll.service)
+  [ "$state" = success ] || fail "the unit ended with: $state" || return 1
+  journalctl -b -u plimsoll.service -o cat --no-pager | grep -q 'nothing is restored' || fail "ExecStopPost= does not say that an agent runs" || return 1
+  within 60 grep -q 'msg=running' /tmp/agent.log || fail "it does not take over" || return 1
+  within 60 quota_above 20000 || fail "the successor does not raise the quota: $(quota)" || return 1
+  [ ! -e /run/plimsoll/hold ] || fail "the successor is held: $(cat /run/plimsoll/hold)" || return 1
+  stop TERM && same "after the successor's end"
+}
+
 install_unit() {
   program=$(sed -n 's/^ExecStart=[-+!@:]*\([^ ]*\).*/\1/p' plimsoll.service)
   install -D plimsoll "$program"
@@ -194,6 +212,6 @@ CPUQuota=20%
 U
 systemctl daemon-reload
 names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver container_of_crun"
-[ ! -e plimsoll.service ] || names="$names install_unit unit_file"
+[ ! -e plimsoll.service ] || names="$names install_unit unit_file unit_hands_over"
 for name in $names; do scenario "$name"; done
 exit $failed
