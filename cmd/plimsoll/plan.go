@@ -199,13 +199,10 @@ func (n *recordingWriter) Do(changes []plan.Change) []plan.Result {
 }
 
 func (*recordingWriter) Restore(func(journal.Entry) bool, bool) []plan.Result       { return nil }
+func (*recordingWriter) TryRestore(func(journal.Entry) bool) []plan.Result          { return nil }
 func (*recordingWriter) Rebase(workload.ID, plan.Knob, plan.Value) error            { return nil }
 func (*recordingWriter) Forget(workload.ID, plan.Knob) error                        { return nil }
 func (*recordingWriter) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
 func (*recordingWriter) SetHold(bool)                                               {}
 func (*recordingWriter) Shield() (apply.Shield, error)                              { return apply.Shield{}, nil }
 func (*recordingWriter) Unshield() []plan.Result                                    { return nil }
-
-func (*recordingWriter) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
-	return plan.Result{Change: plan.Change{Cgroup: id, Knob: knob, From: value, To: value, Why: why}, Outcome: plan.Skipped}
-}

@@ -76,7 +76,7 @@ type Host interface {
 type Writer interface {
 	Do([]plan.Change) []plan.Result
 	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
-	RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result
+	TryRestore(filter func(journal.Entry) bool) []plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) error
@@ -152,7 +152,7 @@ type Agent struct {
 	adopted      map[workload.ID]bool // what was taken over, until the first look
 	retired      time.Time            // zero: it is not
 	ended        bool                 // everything has been put back for good
-	pending      pendingRestores
+	pending      map[plan.Key]bool    // what the kernel has refused to have put back
 	overruled    overruled
 	blind        bool // it was said that quota files cannot be watched
 
@@ -163,7 +163,7 @@ type Agent struct {
 func New(o Options) *Agent {
 	now := o.Clock()
 	a := &Agent{
-		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{},
+		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
 		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}

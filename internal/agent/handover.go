@@ -21,7 +21,7 @@ func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.queueRestores(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
+	a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
 	results := a.Writer.Unshield()
 	a.record.Results(results)
 	a.unshielded(results)
@@ -55,7 +55,7 @@ func (a *Agent) releaseUnclaimed(now time.Time) {
 	}
 	if len(a.adopted) > 0 {
 		left := a.adopted
-		a.queueRestores(now, func(e journal.Entry) bool { return left[e.ID] })
+		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] })
 	}
 	a.adopted = nil
 }

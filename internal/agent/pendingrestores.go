@@ -5,49 +5,52 @@ import (
 	"time"
 
 	"plimsoll/internal/journal"
-	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
-	"plimsoll/internal/workload"
 )
 
-// pendingRestores are the groups that are no longer looked after, and in which something of ours still stands: the
-// kernel refused to have it put back. It is tried again, for no decision is made for such a group any more.
-type pendingRestores struct {
-	groups map[workload.ID]bool
-	at     time.Time // of the last try
-}
+// For a group that is no longer looked after no decision is made any more. What the kernel refuses to have put back there
+// stays in the ledger, and is tried again.
 
-// queueRestores puts back what stands of ours in groups that are no longer looked after.
-func (a *Agent) queueRestores(now time.Time, of func(journal.Entry) bool) {
-	before := a.pending.groups
-	a.pending = pendingRestores{map[workload.ID]bool{}, now}
-	for id := range before {
-		a.record.Problem(pendingKey(id), "")
-		if a.groups[id] != nil { // it is looked after again
-			delete(before, id)
-		}
-	}
-	results := a.Writer.Restore(func(e journal.Entry) bool { return of(e) || before[e.ID] && ofLeaver(e) }, false)
+// putBackIn puts back what the journal has of these entries.
+func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
+	results := a.Writer.TryRestore(of)
 	a.record.Results(results)
 	for _, r := range results {
+		key := plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}
+		problem := key.Path + " pending restore of " + string(key.Knob)
 		if r.Outcome != plan.Refused {
+			a.forgetPending(key)
+			a.ledger.Drop(key.ID, key.Knob)
 			continue
 		}
-		id := r.Change.Cgroup
-		a.pending.groups[id] = true
-		a.record.Problem(pendingKey(id), fmt.Sprintf("%s: no longer looked after, and its %s is not put back to %s: %s", id.Path, r.Change.Knob,
-			r.Change.To, r.Err))
-		if !before[id] {
-			a.Log.Warn("not put back: tried again", "cgroup", id.Path, "knob", r.Change.Knob, "to", r.Change.To, "error", r.Err)
+		if !a.pending[key] {
+			a.pending[key] = true
+			a.ledger.Adopt(key, r.Change.To, r.Change.From)
+			a.Log.Warn("not put back: tried again", "cgroup", key.Path, "knob", key.Knob, "to", r.Change.To, "error", r.Err)
 		}
+		a.ledger.Learn(now, []plan.Result{r})
+		a.record.Problem(problem, fmt.Sprintf("%s: no longer looked after, and its %s is not put back to %s: %s", key.Path, key.Knob, r.Change.To, r.Err))
 	}
 }
 
-func pendingKey(id workload.ID) string { return id.Path + " pending restore" }
+func (a *Agent) forgetPending(key plan.Key) {
+	delete(a.pending, key)
+	a.record.Problem(key.Path+" pending restore of "+string(key.Knob), "")
+}
 
 // retryRestores tries again what could not be put back.
 func (a *Agent) retryRestores(now time.Time) {
-	if len(a.pending.groups) > 0 && now.Sub(a.pending.at) >= observe.IdleEvery {
-		a.queueRestores(now, func(journal.Entry) bool { return false })
+	ready := map[plan.Key]bool{}
+	for key := range a.pending {
+		e, _ := a.ledger.Entry(key)
+		switch {
+		case a.groups[key.ID] != nil: // it is looked after again
+			a.forgetPending(key)
+		case e.Retry.Ready(now):
+			ready[key] = true
+		}
+	}
+	if len(ready) > 0 {
+		a.putBackIn(now, func(e journal.Entry) bool { return ready[plan.Key{ID: e.ID, Knob: e.Knob}] })
 	}
 }

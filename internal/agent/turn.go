@@ -145,10 +145,12 @@ func (a *Agent) drop(now time.Time, gone []*observe.Group) []workload.ID {
 		list, dropped[g.ID] = append(list, g.ID), true
 		delete(a.groups, g.ID)
 		a.record.Drop(g.ID)
-		a.ledger.Drop(g.ID, plan.Quota, plan.Burst)
 	}
 	if len(dropped) > 0 {
-		a.queueRestores(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
+		for id := range dropped {
+			a.ledger.Drop(id, plan.Quota, plan.Burst)
+		}
+		a.putBackIn(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
 	}
 	return list
 }

@@ -17,6 +17,18 @@ import (
 func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.putBack(filter, toSpec, lastWait)
+}
+
+// TryRestore puts back what the filter lets pass as Restore does, but does not wait for dying groups: what is refused is to be
+// tried again.
+func (w *Writer) TryRestore(filter func(journal.Entry) bool) []plan.Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.putBack(filter, false, 0)
+}
+
+func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience time.Duration) []plan.Result {
 	all := filter == nil
 	if all {
 		filter = func(journal.Entry) bool { return true }
@@ -33,7 +45,7 @@ func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Re
 				entries = append(entries, e)
 			}
 		}
-		results = append(results, w.restore(entries, toSpec)...)
+		results = append(results, w.restore(entries, toSpec, patience)...)
 	}
 	if all {
 		results = append(results, w.unshield()...)
@@ -41,7 +53,7 @@ func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Re
 	return results
 }
 
-func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
+func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Duration) []plan.Result {
 	var results []plan.Result
 	var changes []plan.Change
 	for _, e := range entries {
@@ -56,12 +68,12 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool) []plan.Result {
 		}
 	}
 	plan.Order(changes)
-	return append(results, w.persist(changes, toSpec)...)
+	return append(results, w.persist(changes, toSpec, patience)...)
 }
 
 // persist carries out changes, and tries again those that were refused as long as others were not: one foreign
-// value in a hierarchy can make any order wrong. For a dying group it waits.
-func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
+// value in a hierarchy can make any order wrong. For a dying group it waits, longer each time, up to patience.
+func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Duration) []plan.Result {
 	var results []plan.Result
 	wait := firstWait
 	for {
@@ -81,7 +93,7 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool) []plan.Result {
 			return results
 		}
 		if len(again) == len(changes) {
-			if wait > lastWait || !slices.ContainsFunc(again, w.waits) {
+			if wait > patience || !slices.ContainsFunc(again, w.waits) {
 				return append(results, refused...)
 			}
 			w.sleep(wait)
