@@ -27,7 +27,7 @@ agent does not answer: touch /run/plimsoll/hold. The time and the reason stand i
 				_, err = g.client().Hold(ctx, false, reason)
 			}
 			if err != nil {
-				return g.holdHint(err, "to start it held: mkdir -p "+g.stateDir+" && touch ")
+				return g.holdHint(g.elsewhere(err), "to start it held: mkdir -p "+g.stateDir+" && touch ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "held: nothing is written from now on; what was written stays")
 			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll restore` puts it back, `plimsoll resume` ends the hold")

@@ -17,6 +17,9 @@ import (
 // version is set by the linker (-X main.version=...).
 var version = "dev"
 
+// defaultStateDir is where the state of an agent is without --state-dir.
+const defaultStateDir = "/run/plimsoll"
+
 // globals are the flags that every command takes.
 type globals struct {
 	cgroupRoot string
@@ -111,7 +114,7 @@ func newRoot() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
-	flags.StringVar(&g.stateDir, "state-dir", "/run/plimsoll", "where the journal and the control socket live")
+	flags.StringVar(&g.stateDir, "state-dir", defaultStateDir, "where the journal and the control socket live")
 	for _, s := range sections(g) {
 		root.AddGroup(&cobra.Group{ID: s.title, Title: s.title + ":"})
 		for _, cmd := range s.commands {

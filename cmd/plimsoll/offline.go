@@ -37,6 +37,9 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 		s.Problems = append(s.Problems, "the journal is of an earlier boot: its control groups are gone, nothing of it stands")
 		return s, nil
 	}
+	if locked := g.holder(); locked != nil && locked.Unprivileged() {
+		s.Problems = append(s.Problems, locked.Error()+": no agent can start (hint: "+locked.Hint()+")")
+	}
 	dir, tree, err := g.openTree()
 	if err != nil {
 		return s, err

@@ -32,7 +32,7 @@ func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) err
 	defer cancel()
 	t, err := g.client().Pause(ctx, g.container(arg), length)
 	if err != nil {
-		return err
+		return g.elsewhere(err)
 	}
 	out := cmd.OutOrStdout()
 	if length == 0 {

@@ -32,6 +32,7 @@ fail while a burst is set.
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
 			r, err := g.client().Release(ctx, g.container(args[0]), length)
+			err = g.elsewhere(err)
 			if errors.Is(err, web.ErrNoAgent) {
 				return withHint(err, "`plimsoll restore` puts back what an agent left that no longer runs")
 			}

@@ -21,6 +21,7 @@ its quota was raised and for how long.`,
 			ctx, cancel := within(cmd, askTimeout)
 			defer cancel()
 			r, err := g.client().Report(ctx)
+			err = g.elsewhere(err)
 			if errors.Is(err, web.ErrNoAgent) {
 				return withHint(err, "the counts live in the agent: start it with `plimsoll run`")
 			}

@@ -68,7 +68,7 @@ func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error
 	m, err := g.openMachine((*machine).takeLock)
 	var locked *apply.LockedError
 	if errors.As(err, &locked) {
-		return nil, withHint(err, "it does not listen in --state-dir "+g.stateDir+"; give the state directory that it was started with")
+		return nil, withHint(err, "it does not answer in --state-dir "+g.stateDir+"; "+g.stateDirHint(locked))
 	}
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func resumeCommand(g *globals) *cobra.Command {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
 			if err := g.client().Resume(ctx); err != nil {
-				return g.holdHint(err, "so that the next start is not held: rm -f ")
+				return g.holdHint(g.elsewhere(err), "so that the next start is not held: rm -f ")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "resumed: changes are written again")
 			return nil

@@ -69,6 +69,23 @@ func TakeLock(cgroupRoot string) (*Lock, error) {
 	return nil, fmt.Errorf("lock the cgroup root %s: %w", cgroupRoot, err)
 }
 
+// Holder says who holds the lock of a root, without trying to take it, which would keep an agent that starts from it; nil: nobody.
+//
+// Known limit: /proc/locks lists no lock of a process in another PID namespace, other than a child of the reader's. There the
+// answer is nobody.
+func Holder(cgroupRoot string) (*LockedError, error) {
+	dir, err := os.Open(cgroupRoot)
+	if err != nil {
+		return nil, fmt.Errorf("find the holder of the lock: %w", err)
+	}
+	defer dir.Close()
+	pid := holder(dir)
+	if pid == 0 {
+		return nil, nil
+	}
+	return &LockedError{Root: cgroupRoot, PID: pid, User: user(pid)}, nil
+}
+
 // Release lets another process take the lock.
 func (l *Lock) Release() error { return l.dir.Close() }
 

@@ -26,11 +26,17 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	if !errors.As(err, &locked) || locked.PID != os.Getpid() || locked.Root != dir {
 		t.Fatalf("second lock: %v", err)
 	}
+	if held, err := Holder(dir); err != nil || held == nil || held.PID != os.Getpid() {
+		t.Errorf("held by %v, %v; want this process", held, err)
+	}
 	if pid := strconv.Itoa(os.Getpid()); !strings.Contains(err.Error(), pid) || !strings.Contains(locked.Hint(), pid) {
 		t.Errorf("error %q, hint %q", err, locked.Hint())
 	}
 	if err := first.Release(); err != nil {
 		t.Fatal(err)
+	}
+	if free, err := Holder(dir); err != nil || free != nil {
+		t.Fatalf("after the release it is held by %v, %v", free, err)
 	}
 	second, err := TakeLock(dir)
 	if err != nil {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/web"
+)
+
+// TestAgentWithAnotherStateDir: an agent that holds the lock is at work, also when its state directory is not the one that was
+// given. No command may say that nothing is changed then.
+func TestAgentWithAnotherStateDir(t *testing.T) {
+	n := newNode(t)
+	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	want := "process " + strconv.Itoa(os.Getpid()) + " is the agent of " + n.cgroups
+	for _, args := range []string{"status", "status --json", "report", "hold", "resume", "resume web", "pause web", "release web"} {
+		stdout, stderr, err := n.run(strings.Fields(args)...)
+		if !errors.Is(err, web.ErrNoAnswer) || errors.Is(err, web.ErrNoAgent) || exitCode(err) != exitNoAgent {
+			t.Errorf("%s: got %v (exit code %d), want ErrNoAnswer and exit code 3", args, err, exitCode(err))
+		}
+		if stdout != "" || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: give the --state-dir") {
+			t.Errorf("%s: got %q and %q, want nothing and %q with a hint", args, stdout, stderr, want)
+		}
+	}
+}
+
+func TestParseStateDir(t *testing.T) {
+	for line, want := range map[string]string{
+		"plimsoll run": defaultStateDir,
+		"plimsoll run --state-dir /run/lab --poll": "/run/lab",
+		"/plimsoll --state-dir=/run/lab run":       "/run/lab",
+		"plimsoll run --state-dir":                 defaultStateDir,
+		"plimsoll restore --state-dir /run/lab":    "", // it ends by itself
+		"":                                         "",
+	} {
+		if got := parseStateDir([]byte(strings.ReplaceAll(line, " ", "\x00") + "\x00")); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
