@@ -185,7 +185,12 @@ func (r reporter) Status() report.Status {
 		return s
 	}
 	k := r.cluster.Status()
-	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched, Rejected: k.Rejected}
+	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched,
+		RejectedTotal: k.RejectedTotal}
+	for _, r := range k.Rejected {
+		s.Kubernetes.Rejected = append(s.Kubernetes.Rejected, report.Rejected{Object: r.Object, Key: r.Key, Field: r.Field, Fault: r.Msg, Hint: r.Hint})
+	}
+	s.Problems = append(s.Problems, s.Kubernetes.Problems()...)
 	if k.Fault != "" {
 		s.Problems = append(s.Problems, "kubernetes: "+k.Fault)
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kubernetes is how it stands with the API server.
 type Kubernetes struct {
@@ -10,7 +13,58 @@ type Kubernetes struct {
 	Ready     bool   `json:"ready"`           // everything was told at least once: until then no pod is burst
 	Pods      int    `json:"pods"`            // that the API server told of
 	Matched   int    `json:"pods_matched"`    // of these, those with control groups
-	Rejected  int64  `json:"rejected"`        // fields of configuration that could not be taken, since the start
+
+	Rejected      []Rejected `json:"rejected,omitempty"` // fields of annotations, labels and ConfigMaps that cannot be taken as they stand now
+	RejectedTotal int64      `json:"rejected_total"`     // since the start
+}
+
+// Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it counts as absent.
+type Rejected struct {
+	Object string `json:"object"` // "Pod default/web"
+	Key    string `json:"key"`    // of the ConfigMap, or the name of the annotation or label
+	Field  string `json:"field,omitempty"`
+	Fault  string `json:"error"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Status tells only of so many rejected fields in words: who may write annotations chooses how many there are, and their texts.
+const (
+	mostRejected    = 20
+	longestRejected = 300
+)
+
+// Problems are the rejected fields in words.
+func (k *Kubernetes) Problems() []string {
+	if k == nil {
+		return nil
+	}
+	var list []string
+	for _, r := range k.Rejected {
+		if len(list) == mostRejected {
+			list = append(list, fmt.Sprintf("%d more fields of Kubernetes objects are rejected (hint: `plimsoll status --json` lists them in kubernetes.rejected)",
+				len(k.Rejected)-mostRejected))
+			break
+		}
+		list = append(list, r.line())
+	}
+	return list
+}
+
+// line is "Pod default/web: koordinator.sh/cpuBurst: policy: "on" is not one of ...: rejected, the last good value stays (hint: ...)".
+func (r Rejected) line() string {
+	line := r.Object + ": " + r.Key + ": "
+	if r.Field != "" {
+		line += r.Field + ": "
+	}
+	line += r.Fault
+	if len(line) > longestRejected {
+		line = strings.ToValidUTF8(line[:longestRejected], "") + "..."
+	}
+	line += ": rejected, the last good value stays in force"
+	if r.Hint != "" {
+		line += " (hint: " + r.Hint + ")"
+	}
+	return line
 }
 
 // line is "the API server answers; it told of 12 pods of node n1, 11 have groups".
@@ -26,8 +80,8 @@ func (k Kubernetes) line() string {
 		return line + "; it has not told everything yet, and no pod is burst"
 	}
 	line += fmt.Sprintf("; it told of %d pods of node %s, %d have groups", k.Pods, k.Node, k.Matched)
-	if k.Rejected > 0 {
-		line += fmt.Sprintf("; %d fields of configuration rejected", k.Rejected)
+	if n := len(k.Rejected); n > 0 {
+		line += fmt.Sprintf("; %d fields of configuration rejected", n)
 	}
 	return line
 }
@@ -38,6 +92,7 @@ func kubernetesMetrics() []metric[Kubernetes] {
 		gauge("kubernetes_ready", "1 when the API server has told everything at least once.", nil, func(k Kubernetes) float64 { return bit(k.Ready) }),
 		gauge("kubernetes_pods", "Pods that the API server told of.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
 		gauge("kubernetes_pods_matched", "Pods that the API server told of and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
-		counter("kubernetes_rejected_total", "Fields of annotations and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.Rejected) }),
+		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps that cannot be taken as they stand now.", nil, func(k Kubernetes) float64 { return float64(len(k.Rejected)) }),
+		counter("kubernetes_rejected_total", "Fields of annotations, labels and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.RejectedTotal) }),
 	}
 }

@@ -19,7 +19,7 @@ func TestKubernetesLine(t *testing.T) {
 		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not told everything yet, and no pod is burst"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 12, Matched: 11},
 			"kubernetes: the API server answers; it told of 12 pods of node n1, 11 have groups"},
-		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: 3},
+		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 3), RejectedTotal: 5},
 			"kubernetes: the API server does not answer (refused); it told of 2 pods of node n1, 1 have groups; 3 fields of configuration rejected"},
 	} {
 		var out bytes.Buffer
@@ -39,8 +39,8 @@ func TestKubernetesLine(t *testing.T) {
 }
 
 func TestKubernetesMetrics(t *testing.T) {
-	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: 3}}
-	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods", "plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total"}
+	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: make([]Rejected, 2), RejectedTotal: 3}}
+	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods", "plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total", "plimsoll_kubernetes_rejected"}
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(NewCollector(func() (Status, error) { return s, nil }))
 	got := map[string]float64{}
@@ -53,11 +53,35 @@ func TestKubernetesMetrics(t *testing.T) {
 			got[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3}, got); diff != "" {
+	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3, names[5]: 2}, got); diff != "" {
 		t.Error(diff)
 	}
 	s.Kubernetes = nil
 	if n, err := testutil.GatherAndCount(r, names...); err != nil || n != 0 {
 		t.Errorf("%d metrics without Kubernetes, %v", n, err)
+	}
+}
+
+// TestRejectedAreProblems: object and field of what is rejected are named, and neither many nor long ones fill the screen.
+func TestRejectedAreProblems(t *testing.T) {
+	one := Rejected{Object: "Pod default/web", Key: "koordinator.sh/qosClass", Fault: `"lsr" is not one of LSR, LS`, Hint: "did you mean LSR?"}
+	two := Rejected{Object: "ConfigMap kube-system/ack-slo-config", Key: "cpu-burst-config", Field: "clusterStrategy.policy", Fault: "is no text"}
+	got := (&Kubernetes{Rejected: []Rejected{one, two}}).Problems()
+	want := []string{`Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSR, LS: rejected, the last good value stays in force (hint: did you mean LSR?)`,
+		"ConfigMap kube-system/ack-slo-config: cpu-burst-config: clusterStrategy.policy: is no text: rejected, the last good value stays in force"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	two.Fault = strings.Repeat("ä", 1<<16)
+	many := make([]Rejected, 500)
+	for i := range many {
+		many[i] = two
+	}
+	got = (&Kubernetes{Rejected: many}).Problems()
+	if len(got) != 21 || len(strings.Join(got, "")) > 21*400 || !strings.HasPrefix(got[20], "480 more") {
+		t.Errorf("%d problems of %d bytes, the last is %q", len(got), len(strings.Join(got, "")), got[len(got)-1])
+	}
+	if (*Kubernetes)(nil).Problems() != nil {
+		t.Error("a problem without Kubernetes")
 	}
 }

@@ -59,9 +59,10 @@ func sample() Status {
 		Colocation: sampleColocation(),
 		Waits: &Waits{Ranks: []RankWaits{{strategy.Online, 100, 30 * ms, []Length{{2 * time.Microsecond, 60}, {1024 * time.Microsecond, 39}, {4096 * time.Microsecond, 1}}, 2 * ms},
 			{strategy.Offline, 4, 3 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 2 * ms}}},
-		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, Rejected: 3},
-		Reserve:    sampleReserve(),
-		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
+		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, RejectedTotal: 3, Rejected: []Rejected{{Object: "Pod default/web",
+			Key: "koordinator.sh/cpuBurst", Field: "policy", Fault: `"on" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`, Hint: "did you mean none?"}}},
+		Reserve: sampleReserve(),
+		NRI:     &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
 		Containers: []Container{
 			{
 				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",

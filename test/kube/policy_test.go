@@ -237,8 +237,8 @@ func TestConfigMapOfTheCluster(t *testing.T) {
 	clusterStrategy(t, `"policy": "cpuBurstOnly", "cpuBurstPercent": "many"`)
 	event(t, "koordinator-system", "slo-controller-config", "CPUBurstInvalid", "clusterStrategy.cpuBurstPercent")
 	plain.stays(full(20 * ms))
-	if s := a.status(); s.Kubernetes.Rejected != 1 {
-		t.Errorf("%d fields rejected, not 1", s.Kubernetes.Rejected)
+	if k := a.status().Kubernetes; len(k.Rejected) != 1 || k.RejectedTotal != 1 || k.Rejected[0].Field != "clusterStrategy.cpuBurstPercent" {
+		t.Errorf("%+v rejected (%d in all), not 1", k.Rejected, k.RejectedTotal)
 	}
 	clusterStrategy(t, `"policy": `)
 	event(t, "koordinator-system", "slo-controller-config", "CPUBurstInvalid", "cpu-burst-config")

@@ -75,15 +75,17 @@ type Discoverer struct {
 	texts    map[string]string // by key of a ConfigMap: what was read last
 	config   config.Kubernetes
 	node     strategy.Strategy
-	rejected int64
-	dirty    bool // something is known that is not in the snapshot
+	badKeys  map[string][]*config.Rejected // by key of a ConfigMap: of its text that was read last
+	rejected int64                         // fields, since the start
+	dirty    bool                          // something is known that is not in the snapshot
 	snapshot
 }
 
 // New makes a Discoverer. Until Run has heard of the API server, no pod is to be burst.
 func New(o Options) *Discoverer {
 	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), events: newEventRecorder(o), pods: map[string]*pod{},
-		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{}, node: o.Own}
+		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{},
+		badKeys: map[string][]*config.Rejected{}, node: o.Own}
 	d.line = newLine(d.queries(), d.lineChanged)
 	return d
 }

@@ -27,7 +27,7 @@ func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	}
 	d.pods[p.key()] = p
 	if last != nil && last.real() == p.real() {
-		p.requests = last.requests
+		p.requests, p.rejected = last.requests, last.rejected
 		if maps.Equal(last.annotations, p.annotations) && maps.Equal(last.labels, p.labels) {
 			return true
 		}
@@ -69,7 +69,7 @@ func read[T any](d *Discoverer, key string, to *T, parse func(object, text strin
 	}
 	d.texts[key] = stamp
 	now, bad := parse("ConfigMap "+about.Namespace+"/"+about.Name, text, *to)
-	*to = now
+	*to, d.badKeys[key] = now, bad
 	d.reject(about, bad)
 }
 

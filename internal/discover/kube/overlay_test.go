@@ -290,9 +290,15 @@ func TestConfigurationLive(t *testing.T) {
 	bad := web(`{"policy": "on", "cfsQuotaBurstPercent": 99}`)
 	step("a bad annotation", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
 	step("and again", with(func(s *strategy.Strategy) { s.Policy, s.CFSQuotaBurstPercent = strategy.Auto, 150 }), node(nil), bad, cluster, namespaces)
+	if diff := cmp.Diff([]string{"Pod default/web policy", "Pod default/web cfsQuotaBurstPercent"}, w.rejected()); diff != "" {
+		t.Errorf("rejected now, -want +got\n%s", diff)
+	}
 	broken := cluster.DeepCopy()
 	broken.Data[slo] = "{"
 	step("a bad ConfigMap", with(func(s *strategy.Strategy) { s.Policy = strategy.None }), node(nil), web(""), broken, namespaces)
+	if diff := cmp.Diff([]string{"ConfigMap kube-system/ack-slo-config "}, w.rejected()); diff != "" {
+		t.Errorf("the pod is good again, the ConfigMap is bad: -want +got\n%s", diff)
+	}
 	first := configMap("koordinator-system", "slo-controller-config", slo, `{"clusterStrategy": {"policy": "auto"}}`)
 	step("the first ConfigMap that has the key", autoStrategy(), node(nil), web(""), first, cluster)
 	step("no ConfigMap", strategy.Default(), node(nil), web(""))
@@ -301,8 +307,11 @@ func TestConfigurationLive(t *testing.T) {
 		`CPUBurstInvalid Pod default/web Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 99 is outside 100..10000`,
 		`CPUBurstInvalid ConfigMap kube-system/ack-slo-config ConfigMap kube-system/ack-slo-config: cpu-burst-config: not JSON: unexpected EOF (such as {"policy": "auto"})`,
 	}
-	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().Rejected != 3 {
-		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().Rejected, diff)
+	if left := w.d.Status().Rejected; len(left) != 0 {
+		t.Errorf("nothing bad is left, and rejected is still %v", left)
+	}
+	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().RejectedTotal != 3 {
+		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().RejectedTotal, diff)
 	}
 }
 

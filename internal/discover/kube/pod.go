@@ -26,6 +26,7 @@ type pod struct {
 
 	annotations, labels map[string]string // those that are read
 	requests
+	rejected []*config.Rejected // of the annotations and labels
 }
 
 // requests are what a pod's annotations and labels ask for.
@@ -134,5 +135,6 @@ func (p *pod) read() (old bool, bad []*config.Rejected) {
 	p.qos, q = config.ParseQOSAnnotation(object, p.annotations[config.QOSAnnotation], p.qos)
 	p.class, c = config.ParseClass(object, p.labels, p.class)
 	p.exclusive, e = config.ParseExclusive(object, p.annotations[config.ExclusiveAnnotation], p.exclusive)
-	return old, slices.Concat(b, q, c, e)
+	p.rejected = slices.Concat(b, q, c, e)
+	return old, p.rejected
 }

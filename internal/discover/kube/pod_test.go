@@ -239,8 +239,8 @@ func TestWordsLive(t *testing.T) {
 		`CPUBurstInvalid Pod default/web Pod default/web: koordinator.sh/qosClass: "lsr" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean LSR?)`,
 		`CPUBurstInvalid Pod default/web Pod default/web: plimsoll/exclusive: "yes" is not one of true, false, strict`,
 	}
-	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().Rejected != 2 {
-		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().Rejected, diff)
+	if diff := cmp.Diff(want, w.waiting()); diff != "" || w.d.Status().RejectedTotal != 2 {
+		t.Errorf("%d rejected; -want +got\n%s", w.d.Status().RejectedTotal, diff)
 	}
 }
 

@@ -1,5 +1,12 @@
 package kube
 
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll/internal/config"
+)
+
 // Status is what a Discoverer says about itself.
 type Status struct {
 	Node      string
@@ -8,7 +15,9 @@ type Status struct {
 	Pods      int    // that the API server told of
 	Matched   int    // of which there are groups
 	Ready     bool   // everything was told at least once: strategies are in force
-	Rejected  int64  // fields that could not be taken, since the start
+	// Rejected are the fields of pods and ConfigMaps that cannot be taken as they stand now.
+	Rejected      []*config.Rejected
+	RejectedTotal int64 // since the start
 }
 
 // Status tells how it stands with the API server.
@@ -16,9 +25,24 @@ func (d *Discoverer) Status() Status {
 	state, fault := d.line.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := Status{Node: d.Node, Reachable: state == whole, Pods: len(d.pods), Matched: d.known, Ready: d.ready(), Rejected: d.rejected}
+	s := Status{Node: d.Node, Reachable: state == whole, Pods: len(d.pods), Matched: d.known, Ready: d.ready(), Rejected: d.rejections(), RejectedTotal: d.rejected}
 	if fault != nil {
 		s.Fault = fault.Error()
 	}
 	return s
+}
+
+// rejections lists what is rejected now: of objects that are still there, and of their texts as they were read last.
+func (d *Discoverer) rejections() []*config.Rejected {
+	var list []*config.Rejected
+	for _, bad := range d.badKeys {
+		list = append(list, bad...)
+	}
+	for _, p := range d.pods {
+		list = append(list, p.rejected...)
+	}
+	slices.SortStableFunc(list, func(a, b *config.Rejected) int {
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key))
+	})
+	return list
 }

@@ -252,6 +252,15 @@ func (w *world) waiting() []string {
 	return lines
 }
 
+// rejected are object and field of what is rejected now.
+func (w *world) rejected() []string {
+	var list []string
+	for _, r := range w.d.Status().Rejected {
+		list = append(list, r.Object+" "+r.Field)
+	}
+	return list
+}
+
 func (w *world) pod(i int) workload.Pod {
 	w.t.Helper()
 	list, err := w.d.Pods()
