@@ -15,16 +15,14 @@ func (r reader) colocation(p *strategy.ColocationPatch) read {
 			{"enable", r.flag(func(on bool) { p.Enable = &on })},
 			{"mechanism", r.text(func(text string) *fault {
 				m := strategy.Mechanism(text)
-				p.Mechanism = &m
-				return checkMechanism(*p, text)
+				return setField(&p.Mechanism, &m, func() *fault { return checkMechanism(*p, text) })
 			})},
 			{"slice", r.text(func(text string) *fault {
 				slice, err := time.ParseDuration(text)
 				if err != nil {
 					return faultf("such as 3ms", "%q is not a time", text)
 				}
-				p.Slice = &slice
-				return faultOf(p.Check(), "")
+				return setField(&p.Slice, &slice, func() *fault { return faultOf(p.Check(), "") })
 			})},
 			{"kubeQOS", r.flag(func(on bool) { p.KubeQOS = &on })},
 			{"suppress", r.optional(r.suppress(&p.Suppress))},
@@ -62,12 +60,10 @@ func (r reader) class(p *strategy.CPUQOSPatch) read {
 			return r.mapping(field, n, fields{
 				{"enable", r.flag(func(on bool) { p.Enable = &on })},
 				{"groupIdentity", r.integer(func(v int64) *fault {
-					p.GroupIdentity = &v
-					return checkQOS(*p)
+					return setField(&p.GroupIdentity, &v, func() *fault { return checkQOS(*p) })
 				})},
 				{"schedIdle", r.integer(func(v int64) *fault {
-					p.SchedIdle = &v
-					return checkQOS(*p)
+					return setField(&p.SchedIdle, &v, func() *fault { return checkQOS(*p) })
 				})},
 				{"coreExpeller", r.flag(func(on bool) { p.CoreExpeller = &on })},
 			})
@@ -79,8 +75,7 @@ func (r reader) class(p *strategy.CPUQOSPatch) read {
 func (r reader) suppress(p *strategy.SuppressPatch) read {
 	percent := func(to **int64) read {
 		return r.integer(func(v int64) *fault {
-			*to = &v
-			return faultOf(p.Check(), "")
+			return setField(to, &v, func() *fault { return faultOf(p.Check(), "") })
 		})
 	}
 	return func(field string, n ast.Node) error {
@@ -88,8 +83,7 @@ func (r reader) suppress(p *strategy.SuppressPatch) read {
 			{"enable", r.flag(func(on bool) { p.Enable = &on })},
 			{"cpuSuppressPolicy", r.text(func(text string) *fault {
 				policy := strategy.SuppressPolicy(text)
-				p.Policy = &policy
-				return oneOf(text, strategy.SuppressPolicies())
+				return setField(&p.Policy, &policy, func() *fault { return oneOf(text, strategy.SuppressPolicies()) })
 			})},
 			{"cpuSuppressThresholdPercent", percent(&p.ThresholdPercent)},
 			{"cpuSuppressMinPercent", percent(&p.MinPercent)},
@@ -102,12 +96,10 @@ func (r reader) schedExt(p *strategy.SchedExtPatch) read {
 	return func(field string, n ast.Node) error {
 		return r.mapping(field, n, fields{
 			{"floorPercent", r.number(func(v float64) *fault {
-				p.FloorPercent = &v
-				return faultOf(p.Check(), "")
+				return setField(&p.FloorPercent, &v, func() *fault { return faultOf(p.Check(), "") })
 			})},
 			{"watchdogSeconds", r.integer(func(v int64) *fault {
-				p.WatchdogSeconds = &v
-				return faultOf(p.Check(), "")
+				return setField(&p.WatchdogSeconds, &v, func() *fault { return faultOf(p.Check(), "") })
 			})},
 		})
 	}

@@ -32,6 +32,63 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Errors are all faults of a configuration, in the order of the file.
+type Errors []*Error
+
+// mostErrors bounds how many are told of: the first of them tell enough of a file that is another program's.
+const mostErrors = 50
+
+// Error has one fault a line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lists the faults.
+func (e Errors) Unwrap() []error {
+	list := make([]error, len(e))
+	for i, one := range e {
+		list[i] = one
+	}
+	return list
+}
+
+// collect makes one list of what a reader joined.
+func collect(err error) error {
+	var list Errors
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case *Error:
+			list = append(list, e)
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				walk(one)
+			}
+		}
+	}
+	walk(err)
+	if n := len(list) - mostErrors; n > 0 {
+		next := list[mostErrors]
+		list = append(list[:mostErrors], &Error{File: next.File, Line: next.Line, Msg: fmt.Sprintf("%d more errors from here on", n)})
+	}
+	return list
+}
+
+// setField sets a field and checks it. A bad value is taken back, so that the fields after it are not blamed for it.
+func setField[T any](to *T, value T, check func() *fault) *fault {
+	old := *to
+	*to = value
+	f := check()
+	if f != nil {
+		*to = old
+	}
+	return f
+}
+
 // fault is an Error that does not yet know where it stands.
 type fault struct{ msg, hint string }
 

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Every bad input is refused with the line, the field, what is wrong and, where a person can act, what to do.
@@ -105,5 +108,63 @@ func TestErrors(t *testing.T) {
 		case f != nil:
 			t.Errorf("%.80q: a File beside an error", c.text)
 		}
+	}
+}
+
+// TestAllErrorsAtOnce: whoever mends a file need not run it once a fault. No fault is put down to a field that is good.
+func TestAllErrorsAtOnce(t *testing.T) {
+	const text = `strategy:
+  policy: auot
+  cpuBurstPercent: 99999
+  cfsQuotaBurstPercent: 200
+  sharePoolThresholdPercent: 101
+  sharePoolThresholdPercent: 50
+colocation:
+  mechanism: idel
+  slice: 1s
+  kubeQOS: true
+  suppress: {cpuSuppressPolicy: quota, cpuSuppressMinPercent: 101, cpuSuppressThresholdPercent: 70}
+  beClass: {cpuQOS: {groupIdentity: 3, schedIdle: 1}}
+  schedExt: {floorPercent: 60, watchdogSeconds: 3}
+reserve: {policy: yes, floor: 0, shield: true}
+overrides:
+  - {policy: none}
+  - {cgroup: lab, class: BX}
+  - 7
+include: [lab, /lab/*]
+nosuch: 1
+`
+	want := []string{
+		`c.yaml:2: strategy.policy: "auot" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto (did you mean auto?)`,
+		"c.yaml:3: strategy.cpuBurstPercent: 99999 is outside 0..10000",
+		"c.yaml:5: strategy.sharePoolThresholdPercent: 101 is outside 0..100",
+		"c.yaml:6: strategy.sharePoolThresholdPercent: given twice, first in line 5",
+		`c.yaml:8: colocation.mechanism: "idel" is not one of auto, groupIdentity, idle, weight, slice, coreSched, schedExt, none (did you mean idle?)`,
+		"c.yaml:9: colocation.slice: 1s is outside 100µs..100ms",
+		`c.yaml:11: colocation.suppress.cpuSuppressPolicy: "quota" is not one of cfsQuota, cpuset`,
+		"c.yaml:11: colocation.suppress.cpuSuppressMinPercent: 101 is outside 0..100",
+		"c.yaml:12: colocation.beClass.cpuQOS.groupIdentity: 3 is outside -2..2",
+		"c.yaml:13: colocation.schedExt.floorPercent: 60 is outside 0.1..50",
+		"c.yaml:13: colocation.schedExt.watchdogSeconds: 3 is outside 4..30",
+		`c.yaml:14: reserve.policy: "yes" is not one of none, cpuset, auto`,
+		"c.yaml:14: reserve.floor: leaves everybody else less than a CPU (1 is the least)",
+		`c.yaml:16: overrides[0].cgroup: missing (such as cgroup: "/lab/*")`,
+		`c.yaml:17: overrides[1].cgroup: "lab" does not begin with / (write "/lab")`,
+		`c.yaml:17: overrides[1].class: "BX" is not one of LSE, LSR, LS, BE, SYSTEM (did you mean BE?)`,
+		"c.yaml:18: overrides[2]: must be a mapping (name: value), not 7",
+		`c.yaml:19: include[0]: "lab" does not begin with / (write "/lab")`,
+		"c.yaml:20: nosuch: unknown field",
+	}
+	_, err := Parse("c.yaml", []byte(text))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	var errs Errors
+	_, err = Parse("c.yaml", []byte("overrides:\n"+strings.Repeat("  - {}\n", 1000)))
+	if !errors.As(err, &errs) || len(errs) != mostErrors+1 || errs[mostErrors].Msg != "950 more errors from here on" || errs[mostErrors].Line != 52 {
+		t.Errorf("of 1000 faults %d are told of, the last is %v", len(errs), errs[len(errs)-1])
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -16,12 +17,12 @@ import (
 // maxRequest bounds a request in CPUs: NR_CPUS is at most 8192 on every architecture.
 const maxRequest = 8192
 
-// Parse reads a configuration file; name is what errors call it. Every error is an *Error.
+// Parse reads a configuration file; name is what errors call it. An error is Errors: all faults of the file.
 func Parse(name string, data []byte) (*File, error) {
 	r := reader{name}
 	body, err := r.document(data)
 	if err != nil {
-		return nil, err
+		return nil, collect(err)
 	}
 	f := &File{}
 	if body == nil {
@@ -54,11 +55,11 @@ func Parse(name string, data []byte) (*File, error) {
 			}))
 		})},
 	})
-	if err == nil && !experimental {
-		err = r.experimental(f.strategy.Colocation, colocation)
+	if !experimental {
+		err = errors.Join(err, r.experimental(f.strategy.Colocation, colocation))
 	}
 	if err != nil {
-		return nil, err
+		return nil, collect(err)
 	}
 	f.overrides = append(f.overrides, include...)
 	return f, nil
@@ -69,8 +70,7 @@ func (r reader) strategy(p *strategy.Patch) fields {
 	return fields{
 		{"policy", r.text(func(text string) *fault {
 			policy := strategy.Policy(text)
-			p.Policy = &policy
-			return checkStrategy(*p, text)
+			return setField(&p.Policy, &policy, func() *fault { return checkStrategy(*p, text) })
 		})},
 		{"cpuBurstPercent", r.whole(p, &p.CPUBurstPercent)},
 		{"cfsQuotaBurstPercent", r.whole(p, &p.CFSQuotaBurstPercent)},
@@ -86,26 +86,27 @@ func (r reader) threshold(p *strategy.Patch) entry {
 
 func (r reader) loadLine(p *strategy.Patch) entry {
 	return entry{"loadLinePercent", r.number(func(value float64) *fault {
-		p.LoadLinePercent = &value
-		return checkStrategy(*p, "")
+		return setField(&p.LoadLinePercent, &value, func() *fault { return checkStrategy(*p, "") })
 	})}
 }
 
-// whole reads a whole number into one field of the patch. The fields read before it were good, so that a
-// complaint of the patch is about this one.
+// whole reads a whole number into one field of the patch.
 func (r reader) whole(p *strategy.Patch, to **int64) read {
 	return r.integer(func(value int64) *fault {
-		*to = &value
-		return checkStrategy(*p, "")
+		return setField(to, &value, func() *fault { return checkStrategy(*p, "") })
 	})
 }
 
 func (r reader) override(field string, n ast.Node) (override, error) {
 	var o override
-	list := append(fields{{"cgroup", r.text(func(glob string) *fault {
-		o.cgroup = glob
-		return checkGlob(glob)
-	})}}, r.strategy(&o.strategy)...)
+	named := false
+	list := append(fields{{"cgroup", func(field string, n ast.Node) error {
+		named = true
+		return r.text(func(glob string) *fault {
+			o.cgroup = glob
+			return checkGlob(glob)
+		})(field, n)
+	}}}, r.strategy(&o.strategy)...)
 	list = append(list,
 		entry{"request", r.quantity(func(cpus float64) { o.request = &cpus })},
 		entry{"class", r.text(func(text string) *fault {
@@ -115,13 +116,11 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 		})},
 		entry{"exclusive", r.exclusive(func(e workload.Exclusive) { o.exclusive = &e })},
 		entry{"sharePoolThresholdPercent", r.nodeOnly}, entry{"loadLinePercent", r.nodeOnly})
-	if err := r.mapping(field, n, list); err != nil {
-		return o, err
+	err := r.mapping(field, n, list)
+	if _, ok := n.(*ast.MappingNode); ok && !named {
+		err = errors.Join(err, faultf(`such as cgroup: "/lab/*"`, "missing").at(r.name, line(n), field+".cgroup"))
 	}
-	if o.cgroup == "" {
-		return o, faultf(`such as cgroup: "/lab/*"`, "missing").at(r.name, line(n), field+".cgroup")
-	}
-	return o, nil
+	return o, err
 }
 
 func (r reader) nodeOnly(field string, n ast.Node) error {

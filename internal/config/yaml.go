@@ -123,32 +123,35 @@ func line(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
-// mapping reads each field of a mapping, in the order of the file.
+// mapping reads each field of a mapping, in the order of the file. A bad one does not keep those after it from being read.
 func (r reader) mapping(field string, n ast.Node, known fields) error {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
 		return r.wrong(field, n, "a mapping (name: value)")
 	}
 	seen := map[string]int{}
+	var faults []error
 	for _, kv := range m.Values {
 		key, at := kv.Key.GetToken().Value, line(kv.Key)
 		full := join(field, key)
-		if _, ok := kv.Key.(*ast.StringNode); !ok {
-			return faultf("", "not a field name").at(r.name, at, full)
-		}
-		if first, ok := seen[key]; ok {
-			return faultf("", "given twice, first in line %d", first).at(r.name, at, full)
-		}
-		seen[key] = at
+		_, isName := kv.Key.(*ast.StringNode)
+		first, twice := seen[key]
 		read := known.find(key)
-		if read == nil {
-			return faultf(didYouMean(key, known.names()), "unknown field").at(r.name, at, full)
+		switch {
+		case !isName:
+			faults = append(faults, faultf("", "not a field name").at(r.name, at, full))
+		case twice:
+			faults = append(faults, faultf("", "given twice, first in line %d", first).at(r.name, at, full))
+		case read == nil:
+			faults = append(faults, faultf(didYouMean(key, known.names()), "unknown field").at(r.name, at, full))
+		default:
+			faults = append(faults, read(full, kv.Value))
 		}
-		if err := read(full, kv.Value); err != nil {
-			return err
+		if !twice {
+			seen[key] = at
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 func join(field, key string) string {
@@ -163,12 +166,11 @@ func (r reader) sequence(field string, n ast.Node, each read) error {
 	if !ok {
 		return r.wrong(field, n, "a list (- value)")
 	}
+	faults := make([]error, len(s.Values))
 	for i, v := range s.Values {
-		if err := each(fmt.Sprintf("%s[%d]", field, i), v); err != nil {
-			return err
-		}
+		faults[i] = each(fmt.Sprintf("%s[%d]", field, i), v)
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // optional lets a section be empty, as it is when all its lines are commented out.

@@ -227,3 +227,15 @@ func TestEventsLine(t *testing.T) {
 		}
 	}
 }
+
+// TestEachConfigurationErrorIsAProblem: the errors of a file are lines, and stay lines.
+func TestEachConfigurationErrorIsAProblem(t *testing.T) {
+	var out bytes.Buffer
+	if err := (Status{Mode: Active, ConfigMsg: "c.yaml:1: a: bad\nc.yaml:2: b: bad"}).Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	const want = "problems:\n  configuration: c.yaml:1: a: bad (the last good one is in force)\n  configuration: c.yaml:2: b: bad (the last good one is in force)\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want it to end with %q", out.String(), want)
+	}
+}

@@ -190,7 +190,9 @@ func dash(s string) string {
 func (s Status) problems(p *page) {
 	var lines []string
 	if !s.ConfigOK && s.Mode != Offline {
-		lines = append(lines, "configuration: "+s.ConfigMsg+" (the last good one is in force)")
+		for fault := range strings.SplitSeq(s.ConfigMsg, "\n") {
+			lines = append(lines, "configuration: "+fault+" (the last good one is in force)")
+		}
 	}
 	lines = append(lines, s.Problems...)
 	for _, c := range byPath(s.Containers) {
