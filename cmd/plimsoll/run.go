@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -63,13 +64,16 @@ looked after when the configuration, or --include, names them. The default polic
   plimsoll run --kube --node-name "$NODE_NAME"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.checkOnly && f.file == "" {
+				return withHint(misusef("--check-config: no configuration file is given"), "plimsoll run --check-config --config /etc/plimsoll/config.yaml")
+			}
 			loaded := f.stamp() // before it is read: a change in between is taken up
 			file, err := f.load()
 			if err != nil {
 				return err
 			}
 			if f.checkOnly {
-				fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: the configuration is good\n", report.Printable(f.file))
 				return nil
 			}
 			log, err := f.logger(os.Stderr)
@@ -85,7 +89,7 @@ looked after when the configuration, or --include, names them. The default polic
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
-	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the configuration and exit")
+	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the file of --config, list all errors, and exit")
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel could tell of them (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
@@ -229,7 +233,9 @@ func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *s
 	return func(file *config.File, err error) {
 		cluster.note(err)
 		if err != nil {
-			log.Error("the configuration is not good, the last good one stays in force", "error", err)
+			for _, one := range faults(err) {
+				log.Error("the configuration is not good, the last good one stays in force", "error", one)
+			}
 			a.Configure(strategy.Strategy{}, err)
 			return
 		}
@@ -238,6 +244,15 @@ func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *s
 		a.Reserve(file.Reserve())
 		a.Configure(cluster.configure(file.Strategy()), nil)
 	}
+}
+
+// faults are the errors of a configuration, one by one.
+func faults(err error) []error {
+	var all config.Errors
+	if errors.As(err, &all) {
+		return all.Unwrap()
+	}
+	return []error{err}
 }
 
 // recovered says what an agent that died left behind.
