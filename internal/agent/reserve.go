@@ -69,6 +69,7 @@ func (a *Agent) Reserve(rules strategy.Reserve) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.Reserving.Rules, a.reservations.at = rules, time.Time{}
+	a.reservations.pods = nil // who asks is another question now
 	a.wake()
 }
 
@@ -86,7 +87,10 @@ func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Re
 	if !workload.Same(pods, r.pods) {
 		r.pods, r.asking, r.at = pods, false, time.Time{}
 		for _, p := range pods {
-			r.asking = r.asking || slices.ContainsFunc(p.Containers, workload.Container.Reserves)
+			r.asking = r.asking || slices.ContainsFunc(p.Containers, func(c workload.Container) bool {
+				asks, _ := c.Asks(rules)
+				return asks != workload.ExclusiveNo
+			})
 		}
 	}
 	r.active = r.asking && rules.Policy != strategy.ReserveNone || !r.state.Idle() || len(r.shares)+len(r.last.Refused) > 0 || r.shield.Group != ""
@@ -238,7 +242,13 @@ func (a *Agent) requesters(pods []workload.Pod, in *reserve.Input) {
 	since := map[workload.ID]int64{}
 	for _, p := range pods {
 		for _, c := range p.Containers {
-			if !c.Reserves() {
+			limit := a.limitOf(c)
+			request := c.Request
+			if request == 0 && !math.IsInf(limit, 1) {
+				request = limit
+			}
+			asks, byNode := c.Asks(a.Reserving.Rules)
+			if asks == workload.ExclusiveNo || byNode && request == 0 {
 				in.Requested += c.Request
 				continue
 			}
@@ -246,12 +256,7 @@ func (a *Agent) requesters(pods []workload.Pod, in *reserve.Input) {
 				r.arrivals++
 				since[c.ID] = r.arrivals
 			}
-			limit := a.limitOf(c)
-			one := reserve.Container{ID: c.ID, Request: c.Request, Limit: limit, Strict: c.Exclusive == workload.ExclusiveStrict}
-			if one.Request == 0 && !math.IsInf(limit, 1) {
-				one.Request = limit
-			}
-			in.Containers = append(in.Containers, one)
+			in.Containers = append(in.Containers, reserve.Container{ID: c.ID, Request: request, Limit: limit, Strict: asks == workload.ExclusiveStrict, ByNode: byNode})
 		}
 	}
 	r.since = since

@@ -34,6 +34,9 @@ func (r reader) reserve(f *File) read {
 			{"floor", r.floor(&s.Floor)},
 			{"reservedCPUs", r.cpuList(func(set cpu.Set) { s.CPUs = set })},
 			{"shield", r.flag(func(on bool) { s.Shield = on })},
+			{"exclusive", r.exclusive(func(e workload.Exclusive) {
+				s.All, s.Strict = e != workload.ExclusiveNo, e == workload.ExclusiveStrict
+			})},
 		})
 	})
 }

@@ -38,9 +38,18 @@ overrides:
 		"/other": {workload.ExclusiveByClass, false},
 	} {
 		e := f.Resolve(group)
-		c := workload.Container{Class: e.Class, Exclusive: e.Exclusive}
-		if e.Exclusive != want.exclusive || c.Reserves() != want.reserves {
-			t.Errorf("%s: %q, reserves %v", group, e.Exclusive, c.Reserves())
+		asks, byNode := workload.Container{Class: e.Class, Exclusive: e.Exclusive}.Asks(f.Reserve())
+		if e.Exclusive != want.exclusive || (asks != workload.ExclusiveNo) != want.reserves || byNode {
+			t.Errorf("%s: %q, asks %q", group, e.Exclusive, asks)
+		}
+	}
+	for text, want := range map[string][2]bool{"": {false, false}, "true": {true, false}, "strict": {true, true}, "false": {false, false}} {
+		if text != "" {
+			text = "exclusive: " + text
+		}
+		r := mustParse(t, "reserve: {"+text+"}").Reserve()
+		if got := [2]bool{r.All, r.Strict}; got != want {
+			t.Errorf("%q: all, strict %v, want %v", text, got, want)
 		}
 	}
 	if got := mustParse(t, "reserve: {reservedCPUs: 3}").Reserve().CPUs; !cmp.Equal(got, cpu.Set{3}) {
@@ -55,6 +64,8 @@ func TestReserveErrors(t *testing.T) {
 		"reserve: {floor: most}":                       "is not an amount of CPU",
 		"reserve: {reservedCPUs: 3-1}":                 `"3-1" runs backwards`,
 		"reserve: {reservedCPUs: [1, 2]}":              "must be a list of CPUs",
+		"reserve: {exclusive: all}":                    `c.yaml:1: reserve.exclusive: "all" is not one of true, false, strict`,
+		"reserve: {exclusive: 1}":                      "c.yaml:1: reserve.exclusive: must be true, false or strict, not 1",
 		"reserve: {cpus: 1}":                           "unknown field",
 		"overrides: [{cgroup: /a, exclusive: strikt}]": `overrides[0].exclusive: "strikt" is not one of true, false, strict (did you mean strict?)`,
 		"overrides: [{cgroup: /a, exclusive: 2}]":      "exclusive",

@@ -18,7 +18,8 @@ type turn struct {
 	nodes   []*node
 	at      map[string]*node
 	shares  map[string]Share
-	nowhere bool // nothing may be reserved
+	nowhere bool    // nothing may be reserved
+	stays   float64 // requests of those for whom the node asks, and who cannot have CPUs of their own
 }
 
 // node is one group during a turn.
@@ -133,10 +134,13 @@ func (t *turn) wants(in Input, out *Output) []Want {
 	for _, c := range in.Containers {
 		if why := t.unable(in, c); why != "" {
 			out.Refused = append(out.Refused, Refusal{c.Path, why})
+			if c.ByNode {
+				t.stays += c.Request
+			}
 			continue
 		}
 		n := t.at[c.Path]
-		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID]}
+		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID], ByNode: c.ByNode}
 		if !t.online.Within(n.effective) {
 			w.Within = t.s.spareOne(n.effective)
 		}
@@ -194,7 +198,7 @@ func (t *turn) machine(in Input) Machine {
 			kept = kept.Union(n.effective)
 		}
 	}
-	return Machine{Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.s.held()), Floor: max(1, in.Rules.Floor), Requested: in.Requested}
+	return Machine{Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.s.held()), Floor: max(1, in.Rules.Floor), Requested: in.Requested + t.stays}
 }
 
 // held are the CPUs that containers have: those of their partitions are isolated because of us.

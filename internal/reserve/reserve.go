@@ -22,6 +22,8 @@
 //     fewest that do.
 //   - The shared pool never goes below its floor. Somebody new is admitted only if the pool also still holds the requests
 //     of those who are in it. Who does not fit is refused, with the arithmetic, and nothing is done for it.
+//   - A node may ask for all its containers (strategy.Reserve.All), as the paper does. Such a container that has no CPUs of its own is
+//     one of those in the pool, whose requests keep room there: rounding up must not leave others less than they requested.
 //   - CPUs count by their capacity, where cores are unequal.
 //
 // # Terminology
@@ -60,6 +62,9 @@ type Want struct {
 	CPUs   float64 // its request, in CPUs of full capacity
 	Within cpu.Set // CPUs that it may have; nil: any
 	Has    cpu.Set // what it has now; nil: it is new
+	// ByNode says that it has not asked itself (reserve.exclusive). While it has no CPUs of its own it is one of the others in the
+	// shared pool, which must hold its request.
+	ByNode bool
 }
 
 // Allocation is who gets what.
@@ -98,13 +103,22 @@ func Allocate(m Machine, wants []Want) Allocation {
 			}
 		}
 	}
-	for _, w := range changed {
-		a.place(w, m.Floor)
+	rest := append(changed, fresh...)
+	for _, w := range rest {
+		a.Requested += w.inPool()
 	}
-	for _, w := range fresh {
-		a.place(w, max(m.Floor, m.Requested))
+	for _, w := range rest {
+		a.place(w)
 	}
 	return a.allocation()
+}
+
+// inPool is what a want binds of the shared pool while it has no CPUs of its own.
+func (w Want) inPool() float64 {
+	if w.ByNode {
+		return w.CPUs
+	}
+	return 0
 }
 
 // allocator is an allocation in the making.
@@ -226,14 +240,27 @@ func (a *allocator) take(cpus cpu.Set) {
 	a.used += a.size(cpus)
 }
 
-// place finds CPUs for a want that has none, or no longer what it needs.
-func (a *allocator) place(w Want, floor float64) {
+// place finds CPUs for a want that has none, or no longer what it needs; one that is new must leave room for the requests in the
+// shared pool.
+func (a *allocator) place(w Want) {
+	a.Requested -= w.inPool()
+	floor := a.Floor
+	if len(w.Has) == 0 {
+		floor = max(floor, a.Requested)
+	}
+	if !a.find(w, floor) {
+		a.Requested += w.inPool()
+	}
+}
+
+func (a *allocator) find(w Want, floor float64) bool {
 	need := whole(w)
 	if need == 0 {
-		if !a.pack(w, floor) {
+		packed := a.pack(w, floor)
+		if !packed {
 			a.refuse(w, a.arithmetic(w, w.CPUs, floor))
 		}
-		return
+		return packed
 	}
 	enough := func() bool {
 		cpus := a.choose(w, need)
@@ -241,7 +268,9 @@ func (a *allocator) place(w Want, floor float64) {
 	}
 	if !enough() && !(a.repack(a.gap(w, need, floor), nil) && enough()) {
 		a.refuse(w, a.arithmetic(w, need, floor))
+		return false
 	}
+	return true
 }
 
 // gap is how many CPUs packed ones would have to give up for a want that has too few.

@@ -123,6 +123,42 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
+// TestByNode: one that has not asked itself leaves those others room that have no CPUs of their own, although they may get some
+// later; one that asks does not wait for them.
+func TestByNode(t *testing.T) {
+	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1}
+	for _, c := range []struct {
+		cpus    []float64
+		want    map[string]cpu.Set
+		refused string // the first one's arithmetic
+	}{
+		{[]float64{1, 1, 1}, map[string]cpu.Set{"a": {0}, "b": {1}, "c": {2}}, ""},
+		{[]float64{0.5, 0.5, 1}, map[string]cpu.Set{"a": {0}, "b": {0}, "c": {1}}, ""},
+		{[]float64{1, 2, 1}, map[string]cpu.Set{"a": {0}, "b": {1, 2}}, "it needs 1 CPU (request 1); of 4 CPUs online, 3 are exclusive already, " +
+			"and the shared pool keeps 1: 0 are left"},
+		// rounded up, the first would leave the two others 2 CPUs for the 2.2 that they request
+		{[]float64{1.5, 1.1, 1.1}, map[string]cpu.Set{}, "it needs 2 CPUs (request 1.5); of 4 CPUs online, 0 are exclusive already, " +
+			"and the shared pool keeps 2.2 (the requests in it): 1.8 are left"},
+	} {
+		var wants []Want
+		for i, n := range c.cpus {
+			wants = append(wants, Want{Name: string(rune('a' + i)), CPUs: n, ByNode: true})
+		}
+		got := Allocate(m, wants)
+		refused := ""
+		if len(got.Refused) > 0 {
+			refused = got.Refused[0].Why
+		}
+		if diff := cmp.Diff(c.want, got.Sets); diff != "" || refused != c.refused {
+			t.Errorf("%v: refused %q, want %q; sets -want +got\n%s", c.cpus, refused, c.refused, diff)
+		}
+	}
+	wants := []Want{{Name: "a", CPUs: 1.5}, {Name: "b", CPUs: 1.1}, {Name: "c", CPUs: 1.1}}
+	if got := Allocate(m, wants).Sets; !cmp.Equal(got, map[string]cpu.Set{"a": {0, 1}}) {
+		t.Errorf("those who ask themselves: %v", got)
+	}
+}
+
 // TestApart: isolated CPUs are given to nobody, and are no room for the others.
 func TestApart(t *testing.T) {
 	m := Machine{Topology: shape{1, 1, 1, 4, 1}.topology(), Floor: 1, Isolated: cpu.Set{2, 3, 7}}

@@ -39,6 +39,7 @@ type Container struct {
 	Request     float64 // CPUs
 	Limit       float64 // CPUs; +Inf: none
 	Strict      bool
+	ByNode      bool // the node asks in its place: see Want
 }
 
 // Ancestor is a group on the way from the root to a container, that may have to hand the cpuset controller on (v2).
