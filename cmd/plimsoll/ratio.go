@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
-// ratio is a number that may be written in percent; inf and -1 are without bound.
+// ratio is a number that may be written in percent; inf and -1 are without bound. The rule of all flags: 0.7 and 70% are the same,
+// and what is above mostBare needs its percent sign, since it is more likely meant as percent.
 type ratio float64
+
+// mostBare is the largest number without a percent sign. The default of cpuBurstPercent, 1000, is as much.
+const mostBare = 10
 
 func (r *ratio) String() string { return strconv.FormatFloat(float64(*r), 'g', -1, 64) }
 func (r *ratio) Type() string   { return "ratio" }
@@ -34,6 +38,11 @@ func parseRatio(text string) (float64, error) {
 		return 0, fmt.Errorf("%q is not a number such as 0.7, 70%% or inf", text)
 	case v < 0:
 		return 0, fmt.Errorf("%q is below 0", text)
+	case !percent && v > mostBare:
+		return 0, fmt.Errorf("%s is %s%%: write %s%% if you mean percent, or %s%%", text, plainNumber(100*v), plainNumber(v), plainNumber(100*v))
 	}
 	return v, nil
 }
+
+// plainNumber spells a number without an exponent.
+func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -37,7 +37,7 @@ func simulateCommand() *cobra.Command {
 coincided: P(WCET > 1 period), and the expected time E(WCET), with intervals; and for each container how often it is
 throttled and for how long, without and with its burst. The model is in docs/MODEL.md.
 
-Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%.`,
+Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%; a number above 10 needs its %.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return withHint(misusef("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")

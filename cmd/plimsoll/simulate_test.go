@@ -156,7 +156,8 @@ func TestSimulateRefuses(t *testing.T) {
 		"exp --utilization 0.5 --cgroups 2 --burst -0.5":                       {"below 0", ""},
 		"exp --utilization 0.5 --cgroups 2 --burst nan":                        {"not a number", ""},
 		"exp --utilization 1 --cgroups 2 --burst 1":                            {"no steady state", ""},
-		"exp --utilization 70 --cgroups 2 --burst 1":                           {"70 times the quota", "0.7 or 70%"},
+		"exp --utilization 70 --cgroups 2 --burst 1":                           {"70 is 7000%: write 70% if you mean percent", ""},
+		"exp --utilization 7 --cgroups 2 --burst 1":                            {"7 times the quota", "0.07 or 7%"},
 		"exp --utilization 0 --cgroups 2 --burst 1":                            {"mean 0", ""},
 		"exp --utilization 0.5 --cgroups 2 --burst 1 --rule mine":              {`--rule "mine"`, "strict, published"},
 		"exp --utilization 0.5 --cgroups 2 --burst 1 --rho 1":                  {"rho 1", ""},
@@ -166,7 +167,7 @@ func TestSimulateRefuses(t *testing.T) {
 		"exp --utilization 0.5 --cgroups 2 --sweep burst=0..2":                 {"has no step", "burst=0..2:0.25"},
 		"exp --utilization 0.5 --cgroups 2 --sweep burst=2..0:1":               {"2 to 0 in steps of 1", ""},
 		"exp --utilization 0.5 --cgroups 2 --sweep rho=0..1:0.1":               {`"rho" cannot be varied`, ""},
-		"exp --utilization 0.5 --sweep cgroups=1.5 --burst 1":                  {"cgroups of 1.5", ""},
+		"exp --utilization 0.5 --sweep cgroups=1.5 --burst 1":                  {`"1.5" is not a number of containers`, ""},
 		"exp --utilization 0.5 --sweep burst=0..9:0.01 --sweep cgroups=1..9:1": {"more than 2000", ""},
 		"exp --sweep utilization=0.5,1.2 --cgroups 2 --burst 1":                {"utilization 1.2", ""},
 		"pareto --utilization 0.5 --cgroups 2 --burst 1 --alpha 1.5":           {"alpha", ""},
@@ -243,19 +244,5 @@ func TestDraw(t *testing.T) {
 	}
 	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "\x89PNG") {
 		t.Errorf("%.8q, %v", data, err)
-	}
-}
-
-func TestRatio(t *testing.T) {
-	for text, want := range map[string]float64{"0.7": 0.7, "70%": 0.7, "inf": math.Inf(1), "-1": math.Inf(1), "2": 2, "0": 0} {
-		var r ratio
-		if err := r.Set(text); err != nil || float64(r) != want {
-			t.Errorf("%s: %v, %v", text, r, err)
-		}
-	}
-	for _, text := range []string{"", "x", "-2", "nan", "infinity", "1e999", "-1%"} {
-		if err := errors.Join(new(ratio).Set(text)); err == nil {
-			t.Errorf("%q is taken", text)
-		}
 	}
 }

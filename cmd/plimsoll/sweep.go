@@ -51,8 +51,12 @@ func parseRange(part string) (sweepRange, error) {
 	if name != "burst" && name != "cgroups" && name != "utilization" {
 		return r, fmt.Errorf("%q cannot be varied", name)
 	}
+	parse := parseRatio
+	if name == "cgroups" {
+		parse = parseCount
+	}
 	for _, field := range strings.Split(text, ",") {
-		values, err := parseValues(field)
+		values, err := parseValues(field, parse)
 		if err != nil {
 			return r, err
 		}
@@ -67,16 +71,25 @@ func parseRange(part string) (sweepRange, error) {
 }
 
 // parseValues reads 0.5 or 0..2:0.25.
-func parseValues(field string) ([]float64, error) {
+func parseValues(field string, parse func(string) (float64, error)) ([]float64, error) {
 	if from, rest, ok := strings.Cut(field, ".."); ok {
-		return steps(from, rest)
+		return steps(from, rest, parse)
 	}
-	v, err := parseRatio(field)
+	v, err := parse(field)
 	return []float64{v}, err
 }
 
+// parseCount reads a number of containers.
+func parseCount(text string) (float64, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of containers", text)
+	}
+	return float64(n), nil
+}
+
 // steps are a, a+step, ... b. They are counted, so that no step is lost to rounding.
-func steps(from, rest string) ([]float64, error) {
+func steps(from, rest string, parse func(string) (float64, error)) ([]float64, error) {
 	to, step, ok := strings.Cut(rest, ":")
 	if !ok {
 		return nil, fmt.Errorf("%q has no step", rest)
@@ -84,7 +97,7 @@ func steps(from, rest string) ([]float64, error) {
 	var v [3]float64
 	for i, text := range []string{from, to, step} {
 		var err error
-		if v[i], err = parseRatio(text); err != nil {
+		if v[i], err = parse(text); err != nil {
 			return nil, err
 		}
 		if math.IsInf(v[i], 1) {
