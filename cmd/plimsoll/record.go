@@ -212,7 +212,7 @@ func recorder(tree *cgroup.Tree, groups []report.Container) (trace.Recorder, err
 		if err == nil {
 			limit = b.CPUs()
 		}
-		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, Read: reader(tree, c.Cgroup)})
+		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup), Read: reader(tree, c.Cgroup)})
 		if _, err := tree.Usage(c.Cgroup); errors.Is(err, fs.ErrNotExist) {
 			return r, withHint(fmt.Errorf("nothing counts the CPU time of %s: %w", c.Cgroup, err),
 				"on cgroup v1 it must stand in the cpuacct hierarchy too")
@@ -224,6 +224,17 @@ func recorder(tree *cgroup.Tree, groups []report.Container) (trace.Recorder, err
 	online, err := sysfs.NewHost("/").Online()
 	r.CPUs = float64(len(online))
 	return r, err
+}
+
+// limitOf reads the limit of a group, in CPUs.
+func limitOf(tree *cgroup.Tree, group string) func() (float64, error) {
+	return func() (float64, error) {
+		b, err := tree.Bandwidth(group)
+		if errors.Is(err, fs.ErrNotExist) && group == "/" {
+			return math.Inf(1), nil
+		}
+		return b.CPUs(), err
+	}
 }
 
 // reader reads both counters of a group.

@@ -225,6 +225,10 @@ func TestWarnings(t *testing.T) {
 		!strings.Contains(got[2], `"a" did not run`) || !strings.Contains(got[3], `"b" used up to 650 %`) {
 		t.Errorf("%q", got)
 	}
+	above := Trace{Series: []Series{{Name: "a", Limit: math.Inf(1), Used: bytesOf(Few), Throttled: bytesOf(Few)}}}
+	if got := above.Warnings(); len(got) != 1 || !strings.Contains(got[0], `"a" stood throttled in 100.0 % of the periods by a limit that is not in the recording`) {
+		t.Errorf("%q", got)
+	}
 	if got := (Trace{Series: []Series{{Used: bytesOf(Few)}}}).Warnings(); len(got) != 0 {
 		t.Errorf("%q", got)
 	}

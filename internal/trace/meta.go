@@ -29,6 +29,7 @@ type metaOf struct {
 	Name      string    `json:"name"`
 	Limit     *float64  `json:"limit_cpus,omitempty"`
 	Throttled []float64 `json:"throttled,omitempty"` // not in CSV, which has a column for it
+	Changed   bool      `json:"limit_changed,omitempty"`
 }
 
 const unit = "share of the machine's CPUs in one period"
@@ -40,7 +41,7 @@ func describe(t Trace, throttled bool) meta {
 		m.Started = &t.Started
 	}
 	for _, s := range t.Series {
-		c := metaOf{Name: s.Name}
+		c := metaOf{Name: s.Name, Changed: s.LimitChanged}
 		if s.Limited() {
 			c.Limit = &s.Limit
 		}
@@ -79,6 +80,7 @@ func (m meta) apply(t *Trace) error {
 		if c.Name != "" {
 			s.Name = c.Name
 		}
+		s.LimitChanged = c.Changed
 		if c.Limit != nil {
 			s.Limit = *c.Limit
 		}

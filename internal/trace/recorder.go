@@ -11,7 +11,9 @@ import (
 // Source is a container that can be recorded.
 type Source struct {
 	Name  string
-	Limit float64 // CPUs; +Inf: none
+	Limit float64 // CPUs, as the recording begins; +Inf: none
+	// LimitNow tells the limit while it is recorded; nil: nobody asks. One that appears hides demand, as one that was there from the begin.
+	LimitNow func() (float64, error)
 	// Read tells the CPU time that it has used since it began, and the time for which its CPUs stood throttled.
 	Read func() (used, throttled time.Duration, err error)
 }
@@ -89,6 +91,7 @@ func (r Recorder) end(ctx context.Context, due time.Time, timer *pulse) (late ti
 const (
 	lateAfter = 10  // the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
 	looks     = 200 // so often in a period it is looked for
+	limitsAt  = 10  // after so many readings limits are read again
 )
 
 // Run records n periods. It reads at the end of each period of a schedule that is fixed at the start; a period whose
@@ -114,11 +117,18 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 		at := r.Now().Sub(start)
 		tracks[i] = track{newGrid(r.Period, at, used), newGrid(r.Period, at, throttled)}
 	}
-	for next := 1; t.Len() < n; {
+	end := func() Trace {
+		t.limits(r.Sources)
+		return t.cut(n)
+	}
+	for next, readings := 1, 1; t.Len() < n; readings++ {
+		if readings%limitsAt == 0 {
+			t.limits(r.Sources)
+		}
 		due := start.Add(time.Duration(next) * r.Period)
 		late, err := r.end(ctx, due, &timer)
 		if err != nil {
-			return t.cut(n), err
+			return end(), err
 		}
 		missed := int(r.Now().Sub(due) / r.Period)
 		t.Late += min(missed, n-next)
@@ -127,13 +137,27 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 		}
 		next += missed + 1
 		if err := r.read(&t, tracks, start.Add(late)); err != nil {
-			return t.cut(n), err
+			return end(), err
 		}
 		if r.Progress != nil {
 			r.Progress(min(t.Len(), n))
 		}
 	}
-	return t.cut(n), nil
+	return end(), nil
+}
+
+// limits takes in limits that are others than before: the lowest is the one that hides most.
+func (t Trace) limits(sources []Source) {
+	for i, s := range sources {
+		if s.LimitNow == nil {
+			continue
+		}
+		now, err := s.LimitNow()
+		if err != nil || now == s.Limit {
+			continue // a container that is gone ends the recording
+		}
+		t.Series[i].Limit, t.Series[i].LimitChanged = min(t.Series[i].Limit, now), true
+	}
 }
 
 // track follows the two counters of a container.

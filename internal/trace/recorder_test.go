@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +109,52 @@ func (w *world) wait(ctx context.Context, until time.Time) error {
 	}
 	w.now = w.now.Add(w.late(w.waits))
 	return nil
+}
+
+// TestLimitThatAppears: a limit that was not there when the recording began hides demand all the same, also one that is gone when
+// it ends or that came in its last second.
+func TestLimitThatAppears(t *testing.T) {
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		limit func(period int) float64
+		begin float64
+		stop  int
+		want  float64
+		other bool
+	}{
+		"none":                  {func(int) float64 { return inf }, inf, 0, inf, false},
+		"one":                   {func(int) float64 { return 0.5 }, 0.5, 0, 0.5, false},
+		"from the middle":       {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 50] }, inf, 0, 0.2, true},
+		"for two seconds":       {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 50 && n < 70] }, inf, 0, 0.2, true},
+		"in the last period":    {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 99] }, inf, 0, 0.2, true},
+		"just before it ends":   {func(n int) float64 { return map[bool]float64{true: 0.2, false: inf}[n >= 33] }, inf, 35, 0.2, true},
+		"raised from the first": {func(n int) float64 { return map[bool]float64{true: 1.5, false: 0.5}[n >= 50] }, 0.5, 0, 0.5, true},
+	} {
+		w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: never, stop: c.stop}
+		begun := w.now
+		r := w.recorder(1)
+		r.Sources[0].Limit = c.begin
+		r.Sources[0].LimitNow = func() (float64, error) { return c.limit(int(w.now.Sub(begun) / (100 * ms))), nil }
+		got, err := r.Run(context.Background(), 100)
+		if c.stop == 0 && err != nil {
+			t.Fatal(err)
+		}
+		if s := got.Series[0]; s.Limit != c.want || s.LimitChanged != c.other {
+			t.Errorf("%s: limit %v, changed %v; want %v, %v", name, s.Limit, s.LimitChanged, c.want, c.other)
+		}
+		if told := strings.Contains(strings.Join(got.Warnings(), "\n"), `the limit of "a" changed while it was recorded`); told != c.other {
+			t.Errorf("%s: warnings %q", name, got.Warnings())
+		}
+		for _, file := range []string{"x.npy", "x.csv"} {
+			file = filepath.Join(t.TempDir(), file)
+			if err := Save(file, got); err != nil {
+				t.Fatal(err)
+			}
+			if back, err := Load(file); err != nil || back.Series[0].LimitChanged != c.other || back.Series[0].Limit != c.want {
+				t.Errorf("%s: read back as %+v, %v", name, back.Series, err)
+			}
+		}
+	}
 }
 
 func never(int) time.Duration { return 50 * time.Microsecond }

@@ -41,10 +41,12 @@ type Trace struct {
 
 // Series is one container of a recording. Values are shares of the machine in one period: 1 is all its CPUs.
 type Series struct {
-	Name      string
-	Limit     float64   // CPUs; +Inf where there was none, or nothing is known
-	Used      []float64 // CPU time used
-	Throttled []float64 // time throttled, summed over CPUs as the kernel counts it; nil where it never was
+	Name  string
+	Limit float64 // CPUs, the lowest that was seen; +Inf where there was none, or nothing is known
+	// LimitChanged says that another limit was seen, too: the demand before and after are not alike.
+	LimitChanged bool
+	Used         []float64 // CPU time used
+	Throttled    []float64 // time throttled, summed over CPUs as the kernel counts it; nil where it never was
 }
 
 // Limited says whether a limit was in force.
@@ -137,6 +139,11 @@ func (t Trace) Warnings() []string {
 	}
 	for _, s := range t.Series {
 		f := s.Figures()
+		if s.LimitChanged {
+			list = append(list, fmt.Sprintf("the limit of %q changed while it was recorded, and was as low as %.3g CPUs: record it again under one limit or none; `plimsoll pause` keeps an agent from raising it", s.Name, s.Limit))
+		} else if !s.Limited() && f.Throttled > 0 {
+			list = append(list, fmt.Sprintf("%q stood throttled in %.1f %% of the periods by a limit that is not in the recording: a group above it may have one", s.Name, 100*f.Throttled))
+		}
 		switch {
 		case f.Mean == 0:
 			list = append(list, fmt.Sprintf("%q did not run at all: every period is 0", s.Name))
