@@ -51,7 +51,10 @@ func TestSaveAndLoad(t *testing.T) {
 // TestNumpy reads what numpy wrote, and writes what numpy would.
 func TestNumpy(t *testing.T) {
 	whole := counts(12)
+	halves := [][]float64{{0, 0x1.47cp-5, 0x1.47cp-4, 0x1.47cp-7, 1.5, 0x1p-24}, {0x1.47cp-6, 0x1.eb8p-5, 0x1.998p-4, 0x1.eb8p-6, 65504, 0.5}} // as numpy reads them
 	for file, want := range map[string][][]float64{
+		"numpy-f2":      halves,
+		"numpy-f2-big":  halves,
 		"numpy-f8":      {whole},
 		"numpy-fortran": {{0, .02, .04, .06, .08, .1}, {.01, .03, .05, .07, .09, .11}},
 	} {
@@ -79,6 +82,19 @@ func TestNumpy(t *testing.T) {
 	}
 	if diff := cmp.Diff(theirs, ours.Bytes()); diff != "" {
 		t.Errorf("(-numpy +ours) %s", diff)
+	}
+}
+
+// TestHalf: what is no number is none, and is refused later.
+func TestHalf(t *testing.T) {
+	for bits, want := range map[uint16]float64{0x0000: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14,
+		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)} {
+		if got := half(bits); got != want {
+			t.Errorf("%#04x: %v, want %v", bits, got, want)
+		}
+	}
+	if !math.IsNaN(half(0x7e00)) {
+		t.Error("a number that is none is one")
 	}
 }
 
@@ -261,7 +277,7 @@ func TestFigures(t *testing.T) {
 }
 
 func FuzzReadNPY(f *testing.F) {
-	for _, name := range []string{"f8", "f4-big", "fortran", "int", "3d", "row", "scalar", "record"} {
+	for _, name := range []string{"f8", "f4-big", "f2", "f2-big", "fortran", "int", "3d", "row", "scalar", "record"} {
 		data, err := os.ReadFile("testdata/numpy-" + name + ".npy")
 		if err != nil {
 			f.Fatal(err)

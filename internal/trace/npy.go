@@ -124,9 +124,9 @@ func parseNPY(dict string) (npyArray, error) {
 		return a, bad(npyAdvice, "its header does not describe an array of numbers: %.80q", dict)
 	}
 	switch kind[1] {
-	case "<f8", "<f4":
+	case "<f8", "<f4", "<f2":
 		a.order = binary.LittleEndian
-	case ">f8", ">f4":
+	case ">f8", ">f4", ">f2":
 		a.order = binary.BigEndian
 	default:
 		return a, bad(npyAdvice, "its values are of the type %q, not floats", kind[1])
@@ -186,8 +186,32 @@ func (a npyArray) values(r io.Reader) ([][]float64, error) {
 }
 
 func (a npyArray) value(b []byte) float64 {
-	if a.width == 4 {
+	switch a.width {
+	case 2:
+		return half(a.order.Uint16(b))
+	case 4:
 		return float64(math.Float32frombits(a.order.Uint32(b)))
 	}
 	return math.Float64frombits(a.order.Uint64(b))
+}
+
+// half is the value of a number of half precision (IEEE 754, binary16): a sign, 5 bits of exponent, 10 of fraction.
+func half(bits uint16) float64 {
+	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
+	var v float64
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 0x1f:
+		v = math.Inf(1)
+		if fraction != 0 {
+			v = math.NaN()
+		}
+	default:
+		v = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if bits>>15 == 1 {
+		return -v
+	}
+	return v
 }
