@@ -36,7 +36,10 @@ func (l *length) flags(cmd *cobra.Command, usually time.Duration, what string) {
 
 func (l length) check(cmd *cobra.Command) error {
 	both := cmd.Flags().Changed("for") && cmd.Flags().Changed("samples")
-	if both || l.time == 0 && l.periods == 0 {
+	if both {
+		return withHint(misusef("--for %s and --samples %d both say how long to record", l.time, l.periods), "leave one of them out")
+	}
+	if l.time == 0 && l.periods == 0 {
 		return withHint(misusef("give --for or --samples"), "--for 1h records an hour")
 	}
 	return nil
@@ -49,7 +52,11 @@ func (l length) in(period time.Duration) (int, error) {
 		n = int(l.time / period)
 	}
 	if n < 2 || n > trace.MaxSamples {
-		return n, withHint(misusef("%d is no number of periods to record: 2 to 2^31 are taken", n), "36000 are an hour of periods of 100 ms")
+		asked := fmt.Sprintf("--for %s", l.time)
+		if l.periods != 0 {
+			asked = fmt.Sprintf("--samples %d", l.periods)
+		}
+		return n, withHint(misusef("%s: that is %d periods of %s, and 2 to 2^31 can be recorded", asked, n, period), "36000 are an hour of periods of 100 ms")
 	}
 	return n, nil
 }

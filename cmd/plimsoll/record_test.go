@@ -56,8 +56,8 @@ func TestRecordRefuses(t *testing.T) {
 	}
 	for args, want := range map[string]struct{ err, hint string }{
 		"/pods/web":                                {"give --for or --samples", "--for 1h"},
-		"/pods/web --samples 5 --for 1s":           {"give --for or --samples", "--for 1h"},
-		"/pods/web --for 150ms":                    {"1 is no number of periods to record: 2 to 2^31", "36000"},
+		"/pods/web --samples 5 --for 1s":           {"--for 1s and --samples 5 both say", "leave one of them out"},
+		"/pods/web --for 150ms":                    {"--for 150ms: that is 1 periods of 100ms, and 2 to 2^31", "36000"},
 		"/pods/web --for -1s":                      {"2 to 2^31", "36000"},
 		"--samples 5":                              {"requires at least 1 arg", ""},
 		"/pods/web --samples 1":                    {"2 to 2^31", "36000"},
