@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -125,8 +126,11 @@ back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`pli
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
 			results, err := g.client().Retire(ctx)
+			if err == nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent writes nothing until it is stopped: `plimsoll resume` ends that")
+			}
 			if errors.Is(err, web.ErrNoAgent) {
-				results, err = restore(ctx, g, false)
+				results, _, err = restore(ctx, g, false)
 			}
 			if err != nil {
 				return err

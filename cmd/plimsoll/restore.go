@@ -35,11 +35,15 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
 			var results []plan.Result
+			var held bool
 			var err error
 			if unlessRunning {
 				results, err = restoreUnlessRunning(g, toSpec, cmd.ErrOrStderr())
 			} else {
-				results, err = restore(ctx, g, toSpec)
+				results, held, err = restore(ctx, g, toSpec)
+			}
+			if held {
+				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
 			}
 			if err != nil {
 				return err
@@ -53,28 +57,29 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 	return cmd
 }
 
-// restore asks the agent, or does it itself where none runs.
-func restore(ctx context.Context, g *globals, toSpec bool) ([]plan.Result, error) {
+// restore asks the agent, or does it itself where none runs. held says that the agent writes nothing from now on.
+func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Result, held bool, err error) {
 	if err := g.answers(ctx); err != nil {
-		return nil, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
+		return nil, false, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
 	}
-	results, err := g.client().Hold(ctx, true, "plimsoll restore")
+	results, err = g.client().Hold(ctx, true, "plimsoll restore")
 	if err == nil && toSpec {
-		return nil, withHint(errors.New("an agent runs and now holds; --to-spec needs it stopped"), "stop it and call this again")
+		return nil, true, withHint(errors.New("an agent runs and is held now; --to-spec needs it stopped"), "stop it and call this again")
 	}
 	if err == nil || !errors.Is(err, web.ErrNoAgent) {
-		return results, err
+		return results, err == nil, err
 	}
 	m, err := g.openMachine((*machine).takeLock)
 	var locked *apply.LockedError
 	if errors.As(err, &locked) {
-		return nil, withHint(err, "it does not answer in --state-dir "+g.stateDir+"; "+g.stateDirHint(locked))
+		return nil, false, withHint(err, "it does not answer in --state-dir "+g.stateDir+"; "+g.stateDirHint(locked))
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer m.close()
-	return m.restore(toSpec)
+	results, err = m.restore(toSpec)
+	return results, false, err
 }
 
 // restoreUnlessRunning restores where no agent runs. It never asks an agent: one that runs is not to be held.
