@@ -65,14 +65,26 @@ func complain(w io.Writer, name string, err error) {
 		}
 		fmt.Fprintf(w, "%s: %s: %s\n", name, kind, strings.Join(lines, "\n"))
 	}
-	say("error", err.Error())
+	what, near := suggestion(err)
+	say("error", what)
 	var h interface{ Hint() string }
 	switch {
 	case errors.As(err, &h) && h.Hint() != "":
 		say("hint", h.Hint())
+	case near != "":
+		say("hint", "did you mean `"+name+" "+near+"`?")
 	case unknownCommand(err):
 		say("hint", "`"+name+" help` lists the commands")
 	}
+}
+
+// suggestion takes apart what cobra says of an unknown command: "...\n\nDid you mean this?\n\tstatus\n".
+func suggestion(err error) (what, near string) {
+	what, list, ok := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	if names := strings.Fields(list); ok && len(names) > 0 && unknownCommand(err) {
+		return what, names[0]
+	}
+	return err.Error(), ""
 }
 
 // explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
@@ -84,15 +96,19 @@ func explainUse(root *cobra.Command) {
 		explainUse(cmd)
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				return misused(withHint(check(cmd, args), usage(cmd)))
+				return misused(withHint(check(cmd, args), usage(cmd, args)))
 			}
 		}
 	}
 }
 
-// usage is how a command is called, or where that of its own commands stands.
-func usage(cmd *cobra.Command) string {
+// usage is how a command is called, or which of its own commands may be meant, or where these are listed.
+func usage(cmd *cobra.Command, args []string) string {
 	if cmd.HasSubCommands() {
+		cmd.SuggestionsMinimumDistance = 2 // as of the root's
+		if near := cmd.SuggestionsFor(strings.Join(args, " ")); len(near) > 0 {
+			return "did you mean `" + cmd.CommandPath() + " " + near[0] + "`?"
+		}
 		return "`" + cmd.CommandPath() + " --help` lists the commands"
 	}
 	return cmd.UseLine()
@@ -123,6 +139,7 @@ func newRoot() *cobra.Command {
 		root.AddCommand(s.commands...)
 	}
 	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand(), versionCommand())
+	addCompletion(root, g)
 	explainUse(root)
 	return root
 }

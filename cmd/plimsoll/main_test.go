@@ -21,9 +21,11 @@ func TestWrongUse(t *testing.T) {
 		"status extra":   "plimsoll status [flags]",
 		"sched load":     "plimsoll sched load FILE.bpf.o",
 		"sched nosuch":   "`plimsoll sched --help` lists the commands",
+		"sched laod":     "did you mean `plimsoll sched load`?",
+		"statsu":         "did you mean `plimsoll status`?",
 		"plan --watch x": "`plimsoll plan --help`",
 	} {
-		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || exitCode(err) != exitMisused {
+		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || strings.Contains(stderr, "\uFFFD") || exitCode(err) != exitMisused {
 			t.Errorf("%s: %q, %v; want the hint %q, and exit code 2", args, stderr, err, hint)
 		}
 	}
