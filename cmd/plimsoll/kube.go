@@ -167,6 +167,7 @@ type reporter struct {
 	cluster *cluster
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
+	named   *selection
 	waits   *waits
 	tidy    *time.Timer // nil: nobody tidies up
 }
@@ -179,6 +180,9 @@ func (r reporter) Status() report.Status {
 	s.NRI = nriStatus(r.resizes)
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
+	}
+	if empty := r.named.empty(); len(s.Containers) == 0 && empty != "" {
+		s.Problems = append(s.Problems, empty)
 	}
 	r.waits.report(&s)
 	if r.cluster == nil {

@@ -17,7 +17,6 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
-	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -142,6 +141,8 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(notCanceled(err))
 	}
+	named := &selection{Scanner: found}
+	named.take(file, log)
 	begun := false
 	defer func() {
 		if !begun { // nobody else would
@@ -160,14 +161,14 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes := f.kube.nri.open(f.kube.on, a, log)
 	measured := f.openWaits(m.tree, cluster.over(found), log)
-	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), measured, time.AfterFunc(tidyAfter, tidy)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
+	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
 		Plan: g.dryRun(a, m.journal.Entries)})
 	if err != nil {
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
 	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
-		return f.follow(ctx, a.Turns(), loaded, configure(a, found, cluster, log))
+		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true
 	slim()
@@ -229,7 +230,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 }
 
 // configure takes a new configuration to whom it concerns.
-func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *slog.Logger) func(*config.File, error) {
+func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Logger) func(*config.File, error) {
 	return func(file *config.File, err error) {
 		cluster.note(err)
 		if err != nil {
@@ -240,7 +241,7 @@ func configure(a *agent.Agent, found *cgroupfs.Scanner, cluster *cluster, log *s
 			return
 		}
 		log.Info("configuration loaded", "policy", file.Strategy().Policy)
-		found.Configure(file)
+		named.take(file, log)
 		a.Reserve(file.Reserve())
 		a.Configure(cluster.configure(file.Strategy()), nil)
 	}

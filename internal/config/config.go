@@ -10,6 +10,7 @@ package config
 
 import (
 	"path"
+	"slices"
 
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -44,6 +45,18 @@ type Effective struct {
 
 // Strategy is the strategy of the node, before any override. SharePoolThresholdPercent is read from here.
 func (f *File) Strategy() strategy.Strategy { return f.strategy.Over(strategy.Default()) }
+
+// Unmatched lists the globs of overrides and include that match none of the groups, in the order of the file, each once.
+func (f *File) Unmatched(groups []string) []string {
+	var list []string
+	for _, o := range f.overrides {
+		hits := func(group string) bool { ok, err := path.Match(o.cgroup, group); return ok && err == nil }
+		if !slices.Contains(list, o.cgroup) && !slices.ContainsFunc(groups, hits) {
+			list = append(list, o.cgroup)
+		}
+	}
+	return list
+}
 
 // Resolve answers for the group with this path, below the cpu hierarchy (v1) or the root (v2).
 func (f *File) Resolve(group string) Effective {

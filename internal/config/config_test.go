@@ -320,3 +320,16 @@ overrides:
 		}
 	}
 }
+
+func TestUnmatched(t *testing.T) {
+	f := mustParse(t, "overrides: [{cgroup: /a/*}, {cgroup: /b}, {cgroup: /b}]\ninclude: [/c/d, /a/*]\n")
+	if diff := cmp.Diff([]string{"/b"}, f.Unmatched([]string{"/a/x", "/b/x", "/c/d"})); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got := f.Unmatched(nil); len(got) != 3 {
+		t.Errorf("of nothing: %v", got)
+	}
+	if got := new(File).Unmatched([]string{"/a"}); got != nil {
+		t.Errorf("without globs: %v", got)
+	}
+}

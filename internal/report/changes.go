@@ -16,14 +16,15 @@ const (
 type Plan struct {
 	Schema  string        `json:"schema"`
 	Changes []plan.Change `json:"changes"`
+	Notes   []string      `json:"notes,omitempty"` // for people: what was left out, and why
 }
 
 // NewPlan wraps changes for output.
-func NewPlan(changes []plan.Change) Plan {
+func NewPlan(changes []plan.Change, notes ...string) Plan {
 	if changes == nil {
 		changes = []plan.Change{}
 	}
-	return Plan{PlanSchema, changes}
+	return Plan{PlanSchema, changes, notes}
 }
 
 // Text writes the plan for people, in the order in which it would be done.
@@ -37,6 +38,12 @@ func (p Plan) Text(w io.Writer) error {
 			rows = append(rows, []string{printable(c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
 		}
 		out.table(rows)
+	}
+	for i, note := range p.Notes {
+		if i == 0 {
+			out.printf("\n")
+		}
+		out.printf("%s\n", printable(note))
 	}
 	return out.writeTo(w)
 }

@@ -193,6 +193,28 @@ func (s *Scanner) Counts() (rescans, lost int64) {
 	return stats.Rescans, stats.Overflows
 }
 
+// Groups lists the groups that may be looked after, and Unnamed those of them that are not, for no engine made them and the
+// configuration does not name them; sorted.
+func (s *Scanner) Groups() []string { return s.groupsThat(func(n *node) bool { return n != s.root }) }
+
+// Unnamed: see Groups.
+func (s *Scanner) Unnamed() []string {
+	return s.groupsThat(func(n *node) bool { return n != s.root && !n.wanted() })
+}
+
+func (s *Scanner) groupsThat(are func(*node) bool) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for p, n := range s.nodes {
+		if are(n) {
+			list = append(list, p)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // Configure replaces the configuration.
 func (s *Scanner) Configure(r Resolver) {
 	s.mu.Lock()

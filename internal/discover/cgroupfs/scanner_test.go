@@ -30,6 +30,17 @@ func expectEvents(t *testing.T, s *Scanner, want ...string) {
 	}
 }
 
+// TestUnnamed: what the configuration leaves out can be named to who has mistyped it.
+func TestUnnamed(t *testing.T) {
+	s := scanner(t, newMemory("/lab/a", "/lab/b", "/other"), Options{Resolver: include(t, "/lab/a")})
+	if diff := cmp.Diff([]string{"/lab", "/lab/a", "/lab/b", "/other"}, s.Groups()); diff != "" {
+		t.Errorf("groups: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"/lab", "/lab/b", "/other"}, s.Unnamed()); diff != "" {
+		t.Errorf("unnamed: %s", diff)
+	}
+}
+
 func TestRescanFindsWhatChanged(t *testing.T) {
 	m := newMemory("/lab/a", "/lab/b")
 	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})

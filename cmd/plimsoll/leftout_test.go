@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/report"
+)
+
+// TestNothingMatches: whoever has mistyped a path is told so, and of what it may have been meant to be.
+func TestNothingMatches(t *testing.T) {
+	n := recordNode(t)
+	for args, want := range map[string][]string{
+		"--policy auto --include /nosuch/*": {"nothing to change\n", "No control group matches '/nosuch/*'. hint: a star does not cross a slash",
+			"These groups have a limit and are not looked after, for nothing names them: /lab/b, /lab/dark, /pods/web. hint: --include /lab/b\n"},
+		"--policy auto": {"not looked after, for nothing names them: /lab/b"},
+		"":              {"Where no override says otherwise the policy is none, with which no limit is changed. hint: --policy auto\n"},
+	} {
+		stdout, stderr, err := n.run(append([]string{"plan", "--watch", "0s"}, strings.Fields(args)...)...)
+		for _, one := range want {
+			if err != nil || !strings.Contains(stdout, one) {
+				t.Errorf("%s: %v, %s, %q; want %q", args, err, stderr, stdout, one)
+			}
+		}
+	}
+	stdout, _, err := n.run("plan", "--watch", "0s", "--policy", "auto", "--include", "/nosuch/*", "--json")
+	var p report.Plan
+	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &p)); err != nil || len(p.Notes) != 2 || len(p.Changes) != 0 {
+		t.Errorf("%v, %+v", err, p)
+	}
+}
+
+// TestSelection: an agent that looks after nothing says why, in the log and in the status.
+func TestSelection(t *testing.T) {
+	n := recordNode(t)
+	dir := cgroup.NewDir(n.cgroups)
+	defer dir.Close()
+	tree, err := cgroup.Detect(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for include, want := range map[string]string{"": "", "/lab/*": "", "/nosuch/*": "nothing is looked after: no control group matches '/nosuch/*' (hint: `plimsoll plan`"} {
+		var globs []string
+		if include != "" {
+			globs = []string{include}
+		}
+		file, err := config.FromFlags("auto", globs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		s := &selection{Scanner: found}
+		s.take(file, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := s.empty(); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", include, got, want)
+		}
+		if told := strings.Contains(log.String(), "glob=/nosuch/*"); told != (want != "") {
+			t.Errorf("%q: log %s", include, log.String())
+		}
+	}
+	if (*selection)(nil).empty() != "" {
+		t.Error("nothing has a reason")
+	}
+}
