@@ -120,8 +120,9 @@ func (r *Recorder) Restored(results []plan.Result) error {
 			first = fmt.Errorf("restore %s of %s to %s: %s", x.Change.Knob, x.Change.Cgroup.Path, x.Change.To, x.Err)
 		}
 	}
-	r.log.Info("restored", "files", counts[plan.Applied], "gone", counts[plan.Gone], "left_alone", counts[plan.Trampled],
-		"refused", counts[plan.Refused])
+	// A file that took another value is put back, too: a cpuset that inherited has all CPUs (v2).
+	r.log.Info("restored", "files", counts[plan.Applied]+counts[plan.Clamped], "gone", counts[plan.Gone],
+		"left_alone", counts[plan.Trampled], "refused", counts[plan.Refused])
 	return first
 }
 
