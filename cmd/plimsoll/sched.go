@@ -79,9 +79,11 @@ func readObject(file string) (*scx.Object, []byte, error) {
 
 // hold keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
 func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) error {
-	if err := os.MkdirAll(g.stateDir, 0o700); err != nil {
-		return fmt.Errorf("make the state directory: %w", err)
+	unmake, err := makeStateDir(g.stateDir)
+	if err != nil {
+		return err
 	}
+	defer unmake()
 	s, err := listenSched(filepath.Join(g.stateDir, schedSocket))
 	if err != nil {
 		return err
@@ -117,6 +119,19 @@ func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) err
 		}
 		return err
 	}
+}
+
+// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and nobody has put anything
+// into it since.
+func makeStateDir(dir string) (unmake func(), err error) {
+	_, missing := os.Stat(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	if missing == nil {
+		return func() {}, nil
+	}
+	return func() { _ = os.Remove(dir) }, nil // one that is not empty stays
 }
 
 // giveUp gives up a scheduler that has ended, or is of no use.
