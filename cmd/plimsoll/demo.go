@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -94,6 +95,12 @@ func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer)
 	c, err := f.config(g, self)
 	if err != nil {
 		return err
+	}
+	if err := c.Check(runtime.NumCPU()); err != nil {
+		return fmt.Errorf("demo: %w", experiment.Advise(err))
+	}
+	if locked := g.holder(); locked != nil && experiment.NeedsAgent(c.Modes) { // else the agent of the demo fails, once the service is up
+		return fmt.Errorf("demo: it runs an agent of its own: %w", locked)
 	}
 	result, err := experiment.Run(ctx, c, &experiment.Service{Binary: self}, func(format string, args ...any) {
 		fmt.Fprintf(progress, format+"\n", args...)

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"plimsoll/internal/apply"
 	"plimsoll/lab/experiment"
 )
 
@@ -66,5 +69,23 @@ func TestDemoFailsBeforeItStarts(t *testing.T) {
 		if out.Len() > 0 {
 			t.Errorf("%v: says %q", c.args, out.String())
 		}
+	}
+}
+
+// TestDemoBesideAnAgent: that its own agent cannot start is said at once, and not when the service is up.
+func TestDemoBesideAnAgent(t *testing.T) {
+	n := newNode(t)
+	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	_, stderr, err := n.run("demo", "--seconds", "1")
+	var locked *apply.LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(stderr, "hint: ask it with `plimsoll status`, or stop it first") {
+		t.Errorf("%v, %q", err, stderr)
+	}
+	if groups, err := filepath.Glob(filepath.Join(n.cgroups, "cpu", "plimsoll*")); err != nil || len(groups) > 0 {
+		t.Errorf("groups were made: %v, %v", groups, err)
 	}
 }

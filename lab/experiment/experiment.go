@@ -53,8 +53,8 @@ func (m Mode) Policy() strategy.Policy {
 	return strategy.Policy(m)
 }
 
-// needsAgent says whether some mode cannot be had by writing the limit alone.
-func needsAgent(modes []Mode) bool {
+// NeedsAgent says whether some mode cannot be had by writing the limit alone.
+func NeedsAgent(modes []Mode) bool {
 	return slices.ContainsFunc(modes, func(m Mode) bool { return m.Policy() != strategy.None })
 }
 

@@ -62,7 +62,7 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 	if err := groups.Limit(r.group, r.limit); err != nil {
 		return nil, err
 	}
-	if needsAgent(c.Modes) {
+	if NeedsAgent(c.Modes) {
 		setup := Setup{Binary: c.Agent, Root: c.CgroupRoot, Offline: r.offline}
 		if r.agent, err = StartAgent(setup, groups); err != nil {
 			return nil, err
