@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ cgroup is written.`,
 			if file != nil {
 				e.Configured = judge(file.Strategy().Colocation, machine)
 			}
-			return show(cmd.OutOrStdout(), e, asJSON)
+			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), e.useless())
 		},
 	}
 	cmd.Flags().StringVar(&from.file, "config", "", "judge what this configuration file asks for (colocation), too")

@@ -37,6 +37,41 @@ func TestExaminationGolden(t *testing.T) {
 	}
 }
 
+// TestDoctorWithoutController: where nothing can work a script is told so by the exit code, and a person what to look for.
+func TestDoctorWithoutController(t *testing.T) {
+	n := node{state: t.TempDir(), cgroups: t.TempDir()}
+	stdout, stderr, err := n.run("doctor")
+	if exitCode(err) != exitFailed || !strings.Contains(stdout, "FEATURE") || !strings.Contains(stderr, "no policy can work at "+n.cgroups+": no cpu controller") ||
+		!strings.Contains(stderr, "hint: is --cgroup-root where") {
+		t.Errorf("%v, %q, %.100q", err, stderr, stdout)
+	}
+	works := doctorReport{Features: cgroup.Features{{Name: cgroup.FeatureController, State: cgroup.Yes}}}
+	if err := works.useless(); err != nil {
+		t.Errorf("with a controller: %v", err)
+	}
+}
+
+// TestDoctorTableStaysOne: an error of several lines is one cell, and those below it stay in their columns.
+func TestDoctorTableStaysOne(t *testing.T) {
+	found := with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "probe: not permitted\nfailed to set memlock\n"},
+		cgroup.Feature{Name: featureNRI, State: cgroup.No, Detail: "off"})
+	var got bytes.Buffer
+	if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found, priorities(found, noTasks{})).Text(&got); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got.String(), "  probe: not permitted; failed to set memlock\n") || !strings.Contains(got.String(), "late: probe: not permitted; failed to set memlock\n") {
+		t.Errorf("%s", got.String())
+	}
+	table, _, _ := strings.Cut(got.String(), "\n\nWhat")
+	_, rows, _ := strings.Cut(table, "\n\n")
+	at := strings.Index(rows, "SINCE")
+	for _, row := range strings.Split(rows, "\n") {
+		if len(row) < at || row[at-1] != ' ' || row[at] == ' ' {
+			t.Errorf("not in its columns: %q", row)
+		}
+	}
+}
+
 // TestExaminationOfAConfiguration: what it asks for is judged as the agent would.
 func TestExaminationOfAConfiguration(t *testing.T) {
 	machine := policy.Machine{Idle: true, IdleWhy: "cpu.idle is there", SchedExtWhy: "no sched_ext", LeastWeight: 2}

@@ -240,14 +240,14 @@ func (e doctorReport) Text(w io.Writer) error {
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FEATURE\tHERE\tSINCE\tDETAIL")
 	for _, f := range e.Features {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.State, orDash(f.Since), f.Detail)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.State, orDash(f.Since), oneLine(f.Detail))
 	}
 	tw.Flush() // into memory: cannot fail
 	b.WriteString("\nWhat the policies come to here:\n")
 	for _, p := range e.Policies {
 		fmt.Fprintf(&b, "  %s\n", p.Policy)
 		for _, m := range p.Meaning {
-			fmt.Fprintf(&b, "    - %s\n", m)
+			fmt.Fprintf(&b, "    - %s\n", oneLine(m))
 		}
 	}
 	e.priorityText(&b)
@@ -276,6 +276,20 @@ func (e doctorReport) priorityText(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  %-13s %s  %s\n", v.Mechanism, word, v.Why)
 	}
+}
+
+// oneLine keeps an error of several lines, as those of the kernel's check of a program are, from ending a row of a table.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
+}
+
+// useless says why nothing works here; nil: something does.
+func (e doctorReport) useless() error {
+	f := e.Features.Get(cgroup.FeatureController)
+	if f.State != cgroup.No {
+		return nil
+	}
+	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` tells")
 }
 
 func orDash(s string) string {
