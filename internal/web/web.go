@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -88,6 +89,9 @@ func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%.40q is not a time such as 30s or 10m", text)
+	}
 	*d = duration(parsed)
-	return err
+	return nil
 }

@@ -234,9 +234,13 @@ func TestBadRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		text, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if res.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s: got %d, want 400", what, res.StatusCode)
+		if err != nil || res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400; %v", what, res.StatusCode, err)
+		}
+		if what == "bad time" && !strings.Contains(string(text), `\"soon\" is not a time such as 30s or 10m`) {
+			t.Errorf("%s: %s", what, text)
 		}
 	}
 	if len(a.calls) > 0 {
