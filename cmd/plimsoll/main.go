@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"plimsoll/internal/report"
 )
@@ -90,7 +92,8 @@ func suggestion(err error) (what, near string) {
 // explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
 func explainUse(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return misused(withHint(err, "`"+cmd.CommandPath()+" --help` lists the flags"))
+		what, hint := explainFlag(err)
+		return misused(withHint(what, cmp.Or(hint, "`"+cmd.CommandPath()+" --help` lists the flags")))
 	})
 	for _, cmd := range root.Commands() {
 		explainUse(cmd)
@@ -100,6 +103,28 @@ func explainUse(root *cobra.Command) {
 			}
 		}
 	}
+}
+
+// explainFlag says what is wrong with the value of a flag, without the words of the functions that read it.
+func explainFlag(err error) (what error, hint string) {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err, ""
+	}
+	name, value := "--"+bad.GetFlag().Name, bad.GetValue()
+	switch bad.GetFlag().Value.Type() {
+	case "duration":
+		return fmt.Errorf("%s %q is not a time", name, value), "a number with its unit, such as 500ms, 30s, 10m or 1h30m"
+	case "int", "int64":
+		return fmt.Errorf("%s %q is not a whole number", name, value), ""
+	case "uint64":
+		return fmt.Errorf("%s %q is not a whole number from 0 on", name, value), ""
+	case "float64":
+		return fmt.Errorf("%s %q is not a number", name, value), "such as 0.5"
+	case "bool":
+		return fmt.Errorf("%s=%q is neither true nor false", name, value), ""
+	}
+	return fmt.Errorf("%s: %w", name, bad.Unwrap()), ""
 }
 
 // usage is how a command is called, or which of its own commands may be meant, or where these are listed.

@@ -23,7 +23,7 @@ func TestWrongUse(t *testing.T) {
 		"sched nosuch":   "`plimsoll sched --help` lists the commands",
 		"sched laod":     "did you mean `plimsoll sched load`?",
 		"statsu":         "did you mean `plimsoll status`?",
-		"plan --watch x": "`plimsoll plan --help`",
+		"plan --watch x": "a number with its unit, such as 500ms",
 	} {
 		if _, stderr, err := (node{}).run(strings.Fields(args)...); err == nil || !strings.Contains(stderr, "hint: "+hint) || strings.Contains(stderr, "\uFFFD") || exitCode(err) != exitMisused {
 			t.Errorf("%s: %q, %v; want the hint %q, and exit code 2", args, stderr, err, hint)
@@ -36,6 +36,33 @@ func TestWrongUse(t *testing.T) {
 	}
 	if _, _, err := (node{}).run("plan", "--watch", "-1s"); err == nil || !strings.Contains(err.Error(), "--watch -1s") {
 		t.Errorf("a plan that watches for less than nothing: %v", err)
+	}
+}
+
+// TestFlagValues: a value that cannot be read is named once, with what is asked for, and without the words of Go's functions.
+func TestFlagValues(t *testing.T) {
+	for args, want := range map[string]string{
+		"record a --for 10":            "error: --for \"10\" is not a time\nplimsoll: hint: a number with its unit, such as 500ms, 30s, 10m or 1h30m\n",
+		"record a --samples x":         "error: --samples \"x\" is not a whole number\nplimsoll: hint: `plimsoll record --help` lists the flags\n",
+		"simulate exp --seed -1":       "error: --seed \"-1\" is not a whole number from 0 on\n",
+		"simulate exp --periods 1e6":   "error: --periods \"1e6\" is not a whole number\n",
+		"demo --limit x":               "error: --limit \"x\" is not a number\nplimsoll: hint: such as 0.5\n",
+		"run --realtime=maybe":         "error: --realtime=\"maybe\" is neither true nor false\n",
+		"advise f.npy --target 99.9":   "error: --target: 99.9 is 9990%: write 99.9% if you mean percent, or 9990%\n",
+		"simulate exp --burst most":    "error: --burst: \"most\" is not a number such as 0.7, 70% or inf\n",
+		"run --nosuch":                 "error: unknown flag: --nosuch\n",
+		"record a --for":               "error: flag needs an argument: --for\n",
+		"run --nri-socket=/x --poll=2": "error: --poll=\"2\" is neither true nor false\n",
+	} {
+		_, stderr, err := (node{}).run(strings.Fields(args)...)
+		if exitCode(err) != exitMisused || !strings.Contains(stderr, "plimsoll: "+want) {
+			t.Errorf("%s: %q, %v; want %q", args, stderr, err, want)
+		}
+		for _, inner := range []string{"strconv", "time:", "parsing"} {
+			if strings.Contains(stderr, inner) {
+				t.Errorf("%s: %q has %q", args, stderr, inner)
+			}
+		}
 	}
 }
 
