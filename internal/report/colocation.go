@@ -138,10 +138,10 @@ type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used,
 
 func newColocationMetrics() colocationMetrics {
 	return colocationMetrics{
-		inForce:    describe("colocation_in_force", "1 while every file that makes offline work stand back holds what it is to."),
-		mechanism:  describe("colocation_mechanism", "1 for the mechanism that is used.", "mechanism"),
-		resets:     describe("colocation_resets", "Times that owners put their values back, over the files that are held now."),
-		refused:    describe("colocation_refused", "Writes that were refused or overwritten, over the files that are held now."),
+		inForce:    describe("colocation_in_force", "1 while every file that makes offline work stand back holds the value that the agent wants."),
+		mechanism:  describe("colocation_mechanism", "1 for the mechanism that makes offline work stand back.", "mechanism"),
+		resets:     describe("colocation_resets", "Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
+		refused:    describe("colocation_refused", "Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
 		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank.", "rank"),
 		room:       describe("offline_room_cpus", "CPUs that offline work may use; +Inf while it is not bounded."),
 		used:       describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.", "rank"),

@@ -32,3 +32,17 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Errorf("docs/OPERATIONS.md (-exposed +documented):\n%s", diff)
 	}
 }
+
+// TestHelpStandsAlone: a HELP text is read by itself, in a list that is sorted by name. It may not lean on a neighbour.
+func TestHelpStandsAlone(t *testing.T) {
+	families, err := registry(t, func() (Status, error) { return sample(), nil }).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leans := regexp.MustCompile(`(?i)\b(of these|of it|of the same|those|it is to be|that it was|load it|of late|what (it|they))\b`)
+	for _, f := range families {
+		if help := f.GetHelp(); leans.MatchString(help) || len(strings.Fields(help)) < 3 || !strings.HasSuffix(help, ".") {
+			t.Errorf("%s: %q", f.GetName(), help)
+		}
+	}
+}

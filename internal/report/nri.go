@@ -32,9 +32,9 @@ func (n NRI) line() string {
 func nriMetrics() []metric[NRI] {
 	return []metric[NRI]{
 		gauge("nri_connected", "1 while the container runtime asks before it changes a limit.", nil, func(n NRI) float64 { return bit(n.Connected) }),
-		counter("nri_asked_total", "Changes of a limit that the runtime told of.", nil, func(n NRI) float64 { return float64(n.Asked) }),
-		counter("nri_prepared_total", "Of these, those before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Prepared) }),
-		counter("nri_late_total", "Of these, those that were answered before that was done.", nil, func(n NRI) float64 { return float64(n.Late) }),
-		counter("nri_lost_total", "Connections to the runtime that ended.", nil, func(n NRI) float64 { return float64(n.Lost) }),
+		counter("nri_asked_total", "Changes of a limit that the container runtime announced.", nil, func(n NRI) float64 { return float64(n.Asked) }),
+		counter("nri_prepared_total", "Announced changes of a limit before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Prepared) }),
+		counter("nri_late_total", "Announced changes of a limit that the runtime was let make before bursts and raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Late) }),
+		counter("nri_lost_total", "Connections to the container runtime that ended.", nil, func(n NRI) float64 { return float64(n.Lost) }),
 	}
 }

@@ -30,7 +30,7 @@ type Row struct {
 	Since          time.Time `json:"since"`           // the first reading: all totals count from here
 	ThrottledRatio float64   `json:"throttled_ratio"` // throttled periods / periods, in [0,1]
 	CPUs           float64   `json:"mean_cpus"`       // CPU time used / wall time
-	SecondCPUs     float64   `json:"second_cpus"`     // the most used in one second; 0: not known
+	SecondCPUs     float64   `json:"peak_1s_cpus"`    // the most used in one second; 0: not known
 	PeakCPUs       float64   `json:"peak_cpus"`       // the most used in one period / period; 0: not known
 	Totals
 }

@@ -58,15 +58,15 @@ func schedulerMetrics() []metric[Scheduler] {
 		return counter("scheduler_"+name, help, nil, func(s Scheduler) float64 { return value(s.Totals) })
 	}
 	return []metric[Scheduler]{
-		gauge("scheduler_in_force", "1 while the scheduler of our own runs all tasks.", nil, func(s Scheduler) float64 { return bit(s.InForce) }),
-		counter("scheduler_loads_total", "Times that it was tried to load it.", nil, func(s Scheduler) float64 { return float64(s.Loads) }),
-		c("online_seconds_total", "CPU time of online tasks, and of those that are neither.", func(t SchedulerTotals) float64 { return t.Online.Seconds() }),
+		gauge("scheduler_in_force", "1 while the scheduler of mechanism schedExt runs all tasks.", nil, func(s Scheduler) float64 { return bit(s.InForce) }),
+		counter("scheduler_loads_total", "Attempts to load the scheduler of mechanism schedExt.", nil, func(s Scheduler) float64 { return float64(s.Loads) }),
+		c("online_seconds_total", "CPU time of online tasks, and of tasks that are neither online nor offline.", func(t SchedulerTotals) float64 { return t.Online.Seconds() }),
 		c("offline_seconds_total", "CPU time of offline tasks.", func(t SchedulerTotals) float64 { return t.Offline.Seconds() }),
 		c("floor_seconds_total", "CPU time given to offline tasks although online ones waited.", func(t SchedulerTotals) float64 { return t.Floor.Seconds() }),
-		c("floors_total", "Times that it was given.", func(t SchedulerTotals) float64 { return float64(t.Floors) }),
+		c("floors_total", "Times that offline tasks were given CPU time although online ones waited.", func(t SchedulerTotals) float64 { return float64(t.Floors) }),
 		c("beside_seconds_total", "CPU time of offline tasks beside an online one on the same core.", func(t SchedulerTotals) float64 { return t.Beside.Seconds() }),
-		c("forced_yields_total", "Offline tasks that had to go at once for an online one.", func(t SchedulerTotals) float64 { return float64(t.Kicks) }),
-		c("expels_total", "Of these: for one that began on another thread of the core.", func(t SchedulerTotals) float64 { return float64(t.Expels) }),
+		c("forced_yields_total", "Times that an offline task had to yield at once to an online one.", func(t SchedulerTotals) float64 { return float64(t.Kicks) }),
+		c("expels_total", "Times that an offline task had to yield at once to an online one on the other thread of its core.", func(t SchedulerTotals) float64 { return float64(t.Expels) }),
 	}
 }
 

@@ -137,16 +137,16 @@ type Totals struct {
 type Throttles struct {
 	Begun      int64         `json:"begun"`
 	Ended      int64         `json:"ended"`
-	Unreported int64         `json:"untold"`    // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
-	Wall       time.Duration `json:"wall_ns"`   // the group stood still, until a task of it ran again; of throttles that ended
-	Foreseen   int64         `json:"foreseen"`  // times that the runtime was about to be used up before the period's end
-	Lengths    []Length      `json:"lengths"`   // of throttles that ended, shortest first, without empty classes
-	Last       time.Duration `json:"used_ns"`   // CPU time used in the last period that is over
-	Peak       time.Duration `json:"peak_ns"`   // the most that was used in one period
-	Second     time.Duration `json:"second_ns"` // the most that was used in one second
-	Usage      time.Duration `json:"-"`         // CPU time used since the group was made, where it has a limit
-	Above      time.Duration `json:"-"`         // used above the limit, period by period
-	Uses       []int64       `json:"-"`         // periods by their use, in sixteenths of the limit
+	Unreported int64         `json:"untold"`     // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
+	Wall       time.Duration `json:"wall_ns"`    // the group stood still, until a task of it ran again; of throttles that ended
+	Foreseen   int64         `json:"foreseen"`   // times that the runtime was about to be used up before the period's end
+	Lengths    []Length      `json:"lengths"`    // of throttles that ended, shortest first, without empty classes
+	Last       time.Duration `json:"used_ns"`    // CPU time used in the last period that is over
+	Peak       time.Duration `json:"peak_ns"`    // the most that was used in one period
+	Second     time.Duration `json:"peak_1s_ns"` // the most that was used in one second
+	Usage      time.Duration `json:"-"`          // CPU time used since the group was made, where it has a limit
+	Above      time.Duration `json:"-"`          // used above the limit, period by period
+	Uses       []int64       `json:"-"`          // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.
@@ -189,7 +189,7 @@ type Self struct {
 	CPU        time.Duration `json:"cpu_ns"`
 	RSS        int64         `json:"rss_bytes"`
 	Turns      int64         `json:"turns"`
-	Looks      int64         `json:"looks"`       // containers read
+	Looks      int64         `json:"group_reads"` // containers read
 	TurnP50    time.Duration `json:"turn_p50_ns"` // median of the recent turns
 	TurnP99    time.Duration `json:"turn_p99_ns"` // of the recent turns
 	Rescans    int64         `json:"rescans"`

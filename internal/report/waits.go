@@ -74,12 +74,12 @@ type waitsMetrics struct{ waits, short, wanted, received, beside, ranks, rankBes
 func newWaitsMetrics() waitsMetrics {
 	caused := append(containerLabels(), "cause")
 	return waitsMetrics{
-		waits:      describe("container_wait_seconds_total", "Thread time that waits for a CPU took, by cause; of waits that are over.", caused...),
+		waits:      describe("container_wait_seconds_total", "Thread time spent waiting for a CPU, by cause; a wait is counted when it is over.", caused...),
 		short:      describe("container_shortfall_seconds_total", "CPU time wanted and reserved, and not received, by cause.", caused...),
 		wanted:     describe("container_wanted_seconds_total", "Thread time running, runnable or throttled.", containerLabels()...),
-		received:   describe("container_received_seconds_total", "Thread time running, without interrupts and what the hypervisor took.", containerLabels()...),
-		beside:     describe("container_sibling_busy_seconds_total", "Of it, time in which the core's other thread ran another group.", containerLabels()...),
-		ranks:      describe("rank_wait_seconds", "How long threads of a rank waited for a CPU, without what limits took.", "rank"),
+		received:   describe("container_received_seconds_total", "Thread time running, without interrupts and stolen time.", containerLabels()...),
+		beside:     describe("container_sibling_busy_seconds_total", "Thread time running while the other thread of the core ran another group.", containerLabels()...),
+		ranks:      describe("rank_wait_seconds", "How long threads of a rank waited for a CPU, without time throttled.", "rank"),
 		rankBeside: describe("rank_beside_seconds_total", "Time that a rank ran while the core's other thread ran the other rank.", "rank"),
 	}
 }
