@@ -23,16 +23,17 @@ const demoWork = 40 * time.Millisecond
 
 // demoFlags are what a person may choose about the demo.
 type demoFlags struct {
-	seconds, utilization, limit float64
-	rounds, requests            int
-	modes                       []string
-	seed                        uint64
-	json, figures, loaded       bool
-	svg                         string
+	seconds, limit        float64
+	utilization           ratio
+	rounds, requests      int
+	modes                 []string
+	seed                  uint64
+	json, figures, loaded bool
+	svg                   string
 }
 
 func demoCommand(g *globals) *cobra.Command {
-	var f demoFlags
+	f := demoFlags{utilization: 0.45}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show on this machine what each policy does to the latency of a service",
@@ -52,7 +53,7 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags.IntVar(&f.rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
 	flags.IntVar(&f.requests, "requests", 0, "go on until each mode has had so many requests")
 	flags.Float64Var(&f.limit, "limit", 0.5, "CPU limit of the service")
-	flags.Float64Var(&f.utilization, "utilization", 45, "mean CPU use of the service, in percent of its limit")
+	flags.Var(&f.utilization, "utilization", "mean CPU use of the service / its limit")
 	flags.StringSliceVar(&f.modes, "modes", names(experiment.Modes()), "modes to measure")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
@@ -81,7 +82,7 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	}
 	c := experiment.Config{
 		Name: "demo", CgroupRoot: g.cgroupRoot, Agent: self, Version: version,
-		Limit: f.limit, Utilization: f.utilization / 100, Modes: modes, Work: demoWork,
+		Limit: f.limit, Utilization: float64(f.utilization), Modes: modes, Work: demoWork,
 		PerMode: time.Duration(f.seconds * float64(time.Second)), Rounds: f.rounds, Requests: f.requests, Seed: f.seed, Loaded: f.loaded,
 	}
 	return c.Complete(), nil

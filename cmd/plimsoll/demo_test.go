@@ -16,7 +16,7 @@ import (
 
 func TestDemoConfig(t *testing.T) {
 	g := &globals{cgroupRoot: "/cg"}
-	f := demoFlags{seconds: 30, utilization: 45, limit: 0.5, modes: names(experiment.Modes()), seed: 7, loaded: true}
+	f := demoFlags{seconds: 30, utilization: 0.45, limit: 0.5, modes: names(experiment.Modes()), seed: 7, loaded: true}
 	c, err := f.config(g, "/bin/plimsoll")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,8 @@ func TestDemoFailsBeforeItStarts(t *testing.T) {
 		hint string
 	}{
 		{[]string{"demo", "--cgroup-root", t.TempDir()}, "no cpu controller", "--cgroup-root"},
-		{[]string{"demo", "--utilization", "100"}, "utilization 100 %", ""},
+		{[]string{"demo", "--utilization", "100%"}, "utilization 100 %", ""},
+		{[]string{"demo", "--utilization", "45"}, "write 45% if you mean percent", ""},
 		{[]string{"demo", "--modes", "fast"}, `mode "fast"`, ""},
 		{[]string{"demo", "now"}, "unknown command", ""},
 	} {

@@ -34,7 +34,7 @@ agent does not answer: touch /run/plimsoll/hold. The time and the reason stand i
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "by command", "why, for the log and the status")
+	cmd.Flags().StringVar(&reason, "reason", "by command", "the reason, for the log and the status")
 	return cmd
 }
 

@@ -66,7 +66,7 @@ permits: to list the pods of its namespace, and to get pods/proxy.`,
 			return ask[report.Plan](cmd, p, "plan", query)
 		},
 	}
-	plan.Flags().StringVar(&policy, "policy", "", "for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
+	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
 	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
 		&cobra.Command{Use: "status", Short: "Show what is changed on each node", Args: cobra.NoArgs,

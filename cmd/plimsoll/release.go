@@ -42,7 +42,7 @@ fail while a burst is set.
 			return showReleased(cmd, r, length, asJSON)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", time.Minute, "how long")
+	cmd.Flags().DurationVar(&length, "for", time.Minute, "how long nothing of the group is written again")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

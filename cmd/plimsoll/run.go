@@ -96,7 +96,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
-	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "of the log on standard error: text or json")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "format of the log on standard error: text or json")
 	return cmd
 }
 
