@@ -99,7 +99,7 @@ func (a *Agent) DryRunOptions() Options {
 	o := a.Options
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
 	o.Events, o.Successor, o.Foreign = nil, nil, nil
-	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until)}, true
+	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until), released: maps.Clone(a.Pauses.released)}, true
 	o.Reserving.known = a.reservations.state.Clone()
 	return o
 }

@@ -15,10 +15,14 @@ import (
 type Pauses struct {
 	file  string
 	until map[string]time.Time // by cgroup path
+	// released are those that step aside for another writer. A restart forgets that, and calls the rest of it a pause.
+	released map[string]bool
 }
 
 // NewPauses has none; it keeps what it is told in memory when file is "".
-func NewPauses(file string) *Pauses { return &Pauses{file: file, until: map[string]time.Time{}} }
+func NewPauses(file string) *Pauses {
+	return &Pauses{file: file, until: map[string]time.Time{}, released: map[string]bool{}}
+}
 
 // LoadPauses reads the pauses of a state directory.
 func LoadPauses(stateDir string) (*Pauses, error) {
@@ -57,18 +61,26 @@ func (p *Pauses) paused(path string, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// set begins a pause, or ends it where until is not after now.
-func (p *Pauses) set(path string, until, now time.Time) error {
+// set begins a pause or a release, or ends it where until is not after now.
+func (p *Pauses) set(path string, until, now time.Time, release bool) error {
 	for old, end := range p.until {
 		if !end.After(now) {
-			delete(p.until, old)
+			p.end(old)
 		}
 	}
-	delete(p.until, path)
+	p.end(path)
 	if until.After(now) {
 		p.until[path] = until
+		if release {
+			p.released[path] = true
+		}
 	}
 	return p.save()
+}
+
+func (p *Pauses) end(path string) {
+	delete(p.until, path)
+	delete(p.released, path)
 }
 
 // save replaces the file at once, so that a crash leaves the old or the new one.

@@ -21,11 +21,11 @@ func TestPausesAreKept(t *testing.T) {
 	}
 	p := load()
 	for path, d := range map[string]time.Duration{"/a": time.Minute, "/b": time.Hour, "/c": time.Hour} {
-		if err := p.set(path, now.Add(d), now); err != nil {
+		if err := p.set(path, now.Add(d), now, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.set("/c", now, now); err != nil { // ends it
+	if err := p.set("/c", now, now, false); err != nil { // ends it
 		t.Fatal(err)
 	}
 	p = load()
@@ -45,7 +45,7 @@ func TestPausesAreKept(t *testing.T) {
 		}
 	}
 	later := now.Add(10 * time.Minute)
-	if err := p.set("/d", later.Add(time.Hour), later); err != nil {
+	if err := p.set("/d", later.Add(time.Hour), later, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, kept := load().until["/a"]; kept {
@@ -75,7 +75,7 @@ func TestPausesThatCannotBeKept(t *testing.T) {
 	if err != nil {
 		t.Fatalf("no file is no pause: %v", err)
 	}
-	if err := p.set("/a", now.Add(time.Hour), now); err == nil || !strings.Contains(err.Error(), "save pauses") {
+	if err := p.set("/a", now.Add(time.Hour), now, false); err == nil || !strings.Contains(err.Error(), "save pauses") {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

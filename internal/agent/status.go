@@ -60,9 +60,11 @@ func (a *Agent) status(now time.Time) report.Status {
 	}
 	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.withScheduler(g.Inode).stood })
 	for i := range s.Containers {
-		if until, ok := a.Pauses.until[s.Containers[i].Cgroup]; ok && until.After(now) {
-			s.Containers[i].Paused = &until
+		c := &s.Containers[i]
+		if until, ok := a.Pauses.until[c.Cgroup]; ok && until.After(now) {
+			c.Paused, c.Released = &until, a.Pauses.released[c.Cgroup]
 		}
+		c.Why = a.why(a.at(c.Cgroup), c.Why, now)
 	}
 	return s
 }
@@ -167,11 +169,11 @@ func (a *Agent) Resume(context.Context) error {
 func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, err := a.pause(container, d)
+	_, err := a.pause(container, d, false)
 	return err
 }
 
-func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) {
+func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.Result, error) {
 	now := a.Clock()
 	found, err := report.Find(a.status(now).Containers, container)
 	if err != nil {
@@ -181,7 +183,7 @@ func (a *Agent) pause(container string, d time.Duration) ([]plan.Result, error) 
 		return nil, fmt.Errorf("pause for %v: not a time", d)
 	}
 	for _, path := range a.family(found) {
-		if err := a.Pauses.set(path, now.Add(d), now); err != nil {
+		if err := a.Pauses.set(path, now.Add(d), now, release); err != nil {
 			return nil, err
 		}
 		a.at(path).MarkDue()
@@ -214,7 +216,7 @@ var errNotReleased = errors.New("not everything could be put back")
 func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	results, err := a.pause(container, d)
+	results, err := a.pause(container, d, true)
 	for _, r := range results {
 		if r.Outcome == plan.Refused && err == nil {
 			err = fmt.Errorf("%w: %s %s: %s", errNotReleased, r.Change.Cgroup.Path, r.Change.Knob, r.Err)

@@ -29,6 +29,9 @@ import (
 	"plimsoll/internal/workload"
 )
 
+// WhyAtLimit is the reason of a group that is not to be raised for now. Who paused it knows why.
+const WhyAtLimit = "held at the limit"
+
 const (
 	// demandSpan is the last while: a raise is given back when nothing in it needed more than the limit.
 	demandSpan = 3 * time.Second
@@ -226,7 +229,7 @@ func (u *candidate) decideQuota(in Input) {
 	case !u.limit.Limited():
 		u.decision = decision{u.Disk.Quota, "", "no limit"}
 	case u.Paused:
-		u.decision = decision{u.limit.Quota, KindRestore, "paused: held at the limit"}
+		u.decision = decision{u.limit.Quota, KindRestore, WhyAtLimit}
 	case !u.Strategy.Policy.Quota():
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("policy %s raises no quota", u.Strategy.Policy)}
 	case u.QuotaBlocked == plan.Waiting, u.QuotaBlocked == plan.Pending:
@@ -283,8 +286,11 @@ func (u *candidate) demand(in Input) decision {
 	if need < u.Disk.Quota {
 		kind = KindGiveBack
 	}
-	return decision{need, kind, fmt.Sprintf("demand up to %v a period, limit %v, throttled %d of %d periods",
-		peak.Round(time.Millisecond), limit, u.window.Throttled, u.window.Periods)}
+	rule := "throttled within the last 3 s"
+	if !recent {
+		rule = "the limit would not cover the last 3 s"
+	}
+	return decision{need, kind, fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)}
 }
 
 // toTheCap is the quota of a demand that lasts where throttles are ended one by one: all or nothing, for a quota

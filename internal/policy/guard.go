@@ -18,6 +18,19 @@ const (
 	NodeUnknown  NodeState = "unknown"  // not measured: as cooling
 )
 
+// words say what a state means for a raise or refill.
+func (s NodeState) words() string {
+	switch s {
+	case NodeOverload:
+		return "the node's use is above the threshold"
+	case NodeCooling:
+		return "the node's use is above 90 % of the threshold"
+	case NodeUnknown:
+		return "the node's use is not measured yet"
+	}
+	return "the node is idle"
+}
+
 // coolingRatio is where cooling begins, as a part of the threshold (the peer's sharePoolCoolingThresholdRatio).
 const coolingRatio = 0.9
 

@@ -193,7 +193,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 	case !p.refillable(u):
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:
-		return "paused"
+		return WhyAtLimit
 	case u.QuotaBlocked == plan.Foreign || u.BurstBlocked == plan.Foreign:
 		return "another program wrote its files"
 	case left < u.Disk.Quota:
@@ -201,7 +201,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 	case u.topped():
 		return u.atCap("leaves no room for another quota")
 	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // a start is refilled as soon as that ends (spare)
-		return fmt.Sprintf("node is %s", NodeOverload)
+		return NodeOverload.words()
 	}
 	return ""
 }
@@ -272,7 +272,7 @@ func (s *State) spare(in Input, p *podCandidates, u *candidate, t Throttle) stri
 	}
 	switch state := in.Node.State(); {
 	case state != NodeIdle && (state != NodeCooling || !u.Starting):
-		return fmt.Sprintf("node is %s", state)
+		return state.words()
 	case !u.m.wait.Ready(in.Now):
 		return "taken back because of the node's load, waiting"
 	case room-s.rest.held-sum(s.refills) < cost/2:

@@ -66,7 +66,7 @@ func TestAnswerThrottles(t *testing.T) {
 		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*answered) {}, "policy cpuBurstOnly"},
 		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
 		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, `class "BE"`},
-		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, "paused"},
+		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, WhyAtLimit},
 		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
 		{"a resize is under way", strategy.Auto, func(r *answered) { r.event.Bandwidth.Quota = 40 * ms }, "just being set"},
@@ -89,18 +89,18 @@ func TestAnswerThrottles(t *testing.T) {
 			r.cut = 0.1
 			r.group.Reading.At = r.event.At
 		}, "budget"},
-		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 }, "overload"},
+		{"the node is full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 5 }, "use is above the threshold"},
 		{"the node is nearly full", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.59 }, "no headroom"},
-		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Known = false }, "unknown"},
+		{"the node is not known", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Known = false }, "not measured yet"},
 		{"the node is full, but it has saved", strategy.Auto, func(r *answered) { r.node.Used = 5 }, ""},
 		{"it has saved less than a quota", strategy.Auto, func(r *answered) {
 			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
-		}, "overload"},
-		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "overload"},
+		}, "use is above the threshold"},
+		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "use is above the threshold"},
 		{"no writes left", strategy.Auto, func(r *answered) { r.budget.Left = 0 }, "too many writes"},
 		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.budget.Left, r.group.Starting = 0, true }, ""},
-		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "overload"},
-		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "cooling"},
+		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "use is above the threshold"},
+		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "above 90 % of the threshold"},
 		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
 		{"and that up to the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.98, true }, "no headroom below the threshold"},
 		{"a start has the cap of other times", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPercent, r.group.Starting = 199, true }, "the cap"},

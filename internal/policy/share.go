@@ -28,7 +28,7 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 		grant(in.Node, units, s.refills, in.endsThrottles())
 	default:
 		for _, u := range units {
-			u.deny(fmt.Sprintf("node is %s: no raise", state))
+			u.deny(state.words() + ": no raise")
 		}
 	}
 	for _, u := range units {

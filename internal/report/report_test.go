@@ -239,3 +239,19 @@ func TestEachConfigurationErrorIsAProblem(t *testing.T) {
 		t.Errorf("got %q, want it to end with %q", out.String(), want)
 	}
 }
+
+// TestWordsOfTheStatus: a release is no pause, and a node that is not measured yet says what that means.
+func TestWordsOfTheStatus(t *testing.T) {
+	until := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	s := Status{Mode: Active, Node: Node{State: "unknown"}, Containers: []Container{{Cgroup: "/a", Name: "a", Paused: &until, Released: true},
+		{Cgroup: "/b", Name: "b", Paused: &until}}}
+	var out bytes.Buffer
+	if err := s.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"node unknown (not measured yet: nothing is raised): ", "2026-11-21 12:00:00 (released)"} {
+		if strings.Count(out.String(), want) != 1 {
+			t.Errorf("%q is not once in %s", want, out.String())
+		}
+	}
+}

@@ -85,7 +85,8 @@ type Container struct {
 	Level      string            `json:"level"` // "container" or "pod"
 	Strategy   strategy.Strategy `json:"strategy"`
 	Paused     *time.Time        `json:"paused_until,omitempty"`
-	Limit      time.Duration     `json:"limit_ns"` // the declared quota per period; cpu.Unlimited: none
+	Released   bool              `json:"released,omitempty"` // Paused is a release: another writer of the limit is made way for
+	Limit      time.Duration     `json:"limit_ns"`           // the declared quota per period; cpu.Unlimited: none
 	Period     time.Duration     `json:"period_ns"`
 	LimitFrom  string            `json:"limit_from"` // who says so
 	Quota      Knob              `json:"quota"`

@@ -33,7 +33,7 @@ func (s Status) head(p *page) {
 	p.printf("running for %s, since %s\n", span(s.Now.Sub(s.Started)), clock(s.Started))
 	n := s.Node
 	p.printf("node %s: %.2f of %.2f CPUs used, threshold %.2f, %.2f granted above limits (%d CPUs online)\n",
-		n.State, n.Used, n.Capacity, n.Threshold, n.Granted, n.CPUs)
+		n.words(), n.Used, n.Capacity, n.Threshold, n.Granted, n.CPUs)
 	if line := s.Writes.line(); line != "" {
 		p.printf("writes: %s\n", line)
 	}
@@ -57,6 +57,14 @@ func (s Status) head(p *page) {
 	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
+}
+
+// words are the state; one that is not known yet says what that means.
+func (n Node) words() string {
+	if n.State == "unknown" {
+		return "unknown (not measured yet: nothing is raised)"
+	}
+	return n.State
 }
 
 // heldLine is " since 2026-11-21 12:00:00 (incident-7)".
@@ -132,7 +140,7 @@ func (s Status) table(p *page) {
 	rows := [][]string{{"NAME", "LEVEL", "POLICY", "LIMIT", "QUOTA", "BURST", "SINCE", "PAUSED UNTIL", "WHY"}}
 	for _, c := range byPath(s.Containers) {
 		rows = append(rows, []string{printable(c.Name), c.Level, dash(string(c.Strategy.Policy)),
-			amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(), c.since(s.Now), paused(c.Paused),
+			amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(), c.since(s.Now), c.paused(),
 			dash(printable(c.Why))})
 	}
 	p.printf("\n")
@@ -173,11 +181,14 @@ func (c Container) since(now time.Time) string {
 	return span(now.Sub(*last)) + " ago"
 }
 
-func paused(until *time.Time) string {
-	if until == nil {
+func (c Container) paused() string {
+	switch {
+	case c.Paused == nil:
 		return "-"
+	case c.Released:
+		return clock(*c.Paused) + " (released)"
 	}
-	return clock(*until)
+	return clock(*c.Paused)
 }
 
 func dash(s string) string {

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
+)
+
+// TestWhy: the reason in the status names the rule that fired.
+func TestWhy(t *testing.T) {
+	w := raised(t)
+	why := func(path, want string) {
+		t.Helper()
+		if got := w.status(path).Why; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	why("/lab/a", "throttled within the last 3 s: demand up to ")
+	ctx := context.Background()
+	if _, err := w.agent.Release(ctx, "a", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	why("/lab/a", "released: held at the limit for another writer")
+	if c := w.status("/lab/a"); c.Paused == nil || !c.Released {
+		t.Errorf("%+v is no release", c)
+	}
+	if err := w.agent.Pause(ctx, "a", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	why("/lab/a", "paused: held at the limit")
+	if c := w.status("/lab/a"); c.Released {
+		t.Error("a pause is a release")
+	}
+	if err := w.agent.Pause(ctx, "a", 0); err != nil {
+		t.Fatal(err)
+	}
+	w.agent.overruled = overruled{by: "scx_rusty", at: w.kernel.Now().Add(time.Hour)}
+	w.run(time.Second)
+	why("/lab/a", "held at the limit: the sched_ext scheduler scx_rusty runs all tasks")
+
+	w = newWorld(t)
+	batch := w.container("/batch", 50*ms, sim.Spin(2))
+	batch.Class = workload.ClassBE
+	w.alone(batch)
+	w.run(time.Second)
+	why("/batch", "class BE: the limit is left alone")
+}
