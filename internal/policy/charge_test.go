@@ -102,7 +102,8 @@ func TestBurstFor(t *testing.T) {
 	auto.Policy = strategy.Auto
 	half := auto
 	half.CPUBurstPercent = 50
-	none := strategy.Default()
+	none, capped := strategy.Default(), auto
+	capped.CFSQuotaBurstPercent = 100
 	for _, c := range []struct {
 		name              string
 		limit             cpu.Bandwidth
@@ -116,6 +117,7 @@ func TestBurstFor(t *testing.T) {
 		{"half", limit, half, 50 * ms, mainline, 25 * ms, 25 * ms},
 		{"raised to the cap: nothing on top", limit, auto, 150 * ms, mainline, 500 * ms, 0},
 		{"raised below the cap: the rest", limit, auto, 120 * ms, mainline, 500 * ms, 30 * ms},
+		{"the cap does not bound the buffer alone (CONFIG.md)", limit, capped, 50 * ms, mainline, 500 * ms, 50 * ms},
 		{"no burst in this kernel", limit, auto, 50 * ms, Rules{}, 500 * ms, 0},
 		{"policy none", limit, none, 50 * ms, mainline, 0, 0},
 		{"no limit", cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, auto, cpu.Unlimited, mainline, 0, 0},
