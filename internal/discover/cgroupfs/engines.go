@@ -1,6 +1,7 @@
 package cgroupfs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,6 +77,16 @@ func parseHostConfig(data []byte) (cpu.Bandwidth, error) {
 		return bandwidth(h.NanoCpus/10_000, period, 0)
 	}
 	return bandwidth(h.CpuQuota, h.CpuPeriod, 0)
+}
+
+// parseDataRoot reads dockerd's daemon.json; "graph" is what the key was called until 17.05.
+func parseDataRoot(data []byte) (string, error) {
+	var c struct {
+		DataRoot string `json:"data-root"`
+		Graph    string `json:"graph"`
+	}
+	err := json.Unmarshal(data, &c)
+	return cmp.Or(c.DataRoot, c.Graph), err
 }
 
 // parseDockerName reads the name from Docker's config.v2.json, where it begins with a slash.

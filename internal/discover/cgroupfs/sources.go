@@ -29,7 +29,7 @@ func HostSources(root string) Sources {
 		return names
 	}
 	s := Sources{
-		Docker: at("var/lib/docker/containers"),
+		Docker: dockerDirs(root),
 		Runc: at("run/docker/runtime-runc/*/{id}/state.json", // dockerd's shim
 			"run/containerd/runc/*/{id}/state.json", // containerd's shim, also k3s's
 			"run/runc/{id}/state.json"),             // CRI-O and Podman with runc, runc itself
@@ -44,6 +44,20 @@ func HostSources(root string) Sources {
 		s.Systemd = NewSystemd()
 	}
 	return s
+}
+
+// dockerDirs are where dockerd keeps its containers: below the data-root of its configuration, which an administrator may have moved
+// to another disk, that of the snap, and the default.
+func dockerDirs(root string) []string {
+	roots := []string{"var/lib/docker", "var/snap/docker/common/var-lib-docker"}
+	if dir, err := readFile(filepath.Join(root, "etc/docker/daemon.json"), parseDataRoot); err == nil && filepath.IsAbs(dir) {
+		roots = append([]string{dir}, roots...)
+	}
+	dirs := make([]string, len(roots))
+	for i, dir := range roots {
+		dirs[i] = filepath.Join(root, dir, "containers")
+	}
+	return dirs
 }
 
 // facts are what the sources say about one group.
