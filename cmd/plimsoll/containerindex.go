@@ -112,9 +112,18 @@ func (c *containerIndex) match(arg string) ([]report.Container, error) {
 	}
 	one, err := report.Find(c.bySystemdUnit, arg)
 	if err != nil {
-		return nil, withHint(err, "name a container of this node, or the path of a control group, such as /lab/web")
+		return nil, withHint(err, forNode(err))
 	}
 	return []report.Container{one}, nil
+}
+
+// forNode is the hint of commands that take any group of the node.
+func forNode(err error) string {
+	var unknown *report.UnknownError
+	if errors.As(err, &unknown) && len(unknown.Candidates) > 0 {
+		return unknown.Hint() + "; the path of any control group does, too"
+	}
+	return "name a container of this node, or the path of a control group, such as /lab/web"
 }
 
 // plain is a group that is nobody's container.

@@ -10,12 +10,50 @@ import (
 )
 
 // UnknownError says that no unit answers to an argument.
-type UnknownError struct{ Arg string }
+type UnknownError struct {
+	Arg        string
+	Candidates []Container // of which one may be meant, at most mostCandidates
+}
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no container is called %q", e.Arg) }
 
-// Hint tells where the names are.
-func (e *UnknownError) Hint() string { return "`plimsoll status` lists what is looked after" }
+// mostCandidates bounds what a hint lists.
+const mostCandidates = 5
+
+// Hint tells which one may be meant, and where the names are.
+func (e *UnknownError) Hint() string {
+	const all = "`plimsoll status` lists what is looked after"
+	if len(e.Candidates) == 0 {
+		return all
+	}
+	return "such as " + listed(e.Candidates) + "; " + all
+}
+
+// candidates are those whose name or path has the argument in it, or else the first ones.
+func candidates(containers []Container, arg string) []Container {
+	var near []Container
+	for _, c := range byPath(containers) {
+		if arg != "" && (strings.Contains(strings.ToLower(c.Name), strings.ToLower(arg)) || strings.Contains(c.Cgroup, arg)) {
+			near = append(near, c)
+		}
+	}
+	if len(near) == 0 {
+		near = byPath(containers)
+	}
+	return near[:min(len(near), mostCandidates)]
+}
+
+// listed names containers, with their paths where they have other names.
+func listed(list []Container) string {
+	words := make([]string, len(list))
+	for i, c := range list {
+		words[i] = printable(c.Name)
+		if c.Name != c.Cgroup {
+			words[i] += " (" + printable(c.Cgroup) + ")"
+		}
+	}
+	return strings.Join(words, ", ")
+}
 
 // AmbiguousError says that several units answer to an argument.
 type AmbiguousError struct {
@@ -24,11 +62,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	list := make([]string, len(e.Candidates))
-	for i, c := range e.Candidates {
-		list[i] = printable(c.Name) + " (" + printable(c.Cgroup) + ")"
-	}
-	return fmt.Sprintf("%q may be any of: %s", e.Arg, strings.Join(list, ", "))
+	return fmt.Sprintf("%q may be any of: %s", e.Arg, listed(e.Candidates))
 }
 
 // Hint tells how to be exact.
@@ -55,7 +89,7 @@ func Find(containers []Container, arg string) (Container, error) {
 			return Container{}, &AmbiguousError{Arg: arg, Candidates: byPath(found)}
 		}
 	}
-	return Container{}, &UnknownError{Arg: arg}
+	return Container{}, &UnknownError{Arg: arg, Candidates: candidates(containers, arg)}
 }
 
 func byCgroup(c Container, arg string) bool {

@@ -77,3 +77,27 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownNamesCandidates: whoever has mistyped a name sees those that have it in them, or the first ones; never a screen full.
+func TestUnknownNamesCandidates(t *testing.T) {
+	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"}, {Cgroup: "/a", Name: "/a"}}
+	for arg, want := range map[string]string{
+		"we":     "such as web-1 (/b/1), web-2 (/b/2); `plimsoll status` lists what is looked after",
+		"WEB":    "such as web-1 (/b/1), web-2 (/b/2); ",
+		"nobody": "such as /a, web-1 (/b/1), web-2 (/b/2); ",
+	} {
+		_, err := Find(containers, arg)
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || !strings.HasPrefix(unknown.Hint(), want) {
+			t.Errorf("%s: %v, want the hint %q", arg, err, want)
+		}
+	}
+	_, err := Find(make([]Container, 1000), "x")
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) || len(unknown.Candidates) != mostCandidates {
+		t.Errorf("%d candidates", len(unknown.Candidates))
+	}
+	if _, err := Find(nil, "x"); !errors.As(err, &unknown) || unknown.Hint() != "`plimsoll status` lists what is looked after" {
+		t.Errorf("of nobody: %q", unknown.Hint())
+	}
+}
