@@ -3,8 +3,16 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/config"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
 )
 
 // TestLogFormat: one line for people, or one object for whoever collects them.
@@ -30,5 +38,51 @@ func TestLogFormat(t *testing.T) {
 	_, stderr, err := (node{}).run("run", "--log-format", "xml")
 	if err == nil || exitCode(err) != exitMisused || !strings.Contains(stderr, "text, json") {
 		t.Errorf("xml: %v, %q", err, stderr)
+	}
+}
+
+// TestLogNamesContainers: the path of a container says nothing to people, so its name stands beside it.
+func TestLogNamesContainers(t *testing.T) {
+	var b strings.Builder
+	plain, err := (&runFlags{logFormat: "text"}).logger(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(namesGroups{plain.Handler(), func(group string) string { return map[string]string{"/docker/0123": "web"}[group] }})
+	log.Warn("write", "cgroup", "/docker/0123", "knob", "quota")
+	log.With("a", 1).Warn("write", "cgroup", "/docker/0123")
+	log.Warn("write", "cgroup", "/lab/a")
+	log.Warn("version", "cgroup", 1)
+	want := []string{"cgroup=/docker/0123 knob=quota name=web", "a=1 cgroup=/docker/0123 name=web", "cgroup=/lab/a", "cgroup=1"}
+	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		if !strings.HasSuffix(line, want[i]) {
+			t.Errorf("%q, want it to end with %q", line, want[i])
+		}
+	}
+}
+
+// TestPlanNamesContainers: the same in a plan. A group that has no name but its path has none.
+func TestPlanNamesContainers(t *testing.T) {
+	n := recordNode(t)
+	id := strings.Repeat("0123", 16)
+	n.withGroup(t, "docker/"+id, "50000", "100000")
+	dir := cgroup.NewDir(n.cgroups)
+	defer dir.Close()
+	tree, err := cgroup.Detect(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.FromFlags("auto", []string{"/lab/*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(group string) plan.Change { return plan.Change{Cgroup: workload.ID{Path: group}} }
+	got := namesOf(found, []plan.Change{of("/docker/" + id), of("/lab/a"), of("/nosuch")})
+	if diff := cmp.Diff(map[string]string{"/docker/" + id: id[:12]}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -34,11 +34,11 @@ a quota is raised only when a container is throttled. Beside a running agent, an
 what that agent has written. It does not know what Kubernetes asks for: see ` + "`kubectl plimsoll plan`" + `.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			changes, notes, err := dryRun(g, f, watch)
+			p, err := dryRun(g, f, watch)
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), report.NewPlan(changes, notes...), asJSON)
+			return show(cmd.OutOrStdout(), p, asJSON)
 		},
 	}
 	f.register(cmd)
@@ -47,28 +47,28 @@ what that agent has written. It does not know what Kubernetes asks for: see ` + 
 	return cmd
 }
 
-// dryRun takes turns whose changes are collected and not made. The notes say what it leaves out.
-func dryRun(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, []string, error) {
+// dryRun takes turns whose changes are collected and not made.
+func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err error) {
 	if watch < 0 {
-		return nil, nil, misusef("--watch %s: not a time to watch for", watch)
+		return p, misusef("--watch %s: not a time to watch for", watch)
 	}
 	file, err := f.load()
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	dir, tree, err := g.openTree()
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	defer dir.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	found, err := scanner(tree, "", file, log)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	a, err := newAgent(g, dir, tree, found, file, throttleSource{}, log)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	o := a.DryRunOptions()
 	o.Tree, o.Host, o.Log = tree, a.Host, log
@@ -77,7 +77,9 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) ([]plan.Change, []stri
 		log.Warn("what another agent has written is taken for its owner's", "error", err)
 	}
 	changes, err := collect(context.Background(), o, left, watch)
-	return changes, leftOut(tree, found, file, len(changes) == 0), err
+	p = report.NewPlan(changes, leftOut(tree, found, file, len(changes) == 0)...)
+	p.Names = namesOf(found, changes)
+	return p, err
 }
 
 // left is what an agent has written that runs, or that was killed.

@@ -127,6 +127,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
+	log = slog.New(namesGroups{log.Handler(), func(group string) string { return nameOf(found, group) }})
 	cluster, err := f.kube.open(m.tree, found, file, log)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"io"
 
 	"plimsoll/internal/plan"
@@ -16,7 +17,9 @@ const (
 type Plan struct {
 	Schema  string        `json:"schema"`
 	Changes []plan.Change `json:"changes"`
-	Notes   []string      `json:"notes,omitempty"` // for people: what was left out, and why
+	// Names are those of the groups by cgroup path, where they are known.
+	Names map[string]string `json:"names,omitempty"`
+	Notes []string          `json:"notes,omitempty"` // for people: what was left out, and why
 }
 
 // NewPlan wraps changes for output.
@@ -24,7 +27,7 @@ func NewPlan(changes []plan.Change, notes ...string) Plan {
 	if changes == nil {
 		changes = []plan.Change{}
 	}
-	return Plan{PlanSchema, changes, notes}
+	return Plan{Schema: PlanSchema, Changes: changes, Notes: notes}
 }
 
 // Text writes the plan for people, in the order in which it would be done.
@@ -33,9 +36,13 @@ func (p Plan) Text(w io.Writer) error {
 	if len(p.Changes) == 0 {
 		out.printf("nothing to change\n")
 	} else {
-		rows := [][]string{{"CGROUP", "KNOB", "FROM", "TO", "WHY"}}
+		first := "CGROUP"
+		if len(p.Names) > 0 {
+			first = "NAME"
+		}
+		rows := [][]string{{first, "KNOB", "FROM", "TO", "WHY"}}
 		for _, c := range p.Changes {
-			rows = append(rows, []string{printable(c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
+			rows = append(rows, []string{printable(cmp.Or(p.Names[c.Cgroup.Path], c.Cgroup.Path)), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
 		}
 		out.table(rows)
 	}

@@ -153,6 +153,11 @@ func TestGoldens(t *testing.T) {
 		"report-empty.txt":   func(b *bytes.Buffer) error { return Of(offline).Text(b) },
 		"report.json":        func(b *bytes.Buffer) error { return WriteJSON(b, Of(sample())) },
 		"plan.txt":           func(b *bytes.Buffer) error { return NewPlan(changes).Text(b) },
+		"plan-named.txt": func(b *bytes.Buffer) error {
+			p := NewPlan(changes, "No control group matches /c.")
+			p.Names = map[string]string{"/a/b": "default/web/nginx"}
+			return p.Text(b)
+		},
 		"plan-empty.txt":     func(b *bytes.Buffer) error { return NewPlan(nil).Text(b) },
 		"plan-empty.json":    func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(nil)) },
 		"plan.json":          func(b *bytes.Buffer) error { return WriteJSON(b, NewPlan(changes)) },
