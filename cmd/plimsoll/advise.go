@@ -95,10 +95,11 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err != nil {
 		return nil, err
 	}
-	r, err := recorder(tree, groups)
+	r, done, err := recorder(tree, groups)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	periods, err := f.length.in(r.Period)
 	if err != nil {
 		return nil, err

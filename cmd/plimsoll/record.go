@@ -138,10 +138,11 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if f.out == "" {
 		f.out = fileName(groups)
 	}
-	r, err := recorder(tree, groups)
+	r, done, err := recorder(tree, groups)
 	if err != nil {
 		return err
 	}
+	defer done()
 	periods, err := f.length.in(r.Period)
 	if err := errors.Join(err, f.check()); err != nil {
 		return err
@@ -200,52 +201,62 @@ func fileName(groups []report.Container) string {
 	return name + ".npy"
 }
 
-// recorder reads these groups. Those with a limit must share its period.
-func recorder(tree *cgroup.Tree, groups []report.Container) (trace.Recorder, error) {
-	r := trace.Recorder{Now: time.Now, Wait: trace.Sleep}
+// recorder reads these groups, until done is called. Those with a limit must share its period.
+func recorder(tree *cgroup.Tree, groups []report.Container) (r trace.Recorder, done func() error, err error) {
+	r = trace.Recorder{Period: cpu.DefaultPeriod, Now: time.Now, Wait: trace.Sleep}
+	var dark []report.Container
 	owner := ""
 	for _, c := range groups {
-		b, err := tree.Bandwidth(c.Cgroup)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the root has no limit
-			return r, err
+		limit, period, err := limitAndPeriod(tree, c.Cgroup)
+		switch limited := !math.IsInf(limit, 1); {
+		case err != nil:
+			return r, nil, err
+		case limited && owner == "":
+			r.Period, owner = period, c.Cgroup
+		case limited && r.Period != period:
+			return r, nil, withHint(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot share a clock",
+				owner, r.Period, c.Cgroup, period), "record them one by one")
 		}
-		if limited := err == nil && b.Limited(); limited && owner == "" {
-			r.Period, owner = b.Period, c.Cgroup
-		} else if limited && r.Period != b.Period {
-			return r, withHint(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot share a clock",
-				owner, r.Period, c.Cgroup, b.Period), "record them one by one")
-		}
-		limit := math.Inf(1)
-		if err == nil {
-			limit = b.CPUs()
-		}
-		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup), Read: reader(tree, c.Cgroup)})
+		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup), Read: reader(tree, c.Cgroup, tree.Usage)})
 		if _, err := tree.Usage(c.Cgroup); errors.Is(err, fs.ErrNotExist) {
-			return r, withHint(fmt.Errorf("nothing counts the CPU time of %s: %w", c.Cgroup, err),
-				"on cgroup v1 it must stand in the cpuacct hierarchy too")
+			dark = append(dark, c)
 		}
-	}
-	if owner == "" {
-		r.Period = cpu.DefaultPeriod
 	}
 	online, err := sysfs.NewHost("/").Online()
-	r.CPUs = float64(len(online))
-	return r, err
+	if r.CPUs = float64(len(online)); err != nil || len(dark) == 0 {
+		return r, func() error { return nil }, err
+	}
+	u, err := measure(tree, dark)
+	if err != nil {
+		return r, nil, err
+	}
+	for i, c := range groups {
+		if lists(dark, c.Cgroup) {
+			r.Sources[i].Read = reader(tree, c.Cgroup, u.used)
+		}
+	}
+	return r, u.close, nil
+}
+
+// limitAndPeriod are those of a group. The root has no limit, nor has a group without the controller (v2).
+func limitAndPeriod(tree *cgroup.Tree, group string) (cpus float64, period time.Duration, err error) {
+	b, err := tree.Bandwidth(group)
+	if _, gone := tree.Inode(group); errors.Is(err, fs.ErrNotExist) && gone == nil {
+		return math.Inf(1), cpu.DefaultPeriod, nil
+	}
+	return b.CPUs(), b.Period, err
 }
 
 // limitOf reads the limit of a group, in CPUs.
 func limitOf(tree *cgroup.Tree, group string) func() (float64, error) {
 	return func() (float64, error) {
-		b, err := tree.Bandwidth(group)
-		if errors.Is(err, fs.ErrNotExist) && group == "/" {
-			return math.Inf(1), nil
-		}
-		return b.CPUs(), err
+		cpus, _, err := limitAndPeriod(tree, group)
+		return cpus, err
 	}
 }
 
-// reader reads both counters of a group.
-func reader(tree *cgroup.Tree, group string) func() (used, throttled time.Duration, err error) {
+// reader reads both counters of a group. usage is where the one of its CPU time is that cpu.stat has not.
+func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, error)) func() (used, throttled time.Duration, err error) {
 	return func() (time.Duration, time.Duration, error) {
 		c, err := tree.Stat(group)
 		if errors.Is(err, fs.ErrNotExist) && group == "/" {
@@ -255,7 +266,7 @@ func reader(tree *cgroup.Tree, group string) func() (used, throttled time.Durati
 			return 0, 0, err
 		}
 		if !c.HasUsage {
-			c.Usage, err = tree.Usage(group)
+			c.Usage, err = usage(group)
 		}
 		return c.Usage, c.ThrottledTime, err
 	}

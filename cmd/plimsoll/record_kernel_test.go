@@ -2,11 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
+	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
@@ -67,5 +72,47 @@ func TestKernelRecord(t *testing.T) {
 	}
 	if r.Cost.CPU <= 0 || r.Cost.CPU > r.Cost.Elapsed/5 {
 		t.Errorf("recording cost %s of CPU in %s", r.Cost.CPU, r.Cost.Elapsed)
+	}
+}
+
+// TestKernelRecordUncounted: on cgroup v1 a group may stand in the cpu hierarchy alone, where nothing counts its CPU time. It is
+// recorded as `diagnose` measures it.
+func TestKernelRecordUncounted(t *testing.T) {
+	g := cgrouptest.New(t)
+	if g.Tree().Version() == cgroup.V2 {
+		cgrouptest.Elsewhere(t, "the same on cgroup v1", "on cgroup v2 the CPU time of every group is counted")
+	}
+	path := g.Path + "-dark"
+	dir := filepath.Join(cgrouptest.Root(), g.Tree().Dir(path))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // when the process that spins is gone
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	pid := g.Spin(1)[0].PID()
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Tree().Usage(path); !errors.Is(err, fs.ErrNotExist) {
+		cgrouptest.Elsewhere(t, "a host on which the hierarchies are apart", "cpuacct is mounted with cpu here: %v", err)
+	}
+	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
+	file := filepath.Join(t.TempDir(), "x.npy")
+	if _, stderr, err := n.run("record", path, "--samples", "10", "--out", file); err != nil {
+		t.Fatal(err, stderr)
+	}
+	tape, err := trace.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, v := range tape.Series[0].Used {
+		sum += v * tape.CPUs
+	}
+	if mean := sum / float64(tape.Len()); tape.Len() != 10 || mean < 0.3 || mean > 1.05 {
+		t.Errorf("%d periods with %.2f CPUs: want the one that a loop takes, or what others leave it", tape.Len(), mean)
 	}
 }

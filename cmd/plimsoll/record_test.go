@@ -66,7 +66,6 @@ func TestRecordRefuses(t *testing.T) {
 		"/pods/web --samples 5 --out /none/x.npy":  {"no such folder", "make it"},
 		"/pods/web --samples 5 --out " + old:       {"already exists", "--force"},
 		"/pods/web /lab/b --samples 5":             {"the limit of /pods/web has a period of 100ms, that of /lab/b one of 50ms", "one by one"},
-		"/lab/dark --samples 5":                    {"nothing counts the CPU time of /lab/dark", "cpuacct"},
 		"/lab/none --samples 5":                    {"no container is called", "path of a control group"},
 		"nobody --samples 5":                       {"no container is called", "path of a control group"},
 		"/none/* --samples 5":                      {`nothing is called like "/none/*"`, "one part of a path"},
