@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -182,6 +183,7 @@ func TestStopCountsCPUSets(t *testing.T) {
 	}
 	var log bytes.Buffer
 	w.agent.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.agent.record = record.New(w.agent.Log)
 	if err := w.agent.stop(); err != nil {
 		t.Error(err)
 	}
