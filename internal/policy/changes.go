@@ -127,7 +127,6 @@ func (u *candidate) wait(in Input, known bool) {
 func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 	if u.quota != u.Disk.Quota && u.QuotaBlocked == plan.Free {
 		out.add(u, plan.Quota, u.quota, u.kind, u.why)
-		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	if u.buffer != u.Disk.Burst && u.BurstBlocked == plan.Free {
 		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", u.requested, u.buffer)
@@ -135,7 +134,6 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 			kind, why = KindRestore, "no burst is asked for"
 		}
 		out.add(u, plan.Burst, u.buffer, kind, why)
-		u.m.charge(in.Now, u.Disk, cpu.Bandwidth{Quota: u.quota, Period: u.period()})
 	}
 	u.m.why = u.why
 	u.m.view = u.view(in, p)

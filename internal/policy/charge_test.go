@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
 )
@@ -125,6 +126,37 @@ func TestBurstFor(t *testing.T) {
 		requested, target := burstFor(c.limit, c.s, c.quota, c.r)
 		if requested != c.requested || target != c.target {
 			t.Errorf("%s: %v, %v, want %v, %v", c.name, requested, target, c.requested, c.target)
+		}
+	}
+}
+
+// TestOnlyWhatWasTakenIsCharged: a write that the kernel refused hands out nothing; one of a restore or of a repair does.
+func TestOnlyWhatWasTakenIsCharged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  plan.Change
+		outcome plan.Outcome
+		want    int // refills, of two that the cap has room for beside nothing else
+	}{
+		"refused":      {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Refused, 2},
+		"overwritten":  {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Trampled, 2},
+		"a refill":     {plan.Change{Knob: plan.Burst, To: "0s", Refill: true}, plan.Applied, 1},
+		"a restore":    {plan.Change{Knob: plan.Burst, To: "0s", Restore: true}, plan.Applied, 1},
+		"a repair":     {plan.Change{Knob: plan.Quota, To: "50ms", Repair: true}, plan.Applied, 1},
+		"another knob": {plan.Change{Knob: plan.Weight, To: "2"}, plan.Applied, 2},
+	} {
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
+		c.change.Cgroup = r.group.ID
+		r.state.Learn(r.event.At.Add(-ms), []plan.Result{{Change: c.change, Outcome: c.outcome, InForce: c.change.To, At: r.event.At.Add(-ms / 2)}})
+		got := 0
+		for range 3 {
+			for _, in := range r.answer().Intents {
+				got++
+				r.state.Learn(r.event.At, result(in, plan.Applied, r.event.At))
+			}
+			r.event.At = r.event.At.Add(10 * ms)
+		}
+		if got != c.want {
+			t.Errorf("%s: %d refills after it, want %d", name, got, c.want)
 		}
 	}
 }

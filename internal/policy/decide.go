@@ -117,6 +117,7 @@ func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *cand
 		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
 		s.groups[g.ID] = m
 	}
+	m.holds = g.Disk
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
 	u := &candidate{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 )
 
@@ -103,6 +104,35 @@ func (m *memory) correct(t Throttle) {
 	if t.Counted && t.At.After(m.written) {
 		m.handed = min(m.handed, t.Used+t.Left)
 	}
+}
+
+// Learn books what became of the intents of the last turn, and when the first write was begun.
+func (s *State) Learn(begun time.Time, results []plan.Result) {
+	for _, r := range results {
+		m := s.groups[r.Change.Cgroup]
+		if m == nil || r.Change.Knob != plan.Quota && r.Change.Knob != plan.Burst {
+			continue
+		}
+		m.written = r.At
+		if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
+			m.refilled = begun
+			m.took(begun, r)
+		}
+	}
+}
+
+// took charges a write that the kernel took, whatever it was made for: also a rewrite, a restore or a repair refills the group.
+func (m *memory) took(begun time.Time, r plan.Result) {
+	after := m.holds
+	if d, err := r.InForce.Time(); err != nil {
+		return
+	} else if r.Change.Knob == plan.Burst {
+		after.Burst = d
+	} else {
+		after.Quota = d
+	}
+	m.charge(begun, m.holds, after)
+	m.holds = after
 }
 
 // charge books a write of ours.

@@ -171,17 +171,3 @@ func (p *podCandidates) quiet() bool {
 	}
 	return true
 }
-
-// Learn books what became of the intents of the last turn, and when the first write was begun.
-func (s *State) Learn(begun time.Time, results []plan.Result) {
-	for _, r := range results {
-		m := s.groups[r.Change.Cgroup]
-		if m == nil || r.Change.Knob != plan.Quota && r.Change.Knob != plan.Burst {
-			continue
-		}
-		m.written = r.At
-		if r.Outcome == plan.Applied || r.Outcome == plan.Clamped {
-			m.refilled = begun
-		}
-	}
-}

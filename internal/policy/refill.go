@@ -299,7 +299,6 @@ func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
 	}
 	out.Intents = append(out.Intents, plan.Intent{Key: plan.Key{ID: u.ID, Knob: plan.Burst}, Value: plan.Time(u.Disk.Burst), Refill: true, Why: u.why})
 	out.Kinds[KindRefill]++
-	u.m.charge(now, u.Disk, u.Disk)
 }
 
 // bookThrottle books an event.

@@ -196,6 +196,9 @@ func TestRefillsAddUp(t *testing.T) {
 		if got := len(out.Intents); got != want.refills || out.Views[0].AtCap != want.atCap {
 			t.Errorf("throttle %d of a period: %d refills, %v at the cap, want %v", i+1, got, out.Views[0].AtCap, want)
 		}
+		for _, in := range out.Intents {
+			r.state.Learn(r.event.At, result(in, plan.Applied, r.event.At))
+		}
 		r.event.At = r.event.At.Add(10 * ms)
 		r.event.Expires = r.event.Expires.Add(time.Microsecond) // as exactly as two clocks are compared
 	}

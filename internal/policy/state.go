@@ -167,8 +167,9 @@ type memory struct {
 	saved            time.Duration
 	handed           time.Duration
 	lastWrite        time.Time
-	written          time.Time // when it was done
-	refilled         time.Time // when the last write was begun that the kernel took
+	holds            cpu.Bandwidth // what the files hold, as far as is known
+	written          time.Time     // when it was done
+	refilled         time.Time     // when the last write was begun that the kernel took
 	why              string
 	view             View  // of the last whole turn
 	trust            trust // that refills have effect
