@@ -51,7 +51,7 @@ type World struct {
 	Agent      *agent.Agent
 	Turns      int
 	scene      Scenario
-	disk       *journal.Memory
+	disk       journal.Disk
 	place      *place
 	overdue    []plan.Result
 	suppressed pushedEvents
@@ -146,16 +146,47 @@ func (w *World) id(path string) workload.ID {
 
 // Restart starts an agent as after a crash: it finds the old one's journal, and first puts everything back.
 func (w *World) Restart() error {
+	writer, _, err := w.open()
+	if err == nil {
+		writer.Restore(nil, false)
+		err = w.begin(writer)
+	}
+	return err
+}
+
+// HandOver ends the agent, and starts another one that takes over.
+func (w *World) HandOver() error {
+	w.Agent.Successor = func() bool { return true }
+	w.Stop()
+	writer, left, err := w.open()
+	if err == nil {
+		err = w.begin(writer)
+	}
+	if err == nil {
+		w.Agent.Adopt(left)
+	}
+	return err
+}
+
+// open opens the journal, which holds what is left of the agent before.
+func (w *World) open() (*apply.Writer, []journal.Entry, error) {
+	tree, err := cgroup.Detect(w.Kernel)
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := journal.OpenDisk(w.disk, "boot", w.Kernel.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return apply.New(tree, j, w.Kernel.Now), j.Entries(), nil
+}
+
+// begin makes the agent.
+func (w *World) begin(writer *apply.Writer) error {
 	tree, err := cgroup.Detect(w.Kernel)
 	if err != nil {
 		return err
 	}
-	j, err := journal.OpenDisk(w.disk, "boot", w.Kernel.Now)
-	if err != nil {
-		return err
-	}
-	writer := apply.New(tree, j, w.Kernel.Now)
-	writer.Restore(nil, false)
 	var events agent.ThrottleEvents
 	if w.scene.Events {
 		w.suppressed = pushedEvents{}
