@@ -104,15 +104,15 @@ func stateHint(err error, dir string) string {
 }
 
 // watchQuotas has the writer look for owners' writes that its refills undo.
-func (m *machine) watchQuotas(log *slog.Logger) func() ([]apply.Undone, error) {
+func (m *machine) watchQuotas(a *agent.Agent, log *slog.Logger) {
 	notify, err := cgroup.NewNotify(m.tree, m.dir.Root())
 	if err != nil {
 		log.Warn("owners' writes that a refill undoes are seen only where the limit is declared", "error", err)
-		return nil
+		return
 	}
 	m.notify = notify
 	m.writer.Watching(notify)
-	return m.writer.Undone
+	a.Undone, a.Refillable = m.writer.Undone, m.writer.ExpectRefills
 }
 
 func (m *machine) close() {

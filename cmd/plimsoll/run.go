@@ -155,7 +155,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	a.Writer, a.Successor = m.writer.Over(a.Tasks), g.successor(log)
-	a.Undone = m.watchQuotas(log)
+	m.watchQuotas(a, log)
 	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
 		return c.end(err)
 	}

@@ -106,8 +106,9 @@ type Options struct {
 	Writer     Writer
 	Switch     Switch
 	Pauses     *Pauses
-	Undone     func() ([]apply.Undone, error) // owners' writes that refills may have undone, since the last call; nil: nobody looks
-	Foreign    func(group, what string)       // told once of another program that writes a group's limit; nil: nobody
+	Undone     func() ([]apply.Undone, error)           // owners' writes that refills may have undone, since the last call; nil: nobody looks
+	Refillable func(undeclared, declared []workload.ID) // takes all groups that may be refilled from now on; nil: nobody asks
+	Foreign    func(group, what string)                 // told once of another program that writes a group's limit; nil: nobody
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers Schedulers        // nil: no scheduler is ever loaded

@@ -148,6 +148,7 @@ func (a *Agent) watch(pods []workload.Pod) {
 		a.poll(err)
 		return
 	}
+	a.expectRefills(pods)
 	if !a.subscription.active {
 		a.subscription.active, a.subscription.why = true, a.Polling
 		a.Log.Info("throttle events again")

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
 	"time"
 )
 
@@ -30,4 +32,34 @@ func (a *Agent) undone(now time.Time) {
 		}
 		a.record.Undone(g.Group, held)
 	}
+}
+
+// expectRefills names the groups that may be refilled, so that writes to their quotas are seen before the first refill.
+func (a *Agent) expectRefills(pods []workload.Pod) {
+	if a.Refillable == nil || !a.Rules.Refill {
+		return
+	}
+	var undeclared, declared []workload.ID
+	add := func(id workload.ID, d *workload.Declared) {
+		switch {
+		case id.Inode == 0: // a container without a pod
+		case d == nil:
+			undeclared = append(undeclared, id)
+		default:
+			declared = append(declared, id)
+		}
+	}
+	for _, p := range pods {
+		passive := true
+		for _, c := range p.Containers {
+			if c.Strategy.Policy != strategy.None {
+				passive = false
+				add(c.ID, c.Declared)
+			}
+		}
+		if !passive {
+			add(p.ID, p.Declared)
+		}
+	}
+	a.Refillable(undeclared, declared)
 }

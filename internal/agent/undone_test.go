@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
@@ -52,6 +54,31 @@ func TestUndoneIsSaid(t *testing.T) {
 	w.run(time.Second)
 	w.wantProblem("")
 	count("written again", 1)
+}
+
+// TestRefillableAreNamed: the groups that may be refilled are named as they are subscribed to, before the first refill, and those
+// whose limit is declared apart. A group with the policy none is not named, nor is any where nothing is refilled.
+func TestRefillableAreNamed(t *testing.T) {
+	for _, refill := range []bool{true, false} {
+		w, _ := subscribed(t, refill)
+		w.agent.Strategy.LoadLinePercent = 50 // subscribes to /c too
+		a, b, c := w.container("/a", 50*ms, sim.Load{}), w.container("/b", 50*ms, sim.Load{}), w.container("/c", 50*ms, sim.Load{})
+		b.Declared = &workload.Declared{Source: "a test", Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}}
+		c.Strategy.Policy = strategy.None
+		for _, x := range []workload.Container{a, b, c} {
+			w.alone(x)
+		}
+		var named [][]workload.ID
+		w.agent.Refillable = func(undeclared, declared []workload.ID) { named = append(named, undeclared, declared) }
+		w.run(time.Second)
+		var want [][]workload.ID
+		if refill {
+			want = [][]workload.ID{{a.ID}, {b.ID}}
+		}
+		if diff := cmp.Diff(want, named); diff != "" {
+			t.Errorf("refill %v: (-want +got)\n%s", refill, diff)
+		}
+	}
 }
 
 // TestUndoneByDeclaration: a declared limit that is not in force is written in its owner's place; where a refill was made as

@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"slices"
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -12,18 +14,28 @@ import (
 // Problem: a write of the burst reads the quota before it takes the mutex (kernel/sched/core.c, tg_set_cfs_burst), and then
 // sets both. A quota that its owner writes in between is set back, and the owner's write has succeeded.
 //
-// Approach: where a group was refilled, inotify tells of writes to its quota file, and after each refill the quota is read.
+// Approach: where a group may be refilled, inotify tells of writes to its quota file, and after each refill the quota is read.
 // A write that was made while there was a refill, and after which the quota is what it was before it, was undone. All of it
 // comes after the refill's own write, so that a throttle does not wait for it. A raise of ours is seen as any other write: one
 // that is told of, and another value.
 //
-// Known limits: the first refill of a group is not covered, for it is watched from then on; nor are groups beyond the
-// maxWatched that were refilled last. An owner that writes the very value that stands there is taken for one whose write was
-// undone, where that coincides with a refill and nobody declares the limit (agent/undone.go). Of several writes between
-// two readings only the last one is judged, and of an owner that keeps the file open none before it closes it.
+// A group whose limit nobody declares is watched from when the agent subscribes to its throttle events (ExpectRefills), before
+// its first refill. A group with a declared limit is watched from its first refill on: there the declared limit shows also
+// the write that this refill undid (policy/undone.go).
+//
+// Known limits: the first refill is not covered of a group that gets its first quota after it was named, of one of many that are
+// named at once (watchAtOnce), and of one for which there is no room: maxWatched groups are watched, and a group that was
+// refilled takes the place of one that was not, or was refilled longest ago. An owner that writes the very value that
+// stands there is taken for one whose write was undone, where that coincides with a refill and nobody declares the limit
+// (agent/undone.go). Of several writes between two readings only the last one is judged, and of an owner that keeps the
+// file open none before it closes it.
 
 // maxWatched bounds the groups whose quota files are watched: each takes an inotify watch, and what pins it in memory.
 const maxWatched = 256
+
+// watchAtOnce bounds the groups whose watches begin in one turn: to open and read a file takes about 15 µs, and throttle events
+// wait for the turn.
+const watchAtOnce = 8
 
 // lateness is how long after a refill the news of a write may come that it has undone: inotify tells of it when the writer has
 // come back from the kernel's function that sets it and closes the file, and it may be preempted before. newsAfter is how long
@@ -48,6 +60,7 @@ type Undone struct {
 type quotas struct {
 	notify   Notifier // nil: nobody looks
 	groups   map[string]*quota
+	expected []workload.ID          // groups to watch before they are refilled
 	refilled map[string]workload.ID // and not looked at since
 	found    []Undone
 	err      error // the last reason why a group is not watched
@@ -57,7 +70,7 @@ type quotas struct {
 type quota struct {
 	id          workload.ID
 	held        plan.Value
-	refilled    time.Time // last
+	refilled    time.Time // last; zero: never
 	racing      bool      // a write that is told of now may have raced with a refill
 	changed     time.Time // when another value was seen last
 	unconfirmed int       // values that were seen, and the news of whose writes is to come
@@ -77,9 +90,51 @@ func (w *Writer) Undone() ([]Undone, error) {
 	if len(q.groups) > 0 {
 		w.judgeQuotas()
 	}
+	w.watchExpected()
 	found, err := q.found, q.err
 	q.found, q.err = nil, nil
 	return found, err
+}
+
+// ExpectRefills names all groups that may be refilled from now on. Those whose limit nobody declares are watched before the first
+// refill, a few now and in each call of Undone. A group that is in neither list is watched no more.
+func (w *Writer) ExpectRefills(undeclared, declared []workload.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := &w.quotas
+	if q.notify == nil {
+		return
+	}
+	named := make(map[workload.ID]bool, len(undeclared)+len(declared))
+	for _, id := range slices.Concat(undeclared, declared) {
+		named[id] = true
+	}
+	for path, g := range q.groups {
+		if !named[g.id] {
+			q.forget(path)
+		}
+	}
+	q.expected = slices.DeleteFunc(slices.Clone(undeclared), func(id workload.ID) bool { return q.groups[id.Path] != nil })
+	w.watchExpected()
+}
+
+// watchExpected watches the next few groups that are expected to be refilled, as long as there is room. A group without a quota
+// is never refilled and takes no room. One whose file cannot be watched is left to its first refill, which says why.
+func (w *Writer) watchExpected() {
+	q := &w.quotas
+	for range min(watchAtOnce, len(q.expected), maxWatched-len(q.groups)) {
+		id := q.expected[0]
+		q.expected = q.expected[1:]
+		if q.groups[id.Path] != nil || q.notify.Watch(id.Path) != nil {
+			continue
+		}
+		held, err := w.look(id, plan.Quota) // after the watch has begun: a write that is not told of is in it
+		if err != nil || held == plan.Time(cpu.Unlimited) {
+			q.notify.Unwatch(id.Path)
+			continue
+		}
+		q.groups[id.Path] = &quota{id: id, held: held}
+	}
 }
 
 // lookAfter looks at the quotas of the groups that were refilled, when all of a turn's writes are made.

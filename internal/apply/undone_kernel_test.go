@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
 )
 
 // owner writes the quota of a group as a runtime does.
@@ -50,7 +52,7 @@ func (o *owner) read() time.Duration {
 	return b.Quota
 }
 
-// race is a writer that refills a group of 200 children in a loop.
+// race is a writer that refills a group of many children: the kernel visits all of them at each write.
 type race struct {
 	t        *testing.T
 	pod      *realPod
@@ -62,11 +64,11 @@ type race struct {
 	reported atomic.Int64
 }
 
-func newRace(t *testing.T, turns bool) *race {
+func newRace(t *testing.T, turns bool, children int) *race {
 	t.Helper()
 	p := newRealPod(t)
 	cgrouptest.Need(t, p.pod.Features().Get(cgroup.FeatureBurst))
-	for i := range 200 {
+	for i := range children {
 		p.a.Child(fmt.Sprintf("child%d", i))
 	}
 	w, _ := p.writer(t.TempDir())
@@ -75,8 +77,14 @@ func newRace(t *testing.T, turns bool) *race {
 	t.Cleanup(func() { notify.Close() })
 	r := &race{t: t, pod: p, w: w.Watching(notify), turns: turns, refill: p.change(p.a, plan.Burst, "0s")}
 	r.refill.Refill = true
-	p.wantOutcomes(w.Do([]plan.Change{r.refill}), plan.Applied) // it is watched from now on
+	r.expect()
 	return r
+}
+
+// expect has the group watched, as before its first refill.
+func (r *race) expect() {
+	r.w.ExpectRefills(nil, nil)
+	r.w.ExpectRefills([]workload.ID{r.refill.Cgroup}, nil)
 }
 
 func (r *race) look() {
@@ -147,7 +155,7 @@ func TestKernelUndone(t *testing.T) {
 		flags int
 	}{{"race", false, os.O_TRUNC}, {"race without O_TRUNC", false, 0}, {"turns", true, os.O_TRUNC}} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRace(t, c.turns)
+			r := newRace(t, c.turns, 200)
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			go func() { defer close(stopped); r.loop(stop) }()
 			writes, soon, lost := r.own(c.flags)
@@ -163,5 +171,35 @@ func TestKernelUndone(t *testing.T) {
 				t.Error("no write was undone: it proves nothing")
 			}
 		})
+	}
+}
+
+// TestKernelUndoneAtTheFirstRefill: an owner's write that the first refill of a group undoes is reported, and no other.
+func TestKernelUndoneAtTheFirstRefill(t *testing.T) {
+	r := newRace(t, false, 2000)
+	o, random, rounds, lost := newOwner(t, r.pod.a), rand.New(rand.NewPCG(1, 2)), 0, int64(0)
+	for end := time.Now().Add(15 * time.Second); lost < 3 && time.Now().Before(end); rounds++ {
+		r.expect()
+		want := 40*ms + o.read()%(10*ms) + time.Millisecond // 41 to 50 ms, each other than the one before
+		var ready atomic.Bool
+		wrote := make(chan struct{})
+		go func() { defer close(wrote); ready.Store(true); o.write(want, os.O_TRUNC) }()
+		for !ready.Load() {
+		}
+		for begin, wait := time.Now(), time.Duration(random.IntN(int(ms/5))); time.Since(begin) < wait; { // the refill is to meet the write
+		}
+		r.w.Do([]plan.Change{r.refill})
+		<-wrote
+		r.look()
+		if o.read() != want {
+			lost++
+		}
+		if got := r.reported.Load(); got != lost {
+			t.Fatalf("after %d writes: %d were undone, %d reported", rounds+1, lost, got)
+		}
+	}
+	t.Logf("%d writes, %d undone", rounds, lost)
+	if lost == 0 && os.Getenv("PLIMSOLL_EMULATED") == "" { // there CPUs take turns
+		t.Error("no write was undone: it proves nothing")
 	}
 }

@@ -1,6 +1,9 @@
 package apply
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,6 +105,62 @@ func TestUndone(t *testing.T) {
 			t.Errorf("watched: %v", told.watched)
 		}
 	})
+}
+
+// TestUndoneAtTheFirstRefill: a write that the first refill of a group undoes is reported where the group was expected to be
+// refilled. A group that is expected no more is watched no more.
+func TestUndoneAtTheFirstRefill(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		told := &notifier{watched: map[string]bool{}}
+		n.w.Watching(told)
+		gone := n.id("/pod/b")
+		gone.Inode++
+		n.w.ExpectRefills([]workload.ID{n.id("/pod/a"), n.id("/free"), gone}, []workload.ID{n.id("/pod")})
+		want := func(watched ...string) {
+			t.Helper()
+			if got := slices.Sorted(maps.Keys(told.watched)); !slices.Equal(got, watched) || len(n.w.quotas.groups) != len(watched) {
+				t.Errorf("%d groups, watched %q, want %q", len(n.w.quotas.groups), got, watched)
+			}
+		}
+		want("/pod/a")
+		told.counts = map[string]int{"/pod/a": 1}
+		n.do(n.refill("/pod/a"), plan.Applied)
+		if got, err := n.w.Undone(); len(got) != 1 || got[0].ID != n.id("/pod/a") || err != nil {
+			t.Errorf("%+v, %v, want /pod/a", got, err)
+		}
+		n.do(n.refill("/pod"), plan.Applied)
+		want("/pod", "/pod/a")
+		n.w.ExpectRefills(nil, []workload.ID{n.id("/pod")})
+		want("/pod")
+	})
+}
+
+// TestFewAreWatchedAtOnce: of many groups that are expected to be refilled some are watched in each turn, and no more than there
+// is room for. A refilled group takes the place of one that was not refilled.
+func TestFewAreWatchedAtOnce(t *testing.T) {
+	n, told := newNode(t, v2), &notifier{watched: map[string]bool{}}
+	n.w.Watching(told)
+	var ids []workload.ID
+	for i := range maxWatched + 3 {
+		group := fmt.Sprintf("/group%d", i)
+		n.k.AddGroup(group)
+		n.must(n.tree.SetQuota(group, 50*ms))
+		ids = append(ids, n.id(group))
+	}
+	n.w.ExpectRefills(ids, nil)
+	for turn := 1; turn <= maxWatched/watchAtOnce+1; turn++ {
+		if want := min(turn*watchAtOnce, maxWatched); len(told.watched) != want {
+			t.Fatalf("turn %d: %d are watched, want %d", turn, len(told.watched), want)
+		}
+		_, err := n.w.Undone()
+		n.must(err)
+	}
+	for _, group := range []string{ids[0].Path, ids[maxWatched].Path, ids[maxWatched+1].Path} {
+		n.do(n.refill(group), plan.Applied)
+	}
+	if len(told.watched) != maxWatched || !told.watched[ids[0].Path] || !told.watched[ids[maxWatched].Path] || !told.watched[ids[maxWatched+1].Path] {
+		t.Errorf("%d are watched, and not all that were refilled", len(told.watched))
+	}
 }
 
 // TestWatchedAreBounded: the group that was refilled longest ago is watched no more.
