@@ -84,10 +84,10 @@ type kernelQueueKey struct {
 type kernelRecent struct {
 	_       structs.HostLayout
 	Group   uint64
-	Cpu     uint64
 	Tick    uint64
 	Expires uint64
-	Active  uint64
+	Cpu     uint32
+	Active  uint32
 }
 
 type kernelSums struct {

@@ -118,7 +118,7 @@ static inline int account(u64 *ctx, bool ahead)
 		if (q->runtime_enabled) {
 			s64 left = q->runtime_remaining - ran;
 			u64 id = id_of(q->tg), cpu = q->rq->cpu, pool = q->tg->cfs_bandwidth.runtime;
-			u32 slot = (id + cpu) % RECENT;
+			u32 slot = recent_slot(id, cpu, i);
 			struct recent *r = bpf_map_lookup_elem(&recents, &slot);
 
 			if (!r)

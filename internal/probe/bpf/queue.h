@@ -40,20 +40,27 @@ struct {
 // once a tick where the pool may not last. Another CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
 struct recent {
 	u64 group;
-	u64 cpu;
 	u64 tick;
 	u64 expires;
-	u64 active; // CPUs of the group; 0: the group is not watched
+	u32 cpu;
+	u32 active; // CPUs of the group; 0: the group is not watched
 };
 
-#define RECENT 16
+#define RECENT_BITS 4
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	NUMBER(max_entries, RECENT);
+	NUMBER(max_entries, 2 << RECENT_BITS);
 	TYPE(key, u32);
 	TYPE(value, struct recent);
 } recents SEC(".maps");
+
+// recent_slot spreads groups over the slots (multiplicative hashing: Knuth, The Art of Computer Programming, 6.4). A group and
+// the one above it, which are accounted for in one run, never share a slot.
+static inline u32 recent_slot(u64 id, u64 cpu, u32 level)
+{
+	return (level & 1) << RECENT_BITS | ((id + cpu) * 0xff51afd7ed558ccdull) >> (64 - RECENT_BITS);
+}
 
 u64 unplaced; // times that a queue found no room in the map
 
