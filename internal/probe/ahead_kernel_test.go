@@ -256,3 +256,42 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 		t.Errorf("foreseen: %+v", got)
 	}
 }
+
+// A CPU that a group comes to within a period is counted by the CPUs that the group was on before, as soon as the pool may not last.
+func TestActiveCPUsAreRecounted(t *testing.T) {
+	cgrouptest.NeedTwoCPUs(t)
+	p := open(t, Options{Ahead: true})
+	g := cgrouptest.New(t)
+	g.Prevail()
+	limit(t, g, 800*ms, time.Second)
+	watch(t, p, g)
+	id := inode(t, g)
+	seen := func() (first kernelRecent) { // by CPU 0
+		t.Helper()
+		for slot := range p.objects.Recents.MaxEntries() {
+			var all []kernelRecent
+			if err := p.objects.Recents.Lookup(slot, &all); err != nil {
+				t.Fatal(err)
+			}
+			if all[0].Group == id && all[0].Cpu == 0 {
+				return all[0]
+			}
+		}
+		return first
+	}
+	spinners := cgrouptest.New(t).Spin(2)
+	for i, spinner := range spinners { // before they come to the group, so that it is active nowhere else
+		cgrouptest.Pin(t, i, spinner)
+	}
+	g.Move(spinners[0].PID())
+	within(t, 10*time.Second, "one CPU is active", func() bool { return seen().Active == 1 })
+	before := seen()
+	within(t, 10*time.Second, "the next period begins", func() bool { return seen().Expires != before.Expires })
+	before = seen()
+	begins := totals(t, p, g).Begins
+	g.Move(spinners[1].PID())
+	within(t, 10*time.Second, "a throttle begins", func() bool { return totals(t, p, g).Begins > begins })
+	if got := seen(); before.Active != 1 || got.Active != 2 || got.Expires != before.Expires {
+		t.Errorf("CPU 0 counted %d active CPUs at first and %d in the end, in periods that end at %d and %d", before.Active, got.Active, before.Expires, got.Expires)
+	}
+}

@@ -126,8 +126,8 @@ static inline int account(u64 *ctx, bool ahead)
 			if (r->group != id || r->cpu != cpu || r->expires != q->tg->cfs_bandwidth.period_timer._softexpires)
 				mark((u64)READ(at, cfs_rq), (u64)READ(at, parent), slot);
 			if (ahead && r->active && q->tg->cfs_bandwidth.quota >= least && left + (s64)pool > 0 && near(left, pool, 4 * r->active)) {
-				if (r->tick != tick) // others may have come
-					mark((u64)READ(at, cfs_rq), (u64)READ(at, parent), slot);
+				if (r->tick != tick)
+					recount(id, slot);
 				if (near(left, pool, r->active))
 					foresee((u64)READ(at, cfs_rq), left);
 			}

@@ -216,3 +216,16 @@ global int mark(u64 queue, u64 entity, u32 slot)
 	r->active = g->actives ? g->actives : 1;
 	return 0;
 }
+
+// recount looks at how many CPUs are active in a group that is marked on this one: others may have come.
+global int recount(u64 id, u32 slot)
+{
+	struct recent *r = bpf_map_lookup_elem(&recents, &slot);
+	struct group *g = bpf_map_lookup_elem(&groups, &id);
+
+	if (!r)
+		return 0;
+	r->tick = bpf_jiffies64();
+	r->active = g && g->actives ? g->actives : 1;
+	return 0;
+}
