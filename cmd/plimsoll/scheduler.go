@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"plimsoll/internal/agent"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext"
 	"plimsoll/internal/scx"
 )
 
@@ -55,11 +55,11 @@ func (s *schedulers) Preflight() (usable bool, why string, err error) {
 		s.found = nil
 		return f.usable, f.why, nil
 	default:
-		return false, "", agent.ErrNotYet
+		return false, "", schedext.ErrNotYet
 	}
 }
 
-func (s *schedulers) Open(o agent.SchedulerOptions) (agent.Scheduler, error) {
+func (s *schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
 	if s.opened == nil {
 		s.opened = make(chan opening, 1)
 		go func() {
@@ -79,7 +79,7 @@ func (s *schedulers) Open(o agent.SchedulerOptions) (agent.Scheduler, error) {
 		}
 		return ownScheduler{o.scheduler}, nil
 	default:
-		return nil, agent.ErrNotYet
+		return nil, schedext.ErrNotYet
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *schedulers) Cancel() error {
 // ownScheduler is one in force, as the agent wants it.
 type ownScheduler struct{ *scx.Scheduler }
 
-func (s ownScheduler) Set(group uint64, to agent.Side) error {
+func (s ownScheduler) Set(group uint64, to schedext.Side) error {
 	class := scx.Online
 	if to.Offline {
 		class = scx.Offline
@@ -134,9 +134,9 @@ func (s ownScheduler) Counters(group uint64) cpu.Counters {
 	return cpu.Counters{Periods: g.Periods, Throttled: g.Throttled, ThrottledTime: g.Wall, Bursts: g.Bursts, BurstTime: g.BurstTime}
 }
 
-func (s ownScheduler) Totals() (agent.SchedulerTotals, bool) {
+func (s ownScheduler) Totals() (schedext.Totals, bool) {
 	t, err := s.Scheduler.Totals()
-	return agent.SchedulerTotals{Online: t.Online, Offline: t.Offline, Floor: t.Floor, Floors: t.Floors, Beside: t.Beside,
+	return schedext.Totals{Online: t.Online, Offline: t.Offline, Floor: t.Floor, Floors: t.Floors, Beside: t.Beside,
 		Kicks: t.Yields + t.Expels, Expels: t.Expels}, err == nil
 }
 
@@ -166,4 +166,4 @@ func (s ownScheduler) Close() error {
 	return err
 }
 
-var _ agent.Schedulers = (*schedulers)(nil)
+var _ schedext.Loader = (*schedulers)(nil)

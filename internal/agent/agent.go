@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -111,7 +112,7 @@ type Options struct {
 	Foreign    func(group, what string)                 // told once of another program that writes a group's limit; nil: nobody
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
-	Schedulers Schedulers        // nil: no scheduler is ever loaded
+	Schedulers schedext.Loader   // nil: no scheduler is ever loaded
 	Overruled  func() string     // names a scheduler that runs all tasks, "" where the kernel does; nil: it always does
 	Tasks      Tasks             // nil: nothing is set of single tasks
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
@@ -132,6 +133,7 @@ type Agent struct {
 	state        *policy.State
 	ledger       *ledger.Ledger
 	reader       *observe.Reader
+	scheduler    *schedext.Keeper
 	node         observe.NodeMeter
 	groups       map[workload.ID]*group
 	started      time.Time
@@ -168,15 +170,17 @@ func New(o Options) *Agent {
 		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
+	a.scheduler = schedext.New(o.Schedulers, o.Log)
+	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
 	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.unreadable
-	a.reader.Extra = func(inode uint64) cpu.Counters { return a.withScheduler(inode).counters }
+	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counted(inode).Counters }
 	return a
 }
 
 // paused says whether a group is held at its limit, whatever its owner asks for.
 func (a *Agent) paused(group string, now time.Time) bool {
-	return a.Pauses.paused(group, now) || a.scheduled() || a.overruled.by != "" || a.resizes.open(group, now) ||
+	return a.Pauses.paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
 		a.priority.suppressor.suppresses(group)
 }
 

@@ -69,12 +69,18 @@ func TestDozeAfterAScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	w.run(ms)
-	w.agent.priority.enforced.groups = map[uint64]counted{w.id("/lab/pod").Inode: {counters: cpu.Counters{Periods: 100, Bursts: 3}}}
+	pod := w.id("/lab/pod").Inode
+	w.agent.reader.Extra = func(group uint64) cpu.Counters {
+		if group == pod {
+			return cpu.Counters{Periods: 100, Bursts: 3}
+		}
+		return cpu.Counters{}
+	}
 	w.run(2 * time.Second)
-	pod, containers := w.readings()
+	ofPod, containers := w.readings()
 	w.run(5 * time.Second)
-	if *pod < 50 || *containers != 0 {
-		t.Errorf("%d readings of the pod, %d of containers in 5 s", *pod, *containers)
+	if *ofPod < 50 || *containers != 0 {
+		t.Errorf("%d readings of the pod, %d of containers in 5 s", *ofPod, *containers)
 	}
 }
 

@@ -41,8 +41,6 @@ type priority struct {
 	tasks        taskLook
 	usage        rankUsage
 	suppressor   suppressor
-	enforced     enforced // by schedulers that were in force
-	schedule     schedule
 }
 
 func newPriority() priority {
@@ -53,7 +51,7 @@ func newPriority() priority {
 // mechanism. Neither does where online work does not stand beside the group, unless a scheduler knows who is who.
 func (a *Agent) deprioritized(g *group) bool {
 	p := &a.priority
-	if p.exposes(g.Path) && !a.scheduled() {
+	if p.exposes(g.Path) && !a.scheduler.InForce() {
 		return false
 	}
 	return g.Idle || g.Offline() && p.deprioritized(g.Path)
@@ -80,8 +78,8 @@ func (p *priority) restored(results []plan.Result) {
 }
 
 // due says whether there is anything to look at.
-func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation) bool {
-	if !asked.Enabled() && len(p.knobs.Held()) == 0 && p.schedule.now == nil && !p.schedule.opening {
+func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation, scheduler bool) bool {
+	if !asked.Enabled() && len(p.knobs.Held()) == 0 && !scheduler {
 		p.mechanism, p.why, p.exposed, p.missing, p.inForce = strategy.MechanismNone, "not asked for", nil, nil, nil
 		return false
 	}
@@ -96,7 +94,7 @@ func (p *priority) news(pods []workload.Pod, asked strategy.Colocation) bool {
 // colocate has the kernel run online work before offline work, and sees that it still does.
 func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 	p, asked := &a.priority, a.Strategy.Colocation
-	if !p.due(now, pods, asked) {
+	if !p.due(now, pods, asked, a.scheduler.Busy()) {
 		return nil
 	}
 	news := p.news(pods, asked)
@@ -113,7 +111,7 @@ func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	p.mechanism, p.why = mechanism, why
 	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
-	a.schedules(now, mechanism, SchedulerOptions{asked.Expels() || expels(p.levels), asked.SchedExt}, p.levels)
+	a.schedules(now, mechanism, p.levels)
 	stands, unread := a.knobs(now, wanted)
 	a.adoptCPUs(wanted, stands)
 	changes, notes := p.knobs.Plan(now, wanted, stands, unread...)

@@ -232,7 +232,7 @@ func TestPreferSparesTheGuard(t *testing.T) {
 func TestPreferExposedToTheGuard(t *testing.T) {
 	for m, want := range map[strategy.Mechanism]float64{strategy.MechanismIdle: 3, strategy.MechanismWeight: 3, strategy.MechanismSchedExt: 2} {
 		w := colocated(t, m, "/web", "/slice/batch")
-		w.agent.Schedulers = &loader{usable: true}
+		w.agent.scheduler.Loader = &loader{usable: true}
 		w.classed("/slice/api", workload.ClassLS)
 		w.run(3 * time.Second)
 		c := w.agent.Status().Colocation

@@ -66,7 +66,7 @@ func (a *Agent) stop() error {
 	defer a.mu.Unlock()
 	a.ended = true // the control socket and the container runtime may ask for a turn yet
 	a.Writer.SetHold(true)
-	a.unschedule()
+	a.scheduler.End(a.Clock())
 	var only func(journal.Entry) bool
 	if a.Successor != nil && a.Successor() {
 		a.Log.Info("another agent takes over: bursts stay")

@@ -24,7 +24,7 @@ func (a *Agent) overrule(now time.Time) {
 		return
 	}
 	by := ""
-	if !a.scheduled() && !a.priority.schedule.opening { // or it may be ours
+	if !a.scheduler.Busy() { // or it may be ours
 		by = a.Overruled()
 	}
 	if by != a.overruled.by {

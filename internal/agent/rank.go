@@ -58,7 +58,7 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 		return nil
 	}
 	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
-	c.Scheduler = a.scheduler()
+	c.Scheduler = a.scheduler.Status()
 	if room, bounded := p.suppressor.state.Room(); bounded {
 		c.Room = &room
 	}

@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -19,7 +20,7 @@ import (
 type loader struct {
 	usable    bool
 	refuse    error
-	late      int  // calls that are answered by ErrNotYet
+	late      int  // calls that are answered by schedext.ErrNotYet
 	slow      bool // every Open is
 	cancelled int
 	opened    []*fakeScheduler
@@ -27,21 +28,21 @@ type loader struct {
 
 func (l *loader) notYet() error {
 	if l.late--; l.late >= 0 {
-		return ErrNotYet
+		return schedext.ErrNotYet
 	}
 	return nil
 }
 
 func (l *loader) Preflight() (bool, string, error) { return l.usable, "as arranged", l.notYet() }
 func (l *loader) Cancel() error                    { l.cancelled++; return nil }
-func (l *loader) Open(o SchedulerOptions) (Scheduler, error) {
+func (l *loader) Open(o schedext.Options) (schedext.Scheduler, error) {
 	if err := l.notYet(); err != nil || l.slow {
-		return nil, ErrNotYet
+		return nil, schedext.ErrNotYet
 	}
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
-	s := &fakeScheduler{options: o, sides: map[uint64]Side{}}
+	s := &fakeScheduler{options: o, sides: map[uint64]schedext.Side{}}
 	l.opened = append(l.opened, s)
 	return s, nil
 }
@@ -49,8 +50,8 @@ func (l *loader) Open(o SchedulerOptions) (Scheduler, error) {
 func (l *loader) last() *fakeScheduler { return l.opened[len(l.opened)-1] }
 
 type fakeScheduler struct {
-	options SchedulerOptions
-	sides   map[uint64]Side
+	options schedext.Options
+	sides   map[uint64]schedext.Side
 	ended   string
 	closed  bool
 	counted map[uint64]cpu.Counters
@@ -59,20 +60,20 @@ type fakeScheduler struct {
 }
 
 func (s *fakeScheduler) Counters(group uint64) cpu.Counters      { return s.counted[group] }
-func (s *fakeScheduler) Totals() (SchedulerTotals, bool)         { return SchedulerTotals{Kicks: 7}, true }
+func (s *fakeScheduler) Totals() (schedext.Totals, bool)         { return schedext.Totals{Kicks: 7}, true }
 func (s *fakeScheduler) Throttles(group uint64) report.Throttles { return s.stood[group] }
 func (s *fakeScheduler) Changed() []uint64                       { return s.changed }
 
-func (s *fakeScheduler) Set(group uint64, to Side) error { s.sides[group] = to; return nil }
-func (s *fakeScheduler) Forget(group uint64) error       { delete(s.sides, group); return nil }
-func (s *fakeScheduler) Ended() (string, error)          { return s.ended, nil }
-func (s *fakeScheduler) Pause() time.Duration            { return ms }
-func (s *fakeScheduler) Close() error                    { s.closed = true; return nil }
+func (s *fakeScheduler) Set(group uint64, to schedext.Side) error { s.sides[group] = to; return nil }
+func (s *fakeScheduler) Forget(group uint64) error                { delete(s.sides, group); return nil }
+func (s *fakeScheduler) Ended() (string, error)                   { return s.ended, nil }
+func (s *fakeScheduler) Pause() time.Duration                     { return ms }
+func (s *fakeScheduler) Close() error                             { s.closed = true; return nil }
 
 func scheduledWorld(t *testing.T, l *loader) *world {
 	w := colocated(t, strategy.MechanismSchedExt, "/web", "/batch")
 	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
-	w.agent.Schedulers = l
+	w.agent.scheduler.Loader = l
 	return w
 }
 
@@ -83,7 +84,7 @@ func TestSchedule(t *testing.T) {
 	w := scheduledWorld(t, l)
 	w.hog("/hog")
 	w.run(2 * time.Second)
-	want := map[uint64]Side{w.id("/web").Inode: {Expels: true}, w.id("/batch").Inode: {Offline: true}}
+	want := map[uint64]schedext.Side{w.id("/web").Inode: {Expels: true}, w.id("/batch").Inode: {Offline: true}}
 	if diff := cmp.Diff(want, l.last().sides); diff != "" {
 		t.Errorf("sides -want +got\n%s", diff)
 	}
@@ -126,7 +127,7 @@ func TestScheduleWaitsForOfflineWork(t *testing.T) {
 		t.Fatalf("%d loads", len(l.opened))
 	}
 	become(workload.ClassLS)
-	if w.run(lingers - 5*time.Second); l.last().closed {
+	if w.run(schedext.Lingers - 5*time.Second); l.last().closed {
 		t.Error("it goes at once: the next job comes in a moment")
 	}
 	if w.run(10 * time.Second); !l.last().closed || len(l.opened) != 1 {
@@ -143,11 +144,11 @@ func TestScheduleChanges(t *testing.T) {
 	floor, on := 1.5, true
 	for _, c := range []struct {
 		patch strategy.ColocationPatch
-		want  SchedulerOptions
+		want  schedext.Options
 		loads int
 	}{
-		{strategy.ColocationPatch{KubeQOS: &on}, SchedulerOptions{true, strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
-		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}}, SchedulerOptions{true, strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
+		{strategy.ColocationPatch{KubeQOS: &on}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
+		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
 	} {
 		w.agent.Configure(strategy.Patch{Colocation: c.patch}.Over(w.agent.Strategy), nil)
 		w.run(2 * time.Second)
@@ -174,7 +175,7 @@ func TestScheduleExpelsForOne(t *testing.T) {
 		pods[at].Containers = []workload.Container{c}
 		w.place.pods = pods
 		w.run(2 * time.Second)
-		want := map[uint64]Side{w.id("/web").Inode: {Expels: asks}, w.id("/batch").Inode: {Offline: true}}
+		want := map[uint64]schedext.Side{w.id("/web").Inode: {Expels: asks}, w.id("/batch").Inode: {Offline: true}}
 		if diff := cmp.Diff(want, l.last().sides); diff != "" || l.last().options.Expel != asks {
 			t.Errorf("asks: %v: %+v, sides -want +got\n%s", asks, l.last().options, diff)
 		}
@@ -189,8 +190,8 @@ func TestScheduleEnds(t *testing.T) {
 		w.run(time.Second)
 		l.last().ended = "runnable task stall"
 	}
-	if n := len(l.opened); n != reloadMost {
-		t.Errorf("loaded %d times in 10 minutes, want %d", n, reloadMost)
+	if n := len(l.opened); n != schedext.ReloadMost {
+		t.Errorf("loaded %d times in 10 minutes, want %d", n, schedext.ReloadMost)
 	}
 	w.wantProblem("runnable task stall")
 	w.wantFile("/batch/cpu.idle", "1")
@@ -206,24 +207,22 @@ func TestScheduleLasts(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
 	w.run(2 * time.Second)
-	for len(l.opened) < reloadMost {
+	for len(l.opened) < schedext.ReloadMost {
 		l.last().ended = "runnable task stall"
 		w.run(5 * time.Second)
 	}
-	s := &w.agent.priority.schedule
-	s.since = s.since.Add(-lasting)
-	w.run(2 * time.Second)
+	w.run(schedext.Lasting + 30*time.Second)
 	l.last().ended = "runnable task stall"
-	w.run(reloadFirst + 2*time.Second)
-	if n := len(l.opened); n != reloadMost+1 {
-		t.Fatalf("%d loads after one that lasted, want one more than %d", n, reloadMost)
+	w.run(schedext.ReloadFirst + 2*time.Second)
+	if n := len(l.opened); n != schedext.ReloadMost+1 {
+		t.Fatalf("%d loads after one that lasted, want one more than %d", n, schedext.ReloadMost)
 	}
 	for range 600 {
 		l.last().ended = "runnable task stall"
 		w.run(time.Second)
 	}
-	if n := len(l.opened); n != 2*reloadMost {
-		t.Errorf("%d loads in all, want %d", n, 2*reloadMost)
+	if n := len(l.opened); n != 2*schedext.ReloadMost {
+		t.Errorf("%d loads in all, want %d", n, 2*schedext.ReloadMost)
 	}
 }
 
@@ -257,7 +256,7 @@ func TestScheduleIsTriedAgain(t *testing.T) {
 	w.run(3 * time.Second)
 	inForce(false)
 	l.usable = true
-	w.run(probeEvery + 2*time.Second)
+	w.run(schedext.ProbeEvery + 2*time.Second)
 	inForce(true)
 	l.usable, l.refuse = false, errors.New("another scheduler is loaded")
 	l.last().ended = "runnable task stall"
@@ -265,7 +264,7 @@ func TestScheduleIsTriedAgain(t *testing.T) {
 	inForce(false)
 	loads := w.agent.Status().Colocation.Scheduler.Loads
 	l.usable, l.refuse = true, nil
-	w.run(probeEvery + 2*time.Second)
+	w.run(schedext.ProbeEvery + 2*time.Second)
 	inForce(true)
 	if again := w.agent.Status().Colocation.Scheduler.Loads; loads != 2 || again != 3 {
 		t.Errorf("%d loads, and %d after the other went, want 2 and 3", loads, again)

@@ -58,7 +58,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())
 	}
-	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.withScheduler(g.Inode).stood })
+	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.scheduler.Counted(g.Inode).Throttles })
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		if until, ok := a.Pauses.until[c.Cgroup]; ok && until.After(now) {
@@ -134,7 +134,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 }
 
 func (a *Agent) putBack() ([]plan.Result, error) {
-	a.unschedule()
+	a.scheduler.End(a.Clock())
 	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
 	a.record.Results(results)

@@ -28,7 +28,7 @@ func (a *Agent) whyAtLimit(g *group, now time.Time) string {
 		return "released: held at the limit for another writer"
 	case a.Pauses.paused(g.Path, now):
 		return "paused: held at the limit"
-	case a.scheduled():
+	case a.scheduler.InForce():
 		return "held at the limit: the scheduler of mechanism schedExt runs all tasks"
 	case a.overruled.by != "":
 		return fmt.Sprintf("held at the limit: the sched_ext scheduler %s runs all tasks", a.overruled.by)
