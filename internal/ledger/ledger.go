@@ -21,6 +21,11 @@
 //     it is lost (Lost), and the declared value is written in the owner's place (Repair);
 //   - it holds any other value: foreign, left alone from the first moment, and reported once it has stood for settling.
 //
+// A knob of tasks is in no file, and tasks come and go: its sight counts the tasks that hold each value. Nothing in it is an
+// owner's, and an intent alone makes the entry ours, for some tasks may have taken the value where the write was refused.
+//
+// Where two deciders have intents for one file, the one with the higher priority claims it.
+//
 // A ledger does no I/O and knows no clock. The journal is its twin on disk.
 //
 // # Terminology
@@ -51,6 +56,8 @@ type Sight struct {
 	// Sheds: the kernel takes CPUs out of the file that go offline, for good (cpuset.cpus on v1). What is left of a value of ours
 	// is ours.
 	Sheds bool
+	// Tasks is how many tasks of the group hold each value, in place of Held (plan.Knob.OfTasks).
+	Tasks map[plan.Value]int
 }
 
 // State says whose value a file holds.
@@ -98,12 +105,16 @@ type Entry struct {
 	Wrote    plan.Value // the last value of ours that the kernel took
 	Held     plan.Value // what the file held at the last sight
 	Declared plan.Value
-	Retry    Backoff   // of writes that were refused, or overwritten by the owner
-	Problem  string    // why the last write, or restore, was refused
-	Resets   int64     // times that the owner put its value back over ours
-	Refused  int64     // writes that the kernel refused
-	Since    time.Time // when the value that stands was first seen
-	Leaving  bool      // nobody intends a value of ours any more, and the baseline is not back yet
+	Intended plan.Value    // what was intended last, or the baseline while a value of ours is to go
+	By       plan.Priority // of the intent that claims the file
+	Retry    Backoff       // of writes that were refused, or overwritten by the owner
+	Problem  string        // why the last write, or restore, was refused
+	Resets   int64         // times that the owner put its value back over ours
+	Refused  int64         // writes that were refused or overwritten
+	Since    time.Time     // when the value that stands was first seen
+	Leaving  bool          // nobody intends a value of ours any more, and the baseline is not back yet
+	Unread   bool          // the file could not be read at the last try
+	tasks    map[plan.Value]int
 	since    time.Time // of the state, where its age counts
 	report   Event     // of a foreign value, once it has stood for a while
 	refilled time.Time // the last refill of the group began
@@ -112,6 +123,9 @@ type Entry struct {
 
 // Ours says whether a value of ours stands in the file.
 func (e *Entry) Ours() bool { return e.State == Ours || e.State == Provisional }
+
+// InForce says whether the file was seen to hold what is intended, whoever wrote it.
+func (e *Entry) InForce() bool { return !e.Unread && !e.Leaving && e.Held == e.Intended }
 
 // Ledger keeps the entries.
 type Ledger struct{ entries map[plan.Key]*Entry }

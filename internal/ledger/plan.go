@@ -17,14 +17,19 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	changes := make([]plan.Change, 0, len(intents))
 	for _, in := range intents {
 		e := l.entries[in.Key]
-		if e == nil {
+		if e == nil || in.Priority < e.By {
 			continue
 		}
+		e.By = in.Priority
 		if e.Leaving { // what came of putting it back says nothing of what is intended now
 			e.Leaving, e.Problem, e.Retry = false, "", Backoff{}
 		}
+		e.intend(in.Key, in.Value)
 		if e.Blocked(now) != plan.Free || in.Value == e.Held && !in.Refill {
 			continue
+		}
+		if in.Knob.OfTasks() { // some may take it where the kernel refuses it for others
+			e.State = Ours
 		}
 		back := in.Value == e.Baseline
 		changes = append(changes, plan.Change{Cgroup: in.ID, Knob: in.Knob, From: e.Held, To: in.Value, Min: in.Min, Max: in.Max, Why: in.Why,
@@ -33,13 +38,14 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	return changes
 }
 
-// Restores makes changes that put the baseline back in files of these: where a value of ours stands that nobody intends any
-// more. Each is tried until it is done, ever more rarely where the kernel refuses it.
+// Restores makes changes that put the baseline back, in those of these files where a value of ours stands that nobody intends.
+// It is tried until it is done, ever more rarely where the kernel refuses it.
 func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key) bool) []plan.Change {
 	intended := map[plan.Key]bool{}
 	for _, in := range intents {
 		intended[in.Key] = true
 	}
+	identities := len(l.Ours(func(k plan.Key) bool { return k.Knob == plan.Identity })) > 0
 	var changes []plan.Change
 	for _, key := range l.Ours(of) {
 		e := l.entries[key]
@@ -49,18 +55,40 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 		if !e.Leaving {
 			e.Leaving, e.Problem, e.Retry = true, "", Backoff{}
 		}
-		if e.Blocked(now) == plan.Free {
+		e.intend(key, e.Baseline)
+		if e.Blocked(now) == plan.Free && !(key.Knob == plan.IdentitySysctl && identities) { // without it no identity can be put back
 			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.Held, To: e.Baseline, Why: notIntended, Restore: true})
 		}
 	}
 	return changes
 }
 
+// intend books what the file is to hold.
+func (e *Entry) intend(key plan.Key, value plan.Value) {
+	if key.Knob.OfTasks() {
+		if value != e.Intended {
+			e.Wrote = e.Intended // some tasks may hold it
+		}
+		e.Intended = value
+		e.Held = e.ofTasks()
+	}
+	e.Intended = value
+}
+
 // Ours lists the files of these in which a value of ours stands, by path and knob.
 func (l *Ledger) Ours(of func(plan.Key) bool) []plan.Key {
+	return l.list(func(key plan.Key, e *Entry) bool { return e.Ours() && of(key) })
+}
+
+// Claimed lists the files that intents of a priority claim, by path and knob.
+func (l *Ledger) Claimed(by plan.Priority) []plan.Key {
+	return l.list(func(_ plan.Key, e *Entry) bool { return e.By == by })
+}
+
+func (l *Ledger) list(of func(plan.Key, *Entry) bool) []plan.Key {
 	var list []plan.Key
 	for key, e := range l.entries {
-		if e.Ours() && of(key) {
+		if of(key, e) {
 			list = append(list, key)
 		}
 	}
@@ -81,10 +109,12 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 		switch r.Outcome {
 		case plan.Applied, plan.Clamped:
 			l.took(begun, e, r)
-		case plan.Refused:
+		case plan.Refused, plan.Trampled:
+			if r.Outcome == plan.Refused || e.Problem != "" { // one write of another program says nothing of the next one
+				e.Retry.hit(begun)
+			}
 			e.Refused++
 			e.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
-			e.Retry.hit(begun)
 		}
 	}
 }
@@ -105,6 +135,12 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 	}
 	e.Wrote, e.Held = r.InForce, r.InForce
 	e.State = Ours
+	if r.Change.Knob.OfTasks() {
+		e.tasks = map[plan.Value]int{r.InForce: 1}
+	}
+	if r.Outcome == plan.Clamped && !r.Change.Restore { // what is intended is asked for once in a while
+		e.Retry.hit(begun)
+	}
 	if r.InForce == e.Baseline || r.Change.Restore {
 		e.State, e.Leaving = Untouched, false
 	}

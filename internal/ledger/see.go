@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -14,6 +15,10 @@ const undisturbed = 20 * time.Second
 // See books what a file holds, and says what became of it since the last sight.
 func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 	e := l.entries[key]
+	if key.Knob.OfTasks() {
+		l.seeTasks(now, key, s.Tasks)
+		return None
+	}
 	if e == nil {
 		e = &Entry{State: Untouched, Baseline: s.Held, Since: now}
 		l.entries[key] = e
@@ -24,17 +29,56 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		e.Held, e.Declared = s.Held, s.Declared
 		return None
 	}
-	e.adjust(now, s)
+	e.adjust(s)
+	e.calm(now, s.Held)
 	event := e.see(now, s)
-	if s.Held != e.Held {
-		e.Since = now
-	}
-	e.Held, e.Declared = s.Held, s.Declared
+	e.read(now, s.Held)
+	e.Declared = s.Declared
 	return event
 }
 
+// seeTasks books what the tasks of a group hold.
+func (l *Ledger) seeTasks(now time.Time, key plan.Key, tasks map[plan.Value]int) {
+	e := l.entries[key]
+	if e == nil {
+		e = &Entry{State: Untouched, Baseline: key.Knob.Unset()}
+		l.entries[key] = e
+	}
+	e.tasks = maps.Clone(tasks)
+	e.calm(now, e.ofTasks())
+	e.read(now, e.ofTasks())
+}
+
+// ofTasks is what the tasks of a group hold: what is intended where no task is left to be set, else what one of those holds.
+func (e *Entry) ofTasks() plan.Value {
+	for _, v := range []plan.Value{e.Baseline, e.Wrote} {
+		if v != e.Intended && e.tasks[v] > 0 {
+			return v
+		}
+	}
+	return e.Intended
+}
+
+// read books what a file holds.
+func (e *Entry) read(now time.Time, held plan.Value) {
+	if held != e.Held || e.Unread {
+		e.Since = now
+	}
+	if held == e.Intended {
+		e.Problem = ""
+	}
+	e.Held, e.Unread = held, false
+}
+
+// Unread books that a file could not be read: whose value it holds is as it was.
+func (l *Ledger) Unread(key plan.Key) {
+	if e := l.entries[key]; e != nil {
+		e.Unread = true
+	}
+}
+
 // adjust takes what the kernel and an owner do to a value of ours without disputing it.
-func (e *Entry) adjust(now time.Time, s Sight) {
+func (e *Entry) adjust(s Sight) {
 	switch {
 	case !e.Ours() || s.Held == e.Wrote:
 	case s.Sheds && within(s.Held, e.Wrote):
@@ -42,7 +86,11 @@ func (e *Entry) adjust(now time.Time, s Sight) {
 	case s.Follows:
 		e.Baseline = s.Held
 	}
-	if e.State == Ours && s.Held == e.Held && now.Sub(e.Since) >= undisturbed {
+}
+
+// calm ends the back-off once what is intended has stood for long.
+func (e *Entry) calm(now time.Time, held plan.Value) {
+	if e.State == Ours && held == e.Held && held == e.Intended && now.Sub(e.Since) >= undisturbed {
 		e.Retry = Backoff{}
 	}
 }
@@ -123,7 +171,8 @@ func (e *Entry) settled() {
 
 // resized takes what its owner wrote for the new baseline.
 func (e *Entry) resized(held plan.Value, retry Backoff) Event {
-	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused, refilled: e.refilled, Held: e.Held}
+	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused, refilled: e.refilled, Held: e.Held,
+		Intended: e.Intended, By: e.By}
 	return Resized
 }
 
@@ -181,6 +230,8 @@ func (e *Entry) Blocked(now time.Time) plan.Blocked {
 		return plan.Foreign
 	case e.State == Provisional:
 		return plan.Pending
+	case e.Unread:
+		return plan.Unread
 	case !e.Retry.Ready(now):
 		return plan.Waiting
 	}
@@ -194,6 +245,13 @@ func (l *Ledger) Adopt(key plan.Key, baseline, stands plan.Value) {
 		e.State = Ours
 	}
 	l.entries[key] = e
+}
+
+// Claim gives a file to the decider with a priority. Who claims it restores it.
+func (l *Ledger) Claim(key plan.Key, by plan.Priority) {
+	if e := l.entries[key]; e != nil {
+		e.By = by
+	}
 }
 
 // Drop forgets a group that is gone.

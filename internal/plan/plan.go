@@ -39,6 +39,9 @@ const (
 // OfTasks says whether each task of a group holds the knob, and not the group.
 func (k Knob) OfTasks() bool { return k == Slice || k == Cookie }
 
+// OfBandwidth says whether the knob is one of a group's bandwidth.
+func (k Knob) OfBandwidth() bool { return k == Quota || k == Burst }
+
 // Unset is what a task holds that nobody has set.
 func (k Knob) Unset() Value {
 	if k == Slice {
