@@ -181,7 +181,7 @@ func New(o Options) *Agent {
 // paused says whether a group is held at its limit, whatever its owner asks for.
 func (a *Agent) paused(group string, now time.Time) bool {
 	return a.Pauses.paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
-		a.priority.suppressor.suppresses(group)
+		a.priority.suppressor.suppresses(group) && !a.reservations.shares[group].Unlimited
 }
 
 // unreadable says that a group cannot be read, or with nil that it can.

@@ -3,11 +3,13 @@ package agent
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"time"
 
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
@@ -25,8 +27,8 @@ const (
 
 // priority is what the agent keeps of the priority of online work over offline work.
 type priority struct {
-	knobs        *policy.Colocation
 	at           time.Time // of the last look
+	claims       bool      // files, since then
 	pods         []workload.Pod
 	asked        strategy.Colocation
 	mechanism    strategy.Mechanism
@@ -38,13 +40,13 @@ type priority struct {
 	inForce      map[string]bool // offline groups, by path
 	unclassified map[string]time.Time
 	searched     map[string]bool // groups in which unclassified groups were looked for
-	tasks        taskLook
+	tasksAt      time.Time       // tasks were looked at
 	usage        rankUsage
 	suppressor   suppressor
 }
 
 func newPriority() priority {
-	return priority{knobs: policy.NewColocation(), unclassified: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
+	return priority{unclassified: map[string]time.Time{}, searched: map[string]bool{}, usage: newRankUsage()}
 }
 
 // deprioritized says whether the kernel verifiably keeps a group behind all online work: by cpu.idle, whoever set it, or by the
@@ -72,14 +74,24 @@ func (p *priority) deprioritized(group string) bool {
 	return false
 }
 
-func (p *priority) restored(results []plan.Result) {
-	p.knobs.Restored(results)
-	p.inForce, p.at = nil, time.Time{}
+// restoredKnobs takes note that everything was put back by command: what stands now is not an owner's doing, but where the
+// kernel refused.
+func (a *Agent) restoredKnobs(results []plan.Result) {
+	refused := map[plan.Key]bool{}
+	for _, r := range results {
+		refused[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Outcome == plan.Refused
+	}
+	for _, key := range a.ledger.Claimed(plan.ForColocation) {
+		if !refused[key] {
+			a.unclaim(key)
+		}
+	}
+	a.priority.inForce, a.priority.at = nil, time.Time{}
 }
 
 // due says whether there is anything to look at.
 func (p *priority) due(now time.Time, pods []workload.Pod, asked strategy.Colocation, scheduler bool) bool {
-	if !asked.Enabled() && len(p.knobs.Held()) == 0 && !scheduler {
+	if !asked.Enabled() && !p.claims && !scheduler {
 		p.mechanism, p.why, p.exposed, p.missing, p.inForce = strategy.MechanismNone, "not asked for", nil, nil, nil
 		return false
 	}
@@ -101,7 +113,9 @@ func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 	if news || now.Sub(p.leveled) >= levelEvery {
 		a.level(now, pods, asked)
 	}
-	a.forgetTasks(now, news)
+	if news || now.Sub(p.tasksAt) >= tasksEvery {
+		p.tasksAt = now
+	}
 	p.at, p.pods, p.asked = now, pods, asked
 	p.usage.mark(now)
 	machine := a.machine(now, asked.Mechanism)
@@ -110,25 +124,56 @@ func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 		a.Log.Info("co-location", "mechanism", mechanism, "why", why)
 	}
 	p.mechanism, p.why = mechanism, why
-	wanted := append(policy.Settings(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
+	intents := append(policy.Colocate(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
 	a.schedules(now, mechanism, p.levels)
-	stands, unread := a.knobs(now, wanted)
-	a.adoptCPUs(wanted, stands)
-	changes, notes := p.knobs.Plan(now, wanted, stands, unread...)
-	a.notePriority(notes)
-	var results []plan.Result
-	if len(changes) > 0 {
-		results = a.Writer.Do(changes)
-		p.knobs.Learn(now, results)
-		p.tasks.learn(results)
-		a.record.Results(results)
-		a.sayPriority(results)
-	}
-	p.inForce = map[string]bool{}
-	for id, in := range policy.InForce(p.knobs.Standings(), p.exposed) {
-		p.inForce[id.Path] = in
-	}
+	intents = a.seeKnobs(now, intents)
+	restores := a.ledger.Restores(now, intents, a.colocates)             // a weight cannot be put back under the idle that
+	results := a.write(append(restores, a.ledger.Plan(now, intents)...)) // comes in its place
+	a.record.Results(results)
+	a.sayKnobs(results)
+	a.unclaimKnobs(intents, results)
+	p.inForce = policy.InForce(intents, func(key plan.Key) bool { e, known := a.ledger.Entry(key); return known && e.InForce() }, p.exposed)
 	return results
+}
+
+// colocates says whether colocation claims a file.
+func (a *Agent) colocates(key plan.Key) bool {
+	e, _ := a.ledger.Entry(key)
+	return e.By == plan.ForColocation
+}
+
+// bandwidthOf is the group whose bandwidth a file is one of, if it is looked after; else nil.
+func (a *Agent) bandwidthOf(key plan.Key) *group {
+	if g := a.groups[key.ID]; key.Knob.OfBandwidth() && g != nil && g.Disk.Period > 0 {
+		return g
+	}
+	return nil
+}
+
+// unclaimKnobs gives up the files that are no longer intended to hold anything, and in which nothing of ours stands.
+func (a *Agent) unclaimKnobs(intents []plan.Intent, results []plan.Result) {
+	intended, restored := map[plan.Key]bool{}, map[plan.Key]bool{}
+	for _, in := range intents {
+		intended[in.Key] = true
+	}
+	for _, r := range results {
+		restored[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Change.Restore && r.Outcome != plan.Refused
+	}
+	a.priority.claims = false
+	for _, key := range a.ledger.Claimed(plan.ForColocation) {
+		if e, _ := a.ledger.Entry(key); intended[key] || e.Ours() && !restored[key] {
+			a.priority.claims = true
+			continue
+		}
+		a.unclaim(key)
+	}
+}
+
+// unclaim gives a file up, to whom its bandwidth is looked after.
+func (a *Agent) unclaim(key plan.Key) {
+	if a.ledger.Claim(key, plan.ForBandwidth); a.bandwidthOf(key) == nil {
+		a.ledger.Drop(key.ID, key.Knob)
+	}
 }
 
 // level finds the groups at which the priority takes hold.
@@ -142,62 +187,97 @@ func (a *Agent) level(now time.Time, pods []workload.Pod, asked strategy.Colocat
 	}
 }
 
-// knobs reads what stands in the knobs that are wanted, and in those that are no longer. One that is gone is left out.
-func (a *Agent) knobs(now time.Time, wanted []policy.Setting) (stands map[policy.Key]plan.Value, unread []policy.Key) {
-	list := slices.Clone(wanted)
-	for _, k := range a.priority.knobs.Held() {
-		list = append(list, policy.Setting{ID: k.ID, Knob: k.Knob, Value: a.priority.knobs.Wrote(k)})
+// seeKnobs has the ledger see the files that are intended to hold something, and those that are claimed already. It returns the
+// intents for files that are there.
+func (a *Agent) seeKnobs(now time.Time, intents []plan.Intent) []plan.Intent {
+	keys := make([]plan.Key, 0, len(intents))
+	for _, in := range intents {
+		keys = append(keys, in.Key)
 	}
-	stands = map[policy.Key]plan.Value{}
+	there := map[plan.Key]bool{}
 	a.priority.missing = nil
-	for _, s := range list {
-		k := s.Key()
-		if _, read := stands[k]; read {
-			continue
-		}
-		v, err := a.knob(now, s)
-		inode, other := a.inode(k)
-		switch {
-		case err == nil && other == nil && inode == k.Inode:
-			stands[k] = v
-		case errors.Is(err, fs.ErrNotExist) && other == nil && inode == k.Inode:
-			a.priority.missing = append(a.priority.missing, k.Path)
-		case other == nil && inode != k.Inode, errors.Is(other, fs.ErrNotExist), errors.Is(err, fs.ErrNotExist): // gone
-		default:
-			a.Log.Debug("co-location", "cgroup", k.Path, "knob", k.Knob, "error", errors.Join(err, other))
-			unread = append(unread, k)
+	for i, key := range append(keys, a.ledger.Claimed(plan.ForColocation)...) {
+		if _, seen := there[key]; !seen {
+			there[key] = a.seeKnob(now, key, i < len(intents))
 		}
 	}
-	return stands, unread
+	a.note()
+	return slices.DeleteFunc(intents, func(in plan.Intent) bool { return !there[in.Key] })
+}
+
+// seeKnob has the ledger see a file, and says whether the file is there.
+func (a *Agent) seeKnob(now time.Time, key plan.Key, intended bool) (there bool) {
+	s, due, err := a.sight(now, key)
+	inode, other := a.inode(key)
+	switch {
+	case err == nil && other == nil && inode == key.Inode:
+		if due {
+			a.saw(key, s.Held, a.ledger.See(now, key, s), intended)
+		}
+		return true
+	case errors.Is(err, fs.ErrNotExist), errors.Is(other, fs.ErrNotExist), other == nil && inode != key.Inode: // gone
+		if errors.Is(err, fs.ErrNotExist) && other == nil && inode == key.Inode {
+			a.priority.missing = append(a.priority.missing, key.Path)
+		}
+		a.ledger.Drop(key.ID, key.Knob)
+		return false
+	}
+	a.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", errors.Join(err, other))
+	a.ledger.Unread(key)
+	_, known := a.ledger.Entry(key)
+	return known
+}
+
+// sight reads a file, and what is known of it besides; tasks only when they are due.
+func (a *Agent) sight(now time.Time, key plan.Key) (s ledger.Sight, due bool, err error) {
+	if key.Knob.OfTasks() {
+		if _, known := a.ledger.Entry(key); known && now.After(a.priority.tasksAt) {
+			return s, false, nil
+		}
+		s.Tasks, err = a.countTasks(key)
+		return s, true, err
+	}
+	if g := a.bandwidthOf(key); g != nil {
+		disk, err := a.Tree.Bandwidth(g.Path)
+		if err == nil {
+			g.Disk, g.DiskAt = disk, now
+		}
+		return g.sight(key.Knob), true, err
+	}
+	s.Held, err = apply.Read(a.Tree, key.Path, key.Knob)
+	s.Follows = key.Knob == plan.Weight && policy.WeightByKubelet(key.Path)
+	s.Sheds = key.Knob == plan.CPUs && a.Tree.Version() == cgroup.V1
+	return s, true, err
 }
 
 // inode is the identity of the group that has the knob now.
-func (a *Agent) inode(k policy.Key) (uint64, error) {
+func (a *Agent) inode(k plan.Key) (uint64, error) {
 	if k.Knob == plan.CPUs {
 		return a.Tree.CPUSetInode(k.Path)
 	}
 	return a.Tree.Inode(k.Path)
 }
 
-// notePriority tells of other writers, and keeps the journal true.
-func (a *Agent) notePriority(notes []policy.ColocationNote) {
-	for _, n := range notes {
-		log := a.Log.With("cgroup", n.Path, "knob", n.Knob, "found", n.Found)
-		switch n.Event {
-		case policy.Reset:
-			log.Info("put back by its owner: applied again after a while")
-			if n.Knob == plan.Idle { // with it the weight: what stands there now is the owner's
-				a.sayJournal(a.Writer.Forget(n.ID, plan.Weight))
-			}
-		case policy.Foreign:
-			log.Warn("another program wrote it: left alone")
-			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
+// saw tells of other writers, and keeps the journal true.
+func (a *Agent) saw(key plan.Key, found plan.Value, event ledger.Event, intended bool) {
+	log := a.Log.With("cgroup", key.Path, "knob", key.Knob, "found", found)
+	switch {
+	case a.bandwidthOf(key) != nil:
+		a.noteSight(key, found, event)
+	case !intended:
+	case event == ledger.Reset:
+		log.Info("put back by its owner: applied again after a while")
+		if key.Knob == plan.Idle { // with it the weight: what stands there now is the owner's
+			a.sayJournal(a.Writer.Forget(key.ID, plan.Weight))
 		}
+	case event == ledger.Overrode:
+		log.Warn("another program wrote it: left alone")
+		a.sayJournal(a.Writer.Forget(key.ID, key.Knob))
 	}
 }
 
-// sayPriority logs what became of writes: each is rare.
-func (a *Agent) sayPriority(results []plan.Result) {
+// sayKnobs logs what became of writes: each is rare.
+func (a *Agent) sayKnobs(results []plan.Result) {
 	for _, r := range results {
 		log := a.Log.Info
 		if r.Outcome == plan.Refused || r.Outcome == plan.Trampled {
@@ -206,117 +286,5 @@ func (a *Agent) sayPriority(results []plan.Result) {
 		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
 			"outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
 	}
-}
-
-// tree makes that of the containers, with the groups above those of a class. What else runs in such a group is
-// looked for, but not in pods, whose groups the discovery knows.
-func (a *Agent) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
-	t := treeBuilder{agent: a, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
-	root := &policy.TreeNode{ID: workload.ID{Path: "/"}}
-	t.at["/"] = root
-	for _, p := range pods {
-		if p.Path != "" && len(p.Containers) > 0 {
-			t.pods[p.Path] = engine(p.Containers[0].Runtime)
-		}
-	}
-	for _, p := range pods {
-		for _, c := range p.Containers {
-			t.add(c)
-		}
-	}
-	t.others()
-	maps.DeleteFunc(a.priority.unclassified, func(group string, _ time.Time) bool { return !t.met[group] })
-	return root
-}
-
-// engine says whether a container engine made a group, and so nobody else makes groups in it.
-func engine(runtime string) bool { return runtime != "cgroup" && runtime != "systemd" }
-
-// treeBuilder is the making of such a tree.
-type treeBuilder struct {
-	agent *Agent
-	now   time.Time
-	at    map[string]*policy.TreeNode
-	pods  map[string]bool
-	met   map[string]bool // groups nobody gave a class
-}
-
-// add puts a container into the tree.
-func (t *treeBuilder) add(c workload.Container) {
-	if s := t.above(path.Dir(c.Path)); s != nil {
-		node := &policy.TreeNode{ID: c.ID, QOS: c.QOS}
-		s.Children = append(s.Children, node)
-		t.at[c.Path] = node
-	}
-}
-
-// above is the node of a group that holds others, nil where it is gone.
-func (t *treeBuilder) above(group string) *policy.TreeNode {
-	if s := t.at[group]; s != nil {
-		return s
-	}
-	inode, err := t.agent.Tree.Inode(group)
-	parent := t.above(path.Dir(group))
-	if err != nil || parent == nil {
-		return nil
-	}
-	s := &policy.TreeNode{ID: workload.ID{Path: group, Inode: inode}}
-	parent.Children = append(parent.Children, s)
-	t.at[group] = s
-	return s
-}
-
-// others marks the groups in which something runs that has no node. Only those above work that is to stand back or to
-// be preferred are of interest.
-func (t *treeBuilder) others() {
-	t.met = map[string]bool{}
-	groups := make([]string, 0, len(t.at))
-	for group, s := range t.at {
-		if len(s.Children) > 0 && group != "/" && !t.pods[group] && graded(s) {
-			groups = append(groups, group)
-		}
-	}
-	slices.Sort(groups)
-	searched := map[string]bool{}
-	for _, group := range groups {
-		t.at[group].Others = t.unclassified(group)
-		searched[group] = true
-	}
-	t.agent.priority.searched = searched
-}
-
-// graded says whether something in the node has a class that is enabled.
-func graded(s *policy.TreeNode) bool {
-	return s.QOS.Enable || slices.ContainsFunc(s.Children, graded)
-}
-
-// unclassified says whether a group holds tasks of its own, or a group without a node in which something has run for a while.
-func (t *treeBuilder) unclassified(group string) bool {
-	tree := t.agent.Tree
-	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
-		return true
-	}
-	children, err := tree.Children(group)
-	if err != nil {
-		return true
-	}
-	found := false
-	for _, c := range children {
-		if t.at[c] != nil {
-			continue
-		}
-		if populated, err := tree.Populated(c); err != nil || !populated {
-			continue
-		}
-		t.met[c] = true
-		since, known := t.agent.priority.unclassified[c]
-		if !known {
-			if t.agent.priority.searched[group] { // else it has been there before us
-				since = t.now
-			}
-			t.agent.priority.unclassified[c] = since
-		}
-		found = found || t.now.Sub(since) >= unclassifiedAfter
-	}
-	return found
+	a.carriedOut(results)
 }

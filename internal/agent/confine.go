@@ -40,8 +40,7 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			v1 := a.Tree.Version() == cgroup.V1
-			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: g.Path != l.Path && !v1, Sheds: v1})
+			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: g.Path != l.Path && a.Tree.Version() == cgroup.V2})
 		}
 	}
 	return list, on, nil
@@ -71,30 +70,21 @@ func (a *Agent) cpusets(group string) ([]bound, error) {
 }
 
 // cpusBefore is what a group was bound to before us. One that was made meanwhile has what its parent has because of us
-// (v1), and would have had what its parent had. above are those that are known already, parents first.
+// (v1), and would have had what its parent had: so it is booked. above are those that are known already, parents first.
 func (a *Agent) cpusBefore(g bound, above []policy.Confined) cpu.Set {
-	knobs := a.priority.knobs
-	if before, held := knobs.Before(policy.Key{ID: g.ID, Knob: plan.CPUs}); held {
-		set, _ := cpu.ParseSet(string(before)) // it was a set when it was read
+	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, value(g.cpus)
+	if e, _ := a.ledger.Entry(key); e.Ours() {
+		set, _ := cpu.ParseSet(string(e.Baseline)) // it was a set when it was read
 		return set
 	}
 	for _, p := range above {
-		key := policy.Key{ID: p.ID, Knob: plan.CPUs}
-		if p.Path == path.Dir(g.Path) && knobs.Wrote(key) == value(g.cpus) && a.Tree.Version() == cgroup.V1 {
+		e, _ := a.ledger.Entry(plan.Key{ID: p.ID, Knob: plan.CPUs})
+		if p.Path == path.Dir(g.Path) && e.Wrote == held && a.Tree.Version() == cgroup.V1 {
+			a.sayJournal(a.Writer.Adopt(g.ID, plan.CPUs, held, value(p.Before)))
+			a.ledger.Adopt(key, value(p.Before), held)
+			a.ledger.Claim(key, plan.ForColocation)
 			return p.Before
 		}
 	}
 	return g.cpus
-}
-
-// adoptCPUs books what stands because of us in groups that were made meanwhile.
-func (a *Agent) adoptCPUs(wanted []policy.Setting, stands map[policy.Key]plan.Value) {
-	for _, s := range wanted {
-		held, there := stands[s.Key()]
-		if _, known := a.priority.knobs.Before(s.Key()); s.Knob != plan.CPUs || !there || known || held == s.Base {
-			continue
-		}
-		a.sayJournal(a.Writer.Adopt(s.ID, s.Knob, held, s.Base))
-		a.priority.knobs.Adopt(s, held)
-	}
 }

@@ -40,7 +40,7 @@ func (a *Agent) at(path string) *group {
 	return nil
 }
 
-// ours says whether a value of ours stands in the quota or the burst of a group.
+// ours says whether a value of ours stands in the quota or the burst of a group, whatever for.
 func (a *Agent) ours(id workload.ID) bool {
 	quota, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
 	burst, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})
@@ -76,7 +76,7 @@ func (a *Agent) carriedOut(results []plan.Result) {
 	for _, r := range results {
 		if g := a.groups[r.Change.Cgroup]; g != nil && r.Change.Knob == plan.Quota {
 			e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
-			g.Raised = e.Ours()
+			g.Raised = e.Ours() && e.By == plan.ForBandwidth
 		}
 	}
 }

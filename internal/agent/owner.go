@@ -8,43 +8,58 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
-	"plimsoll/internal/workload"
 )
 
 // see has the ledger compare what the files of a group hold with what is known, and tells the policy what it says.
 func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
-	quota := ledger.Sight{Held: plan.Time(g.Disk.Quota)}
-	if d := g.Declared; d != nil {
-		quota.Declared = plan.Time(d.Bandwidth.Over(g.Disk.Period))
-		if d.Next != (cpu.Bandwidth{}) {
-			quota.Next = plan.Time(d.Next.Over(g.Disk.Period))
-		}
-	}
-	g.late = time.Time{}
-	q, resized := a.seeFile(now, g.ID, plan.Quota, quota)
-	b, _ := a.seeFile(now, g.ID, plan.Burst, ledger.Sight{Held: plan.Time(g.Disk.Burst)})
+	q, resized := a.seeFile(now, g, plan.Quota)
+	b, _ := a.seeFile(now, g, plan.Burst)
 	to.Limit.Period = g.Disk.Period
 	to.Limit.Quota, _ = q.Baseline.Time() // they were times when they were written
 	to.Limit.Burst, _ = b.Baseline.Time()
 	to.QuotaBlocked, to.BurstBlocked, to.Resized = a.blocked(now, g, q), a.blocked(now, g, b), resized
 	g.limit = to.Limit
-	g.late, g.QuotaOurs, g.BurstOurs = q.Due(), q.Ours(), b.Ours()
+	g.late = q.Due()
+	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
 }
 
-func (a *Agent) seeFile(now time.Time, id workload.ID, knob plan.Knob, s ledger.Sight) (e ledger.Entry, resized bool) {
-	key := plan.Key{ID: id, Knob: knob}
+func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {
+	key, s := plan.Key{ID: g.ID, Knob: knob}, g.sight(knob)
 	event := a.ledger.See(now, key, s)
+	a.noteSight(key, s.Held, event)
 	e, _ = a.ledger.Entry(key)
-	if event != ledger.None {
-		a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: s.Held, Base: e.Baseline, Undone: e.Undone()})
-	}
 	return e, event == ledger.Resized || event == ledger.Rebased
+}
+
+// sight is what was read of a file of the group's bandwidth, and what its owner declares of it.
+func (g *group) sight(knob plan.Knob) ledger.Sight {
+	if knob == plan.Burst {
+		return ledger.Sight{Held: plan.Time(g.Disk.Burst)}
+	}
+	s := ledger.Sight{Held: plan.Time(g.Disk.Quota)}
+	if d := g.Declared; d != nil {
+		s.Declared = plan.Time(d.Bandwidth.Over(g.Disk.Period))
+		if d.Next != (cpu.Bandwidth{}) {
+			s.Next = plan.Time(d.Next.Over(g.Disk.Period))
+		}
+	}
+	return s
+}
+
+// noteSight keeps what happened to a file for the notes.
+func (a *Agent) noteSight(key plan.Key, found plan.Value, event ledger.Event) {
+	if e, _ := a.ledger.Entry(key); event != ledger.None {
+		a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
+	}
 }
 
 // blocked says why a file may not be written: nothing of ours is written before its owner has set the group up.
 func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	why := e.Blocked(now)
-	if why == plan.Free && !g.Ready && !e.Ours() {
+	switch {
+	case why != plan.Foreign && e.By != plan.ForBandwidth:
+		return plan.Suppressed
+	case why == plan.Free && !g.Ready && !e.Ours():
 		return plan.NoTask
 	}
 	return why
@@ -70,9 +85,6 @@ func (a *Agent) note() []record.Note {
 	notes := a.notes
 	a.notes = nil
 	for _, n := range notes {
-		if a.priority.owns(n.ID, n.Knob) {
-			continue // not another program's
-		}
 		problem := a.record.Note(n)
 		switch n.Event {
 		case ledger.Resized:

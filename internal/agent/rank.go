@@ -3,7 +3,9 @@ package agent
 import (
 	"time"
 
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -53,8 +55,8 @@ func (u *rankUsage) cpus(now time.Time, r strategy.Rank) float64 {
 func (a *Agent) colocation(now time.Time) *report.Colocation {
 	p := &a.priority
 	asked := a.Strategy.Colocation
-	standings := p.knobs.Standings()
-	if !asked.Enabled() && len(standings) == 0 {
+	keys := a.ledger.Claimed(plan.ForColocation)
+	if !asked.Enabled() && len(keys) == 0 {
 		return nil
 	}
 	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
@@ -65,8 +67,9 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 	for _, v := range policy.Preflight(a.Machine) {
 		c.Mechanisms = append(c.Mechanisms, report.Mechanism{Name: v.Mechanism, Usable: v.Usable, Why: v.Why})
 	}
-	for _, s := range standings {
-		c.Knobs = append(c.Knobs, knobStands(s))
+	for _, key := range keys {
+		e, _ := a.ledger.Entry(key)
+		c.Knobs = append(c.Knobs, knobStands(key, e))
 	}
 	for _, r := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
 		n := 0
@@ -80,11 +83,14 @@ func (a *Agent) colocation(now time.Time) *report.Colocation {
 	return c
 }
 
-func knobStands(s policy.Standing) report.Priority {
-	k := report.Priority{Cgroup: s.Path, Knob: s.Knob, Want: s.Value, Have: s.Have, Original: s.Original, InForce: s.InForce,
-		Since: s.Since, Resets: s.Resets, Refused: s.Refused, Foreign: s.Foreign, Problem: s.Problem}
-	if s.Foreign {
-		k.Problem = "another program set it to " + string(s.Have) + "; left alone"
+func knobStands(key plan.Key, e ledger.Entry) report.Priority {
+	k := report.Priority{Cgroup: key.Path, Knob: key.Knob, Want: e.Intended, Have: e.Held, Original: e.Baseline, InForce: e.InForce(),
+		Since: e.Since, Resets: e.Resets, Refused: e.Refused, Foreign: e.State == ledger.Foreign, Problem: e.Problem}
+	switch {
+	case k.Foreign:
+		k.Problem = "another program set it to " + string(e.Held) + "; left alone"
+	case e.Unread:
+		k.Problem = string(plan.Unread)
 	}
 	return k
 }

@@ -148,7 +148,7 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
-	a.priority.restored(results)
+	a.restoredKnobs(results)
 	a.carriedOut(results)
 }
 
@@ -182,6 +182,7 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	if d < 0 {
 		return nil, fmt.Errorf("pause for %v: not a time", d)
 	}
+	a.priority.at = time.Time{} // suppression makes way
 	for _, path := range a.family(found) {
 		if err := a.Pauses.set(path, now.Add(d), now, release); err != nil {
 			return nil, err

@@ -15,11 +15,11 @@ import (
 
 // suppressor measures what offline groups and the node use from second to second, and bounds the former.
 type suppressor struct {
-	state    policy.Suppression
-	at       time.Time
-	busy     time.Duration
-	used     map[workload.ID]time.Duration
-	settings []policy.Setting
+	state   policy.Suppression
+	at      time.Time
+	busy    time.Duration
+	used    map[workload.ID]time.Duration
+	intents []plan.Intent
 }
 
 // suppresses says whether a group is an offline one whose use is bounded, or is in one. It is held at its owner's limit
@@ -39,21 +39,28 @@ func (s *suppressor) suppresses(group string) bool {
 // soonest is how short a time a measurement may span: colocate may look more often than once a second.
 const soonest = colocateEvery * 9 / 10
 
-// suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands.
-func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
+// suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands, and those
+// that something of a higher priority is for.
+func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
 	_, before := a.priority.suppressor.state.Room()
 	list := a.suppressOffline(now, ask, levels)
 	if _, after := a.priority.suppressor.state.Room(); after != before {
 		a.markAllDue(now)
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(s policy.Setting) bool {
-		g := a.groups[s.ID]
-		return s.Knob != plan.CPUs && g != nil && a.ours(g.ID)
+	return slices.DeleteFunc(slices.Clone(list), func(in plan.Intent) bool {
+		g := a.groups[in.ID]
+		return in.Knob != plan.CPUs && (a.outranks(now, in.Path) || g != nil && (g.QuotaOurs || g.BurstOurs))
 	})
 }
 
+// outranks says whether something that goes before suppression is for the quota of a group: it is paused, its owner is about to
+// write another limit, or it has CPUs of its own.
+func (a *Agent) outranks(now time.Time, group string) bool {
+	return a.Pauses.paused(group, now) || a.resizes.open(group, now) || a.reservations.shares[group].Unlimited
+}
+
 // suppressOffline measures, once a second, and says what the offline levels are bound to.
-func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []policy.Setting {
+func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
 	s := &a.priority.suppressor
 	if !ask.Enable {
 		*s = suppressor{}
@@ -61,13 +68,13 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 	}
 	elapsed := now.Sub(s.at)
 	if elapsed < soonest {
-		return s.settings
+		return s.intents
 	}
 	busy, err := a.Host.Busy()
 	cpus, err2 := a.Host.Online()
 	if err = errors.Join(err, err2); err != nil {
 		a.Log.Debug("suppression of offline work", "error", err)
-		return s.settings
+		return s.intents
 	}
 	load := policy.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
 	used := map[workload.ID]time.Duration{}
@@ -98,34 +105,17 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 	first := s.at.IsZero()
 	s.at, s.busy, s.used = now, busy, used
 	if !first {
-		s.settings = s.state.Decide(now, ask, load)
+		s.intents = s.state.Decide(now, ask, load)
 	}
-	return s.settings
+	return s.intents
 }
 
-// ownersLimit is what the owner of a group gave it, whatever stands in its files; without a burst where one of policy does.
+// ownersLimit is what the owner of a group gave it, whatever stands in its files.
 func (a *Agent) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
-	limit.Quota, limit.Burst = a.timeBefore(id, plan.Quota, limit.Quota), a.timeBefore(id, plan.Burst, limit.Burst)
-	g := a.groups[id]
-	if g != nil && g.QuotaOurs {
-		limit.Quota = g.limit.Quota
-	}
-	if g != nil && g.BurstOurs {
-		limit.Burst = 0
+	for knob, d := range map[plan.Knob]*time.Duration{plan.Quota: &limit.Quota, plan.Burst: &limit.Burst} {
+		if e, _ := a.ledger.Entry(plan.Key{ID: id, Knob: knob}); e.Ours() {
+			*d, _ = e.Baseline.Time() // it was a time when it was read
+		}
 	}
 	return limit
-}
-
-// timeBefore is what stood in a quota or burst before the priority of online work wrote it, else what stands there.
-func (a *Agent) timeBefore(id workload.ID, knob plan.Knob, held time.Duration) time.Duration {
-	if before, ok := a.priority.knobs.Before(policy.Key{ID: id, Knob: knob}); ok {
-		d, _ := before.Time() // it was a time when it was read
-		return d
-	}
-	return held
-}
-
-// owns says whether the priority of online work holds a knob: what others find in it is ours.
-func (p *priority) owns(id workload.ID, knob plan.Knob) bool {
-	return p.knobs.Owns(policy.Key{ID: id, Knob: knob})
 }

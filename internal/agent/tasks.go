@@ -7,7 +7,6 @@ import (
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/plan"
-	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 )
 
@@ -21,47 +20,15 @@ type Tasks interface {
 // tasksEvery is how often tasks are looked at of which others may have come. Those that these make have what they have.
 const tasksEvery = 5 * time.Second
 
-// taskLook keeps what the last look at tasks found.
-type taskLook struct {
-	at    time.Time
-	found map[policy.Key]plan.Value
-}
-
-// knob reads what stands in a knob, of tasks not at every look.
-func (a *Agent) knob(now time.Time, s policy.Setting) (plan.Value, error) {
-	if !s.Knob.OfTasks() {
-		return apply.Read(a.Tree, s.Path, s.Knob)
+// countTasks counts the tasks of a group that hold each value.
+func (a *Agent) countTasks(key plan.Key) (map[plan.Value]int, error) {
+	counts, err := apply.ReadTasks(a.Tree, a.Tasks, key.Path, key.Knob)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // what a task holds that cannot be read nobody knows: to set it anew says so, or does it
+		a.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", err)
+		counts[key.Knob.Unset()]++
+		err = nil
 	}
-	look := &a.priority.tasks
-	if held, known := look.found[s.Key()]; known && now.Sub(look.at) < tasksEvery {
-		return held, nil
-	}
-	held, err := apply.ReadTasks(a.Tree, a.Tasks, s.Path, s.Knob, s.Value, a.priority.knobs.Wrote(s.Key()))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", err
-	case err != nil: // what a task holds that cannot be read nobody knows: to set it anew says so, or does it
-		a.Log.Debug("co-location", "cgroup", s.Path, "knob", s.Knob, "error", err)
-		held = s.Knob.Unset()
-	}
-	look.found[s.Key()] = held
-	return held, nil
-}
-
-// learn takes note of tasks that were set: they need no look before the next one.
-func (l taskLook) learn(results []plan.Result) {
-	for _, r := range results {
-		if r.Change.Knob.OfTasks() && r.Outcome == plan.Applied {
-			l.found[policy.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Change.To
-		}
-	}
-}
-
-// forgetTasks has tasks looked at anew, once in a while or where something else is asked for.
-func (a *Agent) forgetTasks(now time.Time, news bool) {
-	if look := &a.priority.tasks; news || now.Sub(look.at) >= tasksEvery {
-		*look = taskLook{at: now, found: map[policy.Key]plan.Value{}}
-	}
+	return counts, err
 }
 
 // cookie has a cookie at hand where core scheduling is wanted.

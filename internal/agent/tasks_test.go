@@ -20,7 +20,8 @@ type fakeTasks struct {
 	slices  map[int]time.Duration
 	cookies map[int]uint64
 	unread  map[int]error
-	refuse  error // of a cookie
+	stuck   map[int]error // tasks whose slice cannot be set
+	refuse  error         // of a cookie
 }
 
 func (c fakeTasks) Slice(tid int) (time.Duration, error) {
@@ -33,20 +34,27 @@ func (c fakeTasks) Slice(tid int) (time.Duration, error) {
 	return c.BaseSlice()
 }
 
-func (c fakeTasks) SetSlice(tid int, s time.Duration) error { c.slices[tid] = s; return nil }
-func (c fakeTasks) BaseSlice() (time.Duration, error)       { return 1400 * time.Microsecond, nil }
-func (c fakeTasks) Cookie(tid int) (uint64, error)          { return c.cookies[tid], nil }
-func (c fakeTasks) SetCookie(tid int, id uint64) error      { c.cookies[tid] = id; return nil }
-func (c fakeTasks) RunsOn(int, []int) (bool, error)         { return true, nil }
-func (c fakeTasks) Name(tid int) string                     { return fmt.Sprintf("task%d", tid) }
-func (c fakeTasks) Passed(error) bool                       { return false }
-func (c fakeTasks) NewCookie() (uint64, error)              { return 4711, c.refuse }
+func (c fakeTasks) SetSlice(tid int, s time.Duration) error {
+	if err := c.stuck[tid]; err != nil {
+		return err
+	}
+	c.slices[tid] = s
+	return nil
+}
+
+func (c fakeTasks) BaseSlice() (time.Duration, error)  { return 1400 * time.Microsecond, nil }
+func (c fakeTasks) Cookie(tid int) (uint64, error)     { return c.cookies[tid], nil }
+func (c fakeTasks) SetCookie(tid int, id uint64) error { c.cookies[tid] = id; return nil }
+func (c fakeTasks) RunsOn(int, []int) (bool, error)    { return true, nil }
+func (c fakeTasks) Name(tid int) string                { return fmt.Sprintf("task%d", tid) }
+func (c fakeTasks) Passed(error) bool                  { return false }
+func (c fakeTasks) NewCookie() (uint64, error)         { return 4711, c.refuse }
 
 // manned is a world whose tasks can be set.
 func manned(t *testing.T, m strategy.Mechanism) (*world, fakeTasks) {
 	t.Helper()
 	w := colocated(t, m, "/web", "/batch")
-	c := fakeTasks{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}}
+	c := fakeTasks{slices: map[int]time.Duration{}, cookies: map[int]uint64{}, unread: map[int]error{}, stuck: map[int]error{}}
 	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +129,31 @@ func TestSlicesThatCannotBeRead(t *testing.T) {
 		}
 		w.wantProblem("")
 	}
+}
+
+// TestSlicesPartlyRefused: where the kernel refuses the slice of one task, that of another one is taken back all the same once
+// none is asked for, as soon as the kernel lets it.
+func TestSlicesPartlyRefused(t *testing.T) {
+	w, c := manned(t, strategy.MechanismIdle)
+	w.run(2 * time.Second)
+	w.kernel.SetTasks("/web", 2)
+	tids, err := w.tree.Tasks("/web")
+	if err != nil || len(tids) != 2 {
+		t.Fatalf("tasks %v, %v", tids, err)
+	}
+	c.stuck[tids[1]] = syscall.EPERM
+	w.ask(strategy.MechanismSlice)
+	w.run(2 * time.Second)
+	if c.slices[tids[0]] != 100*time.Microsecond {
+		t.Fatalf("slices %v: the scenario proves nothing", c.slices)
+	}
+	w.wantProblem("/web: slice: refused")
+	w.ask(strategy.MechanismIdle)
+	w.run(3 * time.Second)
+	if c.slices[tids[0]] != 0 {
+		t.Errorf("no longer asked for, and there: %v", c.slices)
+	}
+	w.wantProblem("")
 }
 
 // TestSliceBesides: a slice may be asked for besides any mechanism, and is changed and taken back with it.

@@ -44,9 +44,13 @@ func (a *Agent) tick(now time.Time) Turn {
 	return Turn{Results: results, Notes: notes, Next: a.next}
 }
 
-// carryOut makes changes of what was decided, writes them and books what became of them.
+// carryOut makes changes of what was decided, and writes them.
 func (a *Agent) carryOut(now time.Time, out policy.Output) []plan.Result {
-	changes := a.ledger.Plan(now, out.Intents)
+	return a.write(a.ledger.Plan(now, out.Intents))
+}
+
+// write carries changes out, and books what became of them.
+func (a *Agent) write(changes []plan.Change) []plan.Result {
 	begin := a.Clock()
 	results := a.Writer.Do(changes)
 	a.ledger.Learn(begin, results)

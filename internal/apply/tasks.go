@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -73,22 +72,22 @@ func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
 		}}, nil
 }
 
-// ReadTasks says how a knob of tasks stands in a group: want where no task is left to be set, else what nobody has set.
-// ours are values of ours that want replaces.
-func ReadTasks(tree *cgroup.Tree, t Tasks, group string, knob plan.Knob, want plan.Value, ours ...plan.Value) (plan.Value, error) {
+// ReadTasks counts the tasks of a group, and of what is below it, that hold each value: those that could be read, where
+// not all could.
+func ReadTasks(tree *cgroup.Tree, t Tasks, group string, knob plan.Knob) (map[plan.Value]int, error) {
+	counts := map[plan.Value]int{}
 	a, err := attributeOf(t, knob)
 	if err != nil {
-		return "", err
+		return counts, err
 	}
-	left := false
 	err = a.each(tree, t, group, func(_ int, held plan.Value) error {
-		left = left || held != want && (held == a.base || slices.Contains(ours, held))
+		if held == a.base {
+			held = knob.Unset()
+		}
+		counts[held]++
 		return nil
 	})
-	if left {
-		want = knob.Unset()
-	}
-	return want, err
+	return counts, err
 }
 
 // each calls f with every task of a group and of what is below it, and what it holds.

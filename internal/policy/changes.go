@@ -43,7 +43,7 @@ func (p *podCandidates) change(in Input, out *Output) {
 // release takes back what stands of ours in the quota of a group that is not to be raised.
 func (u *candidate) release() {
 	u.decision = decision{u.Disk.Quota, "", u.why}
-	if u.QuotaBlocked != plan.Foreign && u.Disk.Quota != u.limit.Quota {
+	if !u.QuotaBlocked.LeftAlone() && u.Disk.Quota != u.limit.Quota {
 		u.decision = decision{u.limit.Quota, KindRestore, fmt.Sprintf("class %s is not raised", u.Class)}
 	}
 }
@@ -51,7 +51,7 @@ func (u *candidate) release() {
 // pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
 // be written now, and asks for a look when it can be made whole.
 func (u *candidate) pace(in Input, out *Output) {
-	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.QuotaBlocked == plan.Foreign {
+	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.QuotaBlocked.LeftAlone() {
 		u.m.overdue = time.Time{}
 		return
 	}
@@ -157,7 +157,7 @@ func (u *candidate) bursts() bool {
 
 // unburst is the burst of a candidate that is to have none of ours.
 func (u *candidate) unburst() time.Duration {
-	if u.BurstBlocked == plan.Foreign {
+	if u.BurstBlocked.LeftAlone() {
 		return u.Disk.Burst
 	}
 	return u.limit.Burst

@@ -29,11 +29,10 @@ type Confined struct {
 	workload.ID // in the hierarchy of the cpuset controller
 	Before      cpu.Set
 	Follows     bool // its file stays as it is: the kernel cuts it to what the group above has (v2)
-	Sheds       bool // the kernel takes CPUs out of its file that go offline (v1)
 }
 
 // confine binds offline groups to as many CPUs as the room has; nothing where there is no CPU that all of them may use.
-func confine(room float64, on cpu.Topology, groups []Confined) []Setting {
+func confine(room float64, on cpu.Topology, groups []Confined) []plan.Intent {
 	common := on.Set()
 	for _, g := range groups {
 		common = common.And(g.Before)
@@ -42,13 +41,12 @@ func confine(room float64, on cpu.Topology, groups []Confined) []Setting {
 		return nil
 	}
 	pick := lastCPUs(room, on, common)
-	var list []Setting
+	var list []plan.Intent
 	for _, g := range groups {
 		if g.Follows {
 			continue
 		}
-		list = append(list, Setting{ID: g.ID, Knob: plan.CPUs, Value: plan.Value(g.Before.And(pick).String()), Base: plan.Value(g.Before.String()),
-			Sheds: g.Sheds, Why: aboveMark})
+		list = append(list, intent(g.ID, plan.CPUs, plan.Value(g.Before.And(pick).String()), aboveMark))
 	}
 	return list
 }

@@ -45,7 +45,7 @@ func cpus(t *testing.T, text string) cpu.Set {
 }
 
 // bounded is what happens second by second to offline groups that are bound to CPUs and use four, while others use so many.
-func bounded(groups []Confined, online ...float64) (list [][]Setting) {
+func bounded(groups []Confined, online ...float64) (list [][]plan.Intent) {
 	batch := workload.ID{Path: "/batch", Inode: 7}
 	l := Load{CPUs: 8, Offline: []Suppressed{{ID: batch, Used: 4, Limit: cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * time.Millisecond}}},
 		Topology: smt(), Confined: groups}
@@ -66,11 +66,11 @@ func TestConfine(t *testing.T) {
 		groups = append(groups, Confined{ID: workload.ID{Path: path, Inode: uint64(70 + i)}, Before: cpus(t, before[path]), Follows: path == "/batch/c"})
 	}
 	var got []map[string]string
-	for _, settings := range bounded(groups, 1, 3, 1, 1, 1) {
-		got = append(got, settingsOf(settings))
-		for _, x := range settings {
-			if x.Base != plan.Value(before[x.Path]) || x.Inode < 70 {
-				t.Errorf("%+v goes back to %q, want %q", x, x.Base, before[x.Path])
+	for _, intents := range bounded(groups, 1, 3, 1, 1, 1) {
+		got = append(got, valuesOf(intents))
+		for _, x := range intents {
+			if x.Inode < 70 {
+				t.Errorf("%+v is not of the cpuset hierarchy", x)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestConfine(t *testing.T) {
 func TestConfineWithoutACommonCPU(t *testing.T) {
 	groups := []Confined{{ID: workload.ID{Path: "/batch"}, Before: cpus(t, "0-7")},
 		{ID: workload.ID{Path: "/batch/a"}, Before: cpus(t, "0-3")}, {ID: workload.ID{Path: "/batch/b"}, Before: cpus(t, "4-7"), Follows: true}}
-	got := settingsOf(bounded(groups, 3, 3)[1])
+	got := valuesOf(bounded(groups, 3, 3)[1])
 	if diff := cmp.Diff(map[string]string{"/batch quota": "220ms"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -225,8 +225,8 @@ func demand(in Input, pods []podCandidates) []*candidate {
 // decideQuota decides the quota that one candidate needs, were it alone on the node.
 func (u *candidate) decideQuota(in Input) {
 	switch now := in.Now; {
-	case u.QuotaBlocked == plan.Foreign:
-		u.decision = decision{u.Disk.Quota, "", "quota left alone: another program wrote it"}
+	case u.QuotaBlocked.LeftAlone():
+		u.decision = decision{u.Disk.Quota, "", "quota left alone: " + string(u.QuotaBlocked)}
 	case !u.limit.Limited():
 		u.decision = decision{u.Disk.Quota, "", "no limit"}
 	case u.Paused:

@@ -110,7 +110,7 @@ func (m *memory) correct(t Throttle) {
 func (s *State) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
 		m := s.groups[r.Change.Cgroup]
-		if m == nil || r.Change.Knob != plan.Quota && r.Change.Knob != plan.Burst {
+		if m == nil || !r.Change.Knob.OfBandwidth() {
 			continue
 		}
 		m.written = r.At

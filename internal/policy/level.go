@@ -105,6 +105,9 @@ func sizedByKubelet(group string) bool {
 		(path.Base(above) == "kubepods" || path.Base(above) == "burstable" && keptByKubelet(above))
 }
 
+// WeightByKubelet says whether the kubelet writes a group's weight at times.
+func WeightByKubelet(group string) bool { return keptByKubelet(group) || sizedByKubelet(group) }
+
 // ofAllPods knows the group above those.
 func ofAllPods(group string) bool {
 	name := path.Base(group)

@@ -37,7 +37,7 @@ func forest(containers map[string]strategy.CPUQOS, others ...string) *TreeNode {
 	return root
 }
 
-func settingsOf(list []Setting) map[string]string {
+func valuesOf(list []plan.Intent) map[string]string {
 	got := map[string]string{}
 	for _, s := range list {
 		got[s.Path+" "+string(s.Knob)] = string(s.Value)
@@ -132,7 +132,7 @@ func TestLevelsOfPriority(t *testing.T) {
 		levels := Levels(c.tree)
 		for mechanism, want := range map[strategy.Mechanism]map[string]string{strategy.MechanismIdle: c.idle,
 			strategy.MechanismWeight: c.weight, strategy.MechanismGroupIdentity: c.identity} {
-			if diff := cmp.Diff(want, settingsOf(Settings(mechanism, 0, levels, machine))); diff != "" {
+			if diff := cmp.Diff(want, valuesOf(Colocate(mechanism, 0, levels, machine))); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", name, mechanism, diff)
 			}
 		}
@@ -181,19 +181,17 @@ func TestGateOfIdentity(t *testing.T) {
 		"nobody has an identity": {strategy.MechanismGroupIdentity, Machine{Identity: true, IdentitySysctl: root}, nil, ""},
 		"another mechanism":      {strategy.MechanismIdle, Machine{Identity: true, Idle: true, IdentitySysctl: root}, levels, ""},
 	} {
-		settings := Settings(c.mechanism, 0, c.levels, c.m)
+		intents := Colocate(c.mechanism, 0, c.levels, c.m)
 		got := ""
-		var standings []Standing
-		for _, s := range settings {
-			if s.Knob == plan.IdentitySysctl {
-				got = s.Path + " " + string(s.Value)
+		for _, in := range intents {
+			if in.Knob == plan.IdentitySysctl {
+				got = in.Path + " " + string(in.Value)
 			}
-			standings = append(standings, Standing{Setting: s, InForce: true})
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if InForce(standings, nil)[root] {
+		if InForce(intents, func(plan.Key) bool { return true }, nil)[root.Path] {
 			t.Errorf("%s: the root is said to stand back", name)
 		}
 	}
@@ -206,7 +204,7 @@ func TestSchedExtHasIdleUnderneath(t *testing.T) {
 		idle bool
 		want plan.Knob
 	}{{true, plan.Idle}, {false, plan.Weight}} {
-		got := Settings(strategy.MechanismSchedExt, 0, levels, Machine{Idle: c.idle})
+		got := Colocate(strategy.MechanismSchedExt, 0, levels, Machine{Idle: c.idle})
 		if len(got) != 1 || got[0].Knob != c.want {
 			t.Errorf("idle %v: %v, want %s", c.idle, got, c.want)
 		}

@@ -35,11 +35,10 @@ type Verdict struct {
 }
 
 // driver is one way to have the kernel run online tasks before offline ones: whether the machine has it, and which
-// knobs it turns at a level of the tree. To observe and to undo is the same for all: each knob is read back at every
-// look (Colocation.Plan), and the journal has what stood there before.
+// knobs it turns at a level of the tree.
 type driver interface {
 	preflight(Machine) (usable bool, why string)
-	knobs(Level, Machine) []Setting
+	intents(Level, Machine) []plan.Intent
 }
 
 // drivers are those there are, the best first. Without asking, only the first three are chosen (forTheAsking).
@@ -115,7 +114,7 @@ type idleDriver struct{}
 
 func (idleDriver) preflight(m Machine) (bool, string) { return m.Idle, m.IdleWhy }
 
-func (idleDriver) knobs(l Level, m Machine) []Setting {
+func (idleDriver) intents(l Level, m Machine) []plan.Intent {
 	switch {
 	case l.QOS.Rank() != strategy.Offline:
 		return nil
@@ -126,7 +125,7 @@ func (idleDriver) knobs(l Level, m Machine) []Setting {
 	case l.Sized:
 		return leastWeight(l, m, "offline, and its owner writes its weight when it is resized")
 	}
-	return []Setting{{ID: l.ID, Knob: plan.Idle, Value: "1", Why: "offline: runs when nothing beside it wants to"}}
+	return []plan.Intent{intent(l.ID, plan.Idle, "1", "offline: runs when nothing beside it wants to")}
 }
 
 // weightDriver gives offline groups the least weight beside their siblings.
@@ -134,15 +133,15 @@ type weightDriver struct{}
 
 func (weightDriver) preflight(Machine) (bool, string) { return true, "every kernel has it" }
 
-func (weightDriver) knobs(l Level, m Machine) []Setting {
+func (weightDriver) intents(l Level, m Machine) []plan.Intent {
 	if l.QOS.Rank() != strategy.Offline || l.Inner {
 		return nil
 	}
 	return leastWeight(l, m, "offline: the least weight beside its siblings")
 }
 
-func leastWeight(l Level, m Machine, why string) []Setting {
-	return []Setting{{ID: l.ID, Knob: plan.Weight, Value: plan.Number(m.LeastWeight), Why: why, Follows: l.Kept || l.Sized}}
+func leastWeight(l Level, m Machine, why string) []plan.Intent {
+	return []plan.Intent{intent(l.ID, plan.Weight, plan.Number(m.LeastWeight), why)}
 }
 
 // schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that
@@ -151,24 +150,24 @@ type schedExtDriver struct{}
 
 func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
 
-func (schedExtDriver) knobs(l Level, m Machine) []Setting { return deprioritized(l, m) }
+func (schedExtDriver) intents(l Level, m Machine) []plan.Intent { return deprioritized(l, m) }
 
 // identityDriver gives groups their Group Identity, which what is below inherits.
 type identityDriver struct{}
 
 func (identityDriver) preflight(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }
 
-func (identityDriver) knobs(l Level, _ Machine) []Setting {
+func (identityDriver) intents(l Level, _ Machine) []plan.Intent {
 	if l.Inner || !l.QOS.Enable {
 		return nil
 	}
-	return []Setting{{ID: l.ID, Knob: plan.Identity, Value: plan.Number(l.QOS.GroupIdentity), Why: string(l.QOS.Rank())}}
+	return []plan.Intent{intent(l.ID, plan.Identity, plan.Number(l.QOS.GroupIdentity), string(l.QOS.Rank()))}
 }
 
-// gateOf has the machine's switch of Group Identity on as long as groups are to have one.
-func identitySysctl(settings []Setting, m Machine) []Setting {
-	if m.IdentitySysctl.Path == "" || !slices.ContainsFunc(settings, func(s Setting) bool { return s.Knob == plan.Identity }) {
+// identitySysctl has the machine's switch of Group Identity on as long as groups are to have one.
+func identitySysctl(intents []plan.Intent, m Machine) []plan.Intent {
+	if m.IdentitySysctl.Path == "" || !slices.ContainsFunc(intents, func(in plan.Intent) bool { return in.Knob == plan.Identity }) {
 		return nil
 	}
-	return []Setting{{ID: m.IdentitySysctl, Knob: plan.IdentitySysctl, Value: "1", Why: "Group Identity is used"}}
+	return []plan.Intent{intent(m.IdentitySysctl, plan.IdentitySysctl, "1", "Group Identity is used")}
 }

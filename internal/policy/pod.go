@@ -111,7 +111,7 @@ func (p *podCandidates) raises(u *candidate) bool {
 // below a container (v1 refuses that).
 func (p *podCandidates) follow(in Input) {
 	u := p.pod
-	if !u.limit.Limited() || u.QuotaBlocked == plan.Foreign {
+	if !u.limit.Limited() || u.QuotaBlocked.LeftAlone() {
 		u.quota = u.Disk.Quota
 		return
 	}
@@ -120,7 +120,7 @@ func (p *podCandidates) follow(in Input) {
 		if !c.limit.Limited() || c.quota == cpu.Unlimited {
 			continue
 		}
-		if c.QuotaBlocked != plan.Foreign { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
+		if !c.QuotaBlocked.LeftAlone() { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
 			above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
 		}
 		most = max(most, scale(c.quota, c.period(), u.period()))

@@ -194,7 +194,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
 	case u.Paused:
 		return WhyAtLimit
-	case u.QuotaBlocked == plan.Foreign || u.BurstBlocked == plan.Foreign:
+	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
 		return "another program wrote its files"
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"

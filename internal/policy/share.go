@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
 
@@ -55,7 +54,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	var above []float64
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
-		if u.raised() && u.QuotaBlocked != plan.Foreign {
+		if u.raised() && !u.QuotaBlocked.LeftAlone() {
 			raised, above = append(raised, u), append(above, u.above())
 		}
 	}

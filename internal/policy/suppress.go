@@ -40,7 +40,7 @@ const (
 	aboveMark  = "the node's use is above cpuSuppressThresholdPercent"
 )
 
-// Pressed is an offline group whose use is bounded.
+// Suppressed is an offline group whose use is bounded.
 type Suppressed struct {
 	workload.ID
 	Used  float64       // CPUs, in the last second
@@ -69,7 +69,7 @@ type Suppression struct {
 func (s *Suppression) Room() (cpus float64, bounded bool) { return s.room, s.on }
 
 // Decide says what the quotas of offline groups are to be; nothing where they are not bounded.
-func (s *Suppression) Decide(now time.Time, ask strategy.Suppress, l Load) []Setting {
+func (s *Suppression) Decide(now time.Time, ask strategy.Suppress, l Load) []plan.Intent {
 	if !ask.Enable || l.CPUs <= 0 {
 		*s = Suppression{}
 		return nil
@@ -120,7 +120,7 @@ func offlineUse(l Load) float64 {
 
 // quotas shares the room evenly among those that want it (split). Who used up what it had wants more than can be seen;
 // what nobody wants is spread over all, so that each can grow.
-func (s *Suppression) quotas(l Load) []Setting {
+func (s *Suppression) quotas(l Load) []plan.Intent {
 	claims := make([]claim, len(l.Offline))
 	for i, g := range l.Offline {
 		claims[i] = claim{weight: 1, want: g.Used * growth}
@@ -136,7 +136,7 @@ func (s *Suppression) quotas(l Load) []Setting {
 	}
 	had := s.given
 	s.given = map[workload.ID]float64{}
-	var list []Setting
+	var list []plan.Intent
 	for i, g := range l.Offline {
 		cpus := got[i] + max(0, spare)/float64(len(got))
 		if before := had[g.ID]; math.Abs(cpus-before) < notWorth*before {
@@ -147,10 +147,11 @@ func (s *Suppression) quotas(l Load) []Setting {
 			continue // its owner's limit does it
 		}
 		quota := max(leastQuota, time.Duration(cpus*float64(g.Limit.Period)).Truncate(time.Millisecond))
-		list = append(list, Setting{ID: g.ID, Knob: plan.Quota, Value: plan.Time(quota), Min: plan.Time(leastQuota), Max: plan.Time(cpu.Unlimited),
-			Why: aboveMark})
+		in := intent(g.ID, plan.Quota, plan.Time(quota), aboveMark)
+		in.Min, in.Max = plan.Time(leastQuota), plan.Time(cpu.Unlimited)
+		list = append(list, in)
 		if g.Limit.Burst > 0 {
-			list = append(list, Setting{ID: g.ID, Knob: plan.Burst, Value: plan.Time(0), Why: aboveMark})
+			list = append(list, intent(g.ID, plan.Burst, plan.Time(0), aboveMark))
 		}
 	}
 	return list

@@ -41,12 +41,12 @@ func (p *press) second(online float64, want ...float64) float64 {
 		l.Offline = append(l.Offline, Suppressed{ID: workload.ID{Path: string(rune('a' + i))}, Used: used, Limit: own})
 	}
 	p.now = p.now.Add(time.Second)
-	settings := p.state.Decide(p.now, p.ask, l)
+	intents := p.state.Decide(p.now, p.ask, l)
 	for i := range p.used {
 		p.used[i] = min(want[i], p.limit[i])
 	}
 	p.quotas = map[string]time.Duration{}
-	for _, s := range settings {
+	for _, s := range intents {
 		d, _ := s.Value.Time()
 		p.quotas[s.Path] = d
 		i := s.Path[0] - 'a'

@@ -31,20 +31,20 @@ type sliceDriver struct{}
 
 func (sliceDriver) preflight(m Machine) (bool, string) { return m.Slice, m.SliceWhy }
 
-func (sliceDriver) knobs(Level, Machine) []Setting { return nil }
+func (sliceDriver) intents(Level, Machine) []plan.Intent { return nil }
 
 // slicesOf are the slices of online levels. A scheduler of our own has slices of its own.
-func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []Setting {
+func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []plan.Intent {
 	if slice == 0 && name == strategy.MechanismSlice {
 		slice = shortSlice
 	}
 	if slice == 0 || !m.Slice || name == strategy.MechanismSchedExt {
 		return nil
 	}
-	var list []Setting
+	var list []plan.Intent
 	for _, l := range levels {
 		if l.QOS.Rank() == strategy.Online && !l.Inner {
-			list = append(list, Setting{ID: l.ID, Knob: plan.Slice, Value: plan.Time(slice), Why: "online: the slice that is asked for"})
+			list = append(list, intent(l.ID, plan.Slice, plan.Time(slice), "online: the slice that is asked for"))
 		}
 	}
 	return list
@@ -60,18 +60,18 @@ func (coreDriver) preflight(m Machine) (bool, string) {
 	return m.CoreSched, m.CoreSchedWhy
 }
 
-func (coreDriver) knobs(l Level, m Machine) []Setting {
+func (coreDriver) intents(l Level, m Machine) []plan.Intent {
 	list := deprioritized(l, m)
 	if l.QOS.Rank() == strategy.Offline && !l.Inner {
-		list = append(list, Setting{ID: l.ID, Knob: plan.Cookie, Value: m.Cookie, Why: "offline: not beside others on a core"})
+		list = append(list, intent(l.ID, plan.Cookie, m.Cookie, "offline: not beside others on a core"))
 	}
 	return list
 }
 
 // deprioritized is how offline groups stand back under a mechanism that has something else besides.
-func deprioritized(l Level, m Machine) []Setting {
+func deprioritized(l Level, m Machine) []plan.Intent {
 	if m.Idle {
-		return idleDriver{}.knobs(l, m)
+		return idleDriver{}.intents(l, m)
 	}
-	return weightDriver{}.knobs(l, m)
+	return weightDriver{}.intents(l, m)
 }

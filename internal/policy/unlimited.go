@@ -17,7 +17,7 @@ import (
 // lift makes the decision of a candidate that is to be lifted, or is not to be any longer.
 func (u *candidate) lift() {
 	switch {
-	case u.QuotaBlocked == plan.Foreign || !u.limit.Limited():
+	case u.QuotaBlocked.LeftAlone() || !u.limit.Limited():
 	case u.Unlimited && !u.Paused && u.QuotaBlocked != plan.Waiting:
 		u.decision = decision{cpu.Unlimited, KindReserve, "it has CPUs of its own: no quota"}
 	case u.Disk.Quota == cpu.Unlimited:

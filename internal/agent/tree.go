@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/workload"
+)
+
+// tree makes that of the containers, with the groups above those of a class. What else runs in such a group is
+// looked for, but not in pods, whose groups the discovery knows.
+func (a *Agent) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
+	t := treeBuilder{agent: a, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
+	root := &policy.TreeNode{ID: workload.ID{Path: "/"}}
+	t.at["/"] = root
+	for _, p := range pods {
+		if p.Path != "" && len(p.Containers) > 0 {
+			t.pods[p.Path] = engine(p.Containers[0].Runtime)
+		}
+	}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			t.add(c)
+		}
+	}
+	t.others()
+	maps.DeleteFunc(a.priority.unclassified, func(group string, _ time.Time) bool { return !t.met[group] })
+	return root
+}
+
+// engine says whether a container engine made a group, and so nobody else makes groups in it.
+func engine(runtime string) bool { return runtime != "cgroup" && runtime != "systemd" }
+
+// treeBuilder is the making of such a tree.
+type treeBuilder struct {
+	agent *Agent
+	now   time.Time
+	at    map[string]*policy.TreeNode
+	pods  map[string]bool
+	met   map[string]bool // groups nobody gave a class
+}
+
+// add puts a container into the tree.
+func (t *treeBuilder) add(c workload.Container) {
+	if s := t.above(path.Dir(c.Path)); s != nil {
+		node := &policy.TreeNode{ID: c.ID, QOS: c.QOS}
+		s.Children = append(s.Children, node)
+		t.at[c.Path] = node
+	}
+}
+
+// above is the node of a group that holds others, nil where it is gone.
+func (t *treeBuilder) above(group string) *policy.TreeNode {
+	if s := t.at[group]; s != nil {
+		return s
+	}
+	inode, err := t.agent.Tree.Inode(group)
+	parent := t.above(path.Dir(group))
+	if err != nil || parent == nil {
+		return nil
+	}
+	s := &policy.TreeNode{ID: workload.ID{Path: group, Inode: inode}}
+	parent.Children = append(parent.Children, s)
+	t.at[group] = s
+	return s
+}
+
+// others marks the groups in which something runs that has no node. Only those above work that is to stand back or to
+// be preferred are of interest.
+func (t *treeBuilder) others() {
+	t.met = map[string]bool{}
+	groups := make([]string, 0, len(t.at))
+	for group, s := range t.at {
+		if len(s.Children) > 0 && group != "/" && !t.pods[group] && graded(s) {
+			groups = append(groups, group)
+		}
+	}
+	slices.Sort(groups)
+	searched := map[string]bool{}
+	for _, group := range groups {
+		t.at[group].Others = t.unclassified(group)
+		searched[group] = true
+	}
+	t.agent.priority.searched = searched
+}
+
+// graded says whether something in the node has a class that is enabled.
+func graded(s *policy.TreeNode) bool {
+	return s.QOS.Enable || slices.ContainsFunc(s.Children, graded)
+}
+
+// unclassified says whether a group holds tasks of its own, or a group without a node in which something has run for a while.
+func (t *treeBuilder) unclassified(group string) bool {
+	tree := t.agent.Tree
+	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
+		return true
+	}
+	children, err := tree.Children(group)
+	if err != nil {
+		return true
+	}
+	found := false
+	for _, c := range children {
+		if t.at[c] != nil {
+			continue
+		}
+		if populated, err := tree.Populated(c); err != nil || !populated {
+			continue
+		}
+		t.met[c] = true
+		since, known := t.agent.priority.unclassified[c]
+		if !known {
+			if t.agent.priority.searched[group] { // else it has been there before us
+				since = t.now
+			}
+			t.agent.priority.unclassified[c] = since
+		}
+		found = found || t.now.Sub(since) >= unclassifiedAfter
+	}
+	return found
+}
