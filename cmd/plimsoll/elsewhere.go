@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/web"
 )
 
-// elsewhere replaces the error that no agent is running, where one holds the lock of the control groups all the same: it listens in
-// another state directory, or does not listen yet. Any other error stays as it is.
+// elsewhere replaces the error that no agent is running, where one holds the lock of the control groups all the same: it
+// listens in another state directory, or does not listen yet. Any other error stays as it is.
 func (g *globals) elsewhere(err error) error {
 	if !errors.Is(err, web.ErrNoAgent) {
 		return err

@@ -181,8 +181,10 @@ func (r reporter) Status() report.Status {
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}
-	if empty := r.named.empty(); len(s.Containers) == 0 && empty != "" {
-		s.Problems = append(s.Problems, empty)
+	if len(s.Containers) == 0 {
+		if why := r.named.empty(); why != "" {
+			s.Problems = append(s.Problems, why)
+		}
 	}
 	r.waits.report(&s)
 	if r.cluster == nil {

@@ -92,7 +92,7 @@ func suggestion(err error) (what, near string) {
 // explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
 func explainUse(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		what, hint := explainFlag(err)
+		hint, what := explainFlag(err)
 		return misused(withHint(what, cmp.Or(hint, "`"+cmd.CommandPath()+" --help` lists the flags")))
 	})
 	for _, cmd := range root.Commands() {
@@ -106,25 +106,25 @@ func explainUse(root *cobra.Command) {
 }
 
 // explainFlag says what is wrong with the value of a flag, without the words of the functions that read it.
-func explainFlag(err error) (what error, hint string) {
+func explainFlag(err error) (hint string, what error) {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
-		return err, ""
+		return "", err
 	}
 	name, value := "--"+bad.GetFlag().Name, bad.GetValue()
 	switch bad.GetFlag().Value.Type() {
 	case "duration":
-		return fmt.Errorf("%s %q is not a time", name, value), "a number with its unit, such as 500ms, 30s, 10m or 1h30m"
+		return "a number with its unit, such as 500ms, 30s, 10m or 1h30m", fmt.Errorf("%s %q is not a time", name, value)
 	case "int", "int64":
-		return fmt.Errorf("%s %q is not a whole number", name, value), ""
+		return "", fmt.Errorf("%s %q is not a whole number", name, value)
 	case "uint64":
-		return fmt.Errorf("%s %q is not a whole number from 0 on", name, value), ""
+		return "", fmt.Errorf("%s %q is not a whole number from 0 on", name, value)
 	case "float64":
-		return fmt.Errorf("%s %q is not a number", name, value), "such as 0.5"
+		return "such as 0.5", fmt.Errorf("%s %q is not a number", name, value)
 	case "bool":
-		return fmt.Errorf("%s=%q is neither true nor false", name, value), ""
+		return "", fmt.Errorf("%s=%q is neither true nor false", name, value)
 	}
-	return fmt.Errorf("%s: %w", name, bad.Unwrap()), ""
+	return "", fmt.Errorf("%s: %w", name, bad.Unwrap())
 }
 
 // usage is how a command is called, or which of its own commands may be meant, or where these are listed.

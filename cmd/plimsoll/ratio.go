@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ratio is a number that may be written in percent; inf and -1 are without bound. The rule of all flags: 0.7 and 70% are the same,
-// and what is above mostBare needs its percent sign, since it is more likely meant as percent.
+// ratio is a number that may be written in percent; inf and -1 are without bound. The rule of all flags: 0.7 and 70% are the
+// same, and what is above mostBare needs its percent sign, since it is more likely meant as percent.
 type ratio float64
 
 // mostBare is the largest number without a percent sign. The default of cpuBurstPercent, 1000, is as much.

@@ -219,7 +219,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	case !refills(can):
 		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
 	case f.State == cgroup.Unknown:
-		log.Info("whether a rewritten burst refills could not be tried, and is taken for granted", "why", f.Detail)
+		log.Info("could not test whether rewriting the burst refills the group; assuming that it does", "why", f.Detail)
 	}
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,

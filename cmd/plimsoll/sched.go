@@ -121,8 +121,8 @@ func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) err
 	}
 }
 
-// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and nobody has put anything
-// into it since.
+// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and nobody has put
+// anything into it since.
 func makeStateDir(dir string) (unmake func(), err error) {
 	_, missing := os.Stat(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

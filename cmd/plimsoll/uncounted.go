@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/sysfs"
 )
 
-// uncounted measures the CPU time of groups that no counter of the kernel has: on cgroup v1 those that stand in the cpu hierarchy and
-// not in that of cpuacct. The programs of `diagnose` do it, at each switch of a thread.
+// uncounted measures the CPU time of groups that no counter of the kernel has: on cgroup v1 those that stand in the cpu
+// hierarchy and not in that of cpuacct. The programs of `diagnose` do it, at each switch of a thread.
 type uncounted struct {
 	*observer
 	looked time.Time

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -171,30 +169,6 @@ func TestReserveWhereTasksNeedCPUs(t *testing.T) {
 	}
 }
 
-// TestStopCountsCPUSets: a group that cannot inherit again has all CPUs in the end, and is counted as put back.
-func TestStopCountsCPUSets(t *testing.T) {
-	w := sharedOn(t, sim.Config{CPUs: 4, Version: 2, BurstFile: true, CPUSets: true, Seed: 1})
-	w.made("/a", 150*ms, workload.ExclusiveStrict, 1.5)
-	w.made("/b", 100*ms, workload.ExclusiveByClass, 0)
-	w.kernel.AddGroup("/plain")
-	w.run(time.Second)
-	if got, want := w.files("/a", "/b", "/plain"), "/a=0-1 max, /b=2-3 100ms, /plain=2-3 max"; got != want {
-		t.Fatalf("%s, want %s", got, want)
-	}
-	var log bytes.Buffer
-	w.agent.Log = slog.New(slog.NewTextHandler(&log, nil))
-	w.agent.record = record.New(w.agent.Log)
-	if err := w.agent.stop(); err != nil {
-		t.Error(err)
-	}
-	if got, want := w.files("/a", "/b", "/plain"), "/a=0-3 150ms, /b=0-3 100ms, /plain= max"; got != want {
-		t.Errorf("at the end: %s, want %s", got, want)
-	}
-	if !strings.Contains(log.String(), "msg=restored files=4 ") {
-		t.Errorf("three cpusets and a quota were put back: %s", log.String())
-	}
-}
-
 // TestReserveHeirs: on v1 a group that is made in a confined one copies its CPUs, and is widened with it.
 func TestReserveHeirs(t *testing.T) {
 	for _, crash := range []bool{false, true} {
@@ -263,50 +237,6 @@ func TestReserveBurstable(t *testing.T) {
 			t.Fatalf("raised to %v, and it is bound to 4 CPUs", got)
 		}
 	}
-}
-
-// TestReserveAll: one key gives every container with a request or a limit CPUs of its own, but offline work and who says no; and
-// taking the key away puts everything back.
-func TestReserveAll(t *testing.T) {
-	bothVersions(t, func(t *testing.T, w *world, version int) {
-		w = newShared(t, version, 8)
-		w.made("/web", 150*ms, workload.ExclusiveByClass, 1.5)
-		w.made("/limit", 200*ms, workload.ExclusiveByClass, 0)
-		w.made("/no", 100*ms, workload.ExclusiveNo, 1)
-		w.made("/batch", 100*ms, workload.ExclusiveByClass, 1)
-		w.place.pods[3].Containers[0].Class = workload.ClassBE
-		w.made("/nothing", cpu.Unlimited, workload.ExclusiveByClass, 0)
-		w.made("/small", 50*ms, workload.ExclusiveByClass, 0.4)
-		groups := []string{"/web", "/limit", "/no", "/batch", "/nothing", "/small"}
-		before := w.files(groups...)
-		w.run(time.Second)
-		if got := w.files(groups...); got != before {
-			t.Fatalf("nobody asks: %s, before: %s", got, before)
-		}
-		rules := w.agent.Reserving.Rules
-		all := rules
-		all.All = true
-		w.agent.Reserve(all)
-		w.run(3 * time.Second)
-		want := "/web=0-1 max, /limit=2-3 max, /no=5-7 100ms, /batch=5-7 100ms, /nothing=5-7 max, /small=4-7 50ms"
-		if got := w.files(groups...); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-		if s := w.agent.Status(); s.Reserve == nil || len(s.Reserve.Own) != 3 || len(s.Reserve.Refused) != 0 {
-			t.Errorf("status %+v", s.Reserve)
-		}
-		all.Strict = true
-		w.agent.Reserve(all)
-		w.run(3 * time.Second)
-		if got, want := w.files("/small"), "/small=4 50ms"; got != want {
-			t.Errorf("strict: %s, want %s", got, want)
-		}
-		w.agent.Reserve(rules)
-		w.run(3 * time.Second)
-		if got := w.files(groups...); got != before {
-			t.Errorf("without the key: %s, before: %s", got, before)
-		}
-	})
 }
 
 // TestReserveHold: the kill switch puts CPUs back, and nothing is taken for another program's doing.

@@ -12,7 +12,7 @@ func (a *Agent) reserveStatus() *report.Reserve {
 	if a.Reserving.Topology == nil || !asked && len(r.shares) == 0 {
 		return nil
 	}
-	out := &report.Reserve{Policy: string(a.Reserving.Rules.Policy), Shared: r.last.Shared.String(), CPUs: len(r.last.Shared),
+	out := &report.Reserve{Policy: string(a.Reserving.Rules.Policy), All: a.Reserving.Rules.All, Shared: r.last.Shared.String(), CPUs: len(r.last.Shared),
 		Floor: r.rules.Floor, Kept: r.rules.CPUs.String(), Unbound: r.unbound, Shield: r.shieldStatus(),
 		Own: []report.OwnCPUs{}, Refused: []report.NoCPUs{}, Pinned: []report.BoundCPUs{}}
 	for _, sh := range r.last.Shares {

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/policy"
 )
 
-// why is the reason for what stands in a group's files, in words that say which rule it was: the policy is not told why a group is to
-// stay at its limit.
+// why is the reason for what stands in a group's files, in words that say which rule it was: the policy is not told why a
+// group is to stay at its limit.
 func (a *Agent) why(g *group, decided string, now time.Time) string {
 	switch {
 	case g == nil:

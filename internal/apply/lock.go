@@ -69,7 +69,8 @@ func TakeLock(cgroupRoot string) (*Lock, error) {
 	return nil, fmt.Errorf("lock the cgroup root %s: %w", cgroupRoot, err)
 }
 
-// Holder says who holds the lock of a root, without trying to take it, which would keep an agent that starts from it; nil: nobody.
+// Holder says who holds the lock of a root; nil: nobody. It does not try to take the lock, for that would keep an agent that
+// starts from it.
 //
 // Known limit: /proc/locks lists no lock of a process in another PID namespace, other than a child of the reader's. There the
 // answer is nobody.

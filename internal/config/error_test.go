@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/strategy"
 )
 
 // Every bad input is refused with the line, the field, what is wrong and, where a person can act, what to do.
@@ -49,7 +51,7 @@ func TestErrors(t *testing.T) {
 		{"strategy:\n  policy: !!str auto\n", "c.yaml:2: strategy.policy: must be text, not a tag (remove the !!str)"},
 		{"strategy:\n  policy: &p auto\n", "c.yaml:2: strategy.policy: must be text, not an anchor or alias (write the value out; a glob that begins with * needs a / before it)"},
 		{"strategy:\n  cpuBurstPercent: \"1000\"\n", `c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not "1000" (remove the quotes)`},
-		{"strategy:\n  cpuBurstPercent: 50%\n", `c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not "50%"`},
+		{"strategy:\n  cpuBurstPercent: 50%\n", `c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not "50%" (the field is in percent: write 50)`},
 		{"strategy:\n  cpuBurstPercent: 99.5\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not 99.5"},
 		{"strategy:\n  cpuBurstPercent: 1e3\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not \"1e3\""},
 		{"strategy:\n  cpuBurstPercent: .inf\n", "c.yaml:2: strategy.cpuBurstPercent: must be a whole number, not .inf"},
@@ -108,6 +110,25 @@ func TestErrors(t *testing.T) {
 		case f != nil:
 			t.Errorf("%.80q: a File beside an error", c.text)
 		}
+	}
+}
+
+// TestPercentSign: whoever writes the sign is told that the field is in percent already.
+func TestPercentSign(t *testing.T) {
+	for text, want := range map[string]string{
+		"strategy: {cfsQuotaBurstPercent: 200%}":   `c.yaml:1: strategy.cfsQuotaBurstPercent: must be a whole number, not "200%" (the field is in percent: write 200)`,
+		"strategy: {loadLinePercent: \"99.9 %\"}":  `c.yaml:1: strategy.loadLinePercent: must be a number, not "99.9 %" (the field is in percent: write 99.9)`,
+		"strategy: {startupSeconds: 60%}":          `c.yaml:1: strategy.startupSeconds: must be a whole number, not "60%"`,
+		"strategy: {cfsQuotaBurstPercent: twice%}": `c.yaml:1: strategy.cfsQuotaBurstPercent: must be a whole number, not "twice%"`,
+	} {
+		if _, err := Parse("c.yaml", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	_, _, bad := ParseAnnotations("Pod a/b", map[string]string{Annotation: `{"cfsQuotaBurstPercent": "200%"}`}, strategy.Patch{})
+	const want = `Pod a/b: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: must be a whole number, not "200%" (the field is in percent: write 200)`
+	if len(bad) != 1 || bad[0].Error() != want {
+		t.Errorf("%v, want %s", bad, want)
 	}
 }
 

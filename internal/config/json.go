@@ -153,6 +153,9 @@ func (r *jsonReader) wrong(field, want string, raw []byte) {
 		if _, err := strconv.ParseInt(unquoted, 10, 64); err == nil {
 			hint = "remove the quotes"
 		}
+		if number, ok := inPercent(unquoted); ok && strings.HasSuffix(field, "Percent") {
+			hint = "the field is in percent: write " + number
+		}
 	}
 	r.reject(field, faultf(hint, "must be %s, not %s", want, got))
 }

@@ -248,6 +248,14 @@ func (r reader) place(f *fault, field string, n ast.Node) error {
 	return f.at(r.name, line(n), field)
 }
 
+// inPercent is the number of a text such as 70%.
+func inPercent(text string) (number string, ok bool) {
+	number, ok = strings.CutSuffix(text, "%")
+	number = strings.TrimSpace(number)
+	_, err := strconv.ParseFloat(number, 64)
+	return number, ok && err == nil
+}
+
 // wrong says that a value is of another type than wanted.
 func (r reader) wrong(field string, n ast.Node, want string) error {
 	got, hint := "", ""
@@ -258,6 +266,9 @@ func (r reader) wrong(field string, n ast.Node, want string) error {
 		got = strconv.Quote(v.Value)
 		if _, err := strconv.ParseFloat(v.Value, 64); err == nil && v.Token.Type != token.StringType {
 			hint = "remove the quotes"
+		}
+		if number, ok := inPercent(v.Value); ok && strings.HasSuffix(field, "Percent") {
+			hint = "the field is in percent: write " + number
 		}
 	case *ast.LiteralNode:
 		got = "a block of text"

@@ -78,7 +78,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesCandidates: whoever has mistyped a name sees those that have it in them, or the first ones; never a screen full.
+// TestUnknownNamesCandidates: whoever has mistyped a name sees those that have it in them, or the first ones, but never a
+// screen full.
 func TestUnknownNamesCandidates(t *testing.T) {
 	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"}, {Cgroup: "/a", Name: "/a"}}
 	for arg, want := range map[string]string{

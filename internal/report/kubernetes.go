@@ -18,7 +18,8 @@ type Kubernetes struct {
 	RejectedTotal int64      `json:"rejected_total"`     // since the start
 }
 
-// Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it counts as absent.
+// Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it counts as
+// absent.
 type Rejected struct {
 	Object string `json:"object"` // "Pod default/web"
 	Key    string `json:"key"`    // of the ConfigMap, or the name of the annotation or label
@@ -50,7 +51,7 @@ func (k *Kubernetes) Problems() []string {
 	return list
 }
 
-// line is "Pod default/web: koordinator.sh/cpuBurst: policy: "on" is not one of ...: rejected, the last good value stays (hint: ...)".
+// line is "Pod default/web: koordinator.sh/cpuBurst: policy: "on" is not one of ...: rejected, ... (hint: ...)".
 func (r Rejected) line() string {
 	line := r.Object + ": " + r.Key + ": "
 	if r.Field != "" {

@@ -9,8 +9,9 @@ import (
 // Reserve is how the node's CPUs are shared out to those who ask for CPUs of their own.
 type Reserve struct {
 	Policy  string      `json:"policy"`
-	Shared  string      `json:"shared"`      // CPUs of everybody else
-	CPUs    int         `json:"shared_cpus"` // how many
+	All     bool        `json:"all,omitempty"` // all containers with a request or limit ask, and not only those that say so
+	Shared  string      `json:"shared"`        // CPUs of everybody else
+	CPUs    int         `json:"shared_cpus"`   // how many
 	Floor   float64     `json:"floor_cpus"`
 	Kept    string      `json:"reserved"` // never given away
 	Own     []OwnCPUs   `json:"exclusive"`
@@ -55,7 +56,11 @@ func (r *Reserve) lines(p *page) {
 	if r == nil {
 		return
 	}
-	p.printf("reserve (%s): %d with CPUs of their own, %d refused; shared pool %s (%d CPUs, at least %g)\n", r.Policy, len(r.Own), len(r.Refused),
+	policy := r.Policy
+	if r.All {
+		policy += ", for all containers"
+	}
+	p.printf("reserve (%s): %d with CPUs of their own, %d refused; shared pool %s (%d CPUs, at least %g)\n", policy, len(r.Own), len(r.Refused),
 		dash(r.Shared), r.CPUs, r.Floor)
 	for _, o := range r.Own {
 		var more []string

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,16 @@ func TestReserveInWords(t *testing.T) {
 	for _, m := range reserveMetrics() {
 		if v := m.value(*sampleReserve()); strings.Contains(m.desc.String(), "exclusive_cpus") && v != 4 {
 			t.Errorf("%v exclusive CPUs: the packed ones share one", v)
+		}
+	}
+}
+
+// TestReserveForAll: who sees many containers with CPUs of their own sees that the node asked for them.
+func TestReserveForAll(t *testing.T) {
+	for all, want := range map[bool]string{true: "reserve (auto, for all containers): 0 with CPUs", false: "reserve (auto): 0 with CPUs"} {
+		var out bytes.Buffer
+		if err := (Status{Mode: Active, Reserve: &Reserve{Policy: "auto", All: all}}).Text(&out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %v, %q is not in %s", all, err, want, out.String())
 		}
 	}
 }

@@ -22,8 +22,9 @@
 //     fewest that do.
 //   - The shared pool never goes below its floor. Somebody new is admitted only if the pool also still holds the requests
 //     of those who are in it. Who does not fit is refused, with the arithmetic, and nothing is done for it.
-//   - A node may ask for all its containers (strategy.Reserve.All), as the paper does. Such a container that has no CPUs of its own is
-//     one of those in the pool, whose requests keep room there: rounding up must not leave others less than they requested.
+//   - A node may ask for all its containers (strategy.Reserve.All), as the paper does. Such a container that has no CPUs of its
+//     own is one of those in the pool, whose requests keep room there: rounding up must not leave others less than they
+//     requested.
 //   - CPUs count by their capacity, where cores are unequal.
 //
 // # Terminology
@@ -62,8 +63,8 @@ type Want struct {
 	CPUs   float64 // its request, in CPUs of full capacity
 	Within cpu.Set // CPUs that it may have; nil: any
 	Has    cpu.Set // what it has now; nil: it is new
-	// ByNode says that it has not asked itself (reserve.exclusive). While it has no CPUs of its own it is one of the others in the
-	// shared pool, which must hold its request.
+	// ByNode says that it has not asked itself (reserve.exclusive). While it has no CPUs of its own it is one of the others in
+	// the shared pool, which must hold its request.
 	ByNode bool
 }
 

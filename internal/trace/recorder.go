@@ -12,7 +12,8 @@ import (
 type Source struct {
 	Name  string
 	Limit float64 // CPUs, as the recording begins; +Inf: none
-	// LimitNow tells the limit while it is recorded; nil: nobody asks. One that appears hides demand, as one that was there from the begin.
+	// LimitNow tells the limit while it is recorded; nil: nobody asks. One that appears hides demand, as one that was there from
+	// the begin.
 	LimitNow func() (float64, error)
 	// Read tells the CPU time that it has used since it began, and the time for which its CPUs stood throttled.
 	Read func() (used, throttled time.Duration, err error)

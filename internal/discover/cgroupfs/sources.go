@@ -46,8 +46,8 @@ func HostSources(root string) Sources {
 	return s
 }
 
-// dockerDirs are where dockerd keeps its containers: below the data-root of its configuration, which an administrator may have moved
-// to another disk, that of the snap, and the default.
+// dockerDirs are where dockerd keeps its containers: below the data-root of its configuration, which an administrator may
+// have moved to another disk, that of the snap, and the default.
 func dockerDirs(root string) []string {
 	roots := []string{"var/lib/docker", "var/snap/docker/common/var-lib-docker"}
 	if dir, err := readFile(filepath.Join(root, "etc/docker/daemon.json"), parseDataRoot); err == nil && filepath.IsAbs(dir) {

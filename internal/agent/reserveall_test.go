@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// TestReserveAll: one key gives every container with a request or a limit CPUs of its own, but offline work and who says no; and
+// taking the key away puts everything back.
+func TestReserveAll(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		w := newShared(t, version, 8)
+		w.made("/web", 150*ms, workload.ExclusiveByClass, 1.5)
+		w.made("/limit", 200*ms, workload.ExclusiveByClass, 0)
+		w.made("/no", 100*ms, workload.ExclusiveNo, 1)
+		w.made("/batch", 100*ms, workload.ExclusiveByClass, 1)
+		w.place.pods[3].Containers[0].Class = workload.ClassBE
+		w.made("/nothing", cpu.Unlimited, workload.ExclusiveByClass, 0)
+		w.made("/small", 50*ms, workload.ExclusiveByClass, 0.4)
+		groups := []string{"/web", "/limit", "/no", "/batch", "/nothing", "/small"}
+		before := w.files(groups...)
+		w.run(time.Second)
+		if got := w.files(groups...); got != before {
+			t.Fatalf("nobody asks: %s, before: %s", got, before)
+		}
+		rules := w.agent.Reserving.Rules
+		all := rules
+		all.All = true
+		w.agent.Reserve(all)
+		w.run(3 * time.Second)
+		want := "/web=0-1 max, /limit=2-3 max, /no=5-7 100ms, /batch=5-7 100ms, /nothing=5-7 max, /small=4-7 50ms"
+		if got := w.files(groups...); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if s := w.agent.Status(); s.Reserve == nil || len(s.Reserve.Own) != 3 || !s.Reserve.All || len(s.Reserve.Refused) != 0 {
+			t.Errorf("status %+v", s.Reserve)
+		}
+		all.Strict = true
+		w.agent.Reserve(all)
+		w.run(3 * time.Second)
+		if got, want := w.files("/small"), "/small=4 50ms"; got != want {
+			t.Errorf("strict: %s, want %s", got, want)
+		}
+		w.agent.Reserve(rules)
+		w.run(3 * time.Second)
+		if got := w.files(groups...); got != before {
+			t.Errorf("without the key: %s, before: %s", got, before)
+		}
+	}
+}
