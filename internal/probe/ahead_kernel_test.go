@@ -257,7 +257,8 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	}
 }
 
-// A CPU that a group comes to within a period is counted by the CPUs that the group was on before, as soon as the pool may not last.
+// A CPU that a group comes to within a period is counted by the CPUs that the group was on before, as soon as the pool may not
+// last.
 func TestActiveCPUsAreRecounted(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Ahead: true})

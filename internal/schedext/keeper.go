@@ -1,17 +1,17 @@
-// Package schedext keeps a sched_ext scheduler of our own in force while there is offline work beside online work, and adds what it
-// counts to what the kernel does.
+// Package schedext keeps a sched_ext scheduler of our own in force while there is offline work beside online work, and adds
+// what it counts to what the kernel does.
 //
 // # Problem
 //
-// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load lets all tasks stand still
-// for a moment. While it is in force the kernel enforces no quota and no burst, counts no period and no throttle, and its programs
-// report none: the scheduler enforces what the files hold.
+// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load lets all tasks stand
+// still for a moment. While it is in force the kernel enforces no quota and no burst, counts no period and no throttle, and
+// its programs report none: the scheduler enforces what the files hold.
 //
 // # Approach
 //
 // The scheduler is loaded when there is offline work, and stays for Lingers after the last of it. One that the kernel ends is
-// loaded again after a pause that doubles, reloadMost times, until somebody asks anew; one that has lasted has all tries before it
-// again. What a scheduler counts is kept when it goes.
+// loaded again after a pause that doubles, reloadMost times, until somebody asks anew; one that has lasted has all tries
+// before it again. What a scheduler counts is kept when it goes.
 package schedext
 
 import (

@@ -64,9 +64,9 @@ func checkDeclared(t *testing.T, w *World, what string, want map[string]time.Dur
 	}
 }
 
-// TestResizeAtEveryState: an owner resizes a container in a pod at any moment of a burst, a raise and its end, to less, to more and to
-// the very value that stands there. The owner writes once, and does not look whether the kernel took it. What is declared is in
-// force in the end, and after a stop.
+// TestResizeAtEveryState: an owner resizes a container in a pod at any moment of a burst, a raise and its end, to less, to
+// more and to the very value that stands there. The owner writes once, and does not look whether the kernel took it. What is
+// declared is in force in the end, and after a stop.
 func TestResizeAtEveryState(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		for n := range 60 {
@@ -132,8 +132,8 @@ func TestResizeAtEveryState(t *testing.T) {
 	}
 }
 
-// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. Nobody is left above its limit by it, and what
-// the two have written is put back in the end.
+// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. Nobody is left above its limit by it,
+// and what the two have written is put back in the end.
 func TestHandOverAtEveryWrite(t *testing.T) {
 	for n := range 24 {
 		a, b := service("/kube/pod/a", strategy.Auto), Group{Path: "/lab/hog", Quota: 30 * ms, Period: 100 * ms,
@@ -194,8 +194,8 @@ func (f fullFile) Write(data []byte) (int, error) {
 	return f.File.Write(data)
 }
 
-// TestFullDiskBesideAGuard: neighbours come while the journal's disk is full, at any moment of a raise. Raises are gone within two
-// seconds as ever, none is made, and once there is room again all goes on.
+// TestFullDiskBesideAGuard: neighbours come while the journal's disk is full, at any moment of a raise. Raises are gone within
+// two seconds as ever, none is made, and once there is room again all goes on.
 func TestFullDiskBesideAGuard(t *testing.T) {
 	for n := range 20 {
 		seed := uint64(n)
