@@ -103,11 +103,12 @@ func (p *priority) news(pods []workload.Pod, asked strategy.Colocation) bool {
 	return !workload.Same(pods, p.pods) || asked != p.asked
 }
 
-// colocate has the kernel run online work before offline work, and sees that it still does.
-func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
+// colocate says what files are to hold so that the kernel runs online work before offline work, and has the ledger see what they
+// hold.
+func (a *Agent) colocate(now time.Time, pods []workload.Pod) knobs {
 	p, asked := &a.priority, a.Strategy.Colocation
 	if !p.due(now, pods, asked, a.scheduler.Busy()) {
-		return nil
+		return knobs{}
 	}
 	news := p.news(pods, asked)
 	if news || now.Sub(p.leveled) >= levelEvery {
@@ -126,14 +127,24 @@ func (a *Agent) colocate(now time.Time, pods []workload.Pod) []plan.Result {
 	p.mechanism, p.why = mechanism, why
 	intents := append(policy.Colocate(mechanism, asked.Slice, p.levels, machine), a.suppress(now, asked.Suppress, p.levels)...)
 	a.schedules(now, mechanism, p.levels)
-	intents = a.seeKnobs(now, intents)
-	restores := a.ledger.Restores(now, intents, a.colocates)             // a weight cannot be put back under the idle that
-	results := a.write(append(restores, a.ledger.Plan(now, intents)...)) // comes in its place
-	a.record.Results(results)
-	a.sayKnobs(results)
-	a.unclaimKnobs(intents, results)
-	p.inForce = policy.InForce(intents, func(key plan.Key) bool { e, known := a.ledger.Entry(key); return known && e.InForce() }, p.exposed)
-	return results
+	return knobs{a.seeKnobs(now, intents), a.colocates}
+}
+
+// colocated records what became of colocation's files.
+func (a *Agent) colocated(k knobs, results []plan.Result) {
+	if k.of == nil {
+		return
+	}
+	var of []plan.Result
+	for _, r := range results {
+		if a.colocates(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
+			of = append(of, r)
+		}
+	}
+	a.sayKnobs(of)
+	a.unclaimKnobs(k.intents, of)
+	a.priority.inForce = policy.InForce(k.intents, func(key plan.Key) bool { e, known := a.ledger.Entry(key); return known && e.InForce() },
+		a.priority.exposed)
 }
 
 // colocates says whether colocation claims a file.
@@ -201,7 +212,6 @@ func (a *Agent) seeKnobs(now time.Time, intents []plan.Intent) []plan.Intent {
 			there[key] = a.seeKnob(now, key, i < len(intents))
 		}
 	}
-	a.note()
 	return slices.DeleteFunc(intents, func(in plan.Intent) bool { return !there[in.Key] })
 }
 
@@ -286,5 +296,4 @@ func (a *Agent) sayKnobs(results []plan.Result) {
 		log("co-location", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "from", r.Change.From, "to", r.Change.To,
 			"outcome", r.Outcome, "error", r.Err, "why", r.Change.Why)
 	}
-	a.carriedOut(results)
 }

@@ -81,7 +81,7 @@ func (a *Agent) lost(p policy.Pod) bool {
 
 // note says what happened to files, and keeps the journal true to it. It is called before any write: what is no longer ours
 // leaves the journal, and a write claims it anew.
-func (a *Agent) note() []record.Note {
+func (a *Agent) note() {
 	notes := a.notes
 	a.notes = nil
 	for _, n := range notes {
@@ -98,5 +98,4 @@ func (a *Agent) note() []record.Note {
 			}
 		}
 	}
-	return notes
 }

@@ -5,11 +5,29 @@ import (
 	"time"
 
 	"plimsoll/internal/journal"
+	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
 )
 
 // For a group that is no longer looked after no decision is made any more. What the kernel refuses to have put back there
 // stays in the ledger, and is tried again.
+
+// leave puts back what stands of ours in groups that are gone or no longer looked after, or that nobody claims that another agent
+// has left; and tries again what was refused.
+func (a *Agent) leave(now time.Time, gone []*observe.Group) {
+	a.retryRestores(now)
+	left := map[workload.ID]bool{}
+	for _, g := range gone {
+		left[g.ID] = true
+		a.record.Drop(g.ID)
+		a.ledger.Drop(g.ID, plan.Quota, plan.Burst)
+	}
+	if len(left) > 0 {
+		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] && ofLeaver(e) })
+	}
+	a.releaseUnclaimed(now)
+}
 
 // putBackIn puts back what the journal has of these entries.
 func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {

@@ -1,11 +1,9 @@
 package agent
 
 import (
-	"plimsoll/internal/journal"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/record"
 	"plimsoll/internal/workload"
 	"time"
 )
@@ -13,7 +11,6 @@ import (
 // Turn is what one tick did.
 type Turn struct {
 	Results []plan.Result
-	Notes   []record.Note
 	Next    time.Time // when the next group is due
 }
 
@@ -25,31 +22,70 @@ func (a *Agent) Tick(now time.Time) Turn {
 	return a.tick(now)
 }
 
+// tick takes one turn. Only its third line writes.
 func (a *Agent) tick(now time.Time) Turn {
-	pods := a.discover(now)
+	world := a.read(now)
+	decided := a.decide(now, world)
+	results := a.do(now, world, a.plan(now, decided))
+	a.tell(now, decided, results)
+	a.next = a.reservations.next(now, a.schedule(now, decided.bandwidth))
+	return Turn{Results: results, Next: a.next}
+}
+
+// observed is what is known of the machine in one turn.
+type observed struct {
+	pods  []workload.Pod
+	input policy.Input
+	gone  []*observe.Group // no longer there, or no longer looked after
+}
+
+// read finds out what runs, what became of earlier writes, and what the groups hold that are due.
+func (a *Agent) read(now time.Time) observed {
+	w := observed{pods: a.discover(now)}
 	a.judge(now)
 	a.undone(now)
 	a.overrule(now)
-	owned := a.reserve(now, pods)
-	in := a.look(now, pods)
-	a.releaseUnclaimed(now)
-	notes := a.note()
-	out := a.state.Decide(in)
-	results := a.carryOut(now, out)
-	a.booked(now, out, results)
-	a.record.WholeTurn(out, a.Clock().Sub(now))
-	results = append(results, a.colocate(now, pods)...)
-	results = append(results, owned...)
-	a.next = a.reservations.next(now, a.schedule(now, out))
-	return Turn{Results: results, Notes: notes, Next: a.next}
+	w.input, w.gone = a.look(now, w.pods)
+	return w
 }
 
-// carryOut makes changes of what was decided, and writes them.
-func (a *Agent) carryOut(now time.Time, out policy.Output) []plan.Result {
-	return a.write(a.ledger.Plan(now, out.Intents))
+// decided is what the deciders intend.
+type decided struct {
+	bandwidth  policy.Output
+	colocation knobs
 }
 
-// write carries changes out, and books what became of them.
+// knobs are what one decider intends for files, and the files whose baseline goes back where it intends nothing; nil: it was not
+// its turn.
+type knobs struct {
+	intents []plan.Intent
+	of      func(plan.Key) bool
+}
+
+// decide asks all deciders.
+func (a *Agent) decide(now time.Time, w observed) decided {
+	return decided{bandwidth: a.state.Decide(w.input), colocation: a.colocate(now, w.pods)}
+}
+
+// plan makes changes of what was decided. Restores come first: a weight cannot be put back under the cpu.idle that comes in
+// its place.
+func (a *Agent) plan(now time.Time, d decided) []plan.Change {
+	var changes []plan.Change
+	if d.colocation.of != nil {
+		changes = a.ledger.Restores(now, d.colocation.intents, d.colocation.of)
+	}
+	return append(changes, a.ledger.Plan(now, append(d.bandwidth.Intents, d.colocation.intents...))...)
+}
+
+// do writes: what is left in groups that are no longer looked after, and the changes.
+func (a *Agent) do(now time.Time, w observed, changes []plan.Change) []plan.Result {
+	a.note()
+	owned := a.reserve(now, w.pods)
+	a.leave(now, w.gone)
+	return append(a.write(changes), owned...)
+}
+
+// write carries changes out, and has the ledger and the deciders learn what became of them.
 func (a *Agent) write(changes []plan.Change) []plan.Result {
 	begin := a.Clock()
 	results := a.Writer.Do(changes)
@@ -58,9 +94,23 @@ func (a *Agent) write(changes []plan.Change) []plan.Result {
 	return results
 }
 
-// booked has what was decided and written recorded, and the groups read as often as that asks for.
+// tell records what was decided and done.
+func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
+	a.record.Results(results)
+	a.booked(now, d.bandwidth, results)
+	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
+	a.colocated(d.colocation, results)
+}
+
+// booked has what was decided of bandwidth, and written for that, recorded, and the groups read as often as that asks for.
 func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) {
-	a.record.Decided(now, out, results)
+	var of []plan.Result
+	for _, r := range results {
+		if !a.colocates(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
+			of = append(of, r)
+		}
+	}
+	a.record.Decided(now, out, of)
 	for _, v := range out.Views {
 		a.attend(v)
 	}
@@ -86,14 +136,14 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 	return pods
 }
 
-// look reads the groups that are due, and makes of all groups what the policy decides on.
-func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
+// look reads the groups that are due, and makes of all groups what the policy decides on. It also returns those that are gone.
+func (a *Agent) look(now time.Time, pods []workload.Pod) (in policy.Input, gone []*observe.Group) {
 	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
 		a.snapshot, a.subscription.stale = pods, false
 		a.reader.Renew()
 		a.watch(pods)
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
+	in = policy.Input{Now: now, Rules: a.Rules, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Throttles: a.subscription.take()}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.cut
@@ -102,8 +152,11 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) policy.Input {
 	for _, p := range world.Pods {
 		in.Pods = append(in.Pods, a.seePod(now, p))
 	}
-	in.Gone = a.drop(now, world.Gone)
-	return in
+	for _, g := range world.Gone {
+		in.Gone = append(in.Gone, g.ID)
+		delete(a.groups, g.ID)
+	}
+	return in, world.Gone
 }
 
 // seePod makes of a pod that was read what the policy decides on.
@@ -138,25 +191,6 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 		Starting: g.Starts}
 	a.see(now, g, &group)
 	return group
-}
-
-// drop forgets groups that are gone, and puts back what stands of ours in those that are only no longer looked after.
-func (a *Agent) drop(now time.Time, gone []*observe.Group) []workload.ID {
-	a.retryRestores(now)
-	var list []workload.ID
-	dropped := map[workload.ID]bool{}
-	for _, g := range gone {
-		list, dropped[g.ID] = append(list, g.ID), true
-		delete(a.groups, g.ID)
-		a.record.Drop(g.ID)
-	}
-	if len(dropped) > 0 {
-		for id := range dropped {
-			a.ledger.Drop(id, plan.Quota, plan.Burst)
-		}
-		a.putBackIn(now, func(e journal.Entry) bool { return dropped[e.ID] && ofLeaver(e) })
-	}
-	return list
 }
 
 // schedule sets when each group that was read is due again, and returns the earliest time.

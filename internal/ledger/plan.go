@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -15,6 +16,8 @@ const notIntended = "no longer asked for"
 // file whose owner's write was lost is a repair.
 func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	changes := make([]plan.Change, 0, len(intents))
+	intents = slices.Clone(intents)
+	slices.SortStableFunc(intents, func(x, y plan.Intent) int { return int(y.Priority - x.Priority) }) // who claims a file comes first
 	for _, in := range intents {
 		e := l.entries[in.Key]
 		if e == nil || in.Priority < e.By {

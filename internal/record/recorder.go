@@ -66,9 +66,8 @@ func (r *Recorder) Results(results []plan.Result) {
 	}
 }
 
-// Decided books what was decided for groups, and what became of it.
+// Decided books what was decided for the bandwidth of groups, and what became of it.
 func (r *Recorder) Decided(now time.Time, out policy.Output, results []plan.Result) {
-	r.Results(results)
 	for kind, n := range out.Kinds {
 		r.writes.Decisions[string(kind)] += n
 	}
@@ -78,7 +77,7 @@ func (r *Recorder) Decided(now time.Time, out policy.Output, results []plan.Resu
 		}
 	}
 	for _, x := range results {
-		if g := r.groups[x.Change.Cgroup]; g != nil {
+		if g := r.groups[x.Change.Cgroup]; g != nil && x.Change.Knob.OfBandwidth() {
 			r.result(now, g, x)
 		}
 	}
