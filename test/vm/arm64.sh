@@ -1,6 +1,6 @@
 #!/bin/bash
 # arm64.sh: the contract with the kernel on arm64: matrix.sh with Debian's arm64 kernels, with tests and a binary that are built
-# for them. Environment: that of matrix.sh.
+# for them. Each kernel has to have the features that docs/KERNELS.md says of it on amd64. Environment: that of matrix.sh.
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"

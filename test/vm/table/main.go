@@ -144,8 +144,9 @@ func version(machine string) int {
 const head = `# Features by kernel
 
 Made by the tier vm of the tests (` + "`make kernels`" + `) of what ` + "`plimsoll doctor`" + ` says on Debian's kernels; the tests fail where it differs. The
-columns are kernel and cgroup version. A feature may be there on other kernels by a backport, and be refused by their configuration: ask
-` + "`plimsoll doctor`" + ` on the machine. What each feature is for is in [KERNEL.md](KERNEL.md).
+columns are kernel and cgroup version, on amd64; arm64 has the same features on 6.12 and 7.3 (tier vm-arm64). A feature may be there on other
+kernels by a backport, and be refused by their configuration: ask ` + "`plimsoll doctor`" + ` on the machine. What each feature is for is in
+[KERNEL.md](KERNEL.md).
 
 `
 
