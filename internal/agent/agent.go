@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
+	"plimsoll/internal/risk"
 	"plimsoll/internal/schedext"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -141,7 +142,7 @@ type Agent struct {
 	asked        bool           // somebody asks for the state of all groups in this turn
 	resizes      resizes
 	subscription subscription
-	risk         riskMeter
+	risk         *risk.Meter
 	priority     priority
 	next         time.Time // when the next turn is due
 	fresh        time.Time // when all groups were looked at for somebody who asked
@@ -172,6 +173,7 @@ func New(o Options) *Agent {
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue
+	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts, Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }}
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
 	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.unreadable
 	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counted(inode).Counters }

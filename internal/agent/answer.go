@@ -34,7 +34,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	if len(pods) == 0 {
 		return
 	}
-	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.cut,
+	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.Cut(),
 		Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
 		if pod, ok := a.reader.ReadPod(now, *p); ok {

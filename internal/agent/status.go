@@ -45,12 +45,13 @@ func (a *Agent) status(now time.Time) report.Status {
 	if s.Mode == report.Held {
 		s.HeldReason, s.HeldSince = a.whyHeld()
 	}
-	s.Node.Risk = a.risk.status
+	var risky string
+	s.Node.Risk, risky = a.risk.Status()
 	s.Reserve = a.reserveStatus()
 	s.Problems = append(s.Problems, a.reserveProblems()...)
 	s.Colocation = a.colocation(now)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
-	for _, problem := range []string{a.risk.problem, a.overruled.problem()} {
+	for _, problem := range []string{risky, a.overruled.problem()} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
 		}

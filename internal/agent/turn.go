@@ -146,7 +146,7 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) (in policy.Input, gone 
 	in = policy.Input{Now: now, Rules: a.Rules, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
 		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Throttles: a.subscription.take()}
 	a.measureRisk(now)
-	in.BurstCut = a.risk.cut
+	in.BurstCut = a.risk.Cut()
 	a.reader.Subscribed = a.subscription.active
 	world := a.reader.Read(now, pods, a.asked)
 	for _, p := range world.Pods {

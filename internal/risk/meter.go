@@ -1,0 +1,192 @@
+// Package risk keeps what containers have wanted of late, and computes once a minute how much burst the node can bear
+// (policy/risk.go, the load line). The computation takes a fraction of a second on a full node, so it runs beside the turns.
+package risk
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
+)
+
+// KeptMinutes is how far back the demands go that the load line is computed from.
+const KeptMinutes = 10
+
+// Group is a container with a limit.
+type Group struct {
+	workload.ID
+	Limit time.Duration // the owner's quota
+	cpu.Bandwidth
+	Since time.Time // when the container was first seen
+	Asked float64   // the burst asked for, in limits (policy.AskedBurst)
+}
+
+// Meter measures.
+type Meter struct {
+	Log *slog.Logger
+	// Totals is what the kernel's programs have counted of a group; false: they do not count it.
+	Totals func(group uint64) (report.Throttles, bool)
+	// Changed is called, from another goroutine, when other bursts are to be decided.
+	Changed func()
+
+	mu      sync.Mutex
+	records map[workload.ID]*uses
+	at      time.Time // of the last reading
+	busy    time.Duration
+	working bool // the risk is being computed
+	cut     float64
+	status  *report.Risk
+	problem string
+}
+
+// uses is the use of a container's periods in the last minutes.
+type uses struct {
+	total   []int64
+	minutes [][]int64 // oldest first
+	used    time.Duration
+}
+
+// Off forgets everything; why says what is in the way, "" where nobody asks for a load line.
+func (m *Meter) Off(why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records, m.at, m.busy, m.cut, m.status, m.problem = nil, time.Time{}, 0, 0, nil, why
+}
+
+// Due says whether it is time to read what the containers have used.
+func (m *Meter) Due(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.working && now.Sub(m.at) >= policy.LoadLineEvery
+}
+
+// Measure reads what the containers have used, and has the risk computed from that. busy is the CPU time that the machine has
+// used, or why it is not known; cpus is how many it has.
+func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time.Duration, err error, cpus int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.problem = ""
+	if err != nil {
+		m.problem = "loadLinePercent: " + err.Error()
+		return
+	}
+	last, machine := m.at, busy-m.busy
+	m.at, m.busy = now, busy
+	if last.IsZero() {
+		m.demands(now, now, groups) // from now on
+		return
+	}
+	demands, modelled := m.demands(now, last, groups)
+	others := max(0, machine-modelled).Seconds() / now.Sub(last).Seconds()
+	m.working = true
+	go m.compute(now, float64(cpus)-others, demands, target)
+}
+
+// demands reads what the containers have used in their periods since the last reading, and returns what is known of them, and the
+// CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or it had no limit, is so
+// from now on.
+func (m *Meter) demands(now, last time.Time, groups []Group) (list []policy.Demand, used time.Duration) {
+	records := map[workload.ID]*uses{}
+	for _, g := range groups {
+		t, ok := m.Totals(g.Inode)
+		if !ok {
+			continue
+		}
+		r, begin := m.records[g.ID], last
+		switch {
+		case r == nil && g.Since.Before(last):
+			records[g.ID] = &uses{total: t.Uses, used: t.Usage}
+			continue
+		case r == nil:
+			r, begin = &uses{used: t.Usage}, g.Since
+		}
+		r.add(t.Uses, int64(now.Sub(begin)/g.Period))
+		used += t.Usage - r.used
+		r.used, records[g.ID] = t.Usage, r
+		list = append(list, policy.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum()})
+	}
+	m.records = records
+	return list, used
+}
+
+// add takes the counts since the start, and keeps those of the last minute. Periods that the kernel has not counted are those in
+// which nothing was used.
+func (r *uses) add(total []int64, periods int64) {
+	minute := make([]int64, len(total))
+	for i, n := range total {
+		minute[i] = n
+		if i < len(r.total) {
+			minute[i] -= r.total[i]
+		}
+		periods -= minute[i]
+	}
+	if len(minute) > 0 {
+		minute[0] += max(0, periods)
+	}
+	r.total = total
+	if r.minutes = append(r.minutes, minute); len(r.minutes) > KeptMinutes {
+		r.minutes = r.minutes[1:]
+	}
+}
+
+func (r *uses) sum() []int64 {
+	sum := make([]int64, len(r.total))
+	for _, minute := range r.minutes {
+		for i, n := range minute {
+			sum[i] += n
+		}
+	}
+	return sum
+}
+
+// compute finds what the node can bear, and says when that has changed.
+func (m *Meter) compute(now time.Time, capacity float64, demands []policy.Demand, target float64) {
+	risk, err := policy.LoadLine(capacity, demands, target)
+	if m.learn(now, capacity, risk, err) {
+		m.Log.Info("load line", "share", risk.Share, "risk", risk.Now, "asked", risk.Asked, "target", risk.Target)
+		m.Changed()
+	}
+}
+
+func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, err error) (changed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.working = false
+	if err != nil {
+		m.problem = err.Error()
+		return false
+	}
+	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Share: risk.Share, Met: risk.Met,
+		Containers: risk.Containers, Capacity: capacity, At: now}
+	if !risk.Met {
+		m.problem = "loadLinePercent: the demands coincide too often even without any burst; hint: fewer pods, or lower limits"
+	}
+	before := m.cut
+	m.cut = 1 - risk.Share
+	return m.cut != before
+}
+
+// Cut is the part of all bursts asked for that the node cannot bear.
+func (m *Meter) Cut() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cut
+}
+
+// Working says whether the risk is being computed.
+func (m *Meter) Working() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.working
+}
+
+// Status is how the node stands to its load line, nil where that is not known, and what is in the way of knowing.
+func (m *Meter) Status() (*report.Risk, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status, m.problem
+}

@@ -1,0 +1,62 @@
+package risk
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
+)
+
+// TestPeriodsCountFromTheReading: of a container that is known already the periods of each minute count from the reading after
+// a load line was asked for, and of a new one from when it was seen.
+func TestPeriodsCountFromTheReading(t *testing.T) {
+	const period = 100 * time.Millisecond
+	now, minutes := time.Unix(1000, 0), int64(60)
+	m := &Meter{Log: slog.New(slog.DiscardHandler), Changed: func() {}}
+	m.Totals = func(uint64) (report.Throttles, bool) {
+		return report.Throttles{Uses: []int64{0, 300 * minutes, 200 * minutes}, Usage: time.Duration(minutes) * time.Second}, true
+	}
+	old := Group{ID: workload.ID{Path: "/old", Inode: 1}, Limit: 50 * time.Millisecond, Bandwidth: cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: period}, Since: now.Add(-time.Hour)}
+	young := old
+	young.ID = workload.ID{Path: "/young", Inode: 2}
+	groups := []Group{old}
+	for i := range 4 {
+		m.Measure(now, 99, groups, 0, nil, 4)
+		for m.Working() {
+			time.Sleep(time.Millisecond)
+		}
+		if i == 1 {
+			young.Since = now.Add(30 * time.Second)
+			groups = append(groups, young)
+		}
+		now, minutes = now.Add(time.Minute), minutes+1
+	}
+	counted := func(id workload.ID) (periods int64) {
+		for _, n := range m.records[id].sum() {
+			periods += n
+		}
+		return periods
+	}
+	if got := counted(old.ID); got != 3*600 {
+		t.Errorf("%d periods in three minutes after the first reading", got)
+	}
+	if got := counted(young.ID); got == 0 || got == 3*600 {
+		t.Errorf("%d periods of a container that is younger than the first reading", got)
+	}
+}
+
+// TestUses: minutes are differences of counts, and periods that nobody counted are empty ones.
+func TestUses(t *testing.T) {
+	var r uses
+	r.add([]int64{0, 5, 10}, 0)
+	r.add([]int64{0, 6, 13}, 10)
+	for i := range KeptMinutes - 1 {
+		r.add([]int64{0, 6, 13 + int64(i)}, 1)
+	}
+	if got := r.sum(); len(r.minutes) != KeptMinutes || got[0] != 7 || got[1] != 1 || got[2] != 11 {
+		t.Errorf("%v in %d minutes", got, len(r.minutes))
+	}
+}
