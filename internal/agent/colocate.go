@@ -16,7 +16,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// preferEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and
+// colocateEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and
 // unclassifiedAfter is how long a group may be there before it is somebody's whom nobody gave a class: a pod's group is made
 // before anybody tells of the pod.
 const (
@@ -72,21 +72,6 @@ func (p *priority) deprioritized(group string) bool {
 		}
 	}
 	return false
-}
-
-// restoredKnobs takes note that everything was put back by command: what stands now is not an owner's doing, but where the
-// kernel refused.
-func (a *Agent) restoredKnobs(results []plan.Result) {
-	refused := map[plan.Key]bool{}
-	for _, r := range results {
-		refused[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}] = r.Outcome == plan.Refused
-	}
-	for _, key := range a.ledger.Claimed(plan.ForColocation) {
-		if !refused[key] {
-			a.unclaim(key)
-		}
-	}
-	a.priority.inForce, a.priority.at = nil, time.Time{}
 }
 
 // due says whether there is anything to look at.
@@ -174,16 +159,9 @@ func (a *Agent) unclaimKnobs(intents []plan.Intent, results []plan.Result) {
 	for _, key := range a.ledger.Claimed(plan.ForColocation) {
 		if e, _ := a.ledger.Entry(key); intended[key] || e.Ours() && !restored[key] {
 			a.priority.claims = true
-			continue
+		} else if a.ledger.Claim(key, plan.ForBandwidth); a.bandwidthOf(key) == nil {
+			a.ledger.Drop(key.ID, key.Knob)
 		}
-		a.unclaim(key)
-	}
-}
-
-// unclaim gives a file up, to whom its bandwidth is looked after.
-func (a *Agent) unclaim(key plan.Key) {
-	if a.ledger.Claim(key, plan.ForBandwidth); a.bandwidthOf(key) == nil {
-		a.ledger.Drop(key.ID, key.Knob)
 	}
 }
 
@@ -250,7 +228,7 @@ func (a *Agent) sight(now time.Time, key plan.Key) (s ledger.Sight, due bool, er
 	if g := a.bandwidthOf(key); g != nil {
 		disk, err := a.Tree.Bandwidth(g.Path)
 		if err == nil {
-			g.Disk, g.DiskAt = disk, now
+			g.Disk = disk
 		}
 		return g.sight(key.Knob), true, err
 	}

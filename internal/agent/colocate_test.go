@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -112,11 +113,29 @@ func TestPreferUnread(t *testing.T) {
 		return nil
 	}
 	w.run(3 * time.Second)
+	w.wantProblem("/batch: weight: cannot be read")
 	w.kernel.Fault = nil
 	w.run(2 * time.Second)
+	w.wantProblem("")
 	w.ask(strategy.MechanismNone)
 	w.run(4 * time.Second)
 	w.wantFile("/batch/cpu.shares", "1024")
+}
+
+// TestPreferForgetsWhatIsGone: with a group goes what is known of its files, and another one of its name is looked at anew.
+func TestPreferForgetsWhatIsGone(t *testing.T) {
+	w := colocated(t, strategy.MechanismWeight, "/web", "/batch")
+	w.run(2 * time.Second)
+	w.kernel.RemoveGroup("/batch")
+	w.place.pods = w.place.pods[:1:1]
+	w.run(2 * time.Second)
+	s := w.agent.Status()
+	if n := s.Writes.Results[plan.Weight][plan.Gone]; len(s.Colocation.Knobs) != 0 || n != 1 { // its restore
+		t.Errorf("%d writes, %+v", n, s.Colocation.Knobs)
+	}
+	w.classed("/batch", workload.ClassBE)
+	w.run(2 * time.Second)
+	w.wantFile("/batch/cpu.shares", "2")
 }
 
 // TestPreferPutsBackAfterARefusal: without waiting for the end, and says so until then.

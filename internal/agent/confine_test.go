@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,8 +74,14 @@ func TestConfine(t *testing.T) {
 		}
 		w.wantCPUs("alone", map[string]string{"/batch/pod": below, "/batch/pod/a": below, "/batch/pod/b": below})
 		w.kernel.SetLoad("/batch/pod/a", sim.Load{})
-		w.run(15 * time.Second)
-		w.wantCPUs("not bounded", map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all})
+		free := map[string]string{"/batch": "0-3", "/batch/pod": all, "/batch/pod/a": all, "/batch/pod/b": all}
+		for i := range 15 { // one of them comes just before the end
+			name := fmt.Sprintf("/batch/pod/late%d", i)
+			w.kernel.AddGroup(name)
+			free[name] = all
+			w.run(time.Second)
+		}
+		w.wantCPUs("not bounded", free)
 		w.kernel.SetLoad("/batch/pod/a", sim.Spin(4))
 		w.run(5 * time.Second)
 		if w.cpus("/batch") == "0-3" {
@@ -136,4 +143,25 @@ func TestConfineBesideReservations(t *testing.T) {
 	if b := w.kernel.Bandwidth("/batch"); !b.Limited() {
 		t.Error("no quota either")
 	}
+}
+
+// TestConfineShedsCPUs: on v1 the kernel takes a CPU that goes offline out of the lists. What is left is ours, and the owner's
+// list comes back.
+func TestConfineShedsCPUs(t *testing.T) {
+	w := confined(t, 1)
+	w.kernel.SetLoad("/web", sim.Load{})
+	w.run(5 * time.Second)
+	for _, group := range []string{"/batch/pod/a", "/batch/pod", "/batch"} {
+		if got := w.cpus(group); got != "2-3" {
+			t.Fatalf("%s is bound to %q", group, got)
+		}
+		if err := w.kernel.ForeignWrite("cpuset"+group+"/cpuset.cpus", "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(3 * time.Second)
+	w.wantProblem("")
+	w.kernel.SetLoad("/batch/pod/a", sim.Load{})
+	w.run(15 * time.Second)
+	w.wantCPUs("not bounded", map[string]string{"/batch": "0-3", "/batch/pod": "0-3", "/batch/pod/a": "0-3"})
 }

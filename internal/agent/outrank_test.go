@@ -30,12 +30,16 @@ func suppressed(t *testing.T, declared *workload.Declared) *world {
 
 // declare has a container's owner say what its limit is.
 func (w *world) declare(path string, d *workload.Declared) {
+	w.alter(path, func(c *workload.Container) { c.Declared = d })
+}
+
+// alter changes what is known of a container.
+func (w *world) alter(path string, f func(*workload.Container)) {
 	w.place.pods = slices.Clone(w.place.pods)
 	for i := range w.place.pods {
-		if c := &w.place.pods[i].Containers[0]; c.Path == path {
-			one := *c
-			one.Declared = d
-			w.place.pods[i].Containers = []workload.Container{one}
+		if c := w.place.pods[i].Containers[0]; c.Path == path {
+			f(&c)
+			w.place.pods[i].Containers = []workload.Container{c}
 		}
 	}
 }
@@ -44,7 +48,7 @@ func (w *world) declare(path string, d *workload.Declared) {
 func (w *world) wantSuppressed(path string, limit time.Duration) {
 	w.t.Helper()
 	held := w.kernel.Bandwidth(path).Quota
-	if c := w.status(path); held > 200*ms || c.Limit != limit || c.Quota.Original != limit || c.Quota.InForce != held || c.Quota.Changed {
+	if c := w.status(path); held > 200*ms || c.Limit != limit || c.Quota.Original != limit || c.Quota.InForce != held || c.Quota.Requested != held || c.Quota.Changed {
 		w.t.Errorf("%s holds %v, limit %v, %+v; want it suppressed, with a limit of %v", path, held, c.Limit, c.Quota, limit)
 	}
 }
@@ -89,6 +93,7 @@ func TestPauseOutranksSuppression(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := suppressed(t, nil)
+			w.agent.Tick(w.kernel.Now())
 			w.kernel.Advance(100 * ms) // it is no time for a look
 			if err := c.free(w); err != nil {
 				t.Fatal(err)
@@ -131,6 +136,39 @@ func TestResizeOfASuppressedGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.want("/batch", limit, 0)
+	}
+}
+
+// TestResetOfASuppressedGroup: the owner's value is seen and answered within seconds, also where bandwidth reads the file seldom.
+func TestResetOfASuppressedGroup(t *testing.T) {
+	w := suppressed(t, nil)
+	w.subscribes(true)
+	w.alter("/batch", func(c *workload.Container) { c.Class = workload.ClassLS }) // it may burst, and stands back all the same
+	for wait := time.Duration(0); wait < 2*time.Second; wait += 200 * ms {
+		w.run(20*time.Second + wait)
+		w.limit("/batch", 400*ms)
+		w.run(4500 * ms)
+		w.wantSuppressed("/batch", 400*ms)
+	}
+}
+
+// TestResizeAfterAReset: the owner puts its limit back and then writes another one, which nobody declares. Whenever it does, and
+// whoever sees it first, that is what the file holds in the end, and nothing that would have to be put back.
+func TestResizeAfterAReset(t *testing.T) {
+	for _, limit := range []time.Duration{300 * ms, 50 * ms} { // above and below what the group is bounded to
+		for wait := time.Duration(0); wait < 2*time.Second; wait += 100 * ms {
+			w := suppressed(t, nil)
+			w.limit("/batch", 400*ms)
+			w.run(wait)
+			w.limit("/batch", limit)
+			w.run(5 * time.Second)
+			for _, r := range w.agent.Writer.Restore(nil, false) {
+				if r.Outcome != plan.Applied {
+					t.Errorf("%v after %v: %+v", limit, wait, r)
+				}
+			}
+			w.want("/batch", limit, 0)
+		}
 	}
 }
 
@@ -187,5 +225,16 @@ func TestInForceTellsOfTheLedger(t *testing.T) {
 	}
 	if !slices.Equal(got, []plan.Knob{plan.Idle, plan.Quota}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestSuppressedGroupsAreRead: that suppression reads the quota of a group does not keep bandwidth from reading the rest.
+func TestSuppressedGroupsAreRead(t *testing.T) {
+	w := suppressed(t, nil)
+	g := w.agent.groups[w.id("/batch")]
+	g.Idle = false
+	w.run(5 * time.Second)
+	if !g.Idle {
+		t.Error("its cpu.idle was not read for 5 s")
 	}
 }

@@ -57,7 +57,7 @@ func (a *Agent) noteSight(key plan.Key, found plan.Value, event ledger.Event) {
 func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	why := e.Blocked(now)
 	switch {
-	case why != plan.Foreign && e.By != plan.ForBandwidth:
+	case e.By != plan.ForBandwidth:
 		return plan.Suppressed
 	case why == plan.Free && !g.Ready && !e.Ours():
 		return plan.NoTask

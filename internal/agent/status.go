@@ -149,7 +149,6 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
 	a.restoredCPUs(a.Clock(), results)
-	a.restoredKnobs(results)
 	a.carriedOut(results)
 }
 

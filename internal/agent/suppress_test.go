@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
@@ -59,6 +60,9 @@ func TestSuppressOfARaise(t *testing.T) {
 	w.run(5 * time.Second)
 	if got := w.kernel.Bandwidth("/crunch").Quota; got >= 150*ms {
 		t.Errorf("quota %v above the mark", got)
+	}
+	if c := w.status("/crunch"); c.Quota.Requested != c.Quota.InForce || c.Why != "quota left alone: "+string(plan.Suppressed) {
+		t.Errorf("%q, %+v", c.Why, c.Quota)
 	}
 	w.kernel.SetLoad("/crunch", sim.Load{})
 	for range 300 {

@@ -156,6 +156,27 @@ func TestSlicesPartlyRefused(t *testing.T) {
 	w.wantProblem("")
 }
 
+// TestSlicesOnAFullDisk: what the journal could not take is nothing that would have to be taken back again and again.
+func TestSlicesOnAFullDisk(t *testing.T) {
+	w, c := manned(t, strategy.MechanismIdle)
+	disk := &fullDisk{Memory: journal.NewMemory()}
+	j, err := journal.OpenDisk(disk, "boot", w.kernel.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.agent.Writer = apply.New(w.tree, j, w.kernel.Now).Over(c)
+	w.run(2 * time.Second)
+	disk.full = true
+	w.ask(strategy.MechanismSlice)
+	w.run(2 * time.Second)
+	w.wantProblem("/web: slice: refused")
+	w.ask(strategy.MechanismIdle)
+	w.run(10 * time.Second)
+	if results := w.agent.Status().Writes.Results[plan.Slice]; results[plan.Skipped] != 1 {
+		t.Errorf("%v", results)
+	}
+}
+
 // TestSliceBesides: a slice may be asked for besides any mechanism, and is changed and taken back with it.
 func TestSliceBesides(t *testing.T) {
 	w, c := manned(t, strategy.MechanismIdle)

@@ -21,6 +21,14 @@ func TestPriority(t *testing.T) {
 	if e := s.entry(); s.file != "50ms" || e.By != plan.ForColocation || e.Baseline != "400ms" {
 		t.Errorf("both: the file holds %s, %+v", s.file, e)
 	}
+	s.facts.Declared = "500ms" // it is resized meanwhile
+	s.file = "500ms"
+	s.ledger.See(s.now, s.key, Sight{Held: s.file, Declared: "500ms"})
+	if e := s.entry(); e.By != plan.ForColocation || e.Intended != "50ms" || e.Ours() {
+		t.Errorf("resized: %+v", e)
+	}
+	s.facts.Declared, s.file = "400ms", "400ms"
+	s.turn()
 	back := low
 	back.Value = "400ms"
 	s.wanted = []plan.Intent{back}

@@ -219,7 +219,7 @@ func TestTrampledOnce(t *testing.T) {
 	s := newShelf(t, plan.Weight, "512", "2")
 	s.answer = plan.Trampled
 	s.turn()
-	if e := s.entry(); e.Refused != 1 || e.Problem == "" {
+	if e := s.entry(); e.Refused != 1 || e.Problem == "" || e.Blocked(s.now) != plan.Free {
 		t.Errorf("%+v", e)
 	}
 	s.answer, s.file = "", "700"

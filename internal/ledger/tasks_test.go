@@ -67,6 +67,13 @@ func TestTasksPartlyRefused(t *testing.T) {
 	if e, _ := l.Entry(s.Key); e.InForce() || e.Problem == "" {
 		t.Errorf("%+v", e)
 	}
+	other := s
+	other.Value = "8"
+	now = now.Add(time.Minute)
+	l.See(now, s.Key, Sight{Tasks: map[plan.Value]int{"7": 1, "99": 1}})
+	if got := l.Plan(now, []plan.Intent{other}); len(got) != 1 || got[0].From != "7" {
+		t.Errorf("another value: %+v", got)
+	}
 	if got := l.Restores(now, nil, func(plan.Key) bool { return true }); len(got) != 1 || got[0].To != "0" || !got[0].Restore {
 		t.Errorf("no longer intended: %+v", got)
 	}
