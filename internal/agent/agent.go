@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/colocation"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/ledger"
@@ -115,7 +116,7 @@ type Options struct {
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers schedext.Loader   // nil: no scheduler is ever loaded
 	Overruled  func() string     // names a scheduler that runs all tasks, "" where the kernel does; nil: it always does
-	Tasks      Tasks             // nil: nothing is set of single tasks
+	Tasks      colocation.Tasks  // nil: nothing is set of single tasks
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock      func() time.Time
 	Log        *slog.Logger
@@ -143,7 +144,7 @@ type Agent struct {
 	resizes      resizes
 	subscription subscription
 	risk         *risk.Meter
-	priority     priority
+	colocation   *colocation.Colocation
 	next         time.Time // when the next turn is due
 	fresh        time.Time // when all groups were looked at for somebody who asked
 	record       *record.Recorder
@@ -169,11 +170,13 @@ func New(o Options) *Agent {
 	a := &Agent{
 		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
 		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
-		priority: newPriority(), reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
+		reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts, Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }}
+	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log, Ledger: a.ledger, Scheduler: a.scheduler,
+		Machine: o.Machine, Agent: asked{a}})
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
 	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.unreadable
 	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counted(inode).Counters }
@@ -183,7 +186,7 @@ func New(o Options) *Agent {
 // paused says whether a group is held at its limit, whatever its owner asks for.
 func (a *Agent) paused(group string, now time.Time) bool {
 	return a.Pauses.paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
-		a.priority.suppressor.suppresses(group) && !a.reservations.shares[group].Unlimited
+		a.colocation.Suppresses(group) && !a.reservations.shares[group].Unlimited
 }
 
 // unreadable says that a group cannot be read, or with nil that it can.

@@ -18,7 +18,7 @@ import (
 func colocated(t *testing.T, m strategy.Mechanism, online, offline string) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.agent.colocation.Machine = policy.Machine{Idle: true, LeastWeight: 2}
 	w.ask(m)
 	w.classed(online, workload.ClassLS)
 	w.classed(offline, workload.ClassBE)

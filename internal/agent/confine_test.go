@@ -16,7 +16,7 @@ func confined(t *testing.T, version int) *world {
 	t.Helper()
 	w := newShared(t, version, 4)
 	w.agent.Reserving.Rules = strategy.DefaultReserve()
-	w.agent.Machine = policy.Machine{LeastWeight: 2}
+	w.agent.colocation.Machine = policy.Machine{LeastWeight: 2}
 	w.ask(strategy.MechanismWeight)
 	on, cpuset := true, strategy.SuppressCPUSet
 	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)

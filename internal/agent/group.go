@@ -65,7 +65,7 @@ func (a *Agent) attend(v policy.View) {
 	if v.Window.Elapsed() > 0 && g.Looked {
 		g.Above(a.aboveLimit(g, v))
 		if !v.IsPod {
-			a.priority.usage.add(g.QOS.Rank(), v.Window.Used)
+			a.colocation.Used(g.QOS.Rank(), v.Window.Used)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"time"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -24,26 +23,11 @@ func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
 }
 
 func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {
-	key, s := plan.Key{ID: g.ID, Knob: knob}, g.sight(knob)
+	key, s := plan.Key{ID: g.ID, Knob: knob}, ledger.Bandwidth(g.Disk, g.Declared, knob)
 	event := a.ledger.See(now, key, s)
 	a.noteSight(key, s.Held, event)
 	e, _ = a.ledger.Entry(key)
 	return e, event == ledger.Resized || event == ledger.Rebased
-}
-
-// sight is what was read of a file of the group's bandwidth, and what its owner declares of it.
-func (g *group) sight(knob plan.Knob) ledger.Sight {
-	if knob == plan.Burst {
-		return ledger.Sight{Held: plan.Time(g.Disk.Burst)}
-	}
-	s := ledger.Sight{Held: plan.Time(g.Disk.Quota)}
-	if d := g.Declared; d != nil {
-		s.Declared = plan.Time(d.Bandwidth.Over(g.Disk.Period))
-		if d.Next != (cpu.Bandwidth{}) {
-			s.Next = plan.Time(d.Next.Over(g.Disk.Period))
-		}
-	}
-	return s
 }
 
 // noteSight keeps what happened to a file for the notes.

@@ -37,7 +37,7 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 		return false
 	}
 	now, ours := a.Clock(), false
-	a.priority.at = time.Time{} // suppression makes way, too
+	a.colocation.Again() // suppression makes way, too
 	maps.DeleteFunc(a.resizes, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, id := range a.snapshot[place].IDs() {
 		a.resizes[id.Path] = now.Add(resizeFor)

@@ -72,7 +72,7 @@ func (s *fakeScheduler) Close() error                             { s.closed = t
 
 func scheduledWorld(t *testing.T, l *loader) *world {
 	w := colocated(t, strategy.MechanismSchedExt, "/web", "/batch")
-	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.agent.colocation.Machine = policy.Machine{Idle: true, LeastWeight: 2}
 	w.agent.scheduler.Loader = l
 	return w
 }

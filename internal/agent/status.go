@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
 )
 
 // Status is a snapshot for people and metrics.
@@ -49,7 +50,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Node.Risk, risky = a.risk.Status()
 	s.Reserve = a.reserveStatus()
 	s.Problems = append(s.Problems, a.reserveProblems()...)
-	s.Colocation = a.colocation(now)
+	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
 	for _, problem := range []string{risky, a.overruled.problem()} {
 		if problem != "" {
@@ -182,7 +183,7 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	if d < 0 {
 		return nil, fmt.Errorf("pause for %v: not a time", d)
 	}
-	a.priority.at = time.Time{} // suppression makes way
+	a.colocation.Again() // suppression makes way
 	for _, path := range a.family(found) {
 		if err := a.Pauses.set(path, now.Add(d), now, release); err != nil {
 			return nil, err
@@ -199,15 +200,13 @@ func (a *Agent) family(c report.Container) []string {
 		return paths
 	}
 	for _, g := range a.groups {
-		if g.Level == observe.LevelContainer && g.Pod == c.Pod && under(g.Path, c.Cgroup) {
+		if g.Level == observe.LevelContainer && g.Pod == c.Pod && workload.Under(g.Path, c.Cgroup) {
 			paths = append(paths, g.Path)
 		}
 	}
 	sort.Strings(paths)
 	return paths
 }
-
-func under(path, dir string) bool { return len(path) > len(dir) && path[:len(dir)+1] == dir+"/" }
 
 // errNotReleased says that something of ours still stands.
 var errNotReleased = errors.New("not everything could be put back")

@@ -43,7 +43,7 @@ func TestSuppressKeepsALimit(t *testing.T) {
 // goes back to is that, and never a raise.
 func TestSuppressOfARaise(t *testing.T) {
 	w := newWorld(t)
-	w.agent.Machine = policy.Machine{Idle: true, LeastWeight: 2}
+	w.agent.colocation.Machine = policy.Machine{Idle: true, LeastWeight: 2}
 	w.ask(strategy.MechanismIdle)
 	w.classed("/web", workload.ClassLS)
 	w.kernel.SetLoad("/web", sim.Load{})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/colocation"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/task"
 )
@@ -43,7 +44,7 @@ func TestKernelSlices(t *testing.T) {
 	}
 	p.online.Idle() // comes later
 	awaitTasks(t, p.online, 5)
-	p.agent.Tick(time.Now().Add(tasksEvery))
+	p.agent.Tick(time.Now().Add(colocation.TasksEvery))
 	wantSlices("later", p.online, 100*time.Microsecond)
 	if err := p.agent.stop(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/colocation"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -59,8 +60,8 @@ func manned(t *testing.T, m strategy.Mechanism) (*world, fakeTasks) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.agent.Machine = policy.Machine{Idle: true, Slice: true, CoreSched: true, LeastWeight: 2}
-	w.agent.Tasks, w.agent.Writer = c, apply.New(w.tree, j, w.kernel.Now).Over(c)
+	w.agent.colocation.Machine = policy.Machine{Idle: true, Slice: true, CoreSched: true, LeastWeight: 2}
+	w.agent.colocation.Tasks, w.agent.Writer = c, apply.New(w.tree, j, w.kernel.Now).Over(c)
 	return w, c
 }
 
@@ -93,7 +94,7 @@ func TestSlices(t *testing.T) {
 	}
 	w.kernel.SetTasks("/web", 2)
 	late := w.task("/web")
-	w.run(tasksEvery + 2*time.Second)
+	w.run(colocation.TasksEvery + 2*time.Second)
 	if c.slices[late] != 100*time.Microsecond {
 		t.Errorf("one that came later has %v", c.slices[late])
 	}
@@ -114,7 +115,7 @@ func TestSlicesThatCannotBeRead(t *testing.T) {
 	w.ask(strategy.MechanismSlice)
 	for range 2 {
 		c.unread[online] = syscall.EPERM
-		w.run(tasksEvery + time.Second)
+		w.run(colocation.TasksEvery + time.Second)
 		for range 10 {
 			w.run(time.Second)
 			if s := w.agent.Status().Colocation; s.InForce() {
@@ -211,7 +212,7 @@ func TestCookies(t *testing.T) {
 func TestNoCookies(t *testing.T) {
 	w, c := manned(t, strategy.MechanismCoreSched)
 	c.refuse = errors.New("the kernel has no memory")
-	w.agent.Tasks = c
+	w.agent.colocation.Tasks = c
 	w.run(2 * time.Second)
 	s := w.agent.Status().Colocation
 	if s.Mechanism != strategy.MechanismIdle || len(c.cookies) > 0 {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"plimsoll/internal/colocation"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -52,29 +53,22 @@ func (a *Agent) read(now time.Time) observed {
 // decided is what the deciders intend.
 type decided struct {
 	bandwidth  policy.Output
-	colocation knobs
-}
-
-// knobs are what one decider intends for files, and the files whose baseline goes back where it intends nothing; nil: it was not
-// its turn.
-type knobs struct {
-	intents []plan.Intent
-	of      func(plan.Key) bool
+	colocation colocation.Knobs
 }
 
 // decide asks all deciders.
 func (a *Agent) decide(now time.Time, w observed) decided {
-	return decided{bandwidth: a.state.Decide(w.input), colocation: a.colocate(now, w.pods)}
+	return decided{bandwidth: a.state.Decide(w.input), colocation: a.colocation.Decide(now, w.pods, a.Strategy.Colocation, !a.DryRun && !a.held())}
 }
 
 // plan makes changes of what was decided. Restores come first: a weight cannot be put back under the cpu.idle that comes in
 // its place.
 func (a *Agent) plan(now time.Time, d decided) []plan.Change {
 	var changes []plan.Change
-	if d.colocation.of != nil {
-		changes = a.ledger.Restores(now, d.colocation.intents, d.colocation.of)
+	if d.colocation.Of != nil {
+		changes = a.ledger.Restores(now, d.colocation.Intents, d.colocation.Of)
 	}
-	return append(changes, a.ledger.Plan(now, append(d.bandwidth.Intents, d.colocation.intents...))...)
+	return append(changes, a.ledger.Plan(now, append(d.bandwidth.Intents, d.colocation.Intents...))...)
 }
 
 // do writes: what is left in groups that are no longer looked after, and the changes.
@@ -99,14 +93,14 @@ func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 	a.record.Results(results)
 	a.booked(now, d.bandwidth, results)
 	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
-	a.colocated(d.colocation, results)
+	a.colocation.Done(d.colocation, results)
 }
 
 // booked has what was decided of bandwidth, and written for that, recorded, and the groups read as often as that asks for.
 func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) {
 	var of []plan.Result
 	for _, r := range results {
-		if !a.colocates(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
+		if !a.colocation.Claims(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
 			of = append(of, r)
 		}
 	}
@@ -187,7 +181,7 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 	g := a.of(read)
 	share := a.reservations.shares[g.Path]
 	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy, Request: g.Request, Class: g.Class,
-		Deprioritized: a.deprioritized(g), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
+		Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
 		Starting: g.Starts}
 	a.see(now, g, &group)
 	return group

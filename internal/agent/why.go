@@ -34,7 +34,7 @@ func (a *Agent) whyAtLimit(g *group, now time.Time) string {
 		return fmt.Sprintf("held at the limit: the sched_ext scheduler %s runs all tasks", a.overruled.by)
 	case a.resizes.open(g.Path, now):
 		return "held at the limit: the container runtime is about to resize it"
-	case a.priority.suppressor.suppresses(g.Path):
+	case a.colocation.Suppresses(g.Path):
 		return "suppressed: offline work is held at its limit"
 	}
 	return "held at the limit: a resize of its pod is under way"

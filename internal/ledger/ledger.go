@@ -43,7 +43,9 @@ package ledger
 import (
 	"time"
 
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
 )
 
 // Sight is what is known of one file at one moment.
@@ -58,6 +60,21 @@ type Sight struct {
 	Sheds bool
 	// Tasks is how many tasks of the group hold each value, in place of Held (plan.Knob.OfTasks).
 	Tasks map[plan.Value]int
+}
+
+// Bandwidth is the sight of a group's quota or burst: what its files hold, and what its owner declares of the quota.
+func Bandwidth(held cpu.Bandwidth, declared *workload.Declared, knob plan.Knob) Sight {
+	if knob == plan.Burst {
+		return Sight{Held: plan.Time(held.Burst)}
+	}
+	s := Sight{Held: plan.Time(held.Quota)}
+	if declared != nil {
+		s.Declared = plan.Time(declared.Bandwidth.Over(held.Period))
+		if declared.Next != (cpu.Bandwidth{}) {
+			s.Next = plan.Time(declared.Next.Over(held.Period))
+		}
+	}
+	return s
 }
 
 // State says whose value a file holds.

@@ -65,6 +65,9 @@ func Time(d time.Duration) Value {
 // Number spells a weight or a flag.
 func Number(n int64) Value { return Value(strconv.FormatInt(n, 10)) }
 
+// Set spells a list of CPUs.
+func Set(cpus cpu.Set) Value { return Value(cpus.String()) }
+
 // Time reads a quota or burst back.
 func (v Value) Time() (time.Duration, error) {
 	if v == "max" {

@@ -113,3 +113,8 @@ func (p Pod) Groups() int {
 	}
 	return n
 }
+
+// Under says whether a group is below another one.
+func Under(group, above string) bool {
+	return len(group) > len(above) && group[:len(above)+1] == above+"/"
+}

@@ -1,4 +1,4 @@
-package agent
+package colocation
 
 import (
 	"maps"
@@ -12,8 +12,8 @@ import (
 
 // tree makes that of the containers, with the groups above those of a class. What else runs in such a group is
 // looked for, but not in pods, whose groups the discovery knows.
-func (a *Agent) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
-	t := treeBuilder{agent: a, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
+func (c *Colocation) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
+	t := treeBuilder{of: c, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
 	root := &policy.TreeNode{ID: workload.ID{Path: "/"}}
 	t.at["/"] = root
 	for _, p := range pods {
@@ -27,7 +27,7 @@ func (a *Agent) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
 		}
 	}
 	t.others()
-	maps.DeleteFunc(a.priority.unclassified, func(group string, _ time.Time) bool { return !t.met[group] })
+	maps.DeleteFunc(c.unclassified, func(group string, _ time.Time) bool { return !t.met[group] })
 	return root
 }
 
@@ -36,11 +36,11 @@ func engine(runtime string) bool { return runtime != "cgroup" && runtime != "sys
 
 // treeBuilder is the making of such a tree.
 type treeBuilder struct {
-	agent *Agent
-	now   time.Time
-	at    map[string]*policy.TreeNode
-	pods  map[string]bool
-	met   map[string]bool // groups nobody gave a class
+	of   *Colocation
+	now  time.Time
+	at   map[string]*policy.TreeNode
+	pods map[string]bool
+	met  map[string]bool // groups nobody gave a class
 }
 
 // add puts a container into the tree.
@@ -57,7 +57,7 @@ func (t *treeBuilder) above(group string) *policy.TreeNode {
 	if s := t.at[group]; s != nil {
 		return s
 	}
-	inode, err := t.agent.Tree.Inode(group)
+	inode, err := t.of.Tree.Inode(group)
 	parent := t.above(path.Dir(group))
 	if err != nil || parent == nil {
 		return nil
@@ -84,7 +84,7 @@ func (t *treeBuilder) others() {
 		t.at[group].Others = t.unclassified(group)
 		searched[group] = true
 	}
-	t.agent.priority.searched = searched
+	t.of.searched = searched
 }
 
 // graded says whether something in the node has a class that is enabled.
@@ -94,7 +94,7 @@ func graded(s *policy.TreeNode) bool {
 
 // unclassified says whether a group holds tasks of its own, or a group without a node in which something has run for a while.
 func (t *treeBuilder) unclassified(group string) bool {
-	tree := t.agent.Tree
+	tree := t.of.Tree
 	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
 		return true
 	}
@@ -111,12 +111,12 @@ func (t *treeBuilder) unclassified(group string) bool {
 			continue
 		}
 		t.met[c] = true
-		since, known := t.agent.priority.unclassified[c]
+		since, known := t.of.unclassified[c]
 		if !known {
-			if t.agent.priority.searched[group] { // else it has been there before us
+			if t.of.searched[group] { // else it has been there before us
 				since = t.now
 			}
-			t.agent.priority.unclassified[c] = since
+			t.of.unclassified[c] = since
 		}
 		found = found || t.now.Sub(since) >= unclassifiedAfter
 	}

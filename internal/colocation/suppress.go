@@ -1,4 +1,4 @@
-package agent
+package colocation
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (s *suppressor) suppresses(group string) bool {
 		return false
 	}
 	for id := range s.used {
-		if id.Path == group || under(group, id.Path) {
+		if id.Path == group || workload.Under(group, id.Path) {
 			return true
 		}
 	}
@@ -41,27 +41,27 @@ const soonest = colocateEvery * 9 / 10
 
 // suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands, and those
 // that something of a higher priority is for.
-func (a *Agent) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
-	_, before := a.priority.suppressor.state.Room()
-	list := a.suppressOffline(now, ask, levels)
-	if _, after := a.priority.suppressor.state.Room(); after != before {
-		a.markAllDue(now)
+func (c *Colocation) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
+	_, before := c.suppressor.state.Room()
+	list := c.suppressOffline(now, ask, levels)
+	if _, after := c.suppressor.state.Room(); after != before {
+		c.Agent.Stale(now)
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(in plan.Intent) bool {
-		g := a.groups[in.ID]
-		return in.Knob != plan.CPUs && (a.outranks(now, in.Path) || g != nil && (g.QuotaOurs || g.BurstOurs))
+		return in.Knob != plan.CPUs && (c.Agent.Outranked(now, in.Path) || c.raised(in.ID))
 	})
 }
 
-// outranks says whether something that goes before suppression is for the quota of a group: it is paused, its owner is about to
-// write another limit, or it has CPUs of its own.
-func (a *Agent) outranks(now time.Time, group string) bool {
-	return a.Pauses.paused(group, now) || a.resizes.open(group, now) || a.reservations.shares[group].Unlimited
+// raised says whether a raise or a burst stands in a group.
+func (c *Colocation) raised(id workload.ID) bool {
+	quota, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
+	burst, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})
+	return quota.Ours() && quota.By == plan.ForBandwidth || burst.Ours() && burst.By == plan.ForBandwidth
 }
 
 // suppressOffline measures, once a second, and says what the offline levels are bound to.
-func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
-	s := &a.priority.suppressor
+func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
+	s := &c.suppressor
 	if !ask.Enable {
 		*s = suppressor{}
 		return nil
@@ -70,10 +70,10 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 	if elapsed < soonest {
 		return s.intents
 	}
-	busy, err := a.Host.Busy()
-	cpus, err2 := a.Host.Online()
+	busy, err := c.Host.Busy()
+	cpus, err2 := c.Host.Online()
 	if err = errors.Join(err, err2); err != nil {
-		a.Log.Debug("suppression of offline work", "error", err)
+		c.Log.Debug("suppression of offline work", "error", err)
 		return s.intents
 	}
 	load := policy.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
@@ -82,24 +82,24 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
 		}
-		usage, err := a.Tree.Usage(l.Path)
-		b, err2 := a.Tree.Bandwidth(l.Path)
+		usage, err := c.Tree.Usage(l.Path)
+		b, err2 := c.Tree.Bandwidth(l.Path)
 		if err := errors.Join(err, err2); err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				a.Log.Debug("suppression of offline work", "cgroup", l.Path, "error", err)
+				c.Log.Debug("suppression of offline work", "cgroup", l.Path, "error", err)
 			}
 			continue
 		}
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
 			load.Offline = append(load.Offline, policy.Suppressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
-				Limit: a.ownersLimit(l.ID, b)})
+				Limit: c.ownersLimit(l.ID, b)})
 		}
 	}
 	if ask.Policy == strategy.SuppressCPUSet {
 		var err error
-		if load.Confined, load.Topology, err = a.confinable(levels); err != nil {
-			a.Log.Debug("suppression of offline work by CPUs", "error", err)
+		if load.Confined, load.Topology, err = c.confinable(levels); err != nil {
+			c.Log.Debug("suppression of offline work by CPUs", "error", err)
 		}
 	}
 	first := s.at.IsZero()
@@ -111,11 +111,14 @@ func (a *Agent) suppressOffline(now time.Time, ask strategy.Suppress, levels []p
 }
 
 // ownersLimit is what the owner of a group gave it, whatever stands in its files.
-func (a *Agent) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
+func (c *Colocation) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
 	for knob, d := range map[plan.Knob]*time.Duration{plan.Quota: &limit.Quota, plan.Burst: &limit.Burst} {
-		if e, _ := a.ledger.Entry(plan.Key{ID: id, Knob: knob}); e.Ours() {
+		if e, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: knob}); e.Ours() {
 			*d, _ = e.Baseline.Time() // it was a time when it was read
 		}
 	}
 	return limit
 }
+
+// Suppresses says whether a group is an offline one whose use is bounded, or is in one.
+func (c *Colocation) Suppresses(group string) bool { return c.suppressor.suppresses(group) }

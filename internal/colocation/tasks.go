@@ -1,4 +1,4 @@
-package agent
+package colocation
 
 import (
 	"errors"
@@ -17,14 +17,14 @@ type Tasks interface {
 	NewCookie() (uint64, error)
 }
 
-// tasksEvery is how often tasks are looked at of which others may have come. Those that these make have what they have.
-const tasksEvery = 5 * time.Second
+// TasksEvery is how often tasks are looked at of which others may have come. Those that these make have what they have.
+const TasksEvery = 5 * time.Second
 
 // countTasks counts the tasks of a group that hold each value.
-func (a *Agent) countTasks(key plan.Key) (map[plan.Value]int, error) {
-	counts, err := apply.ReadTasks(a.Tree, a.Tasks, key.Path, key.Knob)
+func (c *Colocation) countTasks(key plan.Key) (map[plan.Value]int, error) {
+	counts, err := apply.ReadTasks(c.Tree, c.Tasks, key.Path, key.Knob)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // what a task holds that cannot be read nobody knows: to set it anew says so, or does it
-		a.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", err)
+		c.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", err)
 		counts[key.Knob.Unset()]++
 		err = nil
 	}
@@ -32,12 +32,12 @@ func (a *Agent) countTasks(key plan.Key) (map[plan.Value]int, error) {
 }
 
 // cookie has a cookie at hand where core scheduling is wanted.
-func (a *Agent) cookie(asked strategy.Mechanism) {
-	m := &a.Machine
-	if asked != strategy.MechanismCoreSched || !m.CoreSched || m.Cookie != "" || a.Tasks == nil {
+func (c *Colocation) cookie(asked strategy.Mechanism) {
+	m := &c.Machine
+	if asked != strategy.MechanismCoreSched || !m.CoreSched || m.Cookie != "" || c.Tasks == nil {
 		return
 	}
-	id, err := a.Tasks.NewCookie()
+	id, err := c.Tasks.NewCookie()
 	if err != nil {
 		m.CoreSched, m.CoreSchedWhy = false, err.Error()
 		return

@@ -1,4 +1,4 @@
-package agent
+package colocation
 
 import (
 	"errors"
@@ -15,12 +15,11 @@ import (
 
 // confinable finds the groups that bind offline work to CPUs, and the CPUs there are; none where a group cannot be bound,
 // or where others may have CPUs of their own.
-func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topology, error) {
-	r := a.Reserving
-	if r.Topology == nil || r.Rules.Policy != strategy.ReserveNone || a.reservations.active || !a.Tree.HasCPUSets() {
+func (c *Colocation) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topology, error) {
+	on, free, err := c.Agent.Topology()
+	if !free || !c.Tree.HasCPUSets() {
 		return nil, cpu.Topology{}, nil
 	}
-	on, err := r.Topology()
 	if err != nil {
 		return nil, on, err
 	}
@@ -29,7 +28,7 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
 		}
-		groups, err := a.cpusets(l.Path)
+		groups, err := c.cpusets(l.Path)
 		if errors.Is(err, fs.ErrNotExist) { // the controller is not enabled for it
 			return nil, on, nil
 		}
@@ -40,7 +39,7 @@ func (a *Agent) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topolo
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			list = append(list, policy.Confined{ID: g.ID, Before: a.cpusBefore(g, list), Follows: g.Path != l.Path && a.Tree.Version() == cgroup.V2})
+			list = append(list, policy.Confined{ID: g.ID, Before: c.cpusBefore(g, list), Follows: g.Path != l.Path && c.Tree.Version() == cgroup.V2})
 		}
 	}
 	return list, on, nil
@@ -53,14 +52,14 @@ type bound struct {
 }
 
 // cpusets are a group and those below it that are bound themselves.
-func (a *Agent) cpusets(group string) ([]bound, error) {
-	cpus, err := a.Tree.CPUs(group)
-	inode, err2 := a.Tree.CPUSetInode(group)
+func (c *Colocation) cpusets(group string) ([]bound, error) {
+	cpus, err := c.Tree.CPUs(group)
+	inode, err2 := c.Tree.CPUSetInode(group)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
 	list := []bound{{workload.ID{Path: group, Inode: inode}, cpus}}
-	below, err := a.Tree.CPUSets(group)
+	below, err := c.Tree.CPUSets(group)
 	for _, s := range below {
 		if len(s.CPUs) > 0 { // else it inherits (v2), or can have no tasks (v1)
 			list = append(list, bound{workload.ID{Path: s.Path, Inode: s.Inode}, s.CPUs})
@@ -71,18 +70,18 @@ func (a *Agent) cpusets(group string) ([]bound, error) {
 
 // cpusBefore is what a group was bound to before us. One that was made meanwhile has what its parent has because of us
 // (v1), and would have had what its parent had: so it is booked. above are those that are known already, parents first.
-func (a *Agent) cpusBefore(g bound, above []policy.Confined) cpu.Set {
-	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, value(g.cpus)
-	if e, _ := a.ledger.Entry(key); e.Ours() {
+func (c *Colocation) cpusBefore(g bound, above []policy.Confined) cpu.Set {
+	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, plan.Set(g.cpus)
+	if e, _ := c.Ledger.Entry(key); e.Ours() {
 		set, _ := cpu.ParseSet(string(e.Baseline)) // it was a set when it was read
 		return set
 	}
 	for _, p := range above {
-		e, _ := a.ledger.Entry(plan.Key{ID: p.ID, Knob: plan.CPUs})
-		if p.Path == path.Dir(g.Path) && e.Wrote == held && a.Tree.Version() == cgroup.V1 {
-			a.sayJournal(a.Writer.Adopt(g.ID, plan.CPUs, held, value(p.Before)))
-			a.ledger.Adopt(key, value(p.Before), held)
-			a.ledger.Claim(key, plan.ForColocation)
+		e, _ := c.Ledger.Entry(plan.Key{ID: p.ID, Knob: plan.CPUs})
+		if p.Path == path.Dir(g.Path) && e.Wrote == held && c.Tree.Version() == cgroup.V1 {
+			c.Agent.Adopt(g.ID, plan.CPUs, held, plan.Set(p.Before))
+			c.Ledger.Adopt(key, plan.Set(p.Before), held)
+			c.Ledger.Claim(key, plan.ForColocation)
 			return p.Before
 		}
 	}

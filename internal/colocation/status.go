@@ -1,4 +1,4 @@
-package agent
+package colocation
 
 import (
 	"time"
@@ -51,36 +51,34 @@ func (u *rankUsage) cpus(now time.Time, r strategy.Rank) float64 {
 	return (u.total[r] - u.past[0].total[r]).Seconds() / now.Sub(u.past[0].at).Seconds()
 }
 
-// colocation is what the status says of the priority; nil where none is asked for and none stands.
-func (a *Agent) colocation(now time.Time) *report.Colocation {
-	p := &a.priority
-	asked := a.Strategy.Colocation
-	keys := a.ledger.Claimed(plan.ForColocation)
+// Status is what a status says of colocation; nil where none is asked for and none stands.
+func (c *Colocation) Status(now time.Time, asked strategy.Colocation) *report.Colocation {
+	keys := c.Ledger.Claimed(plan.ForColocation)
 	if !asked.Enabled() && len(keys) == 0 {
 		return nil
 	}
-	c := &report.Colocation{Asked: asked.Mechanism, Mechanism: p.mechanism, Why: p.why, Exposed: p.exposed, Missing: p.missing}
-	c.Scheduler = a.scheduler.Status()
-	if room, bounded := p.suppressor.state.Room(); bounded {
-		c.Room = &room
+	r := &report.Colocation{Asked: asked.Mechanism, Mechanism: c.mechanism, Why: c.why, Exposed: c.exposed, Missing: c.missing}
+	r.Scheduler = c.Scheduler.Status()
+	if room, bounded := c.suppressor.state.Room(); bounded {
+		r.Room = &room
 	}
-	for _, v := range policy.Preflight(a.Machine) {
-		c.Mechanisms = append(c.Mechanisms, report.Mechanism{Name: v.Mechanism, Usable: v.Usable, Why: v.Why})
+	for _, v := range policy.Preflight(c.Machine) {
+		r.Mechanisms = append(r.Mechanisms, report.Mechanism{Name: v.Mechanism, Usable: v.Usable, Why: v.Why})
 	}
 	for _, key := range keys {
-		e, _ := a.ledger.Entry(key)
-		c.Knobs = append(c.Knobs, knobStands(key, e))
+		e, _ := c.Ledger.Entry(key)
+		r.Knobs = append(r.Knobs, knobStands(key, e))
 	}
-	for _, r := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
+	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
 		n := 0
-		for _, g := range a.groups {
-			if g.Level == observe.LevelContainer && g.QOS.Rank() == r {
+		for _, g := range c.Agent.Groups() {
+			if g.Level == observe.LevelContainer && g.QOS.Rank() == rank {
 				n++
 			}
 		}
-		c.Ranks = append(c.Ranks, report.Rank{Rank: r, Containers: n, Usage: p.usage.total[r], Used: p.usage.cpus(now, r)})
+		r.Ranks = append(r.Ranks, report.Rank{Rank: rank, Containers: n, Usage: c.usage.total[rank], Used: c.usage.cpus(now, rank)})
 	}
-	return c
+	return r
 }
 
 func knobStands(key plan.Key, e ledger.Entry) report.Priority {
