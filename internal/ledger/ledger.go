@@ -55,8 +55,8 @@ type Sight struct {
 	Next     plan.Value // what its owner is about to write, and has not confirmed; "": nothing
 	// Follows: the owner writes new values of its own at times. A value over ours is the baseline then.
 	Follows bool
-	// Sheds: the kernel takes CPUs out of the file that go offline, for good (cpuset.cpus on v1). What is left of a value of ours
-	// is ours.
+	// Sheds: the kernel takes CPUs out of the file that go offline, for good (cpuset.cpus on v1). What is left of a value is the
+	// same writer's.
 	Sheds bool
 	// Tasks is how many tasks of the group hold each value, in place of Held (plan.Knob.OfTasks).
 	Tasks map[plan.Value]int
@@ -125,6 +125,7 @@ type Entry struct {
 	Intended plan.Value    // what was intended last, or the baseline while a value of ours is to go
 	By       plan.Priority // of the intent that claims the file
 	Retry    Backoff       // of writes that were refused, or overwritten by the owner
+	Return   Backoff       // of restores that were refused
 	Problem  string        // why the last write, or restore, was refused
 	Resets   int64         // times that the owner put its value back over ours
 	Refused  int64         // writes that were refused or overwritten
@@ -136,6 +137,9 @@ type Entry struct {
 	report   Event     // of a foreign value, once it has stood for a while
 	refilled time.Time // the last refill of the group began
 	undone   bool      // a refill may have undone the owner's write
+	knob     plan.Knob
+	seen     plan.Value    // of ours, at the last sight
+	recent   [2]plan.Value // of ours, that stood at the sight before this one and until this one
 }
 
 // Ours says whether a value of ours stands in the file.
@@ -143,6 +147,14 @@ func (e *Entry) Ours() bool { return e.State == Ours || e.State == Provisional }
 
 // InForce says whether the file was seen to hold what is intended, whoever wrote it.
 func (e *Entry) InForce() bool { return !e.Unread && !e.Leaving && e.Held == e.Intended }
+
+// standing is the value of ours that stands in the file; "": none.
+func (e *Entry) standing() plan.Value {
+	if e.Ours() {
+		return e.Wrote
+	}
+	return ""
+}
 
 // Ledger keeps the entries.
 type Ledger struct{ entries map[plan.Key]*Entry }

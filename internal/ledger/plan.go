@@ -25,7 +25,7 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 		}
 		e.By = in.Priority
 		if e.Leaving { // what came of putting it back says nothing of what is intended now
-			e.Leaving, e.Problem, e.Retry = false, "", Backoff{}
+			e.Leaving, e.Problem = false, ""
 		}
 		e.intend(in.Key, in.Value)
 		if e.Blocked(now) != plan.Free || in.Value == e.Held && !in.Refill {
@@ -56,10 +56,11 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 			continue
 		}
 		if !e.Leaving {
-			e.Leaving, e.Problem, e.Retry = true, "", Backoff{}
+			e.Leaving, e.Problem, e.Return = true, "", Backoff{}
 		}
 		e.intend(key, e.Baseline)
-		if e.Blocked(now) == plan.Free && !(key.Knob == plan.IdentitySysctl && identities) { // without it no identity can be put back
+		gate := key.Knob == plan.IdentitySysctl && identities // without it no identity can be put back
+		if e.State == Ours && !e.Unread && e.Return.Ready(now) && !gate {
 			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.Held, To: e.Baseline, Why: notIntended, Restore: true})
 		}
 	}
@@ -81,6 +82,11 @@ func (e *Entry) intend(key plan.Key, value plan.Value) {
 // Ours lists the files of these in which a value of ours stands, by path and knob.
 func (l *Ledger) Ours(of func(plan.Key) bool) []plan.Key {
 	return l.list(func(key plan.Key, e *Entry) bool { return e.Ours() && of(key) })
+}
+
+// Known lists the files of these of which something is known, by path and knob.
+func (l *Ledger) Known(of func(plan.Key) bool) []plan.Key {
+	return l.list(func(key plan.Key, _ *Entry) bool { return of(key) })
 }
 
 // Claimed lists the files that intents of a priority claim, by path and knob.
@@ -113,11 +119,18 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 		case plan.Applied, plan.Clamped:
 			l.took(begun, e, r)
 		case plan.Refused, plan.Trampled:
-			if r.Outcome == plan.Refused || e.Problem != "" { // one write of another program says nothing of the next one
-				e.Retry.hit(begun)
+			switch {
+			case e.Leaving:
+				e.Return.hit(begun, e.knob)
+			case r.Outcome == plan.Refused || e.Problem != "": // one write of another program says nothing of the next one
+				e.Retry.hit(begun, e.knob)
 			}
 			e.Refused++
 			e.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
+		case plan.Skipped:
+			if r.Change.Restore && r.InForce != "" { // there was nothing of ours
+				l.took(begun, e, r)
+			}
 		}
 	}
 }
@@ -130,7 +143,8 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 			quota.refilled = begun
 		}
 	}
-	if r.InForce == "" || r.Change.Repair { // a repaired value is the owner's, and seen as such
+	unread := r.InForce == "" && r.Change.To != ""
+	if unread || r.Change.Repair { // a repaired value is the owner's, and seen as such
 		return
 	}
 	if e.Held != r.InForce {
@@ -142,7 +156,7 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 		e.tasks = map[plan.Value]int{r.InForce: 1}
 	}
 	if r.Outcome == plan.Clamped && !r.Change.Restore { // what is intended is asked for once in a while
-		e.Retry.hit(begun)
+		e.Retry.hit(begun, e.knob)
 	}
 	if r.InForce == e.Baseline || r.Change.Restore {
 		e.State, e.Leaving = Untouched, false
@@ -152,9 +166,21 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 // Backoff is that of a file which another program writes too, or whose write the kernel refuses.
 type Backoff struct{ plan.Backoff }
 
+// Of CPUs the first gap is longer than the kubelet's reconcile period (10 s, cpuManagerReconcilePeriod), so that one who writes
+// in each of these is met ever more rarely.
 const (
-	firstGap = time.Second
-	maxGap   = time.Minute
+	firstGap, maxGap         = time.Second, time.Minute
+	firstCPUsGap, maxCPUsGap = 15 * time.Second, 10 * time.Minute
 )
 
-func (b *Backoff) hit(now time.Time) { b.Hit(now, firstGap, maxGap) }
+func ofCPUs(knob plan.Knob) bool {
+	return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition
+}
+
+func (b *Backoff) hit(now time.Time, knob plan.Knob) {
+	if ofCPUs(knob) {
+		b.Hit(now, firstCPUsGap, maxCPUsGap)
+		return
+	}
+	b.Hit(now, firstGap, maxGap)
+}

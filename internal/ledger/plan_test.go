@@ -41,33 +41,41 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestWaits: longer each time that the owner puts its value back or the kernel refuses a write, and anew after a calm time.
+// TestWaits: longer each time that the owner puts its value back or the kernel refuses a write, and anew after a calm time. Of
+// CPUs longer than the kubelet takes to put its own back.
 func TestWaits(t *testing.T) {
-	for name, disturb := range map[string]func(l *Ledger, now time.Time){
-		"reset": func(l *Ledger, now time.Time) {
-			l.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: key.Knob, To: ours}, Outcome: plan.Applied, InForce: ours}})
+	for knob, gaps := range map[plan.Knob][2]time.Duration{plan.Quota: {firstGap, maxGap}, plan.SubtreeControl: {firstGap, maxGap},
+		plan.CPUs: {firstCPUsGap, maxCPUsGap}, plan.Exclusive: {firstCPUsGap, maxCPUsGap}, plan.Partition: {firstCPUsGap, maxCPUsGap}} {
+		key := plan.Key{ID: key.ID, Knob: knob}
+		result := func(o plan.Outcome) []plan.Result {
+			return []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: knob, To: ours}, Outcome: o, InForce: ours}}
+		}
+		for name, disturb := range map[string]func(l *Ledger, now time.Time){
+			"reset": func(l *Ledger, now time.Time) {
+				l.Learn(now, result(plan.Applied))
+				l.See(now, key, Sight{Held: before})
+			},
+			"refused": func(l *Ledger, now time.Time) { l.Learn(now, result(plan.Refused)) },
+		} {
+			l, now := New(), t0
 			l.See(now, key, Sight{Held: before})
-		},
-		"refused": func(l *Ledger, now time.Time) {
-			l.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: key.Knob, To: ours}, Outcome: plan.Refused, InForce: before}})
-		},
-	} {
-		l, now := in(Untouched), t0
-		waits := func(want time.Duration) {
-			t.Helper()
-			disturb(l, now)
-			for at, free := range map[time.Duration]bool{want - 1: false, want: true} {
-				if got := len(l.Plan(now.Add(at), []plan.Intent{{Key: key, Value: ours}})) == 1; got != free {
-					t.Errorf("%s: written after %v: %v", name, at, got)
+			waits := func(want time.Duration) {
+				t.Helper()
+				disturb(l, now)
+				for at, free := range map[time.Duration]bool{want - 1: false, want: true} {
+					if got := len(l.Plan(now.Add(at), []plan.Intent{{Key: key, Value: ours}})) == 1; got != free {
+						t.Errorf("%s of %s: written after %v: %v", name, knob, at, got)
+					}
 				}
+				now = now.Add(want)
 			}
-			now = now.Add(want)
+			first, most := gaps[0], gaps[1]
+			for _, want := range []time.Duration{first, 2 * first, 4 * first} {
+				waits(want)
+			}
+			now = now.Add(2*most + time.Second)
+			waits(first)
 		}
-		for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-			waits(want)
-		}
-		now = now.Add(2*maxGap + time.Second)
-		waits(time.Second)
 	}
 }
 

@@ -2,15 +2,22 @@ package ledger
 
 import (
 	"maps"
+	"slices"
 	"time"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
 
 // undisturbed is how long a value of ours must stand for the next reset not to count as a quarrel with its owner.
-const undisturbed = 20 * time.Second
+const undisturbed, undisturbedCPUs = 20 * time.Second, 2 * maxCPUsGap
+
+func patience(knob plan.Knob) time.Duration {
+	if ofCPUs(knob) {
+		return undisturbedCPUs
+	}
+	return undisturbed
+}
 
 // See books what a file holds, and says what became of it since the last sight.
 func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
@@ -20,7 +27,7 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		return None
 	}
 	if e == nil {
-		e = &Entry{State: Untouched, Baseline: s.Held, Since: now}
+		e = &Entry{State: Untouched, Baseline: s.Held, Since: now, knob: key.Knob}
 		l.entries[key] = e
 		if s.Declared != "" && s.Declared != s.Held && s.Next != s.Held {
 			e.Baseline = s.Declared
@@ -29,9 +36,11 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		e.Held, e.Declared = s.Held, s.Declared
 		return None
 	}
+	e.recent = [2]plan.Value{e.seen, e.standing()}
 	e.adjust(s)
 	e.calm(now, s.Held)
 	event := e.see(now, s)
+	e.seen = e.standing()
 	e.read(now, s.Held)
 	e.Declared = s.Declared
 	return event
@@ -41,7 +50,7 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 func (l *Ledger) seeTasks(now time.Time, key plan.Key, tasks map[plan.Value]int) {
 	e := l.entries[key]
 	if e == nil {
-		e = &Entry{State: Untouched, Baseline: key.Knob.Unset()}
+		e = &Entry{State: Untouched, Baseline: key.Knob.Unset(), knob: key.Knob}
 		l.entries[key] = e
 	}
 	e.tasks = maps.Clone(tasks)
@@ -81,7 +90,7 @@ func (l *Ledger) Unread(key plan.Key) {
 func (e *Entry) adjust(s Sight) {
 	switch {
 	case !e.Ours() || s.Held == e.Wrote:
-	case s.Sheds && within(s.Held, e.Wrote):
+	case s.Sheds && s.Held.Within(e.Wrote):
 		e.Wrote = s.Held
 	case s.Follows:
 		e.Baseline = s.Held
@@ -90,21 +99,14 @@ func (e *Entry) adjust(s Sight) {
 
 // calm ends the back-off once what is intended has stood for long.
 func (e *Entry) calm(now time.Time, held plan.Value) {
-	if e.State == Ours && held == e.Held && held == e.Intended && now.Sub(e.Since) >= undisturbed {
+	if e.State == Ours && held == e.Held && held == e.Intended && now.Sub(e.Since) >= patience(e.knob) {
 		e.Retry = Backoff{}
 	}
 }
 
-// within says whether a list of CPUs is part of another.
-func within(part, whole plan.Value) bool {
-	a, err1 := cpu.ParseSet(string(part))
-	b, err2 := cpu.ParseSet(string(whole))
-	return err1 == nil && err2 == nil && a.Within(b)
-}
-
 // see compares a sight with an entry that is known.
 func (e *Entry) see(now time.Time, s Sight) Event {
-	owners := s.Held == s.Declared || s.Held == s.Next // the owner says so; a file never holds ""
+	owners := s.Declared != "" && s.Held == s.Declared || s.Next != "" && s.Held == s.Next // the owner says so
 	switch {
 	case e.State == Foreign:
 		if owners || s.Declared == "" && s.Held == e.Baseline {
@@ -120,8 +122,10 @@ func (e *Entry) see(now time.Time, s Sight) Event {
 	case e.Ours() && s.Held == e.Baseline:
 		e.State = Untouched
 		e.Resets++
-		e.Retry.hit(now)
+		e.Retry.hit(now, e.knob)
 		return Reset
+	case e.State == Untouched && s.Sheds && s.Held.Within(e.Baseline):
+		return None
 	case e.State == Lost && (owners || s.Held == e.Baseline):
 		return e.resized(s.Held, e.Retry)
 	case e.State == Lost && s.Held == e.Held:
@@ -172,7 +176,7 @@ func (e *Entry) settled() {
 // resized takes what its owner wrote for the new baseline.
 func (e *Entry) resized(held plan.Value, retry Backoff) Event {
 	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused, refilled: e.refilled, Held: e.Held,
-		Intended: e.Intended, By: e.By}
+		Intended: e.Intended, By: e.By, knob: e.knob, seen: e.seen, recent: e.recent}
 	return Resized
 }
 
@@ -240,7 +244,7 @@ func (e *Entry) Blocked(now time.Time) plan.Blocked {
 
 // Adopt books a value of ours that another agent, or nobody, has written: it stands in place of the baseline.
 func (l *Ledger) Adopt(key plan.Key, baseline, stands plan.Value) {
-	e := &Entry{State: Untouched, Baseline: baseline, Wrote: stands, Held: stands}
+	e := &Entry{State: Untouched, Baseline: baseline, Wrote: stands, Held: stands, knob: key.Knob}
 	if stands != baseline {
 		e.State = Ours
 	}
@@ -259,4 +263,26 @@ func (l *Ledger) Drop(id workload.ID, knobs ...plan.Knob) {
 	for _, knob := range knobs {
 		delete(l.entries, plan.Key{ID: id, Knob: knob})
 	}
+}
+
+// Copied says whether a value stood in a file because of us at the last sight of it or since, so that a group which was made in
+// that one with a copy of it has it from us. The baseline is the one of the file.
+func (l *Ledger) Copied(key plan.Key, value plan.Value) (baseline plan.Value, copied bool) {
+	e := l.entries[key]
+	if e == nil || value == "" || !(e.Ours() && value == e.Wrote) && !slices.Contains(e.recent[:], value) {
+		return "", false
+	}
+	return e.Baseline, true
+}
+
+// Clone is a ledger of its own that knows the same of these files.
+func (l *Ledger) Clone(of func(plan.Key) bool) *Ledger {
+	c := New()
+	for key, e := range l.entries {
+		if of(key) {
+			one := *e
+			c.entries[key] = &one
+		}
+	}
+	return c
 }

@@ -44,13 +44,13 @@ func phaseOf(c Change) phase {
 	case Partition:
 		return pick(c.To == Member, phase{4, false}, phase{10, true})
 	case Exclusive:
-		return pick(within(c.From, c.To), phase{9, true}, phase{5, false})
+		return pick(c.From.Within(c.To), phase{9, true}, phase{5, false})
 	case SubtreeControl:
 		return pick(c.To == "1", phase{6, true}, phase{11, false})
 	case IdentitySysctl:
 		return pick(c.To == "1", phase{12, true}, phase{14, true})
 	case CPUs:
-		return pick(c.To == "" || c.From != "" && within(c.From, c.To), phase{7, true}, phase{8, false})
+		return pick(c.To == "" || c.From != "" && c.From.Within(c.To), phase{7, true}, phase{8, false})
 	}
 	return phase{13, false}
 }
@@ -62,9 +62,9 @@ func pick(yes bool, a, b phase) phase {
 	return b
 }
 
-// within says whether one list of CPUs is part of another.
-func within(inner, outer Value) bool {
-	a, err1 := cpu.ParseSet(string(inner))
+// Within says whether one list of CPUs is part of another.
+func (v Value) Within(outer Value) bool {
+	a, err1 := cpu.ParseSet(string(v))
 	b, err2 := cpu.ParseSet(string(outer))
 	return err1 == nil && err2 == nil && a.Within(b)
 }
