@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,7 +66,10 @@ func (w *Writer) Held() bool { return w.hold.Load() }
 func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ordered := slices.Clone(changes)
+	ordered := make([]plan.Change, 0, len(changes))
+	for _, c := range changes {
+		ordered = append(ordered, w.steps(c)...)
+	}
 	plan.Order(ordered)
 	results := make([]plan.Result, 0, len(ordered))
 	for _, c := range ordered {

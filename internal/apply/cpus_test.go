@@ -90,6 +90,31 @@ func TestCPUsNoneAgain(t *testing.T) {
 	n.wantIdempotent()
 }
 
+// TestCPUsLost: a group whose parent has lost a CPU gets back what the parent has (v1), by a plan and by a restore.
+func TestCPUsLost(t *testing.T) {
+	machine := v1
+	machine.CPUSets, machine.CPUs = true, 4
+	for name, back := range map[string]func(n *node, c plan.Change) []plan.Result{
+		"plan":    func(n *node, c plan.Change) []plan.Result { return n.w.Do([]plan.Change{c}) },
+		"restore": func(n *node, _ plan.Change) []plan.Result { return n.w.Restore(nil, false) },
+	} {
+		n := newNode(t, machine)
+		c := n.change("/pod/a", plan.CPUs, "0-1")
+		var err error
+		c.Cgroup.Inode, err = n.tree.CPUSetInode("/pod/a")
+		n.must(err)
+		n.do(c, plan.Applied)
+		for _, group := range []string{"/pod/b", "/pod"} { // as the kernel does when CPU 3 goes offline
+			n.must(n.k.ForeignWrite("cpuset"+group+"/cpuset.cpus", "0-2"))
+		}
+		c.From, c.To, c.Restore = "0-1", "0-3", true
+		n.wantOutcomes(back(n, c), "/pod/a cpus applied 0-2")
+		if left := n.j.Entries(); len(left) > 0 {
+			t.Errorf("%s: in the journal %v", name, left)
+		}
+	}
+}
+
 // confine binds the pod to some CPUs, as v1 wants it: from below.
 func (n *node) confine(cpus plan.Value) {
 	n.t.Helper()

@@ -54,45 +54,50 @@ func (w *Writer) shrunk(e journal.Entry, held plan.Value) bool {
 	if e.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || !e.Written() {
 		return false
 	}
-	return inside(held, e.Last) || e.Ours(e.Prev) && inside(held, e.Prev)
+	return held.Within(e.Last) || e.Ours(e.Prev) && held.Within(e.Prev)
 }
 
-func inside(part, whole plan.Value) bool {
-	a, err1 := cpu.ParseSet(string(part))
-	b, err2 := cpu.ParseSet(string(whole))
-	return err1 == nil && err2 == nil && a.Within(b)
-}
-
-// reachable is what of a value can be restored now: on v1 the kernel refuses CPUs that are offline.
-func (w *Writer) reachable(knob plan.Knob, v plan.Value) plan.Value {
+// attainable is what of a value can be restored below a group: on v1 the kernel refuses CPUs that the group has not. The root has
+// not those that are offline, and any other may have lost them.
+func (w *Writer) attainable(knob plan.Knob, v plan.Value, group string) plan.Value {
 	if knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
 		return v
 	}
-	return w.clamp(v, "/")
-}
-
-// attainable is what of a value can be restored once the groups above have theirs back: one of them may have lost CPUs
-// that were offline, and they are no longer to be had.
-func (w *Writer) attainable(c plan.Change) plan.Value {
-	if c.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || !c.Restore {
-		return c.To
-	}
-	return w.clamp(c.To, path.Dir(c.Cgroup.Path))
-}
-
-// clamp is what of a value a group has.
-func (w *Writer) clamp(v plan.Value, group string) plan.Value {
-	online, err1 := w.tree.CPUs(group)
+	has, err1 := w.tree.CPUs(group)
 	want, err2 := cpu.ParseSet(string(v))
-	if some := want.And(online); err1 == nil && err2 == nil && len(some) > 0 {
+	if some := want.And(has); err1 == nil && err2 == nil && len(some) > 0 {
 		return plan.Value(some.String())
 	}
 	return v
 }
 
+// steps is one change; of CPUs on v1 it is one by way of all of before and after where some are added and some taken, so that
+// neither parents nor children are in the way.
+func (w *Writer) steps(c plan.Change) []plan.Change {
+	if c.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
+		return []plan.Change{c}
+	}
+	if c.Restore {
+		c.To = w.attainable(c.Knob, c.To, "/")
+	}
+	live := w.attainable(c.Knob, c.From, "/") // the kernel, that is about to take the others out, refuses them
+	a, err1 := cpu.ParseSet(string(live))
+	b, err2 := cpu.ParseSet(string(c.To))
+	if err1 != nil || err2 != nil || a.Within(b) || c.To.Within(c.From) {
+		return []plan.Change{c}
+	}
+	first, last := c, c
+	first.To, first.Restore = plan.Value(a.Union(b).String()), false
+	last.From = first.To
+	return []plan.Change{first, last}
+}
+
 // family carries out a change, and where it gives a group its CPUs back, widens those that inherit it. The journal knows of
 // them before: a crash in between leaves them to the next restore.
 func (w *Writer) family(c plan.Change, force bool) []plan.Result {
+	if c.Restore {
+		c.To = w.attainable(c.Knob, c.To, path.Dir(c.Cgroup.Path))
+	}
 	inherited, results := w.claimInherited(c)
 	r := w.one(c, force)
 	for _, c := range inherited {
@@ -105,7 +110,7 @@ func (w *Writer) family(c plan.Change, force bool) []plan.Result {
 	return append([]plan.Result{r}, results...)
 }
 
-// claimHeirs claims the groups below one whose CPUs are to be put back, as far as they hold what it holds and nobody else
+// claimInherited claims the groups below one whose CPUs are to be put back, as far as they hold what it holds and nobody else
 // has claimed them, and makes the changes that widen them.
 func (w *Writer) claimInherited(c plan.Change) (inherited []plan.Change, failed []plan.Result) {
 	if c.Knob != plan.CPUs || !c.Restore || w.tree.Version() != cgroup.V1 {

@@ -41,5 +41,5 @@ func (w *Writer) Stands(e journal.Entry) (held plan.Value, ours bool) {
 		return w.standsInTasks(e)
 	}
 	held, err := w.look(e.ID, e.Knob)
-	return held, err == nil && held != w.reachable(e.Knob, e.Target()) && w.ours(e, held)
+	return held, err == nil && held != w.attainable(e.Knob, e.Target(), "/") && w.ours(e, held)
 }

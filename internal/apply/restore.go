@@ -80,7 +80,6 @@ func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Durat
 		var refused []plan.Result
 		var again []plan.Change
 		for _, c := range changes {
-			c.To = w.attainable(c)
 			for _, r := range w.family(c, toSpec) {
 				if _, claimed := w.journal.Entry(r.Change.Cgroup, r.Change.Knob); claimed && r.Outcome == plan.Refused {
 					refused, again = append(refused, r), append(again, r.Change)
@@ -119,7 +118,7 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 	if e.Knob.OfTasks() {
 		return examineTasks(e), r, true
 	}
-	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.reachable(e.Knob, e.Target()), Restore: true, Why: "restore the original value"}
+	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.attainable(e.Knob, e.Target(), "/"), Restore: true, Why: "restore the original value"}
 	if e.Baseline != "" {
 		c.Why = "restore the declared limit"
 	}
@@ -137,7 +136,7 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 		return c, w.ended(c, plan.Skipped, held, nil), false
 	case w.ours(e, held), toSpec && e.Baseline != "":
 		return c, plan.Result{}, true
-	case held == w.reachable(e.Knob, e.Original):
+	case held == w.attainable(e.Knob, e.Original, "/"):
 		return c, w.ended(c, plan.Skipped, held, nil), false
 	}
 	return c, w.ended(c, plan.Trampled, held, leftAlone(held)), false
