@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -168,9 +169,9 @@ type Agent struct {
 func New(o Options) *Agent {
 	now := o.Clock()
 	a := &Agent{
-		Options: o, state: policy.NewState(), ledger: ledger.New(), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
+		Options: o, state: policy.NewState(), ledger: cmp.Or(o.Reserving.ledger, ledger.New()), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
 		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
-		reservations: newReservations(o.Reserving.known), subscription: subscription{active: o.Events != nil, why: o.Polling},
+		reservations: newReservations(o.Reserving.state), subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue

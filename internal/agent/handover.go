@@ -100,6 +100,6 @@ func (a *Agent) DryRunOptions() Options {
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
 	o.Events, o.Successor, o.Foreign = nil, nil, nil
 	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until), released: maps.Clone(a.Pauses.released)}, true
-	o.Reserving.known = a.reservations.state.Clone()
+	o.Reserving.state, o.Reserving.ledger = a.reservations.state.Clone(), a.ledger.Clone(a.reserves)
 	return o
 }

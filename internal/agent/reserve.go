@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/reserve"
 	"plimsoll/internal/strategy"
@@ -35,7 +36,8 @@ type Reserving struct {
 	Isolated cpu.Set                      // CPUs that boot parameters keep out of the balancing
 	Rules    strategy.Reserve
 
-	known *reserve.State // of an agent that this one rehearses
+	state  *reserve.State // of an agent whose dry run this one is
+	ledger *ledger.Ledger
 }
 
 // reservations is what the agent keeps of the CPUs that containers have of their own.
@@ -45,6 +47,7 @@ type reservations struct {
 	pods     []workload.Pod
 	asking   bool // somebody asks
 	active   bool // there is something to look at
+	standing bool // something of ours stands, or did at the last look
 	soon     bool // groups have come or gone
 	since    map[workload.ID]int64
 	arrivals int64
@@ -57,11 +60,11 @@ type reservations struct {
 	said     map[string]bool
 }
 
-func newReservations(known *reserve.State) reservations {
-	if known == nil {
-		known = reserve.NewState()
+func newReservations(state *reserve.State) reservations {
+	if state == nil {
+		state = reserve.NewState()
 	}
-	return reservations{state: known, since: map[workload.ID]int64{}, said: map[string]bool{}}
+	return reservations{state: state, since: map[workload.ID]int64{}, said: map[string]bool{}}
 }
 
 // Reserve takes new rules for the CPUs that containers may have of their own.
@@ -82,6 +85,11 @@ func ofCPUs(knob plan.Knob) bool {
 	return false
 }
 
+// reserves says whether a file is written to make CPUs exclusive, if it is written at all.
+func (a *Agent) reserves(key plan.Key) bool {
+	return ofCPUs(key.Knob) && !a.colocation.Claims(key)
+}
+
 // due says whether there is anything to look at.
 func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Reserve) bool {
 	if !workload.Same(pods, r.pods) {
@@ -93,7 +101,7 @@ func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Re
 			})
 		}
 	}
-	r.active = r.asking && rules.Policy != strategy.ReserveNone || !r.state.Idle() || len(r.shares)+len(r.last.Refused) > 0 || r.shield.Group != ""
+	r.active = r.asking && rules.Policy != strategy.ReserveNone || r.standing || len(r.shares)+len(r.last.Refused) > 0 || r.shield.Group != ""
 	age := now.Sub(r.at)
 	return r.active && (age >= reserveEvery || r.soon && age >= reserveGap)
 }
@@ -112,21 +120,15 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 	}
 	out := r.state.Decide(in)
 	r.last, r.rules = out, in.Rules
-	for _, h := range out.Inherited {
-		a.sayJournal(a.Writer.Adopt(h.ID, plan.CPUs, value(h.Held), value(h.Baseline)))
-	}
-	for _, f := range out.Foreign {
-		a.Log.Warn("another program has set CPUs: left alone", "cgroup", f.Path)
-		a.sayJournal(a.Writer.Forget(f, plan.CPUs))
-		if a.Foreign != nil {
-			a.Foreign(f.Path, f.Path+": another program has set its CPUs; they are left alone")
+	for _, intent := range out.Intents {
+		if intent.Knob != plan.CPUs {
+			a.seeCPUFile(now, intent.Key)
 		}
 	}
-	for _, p := range out.Resets {
-		a.Log.Info("its owner has put CPUs back: applied again after a while", "cgroup", p.Path, "cpus", p.CPUs)
-	}
-	results := a.Writer.Do(out.Changes)
-	r.state.Learn(now, results)
+	changes := append(a.ledger.Plan(now, out.Intents), a.ledger.Restores(now, out.Intents, a.reserves)...)
+	results := a.Writer.Do(changes)
+	a.ledger.Learn(now, results)
+	r.standing = len(changes)+len(a.ledger.Ours(a.reserves)) > 0 // a group may have been made meanwhile
 	a.record.Results(results)
 	a.reserved(now, results)
 	results = append(results, a.shield(out.Shield)...)
@@ -193,7 +195,7 @@ func (a *Agent) markGroupDue(now time.Time, group string) {
 
 // reserveInput reads what stands.
 func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, error) {
-	in := reserve.Input{Now: now, Rules: a.Reserving.Rules, Inherits: a.Tree.Version() == cgroup.V2, Shield: a.reservations.shield.Group}
+	in := reserve.Input{Rules: a.Reserving.Rules, Inherits: a.Tree.Version() == cgroup.V2, Shield: a.reservations.shield.Group}
 	if !a.Tree.HasCPUSets() {
 		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu controller")
 	}
@@ -214,15 +216,12 @@ func (a *Agent) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input,
 	if err != nil {
 		return in, err
 	}
-	for _, s := range sets {
-		in.Groups = append(in.Groups, reserve.Group{ID: workload.ID{Path: s.Path, Inode: s.Inode}, CPUs: s.CPUs})
-	}
+	in.Groups = a.seeCPUs(now, sets, in.Topology.Set())
 	a.requesters(pods, &in)
 	in.Partitions = in.Inherits && slices.ContainsFunc(in.Containers, func(c reserve.Container) bool {
 		_, err := a.Tree.ExclusiveCPUs(c.Path)
 		return err == nil
 	})
-	in.Broken = a.brokenPartitions()
 	a.ancestorsOf(&in)
 	return in, nil
 }
@@ -268,17 +267,17 @@ func (a *Agent) limitOf(c workload.Container) float64 {
 	if c.Declared != nil {
 		return c.Declared.Bandwidth.CPUs()
 	}
-	if g := a.groups[c.ID]; g != nil && g.limit.Period > 0 {
-		return g.limit.CPUs()
-	}
 	b, err := a.Tree.Bandwidth(c.Path)
 	if err != nil {
 		return math.Inf(1)
 	}
+	if e, known := a.ledger.Entry(plan.Key{ID: c.ID, Knob: plan.Quota}); known {
+		b.Quota, _ = e.Baseline.Time() // it was a time when it was written
+	}
 	return b.CPUs()
 }
 
-// waysTo lists the groups from the root to those who ask, which must hand the cpuset controller on (v2).
+// ancestorsOf lists the groups from the root to those who ask, which must hand the cpuset controller on (v2).
 func (a *Agent) ancestorsOf(in *reserve.Input) {
 	if !in.Inherits {
 		return
@@ -287,16 +286,14 @@ func (a *Agent) ancestorsOf(in *reserve.Input) {
 	for _, c := range in.Containers {
 		for at := path.Dir(c.Path); !seen[at]; at = path.Dir(at) {
 			seen[at] = true
-			inode, err1 := a.Tree.Inode(at)
-			handed, err2 := a.Tree.HandsCPUSets(at)
-			if err1 == nil && err2 == nil {
-				in.Ancestors = append(in.Ancestors, reserve.Ancestor{ID: workload.ID{Path: at, Inode: inode}, SubtreeControl: handed})
+			if inode, err := a.Tree.Inode(at); err == nil {
+				in.Ancestors = append(in.Ancestors, workload.ID{Path: at, Inode: inode})
 			}
 		}
 	}
 }
 
-// countLoose counts what no cpuset keeps off exclusive CPUs: processes and kernel threads of the root, and on v1 those in
+// countUnbound counts what no cpuset keeps off exclusive CPUs: processes and kernel threads of the root, and on v1 those in
 // groups above containers that have some.
 func (a *Agent) countUnbound(in reserve.Input) {
 	groups := map[string]bool{"/": true}
@@ -316,9 +313,8 @@ func (a *Agent) countUnbound(in reserve.Input) {
 	a.reservations.unbound = n
 }
 
-// restoredCPUs takes CPUs that were put back as they stand now.
-func (a *Agent) restoredCPUs(now time.Time, results []plan.Result) {
-	a.reservations.state.Learn(now, results)
+// restoredCPUs has the groups' CPUs looked at that were put back.
+func (a *Agent) restoredCPUs(results []plan.Result) {
 	a.reservations.at = time.Time{}
 	a.unshielded(results)
 }
@@ -343,22 +339,12 @@ func (a *Agent) reserveProblems() []string {
 	for _, f := range r.last.Unconfined {
 		list = append(list, f.Name+": not confined to the shared pool: "+strings.TrimSpace(f.Why))
 	}
-	return list
-}
-
-// brokenPartitions are those of ours that the kernel calls invalid.
-func (a *Agent) brokenPartitions() map[string]bool {
-	broken := map[string]bool{}
-	for group, sh := range a.reservations.shares {
-		if !sh.Partition {
-			continue
-		}
-		if _, why, err := a.Tree.Partition(group); err == nil && why != "" {
-			broken[group] = true
-			a.Log.Warn("the kernel calls a partition invalid: taken back", "cgroup", group, "why", why)
+	for _, key := range a.ledger.Ours(a.reserves) {
+		if e, _ := a.ledger.Entry(key); e.Leaving && e.Problem != "" {
+			list = append(list, fmt.Sprintf("%s: its %s is not put back to %q: %s", key.Path, key.Knob, e.Baseline, e.Problem))
 		}
 	}
-	return broken
+	return list
 }
 
 // regroup has the groups' CPUs looked at: a group was made, or is gone.

@@ -149,7 +149,7 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
-	a.restoredCPUs(a.Clock(), results)
+	a.restoredCPUs(results)
 	a.carriedOut(results)
 }
 

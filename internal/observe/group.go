@@ -89,8 +89,8 @@ func (r *Reader) starting(now time.Time, g *Group, pod string) bool {
 	return r.starts.spend(pod, g.born, now) < most
 }
 
-// gone says whether an error means that the group was removed.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+// Gone says whether an error means that the group was removed.
+func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
 
 const (
 	// LookEvery is how often a group is read whose limit may be near. It is not the usual period of 100 ms, so that readings

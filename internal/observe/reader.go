@@ -194,7 +194,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	g.Container, g.Level, g.Pod = c, level, pod.Name
 	g.wakened()
 	switch err := r.read(now, g); {
-	case gone(err):
+	case Gone(err):
 		return nil
 	case err != nil:
 		// What was read last stands: a group that was forgotten with our quota in its file would be known again with that

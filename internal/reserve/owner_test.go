@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/workload"
+	"plimsoll/internal/cpu"
 )
 
 // TestOwner: where the kubelet shares out the CPUs, nothing is done, and what was is undone.
@@ -14,13 +14,9 @@ func TestOwner(t *testing.T) {
 	w.make("/a", "/b")
 	w.ask("/a", 1, 1, false)
 	w.turn()
-	in := Input{Now: w.now, Rules: w.rules, Inherits: true, Topology: w.topo, Containers: w.asking, Owner: "the kubelet"}
-	for _, g := range []string{"/a", "/b"} {
-		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, w.sets[g]})
-	}
-	out := w.state.Decide(in)
-	w.state.Learn(w.now, w.carryOut(out.Changes))
-	if len(w.sets["/a"])+len(w.sets["/b"]) != 0 || out.Refused[0].Why != "the kubelet: left alone" || !w.state.Idle() {
+	w.owner = "the kubelet"
+	out := w.turn()
+	if len(w.sets["/a"])+len(w.sets["/b"]) != 0 || out.Refused[0].Why != "the kubelet: left alone" || !w.idle() {
 		t.Errorf("%v, %+v", w.sets, out)
 	}
 }
@@ -44,8 +40,7 @@ func TestOffline(t *testing.T) {
 				}
 			}
 		}
-		out := w.turn()
-		if len(out.Foreign) > 0 {
+		if out := w.turn(); len(out.Pinned) > 0 {
 			t.Errorf("offline is taken for foreign: %+v", out)
 		}
 		w.topo = all
@@ -55,8 +50,30 @@ func TestOffline(t *testing.T) {
 		w.asking = nil
 		w.turn()
 		w.turn()
-		if !w.state.Idle() {
+		if !w.idle() {
 			t.Errorf("something of ours stands: %v", w.sets)
+		}
+	})
+}
+
+// TestNarrowBranchAndOutside: a container outside of a branch that is bound as a whole does not get the last CPU of the others in
+// the branch. They would have none, and on v2 run on CPUs that are another's own.
+func TestNarrowBranchAndOutside(t *testing.T) {
+	versions(t, func(t *testing.T, v2 bool) {
+		w := newWorld(t, v2, 4)
+		w.make("/kube", "/out", "/two")
+		w.sets["/kube"] = cpu.Set{0, 1}
+		w.make("/kube/a", "/kube/other")
+		w.ask("/kube/a", 1, 1, false)
+		w.exclusive(w.turn())
+		w.ask("/out", 2, 2, false)
+		out := w.turn()
+		w.exclusive(out)
+		w.ask("/two", 1, 1, false)
+		out = w.turn()
+		w.exclusive(out)
+		if got := w.effective("/kube/other").String(); got != "0" || len(out.Shares) != 2 || len(out.Refused) != 1 {
+			t.Errorf("the other has %s: %+v", got, out)
 		}
 	})
 }

@@ -15,11 +15,7 @@ import (
 func (w *world) fence(c plan.Change, r plan.Result) plan.Result {
 	w.t.Helper()
 	key := string(c.Knob) + " " + c.Cgroup.Path
-	held, ok := w.fences[key]
-	if !ok && c.Knob == plan.Partition {
-		held = string(plan.Member)
-	}
-	if held != string(c.From) {
+	if held := w.held(c.Cgroup.Path, c.Knob); held != c.From {
 		w.t.Fatalf("%+v, but there is %q", c, held)
 	}
 	if c.To == "root" {
@@ -29,7 +25,7 @@ func (w *world) fence(c plan.Change, r plan.Result) plan.Result {
 			}
 		}
 		if w.refuse == "partition" {
-			r.Outcome, r.Err = plan.Refused, "the kernel cannot make the partition"
+			r.Outcome, r.InForce, r.Err = plan.Refused, c.From, "the kernel cannot make the partition"
 			return r
 		}
 	}
@@ -70,7 +66,7 @@ func TestFence(t *testing.T) {
 	w.exclusive(w.turn())
 	w.asking = nil
 	w.turn()
-	if len(w.fences) > 0 || !w.state.Idle() {
+	if len(w.fences) > 0 || !w.idle() {
 		t.Errorf("what stands: %v", w.fences)
 	}
 }
@@ -111,7 +107,7 @@ func TestFenceRefused(t *testing.T) {
 	if w.fences["partition /k/p/a"] != "root" {
 		t.Errorf("not tried again: %v", w.fences)
 	}
-	w.broken = map[string]bool{"/k/p/a": true}
+	w.broken = "/k/p/a"
 	w.exclusive(w.turn())
 	if len(w.fences) > 0 {
 		t.Errorf("broken, and left: %v", w.fences)

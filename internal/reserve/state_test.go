@@ -4,164 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/strategy"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/ledger"
 )
-
-// world is a tree of groups that keeps the kernel's rules for cpuset.cpus.
-type world struct {
-	t      testing.TB
-	v2     bool
-	now    time.Time
-	topo   cpu.Topology
-	sets   map[string]cpu.Set
-	inode  map[string]uint64
-	next   uint64
-	state  *State
-	rules  strategy.Reserve
-	asking []Container
-	writes int
-	refuse string            // the kernel refuses CPUs of this group
-	fences map[string]string // of partitions: knob and group to what stands
-	broken map[string]bool
-	apart  cpu.Set
-	shield string // the group of the root's tasks
-}
-
-func newWorld(t testing.TB, v2 bool, cpus int) *world {
-	w := &world{t: t, v2: v2, now: time.Unix(1000, 0), topo: shape{1, 1, 1, cpus, 1}.topology(), sets: map[string]cpu.Set{},
-		inode: map[string]uint64{}, state: NewState(), rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1}}
-	return w
-}
-
-// make makes groups as a runtime does: on v1 with a copy of the parent's CPUs.
-func (w *world) make(groups ...string) {
-	for _, g := range groups {
-		w.next++
-		w.inode[g] = w.next
-		w.sets[g] = nil
-		if !w.v2 {
-			w.sets[g] = w.of(path.Dir(g))
-		}
-	}
-}
-
-func (w *world) remove(group string) {
-	delete(w.sets, group)
-	w.asking = slices.DeleteFunc(w.asking, func(c Container) bool { return c.Path == group })
-}
-
-func (w *world) of(group string) cpu.Set {
-	if group == "/" {
-		return w.topo.Set()
-	}
-	return w.sets[group]
-}
-
-// effective is what tasks of a group may use.
-func (w *world) effective(group string) cpu.Set {
-	if group == "/" {
-		return w.topo.Set()
-	}
-	outer := w.effective(path.Dir(group))
-	if own := w.sets[group].And(outer); len(own) > 0 || !w.v2 {
-		return own
-	}
-	return outer
-}
-
-// ask opts a group in.
-func (w *world) ask(group string, request, limit float64, strict bool) {
-	w.asking = append(w.asking, Container{ID: workload.ID{Path: group, Inode: w.inode[group]}, Request: request, Limit: limit, Strict: strict})
-}
-
-// turn takes one, and carries it out under the kernel's rules.
-func (w *world) turn() Output {
-	w.t.Helper()
-	w.now = w.now.Add(time.Second)
-	in := Input{Now: w.now, Rules: w.rules, Inherits: w.v2, Topology: w.topo, Containers: w.asking, Isolated: w.apart,
-		Partitions: w.fences != nil, Broken: w.broken, Shield: w.shield}
-	for g, set := range w.sets {
-		in.Groups = append(in.Groups, Group{workload.ID{Path: g, Inode: w.inode[g]}, set})
-	}
-	slices.SortFunc(in.Groups, func(a, b Group) int { return strings.Compare(a.Path, b.Path) })
-	out := w.state.Decide(in)
-	w.state.Learn(w.now, w.carryOut(out.Changes))
-	return out
-}
-
-func (w *world) carryOut(changes []plan.Change) []plan.Result {
-	w.t.Helper()
-	var results []plan.Result
-	plan.Order(changes)
-	for _, c := range changes {
-		r := plan.Result{Change: c, Outcome: plan.Applied, InForce: c.To}
-		switch {
-		case c.Knob == plan.Exclusive || c.Knob == plan.Partition:
-			r = w.fence(c, r)
-		case string(c.From) != w.sets[c.Cgroup.Path].String():
-			w.t.Fatalf("%+v, but there is %s", c, w.sets[c.Cgroup.Path])
-		case c.Cgroup.Path == w.refuse:
-			r.Outcome, r.InForce, r.Err = plan.Refused, c.From, "the kernel does not like it"
-		default:
-			w.write(c.Cgroup.Path, set(w.t, string(c.To)))
-			w.writes++
-		}
-		results = append(results, r)
-	}
-	return results
-}
-
-// write keeps v1's rules: within the parent, about the children, never empty.
-func (w *world) write(group string, to cpu.Set) {
-	w.t.Helper()
-	if !w.v2 && !(len(to) > 0 && to.Within(w.of(path.Dir(group)))) {
-		w.t.Fatalf("EACCES or ENOSPC: %s to %s, the parent has %s", group, to, w.of(path.Dir(group)))
-	}
-	for child, theirs := range w.sets {
-		if !w.v2 && path.Dir(child) == group && !theirs.Within(to) {
-			w.t.Fatalf("EBUSY: %s to %s, %s has %s", group, to, child, theirs)
-		}
-	}
-	w.sets[group] = to
-}
-
-// exclusive checks that nobody but its owner, and those packed with it, runs on a CPU that is somebody's own.
-func (w *world) exclusive(out Output) {
-	w.t.Helper()
-	for _, sh := range out.Shares {
-		if got := w.effective(sh.Path); !got.Equal(sh.CPUs) {
-			w.t.Fatalf("%s runs on %s, not on %s: %+v\n%+v\n%v", sh.Path, got, sh.CPUs, out, w.asking, w.sets)
-		}
-		for g := range w.sets {
-			packed := slices.ContainsFunc(out.Shares, func(o Share) bool {
-				return (o.Path == g || strings.HasPrefix(g, o.Path+"/") || strings.HasPrefix(o.Path, g+"/")) && o.Own.Equal(sh.Own)
-			})
-			if packed || strings.HasPrefix(sh.Path, g+"/") {
-				continue
-			}
-			if both := w.effective(g).And(sh.Own); len(both) > 0 {
-				w.t.Fatalf("%s may run on %s, which are %s's own", g, both, sh.Path)
-			}
-		}
-	}
-}
-
-func versions(t *testing.T, test func(t *testing.T, v2 bool)) {
-	for _, v2 := range []bool{false, true} {
-		t.Run(map[bool]string{false: "v1", true: "v2"}[v2], func(t *testing.T) { test(t, v2) })
-	}
-}
 
 // TestConfine: who asks is bound to CPUs of its own, everybody else to the rest, and all is put back.
 func TestConfine(t *testing.T) {
@@ -189,7 +40,7 @@ func TestConfine(t *testing.T) {
 		w.remove("/system/new")
 		w.asking = nil
 		w.turn()
-		if after := fmt.Sprint(w.sets); after != before || !w.state.Idle() {
+		if after := fmt.Sprint(w.sets); after != before || !w.idle() {
 			t.Errorf("before %s, after %s", before, after)
 		}
 	})
@@ -263,7 +114,7 @@ func TestNarrowBranch(t *testing.T) {
 		}
 		w.asking = nil
 		w.turn()
-		if got := w.sets["/kube"].String(); got != "4-6" || !w.state.Idle() {
+		if got := w.sets["/kube"].String(); got != "4-6" || !w.idle() {
 			t.Errorf("in the end /kube has %s", got)
 		}
 	})
@@ -278,18 +129,18 @@ func TestForeign(t *testing.T) {
 		original := w.sets["/b"]
 		w.turn()
 		w.sets["/b"] = original
-		out := w.turn()
-		if len(out.Resets) != 1 || !w.sets["/b"].Equal(original) {
-			t.Fatalf("resets %v, /b %s", out.Resets, w.sets["/b"])
+		w.turn()
+		if w.events["/b"] != ledger.Reset || !w.sets["/b"].Equal(original) {
+			t.Fatalf("%v, /b %s", w.events, w.sets["/b"])
 		}
 		w.now = w.now.Add(firstGap)
 		w.exclusive(w.turn())
 		w.sets["/b"] = cpu.Set{1, 2}
-		if out = w.turn(); len(out.Foreign) != 1 || len(out.Pinned) != 1 || !w.sets["/b"].Equal(cpu.Set{1, 2}) {
+		if out := w.turn(); len(out.Pinned) != 1 || !w.sets["/b"].Equal(cpu.Set{1, 2}) {
 			t.Fatalf("%+v", out)
 		}
 		w.sets["/a"] = cpu.Set{3}
-		if out = w.turn(); len(out.Shares) != 0 || !strings.Contains(out.Refused[0].Why, "another program has set its CPUs to 3") {
+		if out := w.turn(); w.events["/b"] != ledger.Overrode || len(out.Shares) != 0 || !strings.Contains(out.Refused[0].Why, "another program has set its CPUs to 3") {
 			t.Fatalf("%+v", out)
 		}
 		if !w.sets["/c"].Equal(original) || !w.sets["/a"].Equal(cpu.Set{3}) {

@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/workload"
+)
+
+// TestReserveInheritedLate: on v1 a group that copied CPUs of ours is not taken for one that its owner has bound, though its
+// parent has other CPUs when it is first seen.
+func TestReserveInheritedLate(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"put back by its owner": func(w *world) {
+			w.kernel.AddGroup("/b/late")
+			if err := w.kernel.ForeignWrite("cpuset/b/cpuset.cpus", "0-3"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"made while it is put back": func(w *world) {
+			made := false
+			w.kernel.Fault = func(op, name string, _ []byte) error {
+				if op == "write" && name == "cpuset/b/cpuset.cpus" && !made {
+					made = true
+					w.kernel.AddGroup("/b/late")
+				}
+				return nil
+			}
+			w.place.pods = nil
+		},
+	} {
+		w := newShared(t, 1, 4)
+		w.made("/a", 200*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		w.run(time.Second)
+		change(w)
+		w.run(30 * time.Second)
+		if n := len(w.agent.reservations.last.Pinned); n > 0 {
+			t.Errorf("%s: %d groups are taken for bound", name, n)
+		}
+		if err := w.agent.stop(); err != nil {
+			t.Error(err)
+		}
+		if got, want := w.files("/b", "/b/late"), "/b=0-3 max, /b/late=0-3 max"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// knobs lists what the journal knows, by group and knob.
+func (w *world) knobs() []string {
+	w.t.Helper()
+	j, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []string
+	for _, e := range j.Entries() {
+		list = append(list, e.Path+" "+string(e.Knob))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestReserveGone: what was known of the CPUs of a group goes with it, from the journal too.
+func TestReserveGone(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		w.run(time.Second)
+		w.kernel.RemoveGroup("/b")
+		handed := plan.Key{ID: workload.ID{Path: "/gone", Inode: 99}, Knob: plan.SubtreeControl}
+		w.agent.ledger.Adopt(handed, "0", "1")
+		if err := w.agent.Writer.Adopt(handed.ID, handed.Knob, "1", "0"); err != nil {
+			t.Fatal(err)
+		}
+		w.run(5 * time.Second)
+		if diff := cmp.Diff([]string{"/a cpus", "/a quota"}, w.knobs()); diff != "" {
+			t.Errorf("-want +in the journal\n%s", diff)
+		}
+		w.kernel.RemoveGroup("/a")
+		w.place.pods = nil
+		w.run(5 * time.Second)
+		known := w.agent.ledger.Known(func(k plan.Key) bool { return ofCPUs(k.Knob) })
+		if left := w.knobs(); len(known)+len(left) > 0 || w.agent.reservations.active {
+			t.Errorf("in the end %v are known, in the journal %v", known, left)
+		}
+	})
+}
+
+// TestReserveDryRun: a dry run knows who has CPUs, and what stands because of the agent.
+func TestReserveDryRun(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+	w.kernel.AddGroup("/b")
+	w.run(time.Second)
+	o := w.agent.DryRunOptions()
+	j, err := journal.OpenDisk(journal.NewMemory(), "boot", w.kernel.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Tree, o.Host, o.Log, o.Writer = w.tree, w.host, w.agent.Log, apply.New(w.tree, j, w.kernel.Now)
+	dry := New(o)
+	left, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry.Adopt(left.Entries())
+	dry.Tick(w.kernel.Now())
+	if diff := cmp.Diff(w.agent.Status().Reserve, dry.Status().Reserve); diff != "" {
+		t.Errorf("-agent +dry run\n%s", diff)
+	}
+}
+
+// TestReserveNotPutBack: CPUs that cannot be put back are a problem until they are.
+func TestReserveNotPutBack(t *testing.T) {
+	w := newShared(t, 1, 4)
+	w.made("/a", 200*ms, workload.ExclusiveYes, 1)
+	w.kernel.AddGroup("/b")
+	w.run(time.Second)
+	tries := w.refuse("write", "/b/cpuset.cpus", "0-3\n", syscall.EACCES)
+	w.place.pods = nil
+	w.run(3 * time.Second)
+	w.wantProblem(`/b: its cpus is not put back to "0-3"`)
+	w.kernel.Fault = nil
+	w.run(20 * time.Second)
+	w.wantProblem("")
+	if got := w.files("/b"); got != "/b=0-3 max" || *tries != 1 {
+		t.Errorf("%s, refused %d times", got, *tries)
+	}
+}
