@@ -53,8 +53,9 @@ func (a *Agent) attend(v policy.View) {
 	if g == nil {
 		return
 	}
+	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
 	g.Attention = observe.Attention{Watched: v.Watched, Stable: v.Stable && g.late.IsZero(), Suppressed: v.SuppressEvents,
-		Throttled: v.Window.Throttled > 0, Raised: g.QuotaOurs, Bounded: v.BudgetLeft != cpu.Unlimited}
+		Throttled: v.Window.Throttled > 0, Raised: quota.Ours() && quota.By == plan.ForBandwidth, Bounded: v.BudgetLeft != cpu.Unlimited}
 	if !g.Stable {
 		g.MarkDue()
 	}
@@ -66,17 +67,6 @@ func (a *Agent) attend(v policy.View) {
 		g.Above(a.aboveLimit(g, v))
 		if !v.IsPod {
 			a.colocation.Used(g.QOS.Rank(), v.Window.Used)
-		}
-	}
-}
-
-// carriedOut takes what was written as it stands now.
-func (a *Agent) carriedOut(results []plan.Result) {
-	a.reader.Learn(results)
-	for _, r := range results {
-		if g := a.groups[r.Change.Cgroup]; g != nil && r.Change.Knob == plan.Quota {
-			e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
-			g.Raised = e.Ours() && e.By == plan.ForBandwidth
 		}
 	}
 }

@@ -106,17 +106,18 @@ func (r *reservations) due(now time.Time, pods []workload.Pod, rules strategy.Re
 	return r.active && (age >= reserveEvery || r.soon && age >= reserveGap)
 }
 
-// reserve gives those who ask CPUs of their own, and sees that everybody else stays off them.
-func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
+// reserve says what files are to hold so that those who ask have CPUs of their own and everybody else stays off them, and has the
+// ledger see what they hold.
+func (a *Agent) reserve(now time.Time, pods []workload.Pod) ledger.Want {
 	r := &a.reservations
 	if a.Reserving.Topology == nil || !r.due(now, pods, a.Reserving.Rules) {
-		return nil
+		return ledger.Want{}
 	}
 	r.at, r.soon, r.problem = now, false, ""
 	in, err := a.reserveInput(now, pods)
 	if err != nil {
 		r.problem = fmt.Sprintf("CPUs of their own: %v", err)
-		return nil
+		return ledger.Want{}
 	}
 	out := r.state.Decide(in)
 	r.last, r.rules = out, in.Rules
@@ -125,15 +126,8 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) []plan.Result {
 			a.seeCPUFile(now, intent.Key)
 		}
 	}
-	changes := append(a.ledger.Plan(now, out.Intents), a.ledger.Restores(now, out.Intents, a.reserves)...)
-	results := a.Writer.Do(changes)
-	a.ledger.Learn(now, results)
-	r.standing = len(changes)+len(a.ledger.Ours(a.reserves)) > 0 // a group may have been made meanwhile
-	a.record.Results(results)
-	a.reserved(now, results)
-	results = append(results, a.shield(out.Shield)...)
 	a.countUnbound(in)
-	return results
+	return ledger.Want{Intents: out.Intents, Of: a.reserves}
 }
 
 func value(set cpu.Set) plan.Value { return plan.Value(set.String()) }
@@ -145,8 +139,12 @@ func (a *Agent) sayJournal(err error) {
 }
 
 // reserved books who has what now, and looks again at once where the kernel's answer asks for another decision.
-func (a *Agent) reserved(now time.Time, results []plan.Result) {
+func (a *Agent) reserved(now time.Time, w ledger.Want, results []plan.Result) {
+	if w.Of == nil {
+		return
+	}
 	r := &a.reservations
+	r.standing = len(results)+len(a.ledger.Ours(a.reserves)) > 0 // a group may have been made meanwhile
 	refused := map[string]bool{}
 	for _, x := range results {
 		log := a.Log.Debug

@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
@@ -345,7 +346,7 @@ func TestReserveIsRefused(t *testing.T) {
 	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {
 		r := &w.agent.reservations
 		r.at, r.active, r.soon = now, true, false
-		w.agent.reserved(now, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
+		w.agent.reserved(now, ledger.Want{Of: w.agent.reserves}, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
 		if got := r.next(now, now.Add(time.Hour)); got != now.Add(again) {
 			t.Errorf("%s: again after %v, want %v", knob, got.Sub(now), again)
 		}

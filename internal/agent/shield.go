@@ -20,7 +20,6 @@ func (a *Agent) shield(wanted bool) []plan.Result {
 		return nil
 	case !wanted:
 		results := a.Writer.Unshield()
-		a.record.Results(results)
 		a.unshielded(results)
 		return results
 	case a.DryRun, a.held():

@@ -150,7 +150,7 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
 	a.restoredCPUs(results)
-	a.carriedOut(results)
+	a.reader.Learn(results)
 }
 
 // Resume writes again.

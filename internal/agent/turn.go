@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"plimsoll/internal/colocation"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -27,7 +27,7 @@ func (a *Agent) Tick(now time.Time) Turn {
 func (a *Agent) tick(now time.Time) Turn {
 	world := a.read(now)
 	decided := a.decide(now, world)
-	results := a.do(now, world, a.plan(now, decided))
+	results := a.do(now, world, decided, a.plan(now, decided))
 	a.tell(now, decided, results)
 	a.next = a.reservations.next(now, a.schedule(now, decided.bandwidth))
 	return Turn{Results: results, Next: a.next}
@@ -53,30 +53,33 @@ func (a *Agent) read(now time.Time) observed {
 // decided is what the deciders intend.
 type decided struct {
 	bandwidth  policy.Output
-	colocation colocation.Knobs
+	colocation ledger.Want
+	cpus       ledger.Want
 }
 
 // decide asks all deciders.
 func (a *Agent) decide(now time.Time, w observed) decided {
-	return decided{bandwidth: a.state.Decide(w.input), colocation: a.colocation.Decide(now, w.pods, a.Strategy.Colocation, !a.DryRun && !a.held())}
+	return decided{
+		bandwidth:  a.state.Decide(w.input),
+		colocation: a.colocation.Decide(now, w.pods, a.Strategy.Colocation, !a.DryRun && !a.held()),
+		cpus:       a.reserve(now, w.pods),
+	}
 }
 
-// plan makes changes of what was decided. Restores come first: a weight cannot be put back under the cpu.idle that comes in
-// its place.
+// plan makes changes of what was decided.
 func (a *Agent) plan(now time.Time, d decided) []plan.Change {
-	var changes []plan.Change
-	if d.colocation.Of != nil {
-		changes = a.ledger.Restores(now, d.colocation.Intents, d.colocation.Of)
-	}
-	return append(changes, a.ledger.Plan(now, append(d.bandwidth.Intents, d.colocation.Intents...))...)
+	return a.ledger.PlanAll(now, ledger.Want{Intents: d.bandwidth.Intents}, d.colocation, d.cpus)
 }
 
 // do writes: what is left in groups that are no longer looked after, and the changes.
-func (a *Agent) do(now time.Time, w observed, changes []plan.Change) []plan.Result {
+func (a *Agent) do(now time.Time, w observed, d decided, changes []plan.Change) []plan.Result {
 	a.note()
-	owned := a.reserve(now, w.pods)
 	a.leave(now, w.gone)
-	return append(a.write(changes), owned...)
+	results := a.write(changes)
+	if d.cpus.Of != nil {
+		results = append(results, a.shield(a.reservations.last.Shield)...)
+	}
+	return results
 }
 
 // write carries changes out, and has the ledger and the deciders learn what became of them.
@@ -85,30 +88,48 @@ func (a *Agent) write(changes []plan.Change) []plan.Result {
 	results := a.Writer.Do(changes)
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
+	a.reader.Learn(results)
 	return results
 }
 
 // tell records what was decided and done.
 func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
+	of := map[string][]plan.Result{}
+	for _, r := range results {
+		decider := a.decider(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob})
+		of[decider] = append(of[decider], r)
+	}
 	a.record.Results(results)
-	a.booked(now, d.bandwidth, results)
+	a.booked(now, d.bandwidth, of[forBandwidth])
 	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
-	a.colocation.Done(d.colocation, results)
+	a.colocation.Done(d.colocation, of[forColocation])
+	a.reserved(now, d.cpus, of[forCPUs])
+}
+
+// The deciders.
+const (
+	forBandwidth  = "bandwidth"
+	forColocation = "colocation"
+	forCPUs       = "exclusive CPUs"
+)
+
+// decider is for whom a file is written.
+func (a *Agent) decider(key plan.Key) string {
+	switch {
+	case a.colocation.Claims(key):
+		return forColocation
+	case a.reserves(key):
+		return forCPUs
+	}
+	return forBandwidth
 }
 
 // booked has what was decided of bandwidth, and written for that, recorded, and the groups read as often as that asks for.
 func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) {
-	var of []plan.Result
-	for _, r := range results {
-		if !a.colocation.Claims(plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}) {
-			of = append(of, r)
-		}
-	}
-	a.record.Decided(now, out, of)
+	a.record.Decided(now, out, results)
 	for _, v := range out.Views {
 		a.attend(v)
 	}
-	a.carriedOut(results)
 }
 
 // discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.

@@ -48,13 +48,6 @@ type Agent interface {
 	Forget(id workload.ID, knob plan.Knob)
 }
 
-// Knobs are what a decider intends for files, and the files whose baseline goes back where it intends nothing; nil: it was not
-// its turn.
-type Knobs struct {
-	Intents []plan.Intent
-	Of      func(plan.Key) bool
-}
-
 // Colocation keeps what is known of online and offline work.
 type Colocation struct {
 	Tree      *cgroup.Tree
@@ -136,9 +129,9 @@ func (c *Colocation) news(pods []workload.Pod, asked strategy.Colocation) bool {
 
 // Decide says what files are to hold so that the kernel runs online work before offline work, and has the ledger see what they
 // hold. free says that a scheduler may be loaded.
-func (c *Colocation) Decide(now time.Time, pods []workload.Pod, asked strategy.Colocation, free bool) Knobs {
+func (c *Colocation) Decide(now time.Time, pods []workload.Pod, asked strategy.Colocation, free bool) ledger.Want {
 	if !c.due(now, pods, asked) {
-		return Knobs{}
+		return ledger.Want{}
 	}
 	news := c.news(pods, asked)
 	if news || now.Sub(c.leveled) >= levelEvery {
@@ -157,11 +150,11 @@ func (c *Colocation) Decide(now time.Time, pods []workload.Pod, asked strategy.C
 	c.mechanism, c.why = mechanism, why
 	intents := append(policy.Colocate(mechanism, asked.Slice, c.levels, machine), c.suppress(now, asked.Suppress, c.levels)...)
 	c.schedule(now, mechanism, free)
-	return Knobs{c.seeKnobs(now, intents), c.Claims}
+	return ledger.Want{Intents: c.seeKnobs(now, intents), Of: c.Claims}
 }
 
 // Done records what became of the files.
-func (c *Colocation) Done(k Knobs, results []plan.Result) {
+func (c *Colocation) Done(k ledger.Want, results []plan.Result) {
 	if k.Of == nil {
 		return
 	}

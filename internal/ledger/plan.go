@@ -12,6 +12,27 @@ import (
 // notIntended is why a baseline is put back.
 const notIntended = "no longer asked for"
 
+// Want is what one decider wants of files: what they are to hold, and the files whose baseline goes back where it intends
+// nothing; nil where the decider was not asked.
+type Want struct {
+	Intents []plan.Intent
+	Of      func(plan.Key) bool
+}
+
+// PlanAll makes changes of what all deciders want. Restores come first: a weight cannot be put back under the cpu.idle that
+// comes in its place.
+func (l *Ledger) PlanAll(now time.Time, wants ...Want) []plan.Change {
+	var changes []plan.Change
+	var intents []plan.Intent
+	for _, w := range wants {
+		if w.Of != nil {
+			changes = append(changes, l.Restores(now, w.Intents, w.Of)...)
+		}
+		intents = append(intents, w.Intents...)
+	}
+	return append(changes, l.Plan(now, intents)...)
+}
+
 // Plan makes changes of intents: what differs from what the file holds, and may be written now. An intent for the baseline of a
 // file whose owner's write was lost is a repair.
 func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
