@@ -1,3 +1,6 @@
+// Package colocation reads what decisions on online and offline work need: who runs beside whom, what files and tasks hold,
+// and what offline work uses. It asks the deciders of package policy, has the ledger see what stands, and keeps what a status
+// says. It writes nothing.
 package colocation
 
 import (
