@@ -49,6 +49,7 @@ type reservations struct {
 	active   bool // there is something to look at
 	standing bool // something of ours stands, or did at the last look
 	soon     bool // groups have come or gone
+	waits    bool // for a quota that is put back in this turn
 	since    map[workload.ID]int64
 	arrivals int64
 	shares   map[string]reserve.Share
@@ -120,6 +121,7 @@ func (a *Agent) reserve(now time.Time, pods []workload.Pod) ledger.Want {
 		return ledger.Want{}
 	}
 	out := r.state.Decide(in)
+	r.waits = out.Lifted && !r.last.Lifted // for a quota that is put back in this turn
 	r.last, r.rules = out, in.Rules
 	for _, intent := range out.Intents {
 		if intent.Knob != plan.CPUs {
@@ -145,6 +147,9 @@ func (a *Agent) reserved(now time.Time, w ledger.Want, results []plan.Result) {
 	}
 	r := &a.reservations
 	r.standing = len(results)+len(a.ledger.Ours(a.reserves)) > 0 // a group may have been made meanwhile
+	if r.waits {
+		r.at = time.Time{}
+	}
 	refused := map[string]bool{}
 	for _, x := range results {
 		log := a.Log.Debug

@@ -33,9 +33,16 @@ func (a *Agent) seeCPUs(now time.Time, sets []cgroup.CPUSet, online cpu.Set) []r
 			a.forgetCPUs(key)
 		}
 	}
+	lifted := map[string]bool{}
+	for _, key := range a.ledger.Ours(func(k plan.Key) bool { return k.Knob == plan.Quota }) {
+		e, _ := a.ledger.Entry(key)
+		lifted[key.Path] = e.Held == plan.Time(cpu.Unlimited)
+	}
 	list := make([]reserve.Group, 0, len(sets))
 	for _, s := range sets {
-		list = append(list, a.seeCPUSet(now, s, ids[path.Dir(s.Path)], online))
+		g := a.seeCPUSet(now, s, ids[path.Dir(s.Path)], online)
+		g.Lifted = lifted[s.Path]
+		list = append(list, g)
 	}
 	return list
 }

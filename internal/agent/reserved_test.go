@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -117,6 +118,57 @@ func TestReserveDryRun(t *testing.T) {
 	if diff := cmp.Diff(w.agent.Status().Reserve, dry.Status().Reserve); diff != "" {
 		t.Errorf("-agent +dry run\n%s", diff)
 	}
+}
+
+// TestReserveOrder: a quota is lifted only once the group is bound, and the group is bound until the quota is back.
+func TestReserveOrder(t *testing.T) {
+	bothVersions(t, func(t *testing.T, w *world, version int) {
+		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
+		w.kernel.AddGroup("/b")
+		before := w.files("/a", "/b")
+		refused := "cpuset.cpus"
+		w.kernel.Fault = func(op, name string, _ []byte) error {
+			if op == "write" && strings.Contains(name, "a/"+refused) {
+				return syscall.EACCES
+			}
+			return nil
+		}
+		w.run(3 * time.Second)
+		if got := w.files("/a", "/b"); got != before {
+			t.Errorf("not bound: %s, want %s", got, before)
+		}
+		refused = "nothing"
+		w.run(20 * time.Second)
+		during := map[int]string{1: "/a=0 max, /b=1-3 max", 2: "/a=0 max, /b=1-3 max"}[version]
+		if got := w.files("/a", "/b"); got != during {
+			t.Fatalf("%s, want %s", got, during)
+		}
+		refused = map[int]string{1: "cpu.cfs_quota_us", 2: "cpu.max"}[version]
+		w.place.pods = slices.Clone(w.place.pods)
+		w.place.pods[0].Containers = slices.Clone(w.place.pods[0].Containers)
+		w.place.pods[0].Containers[0].Exclusive = workload.ExclusiveNo
+		w.run(10 * time.Second)
+		if got, want := w.files("/a"), "/a=0 max"; got != want {
+			t.Errorf("without its quota: %s, want %s", got, want)
+		}
+		refused = "nothing"
+		w.run(70 * time.Second)
+		if got := w.files("/a", "/b"); got != before {
+			t.Errorf("in the end %s, want %s", got, before)
+		}
+		w.place.pods = slices.Clone(w.place.pods)
+		w.place.pods[0].Containers = slices.Clone(w.place.pods[0].Containers)
+		w.place.pods[0].Containers[0].Exclusive = workload.ExclusiveYes
+		w.run(3 * time.Second)
+		if got := w.files("/a", "/b"); got != during {
+			t.Errorf("once more: %s, want %s", got, during)
+		}
+		w.place.pods = nil
+		w.run(200 * time.Millisecond) // not with the next look
+		if got := w.files("/a", "/b"); got != before {
+			t.Errorf("asks no more: %s, want %s", got, before)
+		}
+	})
 }
 
 // TestReserveNotPutBack: CPUs that cannot be put back are a problem until they are.

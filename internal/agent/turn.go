@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
@@ -104,6 +105,11 @@ func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
 	a.colocation.Done(d.colocation, of[forColocation])
 	a.reserved(now, d.cpus, of[forCPUs])
+	for _, r := range of[forBandwidth] {
+		if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) { // it was lifted: now its CPUs may go
+			a.reservations.at = time.Time{}
+		}
+	}
 }
 
 // The deciders.

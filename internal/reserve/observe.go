@@ -109,6 +109,7 @@ func (t *turn) spareIn(bound []cpu.Set) {
 // wants says who asks for what, and refuses those for whom no allocation could be carried out.
 func (t *turn) wants(in Input, out *Output) []Want {
 	var list []Want
+	asks := map[workload.ID]bool{}
 	for _, c := range in.Containers {
 		if in.Rules.Policy == strategy.ReserveNone {
 			break
@@ -120,6 +121,7 @@ func (t *turn) wants(in Input, out *Output) []Want {
 			}
 			continue
 		}
+		asks[c.ID] = true
 		n := t.at[c.Path]
 		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID], ByNode: c.ByNode}
 		if !t.online.Within(n.effective) {
@@ -127,7 +129,19 @@ func (t *turn) wants(in Input, out *Output) []Want {
 		}
 		list = append(list, w)
 	}
+	for id := range t.s.sets {
+		if !asks[id] {
+			t.wait(id)
+		}
+	}
 	return list
+}
+
+// wait leaves a container what it has that is to have none any more, until its quota is back.
+func (t *turn) wait(id workload.ID) {
+	if n, own := t.at[id.Path], t.s.sets[id]; n != nil && n.Lifted && len(own) > 0 {
+		t.shares[id.Path] = Share{ID: id, Own: own, CPUs: n.CPUs}
+	}
 }
 
 // unable says why nothing can be done for a container, whatever is free.
@@ -167,6 +181,9 @@ func (t *turn) machine(in Input) Machine {
 			kept = kept.Union(n.effective)
 		}
 	}
+	for _, waits := range t.shares { // nobody else has one yet
+		kept = kept.Union(waits.CPUs)
+	}
 	return Machine{Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.held()), Floor: max(1, in.Rules.Floor), Requested: in.Requested + t.stays}
 }
 
@@ -181,14 +198,18 @@ func (t *turn) held() (sum cpu.Set) {
 	return sum
 }
 
-// share is what a container gets.
+// share is what a container gets. One that is to have more CPUs than its own gets them when its quota is back.
 func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 	const rounding = 1e-3
+	n := t.at[c.Path]
 	sh := Share{ID: c.ID, Own: own, CPUs: own, Request: c.Request, Strict: c.Strict, Packed: got.Packed[c.Path]}
 	if !c.Strict && c.Limit > c.Request+rounding {
-		sh.CPUs = own.Union(got.Shared.And(t.at[c.Path].effective))
+		sh.CPUs = own.Union(got.Shared.And(n.effective))
 	} else {
 		sh.Unlimited = !sh.Packed
+	}
+	if n.Lifted && !sh.Unlimited && len(n.CPUs) > 0 {
+		sh.CPUs = n.CPUs
 	}
 	t.shares[c.Path] = sh
 	return sh

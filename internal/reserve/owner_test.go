@@ -78,6 +78,38 @@ func TestNarrowBranchAndOutside(t *testing.T) {
 	})
 }
 
+// TestLifted: a container whose quota is lifted keeps its CPUs until that is back, whether it no longer asks, is to have more
+// than its own, or finds no room any more. Meanwhile nobody else gets them where it does not ask.
+func TestLifted(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"asks no more":  func(w *world) { w.asking = w.asking[1:] },
+		"limit is more": func(w *world) { w.asking[0].Limit = 3 },
+		"no room":       func(w *world) { w.rules.Floor = 4 },
+		"kubelet":       func(w *world) { w.owner = "the kubelet" },
+	} {
+		versions(t, func(t *testing.T, v2 bool) {
+			w := newWorld(t, v2, 4)
+			w.make("/p", "/p/a", "/p/c", "/b")
+			w.ask("/p/a", 1, 1, false)
+			w.turn()
+			w.lifted = map[string]bool{"/p/a": true}
+			change(w)
+			w.ask("/b", 2, 2, false)
+			for range 2 {
+				if out := w.turn(); !out.Lifted || w.effective("/p/a").String() != "0" || w.owner == "" && len(out.Unconfined) > 0 {
+					t.Errorf("%s: it may use %s: %+v", name, w.effective("/p/a"), out)
+				}
+			}
+			w.lifted = nil
+			out := w.turn()
+			w.exclusive(out)
+			if out.Lifted || w.effective("/p/a").Equal(cpu.Set{0}) {
+				t.Errorf("%s: with its quota it may use %s: %+v", name, w.effective("/p/a"), out)
+			}
+		})
+	}
+}
+
 // TestShieldGrows: the group of the root's tasks that was made while a CPU was offline gets that CPU when it comes, is
 // nobody's, and nobody loses CPUs over it.
 func TestShieldGrows(t *testing.T) {

@@ -34,6 +34,7 @@ type Group struct {
 	Lost     cpu.Set      // of the baseline, what the kernel has taken out (v1)
 	Blocked  plan.Blocked // why the file may not be written now
 	Problem  string       // why the last write was refused
+	Lifted   bool         // its quota is lifted: its CPUs are not taken away before that is back
 	// What stands of a partition because of us, and why none may be made now.
 	Exclusive    cpu.Set
 	Partition    bool
@@ -91,6 +92,7 @@ type Output struct {
 	Pinned     []Pin
 	Shared     cpu.Set
 	Shield     bool // the tasks of the root are to be in a group that can be confined
+	Lifted     bool // some group's quota is to be back before its CPUs are taken away
 }
 
 // State is what is remembered from turn to turn: which CPUs containers have. It depends on its inputs only.
@@ -113,11 +115,14 @@ func (s *State) Decide(in Input) Output {
 	for _, c := range in.Containers {
 		if own := got.Sets[c.Path]; len(own) > 0 {
 			out.Shares = append(out.Shares, t.share(c, own, got))
+		} else {
+			t.wait(c.ID)
 		}
 	}
 	s.sets = map[workload.ID]cpu.Set{}
-	for _, sh := range t.shares {
+	for group, sh := range t.shares {
 		s.sets[sh.ID] = sh.Own
+		out.Lifted = out.Lifted || t.at[group].Lifted && !sh.Unlimited
 	}
 	out.Shield = in.Rules.Shield && !in.Inherits && len(out.Shares) > 0
 	t.confine(in, &out)

@@ -37,6 +37,7 @@ type world struct {
 	refuse string            // the kernel refuses CPUs of this group
 	fences map[string]string // of partitions: knob and group to what stands
 	broken string            // a partition that the kernel calls invalid
+	lifted map[string]bool   // groups without a quota
 	owner  string
 	apart  cpu.Set
 	shield string // the group of the root's tasks
@@ -132,7 +133,7 @@ func (w *world) see(group string) Group {
 	w.events[group] = w.ledger.See(w.now, key(plan.CPUs), ledger.Sight{Held: held, Sheds: sheds})
 	e, _ = w.ledger.Entry(key(plan.CPUs))
 	g := Group{ID: key("").ID, CPUs: w.sets[group], Baseline: set(w.t, string(e.Baseline)), Blocked: e.Blocked(w.now),
-		Problem: strings.TrimPrefix(e.Problem, "refused: ")}
+		Problem: strings.TrimPrefix(e.Problem, "refused: "), Lifted: w.lifted[group]}
 	switch {
 	case e.State == ledger.Foreign:
 		g.Baseline = g.CPUs
