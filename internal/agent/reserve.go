@@ -156,8 +156,8 @@ func (a *Agent) reserved(now time.Time, w ledger.Want, results []plan.Result) {
 		switch {
 		case x.Outcome == plan.Refused && x.Change.Knob == plan.CPUs: // others are to have them
 			refused[x.Change.Cgroup.Path], r.at, log = true, time.Time{}, a.Log.Warn
-		case x.Outcome == plan.Refused: // tried again with the next look: whoever is in the way stays for a while
-			refused[x.Change.Cgroup.Path], log = true, a.Log.Warn
+		case x.Outcome == plan.Refused: // it has its CPUs all the same
+			log = a.Log.Warn
 		case x.Outcome == plan.Applied && x.Change.Knob == plan.SubtreeControl, x.Outcome == plan.Applied && x.Change.Knob == plan.Partition:
 			r.at = time.Time{}
 		}

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/reserve"
 	"plimsoll/internal/workload"
 )
 
@@ -169,6 +170,19 @@ func TestReserveOrder(t *testing.T) {
 			t.Errorf("asks no more: %s, want %s", got, before)
 		}
 	})
+}
+
+// TestReservePartitionIsRefused: a group whose partition is refused has its CPUs all the same, and no quota.
+func TestReservePartitionIsRefused(t *testing.T) {
+	for knob, has := range map[plan.Knob]bool{plan.CPUs: false, plan.Exclusive: true, plan.Partition: true} {
+		w := newShared(t, 2, 4)
+		id := workload.ID{Path: "/a", Inode: 1}
+		w.agent.reservations.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
+		w.agent.reserved(w.kernel.Now(), []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
+		if got := w.agent.reservations.shares["/a"].Unlimited; got != has {
+			t.Errorf("%s refused: unlimited %v, want %v", knob, got, has)
+		}
+	}
 }
 
 // TestReserveNotPutBack: CPUs that cannot be put back are a problem until they are.
