@@ -65,7 +65,7 @@ func newReservations(state *reserve.State) reservations {
 	if state == nil {
 		state = reserve.NewState()
 	}
-	return reservations{state: state, since: map[workload.ID]int64{}, said: map[string]bool{}}
+	return reservations{state: state, since: map[workload.ID]int64{}}
 }
 
 // Reserve takes new rules for the CPUs that containers may have of their own.
@@ -181,9 +181,11 @@ func (a *Agent) reserved(now time.Time, w ledger.Want, results []plan.Result) {
 			a.markGroupDue(now, group)
 		}
 	}
+	said := r.said
+	r.said = map[string]bool{}
 	for _, f := range r.last.Refused {
-		if key := f.Name + f.Why; !r.said[key] {
-			r.said[key] = true
+		key := f.Name + f.Why
+		if r.said[key] = true; !said[key] {
 			a.Log.Warn("no CPUs of its own", "cgroup", f.Name, "why", f.Why)
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -200,5 +201,18 @@ func TestReserveNotPutBack(t *testing.T) {
 	w.wantProblem("")
 	if got := w.files("/b"); got != "/b=0-3 max" || *tries != 1 {
 		t.Errorf("%s, refused %d times", got, *tries)
+	}
+}
+
+// TestReserveRefusalsSaid: each refusal is said once, and only those that stand are remembered.
+func TestReserveRefusalsSaid(t *testing.T) {
+	w := newShared(t, 2, 4)
+	r := &w.agent.reservations
+	for i := range 100 {
+		r.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"}, {Name: fmt.Sprint("/job", i), Why: "too large"}}
+		w.agent.reserved(w.kernel.Now(), nil)
+	}
+	if len(r.said) != 2 {
+		t.Errorf("%d refusals are remembered", len(r.said))
 	}
 }
