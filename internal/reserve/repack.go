@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxSteps bounds the search for the fewest moves: a tenth of a second or so.
-const maxSteps = 200_000
+// maxSteps bounds the searches for the fewest moves of an allocation, all together: the agent's other work waits for it.
+const maxSteps = 50_000
 
 // gap is how many bins have to be given up: so many anywhere, and so many that somebody may use.
 type gap struct {
@@ -20,7 +20,7 @@ type repacking struct {
 	room  []float64
 	count []int // items in each bin
 	gap   gap
-	steps int
+	steps *int // of all searches of the allocation
 	moves []move
 }
 
@@ -37,7 +37,7 @@ func (a *allocator) repack(g gap, fresh []Want) bool {
 	if !a.equal || limit < 0 || len(a.bins) == 0 || limit == len(a.bins) && len(fresh) == 0 {
 		return false
 	}
-	r := &repacking{bins: a.bins, gap: g}
+	r := &repacking{bins: a.bins, gap: g, steps: &a.steps}
 	sum, items := 0.0, []move{}
 	for i, b := range a.bins {
 		r.room, r.count = append(r.room, b.room()), append(r.count, len(b.items))
@@ -53,7 +53,7 @@ func (a *allocator) repack(g gap, fresh []Want) bool {
 	if sum > float64(limit)+epsilon {
 		return false
 	}
-	for n := 1; n <= len(items) && r.steps < maxSteps; n++ {
+	for n := 1; n <= len(items) && a.steps < maxSteps; n++ {
 		if r.lift(items, n) {
 			a.carryOut(r.moves)
 			return true
@@ -62,9 +62,15 @@ func (a *allocator) repack(g gap, fresh []Want) bool {
 	return false
 }
 
+// step says whether the search may go on.
+func (r *repacking) step() bool {
+	*r.steps++
+	return *r.steps <= maxSteps
+}
+
 // lift tries every choice of n items, and every way to put them elsewhere.
 func (r *repacking) lift(items []move, n int) bool {
-	if r.steps++; r.steps > maxSteps {
+	if !r.step() {
 		return false
 	}
 	if n == 0 {
@@ -93,7 +99,7 @@ func (r *repacking) lift(items []move, n int) bool {
 
 // put finds bins for the moves from the i-th on.
 func (r *repacking) put(moves []move, i int) bool {
-	if r.steps++; r.steps > maxSteps {
+	if !r.step() {
 		return false
 	}
 	if i == len(moves) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -141,6 +142,28 @@ func brute(m Machine, present []Want, fresh Want) int {
 	}
 	try(0, 0)
 	return best
+}
+
+// TestManyAreRefused: the searches for moves are bounded together, not for each one that is refused. Each of these finds as much
+// room as it needs, in pieces that are too small.
+func TestManyAreRefused(t *testing.T) {
+	a := newAllocator(Machine{Topology: shape{1, 1, 1, 41, 1}.topology(), Floor: 1})
+	for i := range 40 {
+		a.keep(Want{Name: fmt.Sprint("a", i), CPUs: 0.6, Has: cpu.Set{i}})
+	}
+	var took []time.Duration
+	for i := range 100 {
+		begin := time.Now()
+		a.place(Want{Name: fmt.Sprint("b", i), CPUs: 0.5}, 1)
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	if len(a.refused) != 100 || a.steps < maxSteps {
+		t.Errorf("%d refused in %d steps, want %d", len(a.refused), a.steps, maxSteps)
+	}
+	if took[50] > time.Millisecond { // one search takes 5 ms
+		t.Errorf("each of them searches: %v, at most %v", took[50], took[99])
+	}
 }
 
 // TestLargeIsFast: the search for moves ends on a machine where it cannot be complete.

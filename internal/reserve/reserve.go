@@ -134,6 +134,7 @@ type allocator struct {
 	bins    []*bin
 	refused []Refusal
 	equal   bool // all CPUs have the same capacity
+	steps   int  // of searches for the fewest moves
 }
 
 // bin is a set of CPUs, one where they are equal, that several share.
