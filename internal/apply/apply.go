@@ -201,6 +201,8 @@ func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 		return w.ended(c, plan.Skipped, held, nil), true
 	case held == c.To && !c.Refill:
 		return w.result(c, plan.Skipped, held, nil), true
+	case c.Restore && claimed && w.inUse(c):
+		return w.ended(c, plan.Skipped, held, errors.New("another program has bound a group below it meanwhile; left alone")), true
 	case c.Restore && !claimed:
 		return w.result(c, plan.Skipped, held, errors.New("nothing of ours stands here")), true
 	case c.Restore && !force && !w.ours(e, held):

@@ -115,6 +115,57 @@ func TestCPUsLost(t *testing.T) {
 	}
 }
 
+// handing adds the root's cgroup.subtree_control, which package sim has not. To hand the controller on no more unbinds all
+// groups.
+type handing struct {
+	*sim.Kernel
+	on *bool
+}
+
+func (f handing) ReadFile(name string) ([]byte, error) {
+	if name == "cgroup.subtree_control" {
+		return []byte(map[bool]string{true: "cpuset cpu\n", false: "cpu\n"}[*f.on]), nil
+	}
+	return f.Kernel.ReadFile(name)
+}
+
+func (f handing) WriteFile(name string, data []byte) error {
+	if name != "cgroup.subtree_control" {
+		return f.Kernel.WriteFile(name, data)
+	}
+	*f.on = string(data) == "+cpuset"
+	for _, group := range []string{"pod", "free"} {
+		if err := f.ForeignWrite(group+"/cpuset.cpus", "\n"); err != nil && !*f.on {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestHandedOnAndUsed: the cpuset controller stays handed on where another program has bound a group meanwhile, and else is not
+// any more, though a group holds a list of ours or of all CPUs.
+func TestHandedOnAndUsed(t *testing.T) {
+	machine := v2
+	machine.CPUSets, machine.CPUs, machine.InheritsAgain = true, 4, true
+	for cpus, used := range map[string]bool{"1-2": true, "0-3": false, "": false} {
+		n := newNode(t, machine)
+		fs := handing{n.k, new(bool)}
+		tree, err := cgroup.Detect(fs)
+		n.must(err)
+		n.tree, n.w = tree, New(tree, n.j, n.k.Now)
+		n.do(n.change("/", plan.SubtreeControl, "1"), plan.Applied)
+		n.do(n.change("/pod", plan.CPUs, "0"), plan.Applied)
+		n.must(n.k.ForeignWrite("free/cpuset.cpus", cpus+"\n"))
+		back := n.change("/", plan.SubtreeControl, "0")
+		back.Restore = true
+		n.do(back, map[bool]plan.Outcome{true: plan.Skipped, false: plan.Applied}[used])
+		_, claimed := n.j.Entry(back.Cgroup, plan.SubtreeControl)
+		if got, err := n.tree.CPUs("/free"); err != nil || *fs.on != used || claimed || used && got.String() != cpus {
+			t.Errorf("%q: handed on %v, /free has %q (%v), in the journal %v", cpus, *fs.on, got, err, claimed)
+		}
+	}
+}
+
 // confine binds the pod to some CPUs, as v1 wants it: from below.
 func (n *node) confine(cpus plan.Value) {
 	n.t.Helper()

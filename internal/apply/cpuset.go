@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"syscall"
 
 	"plimsoll/internal/cgroup"
@@ -90,6 +91,20 @@ func (w *Writer) steps(c plan.Change) []plan.Change {
 	first.To, first.Restore = plan.Value(a.Union(b).String()), false
 	last.From = first.To
 	return []plan.Change{first, last}
+}
+
+// inUse says of the cpuset controller that another program has bound a group to which it was handed on because of us. Not to
+// hand it on any more would unbind that group.
+func (w *Writer) inUse(c plan.Change) bool {
+	if c.Knob != plan.SubtreeControl {
+		return false
+	}
+	sets, _ := w.tree.CPUSets(c.Cgroup.Path)
+	outer, err := w.tree.EffectiveCPUs(c.Cgroup.Path)
+	return err == nil && slices.ContainsFunc(sets, func(s cgroup.CPUSet) bool {
+		e, _ := w.journal.Entry(workload.ID{Path: s.Path, Inode: s.Inode}, plan.CPUs)
+		return len(s.CPUs) > 0 && !outer.Within(s.CPUs) && !w.ours(e, plan.Value(s.CPUs.String()))
+	})
 }
 
 // family carries out a change, and where it gives a group its CPUs back, widens those that inherit it. The journal knows of
