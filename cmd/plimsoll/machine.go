@@ -87,7 +87,8 @@ func (m *machine) open(g *globals) error {
 	if m.journal, err = journal.Open(g.stateDir, boot, time.Now); err != nil {
 		return withHint(err, stateHint(err, g.stateDir))
 	}
-	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{}).Shielding("/")
+	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
+	m.writer = apply.New(m.tree, m.journal, time.Now).Over(&task.Kernel{}).Shielding("/").Possible(possible)
 	return nil
 }
 

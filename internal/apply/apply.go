@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
@@ -41,7 +42,8 @@ import (
 type Writer struct {
 	tree    *cgroup.Tree
 	journal *journal.Journal
-	tasks   Tasks // nil: no knob of tasks is ever set
+	tasks   Tasks   // nil: no knob of tasks is ever set
+	all     cpu.Set // the CPUs that may ever be online; none: not known
 	now     func() time.Time
 	sleep   func(time.Duration)
 	shield  shield
@@ -350,10 +352,20 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 }
 
+// Possible has the writer know the CPUs that may ever be online.
+func (w *Writer) Possible(all cpu.Set) *Writer {
+	w.all = all
+	return w
+}
+
 // free gives a group all CPUs that was bound to none. Most kernels do not take the empty list back while there are
-// tasks in the group (v2; kernel/cgroup/cpuset.c, validate_change).
+// tasks in the group (v2; kernel/cgroup/cpuset.c, validate_change). A list of all possible CPUs is as good: the kernel takes
+// CPUs that are offline (v2, update_cpumask), and those of a list that are online follow the group above.
 func (w *Writer) free(c plan.Change, refused error) plan.Result {
-	all, err := w.tree.EffectiveCPUs("/")
+	all, err := w.all, error(nil)
+	if len(all) == 0 {
+		all, err = w.tree.EffectiveCPUs("/")
+	}
 	if err == nil {
 		err = w.tree.SetCPUs(c.Cgroup.Path, all)
 	}

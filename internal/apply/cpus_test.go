@@ -73,21 +73,27 @@ func TestCPUs(t *testing.T) {
 	n.wantIdempotent()
 }
 
-// TestCPUsNoneAgain: a group had no CPUs of its own, and the kernel does not take that back while tasks are in it.
+// TestCPUsNoneAgain: a group had no CPUs of its own, and the kernel does not take that back while tasks are in it. It has all
+// CPUs then, those too that come online later, where it is known which may.
 func TestCPUsNoneAgain(t *testing.T) {
-	machine := v2
-	machine.CPUSets, machine.CPUs = true, 4
-	n := newNode(t, machine)
-	n.k.SetLoad("/pod/a", sim.Spin(1))
-	n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
-	n.do(n.change("/free", plan.CPUs, "2"), plan.Applied) // where nothing runs
-	n.wantOutcomes(n.w.Restore(nil, false), "/free cpus applied ", "/pod cpus clamped 0-3")
-	for group, want := range map[string]string{"/pod": "0-3", "/free": ""} {
-		if cpus, err := n.tree.CPUs(group); err != nil || cpus.String() != want {
-			t.Errorf("%s is bound to %q (%v), want %q", group, cpus, err, want)
+	for possible, want := range map[string]string{"": "0-3", "0-7": "0-7"} {
+		machine := v2
+		machine.CPUSets, machine.CPUs, machine.PossibleCPUs = true, 4, 8
+		n := newNode(t, machine)
+		all, err := cpu.ParseSet(possible)
+		n.must(err)
+		n.w.Possible(all)
+		n.k.SetLoad("/pod/a", sim.Spin(1))
+		n.do(n.change("/pod", plan.CPUs, "1"), plan.Applied)
+		n.do(n.change("/free", plan.CPUs, "2"), plan.Applied) // where nothing runs
+		n.wantOutcomes(n.w.Restore(nil, false), "/free cpus applied ", "/pod cpus clamped "+want)
+		for group, want := range map[string]string{"/pod": want, "/free": ""} {
+			if cpus, err := n.tree.CPUs(group); err != nil || cpus.String() != want {
+				t.Errorf("%s is bound to %q (%v), want %q", group, cpus, err, want)
+			}
 		}
+		n.wantIdempotent()
 	}
-	n.wantIdempotent()
 }
 
 // TestCPUsLost: a group whose parent has lost a CPU gets back what the parent has (v1), by a plan and by a restore.
@@ -147,7 +153,8 @@ func (f handing) WriteFile(name string, data []byte) error {
 func TestHandedOnAndUsed(t *testing.T) {
 	machine := v2
 	machine.CPUSets, machine.CPUs, machine.InheritsAgain = true, 4, true
-	for cpus, used := range map[string]bool{"1-2": true, "0-3": false, "": false} {
+	for cpus, used := range map[string]bool{"1-2": true, "0-3": false, "0-7": false, "": false} {
+		machine.PossibleCPUs = 8
 		n := newNode(t, machine)
 		fs := handing{n.k, new(bool)}
 		tree, err := cgroup.Detect(fs)

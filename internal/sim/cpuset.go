@@ -20,8 +20,10 @@ func cpusFile(file string) bool {
 	return false
 }
 
-func (k *Kernel) all() cpu.Set {
-	set := make(cpu.Set, k.config.CPUs)
+func (k *Kernel) all() cpu.Set { return firstCPUs(k.config.CPUs) }
+
+func firstCPUs(n int) cpu.Set {
+	set := make(cpu.Set, n)
 	for i := range set {
 		set[i] = i
 	}
@@ -49,15 +51,20 @@ func (k *Kernel) cpusText(g *group, file string) string {
 }
 
 // setCPUs is update_cpumask with validate_change: on v1 no child has a CPU that its parent has not; and what has CPUs keeps
-// one while tasks are in it or below, also on v2, where an empty list would inherit.
+// one while tasks are in it or below, also on v2, where an empty list would inherit. On v2 CPUs may be offline that it is given
+// (cpuset_bind).
 func (k *Kernel) setCPUs(g *group, text string) error {
+	all := k.all()
+	if k.config.Version == 2 {
+		all = firstCPUs(max(k.config.CPUs, k.config.PossibleCPUs))
+	}
 	set, err := cpu.ParseSet(text)
 	switch {
 	case err != nil:
 		return syscall.EINVAL
 	case g == k.root:
 		return syscall.EACCES
-	case !set.Within(k.all()):
+	case !set.Within(all):
 		return syscall.EINVAL
 	}
 	if k.config.Version == 1 {

@@ -37,6 +37,7 @@ const never = time.Duration(math.MaxInt64)
 // Config is what machine to make. The zero value is one CPU with cgroup v2 and no burst.
 type Config struct {
 	CPUs             int  // online CPUs
+	PossibleCPUs     int  // that may ever be online; 0: no others
 	Version          int  // of cgroup: 1 (hierarchies cpu and cpuacct) or 2
 	BurstFile        bool // 5.14 and later
 	BurstAboveQuota  bool // Alibaba Cloud Linux 4.19

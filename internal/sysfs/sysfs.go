@@ -38,15 +38,19 @@ type Self struct {
 }
 
 // Online is the set of CPUs that the scheduler uses.
-func (h *Host) Online() (cpu.Set, error) {
-	const name = "sys/devices/system/cpu/online"
+func (h *Host) Online() (cpu.Set, error) { return h.cpus("sys/devices/system/cpu/online") }
+
+// Possible is the set of CPUs that may ever be online.
+func (h *Host) Possible() (cpu.Set, error) { return h.cpus("sys/devices/system/cpu/possible") }
+
+func (h *Host) cpus(name string) (cpu.Set, error) {
 	data, err := h.read(name)
 	if err != nil {
 		return nil, err
 	}
 	set, err := cpu.ParseSet(string(data))
 	if err == nil && len(set) == 0 {
-		err = errors.New("no CPU is online")
+		err = errors.New("no CPU is listed")
 	}
 	if err != nil {
 		return nil, h.wrap(name, err)

@@ -33,15 +33,19 @@ func write(t *testing.T, files map[string]string) *Host {
 
 func TestHost(t *testing.T) {
 	h := write(t, map[string]string{
-		"sys/devices/system/cpu/online": "0-2,8\n",
-		"proc/stat":                     "cpu  1 2 3 4 5 6 7 8 9 10\nintr 1\n",
-		"proc/7/task/7/schedstat":       "5000 1 1\n",
-		"proc/7/task/7/stat":            "7 (a) R 1 1\n",
-		"proc/8/task/8/schedstat":       "6000 1 1\n",
-		"proc/8/task/8/stat":            "8 (b) S 1 1\n",
+		"sys/devices/system/cpu/online":   "0-2,8\n",
+		"sys/devices/system/cpu/possible": "0-9\n",
+		"proc/stat":                       "cpu  1 2 3 4 5 6 7 8 9 10\nintr 1\n",
+		"proc/7/task/7/schedstat":         "5000 1 1\n",
+		"proc/7/task/7/stat":              "7 (a) R 1 1\n",
+		"proc/8/task/8/schedstat":         "6000 1 1\n",
+		"proc/8/task/8/stat":              "8 (b) S 1 1\n",
 	})
 	if got, err := h.Online(); err != nil || !cmp.Equal(got, cpu.Set{0, 1, 2, 8}) {
 		t.Errorf("online %v, %v", got, err)
+	}
+	if got, err := h.Possible(); err != nil || got.String() != "0-9" {
+		t.Errorf("possible %v, %v", got, err)
 	}
 	if got, err := h.Busy(); err != nil || got != 270*time.Millisecond {
 		t.Errorf("busy %v, %v", got, err)
