@@ -51,8 +51,7 @@ func (a *Agent) seeCPUs(now time.Time, sets []cgroup.CPUSet, online cpu.Set) []r
 func (a *Agent) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, online cpu.Set) reserve.Group {
 	g := reserve.Group{ID: workload.ID{Path: s.Path, Inode: s.Inode}, CPUs: s.CPUs, Baseline: s.CPUs}
 	key, v1 := plan.Key{ID: g.ID, Knob: plan.CPUs}, a.Tree.Version() == cgroup.V1
-	if !a.reserves(key) {
-		g.Blocked = plan.Foreign
+	if !a.reserves(key) { // offline work is bound to it
 		return g
 	}
 	before, known := a.ledger.Entry(key)

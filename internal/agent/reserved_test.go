@@ -11,9 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/reserve"
+	"plimsoll/internal/sim"
 	"plimsoll/internal/workload"
 )
 
@@ -201,6 +204,41 @@ func TestReserveNotPutBack(t *testing.T) {
 	w.wantProblem("")
 	if got := w.files("/b"); got != "/b=0-3 max" || *tries != 1 {
 		t.Errorf("%s, refused %d times", got, *tries)
+	}
+}
+
+// partitioned adds the partition of /a, which package sim has not.
+type partitioned struct {
+	*sim.Kernel
+	text string
+}
+
+func (f partitioned) ReadFile(name string) ([]byte, error) {
+	if name == "a/cpuset.cpus.partition" {
+		return []byte(f.text + "\n"), nil
+	}
+	return f.Kernel.ReadFile(name)
+}
+
+// TestReserveInvalidPartition: a partition that the kernel calls invalid is taken back, and begins anew after a while.
+func TestReserveInvalidPartition(t *testing.T) {
+	for text, want := range map[string]plan.Blocked{"root": plan.Free, "root invalid (a CPU is offline)": plan.Waiting} {
+		w := newShared(t, 2, 4)
+		key := plan.Key{ID: w.made("/a", 100*ms, workload.ExclusiveYes, 1), Knob: plan.Partition}
+		tree, err := cgroup.Detect(partitioned{w.kernel, text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.agent.Tree = tree
+		w.agent.ledger.Adopt(key, plan.Member, "root")
+		groups := w.agent.seeCPUs(w.kernel.Now(), []cgroup.CPUSet{{Path: "/a", Inode: key.Inode}}, cpu.Set{0, 1, 2, 3})
+		if g := groups[0]; !g.Partition || g.Unpartitions != want {
+			t.Errorf("%s: partition %v, blocked %q, want %q", text, g.Partition, g.Unpartitions, want)
+		}
+		back := w.agent.ledger.Restores(w.kernel.Now(), nil, w.agent.reserves)
+		if len(back) != 1 || back[0].To != plan.Member {
+			t.Errorf("%s: not asked for any more: %v", text, back)
+		}
 	}
 }
 
