@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/reserve"
 	"plimsoll/internal/sim"
@@ -182,7 +183,7 @@ func TestReservePartitionIsRefused(t *testing.T) {
 		w := newShared(t, 2, 4)
 		id := workload.ID{Path: "/a", Inode: 1}
 		w.agent.reservations.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
-		w.agent.reserved(w.kernel.Now(), []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
+		w.agent.reserved(w.kernel.Now(), ledger.Want{Of: w.agent.reserves}, []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
 		if got := w.agent.reservations.shares["/a"].Unlimited; got != has {
 			t.Errorf("%s refused: unlimited %v, want %v", knob, got, has)
 		}
@@ -248,7 +249,7 @@ func TestReserveRefusalsSaid(t *testing.T) {
 	r := &w.agent.reservations
 	for i := range 100 {
 		r.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"}, {Name: fmt.Sprint("/job", i), Why: "too large"}}
-		w.agent.reserved(w.kernel.Now(), nil)
+		w.agent.reserved(w.kernel.Now(), ledger.Want{Of: w.agent.reserves}, nil)
 	}
 	if len(r.said) != 2 {
 		t.Errorf("%d refusals are remembered", len(r.said))

@@ -55,8 +55,8 @@ type Sight struct {
 	Next     plan.Value // what its owner is about to write, and has not confirmed; "": nothing
 	// Follows: the owner writes new values of its own at times. A value over ours is the baseline then.
 	Follows bool
-	// Sheds: the CPUs that left the file since the last sight are offline, and the kernel has taken them out, for good (cpuset.cpus
-	// on v1). What is left of a value is the same writer's.
+	// Sheds: the CPUs that left the file since the last sight are offline, and the kernel has taken them out, for good
+	// (cpuset.cpus on v1). What is left of a value is the same writer's.
 	Sheds bool
 	// Tasks is how many tasks of the group hold each value, in place of Held (plan.Knob.OfTasks).
 	Tasks map[plan.Value]int

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -151,18 +150,11 @@ func TestManyAreRefused(t *testing.T) {
 	for i := range 40 {
 		a.keep(Want{Name: fmt.Sprint("a", i), CPUs: 0.6, Has: cpu.Set{i}})
 	}
-	var took []time.Duration
 	for i := range 100 {
-		begin := time.Now()
-		a.place(Want{Name: fmt.Sprint("b", i), CPUs: 0.5}, 1)
-		took = append(took, time.Since(begin))
+		a.place(Want{Name: fmt.Sprint("b", i), CPUs: 0.5})
 	}
-	slices.Sort(took)
-	if len(a.refused) != 100 || a.steps < maxSteps {
+	if len(a.refused) != 100 || a.steps < maxSteps || a.steps > maxSteps+200 { // each that finds the budget spent counts a step or two
 		t.Errorf("%d refused in %d steps, want %d", len(a.refused), a.steps, maxSteps)
-	}
-	if took[50] > time.Millisecond { // one search takes 5 ms
-		t.Errorf("each of them searches: %v, at most %v", took[50], took[99])
 	}
 }
 
