@@ -1,18 +1,18 @@
 package main
 
 import (
-	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/sysfs"
 )
 
 // reserving is what the agent must know of this machine to give containers CPUs of their own.
-func reserving(file *config.File) agent.Reserving {
+func reserving(file *config.File) exclusive.Options {
 	k, host := hostKubelet(), sysfs.NewHost("/")
 	m := &layout{host: host}
-	return agent.Reserving{Topology: m.topology, Owner: k.owner, Kept: k.reserved, Isolated: host.Isolated(), Rules: file.Reserve()}
+	return exclusive.Options{Topology: m.topology, Owner: k.owner, Kept: k.reserved, Isolated: host.Isolated(), Rules: file.Reserve()}
 }
 
 // layout reads the topology anew when other CPUs are online.

@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/colocation"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
@@ -25,6 +26,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
+	"plimsoll/internal/reserve"
 	"plimsoll/internal/risk"
 	"plimsoll/internal/schedext"
 	"plimsoll/internal/strategy"
@@ -126,7 +128,7 @@ type Options struct {
 	DryRun     bool        // it only plans: nothing beside the Writer is touched
 	Successor  func() bool // asked at the end: does another agent take over? nil: none does
 
-	Reserving Reserving
+	Reserving exclusive.Options
 }
 
 // Agent looks after the containers of one machine.
@@ -162,20 +164,23 @@ type Agent struct {
 	overruled    overruled
 	blind        bool // it was said that quota files cannot be watched
 
-	reservations reservations
+	cpus  *exclusive.CPUs
+	share func(group string) reserve.Share // what a group has of CPUs of its own
 }
 
 // New makes an agent; Run starts it.
 func New(o Options) *Agent {
 	now := o.Clock()
 	a := &Agent{
-		Options: o, state: policy.NewState(), ledger: cmp.Or(o.Reserving.ledger, ledger.New()), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
+		Options: o, state: policy.NewState(), ledger: cmp.Or(o.Reserving.Known(), ledger.New()), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
 		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
-		reservations: newReservations(o.Reserving.state), subscription: subscription{active: o.Events != nil, why: o.Polling},
+		subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts, Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }}
+	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger, Agent: asked{a}})
+	a.share = a.cpus.Share
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log, Ledger: a.ledger, Scheduler: a.scheduler,
 		Machine: o.Machine, Agent: asked{a}})
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
@@ -187,7 +192,7 @@ func New(o Options) *Agent {
 // paused says whether a group is held at its limit, whatever its owner asks for.
 func (a *Agent) paused(group string, now time.Time) bool {
 	return a.Pauses.paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
-		a.colocation.Suppresses(group) && !a.reservations.shares[group].Unlimited
+		a.colocation.Suppresses(group) && !a.share(group).Unlimited
 }
 
 // unreadable says that a group cannot be read, or with nil that it can.

@@ -251,7 +251,7 @@ func TestKernelConfines(t *testing.T) {
 	if len(on.Places) < 2 {
 		t.Fatalf("%d CPUs: nothing can be bound", len(on.Places))
 	}
-	p.agent.Reserving = Reserving{Topology: topology, Rules: strategy.DefaultReserve()}
+	p.agent.cpus.Topology, p.agent.cpus.Rules = topology, strategy.DefaultReserve()
 	if err := p.offline.Tree().SetCPUs(p.offline.Path, on.Set()); err != nil {
 		t.Fatal(err)
 	}

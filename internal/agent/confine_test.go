@@ -15,7 +15,7 @@ import (
 func confined(t *testing.T, version int) *world {
 	t.Helper()
 	w := newShared(t, version, 4)
-	w.agent.Reserving.Rules = strategy.DefaultReserve()
+	w.agent.cpus.Rules = strategy.DefaultReserve()
 	w.agent.colocation.Machine = policy.Machine{LeastWeight: 2}
 	w.ask(strategy.MechanismWeight)
 	on, cpuset := true, strategy.SuppressCPUSet
@@ -137,7 +137,7 @@ func TestConfineWithinTheOwners(t *testing.T) {
 // TestConfineBesideReservations: where containers may have CPUs of their own, the bound is kept by quotas.
 func TestConfineBesideReservations(t *testing.T) {
 	w := confined(t, 1)
-	w.agent.Reserving.Rules.Policy = strategy.ReserveCPUSet
+	w.agent.cpus.Rules.Policy = strategy.ReserveCPUSet
 	w.run(4 * time.Second)
 	w.wantCPUs("by quota", map[string]string{"/batch": "0-3"})
 	if b := w.kernel.Bandwidth("/batch"); !b.Limited() {

@@ -24,7 +24,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
 	results := a.Writer.Unshield()
 	a.record.Results(results)
-	a.unshielded(results)
+	a.cpus.Unshielded(results)
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {
@@ -100,6 +100,6 @@ func (a *Agent) DryRunOptions() Options {
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
 	o.Events, o.Successor, o.Foreign = nil, nil, nil
 	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until), released: maps.Clone(a.Pauses.released)}, true
-	o.Reserving.state, o.Reserving.ledger = a.reservations.state.Clone(), a.ledger.Clone(a.reserves)
+	o.Reserving = a.cpus.DryRun()
 	return o
 }

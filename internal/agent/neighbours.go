@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// asked is what colocation asks of the agent.
+// asked is what colocation and exclusive CPUs ask of the agent.
 type asked struct{ *Agent }
 
 // Bandwidth is the group whose bandwidth a file is one of, if the group is looked after.
@@ -25,21 +25,34 @@ func (a asked) Bandwidth(key plan.Key) *observe.Group {
 // Outranked says whether something that goes before suppression is for the quota of a group: it is paused, its owner is about to
 // resize it, or it has CPUs of its own.
 func (a asked) Outranked(now time.Time, group string) bool {
-	return a.Pauses.paused(group, now) || a.resizes.open(group, now) || a.reservations.shares[group].Unlimited
+	return a.Pauses.paused(group, now) || a.resizes.open(group, now) || a.share(group).Unlimited
 }
 
 func (a asked) Topology() (on cpu.Topology, free bool, err error) {
-	r := a.Reserving
-	if r.Topology == nil || r.Rules.Policy != strategy.ReserveNone || a.reservations.active {
+	if a.cpus.Topology == nil || a.cpus.Rules.Policy != strategy.ReserveNone || a.cpus.Active() {
 		return on, false, nil
 	}
-	on, err = r.Topology()
+	on, err = a.cpus.Topology()
 	return on, true, err
 }
 
 func (a asked) Saw(key plan.Key, held plan.Value, event ledger.Event) { a.noteSight(key, held, event) }
 
 func (a asked) Stale(now time.Time) { a.markAllDue(now) }
+
+func (a asked) Claimed(key plan.Key) bool { return a.colocation.Claims(key) }
+
+func (a asked) Due(now time.Time, group string) {
+	if g := a.at(group); g != nil {
+		g.Stale(now)
+	}
+}
+
+func (a asked) Overrode(group string) {
+	if a.Foreign != nil {
+		a.Foreign(group, group+": another program has set its CPUs; they are left alone")
+	}
+}
 
 func (a asked) Groups() map[workload.ID]*observe.Group { return a.reader.Groups() }
 
@@ -62,5 +75,35 @@ func (a *Agent) inodes() []uint64 {
 func (a *Agent) markAllDue(now time.Time) {
 	for _, g := range a.groups {
 		g.Stale(now)
+	}
+}
+
+// Reserve takes new rules for the CPUs that containers may have of their own.
+func (a *Agent) Reserve(rules strategy.Reserve) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cpus.Reserve(rules)
+	a.wake()
+}
+
+// regroup has the groups' CPUs looked at: a group was made, or is gone.
+func (a *Agent) regroup() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cpus.Regroup()
+}
+
+// Recovered takes note of what became of all that an agent before this one had left behind. It is called before the first
+// turn. Nothing is left but what was refused, which is tried again.
+func (a *Agent) Recovered(results []plan.Result) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cpus.Unshielded(results)
+}
+
+// sayJournal logs what became of a journal's step.
+func (a *Agent) sayJournal(err error) {
+	if err != nil {
+		a.Log.Error("journal", "error", err)
 	}
 }

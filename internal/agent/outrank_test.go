@@ -111,10 +111,10 @@ func TestPauseOutranksSuppression(t *testing.T) {
 // TestOwnCPUsOutrankSuppression: a group with CPUs of its own has no quota, also while the node's use is above the mark.
 func TestOwnCPUsOutrankSuppression(t *testing.T) {
 	w := suppressed(t, nil)
-	w.agent.reservations.shares = map[string]reserve.Share{"/batch": {Unlimited: true}}
+	w.agent.share = func(group string) reserve.Share { return reserve.Share{Unlimited: group == "/batch"} }
 	w.run(3 * time.Second)
 	w.want("/batch", cpu.Unlimited, 0)
-	w.agent.reservations.shares = nil
+	w.agent.share = w.agent.cpus.Share
 	w.run(5 * time.Second)
 	w.wantSuppressed("/batch", 400*ms)
 }

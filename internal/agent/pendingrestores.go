@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
@@ -24,7 +25,7 @@ func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 		a.ledger.Drop(g.ID, plan.Quota, plan.Burst)
 	}
 	if len(left) > 0 {
-		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] && ofLeaver(e) })
+		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] && !exclusive.OfCPUs(e.Knob) })
 	}
 	a.releaseUnclaimed(now)
 }

@@ -12,9 +12,8 @@ import (
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
-	"plimsoll/internal/ledger"
-	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
@@ -56,7 +55,7 @@ func (w *world) revive() {
 	w.agent = New(Options{Tree: w.tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
 		Pauses: NewPauses(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim",
-		Reserving: Reserving{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
+		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
 			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, Shield: w.shield}}})
 }
 
@@ -274,16 +273,16 @@ func TestReserveOthers(t *testing.T) {
 	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "/big: no CPUs of its own: it needs 8 CPUs (request 8); of 4 CPUs online, 1 is exclusive already") {
 		t.Errorf("problems: %s", got)
 	}
-	w.agent.Reserving.Owner = func() string { return "the kubelet" }
+	w.agent.cpus.Owner = func() string { return "the kubelet" }
 	w.run(3 * time.Second)
 	if got, want := w.files("/a", "/big"), "/a= 100ms, /big= 100ms"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	w = newShared(t, 2, 4)
-	w.agent.Tree = newWorld(t).tree
+	w.agent.cpus.Tree = newWorld(t).tree
 	w.made("/a", 100*ms, workload.ExclusiveYes, 1)
 	w.agent.Tick(w.kernel.Now())
-	if got := w.agent.reservations.problem; !strings.Contains(got, "no cpuset controller") {
+	if got := strings.Join(w.agent.cpus.Problems(), ""); !strings.Contains(got, "no cpuset controller") {
 		t.Errorf("problem %q", got)
 	}
 }
@@ -291,8 +290,8 @@ func TestReserveOthers(t *testing.T) {
 // TestReserveKept: what the kubelet keeps by amount is the pool's, and isolated CPUs are nobody's.
 func TestReserveKept(t *testing.T) {
 	bothVersions(t, func(t *testing.T, w *world, version int) {
-		w.agent.Reserving.Kept = func() (cpu.Set, float64) { return cpu.Set{0}, 1.5 }
-		w.agent.Reserving.Isolated = cpu.Set{3}
+		w.agent.cpus.Kept = func() (cpu.Set, float64) { return cpu.Set{0}, 1.5 }
+		w.agent.cpus.Isolated = cpu.Set{3}
 		w.made("/a", 100*ms, workload.ExclusiveYes, 1)
 		w.made("/b", 100*ms, workload.ExclusiveYes, 1)
 		w.run(time.Second)
@@ -335,20 +334,5 @@ func TestReserveForeign(t *testing.T) {
 	}
 	if got, want := w.files("/a", "/b", "/c"), "/a=0-3 100ms, /b=2 max, /c=0-3 max"; got != want {
 		t.Errorf("at the end %s, want %s", got, want)
-	}
-}
-
-// TestReserveIsRefused: CPUs that a group may not have are others' at once. A controller that is not handed on (EBUSY for as
-// long as whoever is in the way) is asked for with the next look, not in each turn.
-func TestReserveIsRefused(t *testing.T) {
-	w := newShared(t, 2, 4)
-	now := w.kernel.Now()
-	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {
-		r := &w.agent.reservations
-		r.at, r.active, r.soon = now, true, false
-		w.agent.reserved(now, ledger.Want{Of: w.agent.reserves}, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
-		if got := r.next(now, now.Add(time.Hour)); got != now.Add(again) {
-			t.Errorf("%s: again after %v, want %v", knob, got.Sub(now), again)
-		}
 	}
 }

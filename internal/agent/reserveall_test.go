@@ -26,7 +26,7 @@ func TestReserveAll(t *testing.T) {
 		if got := w.files(groups...); got != before {
 			t.Fatalf("nobody asks: %s, before: %s", got, before)
 		}
-		rules := w.agent.Reserving.Rules
+		rules := w.agent.cpus.Rules
 		all := rules
 		all.All = true
 		w.agent.Reserve(all)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,13 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/apply"
-	"plimsoll/internal/cgroup"
-	"plimsoll/internal/cpu"
+	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
-	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
-	"plimsoll/internal/reserve"
-	"plimsoll/internal/sim"
 	"plimsoll/internal/workload"
 )
 
@@ -49,8 +44,8 @@ func TestReserveInheritedLate(t *testing.T) {
 		w.run(time.Second)
 		change(w)
 		w.run(30 * time.Second)
-		if n := len(w.agent.reservations.last.Pinned); n > 0 {
-			t.Errorf("%s: %d groups are taken for bound", name, n)
+		if r := w.agent.Status().Reserve; r != nil && len(r.Pinned) > 0 {
+			t.Errorf("%s: %d groups are taken for bound", name, len(r.Pinned))
 		}
 		if err := w.agent.stop(); err != nil {
 			t.Error(err)
@@ -95,8 +90,8 @@ func TestReserveGone(t *testing.T) {
 		w.kernel.RemoveGroup("/a")
 		w.place.pods = nil
 		w.run(5 * time.Second)
-		known := w.agent.ledger.Known(func(k plan.Key) bool { return ofCPUs(k.Knob) })
-		if left := w.knobs(); len(known)+len(left) > 0 || w.agent.reservations.active {
+		known := w.agent.ledger.Known(func(k plan.Key) bool { return exclusive.OfCPUs(k.Knob) })
+		if left := w.knobs(); len(known)+len(left) > 0 || w.agent.cpus.Active() {
 			t.Errorf("in the end %v are known, in the journal %v", known, left)
 		}
 	})
@@ -177,19 +172,6 @@ func TestReserveOrder(t *testing.T) {
 	})
 }
 
-// TestReservePartitionIsRefused: a group whose partition is refused has its CPUs all the same, and no quota.
-func TestReservePartitionIsRefused(t *testing.T) {
-	for knob, has := range map[plan.Knob]bool{plan.CPUs: false, plan.Exclusive: true, plan.Partition: true} {
-		w := newShared(t, 2, 4)
-		id := workload.ID{Path: "/a", Inode: 1}
-		w.agent.reservations.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
-		w.agent.reserved(w.kernel.Now(), ledger.Want{Of: w.agent.reserves}, []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
-		if got := w.agent.reservations.shares["/a"].Unlimited; got != has {
-			t.Errorf("%s refused: unlimited %v, want %v", knob, got, has)
-		}
-	}
-}
-
 // TestReserveNotPutBack: CPUs that cannot be put back are a problem until they are.
 func TestReserveNotPutBack(t *testing.T) {
 	w := newShared(t, 1, 4)
@@ -205,53 +187,5 @@ func TestReserveNotPutBack(t *testing.T) {
 	w.wantProblem("")
 	if got := w.files("/b"); got != "/b=0-3 max" || *tries != 1 {
 		t.Errorf("%s, refused %d times", got, *tries)
-	}
-}
-
-// partitioned adds the partition of /a, which package sim has not.
-type partitioned struct {
-	*sim.Kernel
-	text string
-}
-
-func (f partitioned) ReadFile(name string) ([]byte, error) {
-	if name == "a/cpuset.cpus.partition" {
-		return []byte(f.text + "\n"), nil
-	}
-	return f.Kernel.ReadFile(name)
-}
-
-// TestReserveInvalidPartition: a partition that the kernel calls invalid is taken back, and begins anew after a while.
-func TestReserveInvalidPartition(t *testing.T) {
-	for text, want := range map[string]plan.Blocked{"root": plan.Free, "root invalid (a CPU is offline)": plan.Waiting} {
-		w := newShared(t, 2, 4)
-		key := plan.Key{ID: w.made("/a", 100*ms, workload.ExclusiveYes, 1), Knob: plan.Partition}
-		tree, err := cgroup.Detect(partitioned{w.kernel, text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.agent.Tree = tree
-		w.agent.ledger.Adopt(key, plan.Member, "root")
-		groups := w.agent.seeCPUs(w.kernel.Now(), []cgroup.CPUSet{{Path: "/a", Inode: key.Inode}}, cpu.Set{0, 1, 2, 3})
-		if g := groups[0]; !g.Partition || g.Unpartitions != want {
-			t.Errorf("%s: partition %v, blocked %q, want %q", text, g.Partition, g.Unpartitions, want)
-		}
-		back := w.agent.ledger.Restores(w.kernel.Now(), nil, w.agent.reserves)
-		if len(back) != 1 || back[0].To != plan.Member {
-			t.Errorf("%s: not asked for any more: %v", text, back)
-		}
-	}
-}
-
-// TestReserveRefusalsSaid: each refusal is said once, and only those that stand are remembered.
-func TestReserveRefusalsSaid(t *testing.T) {
-	w := newShared(t, 2, 4)
-	r := &w.agent.reservations
-	for i := range 100 {
-		r.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"}, {Name: fmt.Sprint("/job", i), Why: "too large"}}
-		w.agent.reserved(w.kernel.Now(), ledger.Want{Of: w.agent.reserves}, nil)
-	}
-	if len(r.said) != 2 {
-		t.Errorf("%d refusals are remembered", len(r.said))
 	}
 }

@@ -79,7 +79,7 @@ func TestShieldEnds(t *testing.T) {
 		"stop":      func(w *world) { _ = w.agent.stop() },
 		"successor": func(w *world) { w.agent.Successor = func() bool { return true }; _ = w.agent.stop() },
 		"crash":     func(w *world) { w.shield = false; w.revive() },
-		"adopted":   func(w *world) { w.agent.Reserving.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
+		"adopted":   func(w *world) { w.agent.cpus.Rules = strategy.DefaultReserve(); w.agent.Adopt(nil) },
 		"off": func(w *world) {
 			w.agent.Reserve(strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1})
 			w.run(time.Second)
@@ -176,8 +176,8 @@ func TestShieldUnified(t *testing.T) {
 	if got := strings.Join(w.agent.Status().Problems, "\n"); !strings.Contains(got, "shield: cgroup v2") {
 		t.Errorf("problems: %s", got)
 	}
-	if got := w.agent.Status().Reserve; got == nil || got.Shield != nil || w.agent.reservations.problem != "" {
-		t.Errorf("problem %q, status %+v", w.agent.reservations.problem, got)
+	if got := w.agent.Status().Reserve; got == nil || got.Shield != nil || len(w.agent.cpus.Problems()) > 1 {
+		t.Errorf("problem %q, status %+v", w.agent.cpus.Problems(), got)
 	}
 	for _, x := range w.agent.Tick(w.kernel.Now()).Results {
 		if x.Change.Knob == plan.Shield {

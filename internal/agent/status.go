@@ -48,8 +48,8 @@ func (a *Agent) status(now time.Time) report.Status {
 	}
 	var risky string
 	s.Node.Risk, risky = a.risk.Status()
-	s.Reserve = a.reserveStatus()
-	s.Problems = append(s.Problems, a.reserveProblems()...)
+	s.Reserve = a.cpus.Status()
+	s.Problems = append(s.Problems, a.cpus.Problems()...)
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
 	for _, problem := range []string{risky, a.overruled.problem()} {
@@ -149,7 +149,8 @@ func (a *Agent) putBack() ([]plan.Result, error) {
 func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
-	a.restoredCPUs(results)
+	a.cpus.Again()
+	a.cpus.Unshielded(results)
 	a.reader.Learn(results)
 }
 

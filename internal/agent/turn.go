@@ -30,7 +30,7 @@ func (a *Agent) tick(now time.Time) Turn {
 	decided := a.decide(now, world)
 	results := a.do(now, world, decided, a.plan(now, decided))
 	a.tell(now, decided, results)
-	a.next = a.reservations.next(now, a.schedule(now, decided.bandwidth))
+	a.next = a.cpus.Next(now, a.schedule(now, decided.bandwidth))
 	return Turn{Results: results, Next: a.next}
 }
 
@@ -63,7 +63,7 @@ func (a *Agent) decide(now time.Time, w observed) decided {
 	return decided{
 		bandwidth:  a.state.Decide(w.input),
 		colocation: a.colocation.Decide(now, w.pods, a.Strategy.Colocation, !a.DryRun && !a.held()),
-		cpus:       a.reserve(now, w.pods),
+		cpus:       a.cpus.Decide(now, w.pods),
 	}
 }
 
@@ -78,7 +78,7 @@ func (a *Agent) do(now time.Time, w observed, d decided, changes []plan.Change) 
 	a.leave(now, w.gone)
 	results := a.write(changes)
 	if d.cpus.Of != nil {
-		results = append(results, a.shield(a.reservations.last.Shield)...)
+		results = append(results, a.cpus.Protect(a.Writer, !a.DryRun && !a.held())...)
 	}
 	return results
 }
@@ -104,10 +104,10 @@ func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 	a.booked(now, d.bandwidth, of[forBandwidth])
 	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
 	a.colocation.Done(d.colocation, of[forColocation])
-	a.reserved(now, d.cpus, of[forCPUs])
+	a.cpus.Done(now, d.cpus, of[forCPUs])
 	for _, r := range of[forBandwidth] {
 		if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) { // it was lifted: now its CPUs may go
-			a.reservations.at = time.Time{}
+			a.cpus.Again()
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (a *Agent) decider(key plan.Key) string {
 	switch {
 	case a.colocation.Claims(key):
 		return forColocation
-	case a.reserves(key):
+	case a.cpus.Of(key):
 		return forCPUs
 	}
 	return forBandwidth
@@ -206,7 +206,7 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 
 func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 	g := a.of(read)
-	share := a.reservations.shares[g.Path]
+	share := a.share(g.Path)
 	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy, Request: g.Request, Class: g.Class,
 		Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
 		Starting: g.Starts}

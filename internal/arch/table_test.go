@@ -57,9 +57,10 @@ func rules() map[string]rule {
 		"internal/observe":           {imports: and(values, "cgroup", "policy", "sample")},
 		"internal/schedext":          {imports: and(values, "policy", "report")},
 		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext")},
+		"internal/exclusive":         {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
 		"internal/risk":              {imports: and(values, "policy", "report")},
 		"internal/record":            {imports: and(values, "ledger", "observe", "policy", "report")},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "journal", "ledger", "observe", "policy", "record", "report", "reserve", "risk", "schedext")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "policy", "record", "report", "reserve", "risk", "schedext")},
 		"internal/nri":               {imports: []string{"cpu"}},
 		"internal/web":               {imports: and(values, "report")},
 

@@ -1,0 +1,108 @@
+package exclusive
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/ledger"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/reserve"
+	"plimsoll/internal/sim"
+	"plimsoll/internal/workload"
+)
+
+// quiet is an agent that takes no note.
+type quiet struct{}
+
+func (quiet) Claimed(plan.Key) bool                                { return false }
+func (quiet) Due(time.Time, string)                                {}
+func (quiet) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) {}
+func (quiet) Forget(workload.ID, plan.Knob)                        {}
+func (quiet) Overrode(string)                                      {}
+
+func newCPUs() *CPUs {
+	return New(CPUs{Log: slog.New(slog.DiscardHandler), Ledger: ledger.New(), Agent: quiet{}})
+}
+
+// TestReserveIsRefused: CPUs that a group may not have are others' at once. A controller that is not handed on (EBUSY for as
+// long as whoever is in the way) is asked for with the next look, not in each turn.
+func TestReserveIsRefused(t *testing.T) {
+	c, now := newCPUs(), time.Unix(1000, 0)
+	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {
+		c.at, c.active, c.soon = now, true, false
+		c.Done(now, ledger.Want{Of: c.Of}, []plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 1}, Knob: knob}, Outcome: plan.Refused}})
+		if got := c.Next(now, now.Add(time.Hour)); got != now.Add(again) {
+			t.Errorf("%s: again after %v, want %v", knob, got.Sub(now), again)
+		}
+	}
+}
+
+// TestReservePartitionIsRefused: a group whose partition is refused has its CPUs all the same, and no quota.
+func TestReservePartitionIsRefused(t *testing.T) {
+	for knob, has := range map[plan.Knob]bool{plan.CPUs: false, plan.Exclusive: true, plan.Partition: true} {
+		c := newCPUs()
+		id := workload.ID{Path: "/a", Inode: 1}
+		c.last.Shares = []reserve.Share{{ID: id, Unlimited: true}}
+		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of}, []plan.Result{{Change: plan.Change{Cgroup: id, Knob: knob}, Outcome: plan.Refused}})
+		if got := c.shares["/a"].Unlimited; got != has {
+			t.Errorf("%s refused: unlimited %v, want %v", knob, got, has)
+		}
+	}
+}
+
+// TestReserveRefusalsSaid: each refusal is said once, and only those that stand are remembered.
+func TestReserveRefusalsSaid(t *testing.T) {
+	c := newCPUs()
+	for i := range 100 {
+		c.last.Refused = []reserve.Refusal{{Name: "/a", Why: "too large"}, {Name: fmt.Sprint("/job", i), Why: "too large"}}
+		c.Done(time.Unix(1000, 0), ledger.Want{Of: c.Of}, nil)
+	}
+	if len(c.said) != 2 {
+		t.Errorf("%d refusals are remembered", len(c.said))
+	}
+}
+
+// partitioned adds the partition of /a, which package sim has not.
+type partitioned struct {
+	*sim.Kernel
+	text string
+}
+
+func (f partitioned) ReadFile(name string) ([]byte, error) {
+	if name == "a/cpuset.cpus.partition" {
+		return []byte(f.text + "\n"), nil
+	}
+	return f.Kernel.ReadFile(name)
+}
+
+// TestReserveInvalidPartition: a partition that the kernel calls invalid is taken back, and begins anew after a while.
+func TestReserveInvalidPartition(t *testing.T) {
+	for text, want := range map[string]plan.Blocked{"root": plan.Free, "root invalid (a CPU is offline)": plan.Waiting} {
+		k := sim.New(sim.Config{CPUs: 4, Version: 2, BurstFile: true, CPUSets: true, Seed: 1})
+		k.AddGroup("/a")
+		tree, err := cgroup.Detect(partitioned{k, text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inode, err := tree.CPUSetInode("/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, now := newCPUs(), time.Unix(1000, 0)
+		c.Tree = tree
+		key := plan.Key{ID: workload.ID{Path: "/a", Inode: inode}, Knob: plan.Partition}
+		c.Ledger.Adopt(key, plan.Member, "root")
+		groups := c.seeCPUs(now, []cgroup.CPUSet{{Path: "/a", Inode: key.Inode}}, cpu.Set{0, 1, 2, 3})
+		if g := groups[0]; !g.Partition || g.Unpartitions != want {
+			t.Errorf("%s: partition %v, blocked %q, want %q", text, g.Partition, g.Unpartitions, want)
+		}
+		back := c.Ledger.Restores(now, nil, c.Of)
+		if len(back) != 1 || back[0].To != plan.Member {
+			t.Errorf("%s: not asked for any more: %v", text, back)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package exclusive
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
+	"plimsoll/internal/reserve"
+)
+
+// Protect keeps the tasks of the cpuset root off CPUs that are somebody's own, as long as that is wanted. The group that
+// they are in is confined as all others are, from the next look on, and has all CPUs again before they are let go.
+func (c *CPUs) Protect(by Shielder, free bool) []plan.Result {
+	wanted := c.last.Shield
+	switch {
+	case !wanted && c.shield.Group == "":
+		return nil
+	case !wanted:
+		results := by.Unshield()
+		c.Unshielded(results)
+		return results
+	case !free:
+		return nil
+	}
+	s, err := by.Shield()
+	if err != nil {
+		c.problem = "shield: " + err.Error()
+	}
+	if s.New && err == nil {
+		c.Log.Info("the tasks of the root are in a group", "cgroup", s.Group, "tasks", s.Tasks)
+		c.at = time.Time{}
+	}
+	c.shield = s
+	return nil
+}
+
+// Unshielded books what became of the shield.
+func (c *CPUs) Unshielded(results []plan.Result) {
+	c.shield = apply.Shield{}
+	for _, x := range results {
+		if x.Change.Knob == plan.Shield && x.Outcome == plan.Refused {
+			c.shield.Group = x.Change.Cgroup.Path
+			c.problem = c.shield.Group + ": not removed: " + x.Err
+		}
+	}
+}
+
+// shieldless says why there is no shield where one is asked for.
+func (c *CPUs) shieldless() string {
+	if !c.rules.Shield || c.Tree.Version() == cgroup.V1 || !slices.ContainsFunc(c.last.Shares, func(sh reserve.Share) bool { return !sh.Partition }) {
+		return ""
+	}
+	return "shield: cgroup v2 has no cpuset hierarchy of its own; with policy auto, from 6.7, a partition takes its CPUs from the tasks of the root"
+}
+
+// shieldStatus is nil where there is no shield.
+func (c *CPUs) shieldStatus() *report.Shield {
+	if c.shield.Group == "" {
+		return nil
+	}
+	return &report.Shield{Cgroup: c.shield.Group, Tasks: c.shield.Tasks}
+}
