@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sim"
@@ -81,7 +82,7 @@ func TestRehearsal(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := apply.New(tree, j, k.Now)
-	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: agent.NewPauses(""), Clock: time.Now,
+	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: pauses.New(""), Clock: time.Now,
 		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
 	rehearsed := func(p strategy.Policy) map[string]string {
 		o := a.DryRunOptions()

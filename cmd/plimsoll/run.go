@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -204,7 +205,7 @@ func notCanceled(err error) error {
 // newAgent makes an agent on a tree; its writer is the caller's to set.
 func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discoverer, file *config.File,
 	source throttleSource, log *slog.Logger) (*agent.Agent, error) {
-	pauses, err := agent.LoadPauses(g.stateDir)
+	pauses, err := pauses.Load(g.stateDir)
 	if err != nil {
 		return nil, err
 	}

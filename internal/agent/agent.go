@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
@@ -111,7 +112,7 @@ type Options struct {
 	Uncounted  bool                 // the use of periods is in Missing
 	Writer     Writer
 	Switch     Switch
-	Pauses     *Pauses
+	Pauses     *pauses.Pauses
 	Undone     func() ([]apply.Undone, error)           // owners' writes that refills may have undone, since the last call; nil: nobody looks
 	Refillable func(undeclared, declared []workload.ID) // takes all groups that may be refilled from now on; nil: nobody asks
 	Foreign    func(group, what string)                 // told once of another program that writes a group's limit; nil: nobody
@@ -191,7 +192,7 @@ func New(o Options) *Agent {
 
 // paused says whether a group is held at its limit, whatever its owner asks for.
 func (a *Agent) paused(group string, now time.Time) bool {
-	return a.Pauses.paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
+	return a.Pauses.Paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
 		a.colocation.Suppresses(group) && !a.share(group).Unlimited
 }
 
@@ -238,3 +239,43 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 	}
 	a.wake()
 }
+
+// await waits for the next turn.
+func (a *Agent) await(ctx context.Context, timer *time.Timer) {
+	for {
+		timer.Reset(max(0, a.nextTurn().Sub(a.Clock())))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-a.Discover.Wake():
+			a.regroup()
+			time.Sleep(gather)
+		case <-a.poke:
+		case <-a.sooner:
+			continue
+		}
+		return
+	}
+}
+
+func (a *Agent) nextTurn() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next
+}
+
+// Turns has a value when a turn was taken, for what goes with the agent's turns so as not to wake the machine for itself.
+func (a *Agent) Turns() <-chan struct{} { return a.turned }
+
+// wake asks for a turn now.
+func (a *Agent) wake() { signal(a.poke) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Wanted has a value when a turn is wanted now. Run takes it itself.
+func (a *Agent) Wanted() <-chan struct{} { return a.poke }

@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/apply"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
@@ -60,7 +61,7 @@ func realAgent(t *testing.T, g *cgrouptest.Group, p strategy.Policy) *Agent {
 	c.Strategy.Policy = p
 	_, err = g.Tree().Burst(g.Path)
 	return New(Options{Tree: g.Tree(), Discover: &place{pods: []workload.Pod{{Containers: []workload.Container{c}}}},
-		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(g.Tree(), j, time.Now), Switch: &lever{}, Pauses: NewPauses(""),
+		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(g.Tree(), j, time.Now), Switch: &lever{}, Pauses: pauses.New(""),
 		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: err == nil},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
 }

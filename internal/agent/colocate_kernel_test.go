@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
@@ -67,7 +68,7 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 		machine.LeastWeight = 1
 	}
 	p.agent = New(Options{Tree: tree, Discover: &place{pods: []workload.Pod{p.pod(p.online, workload.ClassLS, node), p.pod(p.offline, workload.ClassBE, node)}},
-		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: apply.New(tree, j, time.Now).Over(tasks), Tasks: tasks, Switch: &lever{}, Pauses: NewPauses(""),
+		Host: groupHost{realHost{sysfs.NewHost("/")}, top}, Writer: apply.New(tree, j, time.Now).Over(tasks), Tasks: tasks, Switch: &lever{}, Pauses: pauses.New(""),
 		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Machine: machine, Strategy: node})
 	t.Cleanup(func() { p.agent.stop() })
 	return p

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
@@ -67,6 +68,81 @@ func (a *Agent) attend(v policy.View) {
 		g.Above(a.aboveLimit(g, v))
 		if !v.IsPod {
 			a.colocation.Used(g.QOS.Rank(), v.Window.Used)
+		}
+	}
+}
+
+// see has the ledger compare what the files of a group hold with what is known, and tells the policy what it says.
+func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
+	q, resized := a.seeFile(now, g, plan.Quota)
+	b, _ := a.seeFile(now, g, plan.Burst)
+	to.Limit.Period = g.Disk.Period
+	to.Limit.Quota, _ = q.Baseline.Time() // they were times when they were written
+	to.Limit.Burst, _ = b.Baseline.Time()
+	to.QuotaBlocked, to.BurstBlocked, to.Resized = a.blocked(now, g, q), a.blocked(now, g, b), resized
+	g.limit = to.Limit
+	g.late = q.Due()
+	g.QuotaOurs, g.BurstOurs = q.Ours() && q.By == plan.ForBandwidth, b.Ours() && b.By == plan.ForBandwidth
+}
+
+func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {
+	key, s := plan.Key{ID: g.ID, Knob: knob}, ledger.Bandwidth(g.Disk, g.Declared, knob)
+	event := a.ledger.See(now, key, s)
+	a.noteSight(key, s.Held, event)
+	e, _ = a.ledger.Entry(key)
+	return e, event == ledger.Resized || event == ledger.Rebased
+}
+
+// noteSight keeps what happened to a file for the notes.
+func (a *Agent) noteSight(key plan.Key, found plan.Value, event ledger.Event) {
+	if e, _ := a.ledger.Entry(key); event != ledger.None {
+		a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
+	}
+}
+
+// blocked says why a file may not be written: nothing of ours is written before its owner has set the group up.
+func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
+	why := e.Blocked(now)
+	switch {
+	case e.By != plan.ForBandwidth:
+		return plan.Suppressed
+	case why == plan.Free && !g.Ready && !e.Ours():
+		return plan.NoTask
+	}
+	return why
+}
+
+// lost says whether the limit of a pod or of a container in it is not in force, since its owner's write was lost.
+func (a *Agent) lost(p policy.Pod) bool {
+	groups := append(p.Containers[:len(p.Containers):len(p.Containers)], p.Group)
+	for _, s := range p.Scopes {
+		groups = append(groups, s.Group)
+	}
+	for _, g := range groups {
+		if e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota}); e.State == ledger.Lost {
+			return true
+		}
+	}
+	return false
+}
+
+// note says what happened to files, and keeps the journal true to it. It is called before any write: what is no longer ours
+// leaves the journal, and a write claims it anew.
+func (a *Agent) note() {
+	notes := a.notes
+	a.notes = nil
+	for _, n := range notes {
+		problem := a.record.Note(n)
+		switch n.Event {
+		case ledger.Resized:
+			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
+		case ledger.Rebased:
+			a.sayJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
+		case ledger.Overrode:
+			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
+			if a.Foreign != nil {
+				a.Foreign(n.Path, problem)
+			}
 		}
 	}
 }

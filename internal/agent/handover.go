@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"plimsoll/internal/apply"
@@ -99,7 +98,7 @@ func (a *Agent) DryRunOptions() Options {
 	o := a.Options
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
 	o.Events, o.Successor, o.Foreign = nil, nil, nil
-	o.Pauses, o.DryRun = &Pauses{until: maps.Clone(a.Pauses.until), released: maps.Clone(a.Pauses.released)}, true
+	o.Pauses, o.DryRun = a.Pauses.Copy(), true
 	o.Reserving = a.cpus.DryRun()
 	return o
 }

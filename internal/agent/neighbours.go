@@ -25,7 +25,7 @@ func (a asked) Bandwidth(key plan.Key) *observe.Group {
 // Outranked says whether something that goes before suppression is for the quota of a group: it is paused, its owner is about to
 // resize it, or it has CPUs of its own.
 func (a asked) Outranked(now time.Time, group string) bool {
-	return a.Pauses.paused(group, now) || a.resizes.open(group, now) || a.share(group).Unlimited
+	return a.Pauses.Paused(group, now) || a.resizes.open(group, now) || a.share(group).Unlimited
 }
 
 func (a asked) Topology() (on cpu.Topology, free bool, err error) {

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sim"
@@ -53,7 +54,7 @@ func (w *world) revive() {
 		online[i] = i
 	}
 	w.agent = New(Options{Tree: w.tree, Discover: w.place, Host: w.host, Writer: writer, Switch: w.lever,
-		Pauses: NewPauses(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
+		Pauses: pauses.New(""), Clock: w.kernel.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim",
 		Reserving: exclusive.Options{Topology: func() (cpu.Topology, error) { return cpu.Flat(online), nil },
 			Rules: strategy.Reserve{Policy: strategy.ReserveCPUSet, Floor: 1, Shield: w.shield}}})

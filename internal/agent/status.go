@@ -1,17 +1,14 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sort"
+	"strings"
 	"time"
 
 	"plimsoll/internal/observe"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
-	"plimsoll/internal/workload"
 )
 
 // Status is a snapshot for people and metrics.
@@ -63,8 +60,8 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.scheduler.Counted(g.Inode).Throttles })
 	for i := range s.Containers {
 		c := &s.Containers[i]
-		if until, ok := a.Pauses.until[c.Cgroup]; ok && until.After(now) {
-			c.Paused, c.Released = &until, a.Pauses.released[c.Cgroup]
+		if until, released, paused := a.Pauses.Until(c.Cgroup, now); paused {
+			c.Paused, c.Released = &until, released
 		}
 		c.Why = a.why(a.at(c.Cgroup), c.Why, now)
 	}
@@ -120,108 +117,35 @@ func (a *Agent) LastTurn() time.Time {
 	return a.record.LastTurn()
 }
 
-// Hold stops writing, and first puts everything back if restore is set.
-func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.Switch.Hold(reason, a.Clock()); err != nil {
-		return nil, err
+// why is the reason for what stands in a group's files, in words that say which rule it was: the policy is not told why a
+// group is to stay at its limit.
+func (a *Agent) why(g *group, decided string, now time.Time) string {
+	switch {
+	case g == nil:
+	case strings.HasSuffix(decided, policy.WhyAtLimit) && g.Paused:
+		return strings.TrimSuffix(decided, policy.WhyAtLimit) + a.whyAtLimit(g, now)
+	case decided == "" && !g.Class.Burstable():
+		return fmt.Sprintf("class %s: the limit is left alone", g.Class)
 	}
-	a.Writer.SetHold(true)
-	a.Log.Warn("held: nothing is written until `plimsoll resume`", "reason", reason, "restore", restore)
-	if !restore {
-		return nil, nil
-	}
-	return a.putBack()
+	return decided
 }
 
-func (a *Agent) putBack() ([]plan.Result, error) {
-	a.scheduler.End(a.Clock())
-	begin := a.Clock()
-	results := a.Writer.Restore(nil, false)
-	a.record.Results(results)
-	a.restored(begin, results)
-	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
-	return results, a.record.Restored(results)
-}
-
-// restored takes what was put back as it stands now.
-func (a *Agent) restored(begin time.Time, results []plan.Result) {
-	a.ledger.Learn(begin, results)
-	a.state.Learn(begin, results)
-	a.cpus.Again()
-	a.cpus.Unshielded(results)
-	a.reader.Learn(results)
-}
-
-// Resume writes again.
-func (a *Agent) Resume(context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.Switch.Resume(); err != nil {
-		return err
+// whyAtLimit says who keeps a group at its limit.
+func (a *Agent) whyAtLimit(g *group, now time.Time) string {
+	_, released, paused := a.Pauses.Until(g.Path, now)
+	switch {
+	case paused && released:
+		return "released: held at the limit for another writer"
+	case paused:
+		return "paused: held at the limit"
+	case a.scheduler.InForce():
+		return "held at the limit: the scheduler of mechanism schedExt runs all tasks"
+	case a.overruled.by != "":
+		return fmt.Sprintf("held at the limit: the sched_ext scheduler %s runs all tasks", a.overruled.by)
+	case a.resizes.open(g.Path, now):
+		return "held at the limit: the container runtime is about to resize it"
+	case a.colocation.Suppresses(g.Path):
+		return "suppressed: offline work is held at its limit"
 	}
-	a.retired = time.Time{}
-	a.Log.Info("resumed")
-	a.wake()
-	return nil
-}
-
-// Pause holds a container at its limit for a while; 0 ends it.
-func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err := a.pause(container, d, false)
-	return err
-}
-
-func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.Result, error) {
-	now := a.Clock()
-	found, err := report.Find(a.status(now).Containers, container)
-	if err != nil {
-		return nil, err
-	}
-	if d < 0 {
-		return nil, fmt.Errorf("pause for %v: not a time", d)
-	}
-	a.colocation.Again() // suppression makes way
-	for _, path := range a.family(found) {
-		if err := a.Pauses.set(path, now.Add(d), now, release); err != nil {
-			return nil, err
-		}
-		a.at(path).MarkDue()
-	}
-	return a.tick(now).Results, nil
-}
-
-// family is the container, or a pod's containers and the pod.
-func (a *Agent) family(c report.Container) []string {
-	paths := []string{c.Cgroup}
-	if c.Level != string(observe.LevelPod) {
-		return paths
-	}
-	for _, g := range a.groups {
-		if g.Level == observe.LevelContainer && g.Pod == c.Pod && workload.Under(g.Path, c.Cgroup) {
-			paths = append(paths, g.Path)
-		}
-	}
-	sort.Strings(paths)
-	return paths
-}
-
-// errNotReleased says that something of ours still stands.
-var errNotReleased = errors.New("not everything could be put back")
-
-// Release puts a container's files back for a while, so that its owner can set a lower limit: a burst above the new
-// quota would make the kernel refuse it.
-func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	results, err := a.pause(container, d, true)
-	for _, r := range results {
-		if r.Outcome == plan.Refused && err == nil {
-			err = fmt.Errorf("%w: %s %s: %s", errNotReleased, r.Change.Cgroup.Path, r.Change.Knob, r.Err)
-		}
-	}
-	return results, err
+	return "held at the limit: a resize of its pod is under way"
 }

@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
@@ -51,7 +52,7 @@ func worldOf(t testing.TB, cpus int) *world {
 		t.Fatal(err)
 	}
 	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: apply.New(tree, j, k.Now), Switch: w.lever,
-		Pauses: NewPauses(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
+		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim"})
 	return w
 }

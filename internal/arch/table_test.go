@@ -58,15 +58,16 @@ func rules() map[string]rule {
 		"internal/schedext":          {imports: and(values, "policy", "report")},
 		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext")},
 		"internal/exclusive":         {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
+		"internal/pauses":            {},
 		"internal/risk":              {imports: and(values, "policy", "report")},
 		"internal/record":            {imports: and(values, "ledger", "observe", "policy", "report")},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "policy", "record", "report", "reserve", "risk", "schedext")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "record", "report", "reserve", "risk", "schedext")},
 		"internal/nri":               {imports: []string{"cpu"}},
 		"internal/web":               {imports: and(values, "report")},
 
 		// simulated: satisfies cgroup.FS without importing it
 		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
-		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "policy", "report", "sim")},
+		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "pauses", "policy", "report", "sim")},
 
 		// tests
 		"internal/arch":        {},

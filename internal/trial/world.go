@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
@@ -194,7 +195,7 @@ func (w *World) begin(writer *apply.Writer) error {
 	}
 	w.Agent = agent.New(agent.Options{
 		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
-		Pauses: agent.NewPauses(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
+		Pauses: pauses.New(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold},

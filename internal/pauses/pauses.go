@@ -1,10 +1,12 @@
-package agent
+// Package pauses keeps the groups that an operator holds at their limits, in a file.
+package pauses
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,14 +21,14 @@ type Pauses struct {
 	released map[string]bool
 }
 
-// NewPauses has none; it keeps what it is told in memory when file is "".
-func NewPauses(file string) *Pauses {
+// New has none; it keeps what it is told in memory when file is "".
+func New(file string) *Pauses {
 	return &Pauses{file: file, until: map[string]time.Time{}, released: map[string]bool{}}
 }
 
-// LoadPauses reads the pauses of a state directory.
-func LoadPauses(stateDir string) (*Pauses, error) {
-	p := NewPauses(filepath.Join(stateDir, "pauses.json"))
+// Load reads the pauses of a state directory.
+func Load(stateDir string) (*Pauses, error) {
+	p := New(filepath.Join(stateDir, "pauses.json"))
 	data, err := os.ReadFile(p.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -38,31 +40,42 @@ func LoadPauses(stateDir string) (*Pauses, error) {
 		err = errors.New("no object")
 	}
 	if err != nil {
-		return nil, &BrokenPausesError{p.file, err}
+		return nil, &BrokenError{p.file, err}
 	}
 	return p, nil
 }
 
-// BrokenPausesError says that the file of the pauses cannot be understood.
-type BrokenPausesError struct {
+// BrokenError says that the file of the pauses cannot be understood.
+type BrokenError struct {
 	File string
 	Err  error
 }
 
-func (e *BrokenPausesError) Error() string { return fmt.Sprintf("read pauses: %s: %v", e.File, e.Err) }
+func (e *BrokenError) Error() string { return fmt.Sprintf("read pauses: %s: %v", e.File, e.Err) }
 
 // Hint says what a person can do.
-func (e *BrokenPausesError) Hint() string { return "remove the file; that ends all pauses" }
+func (e *BrokenError) Hint() string { return "remove the file; that ends all pauses" }
 
-func (e *BrokenPausesError) Unwrap() error { return e.Err }
+func (e *BrokenError) Unwrap() error { return e.Err }
 
-func (p *Pauses) paused(path string, now time.Time) bool {
+// Paused says whether a group is paused or released.
+func (p *Pauses) Paused(path string, now time.Time) bool {
 	until, ok := p.until[path]
 	return ok && now.Before(until)
 }
 
-// set begins a pause or a release, or ends it where until is not after now.
-func (p *Pauses) set(path string, until, now time.Time, release bool) error {
+// Until is when the pause of a group ends, and whether it is a release; false: the group is not paused.
+func (p *Pauses) Until(path string, now time.Time) (until time.Time, released, paused bool) {
+	return p.until[path], p.released[path], p.Paused(path, now)
+}
+
+// Copy is one of its own that holds the same, and keeps it in memory.
+func (p *Pauses) Copy() *Pauses {
+	return &Pauses{until: maps.Clone(p.until), released: maps.Clone(p.released)}
+}
+
+// Set begins a pause or a release, or ends it where until is not after now.
+func (p *Pauses) Set(path string, until, now time.Time, release bool) error {
 	for old, end := range p.until {
 		if !end.After(now) {
 			p.end(old)

@@ -1,4 +1,4 @@
-package agent
+package pauses
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func TestPausesAreKept(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1000, 0)
 	load := func() *Pauses {
 		t.Helper()
-		p, err := LoadPauses(dir)
+		p, err := Load(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,11 +21,11 @@ func TestPausesAreKept(t *testing.T) {
 	}
 	p := load()
 	for path, d := range map[string]time.Duration{"/a": time.Minute, "/b": time.Hour, "/c": time.Hour} {
-		if err := p.set(path, now.Add(d), now, false); err != nil {
+		if err := p.Set(path, now.Add(d), now, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.set("/c", now, now, false); err != nil { // ends it
+	if err := p.Set("/c", now, now, false); err != nil { // ends it
 		t.Fatal(err)
 	}
 	p = load()
@@ -40,12 +40,12 @@ func TestPausesAreKept(t *testing.T) {
 		{"/a", 0, true}, {"/a", time.Minute - 1, true}, {"/a", time.Minute, false},
 		{"/b", time.Minute, true}, {"/c", 0, false}, {"/d", 0, false},
 	} {
-		if got := p.paused(c.path, now.Add(c.after)); got != c.want {
+		if got := p.Paused(c.path, now.Add(c.after)); got != c.want {
 			t.Errorf("%s after %v: paused %v, want %v", c.path, c.after, got, c.want)
 		}
 	}
 	later := now.Add(10 * time.Minute)
-	if err := p.set("/d", later.Add(time.Hour), later, false); err != nil {
+	if err := p.Set("/d", later.Add(time.Hour), later, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, kept := load().until["/a"]; kept {
@@ -66,16 +66,16 @@ func TestPausesThatCannotBeKept(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var broken *BrokenPausesError
-		if _, err := LoadPauses(dir); !errors.As(err, &broken) || !strings.Contains(err.Error(), file) || broken.Hint() == "" {
+		var broken *BrokenError
+		if _, err := Load(dir); !errors.As(err, &broken) || !strings.Contains(err.Error(), file) || broken.Hint() == "" {
 			t.Errorf("a file that holds %q: %v", text, err)
 		}
 	}
-	p, err := LoadPauses(filepath.Join(dir, "none"))
+	p, err := Load(filepath.Join(dir, "none"))
 	if err != nil {
 		t.Fatalf("no file is no pause: %v", err)
 	}
-	if err := p.set("/a", now.Add(time.Hour), now, false); err == nil || !strings.Contains(err.Error(), "save pauses") {
+	if err := p.Set("/a", now.Add(time.Hour), now, false); err == nil || !strings.Contains(err.Error(), "save pauses") {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }
