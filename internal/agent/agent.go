@@ -9,7 +9,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -178,14 +177,14 @@ func New(o Options) *Agent {
 		subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
-	a.scheduler.Groups, a.scheduler.Changed = a.inodes, a.markAllDue
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts, Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }}
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger, Agent: asked{a}})
 	a.share = a.cpus.Share
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log, Ledger: a.ledger, Scheduler: a.scheduler,
 		Machine: o.Machine, Agent: asked{a}})
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
-	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.unreadable
+	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.record.Unreadable
+	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
 	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counted(inode).Counters }
 	return a
 }
@@ -194,15 +193,6 @@ func New(o Options) *Agent {
 func (a *Agent) paused(group string, now time.Time) bool {
 	return a.Pauses.Paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
 		a.colocation.Suppresses(group) && !a.share(group).Unlimited
-}
-
-// unreadable says that a group cannot be read, or with nil that it can.
-func (a *Agent) unreadable(g *observe.Group, err error) {
-	problem := ""
-	if err != nil {
-		problem = fmt.Sprintf("%s: %v", g.Path, err)
-	}
-	a.record.Problem(g.Path, problem)
 }
 
 // gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and
@@ -233,9 +223,7 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 			a.subscription.stale = true // other groups may have to be subscribed to now
 		}
 		a.Strategy = s
-		for _, g := range a.groups {
-			g.Stale(a.Clock())
-		}
+		a.reader.StaleAll(a.Clock())
 	}
 	a.wake()
 }

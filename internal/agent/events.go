@@ -110,15 +110,7 @@ func (a *Agent) poll(why error) {
 		a.Log.Warn("no throttle events for these groups: polling from now on", "error", why)
 	}
 	a.subscription.active, a.subscription.why = false, why.Error()
-	a.lookAgain()
-}
-
-// lookAgain has every group looked at in the next turn.
-func (a *Agent) lookAgain() {
-	for _, g := range a.groups {
-		g.Due = time.Time{}
-		g.MarkDue()
-	}
+	a.reader.DueAll()
 }
 
 // watch subscribes to the throttle events of all groups for which anything is to be done, and with a load line of all others.
@@ -198,6 +190,6 @@ func (a *Agent) missed() bool {
 		return false
 	}
 	a.subscription.lost = lost
-	a.lookAgain()
+	a.reader.DueAll()
 	return true
 }

@@ -38,7 +38,7 @@ func (a asked) Topology() (on cpu.Topology, free bool, err error) {
 
 func (a asked) Saw(key plan.Key, held plan.Value, event ledger.Event) { a.noteSight(key, held, event) }
 
-func (a asked) Stale(now time.Time) { a.markAllDue(now) }
+func (a asked) Stale(now time.Time) { a.reader.StaleAll(now) }
 
 func (a asked) Claimed(key plan.Key) bool { return a.colocation.Claims(key) }
 
@@ -61,22 +61,6 @@ func (a asked) Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) {
 }
 
 func (a asked) Forget(id workload.ID, knob plan.Knob) { a.sayJournal(a.Writer.Forget(id, knob)) }
-
-// inodes are those of all groups.
-func (a *Agent) inodes() []uint64 {
-	list := make([]uint64, 0, len(a.groups))
-	for id := range a.groups {
-		list = append(list, id.Inode)
-	}
-	return list
-}
-
-// markAllDue has every group looked at: whether it is held at its limit is another question now.
-func (a *Agent) markAllDue(now time.Time) {
-	for _, g := range a.groups {
-		g.Stale(now)
-	}
-}
 
 // Reserve takes new rules for the CPUs that containers may have of their own.
 func (a *Agent) Reserve(rules strategy.Reserve) {

@@ -32,7 +32,7 @@ func (a *Agent) overrule(now time.Time) {
 	}
 	if by != a.overruled.by {
 		a.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", by, "before", a.overruled.by)
-		a.markAllDue(now)
+		a.reader.StaleAll(now)
 	}
 	a.overruled = overruled{by, now}
 }
@@ -68,7 +68,7 @@ func (a *Agent) measureRisk(now time.Time) {
 func (a *Agent) otherBursts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lookAgain()
+	a.reader.DueAll()
 	a.wake()
 }
 

@@ -328,36 +328,6 @@ func (r *Reader) drop() (list []*Group) {
 	return list
 }
 
-// Schedule sets when the groups that were read are due again, unless sooner says that it is to be earlier, and returns the
-// earliest time.
-func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Time {
-	next := now.Add(IdleEvery)
-	for _, g := range r.groups {
-		if g.top != nil && g.top.skipped == r.turn {
-			continue // due with its pod
-		}
-		if g.Looked {
-			d := r.Interval(g)
-			r.KeepOpen(g, d <= CappedEvery && g.top == nil)
-			g.Due = r.InStep(now, d)
-		}
-		if at := sooner(g); !at.IsZero() && at.Before(g.Due) {
-			g.Due = at
-		}
-		if g.Due.Before(next) {
-			next = g.Due
-		}
-	}
-	return next
-}
-
-// Refresh has every group read in the next turn; an idle pod is only asked whether anything moved.
-func (r *Reader) Refresh() {
-	for _, g := range r.groups {
-		g.Due = time.Time{}
-	}
-}
-
 // ceiling is the number of CPUs that the nearest ancestor with a finite quota allows.
 func (r *Reader) ceiling(now time.Time, group string) float64 {
 	if now.Sub(r.ceilingsAt) >= filesEvery {

@@ -47,6 +47,15 @@ func (r *Recorder) Problem(key, text string) {
 	}
 }
 
+// Unreadable says that a group cannot be read, or with nil that it can.
+func (r *Recorder) Unreadable(g *observe.Group, err error) {
+	problem := ""
+	if err != nil {
+		problem = fmt.Sprintf("%s: %v", g.Path, err)
+	}
+	r.Problem(g.Path, problem)
+}
+
 // Problems lists all problems.
 func (r *Recorder) Problems() []string { return slices.Sorted(maps.Values(r.problems)) }
 
