@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
-	"plimsoll/internal/apply"
 	"plimsoll/internal/config"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -101,21 +100,31 @@ func (g *globals) left() ([]journal.Entry, error) {
 // collect takes turns of an agent of its own, whose changes are collected and not made. left is what another agent has
 // written.
 func collect(ctx context.Context, o agent.Options, left []journal.Entry, watch time.Duration) ([]plan.Change, error) {
-	notes := &recordingWriter{at: map[written]int{}}
-	o.Writer = notes
 	a := agent.New(o)
 	if left != nil {
 		a.Adopt(left)
 	}
+	var all []plan.Change
+	at := map[plan.Key]int{} // of several changes of a knob the last one is kept
 	for end := time.Now().Add(watch); ; {
-		turn := a.Tick(time.Now())
-		if !turn.Next.Before(end) {
-			return notes.changes, nil
+		changes, next := a.Plan(time.Now())
+		plan.Order(changes)
+		for _, c := range changes {
+			key := plan.Key{ID: c.Cgroup, Knob: c.Knob}
+			if i, known := at[key]; known {
+				all[i] = c
+				continue
+			}
+			at[key] = len(all)
+			all = append(all, c)
+		}
+		if !next.Before(end) {
+			return all, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(time.Until(turn.Next)):
+		case <-time.After(time.Until(next)):
 		}
 	}
 }
@@ -173,39 +182,3 @@ func (v *readOnlyDiscoverer) Pods() ([]workload.Pod, error) {
 	}
 	return v.made, nil
 }
-
-// recordingWriter is a writer that only records. Of several changes of a knob it keeps the last.
-type recordingWriter struct {
-	changes []plan.Change
-	at      map[written]int
-}
-
-type written struct {
-	id   workload.ID
-	knob plan.Knob
-}
-
-func (n *recordingWriter) Do(changes []plan.Change) []plan.Result {
-	plan.Order(changes)
-	results := make([]plan.Result, 0, len(changes))
-	for _, c := range changes {
-		key := written{c.Cgroup, c.Knob}
-		if i, ok := n.at[key]; ok {
-			n.changes[i] = c
-		} else {
-			n.at[key] = len(n.changes)
-			n.changes = append(n.changes, c)
-		}
-		results = append(results, plan.Result{Change: c, Outcome: plan.Skipped, At: time.Now()})
-	}
-	return results
-}
-
-func (*recordingWriter) Restore(func(journal.Entry) bool, bool) []plan.Result       { return nil }
-func (*recordingWriter) TryRestore(func(journal.Entry) bool) []plan.Result          { return nil }
-func (*recordingWriter) Rebase(workload.ID, plan.Knob, plan.Value) error            { return nil }
-func (*recordingWriter) Forget(workload.ID, plan.Knob) error                        { return nil }
-func (*recordingWriter) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) error { return nil }
-func (*recordingWriter) SetHold(bool)                                               {}
-func (*recordingWriter) Shield() (apply.Shield, error)                              { return apply.Shield{}, nil }
-func (*recordingWriter) Unshield() []plan.Result                                    { return nil }

@@ -125,7 +125,7 @@ type Options struct {
 	Log        *slog.Logger
 	Version    string
 	Kernel     string
-	DryRun     bool        // it only plans: nothing beside the Writer is touched
+	DryRun     bool        // it only plans: Plan is called in place of Tick, and there is no Writer
 	Successor  func() bool // asked at the end: does another agent take over? nil: none does
 
 	Reserving exclusive.Options

@@ -20,10 +20,12 @@ func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
-	results := a.Writer.Unshield()
-	a.record.Results(results)
-	a.cpus.Unshielded(results)
+	if !a.DryRun {
+		a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
+		results := a.Writer.Unshield()
+		a.record.Results(results)
+		a.cpus.Unshielded(results)
+	}
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
 		if passes(e) || a.DryRun && e.Knob == plan.Quota {

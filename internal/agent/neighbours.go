@@ -57,10 +57,16 @@ func (a asked) Overrode(group string) {
 func (a asked) Groups() map[workload.ID]*observe.Group { return a.reader.Groups() }
 
 func (a asked) Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) {
-	a.sayJournal(a.Writer.Adopt(id, knob, held, base))
+	if !a.DryRun {
+		a.sayJournal(a.Writer.Adopt(id, knob, held, base))
+	}
 }
 
-func (a asked) Forget(id workload.ID, knob plan.Knob) { a.sayJournal(a.Writer.Forget(id, knob)) }
+func (a asked) Forget(id workload.ID, knob plan.Knob) {
+	if !a.DryRun {
+		a.sayJournal(a.Writer.Forget(id, knob))
+	}
+}
 
 // Reserve takes new rules for the CPUs that containers may have of their own.
 func (a *Agent) Reserve(rules strategy.Reserve) {

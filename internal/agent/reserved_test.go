@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/apply"
 	"plimsoll/internal/exclusive"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
@@ -104,18 +103,14 @@ func TestReserveDryRun(t *testing.T) {
 	w.kernel.AddGroup("/b")
 	w.run(time.Second)
 	o := w.agent.DryRunOptions()
-	j, err := journal.OpenDisk(journal.NewMemory(), "boot", w.kernel.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Tree, o.Host, o.Log, o.Writer = w.tree, w.host, w.agent.Log, apply.New(w.tree, j, w.kernel.Now)
+	o.Tree, o.Host, o.Log = w.tree, w.host, w.agent.Log
 	dry := New(o)
 	left, err := journal.OpenDisk(w.disk, "boot", w.kernel.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dry.Adopt(left.Entries())
-	dry.Tick(w.kernel.Now())
+	dry.Plan(w.kernel.Now())
 	if diff := cmp.Diff(w.agent.Status().Reserve, dry.Status().Reserve); diff != "" {
 		t.Errorf("-agent +dry run\n%s", diff)
 	}

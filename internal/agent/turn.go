@@ -1,13 +1,14 @@
 package agent
 
 import (
+	"time"
+
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/workload"
-	"time"
 )
 
 // Turn is what one tick did.
@@ -32,6 +33,17 @@ func (a *Agent) tick(now time.Time) Turn {
 	a.tell(now, decided, results)
 	a.next = a.cpus.Next(now, a.schedule(now, decided.bandwidth))
 	return Turn{Results: results, Next: a.next}
+}
+
+// Plan is a dry run of a turn: it returns what a turn would write. An agent made with DryRunOptions has no writer, and its
+// Plan is called in place of Tick.
+func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	decided := a.decide(now, a.read(now))
+	changes = a.plan(now, decided)
+	a.tell(now, decided, nil)
+	return changes, a.cpus.Next(now, a.schedule(now, decided.bandwidth))
 }
 
 // observed is what is known of the machine in one turn.
@@ -74,11 +86,12 @@ func (a *Agent) plan(now time.Time, d decided) []plan.Change {
 
 // do writes: what is left in groups that are no longer looked after, and the changes.
 func (a *Agent) do(now time.Time, w observed, d decided, changes []plan.Change) []plan.Result {
+	a.Writer.SetHold(a.held())
 	a.note()
 	a.leave(now, w.gone)
 	results := a.write(changes)
 	if d.cpus.Of != nil {
-		results = append(results, a.cpus.Protect(a.Writer, !a.DryRun && !a.held())...)
+		results = append(results, a.cpus.Protect(a.Writer, !a.held())...)
 	}
 	return results
 }
@@ -153,7 +166,6 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 			g.Stale(now)
 		}
 	}
-	a.Writer.SetHold(a.held())
 	return pods
 }
 
