@@ -31,25 +31,6 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	return a.putBack()
 }
 
-func (a *Agent) putBack() ([]plan.Result, error) {
-	a.scheduler.End(a.Clock())
-	begin := a.Clock()
-	results := a.Writer.Restore(nil, false)
-	a.record.Results(results)
-	a.restored(begin, results)
-	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
-	return results, a.record.Restored(results)
-}
-
-// restored takes what was put back as it stands now.
-func (a *Agent) restored(begin time.Time, results []plan.Result) {
-	a.ledger.Learn(begin, results)
-	a.state.Learn(begin, results)
-	a.cpus.Again()
-	a.cpus.Unshielded(results)
-	a.reader.Learn(results)
-}
-
 // Resume writes again.
 func (a *Agent) Resume(context.Context) error {
 	a.mu.Lock()

@@ -22,9 +22,7 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 	defer a.mu.Unlock()
 	if !a.DryRun {
 		a.putBackIn(a.Clock(), func(e journal.Entry) bool { return !passes(e) })
-		results := a.Writer.Unshield()
-		a.record.Results(results)
-		a.cpus.Unshielded(results)
+		a.unshield()
 	}
 	a.adopted = map[workload.ID]bool{}
 	for _, e := range entries {
@@ -73,9 +71,7 @@ func (a *Agent) stop() error {
 		a.Log.Info("another agent takes over: bursts stay")
 		only = func(e journal.Entry) bool { return !passes(e) }
 	}
-	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
-	a.record.Results(results)
-	return a.record.Restored(results)
+	return a.putBackAll(only)
 }
 
 // Retire puts everything back, and writes nothing for the rest of this agent's life, or until Resume. The next agent

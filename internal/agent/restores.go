@@ -73,3 +73,37 @@ func (a *Agent) retryRestores(now time.Time) {
 		a.putBackIn(now, func(e journal.Entry) bool { return ready[plan.Key{ID: e.ID, Knob: e.Knob}] })
 	}
 }
+
+// putBack puts everything back while nothing is written any more, and reads what then is in the files.
+func (a *Agent) putBack() ([]plan.Result, error) {
+	a.scheduler.End(a.Clock())
+	begin := a.Clock()
+	results := a.Writer.Restore(nil, false)
+	a.record.Results(results)
+	a.restored(begin, results)
+	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
+	return results, a.record.Restored(results)
+}
+
+// restored takes what was put back as it stands now.
+func (a *Agent) restored(begin time.Time, results []plan.Result) {
+	a.ledger.Learn(begin, results)
+	a.state.Learn(begin, results)
+	a.cpus.Again()
+	a.cpus.Unshielded(results)
+	a.reader.Learn(results)
+}
+
+// putBackAll puts back what only says, at the end.
+func (a *Agent) putBackAll(only func(journal.Entry) bool) error {
+	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
+	a.record.Results(results)
+	return a.record.Restored(results)
+}
+
+// unshield takes apart the cpusets that an agent before this one left for exclusive CPUs.
+func (a *Agent) unshield() {
+	results := a.Writer.Unshield()
+	a.record.Results(results)
+	a.cpus.Unshielded(results)
+}
