@@ -55,7 +55,7 @@ test-long: build ## 10,000 simulated machines, 10,000 starts of containers, the 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods, and beside 1,000 and 3,000 idle ones (root, 15 minutes)
 	@bash test/tiers.sh bench
 
-bench-reaction: build ## how long throttles last when the agent is told of them, beside one that polls (root, 6 minutes)
+bench-reaction: build ## how long throttles last with throttle events, beside an agent that polls (root, 6 minutes)
 	@bash test/tiers.sh bench-reaction
 
 bench-start: build ## how long a JVM takes until it is ready: with its limit, beside the agent, unlimited (root, java)

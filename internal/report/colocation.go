@@ -22,7 +22,7 @@ type Colocation struct {
 	Missing    []string           `json:"missing,omitempty"`           // groups that have no such file
 	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
 	Ranks      []Rank             `json:"ranks"`
-	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: none of ours was wanted
+	Scheduler  *Scheduler         `json:"scheduler,omitempty"` // nil: not requested
 }
 
 // Mechanism is one way to prefer online work.
@@ -55,7 +55,7 @@ type Rank struct {
 	Used       float64       `json:"used_cpus"` // of late
 }
 
-// InForce says whether the mechanism holds everywhere.
+// InForce says whether the mechanism is in force everywhere.
 func (c Colocation) InForce() bool {
 	for _, k := range c.Knobs {
 		if !k.InForce {
@@ -138,7 +138,7 @@ type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used,
 
 func newColocationMetrics() colocationMetrics {
 	return colocationMetrics{
-		inForce:    describe("colocation_in_force", "1 while every file that makes offline work stand back holds the value that the agent wants."),
+		inForce:    describe("colocation_in_force", "1 while every file that gives online work priority holds the value that the agent requests."),
 		mechanism:  describe("colocation_mechanism", "1 for the mechanism that makes offline work stand back.", "mechanism"),
 		resets:     describe("colocation_resets", "Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
 		refused:    describe("colocation_refused", "Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
@@ -153,7 +153,7 @@ func (m colocationMetrics) list() []*prometheus.Desc {
 	return []*prometheus.Desc{m.inForce, m.mechanism, m.resets, m.refused, m.usage, m.used, m.containers, m.room}
 }
 
-// collect sends nothing where nobody asks for priority.
+// collect sends nothing where no priority is configured.
 func (c *Colocation) collect(m colocationMetrics, send sender) {
 	if c == nil {
 		return

@@ -25,7 +25,7 @@ type Diagnosis struct {
 type Diagnosed struct {
 	Name       string         `json:"name"`
 	Cgroup     string         `json:"cgroup"`
-	Reserved   *float64       `json:"reserved_cpus"`  // null: nobody has said
+	Reserved   *float64       `json:"reserved_cpus"`  // null: unknown
 	Limit      *float64       `json:"limit_cpus"`     // its own; null: none
 	PodLimit   *float64       `json:"pod_limit_cpus"` // the lowest above it; null: none
 	Wanted     time.Duration  `json:"wanted_ns"`      // ran, was runnable, or throttled
@@ -33,7 +33,7 @@ type Diagnosed struct {
 	Used       *float64       `json:"cpu_utilisation"` // received of reserved; null where that is not known
 	Short      *time.Duration `json:"shortfall_ns"`    // of what was wanted and reserved, not received; per 100 ms, summed
 	Waits      []Wait         `json:"waits"`           // by cause, the longest first
-	Neighbours []Neighbour    `json:"neighbours"`      // who was in the way, the longest first
+	Neighbours []Neighbour    `json:"neighbours"`      // the groups that had the CPU, the longest first
 	Beside     time.Duration  `json:"sibling_busy_ns"` // of Received: the core's other thread ran another group
 	Verdict    string         `json:"verdict"`
 	Next       string         `json:"next"`
@@ -97,7 +97,7 @@ func (c Cause) words() (text, mark string) {
 	case CauseOwnThreads:
 		return "waiting behind its own threads", "o"
 	}
-	return "still waiting, or not known behind whom", "?"
+	return "still waiting, or of unknown cause", "?"
 }
 
 // Overhead is what the measurement cost.
@@ -108,18 +108,18 @@ type Overhead struct {
 	Programs  time.Duration `json:"programs_cpu_ns"`    // of all programs
 	Plimsoll  time.Duration `json:"plimsoll_cpu_ns"`    // of this process
 	Share     float64       `json:"share_of_machine"`   // both, of the CPU time of all CPUs
-	Lost      int64         `json:"threads_not_seen"`   // for want of room
-	Unpaired  int64         `json:"waits_without_name"` // waits whose neighbour was not noted, for want of room
+	Lost      int64         `json:"threads_not_seen"`   // the table was full
+	Unpaired  int64         `json:"waits_without_name"` // waits without a noted neighbour: the table was full
 }
 
 func (h Overhead) line() string {
 	if h.Uncounted {
-		return "what the measurement cost the kernel is told only to who has CAP_SYS_ADMIN"
+		return "the kernel shows the cost of the measurement only with CAP_SYS_ADMIN"
 	}
 	return fmt.Sprintf("%d switches, %s each; %s of the machine's CPU time went into this", h.Switches, h.PerSwitch, percent(h.Share))
 }
 
-// LittleCPU is what a container wants at least that is worth a look, in CPUs.
+// LittleCPU is the least demand that the tables show, in CPUs.
 const LittleCPU = 0.01
 
 // barWidth is in characters.
@@ -148,7 +148,7 @@ func (d Diagnosis) Text(w io.Writer) error {
 	return p.writeTo(w)
 }
 
-// worthy are the containers that wanted a CPU at all; of one alone it is told that it did not.
+// worthy are the containers that wanted a CPU at all. A container that is alone is listed without any demand too.
 func (d Diagnosis) worthy() []Diagnosed {
 	if len(d.Containers) == 1 {
 		return d.Containers
@@ -257,7 +257,7 @@ func share(part, whole time.Duration) string {
 	return percent(part.Seconds() / whole.Seconds())
 }
 
-// bar draws what was wanted in characters; where they do not come out even, the largest remainders get one more.
+// bar draws the demand in characters. Characters that are left over go to the largest remainders.
 func (c Diagnosed) bar() string {
 	if c.Wanted <= 0 {
 		return "(nothing was wanted)"

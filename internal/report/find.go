@@ -12,7 +12,7 @@ import (
 // UnknownError says that no unit answers to an argument.
 type UnknownError struct {
 	Arg        string
-	Candidates []Container // of which one may be meant, at most mostCandidates
+	Candidates []Container // similar names, at most mostCandidates
 }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no container is called %q", e.Arg) }
@@ -20,7 +20,7 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("no container is call
 // mostCandidates bounds what a hint lists.
 const mostCandidates = 5
 
-// Hint tells which one may be meant, and where the names are.
+// Hint lists similar names, and the command that lists all.
 func (e *UnknownError) Hint() string {
 	const all = "`plimsoll status` lists what is looked after"
 	if len(e.Candidates) == 0 {
@@ -65,7 +65,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q may be any of: %s", e.Arg, listed(e.Candidates))
 }
 
-// Hint tells how to be exact.
+// Hint says how to name the group exactly.
 func (e *AmbiguousError) Hint() string { return "give the cgroup path" }
 
 // minIDPrefix keeps a short word such as "ad" from being read as the beginning of a container ID.

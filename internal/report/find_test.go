@@ -78,7 +78,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesCandidates: whoever has mistyped a name sees those that have it in them, or the first ones, but never a
+// TestUnknownNamesCandidates: a mistyped name yields the names that contain it, or the first names, but never a
 // screen full.
 func TestUnknownNamesCandidates(t *testing.T) {
 	containers := []Container{{Cgroup: "/b/1", Name: "web-1"}, {Cgroup: "/b/2", Name: "web-2"}, {Cgroup: "/a", Name: "/a"}}
@@ -99,6 +99,6 @@ func TestUnknownNamesCandidates(t *testing.T) {
 		t.Errorf("%d candidates", len(unknown.Candidates))
 	}
 	if _, err := Find(nil, "x"); !errors.As(err, &unknown) || unknown.Hint() != "`plimsoll status` lists what is looked after" {
-		t.Errorf("of nobody: %q", unknown.Hint())
+		t.Errorf("without candidates: %q", unknown.Hint())
 	}
 }

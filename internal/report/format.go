@@ -34,7 +34,7 @@ func clock(t time.Time) string { return t.Format(time.DateTime) }
 
 func percent(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
 
-// printable keeps a name from steering the terminal: whoever may make a cgroup chooses its name.
+// printable keeps a name from controlling the terminal: anyone who may create a cgroup chooses its name.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -79,7 +79,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plainStatus(s))
 }
 
-// In JSON an unlimited quota is null: the number that stands for it inside is beyond what a float64 holds exactly,
+// In JSON an unlimited quota is null: a float64 cannot hold the number that stands for it inside the program exactly,
 // and many readers of JSON know no other number.
 
 func finite(d time.Duration) *time.Duration {

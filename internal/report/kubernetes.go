@@ -10,8 +10,8 @@ type Kubernetes struct {
 	Node      string `json:"node"`
 	Reachable bool   `json:"reachable"`
 	Fault     string `json:"error,omitempty"` // why it is not
-	Ready     bool   `json:"ready"`           // everything was told at least once: until then no pod is burst
-	Pods      int    `json:"pods"`            // that the API server told of
+	Ready     bool   `json:"ready"`           // everything was listed at least once: until then no pod is burst
+	Pods      int    `json:"pods"`            // that the API server listed
 	Matched   int    `json:"pods_matched"`    // of these, those with control groups
 
 	Rejected      []Rejected `json:"rejected,omitempty"` // fields of annotations, labels and ConfigMaps that cannot be taken as they stand now
@@ -68,7 +68,7 @@ func (r Rejected) line() string {
 	return line
 }
 
-// line is "the API server answers; it told of 12 pods of node n1, 11 have groups".
+// line is "the API server answers; it listed 12 pods of node n1, 11 have groups".
 func (k Kubernetes) line() string {
 	line := "the API server answers"
 	if !k.Reachable {
@@ -78,9 +78,9 @@ func (k Kubernetes) line() string {
 		}
 	}
 	if !k.Ready {
-		return line + "; it has not told everything yet, and no pod is burst"
+		return line + "; it has not listed everything yet, and no pod is burst"
 	}
-	line += fmt.Sprintf("; it told of %d pods of node %s, %d have groups", k.Pods, k.Node, k.Matched)
+	line += fmt.Sprintf("; it listed %d pods of node %s, %d have groups", k.Pods, k.Node, k.Matched)
 	if n := len(k.Rejected); n > 0 {
 		line += fmt.Sprintf("; %d fields of configuration rejected", n)
 	}
@@ -90,9 +90,9 @@ func (k Kubernetes) line() string {
 func kubernetesMetrics() []metric[Kubernetes] {
 	return []metric[Kubernetes]{
 		gauge("kubernetes_reachable", "1 while the API server answers.", nil, func(k Kubernetes) float64 { return bit(k.Reachable) }),
-		gauge("kubernetes_ready", "1 when the API server has told everything at least once.", nil, func(k Kubernetes) float64 { return bit(k.Ready) }),
-		gauge("kubernetes_pods", "Pods that the API server told of.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
-		gauge("kubernetes_pods_matched", "Pods that the API server told of and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
+		gauge("kubernetes_ready", "1 when the API server has listed everything at least once.", nil, func(k Kubernetes) float64 { return bit(k.Ready) }),
+		gauge("kubernetes_pods", "Pods that the API server listed.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
+		gauge("kubernetes_pods_matched", "Pods that the API server listed and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
 		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps that cannot be taken as they stand now.", nil, func(k Kubernetes) float64 { return float64(len(k.Rejected)) }),
 		counter("kubernetes_rejected_total", "Fields of annotations, labels and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.RejectedTotal) }),
 	}

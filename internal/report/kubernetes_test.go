@@ -16,11 +16,11 @@ func TestKubernetesLine(t *testing.T) {
 		want string
 	}{
 		{nil, ""},
-		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not told everything yet, and no pod is burst"},
+		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not listed everything yet, and no pod is burst"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 12, Matched: 11},
-			"kubernetes: the API server answers; it told of 12 pods of node n1, 11 have groups"},
+			"kubernetes: the API server answers; it listed 12 pods of node n1, 11 have groups"},
 		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 3), RejectedTotal: 5},
-			"kubernetes: the API server does not answer (refused); it told of 2 pods of node n1, 1 have groups; 3 fields of configuration rejected"},
+			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 have groups; 3 fields of configuration rejected"},
 	} {
 		var out bytes.Buffer
 		if err := (Status{Mode: Active, Kubernetes: c.k}).Text(&out); err != nil {

@@ -21,7 +21,7 @@ func (c Container) labels() []string {
 	return []string{label(c.Cgroup), label(namespace), label(pod), label(container), label(c.Level), label(c.Runtime)}
 }
 
-// splitPod takes "default/web" apart. A group that is nobody's pod is called by its path, and has no namespace.
+// splitPod splits "default/web". A group that belongs to no pod is named by its path, and has no namespace.
 func splitPod(name string) (namespace, pod string) {
 	if namespace, pod, ok := strings.Cut(name, "/"); ok && namespace != "" {
 		return namespace, pod

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// NRI is how it stands with the container runtime, which asks before it changes a limit.
+// NRI is the state of the connection to the container runtime, which asks before it changes a limit.
 type NRI struct {
 	Socket    string `json:"socket"`
 	Connected bool   `json:"connected"`
 	Runtime   string `json:"runtime,omitempty"`
 	Fault     string `json:"error,omitempty"` // why it is not connected
-	Asked     int64  `json:"asked"`           // changes that the runtime told of, since the start
+	Asked     int64  `json:"asked"`           // changes that the runtime announced, since the start
 	Prepared  int64  `json:"prepared"`        // of these, those before which bursts or raised quotas were put back
 	Late      int64  `json:"late"`            // of these, those that were answered before that was done
 	Lost      int64  `json:"lost"`            // connections that ended
@@ -20,7 +20,7 @@ type NRI struct {
 // line is "containerd v2.2.9 asks before it changes a limit; 3 times, prepared for it 2 times".
 func (n NRI) line() string {
 	if !n.Connected {
-		return fmt.Sprintf("not connected (%s); a resize is noticed, and bursts then lowered", cmp.Or(n.Fault, "nobody asks"))
+		return fmt.Sprintf("not connected (%s); a resize is noticed, and bursts then lowered", cmp.Or(n.Fault, "no runtime connected"))
 	}
 	line := fmt.Sprintf("%s asks before it changes a limit; %d times, prepared for it %d times", n.Runtime, n.Asked, n.Prepared)
 	if n.Late > 0 {

@@ -84,7 +84,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 		waits:      newWaitsMetrics(),
 		writes:     describe("writes_total", "Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
-		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where the kernel tells of throttles.", containerLabels()...),
+		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.", containerLabels()...),
 		missing:    describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not be loaded.", "part"),
 		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
 		mode:       describe("mode", "1 for the mode that the agent is in: active or held.", "mode"),
@@ -113,10 +113,10 @@ func containerMetrics() []metric[Container] {
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
 		c("refills_total", "Refills that ended a throttle, or prevented one that was foreseen.", func(t Totals) float64 { return float64(t.Refills) }),
 		c("wall_saved_seconds_total", "Wall time that throttles would have lasted longer without refills.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
-		c("at_cap_total", "Throttles that were not ended, for the group had used up to its cap in that period.", func(t Totals) float64 { return float64(t.AtCap) }),
+		c("at_cap_total", "Throttles that were not ended, because the group had used up to its cap in that period.", func(t Totals) float64 { return float64(t.AtCap) }),
 		c("at_cap_wall_seconds_total", "Wall time of the throttles that were not ended because of the cap.", func(t Totals) float64 { return t.AtCapWall.Seconds() }),
-		g("peak_1s_cpus", "The most CPUs used in one second; 0 where the kernel does not tell.", func(c Container) float64 { return c.second() }),
-		g("peak_cpus", "The most CPUs used in one period of the limit; 0 where the kernel does not tell.", func(c Container) float64 { return c.peak() }),
+		g("peak_1s_cpus", "The most CPUs used in one second; 0 without throttle events from eBPF.", func(c Container) float64 { return c.second() }),
+		g("peak_cpus", "The most CPUs used in one period of the limit; 0 without throttle events from eBPF.", func(c Container) float64 { return c.peak() }),
 		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
 		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
 		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
@@ -124,7 +124,7 @@ func containerMetrics() []metric[Container] {
 		g("quota_in_force_seconds", "Quota in force, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.InForce) }),
 		g("burst_requested_seconds", "Size of the burst buffer that the agent asks for.", func(c Container) float64 { return seconds(c.Burst.Requested) }),
 		g("burst_in_force_seconds", "Size of the burst buffer in force.", func(c Container) float64 { return seconds(c.Burst.InForce) }),
-		g("paused", "1 while an operator holds the container at its limit.", func(c Container) float64 { return bit(c.Paused != nil) }),
+		g("paused", "1 while an operator keeps the container at its limit.", func(c Container) float64 { return bit(c.Paused != nil) }),
 	}
 }
 
@@ -179,15 +179,15 @@ func eventMetrics() []metric[Status] {
 		return gauge(name, help, nil, func(s Status) float64 { return value(s.Events) })
 	}
 	return []metric[Status]{
-		g("throttle_events", "1 while the kernel tells of throttles as they begin, 0 while they are polled for.", func(e Events) float64 { return bit(e.Subscribed) }),
+		g("throttle_events", "1 while throttle events come from eBPF, 0 while throttles are polled for.", func(e Events) float64 { return bit(e.Subscribed) }),
 		g("refill_realtime", "1 while throttles are answered at real-time priority.", func(e Events) float64 { return bit(e.Priority == "fifo") }),
 		g("refill_delay_p50_seconds", "Median time from the begin of a throttle to its end by a refill, of the recent refills.", func(e Events) float64 { return e.DelayP50.Seconds() }),
 		g("refill_delay_p99_seconds", "99th percentile of the time from the begin of a throttle to its end by a refill, of the recent refills.", func(e Events) float64 { return e.DelayP99.Seconds() }),
 		counter("refills_unneeded_total", "Refills without need: the throttle would not have begun, or would have ended by itself.", nil, func(s Status) float64 { return float64(s.Events.Unneeded) }),
-		counter("refills_ineffective_total", "Refills after which the group stood still all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
+		counter("refills_ineffective_total", "Refills after which the group was throttled all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
 		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.", func(e Events) float64 { return bit(e.RefillsOff != nil) }),
 		counter("undone_writes_total", "Writes of a quota by its owner that a refill may have undone.", nil, func(s Status) float64 { return float64(s.Writes.Undone) }),
-		counter("throttle_events_lost_total", "Throttles that the kernel could not tell of.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
+		counter("throttle_events_lost_total", "Throttle events that were lost on the way to the agent.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
 	}
 }
 
@@ -297,7 +297,7 @@ func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, sen
 	}
 }
 
-// throttleClasses are the bounds of the histogram: those of the kernel's programs that tell a throttle that was ended at
+// throttleClasses are the bounds of the histogram. They are the bounds of the eBPF programs that separate a throttle ended at
 // once from one that lasted a period.
 func throttleClasses() []time.Duration {
 	const us = time.Microsecond

@@ -65,7 +65,7 @@ func (r Recording) Text(w io.Writer) error {
 			percent(c.Share), fmt.Sprintf("%.3g", c.Variance), percent(c.Many), percent(c.Throttled)})
 	}
 	p.table(rows)
-	p.printf("\nMEAN to MAX: CPUs, over one period each. VARIANCE: of the share of the machine. THROTTLED: periods in which it stood still for some time.\n")
+	p.printf("\nMEAN to MAX: CPUs, over one period each. VARIANCE: of the share of the machine. THROTTLED: periods in which the group was throttled for some time.\n")
 	p.printf("Recording took %s of CPU time, %.2f %% of one CPU.\n", span(r.Cost.CPU), 100*ratio(r.Cost.CPU, r.Cost.Elapsed))
 	for _, line := range r.Warnings {
 		p.printf("warning: %s\n", printable(line))

@@ -16,7 +16,7 @@ type Report struct {
 	Started    time.Time `json:"started"`
 	Now        time.Time `json:"now"`
 	Containers []Row     `json:"containers"`
-	// Scheduler is what that of mechanism schedExt did; nil: none was wanted.
+	// Scheduler is what the scheduler of mechanism schedExt did; nil: not requested.
 	Scheduler *Scheduler `json:"scheduler,omitempty"`
 }
 
@@ -73,7 +73,7 @@ func (r Report) Text(w io.Writer) error {
 	}
 	p.table(rows)
 	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
-		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that they would have lasted longer.\n")
+		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that these throttles would have lasted longer.\n")
 	if t := r.Scheduler; t != nil {
 		p.printf("Scheduler: %s.\n", t.Totals.line())
 	}

@@ -132,7 +132,7 @@ func TestGoldens(t *testing.T) {
 	held.Mode, held.ConfigOK, held.ConfigMsg = Held, false, "plimsoll.yaml:3: policy: \"on\" is not one of none, auto"
 	const refused = "/kubepods/pod1: refused burst to 100ms: invalid argument"
 	held.Problems = []string{refused, "another agent holds the lock (hint: stop it)"}
-	held.Containers[1].Burst.Problem = refused // is said once
+	held.Containers[1].Burst.Problem = refused // appears once
 	offline := Status{Version: "0.1.0", Mode: Offline, Kernel: "6.18.44", Cgroup: "v1"}
 	id := func(path string) workload.ID { return workload.ID{Path: path, Inode: 7} }
 	changes := []plan.Change{
@@ -220,10 +220,10 @@ func TestSpan(t *testing.T) {
 // TestEventsLine: delays are only of throttles that had begun.
 func TestEventsLine(t *testing.T) {
 	for want, e := range map[string]Events{
-		"told by the kernel": {Subscribed: true},
-		"told by the kernel; 3 refills, all ahead of the throttle": {Subscribed: true, Refills: 3},
-		"told by the kernel; answered at priority nice -20":        {Subscribed: true, Priority: "nice -20"},
-		"told by the kernel; throttles are not foreseen, since the part forecast is missing: refused": {Subscribed: true,
+		"events from eBPF": {Subscribed: true},
+		"events from eBPF; 3 refills, all ahead of the throttle": {Subscribed: true, Refills: 3},
+		"events from eBPF; answered at priority nice -20":        {Subscribed: true, Priority: "nice -20"},
+		"events from eBPF; throttles are not foreseen, since the part forecast is missing: refused": {Subscribed: true,
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		"polled for: no rights": {Why: "no rights"},
 	} {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Reserve is how the node's CPUs are shared out to those who ask for CPUs of their own.
+// Reserve is how the node's CPUs are divided among the containers that request exclusive CPUs.
 type Reserve struct {
 	Policy  string      `json:"policy"`
-	All     bool        `json:"all,omitempty"` // all containers with a request or limit ask, and not only those that say so
+	All     bool        `json:"all,omitempty"` // all containers with a request or limit get exclusive CPUs, and not only those with the annotation
 	Shared  string      `json:"shared"`        // CPUs of everybody else
 	CPUs    int         `json:"shared_cpus"`   // how many
 	Floor   float64     `json:"floor_cpus"`
@@ -39,7 +39,7 @@ type OwnCPUs struct {
 	Partition bool    `json:"partition,omitempty"`
 }
 
-// NoCPUs is a container that asks for CPUs and has none.
+// NoCPUs is a container that requests exclusive CPUs and has none.
 type NoCPUs struct {
 	Cgroup string `json:"cgroup"`
 	Why    string `json:"why"`
@@ -100,7 +100,7 @@ func reserveMetrics() []metric[Reserve] {
 		}),
 		gauge("reserve_shared_cpus", "CPUs of everybody else.", nil, func(r Reserve) float64 { return float64(r.CPUs) }),
 		gauge("reserve_containers", "Containers with CPUs of their own.", nil, func(r Reserve) float64 { return float64(len(r.Own)) }),
-		gauge("reserve_refused", "Containers that ask for CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
+		gauge("reserve_refused", "Containers that request CPUs of their own and have none.", nil, func(r Reserve) float64 { return float64(len(r.Refused)) }),
 		gauge("reserve_pinned", "Groups that another program has bound to CPUs.", nil, func(r Reserve) float64 { return float64(len(r.Pinned)) }),
 		gauge("reserve_unbound_processes", "Processes and kernel threads that no cpuset binds.", nil, func(r Reserve) float64 { return float64(r.Unbound) }),
 		gauge("reserve_shield_tasks", "Tasks of the cpuset root that are kept in a group.", nil, func(r Reserve) float64 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Scheduler is the one of our own that mechanism schedExt loads.
+// Scheduler is Plimsoll's own scheduler, which mechanism schedExt loads.
 type Scheduler struct {
 	InForce         bool            `json:"in_force"`
 	Since           *time.Time      `json:"since,omitempty"`
-	Pause           time.Duration   `json:"pause_ns"` // that tasks stood still at the load
+	Pause           time.Duration   `json:"pause_ns"` // for which the load stopped all tasks
 	Loads           int64           `json:"loads"`    // tries
-	Groups          int             `json:"groups"`   // whose side it was told
+	Groups          int             `json:"groups"`   // with a class
 	Expel           bool            `json:"expel"`    // it keeps offline tasks from running beside online ones on a core
 	FloorPercent    float64         `json:"floor_percent"`
 	WatchdogSeconds int64           `json:"watchdog_seconds"`
@@ -27,11 +27,11 @@ type SchedulerTotals struct {
 	Floor   time.Duration `json:"floor_ns"`  // of that: given although online tasks waited
 	Floors  int64         `json:"floors"`    // times that it was given
 	Beside  time.Duration `json:"beside_ns"` // of the offline time: beside an online task on the same core
-	Kicks   int64         `json:"kicks"`     // offline tasks that had to go at once
+	Kicks   int64         `json:"kicks"`     // offline tasks that were preempted at once
 	Expels  int64         `json:"expels"`    // of these: for an online task on another thread of the core
 }
 
-// Plus adds another scheduler's.
+// Plus adds the totals of another scheduler.
 func (t SchedulerTotals) Plus(o SchedulerTotals) SchedulerTotals {
 	return SchedulerTotals{Online: t.Online + o.Online, Offline: t.Offline + o.Offline, Floor: t.Floor + o.Floor, Floors: t.Floors + o.Floors,
 		Beside: t.Beside + o.Beside, Kicks: t.Kicks + o.Kicks, Expels: t.Expels + o.Expels}

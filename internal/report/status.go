@@ -21,7 +21,7 @@ type Status struct {
 	Now        time.Time   `json:"now"`
 	Mode       Mode        `json:"mode"`
 	HeldReason string      `json:"held_reason,omitempty"`
-	HeldSince  *time.Time  `json:"held_since,omitempty"` // nil: not held, or nobody knows
+	HeldSince  *time.Time  `json:"held_since,omitempty"` // nil: not held, or not known
 	Kernel     string      `json:"kernel"`
 	Cgroup     string      `json:"cgroup"` // "v1" or "v2"
 	ConfigOK   bool        `json:"config_ok"`
@@ -67,7 +67,7 @@ type Risk struct {
 	Now        float64   `json:"risk"`          // part of the periods in which somebody does not
 	Asked      float64   `json:"risk_asked"`    // the same with all bursts asked for
 	Share      float64   `json:"burst_share"`   // of the bursts asked for, that is granted
-	Met        bool      `json:"met"`           // the target holds
+	Met        bool      `json:"met"`           // the target is met
 	Containers int       `json:"containers"`    // that it was computed from
 	Capacity   float64   `json:"capacity_cpus"` // without what others use
 	At         time.Time `json:"at"`
@@ -76,7 +76,7 @@ type Risk struct {
 // NodeStates lists the states of the guard.
 func NodeStates() []string { return []string{"idle", "cooling", "overload", "unknown"} }
 
-// Container is one unit that is looked after: a container, or a pod.
+// Container is one managed group: a container, or a pod.
 type Container struct {
 	Cgroup     string            `json:"cgroup"`
 	Name       string            `json:"name"`
@@ -85,10 +85,10 @@ type Container struct {
 	Level      string            `json:"level"` // "container" or "pod"
 	Strategy   strategy.Strategy `json:"strategy"`
 	Paused     *time.Time        `json:"paused_until,omitempty"`
-	Released   bool              `json:"released,omitempty"` // Paused is a release: another writer of the limit is made way for
+	Released   bool              `json:"released,omitempty"` // Paused is a release: the agent leaves the limit to another writer
 	Limit      time.Duration     `json:"limit_ns"`           // the declared quota per period; cpu.Unlimited: none
 	Period     time.Duration     `json:"period_ns"`
-	LimitFrom  string            `json:"limit_from"` // who says so
+	LimitFrom  string            `json:"limit_from"` // the source of the limit
 	Quota      Knob              `json:"quota"`
 	Burst      Knob              `json:"burst"`
 	Request    float64           `json:"request_cpus,omitempty"`
@@ -100,7 +100,8 @@ type Container struct {
 	Since      time.Time         `json:"since"`
 }
 
-// Knob is one file: what is asked for and what the kernel has. Where nothing is asked for, Requested is Original.
+// Knob is one file: the value that the agent asks for, and the value in force. Where the agent asks for none, Requested
+// is Original.
 type Knob struct {
 	Original  time.Duration `json:"original_ns"`
 	Requested time.Duration `json:"requested_ns"`
@@ -125,21 +126,21 @@ type Totals struct {
 	Raises        int64         `json:"raises"`
 	Refills       int64         `json:"refills"`             // refills that ended a throttle, or prevented one that was foreseen
 	Unneeded      int64         `json:"refills_unneeded"`    // refills without need: the throttle would not have begun, or ended by itself
-	Ineffective   int64         `json:"refills_ineffective"` // refills after which the group stood still all the same
-	WallSaved     time.Duration `json:"wall_saved_ns"`       // how much longer they would have lasted
-	AtCap         int64         `json:"at_cap"`              // throttles that were told of, and may not be ended: their period has had its cap
+	Ineffective   int64         `json:"refills_ineffective"` // refills after which the group was throttled all the same
+	WallSaved     time.Duration `json:"wall_saved_ns"`       // how much longer these throttles would have lasted
+	AtCap         int64         `json:"at_cap"`              // throttles that may not be ended: the group used up to its cap in that period
 	AtCapWall     time.Duration `json:"at_cap_wall_ns"`
-	// Events is nil where the kernel does not tell of throttles. Else ThrottledWall is what it has counted.
+	// Events is nil where no throttle events come from eBPF. Otherwise ThrottledWall is the sum that eBPF counted.
 	Events *Throttles `json:"events,omitempty"`
 	Waited *Waited    `json:"waited,omitempty"` // nil: not measured
 }
 
-// Throttles is what the kernel's programs have counted of a group since they watch it.
+// Throttles is what the eBPF programs have counted of a group since they watch it.
 type Throttles struct {
 	Begun      int64         `json:"begun"`
 	Ended      int64         `json:"ended"`
-	Unreported int64         `json:"untold"`     // of those that began: for want of room, or over the rate of 200 a second after 21 in a row
-	Wall       time.Duration `json:"wall_ns"`    // the group stood still, until a task of it ran again; of throttles that ended
+	Unreported int64         `json:"unreported"` // begins without an event: the ring was full, or over the rate of 200 a second after 21 in a row
+	Wall       time.Duration `json:"wall_ns"`    // from the begin until a task of the group runs again; of throttles that ended
 	Foreseen   int64         `json:"foreseen"`   // times that the runtime was about to be used up before the period's end
 	Lengths    []Length      `json:"lengths"`    // of throttles that ended, shortest first, without empty classes
 	Last       time.Duration `json:"used_ns"`    // CPU time used in the last period that is over
@@ -166,7 +167,7 @@ type Writes struct {
 // Events is how throttles are found.
 type Events struct {
 	Subscribed  bool          `json:"subscribed"`    // to throttle events; else throttles are polled for
-	Why         string        `json:"why,omitempty"` // why it does not
+	Why         string        `json:"why,omitempty"` // why it is not subscribed
 	Lost        int64         `json:"lost"`
 	Refills     int64         `json:"refills"` // refills that ended a throttle, or prevented one that was foreseen
 	Unneeded    int64         `json:"refills_unneeded"`
@@ -181,7 +182,7 @@ type Events struct {
 // MissingPart is a part of the programs in the kernel that could not be loaded.
 type MissingPart struct {
 	Part string `json:"part"` // balance, wakeups, periods, forecast
-	Lost string `json:"lost"` // what is not told without it
+	Lost string `json:"lost"` // what is not known without it
 	Why  string `json:"why"`
 }
 

@@ -81,17 +81,17 @@ func (s Status) heldLine() (line string) {
 // part is a small part of a whole.
 func part(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 
-// line is "told by the kernel; 12 refills, those of throttles that had begun p50 80us and p99 300us after the begin".
+// line is "events from eBPF; 12 refills, those after a throttle began p50 80us and p99 300us after the begin".
 func (e Events) line() string {
 	if !e.Subscribed {
-		return "polled for: " + cmp.Or(e.Why, "the kernel does not tell of them")
+		return "polled for: " + cmp.Or(e.Why, "the kernel sends no events")
 	}
-	line := "told by the kernel"
+	line := "events from eBPF"
 	switch {
 	case e.Refills > 0 && e.DelayP99 == 0:
 		line += fmt.Sprintf("; %d refills, all ahead of the throttle", e.Refills)
 	case e.Refills > 0:
-		line += fmt.Sprintf("; %d refills, those of throttles that had begun p50 %s and p99 %s after the begin", e.Refills, span(e.DelayP50), span(e.DelayP99))
+		line += fmt.Sprintf("; %d refills, those after a throttle began p50 %s and p99 %s after the begin", e.Refills, span(e.DelayP50), span(e.DelayP99))
 	}
 	if e.Ineffective > 0 {
 		line += fmt.Sprintf("; %d refills without effect", e.Ineffective)
@@ -145,7 +145,7 @@ func (s Status) table(p *page) {
 	}
 	p.printf("\n")
 	p.table(rows)
-	p.printf("\nQUOTA and BURST are in force now; * = set by Plimsoll; (asked X) = the kernel has another value than asked for\n")
+	p.printf("\nQUOTA and BURST are in force now; * = set by Plimsoll; (asked X) = Plimsoll asked for X, and another value is in force\n")
 }
 
 // byPath is a copy in the order of the paths, so that a pod stands before its containers.

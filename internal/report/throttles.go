@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Plus adds what another enforcer of limits has told of the same group. What it used is not summed: each of them sees
+// Plus adds what another enforcer of limits counted for the same group. The usage is not summed: each enforcer sees
 // all of it.
 func (t Throttles) Plus(o Throttles) Throttles {
 	t.Begun += o.Begun

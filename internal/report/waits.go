@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Waited is what a container's threads wanted of the CPUs, received, and waited for, since the agent measures it. Waits are
-// those that are over; kernel threads count as neighbours.
+// Waited is the CPU time that a container's threads wanted, received and waited for, since the agent measures it. Waits
+// count when they are over; kernel threads count as neighbours.
 type Waited struct {
 	Wanted   time.Duration `json:"wanted_ns"`
 	Received time.Duration `json:"received_ns"`
@@ -23,7 +23,7 @@ type Waited struct {
 type Waits struct {
 	Problem string      `json:"problem,omitempty"` // why nothing is measured
 	Ranks   []RankWaits `json:"ranks"`
-	Lost    int64       `json:"threads_not_seen"` // for want of room
+	Lost    int64       `json:"threads_not_seen"` // the table was full
 }
 
 // RankWaits are waits for a CPU, without what limits took of them.

@@ -148,7 +148,7 @@ unit_file() {
   "$program" status >/tmp/out 2>&1 || fail "plimsoll.service has started, but does not answer: $(cat /tmp/out)" || return 1
   raised 60 20000 || return 1
   "$program" status >/tmp/out 2>&1
-  grep -q 'throttles: told by the kernel' /tmp/out || fail "the unit keeps the kernel from telling of throttles: $(cat /tmp/out)" || return 1
+  grep -q 'throttles: events from eBPF' /tmp/out || fail "the unit keeps eBPF from reporting throttles: $(cat /tmp/out)" || return 1
   before=$(reads)
   systemctl reload plimsoll.service || fail "systemctl reload plimsoll" || return 1
   within 20 has_read "$before" || fail "a reload does not have the configuration read again" || return 1
