@@ -15,7 +15,7 @@ import (
 type CPUSet struct {
 	Path  string
 	Inode uint64
-	CPUs  cpu.Set // empty: it inherits (v2), or holds no task (v1)
+	CPUs  cpu.Set // empty: inherited from the parent (v2), or a group without tasks (v1)
 }
 
 // HasCPUSets says whether there is a cpuset controller at all.
@@ -83,7 +83,7 @@ func (t *Tree) readCPUs(name string) (cpu.Set, error) {
 
 // SetCPUs binds the group to a set of CPUs.
 func (t *Tree) SetCPUs(group string, set cpu.Set) error {
-	// With the newline, for the kernel never hears of a write of nothing, which is the empty set on v2.
+	// The newline matters: the kernel ignores a write of zero bytes, and the empty set on v2 would be one.
 	return t.fs.WriteFile(t.cpusFile(group), []byte(set.String()+"\n"))
 }
 
@@ -127,7 +127,8 @@ func (t *Tree) SetPartition(group, kind string) error {
 	return t.write(group, "cpuset.cpus.partition", kind)
 }
 
-// HandsCPUSets says whether a group hands the cpuset controller on to its children. On v1 there is nothing to hand on.
+// HandsCPUSets says whether the cpuset controller is enabled for the children of a group (cgroup.subtree_control). On
+// v1 every child has it.
 func (t *Tree) HandsCPUSets(group string) (bool, error) {
 	if t.version == V1 {
 		return true, nil
@@ -136,7 +137,7 @@ func (t *Tree) HandsCPUSets(group string) (bool, error) {
 	return containsWord(string(data), "cpuset"), err
 }
 
-// HandCPUSets hands the controller on, or takes it back.
+// HandCPUSets enables the cpuset controller for the children of a group, or disables it.
 func (t *Tree) HandCPUSets(group string, on bool) error {
 	text := "-cpuset"
 	if on {

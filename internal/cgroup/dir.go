@@ -18,14 +18,14 @@ import (
 // again and again.
 const maxOpen = 4096
 
-// Dir is the FS of the real files below a directory. A file of a control group that was read once is kept open and
-// read again with one pread(2); the kernel renders it anew for each read from offset 0 (fs/seq_file.c,
-// seq_read_iter). Where many groups are read seldom, KeepOnly limits that to the groups that are read often. It may be
-// used from several goroutines.
+// Dir is the FS of the real files below a directory. The first read of a control group's file keeps the file open, and
+// each later read is one pread(2): the kernel renders the content anew for each read from offset 0 (fs/seq_file.c,
+// seq_read_iter). KeepOnly limits that to the groups that are read often, where most groups are read seldom. Several
+// goroutines may use one Dir.
 type Dir struct {
 	root string
 
-	mu   sync.RWMutex // held for reading while an open file is in use, so that nobody closes it meanwhile
+	mu   sync.RWMutex // read-locked while an open file is in use, so that no other goroutine closes it
 	open openFiles
 }
 
@@ -52,7 +52,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 		return data, nil
 	}
 	if fd >= 0 {
-		// ENODEV: the group was removed. One of the same name may stand there now, so the name is tried once more.
+		// ENODEV: the group was removed. A new group of the same name may exist, so the name is opened once more.
 		d.drop(name, fd)
 	}
 	full, err := d.resolve("open", name)
@@ -89,7 +89,7 @@ func (d *Dir) readNew(name, full string) ([]byte, error) {
 	return data, pathError("read", full, err)
 }
 
-// keep takes a file among the open ones, and says whether it did.
+// keep adds a file to the open files, and says whether it did.
 func (d *Dir) keep(f openFile) bool {
 	d.mu.RLock()
 	wants := d.open.wants(f)
@@ -102,8 +102,8 @@ func (d *Dir) keep(f openFile) bool {
 	return d.open.add(f)
 }
 
-// reusable says whether an open file stays good: only in a cgroup file system does a read tell that the file was
-// removed. The lists of tasks are read seldom and are long; on v1 an open one holds on to its snapshot.
+// reusable says whether an open file can be read again. Only a file of a cgroup file system reports on read that it was
+// removed. Lists of tasks are long and read seldom, and on v1 an open list keeps its old snapshot.
 func reusable(f openFile) bool {
 	switch path.Base(f.name) {
 	case "tasks", "cgroup.procs", "cgroup.threads":
@@ -139,15 +139,15 @@ func (d *Dir) Hold(dir string) {
 	d.open.held[path.Clean(dir)] = true
 }
 
-// Release closes the open files of a directory, but for the one that was written last: that is what ends its next
-// throttle, and opening it takes longer than the write.
+// Release closes the open files of a directory except the one that was written last. The next refill of the group
+// writes that file, and opening it would take longer than the write.
 func (d *Dir) Release(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open.release(path.Clean(dir))
 }
 
-// Forget closes the open files of a directory and of all below it. Nothing of it is held any more.
+// Forget closes the open files of a directory and of all directories below it, and undoes Hold.
 func (d *Dir) Forget(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

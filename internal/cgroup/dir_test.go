@@ -61,7 +61,8 @@ func TestDirPlainFiles(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// Outside of a cgroup file system a removed file reads on as if nothing had happened: nothing may be kept open.
+		// Outside of a cgroup file system a removed file can still be read through an open descriptor, so no file may
+		// be kept open.
 		if got, err := d.ReadFile("f"); err != nil || string(got) != text {
 			t.Errorf("reading %d: %d bytes, %v", i, len(got), err)
 		}

@@ -7,7 +7,7 @@ package cgroup
 // simulated one. Errors wrap the kernel's errno (fs.ErrNotExist, syscall.EINVAL, syscall.ENODEV ...).
 type FS interface {
 	ReadFile(name string) ([]byte, error)
-	// WriteFile writes data in one write(2), as the kernel's files want it.
+	// WriteFile writes data in one write(2), as the kernel requires.
 	WriteFile(name string, data []byte) error
 	// Dirs lists the names of the directories in a directory, sorted.
 	Dirs(name string) ([]string, error)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// HidesTasks says whether the tasks of all groups but that of self cannot be seen, so that every group looks empty. On v1
-// the files that list tasks name only those of the reader's PID namespace (kernel/cgroup/cgroup-v1.c, pidlist_array_load).
-// In the first one, which the caller is to know, all are seen. v2 tells without names whether a group is
-// populated.
+// HidesTasks says whether every group except the caller's looks empty, because its tasks are hidden. On v1 the files
+// that list tasks name only tasks of the reader's PID namespace (kernel/cgroup/cgroup-v1.c, pidlist_array_load). The
+// caller says whether it runs in the first PID namespace, in which all tasks are visible. v2 reports without task
+// numbers whether a group is populated.
 func (t *Tree) HidesTasks(self int) (bool, error) {
 	if t.version == V2 {
 		return false, nil

@@ -32,7 +32,8 @@ func TestUnbearableKernels(t *testing.T) {
 	}
 }
 
-// TestIdentityPreflight is recorded behaviour of Alibaba Cloud Linux, on a fake tree: no such kernel is to be had.
+// TestIdentityPreflight replays the recorded behaviour of Alibaba Cloud Linux on a fake tree: such a kernel is not
+// available.
 func TestIdentityPreflight(t *testing.T) {
 	may, mayNot := func(string) error { return nil }, func(string) error { return syscall.EROFS }
 	for name, c := range map[string]struct {

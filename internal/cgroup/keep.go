@@ -17,10 +17,10 @@ func (t *Tree) KeepOnly(most int) {
 	}
 }
 
-// Hold keeps the files of a group open that are read or written from now on: it is looked at often.
+// Hold keeps the files of a group open that are read or written from now on. It is for a group that is read often.
 func (t *Tree) Hold(group string) { t.keep(group, keeper.Hold) }
 
-// Release is for a group that is looked at seldom. The file that ends its throttles stays open, if it was written.
+// Release is for a group that is read seldom. The file that a refill writes stays open, if it was written before.
 func (t *Tree) Release(group string) { t.keep(group, keeper.Release) }
 
 // Forget lets go of what the FS keeps open for a group, if it keeps anything: the group is gone, or of no interest.

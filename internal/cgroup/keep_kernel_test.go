@@ -28,8 +28,8 @@ func descriptors(t *testing.T, below string) []string {
 	return list
 }
 
-// TestKernelHeldFiles: only a group that is held has open files, the second write goes through the descriptor of the first,
-// also once the group is released, and a group that is gone has none.
+// TestKernelHeldFiles: only a group named by Hold has open files. The second write uses the descriptor of the first,
+// also after Release. A group that was removed has no open file.
 func TestKernelHeldFiles(t *testing.T) {
 	g := cgrouptest.New(t)
 	cgrouptest.Need(t, g.Features().Get(cgroup.FeatureBurst))
@@ -55,13 +55,13 @@ func TestKernelHeldFiles(t *testing.T) {
 	}
 	look()
 	if open := refill(0); len(open) != 0 {
-		t.Errorf("of a group that is not held %q are open", open)
+		t.Errorf("of a group without Hold %q are open", open)
 	}
 	tree.Hold(g.Path)
 	look()
 	first := refill(3 * time.Millisecond)
 	if len(first) != 2 {
-		t.Errorf("of a group that is held %q are open, want cpu.stat and the burst", first)
+		t.Errorf("of a group after Hold %q are open, want cpu.stat and the burst", first)
 	}
 	if again := refill(7 * time.Millisecond); !slices.Equal(first, again) {
 		t.Errorf("the second refill has opened a file: %q, then %q", first, again)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notify tells of writes to the quota files of groups, whoever makes them (inotify; a write through any descriptor counts:
-// fs/read_write.c, vfs_write calls fsnotify_modify also for kernfs). One is told of when the file is closed, since opening it
-// with O_TRUNC looks like a write. It is for one goroutine.
+// Notify counts writes to the quota files of groups by any process (inotify). A write through any descriptor counts
+// (fs/read_write.c: vfs_write calls fsnotify_modify also for kernfs). A write is counted when the file is closed,
+// because opening with O_TRUNC looks like a write. A Notify is for one goroutine.
 type Notify struct {
 	tree   *Tree
 	root   string
@@ -40,7 +40,7 @@ func (t *Tree) quotaFile() string {
 	return "cpu.cfs_quota_us"
 }
 
-// Watch tells of the writes to a group's quota file from now on.
+// Watch counts the writes to a group's quota file from now on.
 func (n *Notify) Watch(group string) error {
 	n.Unwatch(group)
 	file := filepath.Join(n.root, n.tree.Dir(group), n.tree.quotaFile())
@@ -55,7 +55,7 @@ func (n *Notify) Watch(group string) error {
 	return nil
 }
 
-// Unwatch tells of a group's writes no more.
+// Unwatch ends the count of a group's writes.
 func (n *Notify) Unwatch(group string) {
 	if wd, ok := n.marks[group]; ok {
 		_, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) // the error says that the file is gone
@@ -70,8 +70,8 @@ func (n *Notify) forget(wd int32) {
 	delete(n.open, group)
 }
 
-// Writes counts the writes since the last call, by group: times that a file was closed that had been written. It does not
-// wait. Some were lost where lost says so.
+// Writes returns the number of writes since the last call, by group: how often a file was closed after a write. It does
+// not block. When lost is true, some writes are missing.
 func (n *Notify) Writes() (counts map[string]int, lost bool) {
 	counts = map[string]int{}
 	var buf [4096]byte

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestKernelNotify: a write of a quota is told of, whoever makes it and through whatever descriptor, once; reading, writing
-// other files, and opening without writing are not.
+// TestKernelNotify: a write of a quota is counted once, by any process and through any descriptor. Reads, writes of
+// other files and opening without a write are not counted.
 func TestKernelNotify(t *testing.T) {
 	g := cgrouptest.New(t)
 	file, text, other := g.File("cpu.max"), "50000 100000", g.File("cpu.weight")

@@ -11,10 +11,10 @@ import (
 
 // openFiles are the files that a Dir keeps open. Opening a file of a control group takes several times as long as
 // reading it, so the files of a group that is read eleven times a second stay open. A descriptor costs the kernel about
-// a kilobyte, so a group that is read once in minutes has none, but for the file that ends its throttles.
+// a kilobyte. So a group that is read once in minutes has none, except for the file that a refill writes.
 type openFiles struct {
 	limit  int
-	chosen bool            // only files of held directories are kept
+	chosen bool            // only files of directories named by Hold are kept
 	held   map[string]bool // directories
 	at     map[string]int
 	in     map[string][]string // the open files of each directory that has some
@@ -41,14 +41,14 @@ func (o *openFiles) find(name string) (openFile, bool) {
 	return o.list[i], true
 }
 
-// often lists the files that are read each time at which a group is looked at. The others are read so seldom that their
-// descriptors would only take the place of these.
+// often lists the files that are read at each reading of a group. The others are read so seldom that their descriptors
+// would only take the place of these.
 func often(name string) bool {
 	base := path.Base(name)
 	return base == "cpu.stat" || base == "cpuacct.usage"
 }
 
-// wants says whether a file is to be kept open, if there is room.
+// wants says whether a file is to be kept open while the list is not full.
 func (o *openFiles) wants(f openFile) bool {
 	if !o.chosen {
 		return o.limit > 0 && !f.writes
@@ -56,9 +56,8 @@ func (o *openFiles) wants(f openFile) bool {
 	return o.limit > 0 && (f.writes || often(f.name)) && o.held[path.Dir(f.name)]
 }
 
-// add keeps a file open. Where the list is full a random one makes room, since the files are read in turn, and then the
-// oldest is the very one that is wanted next. A file that is only read makes no room for itself at the cost of one that
-// is written.
+// add keeps a file open. Where the list is full, a random file is closed. The files are read in a cycle, so the oldest
+// file would be the one that is read next. A file that is only read never replaces one that is written.
 func (o *openFiles) add(f openFile) bool {
 	if !o.wants(f) {
 		return false

@@ -42,7 +42,7 @@ func (s *shelf) take(name string, writes bool) bool {
 	return true
 }
 
-// want compares the files that are open, in truth and in the books.
+// want compares the files that are really open and the list of openFiles.
 func (s *shelf) want(when string, names ...string) {
 	s.t.Helper()
 	var open []string
@@ -66,12 +66,12 @@ func isOpen(fd int, file string) bool {
 	return err == nil && on == file
 }
 
-// TestOpenFilesOfHeldGroups: a group that is not held has no open file, one that is held has those that are read at each
-// look and the one that was written last, and one that is released keeps the last one alone.
+// TestOpenFilesOfHeldGroups: without Hold a group has no open file. After Hold it has the files of each reading and the
+// file that was written last. After Release only the last one stays open.
 func TestOpenFilesOfHeldGroups(t *testing.T) {
 	s := newShelf(t, 100)
 	if s.take("cpu/a/cpu.stat", false) || s.take("cpu/a/cpu.cfs_burst_us", true) {
-		t.Error("a file of a group is kept that is not held")
+		t.Error("a file of a group is kept open without Hold")
 	}
 	s.held["cpu/a"] = true
 	for _, seldom := range []string{"cpu/a/cpu.cfs_quota_us", "cpu/a/cpu.max", "cpu/b/cpu.stat", "cpu/a/c/cpu.stat"} {
@@ -104,14 +104,14 @@ func TestForgetClosesAllBelow(t *testing.T) {
 	s.forget("pod1")
 	s.want("forgotten", "pod10/cpu.stat", "pod10/c/cpu.stat")
 	if s.held["pod1"] || s.held["pod1/c"] || !s.held["pod10/c"] {
-		t.Errorf("held: %v", s.held)
+		t.Errorf("after Hold: %v", s.held)
 	}
 	if len(s.in) != 2 {
 		t.Errorf("%d directories are known that have open files, want 2", len(s.in))
 	}
 }
 
-// TestOpenFilesAreBounded: a file that ends throttles takes the place of one that is only read, and never the other way.
+// TestOpenFilesAreBounded: a file that a refill writes replaces one that is only read, and never the other way round.
 func TestOpenFilesAreBounded(t *testing.T) {
 	s := newShelf(t, 3)
 	groups := []string{"a", "b", "c"}

@@ -97,8 +97,8 @@ func parseMax(text string) (cpu.Bandwidth, error) {
 }
 
 // parseStat reads cpu.stat of either version. v1 has throttled_time and burst_time in nanoseconds, v2 has
-// throttled_usec, burst_usec and usage_usec (kernel/sched/core.c, cpu_cfs_stat_show and cpu_extra_stat_show). Keys
-// that are not known are skipped, whatever their value: kernels and vendors add some.
+// throttled_usec, burst_usec and usage_usec (kernel/sched/core.c, cpu_cfs_stat_show and cpu_extra_stat_show). Unknown
+// keys are skipped, whatever their value: kernels and vendors add some.
 func parseStat(data []byte) (cpu.Counters, error) {
 	var c cpu.Counters
 	err := eachKey(data, func(key, value string) (err error) {
@@ -132,7 +132,7 @@ func parseStat(data []byte) (cpu.Counters, error) {
 
 // eachKey walks a flat keyed file ("KEY VALUE\n" a line).
 func eachKey(data []byte, visit func(key, value string) error) error {
-	rest := string(data) // once: keys and values are parts of it
+	rest := string(data) // one string, which keys and values share
 	for len(rest) > 0 {
 		text, after, ok := strings.Cut(rest, "\n")
 		if !ok {

@@ -145,7 +145,7 @@ func TestLine(t *testing.T) {
 	}
 	for _, torn := range []string{"", "1000"} {
 		if _, err := line([]byte(torn)); err == nil {
-			t.Errorf("line(%q) takes a torn read", torn)
+			t.Errorf("line(%q) accepts a torn read", torn)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func origin(name string) known {
 // Features is what Probe found.
 type Features []Feature
 
-// Get is one feature; one that was not asked for is unknown.
+// Get returns one feature. A feature that was not probed is Unknown.
 func (found Features) Get(name string) Feature {
 	for _, f := range found {
 		if f.Name == name {
@@ -97,9 +97,9 @@ func (found Features) Get(name string) Feature {
 // Has says whether a feature is certainly there.
 func (found Features) Has(name string) bool { return found.Get(name).State == Yes }
 
-// Probe asks the kernel and the mount what they can do. What can only be found out by writing is tried in a scratch
-// group of our own, plimsoll-probe-PID, which is gone when Probe returns. It takes less than a third of a second on mainline,
-// and next to nothing where the host is Quick.
+// Probe finds out what the kernel and the mount can do. What only a write can show is tried in a scratch group,
+// plimsoll-probe-PID, which Probe removes. Probe takes less than a third of a second on mainline, and very little where
+// the host is Quick.
 func Probe(fsys FS, host Host) Features {
 	p := &prober{fs: fsys, host: host}
 	p.version()
@@ -183,8 +183,9 @@ func (p *prober) sweep(m maker, below string) {
 	}
 }
 
-// makeScratch makes the scratch group, and says whether we may write. Its place is below the root. Who has no
-// CAP_DAC_OVERRIDE may not write there, for it has mode 0555; then it is beside our own group: a pod's are its own to fill.
+// makeScratch makes the scratch group, and says whether this process may write. The group's place is below the root.
+// The root has mode 0555, so a process without CAP_DAC_OVERRIDE may not write there. Then the place is beside this
+// process's own group: a pod may make groups there.
 func (p *prober) makeScratch() {
 	m, ok := p.fs.(maker)
 	if !ok {
@@ -239,8 +240,8 @@ func (p *prober) removeScratch() {
 	}
 }
 
-// witness is a group whose files show what the kernel has: the scratch group, the root on v1, or on v2, where the
-// root has no limits, a child of it that has.
+// witness is a group whose files show what the kernel supports. It is the scratch group, or the root on v1. On v2 the
+// root has no limits, so it is a child of the root that has some.
 func (p *prober) witness() (string, error) {
 	if p.tree.version == V1 {
 		if p.scratch != "" {

@@ -20,8 +20,8 @@ import (
 // Known limits: on a machine that is so busy that the process does not get its CPU time, the answer is unknown. What a CPU
 // runs beyond its slice, up to a tick, is used too, so all margins are half a quota.
 
-// How long the probes wait: for the process to use up its runtime, for the proof that it stands still, and for what a
-// write does.
+// How long the probes wait: for the process to use up its runtime, for the proof that the group is throttled, and for
+// the effect of a write.
 const (
 	throttleWait = probePeriod / 2
 	stillFor     = 16 * time.Millisecond
@@ -32,8 +32,9 @@ const (
 // aboveFactor is the burst that is tried, in quotas.
 const aboveFactor = 3
 
-// aboveQuota tries a burst above the quota: mainline refuses it with EINVAL, Alibaba Cloud Linux takes it. Each write of
-// another burst hands out one quota, up to quota + burst, so a group whose burst is in force can then use all of that.
+// aboveQuota tries a burst above the quota: mainline refuses it with EINVAL, Alibaba Cloud Linux accepts it. Each write
+// of another burst adds one quota to the pool, up to quota + burst. So a group whose burst is in force can then use the
+// whole sum.
 func (p *prober) aboveQuota() (State, string) {
 	if p.scratch == "" {
 		return p.needScratch()
@@ -58,7 +59,7 @@ func (p *prober) aboveQuota() (State, string) {
 		return Unknown, err.Error()
 	}
 	if got <= probeQuota {
-		return No, fmt.Sprintf("%v was asked for, %v is in force", aboveFactor*probeQuota, got)
+		return No, fmt.Sprintf("%v was written, %v is in force", aboveFactor*probeQuota, got)
 	}
 	if p.host.Spin == nil {
 		return Unknown, "a burst above the quota is taken; nothing to burn CPU with shows whether it is in force"
@@ -82,8 +83,8 @@ func (p *prober) aboveQuota() (State, string) {
 	return judgeAbove(before, after)
 }
 
-// judgeAbove judges by what a group ran until it stood still, whose burst was to be aboveFactor quotas. What the end of a
-// period may have added does not count.
+// judgeAbove judges by what a group with a burst of aboveFactor quotas ran until it was throttled. Runtime that the end
+// of a period may have added does not count.
 func judgeAbove(before, after effect) (State, string) {
 	used := after.ran - before.ran - time.Duration(after.periods-before.periods)*probeQuota
 	most, clamped := (1+aboveFactor)*probeQuota, 2*probeQuota
@@ -98,8 +99,8 @@ func judgeAbove(before, after effect) (State, string) {
 	}
 }
 
-// refill writes the burst of a group that has used its quota up once more, unchanged, or the quota where there is no
-// burst. A kernel that refills lets the group run on.
+// refill rewrites the unchanged burst of a group that has used up its quota, or the quota where there is no burst. A
+// kernel that refills lets the group run on.
 func (p *prober) refill() (State, string) {
 	if p.scratch == "" {
 		return p.needScratch()
@@ -135,7 +136,7 @@ func (p *prober) refill() (State, string) {
 	return state, "writing an unchanged " + rewritten + " " + detail
 }
 
-// rewritten is what is seen before and after a write to the scratch group that stands still.
+// rewritten holds the readings before and after a write to the scratch group while it is throttled.
 func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) error) (before, after effect, err error) {
 	if before, err = p.seen(spinner); err != nil {
 		return before, after, err
@@ -169,7 +170,7 @@ func (p *prober) seen(spinner Spinner) (effect, error) {
 	return effect{ran, c.ThrottledTime, c.Periods}, err
 }
 
-// judgeRefill judges a write to a group that stood still, by what the group ran after it.
+// judgeRefill judges a write to a throttled group by what the group ran after the write.
 func judgeRefill(before, after effect) (State, string) {
 	ran, ended := after.ran-before.ran, after.throttled > before.throttled
 	switch {
@@ -182,11 +183,11 @@ func judgeRefill(before, after effect) (State, string) {
 	case ran > pollEvery:
 		return Unknown, fmt.Sprintf("was followed by %v of CPU, which is neither a refill nor a standstill", ran)
 	}
-	return No, "does nothing: the group stood still"
+	return No, "does nothing: the group stays throttled"
 }
 
-// quotaPerSecond limits the scratch group to probeQuota in a period so long that none ends during the probe. What it had
-// before does not matter: without a burst, a write leaves one quota of runtime.
+// quotaPerSecond limits the scratch group to probeQuota in a period so long that none ends during the probe. The
+// group's former limit does not matter: without a burst, a write leaves one quota of runtime.
 func (p *prober) quotaPerSecond() error {
 	if err := p.tree.SetBurst(p.scratch, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

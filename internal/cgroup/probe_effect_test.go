@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// poolFS is a kernel whose scratch group has a pool of runtime, and the process that uses it up: a write of quota or burst
-// hands out one quota (tg_set_cfs_bandwidth), as far as the kernel's peculiarities let it.
+// poolFS is a kernel whose scratch group has a pool of runtime, and the process that uses it up. A write of quota or
+// burst adds one quota to the pool (tg_set_cfs_bandwidth), unless a peculiarity of the kernel prevents it.
 type poolFS struct {
 	*probeFS
 	clamps  bool // a burst above the quota reads back, and counts for one quota at the refill
@@ -17,7 +17,7 @@ type poolFS struct {
 	left    time.Duration
 	used    time.Duration
 	calls   int
-	ends    int // at this look a period ends, which refills
+	ends    int // at this reading a period ends, which refills the pool
 	stopped bool
 }
 

@@ -19,14 +19,14 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Host is what Probe asks beside the control groups. The zero value answers nothing: all of it is unknown.
+// Host is what Probe reads beside the control groups. In the zero value everything is unknown.
 type Host struct {
 	Files     fs.FS                   // the root directory
 	PID       int                     // names the scratch group
 	Writable  func(name string) error // whether this process may write a file below the root directory
-	CoreSched func() error            // asks for the core scheduling cookie of this process
+	CoreSched func() error            // reads the core scheduling cookie of this process
 	Spin      func() (Spinner, error) // starts a process that burns CPU
-	Quick     bool                    // leaves out what takes long on every kernel: FeatureRefill
+	Quick     bool                    // skips the probe that takes long on every kernel: FeatureRefill
 }
 
 // Spinner is a process that burns CPU from Go to Stop.
@@ -44,8 +44,8 @@ func ThisHost() Host {
 
 func writable(name string) error { return unix.Access("/"+name, unix.W_OK) }
 
-// coreSched asks for our own cookie (kernel/sched/core_sched.c, sched_core_share_pid): EINVAL where core scheduling is
-// not built in, ENODEV where the machine has no SMT.
+// coreSched reads the cookie of this process (kernel/sched/core_sched.c, sched_core_share_pid): EINVAL where core
+// scheduling is not built in, ENODEV where the machine has no SMT.
 func coreSched() error {
 	var cookie uint64
 	_, _, errno := unix.Syscall6(unix.SYS_PRCTL, unix.PR_SCHED_CORE, unix.PR_SCHED_CORE_GET, 0, 0,
@@ -89,8 +89,8 @@ func schedExt(host Host) (State, string) {
 	return Yes, state
 }
 
-// enforced says whether the fair class, which alone knows bandwidth limits, schedules the tasks. A sched_ext scheduler
-// takes all of them over, or, when switch_all is 0, those that asked for it.
+// enforced says whether tasks are in the fair class, the only one that enforces bandwidth limits. A sched_ext scheduler
+// takes over all of them, or, when switch_all is 0, those of policy SCHED_EXT.
 func enforced(host Host) (State, string) {
 	state, err := readHost(host, "sys/kernel/sched_ext/state")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(state) == "disabled" {
@@ -122,7 +122,7 @@ func psi(host Host) (State, string) {
 
 func coreScheduling(host Host) (State, string) {
 	if host.CoreSched == nil {
-		return Unknown, "not asked"
+		return Unknown, "not probed"
 	}
 	err := host.CoreSched()
 	switch {
@@ -138,7 +138,7 @@ func coreScheduling(host Host) (State, string) {
 
 func readHost(host Host, name string) (string, error) {
 	if host.Files == nil {
-		return "", fmt.Errorf("%s: not asked", name)
+		return "", fmt.Errorf("%s: not probed", name)
 	}
 	data, err := fs.ReadFile(host.Files, name)
 	return string(data), err

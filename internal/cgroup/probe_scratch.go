@@ -12,7 +12,7 @@ func (p *prober) needScratch() (State, string) {
 	return Unknown, fmt.Sprintf("needs a scratch group: %v", p.why)
 }
 
-// burst asks for the burst buffer, for what it accepts, and for its counters.
+// burst finds out whether the kernel has the burst buffer, which values it accepts, and whether it counts bursts.
 func (p *prober) burst() {
 	p.add(FeatureBurst, p.burstFile)
 	p.add(FeatureAboveQuota, p.aboveQuota)
@@ -61,7 +61,7 @@ func (p *prober) burstCounters() (State, string) {
 	return No, "no nr_bursts in cpu.stat"
 }
 
-// keepsBurst looks for the defect that mendBurst mends.
+// keepsBurst tests for the defect that mendBurst works around.
 func (p *prober) keepsBurst() (State, string) {
 	if p.found.Get(FeatureBurst).State == No {
 		return No, "no burst"
@@ -89,8 +89,8 @@ func (p *prober) keepsBurst() (State, string) {
 	return Yes, "a write of " + file + " leaves the burst alone"
 }
 
-// withinNode compares what the limited groups may use together with what the machine has: as long as the sum fits,
-// nobody's limit is worth less because of another's burst.
+// withinNode compares the sum of the limits and bursts with the CPUs of the machine. While the sum fits, the burst of
+// one group takes nothing from the limit of another.
 func (p *prober) withinNode() (State, string) {
 	online, err := onlineCPUs(p.host)
 	if err != nil {

@@ -196,7 +196,7 @@ func TestProbeKeepsBurst(t *testing.T) {
 	}
 }
 
-// TestProbeInAPod: who may not write in the root tries things beside its own group, and leaves nothing there.
+// TestProbeInAPod: a process that may not write in the root probes beside its own group, and leaves nothing there.
 func TestProbeInAPod(t *testing.T) {
 	for _, tt := range []struct {
 		fs     *probeFS

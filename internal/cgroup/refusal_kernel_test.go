@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// step is one write, and what the kernel makes of it: an error, or what the file holds afterwards.
+// step is one write and its result: an error, or the content of the file afterwards.
 type step struct {
 	file, text string
 	want       error
@@ -63,7 +63,7 @@ func TestKernelRefusesBandwidth(t *testing.T) {
 	})
 }
 
-// What docs/KERNEL.md says of burst, on kernels that hold it to the quota.
+// What docs/KERNEL.md says of burst, on kernels that bound burst by the quota.
 func TestKernelRefusesBurst(t *testing.T) {
 	g := cgrouptest.New(t)
 	found := g.Features()
@@ -88,7 +88,8 @@ func TestKernelRefusesBurst(t *testing.T) {
 	})
 }
 
-// A child's quota above its parent's: refused on v1, taken on v2, where the parent's holds all the same.
+// A child's quota above its parent's: refused on v1, accepted on v2, where the parent's quota limits the child all the
+// same.
 func TestKernelNestedQuota(t *testing.T) {
 	pod := cgrouptest.New(t)
 	container := pod.Child("container")

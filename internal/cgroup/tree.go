@@ -83,7 +83,7 @@ func (t *Tree) WithSysctls(fsys FS) *Tree {
 	return t
 }
 
-// Version tells the cgroup version of the cpu controller.
+// Version is the cgroup version of the cpu controller.
 func (t *Tree) Version() Version { return t.version }
 
 // Dir is the directory of a group below the FS root, in the hierarchy that has the cpu controller.
@@ -258,7 +258,7 @@ func (t *Tree) weightFile() string {
 	return "cpu.shares"
 }
 
-// Idle reads cpu.idle (5.15+): whether the group only gets time that nobody else wants.
+// Idle reads cpu.idle (5.15+): whether the group only gets CPU time that no other group needs.
 func (t *Tree) Idle(group string) (bool, error) {
 	return readValue(t, group, "cpu.idle", parseFlag)
 }
@@ -273,7 +273,7 @@ func (t *Tree) SetIdle(group string, idle bool) error {
 	return t.write(group, "cpu.idle", text)
 }
 
-// Counters reads what the kernel counted for a group.
+// Counters reads the kernel's counters of a group.
 func (t *Tree) Counters(group string) (cpu.Counters, error) {
 	c, err := t.Stat(group)
 	if err != nil || c.HasUsage {

@@ -131,15 +131,15 @@ func TestKernelThrottle(t *testing.T) {
 	}
 }
 
-// A group without a limit, in a pod that has one: the pod is what is throttled, the container's tasks are what
-// stands still.
+// A group without a limit, in a pod that has one: the kernel counts the pod as throttled, and the tasks of the
+// container do not run.
 func TestKernelThrottledByParent(t *testing.T) {
 	pod := cgrouptest.New(t)
 	container := pod.Child("container")
 	cgrouptest.Need(t, pod.Features().Get(cgroup.FeatureStatLocal))
 	pod.Limit(5 * ms)
 	container.Spin(1)
-	eventually(t, "the container's tasks stood still", func() bool {
+	eventually(t, "the container's tasks do not run", func() bool {
 		d, err := pod.Tree().ThrottledLocal(container.Path)
 		if err != nil {
 			t.Fatal(err)

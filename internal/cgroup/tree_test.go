@@ -31,7 +31,7 @@ func (m memFS) WriteFile(name string, data []byte) error {
 		return err
 	}
 	if len(data) == 0 {
-		return nil // the kernel never hears of it
+		return nil // the kernel ignores the write
 	}
 	m[path.Clean(name)] = strings.TrimSuffix(string(data), "\n") + "\n"
 	return nil
