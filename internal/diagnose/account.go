@@ -59,7 +59,7 @@ type Account struct {
 	pending   time.Duration // shortfall of waits that are not over
 }
 
-// Add takes in the next reading. The first one is where the account begins.
+// Add adds a reading. The account begins at the first one.
 func (a *Account) Add(r Reading) {
 	if !a.started {
 		a.started, a.first, a.last = true, r, r
@@ -78,12 +78,12 @@ func (a *Account) Add(r Reading) {
 		a.pending += max(due-received, 0)
 	}
 	parts := r.Parts.minus(before.Parts).plus(Parts{Lost: lost})
-	a.settle(parts, max(r.Waiting-r.Parts.sum(), 0))
+	a.assign(parts, max(r.Waiting-r.Parts.sum(), 0))
 }
 
-// settle lays the shortfall that is pending on the causes of the waits that have ended. What goes beyond the waits that
-// still last will not find a cause later.
-func (a *Account) settle(ended Parts, open time.Duration) {
+// assign divides the pending shortfall among the causes of the waits that have ended. The part that exceeds the waits that
+// still last will find no cause later: it goes to the unnamed time first, and then to the container's own threads.
+func (a *Account) assign(ended Parts, open time.Duration) {
 	if outside := ended.outside(); outside > 0 && a.pending > 0 {
 		outer := ended
 		outer.Self, outer.Unnamed = 0, 0
@@ -99,7 +99,7 @@ func (a *Account) settle(ended Parts, open time.Duration) {
 	}
 }
 
-// Split is what became of the time that a container wanted. Received and the sum of Waits are Wanted.
+// Split divides the time that a container wanted: Wanted is Received plus the sum of Waits.
 type Split struct {
 	Elapsed, Wanted, Received time.Duration
 	Waits                     Parts

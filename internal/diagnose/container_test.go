@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// waited is a second in which a container wanted a CPU and waited like this.
+// waited is a second in which a container wanted a CPU and had these waits.
 func waited(p Parts) Split {
 	return Split{Elapsed: time.Second, Wanted: time.Second, Received: time.Second - p.sum(), Waits: p, Shortfall: p}
 }
@@ -73,30 +73,30 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"hardly anything", plain(), idle, nil, "hardly any CPU", ""},
 		{"content", plain(), waited(Parts{Behind: 20 * ms}), nil, "98 %", ""},
-		{"at its limit", limited(0.5, math.Inf(1)), waited(Parts{Own: 500 * ms}), nil, "its own limit. The limit is 0.50 CPUs and it used nearly all", "raise its limit"},
+		{"at its limit", limited(0.5, math.Inf(1)), waited(Parts{Own: 500 * ms}), nil, "by its own limit for 50 % of the time that it wanted. The limit is 0.50 CPUs and it used nearly all", "raise its limit"},
 		{"peaks", limited(2, math.Inf(1)), waited(Parts{Own: 200 * ms}), nil, "peaks run into it", "let it burst"},
-		{"the pod", limited(2, 0.6), waited(Parts{Above: 400 * ms}), nil, "a limit above it (its pod's). The limit is 0.60", "raise the pod's limit"},
+		{"the pod", limited(2, 0.6), waited(Parts{Above: 400 * ms}), nil, "throttled by a limit above it (its pod's) for 40 %", "raise the pod's limit"},
 		{"neighbour", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Cgroup: "/noisy", Time: 400 * ms}, {Name: "other", Cgroup: "/other", Time: 100 * ms}},
-			"50 % of the time that it wanted it stood behind others in a run queue, 80 % of that behind noisy", "lower the priority of noisy"},
+			"behind others in a run queue for 50 % of the time that it wanted, 80 % of that behind noisy", "lower the priority of noisy"},
 		{"no group", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "processes outside of any group", Cgroup: "/", Time: 400 * ms}}, "", "into one of a lower priority"},
 		{"phantom", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Phantom: 300 * ms}}, "In 75 % of it a CPU that it may use was idle", "bound"},
-		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it those had all that they reserved", "give it CPUs of its own"},
+		{"forced", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "noisy", Time: 400 * ms, Forced: 300 * ms}}, "In 75 % of it the others received all that they reserved", "give it CPUs of its own"},
 		{"its own threads", plain(), waited(Parts{Self: 500 * ms}), nil, "waited for each other", "fewer threads"},
-		{"kernel", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "kernel threads", Kernel: true, Time: 300 * ms}}, "kernel threads had it", "top -H"},
+		{"kernel", plain(), waited(Parts{Behind: 500 * ms}), []Behind{{Name: "kernel threads", Kernel: true, Time: 300 * ms}}, "kernel threads had the CPU", "top -H"},
 		{"interrupts", plain(), waited(Parts{Lost: Lost{IRQ: 200 * ms}}), nil, "Interrupts took 20 %", "smp_affinity"},
 		{"hypervisor", plain(), waited(Parts{Lost: Lost{Steal: 200 * ms}}), nil, "The hypervisor took 20 %", "larger"},
 		{"waking", plain(), waited(Parts{Idle: 200 * ms}), nil, "an idle CPU was waking up", "sleep states"},
-		{"who knows", plain(), waited(Parts{Unnamed: 200 * ms}), nil, "not known", "--for"},
+		{"unknown cause", plain(), waited(Parts{Unnamed: 200 * ms}), nil, "not known", "--for"},
 		{"the shortfall goes before the wait", plain(), Split{Elapsed: time.Second, Wanted: 2 * time.Second, Received: 500 * ms,
 			Waits: Parts{Self: time.Second, Behind: 500 * ms}, Shortfall: Parts{Behind: 500 * ms}}, []Behind{{Name: "noisy", Time: 500 * ms}}, "behind noisy", "noisy"},
 		{"its promise was kept", plain(), Split{Elapsed: time.Second, Wanted: 2 * time.Second, Received: time.Second, Waits: Parts{Behind: time.Second}},
-			[]Behind{{Name: "noisy", Time: time.Second}}, "What it has reserved (1.00 CPUs) it received, and it wanted more. 50 %", "raise its request"},
+			[]Behind{{Name: "noisy", Time: time.Second}}, "It received what it reserved (1.00 CPUs), and it wanted more. It waited behind others in a run queue for 50 %", "raise its request"},
 		{"its promise was kept, and its limit too", limited(1.5, math.Inf(1)), Split{Elapsed: time.Second, Wanted: 3 * time.Second, Received: 1500 * ms,
-			Waits: Parts{Own: 1500 * ms}}, nil, "it wanted more. 50 % of the time that it wanted it stood still by its own limit", "raise its limit"},
+			Waits: Parts{Own: 1500 * ms}}, nil, "it wanted more. It was throttled by its own limit for 50 %", "raise its limit"},
 		{"beside a sibling", plain(), Split{Elapsed: time.Second, Wanted: time.Second, Received: time.Second, Beside: 900 * ms}, nil,
 			"not short of CPU. For 90 % of the time that it ran, the core's other hardware thread", "coreExpeller"},
 		{"short, and beside a sibling", plain(), Split{Elapsed: time.Second, Wanted: time.Second, Received: 500 * ms, Waits: Parts{Self: 500 * ms},
-			Shortfall: Parts{Self: 500 * ms}, Beside: 500 * ms}, nil, "waited for each other: on average 1.0 wanted to run, on 0.50 CPUs. For 100 %", "fewer threads"},
+			Shortfall: Parts{Self: 500 * ms}, Beside: 500 * ms}, nil, "of the time that they wanted: on average 1.0 wanted to run, on 0.50 CPUs. For 100 %", "fewer threads"},
 	} {
 		d := Describe(c.container, c.split, c.behind)
 		if !strings.Contains(d.Verdict, c.verdict) || !strings.Contains(d.Next, c.next) || c.next == "" && d.Next != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	bearable = 0.05 // of what was wanted: less waiting is not worth a word of advice
+	bearable = 0.05 // of the time wanted: less waiting needs no advice
 	missing  = 0.01 // of what is reserved: a smaller shortfall is none
 	mostly   = 0.5  // of a wait
 )
@@ -24,7 +24,7 @@ const (
 func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
 	wanted, received := cpus(d.Wanted, elapsed), cpus(d.Received, elapsed)
 	if wanted < report.LittleCPU {
-		return fmt.Sprintf("It wanted hardly any CPU (%.3f): what makes it slow is not here.", wanted), ""
+		return fmt.Sprintf("It wanted hardly any CPU (%.3f CPUs): a lack of CPU does not slow it.", wanted), ""
 	}
 	worst := heaviest(d)
 	waited := 1 - received/wanted
@@ -37,19 +37,19 @@ func judge(d report.Diagnosed, elapsed time.Duration) (verdict, next string) {
 	return beside(d, verdict, next)
 }
 
-// kept says so where the promise was kept, and more was wanted.
+// kept adds a sentence where the container received what it reserved, and wanted more.
 func kept(d report.Diagnosed, elapsed time.Duration, cause report.Cause, verdict, next string) (string, string) {
 	if d.Reserved == nil || d.Short == nil || d.Short.Seconds() >= missing**d.Reserved*elapsed.Seconds() {
 		return verdict, next
 	}
-	verdict = fmt.Sprintf("What it has reserved (%.2f CPUs) it received, and it wanted more. ", *d.Reserved) + verdict
+	verdict = fmt.Sprintf("It received what it reserved (%.2f CPUs), and it wanted more. ", *d.Reserved) + verdict
 	if cause == report.CauseNeighbour {
 		next = "raise its request, if it needs more than that; else " + next
 	}
 	return verdict, next
 }
 
-// beside adds what no wait shows: the other hardware thread of a core takes from the speed, not from the time.
+// beside adds what no wait shows: the other hardware thread of a core lowers the speed and takes no time.
 func beside(d report.Diagnosed, verdict, next string) (string, string) {
 	part := ratio(d.Beside, d.Received)
 	if part < mostly {
@@ -71,21 +71,21 @@ func blame(d report.Diagnosed, worst report.Wait, wanted, received float64) (ver
 	case report.CausePodLimit:
 		return throttled(d, "a limit above it (its pod's)", d.PodLimit, part, wanted)
 	case report.CauseNeighbour:
-		return crowded(d, part)
+		return behind(d, part)
 	case report.CauseOwnThreads:
-		return fmt.Sprintf("%s of the time that its threads wanted they waited for each other: on average %.1f wanted to run, on %.2f CPUs.", percent(part), wanted, received),
+		return fmt.Sprintf("Its threads waited for each other for %s of the time that they wanted: on average %.1f wanted to run, on %.2f CPUs.", percent(part), wanted, received),
 			"run fewer threads, or give it more CPUs"
 	case report.CauseKernel:
-		return fmt.Sprintf("%s of the time that it wanted a CPU, kernel threads had it.", percent(part)),
+		return fmt.Sprintf("For %s of the time that it wanted, kernel threads had the CPU.", percent(part)),
 			"see which: `top -H` and /proc/interrupts; storage and network work can be bound to other CPUs"
 	case report.CauseInterrupts:
 		return fmt.Sprintf("Interrupts took %s of the time that it wanted.", percent(part)), "bind interrupts to other CPUs (/proc/irq/*/smp_affinity_list)"
 	case report.CauseHypervisor:
 		return fmt.Sprintf("The hypervisor took %s of the time that it wanted.", percent(part)), "the machine itself is short of CPU: take a larger or another one"
 	case report.CauseIdle:
-		return fmt.Sprintf("%s of the time that it wanted, an idle CPU was waking up.", percent(part)), "shallower sleep states (cpupower idle-set), if this latency matters"
+		return fmt.Sprintf("For %s of the time that it wanted, an idle CPU was waking up.", percent(part)), "shallower sleep states (cpupower idle-set), if this latency matters"
 	}
-	return fmt.Sprintf("%s of the time that it wanted it waited, and behind whom is not known.", percent(part)), "diagnose for longer: --for 60s"
+	return fmt.Sprintf("It waited for %s of the time that it wanted; the cause is not known.", percent(part)), "diagnose for longer: --for 60s"
 }
 
 // heaviest is the cause to speak of: that of the largest part of the shortfall, and without one, of the waits.
@@ -100,9 +100,9 @@ func heaviest(d report.Diagnosed) *report.Wait {
 	return best
 }
 
-// throttled tells a limit that is too low from one that peaks run into.
+// throttled distinguishes a limit that is too low from a limit that only peaks reach.
 func throttled(d report.Diagnosed, whose string, limit *float64, part, wanted float64) (verdict, next string) {
-	verdict = fmt.Sprintf("%s of the time that it wanted it stood still by %s.", percent(part), whose)
+	verdict = fmt.Sprintf("It was throttled by %[2]s for %[1]s of the time that it wanted.", percent(part), whose)
 	above := "its"
 	if whose != "its own limit" {
 		above = "the pod's"
@@ -118,9 +118,9 @@ func throttled(d report.Diagnosed, whose string, limit *float64, part, wanted fl
 		"let it burst: `plimsoll run --policy auto`; `plimsoll advise` says how far"
 }
 
-// crowded names the neighbour, and tells what kind of a queue it was.
-func crowded(d report.Diagnosed, part float64) (verdict, next string) {
-	verdict = fmt.Sprintf("%s of the time that it wanted it stood behind others in a run queue", percent(part))
+// behind names the neighbour, and says what kind of queue it was.
+func behind(d report.Diagnosed, part float64) (verdict, next string) {
+	verdict = fmt.Sprintf("It waited behind others in a run queue for %s of the time that it wanted", percent(part))
 	if len(d.Neighbours) == 0 {
 		return verdict + ".", "diagnose for longer: --for 60s"
 	}
@@ -135,7 +135,7 @@ func crowded(d report.Diagnosed, part float64) (verdict, next string) {
 		return verdict + fmt.Sprintf(" In %s of it a CPU that it may use was idle.", percent(ratio(phantom, all))),
 			"see whether its threads, or the neighbour's, are bound to CPUs (taskset -p, cpuset.cpus); " + exclusive + " end it"
 	case ratio(forced, all) >= mostly:
-		return verdict + fmt.Sprintf(" In %s of it those had all that they reserved (one CPU, where nobody has said) on other CPUs already.", percent(ratio(forced, all))),
+		return verdict + fmt.Sprintf(" In %s of it the others received all that they reserved (one CPU, where no request is known) on other CPUs.", percent(ratio(forced, all))),
 			"give it " + exclusive + ", or " + lower(first)
 	}
 	return verdict, lower(first) + ", or give it " + exclusive
