@@ -12,8 +12,8 @@ const (
 	OldAnnotation = "alibabacloud.com/cpuBurst"
 )
 
-// ParseAnnotations reads what a pod asks for. A field that is bad keeps its value of last, what the pod asked for
-// before; so does the whole, where the text is no JSON. old says that the older annotation was read.
+// ParseAnnotations reads the annotations of a pod. A bad field keeps its value of last, the result of the former
+// annotation. All fields do where the text is not JSON. old says that the older annotation was read.
 func ParseAnnotations(object string, annotations map[string]string, last strategy.Patch) (p strategy.Patch, old bool, bad []*Rejected) {
 	key, text := Annotation, annotations[Annotation]
 	if strings.TrimSpace(text) == "" {

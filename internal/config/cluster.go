@@ -13,7 +13,7 @@ const (
 	MaximaKey    = "plimsoll-maxima"  // ours, beside either
 )
 
-// Cluster is what the administrator of a cluster asks for, node by node. The zero Cluster asks for nothing.
+// Cluster is the configuration by the administrator of a cluster, node by node. The zero Cluster sets nothing.
 type Cluster struct {
 	all   strategy.Patch
 	nodes []nodeStrategy
@@ -47,7 +47,7 @@ func ParseCluster(object, text string, last Cluster) (Cluster, []*Rejected) {
 	})
 }
 
-// fieldsOf reads the fields of a strategy. One that is bad keeps the value that it had in last.
+// fieldsOf reads the fields of a strategy. A bad field keeps its value of last.
 type fieldsOf func(field string, list []member, last strategy.Patch) strategy.Patch
 
 // cluster reads the shape that all of the peer's keys have.

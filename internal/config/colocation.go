@@ -91,7 +91,7 @@ func (r reader) suppress(p *strategy.SuppressPatch) read {
 	}
 }
 
-// schedExt reads what the scheduler of that mechanism is to be like.
+// schedExt reads the options of the scheduler of mechanism schedExt.
 func (r reader) schedExt(p *strategy.SchedExtPatch) read {
 	return func(field string, n ast.Node) error {
 		return r.mapping(field, n, fields{

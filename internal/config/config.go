@@ -2,10 +2,10 @@
 // group. It is pure: bytes in, a checked answer out. docs/CONFIG.md describes the fields.
 //
 // Kubernetes' annotations and ConfigMaps are read here too, from their texts (type Kubernetes): other people write them, and
-// what is bad in them is passed over and told of, where a bad file is an error.
+// so a bad field is skipped and reported, where a bad file is an error.
 //
 // Precedence, weakest first: the defaults (strategy.Default), the section strategy, then the overrides whose glob
-// matches the group, in the order of the file. Each lays only the fields that it names over what was there before.
+// matches the group, in the order of the file. Each replaces only the fields that it names.
 package config
 
 import (

@@ -11,7 +11,7 @@ import (
 // Error is a fault in the configuration and the place where it stands.
 type Error struct {
 	File  string // "" for a flag
-	Line  int    // counted from 1; 0 for a flag
+	Line  int    // the first line is 1; 0 for a flag
 	Field string // "overrides[2].cgroup"; "" when the text as a whole is at fault
 	Msg   string
 	Hint  string // what to do about it; may be empty
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 // Errors are all faults of a configuration, in the order of the file.
 type Errors []*Error
 
-// mostErrors bounds how many are told of: the first of them tell enough of a file that is another program's.
+// mostErrors bounds how many errors are listed: the first ones suffice for a file that belongs to another program.
 const mostErrors = 50
 
 // Error has one fault a line.

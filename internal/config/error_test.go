@@ -74,8 +74,8 @@ func TestErrors(t *testing.T) {
 		{"strategy:\n  loadLinePercent: 40\n", "c.yaml:2: strategy.loadLinePercent: 40 is neither 0 nor within 50..99.999"},
 		{"strategy:\n  loadLinePercent: .nan\n", "c.yaml:2: strategy.loadLinePercent: must be a number, not .nan"},
 		{"strategy:\n  loadLinePercent: high\n", "c.yaml:2: strategy.loadLinePercent: must be a number, not \"high\""},
-		{"overrides:\n  - cgroup: /a\n    loadLinePercent: 99\n", "c.yaml:3: overrides[0].loadLinePercent: holds for the whole node (move it to the section strategy)"},
-		{"overrides:\n  - cgroup: /a\n    sharePoolThresholdPercent: 40\n", "c.yaml:3: overrides[0].sharePoolThresholdPercent: holds for the whole node (move it to the section strategy)"},
+		{"overrides:\n  - cgroup: /a\n    loadLinePercent: 99\n", "c.yaml:3: overrides[0].loadLinePercent: applies to the whole node (move it to the section strategy)"},
+		{"overrides:\n  - cgroup: /a\n    sharePoolThresholdPercent: 40\n", "c.yaml:3: overrides[0].sharePoolThresholdPercent: applies to the whole node (move it to the section strategy)"},
 		{"overrides:\n  - cgroup: /a\n    policy: none\n  - cgroup: /b\n    cpuBurstPercent: -1\n", "c.yaml:5: overrides[1].cpuBurstPercent: -1 is outside 0..10000"},
 		{"overrides:\n  - cgroup: 5\n", "c.yaml:2: overrides[0].cgroup: must be text, not 5"},
 		{"overrides:\n  - cgroup: lab/*\n", `c.yaml:2: overrides[0].cgroup: "lab/*" does not begin with / (write "/lab/*")`},
@@ -113,7 +113,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestPercentSign: whoever writes the sign is told that the field is in percent already.
+// TestPercentSign: a value with the sign is refused, and the error says that the field is in percent already.
 func TestPercentSign(t *testing.T) {
 	for text, want := range map[string]string{
 		"strategy: {cfsQuotaBurstPercent: 200%}":   `c.yaml:1: strategy.cfsQuotaBurstPercent: must be a whole number, not "200%" (the field is in percent: write 200)`,
@@ -132,7 +132,7 @@ func TestPercentSign(t *testing.T) {
 	}
 }
 
-// TestAllErrorsAtOnce: whoever mends a file need not run it once a fault. No fault is put down to a field that is good.
+// TestAllErrorsAtOnce: one run lists all errors of a file, and none of a good field.
 func TestAllErrorsAtOnce(t *testing.T) {
 	const text = `strategy:
   policy: auot
@@ -186,6 +186,6 @@ nosuch: 1
 	var errs Errors
 	_, err = Parse("c.yaml", []byte("overrides:\n"+strings.Repeat("  - {}\n", 1000)))
 	if !errors.As(err, &errs) || len(errs) != mostErrors+1 || errs[mostErrors].Msg != "950 more errors from here on" || errs[mostErrors].Line != 52 {
-		t.Errorf("of 1000 faults %d are told of, the last is %v", len(errs), errs[len(errs)-1])
+		t.Errorf("of 1000 faults %d are listed, the last is %v", len(errs), errs[len(errs)-1])
 	}
 }

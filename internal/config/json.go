@@ -36,7 +36,7 @@ func (m member) null() bool { return string(m.value) == "null" }
 
 var errTrailing = errors.New("more text after the end")
 
-// parsed reads the text of a key. Without a text nothing is asked for; what is no object leaves what was read last.
+// parsed reads the text of a key. An empty text sets nothing. A text that is not an object keeps the last result.
 func parsed[T any](object, key, text string, last T, read func(*jsonReader, []member) T) (T, []*Rejected) {
 	if strings.TrimSpace(text) == "" {
 		var nothing T
@@ -84,7 +84,7 @@ func (r *jsonReader) members(field string, raw []byte) ([]member, bool) {
 		if err == nil {
 			err = dec.Decode(&value)
 		}
-		if err != nil { // not of a text that has been read once
+		if err != nil { // not of a text that was read before
 			r.reject(field, faultf("", "not JSON: %v", err))
 			return nil, false
 		}
@@ -141,7 +141,7 @@ func (r *jsonReader) number(field string, raw []byte) (float64, bool) {
 	return v, true
 }
 
-// wrong says that a value is of another type than wanted.
+// wrong says that a value has the wrong type.
 func (r *jsonReader) wrong(field, want string, raw []byte) {
 	const most = 40
 	got := string(raw)
@@ -165,10 +165,10 @@ type scope bool
 
 const (
 	ofNode scope = true
-	ofPod  scope = false // without what holds for the whole node
+	ofPod  scope = false // without the fields for the whole node
 )
 
-// patch reads the fields of a strategy. One that is bad keeps the value that it had in last.
+// patch reads the fields of a strategy. A bad field keeps its value of last.
 func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s scope) strategy.Patch {
 	var p strategy.Patch
 	for _, m := range list {

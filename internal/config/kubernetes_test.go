@@ -173,7 +173,7 @@ func TestSectionKeepsWhatWasGood(t *testing.T) {
 	}
 }
 
-// What holds for the whole node is the administrator's to say, not a pod's.
+// Fields for the whole node are the administrator's to set. A pod may not set them.
 func TestLoadLine(t *testing.T) {
 	c, bad := ParseCluster("", `{"clusterStrategy": {"loadLinePercent": 99.9}}`, Cluster{})
 	if got := (Kubernetes{Cluster: c}).Node(strategy.Default(), nil).LoadLinePercent; got != 99.9 || bad != nil {
@@ -300,7 +300,7 @@ func TestStartIsBoundByTheAdministrator(t *testing.T) {
 		"said":                {400, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "", 400, "1000 is above the administrator's startupBurstPercent: cut to 400"},
 		"with a larger quota": {0, 150, `{"policy": "auto", "cfsQuotaBurstPercent": 200, "startupBurstPercent": 1000}`, "", 150, "1000 is above the administrator's cfsQuotaBurstPercent: cut to 150"},
 		"lowering is free":    {400, 150, `{"policy": "auto", "startupBurstPercent": 120}`, "", 120, ""},
-		"not asked for":       {400, 150, `{"policy": "auto"}`, "", 400, ""},
+		"not set":             {400, 150, `{"policy": "auto"}`, "", 400, ""},
 		"no annotation":       {400, 150, "", "", 400, ""},
 		"an exempt namespace": {0, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "trusted", 1000, ""},
 	} {

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Maxima are what a pod can get by its annotation at most. They bind whoever may write pods, not the administrator, who
-// sets them: a pod without an annotation has what the ConfigMaps say. A nil field sets no bound.
+// Maxima are the most that a pod can get by its annotation. They bind those who may write pods. The administrator sets
+// them, and they do not bind a pod without an annotation: it has what the ConfigMaps say. A nil field sets no bound.
 //
 // CPU above the limit is bounded by cfsQuotaBurstPercent, in a start by startupBurstPercent, and the maximum of the one is
 // that of the other too: a burst buffer only moves CPU time that a container had not
@@ -31,11 +31,11 @@ type Share struct {
 	NamespaceCPUs float64 // of the namespace's pods on this node that raise quotas by an annotation
 }
 
-// Bound cuts what a pod with an annotation would get; own is what it would get without the annotation. It says what it
-// cut of what the annotation named; that a pod gets less than the administrator's own strategy is the administrator's wish.
+// Bound cuts the strategy of a pod with an annotation; own is its strategy without the annotation. Bound reports what it
+// cut from the annotation's fields. A cut of any other field is not reported: the administrator set value and maximum.
 //
-// The cap of a start is bound by the administrator's own: it is meant for what is new, and whoever may write pods may always
-// write new ones.
+// The cap of a start is bounded by the cap of own. It is meant for new containers, and a person who may write pods can
+// always make new ones.
 func (m Maxima) Bound(object string, s, own strategy.Strategy, a Asked) (strategy.Strategy, []*Rejected) {
 	if slices.Contains(m.exempt, a.Share.Namespace) {
 		return s, nil

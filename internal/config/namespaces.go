@@ -4,7 +4,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Namespaces are those in which containers are burst, or not, whatever the node's strategy says.
+// Namespaces lists namespaces in which containers are burst, or are not burst, whatever the node's strategy says.
 type Namespaces struct{ enabled, disabled map[string]bool }
 
 // For is what the pods of a namespace get: policy auto, none, or nothing of its own. Disabled wins, as at ACK.

@@ -124,7 +124,7 @@ func (r reader) override(field string, n ast.Node) (override, error) {
 }
 
 func (r reader) nodeOnly(field string, n ast.Node) error {
-	return faultf("move it to the section strategy", "holds for the whole node").at(r.name, line(n), field)
+	return faultf("move it to the section strategy", "applies to the whole node").at(r.name, line(n), field)
 }
 
 func checkClass(text string) *fault {

@@ -16,7 +16,7 @@ type Kubernetes struct {
 	Maxima     Maxima
 }
 
-// Asked is what a pod asks for, and what it is judged by.
+// Asked is the request of a pod, and the facts that decide on it.
 type Asked struct {
 	Annotated bool
 	Patch     strategy.Patch

@@ -44,7 +44,7 @@ func (r *jsonReader) classes(field string, list []member, last strategy.Patch) s
 	return p
 }
 
-// class reads the CPU part of what a class gets; memory, cache and the rest are other programs'.
+// class reads the CPU fields of a class. Memory, cache and the rest belong to other programs.
 func (r *jsonReader) class(field string, raw []byte, last strategy.CPUQOSPatch) strategy.CPUQOSPatch {
 	list, ok := r.members(field, raw)
 	if !ok {
@@ -126,7 +126,7 @@ func (r *jsonReader) cpuPolicy(field string, raw []byte, last *strategy.Mechanis
 	return nil
 }
 
-// ParseQOSAnnotation reads what a pod asks for in place of what its class gets.
+// ParseQOSAnnotation reads the annotation by which a pod replaces the settings of its class.
 func ParseQOSAnnotation(object, text string, last strategy.CPUQOSPatch) (strategy.CPUQOSPatch, []*Rejected) {
 	if strings.TrimSpace(text) == "" {
 		return strategy.CPUQOSPatch{}, nil

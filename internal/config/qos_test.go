@@ -101,7 +101,7 @@ func TestThreshold(t *testing.T) {
 	want := strategy.Suppress{Enable: true, Policy: strategy.SuppressCPUSet, ThresholdPercent: 70, MinPercent: 5}
 	got := (Kubernetes{Threshold: last}).Node(strategy.Default(), nil).Colocation
 	if len(bad) > 0 || got.Suppress != want || got.Enabled() {
-		t.Errorf("%+v, %v; the bound alone prefers nobody", got, messages(bad))
+		t.Errorf("%+v, %v; the bound alone changes no priority", got, messages(bad))
 	}
 	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10, "cpuSuppressPolicy": "all"}}`, last)
 	want.MinPercent = 10

@@ -10,10 +10,10 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// ExclusiveAnnotation is the annotation of a pod whose containers are to have CPUs of their own.
+// ExclusiveAnnotation is the annotation of a pod that requests CPUs of their own for its containers.
 const ExclusiveAnnotation = "plimsoll/exclusive"
 
-// Reserve is how the node's CPUs are shared out to those who ask for CPUs of their own.
+// Reserve is how the node's CPUs are divided among the containers that request CPUs of their own.
 func (f *File) Reserve() strategy.Reserve {
 	if f.reserve == nil {
 		return strategy.DefaultReserve()

@@ -9,7 +9,7 @@ import (
 // Selector chooses nodes by their labels, as a LabelSelector of Kubernetes does. The zero Selector matches every node.
 type Selector struct{ terms []term }
 
-// term is one condition; all have to hold.
+// term is one condition of a selector, which matches when all its terms match.
 type term struct {
 	key    string
 	op     string
@@ -19,15 +19,15 @@ type term struct {
 // Matches says whether a node with these labels is chosen.
 func (s Selector) Matches(labels map[string]string) bool {
 	for _, t := range s.terms {
-		if !t.holds(labels) {
+		if !t.matches(labels) {
 			return false
 		}
 	}
 	return true
 }
 
-// holds is k8s.io/apimachinery's labels.Requirement.Matches: a label that is not there is not in a list.
-func (t term) holds(labels map[string]string) bool {
+// matches is k8s.io/apimachinery's labels.Requirement.Matches: a missing label is in no list.
+func (t term) matches(labels map[string]string) bool {
 	value, there := labels[t.key]
 	switch t.op {
 	case "In":

@@ -5,8 +5,8 @@ import "plimsoll/internal/strategy"
 // ThresholdKey is the key of the peer's ConfigMap that bounds offline work.
 const ThresholdKey = "resource-threshold-config"
 
-// ParseThreshold reads the key resource-threshold-config, of which only the suppression of CPU is of interest here: eviction
-// and memory are other programs'. What is bad keeps its value of last.
+// ParseThreshold reads the key resource-threshold-config. Only its suppression of CPU matters here: eviction
+// and memory belong to other programs. A bad field keeps its value of last.
 func ParseThreshold(object, text string, last Cluster) (Cluster, []*Rejected) {
 	return parsed(object, ThresholdKey, text, last, func(r *jsonReader, list []member) Cluster {
 		return r.cluster(list, last, r.suppress)

@@ -8,8 +8,8 @@ const (
 	OldClassLabel = "alibabacloud.com/qosClass"
 )
 
-// ParseClass reads the class of a pod. A word that is none of Koordinator's, which spells them in one way
-// (apis/extension/qos.go, getPodQoSClassByName), leaves the class that the pod had.
+// ParseClass reads the class of a pod. Koordinator spells its classes in one way. A word that is not one of them
+// (apis/extension/qos.go, getPodQoSClassByName) leaves the class that the pod had.
 func ParseClass(object string, labels map[string]string, last workload.Class) (workload.Class, []*Rejected) {
 	key := ClassLabel
 	if labels[key] == "" {
@@ -18,13 +18,13 @@ func ParseClass(object string, labels map[string]string, last workload.Class) (w
 	return word(object, key, labels[key], last, checkClass)
 }
 
-// ParseExclusive reads whether the containers of a pod are to have CPUs of their own. A word that is no answer leaves what
-// was asked for before.
+// ParseExclusive reads whether the containers of a pod request CPUs of their own. Any other word leaves the
+// former request.
 func ParseExclusive(object, text string, last workload.Exclusive) (workload.Exclusive, []*Rejected) {
 	return word(object, ExclusiveAnnotation, text, last, checkExclusive)
 }
 
-// word reads a text that is one word. Without one nothing is asked for.
+// word reads a text that is one word. An empty text sets nothing.
 func word[T ~string](object, key, text string, last T, check func(string) *fault) (T, []*Rejected) {
 	if text == "" {
 		return "", nil

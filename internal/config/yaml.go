@@ -25,7 +25,7 @@ const (
 // not known, a number in quotes and a field given twice are errors.
 type reader struct{ name string }
 
-// read takes one value; field is the path of the field that holds it.
+// read reads one value; field is the path of the value's field.
 type read func(field string, n ast.Node) error
 
 // entry is a field that a mapping may have.
@@ -256,7 +256,7 @@ func inPercent(text string) (number string, ok bool) {
 	return number, ok && err == nil
 }
 
-// wrong says that a value is of another type than wanted.
+// wrong says that a value has the wrong type.
 func (r reader) wrong(field string, n ast.Node, want string) error {
 	got, hint := "", ""
 	switch v := n.(type) {
