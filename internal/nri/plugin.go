@@ -27,7 +27,7 @@ const (
 
 	firstGap = 500 * time.Millisecond // after a connection's end
 	lastGap  = 30 * time.Second
-	lookGap  = 5 * time.Second // between two looks for a socket that is not there
+	lookGap  = 5 * time.Second // between two attempts to find a missing socket
 )
 
 // Options are what a Plugin is made of.
@@ -51,7 +51,7 @@ type Status struct {
 	Connected bool
 	Runtime   string // "containerd v2.2.9", while connected
 	Fault     string // why it is not connected
-	Asked     int64  // updates that the runtime told of, since the start
+	Asked     int64  // updates that the runtime announced, since the start
 	Prepared  int64  // of these, those before which bursts or raised quotas were put back
 	Late      int64  // of these, those that were answered before that was done
 	Lost      int64  // connections that ended
@@ -62,7 +62,7 @@ func New(o Options) *Plugin {
 	return &Plugin{Options: o, status: Status{Socket: o.Socket, Fault: "not connected yet"}}
 }
 
-// Status tells how it stands.
+// Status returns the state of the connection, and its counters.
 func (p *Plugin) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return nil
 }
 
-// ended books that there is no connection, and says so once.
+// ended records that there is no connection, and logs it once.
 func (p *Plugin) ended(err error) {
 	fault := "the runtime closed the connection"
 	if err != nil {
@@ -110,9 +110,9 @@ func (p *Plugin) ended(err error) {
 	p.mu.Unlock()
 	switch {
 	case was:
-		p.Log.Warn("the runtime tells of no more resizes: bursts are lowered when they are seen; connecting again", "socket", p.Socket, "error", fault)
+		p.Log.Warn("the runtime announces no more resizes: bursts are lowered only after a resize is seen; connecting again", "socket", p.Socket, "error", fault)
 	case fault != said:
-		p.Log.Info("no NRI: resizes are noticed, and bursts then lowered", "socket", p.Socket, "error", fault, "hint", "`plimsoll doctor` tells absent from off")
+		p.Log.Info("no NRI: bursts are lowered only after a resize is seen", "socket", p.Socket, "error", fault, "hint", "`plimsoll doctor` says whether the socket is absent or NRI is off")
 	}
 }
 
@@ -144,7 +144,7 @@ func (p *Plugin) connect(ctx context.Context) error {
 	}
 }
 
-// session is one connection, as the stub wants it.
+// session is one connection. It implements the handlers of the stub.
 type session struct {
 	plugin  *Plugin
 	stub    stub.Stub
@@ -152,7 +152,7 @@ type session struct {
 	runtime string
 }
 
-// Configure says which events are wanted. A runtime that does not know one refuses them all: pods are told of since
+// Configure subscribes to events. A runtime that does not know one of them refuses them all: events of pods exist since
 // NRI 0.10 (Event_UPDATE_POD_SANDBOX).
 func (s *session) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	close(s.greeted)
@@ -160,13 +160,14 @@ func (s *session) Configure(_ context.Context, _, runtime, version string) (api.
 	return events(s.stub.RuntimeNRIVersion()), nil
 }
 
-// Synchronize comes when the runtime has taken the plugin in. What runs is not asked for: the control groups tell.
+// Synchronize is called when the runtime has registered the plugin. It ignores the running pods: the agent finds their
+// groups.
 func (s *session) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
 	p := s.plugin
 	p.mu.Lock()
 	p.status.Connected, p.status.Runtime, p.status.Fault = true, s.runtime, ""
 	p.mu.Unlock()
-	p.Log.Info("the runtime tells of resizes before it makes them", "socket", p.Socket, "runtime", s.runtime)
+	p.Log.Info("the runtime announces resizes before it makes them", "socket", p.Socket, "runtime", s.runtime)
 	return nil, nil
 }
 
@@ -180,19 +181,19 @@ func events(version string) api.EventMask {
 	return mask
 }
 
-// UpdateContainer is asked before the runtime writes a container's limit.
+// UpdateContainer is called before the runtime writes a container's limit.
 func (s *session) UpdateContainer(_ context.Context, _ *api.PodSandbox, c *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
 	s.plugin.ask(c.GetLinux().GetCgroupsPath(), r.GetCpu())
 	return nil, nil
 }
 
-// UpdatePodSandbox is told of a pod's new limit.
+// UpdatePodSandbox is called with a pod's new limit.
 func (s *session) UpdatePodSandbox(_ context.Context, pod *api.PodSandbox, _, r *api.LinuxResources) error {
 	s.plugin.ask(pod.GetLinux().GetCgroupParent(), r.GetCpu())
 	return nil
 }
 
-// ask has the agent prepare, and comes back when that is done or the time is up.
+// ask has the agent prepare for a resize. It returns when that is done, or after answerWithin.
 func (p *Plugin) ask(name string, to *api.LinuxCPU) {
 	group := groupOf(name)
 	if group == "" || to.GetQuota() == nil {

@@ -29,7 +29,7 @@ func startRuntime(t *testing.T, socket string) runtime {
 		return err
 	}
 	update := func(context.Context, []*adaptation.ContainerUpdate) ([]*adaptation.ContainerUpdate, error) {
-		return nil, errors.New("nobody asks for updates")
+		return nil, errors.New("no subscription to updates")
 	}
 	a, err := adaptation.New("containerd", "v2.2.9", nothing, update, adaptation.WithSocketPath(socket),
 		adaptation.WithPluginPath(filepath.Join(filepath.Dir(socket), "plugins")), adaptation.WithPluginConfigPath(filepath.Dir(socket)))
@@ -42,7 +42,7 @@ func startRuntime(t *testing.T, socket string) runtime {
 	return runtime{a}
 }
 
-// resize is what a runtime asks of its plugins before it writes a container's limit, and how long that took.
+// resize calls the plugins as a runtime does before it writes a container's limit, and returns how long that took.
 func (r runtime) resize(t *testing.T, group string, quota, period time.Duration) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -57,19 +57,19 @@ func (r runtime) resize(t *testing.T, group string, quota, period time.Duration)
 	took := time.Since(begin)
 	for _, u := range answer.GetUpdate() {
 		if q := u.GetLinux().GetResources().GetCpu().GetQuota(); q != nil && q.GetValue() != quota.Microseconds() {
-			t.Errorf("the runtime is told to write %d us", q.GetValue())
+			t.Errorf("the plugin changes the runtime's write to %d us", q.GetValue())
 		}
 	}
 	return took
 }
 
-// knows waits until the runtime asks the plugin: it takes it in a little after the plugin knows.
+// knows waits until the runtime calls the plugin: the runtime registers it a little after the plugin is configured.
 func (r runtime) knows(t *testing.T, p *Plugin) {
 	t.Helper()
 	was := p.Status().Asked
 	for end := time.Now().Add(30 * time.Second); p.Status().Asked == was; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not asked: %+v", p.Status())
+			t.Fatalf("not called: %+v", p.Status())
 		}
 		r.resize(t, "/first", time.Millisecond, time.Millisecond)
 	}
@@ -78,7 +78,7 @@ func (r runtime) knows(t *testing.T, p *Plugin) {
 	}
 }
 
-// asked is what the agent was asked for.
+// asked records the calls of the agent.
 type asked struct {
 	mu   sync.Mutex
 	list map[string]cpu.Bandwidth
@@ -130,8 +130,9 @@ func socketIn(t *testing.T) string {
 	return filepath.Join(dir, "nri.sock")
 }
 
-// TestMakesWayBeforeTheRuntimeWrites: the agent is asked with the group and its new limit, and the runtime goes on after it.
-func TestMakesWayBeforeTheRuntimeWrites(t *testing.T) {
+// TestPreparesBeforeTheRuntimeWrites: the agent is called with the group and its new limit, and the runtime goes on
+// after it.
+func TestPreparesBeforeTheRuntimeWrites(t *testing.T) {
 	socket := socketIn(t)
 	r := startRuntime(t, socket)
 	defer r.Stop()
@@ -203,7 +204,7 @@ func forward(t *testing.T, from, to string) (cut func()) {
 	}
 }
 
-// TestConnectsAgain: before the runtime is there nobody waits, and one that was restarted is found again.
+// TestConnectsAgain: the plugin does not block while there is no runtime, and connects to a restarted runtime again.
 func TestConnectsAgain(t *testing.T) {
 	inner, socket := socketIn(t), socketIn(t)
 	r := startRuntime(t, inner)
@@ -222,13 +223,13 @@ func TestConnectsAgain(t *testing.T) {
 	}
 }
 
-// TestWithoutARuntime: nothing is wrong, and the plugin ends when it is told to.
+// TestWithoutARuntime: a missing runtime is no error, and the plugin ends when its context does.
 func TestWithoutARuntime(t *testing.T) {
 	p, _ := plugin(t, socketIn(t))
 	await(t, p, "said", func(s Status) bool { return !s.Connected && s.Lost == 0 && s.Fault != "not connected yet" })
 }
 
-// TestEvents: a runtime refuses a plugin that wants an event which it does not know.
+// TestEvents: a runtime refuses a plugin that subscribes to an event which the runtime does not know.
 func TestEvents(t *testing.T) {
 	for version, pods := range map[string]bool{"v0.6.1": false, "v0.8.0": false, "v0.10.0": true, "v0.11.0": true, "v1.0.0": true, "unknown": false, "": false} {
 		mask := events(version)
