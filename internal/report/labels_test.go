@@ -14,7 +14,7 @@ func TestLabels(t *testing.T) {
 	}{
 		"a container of a pod":        {Container{Name: "default/web/nginx", Pod: "default/web", Level: "container"}, "default", "web", "nginx"},
 		"the pod":                     {Container{Name: "default/web", Pod: "default/web", Level: "pod"}, "default", "web", ""},
-		"a pod without a name": {Container{Name: "pod 0b5a", Pod: "pod 0b5a", Level: "pod"}, "", "pod 0b5a", ""},
+		"a pod without a name":        {Container{Name: "pod 0b5a", Pod: "pod 0b5a", Level: "pod"}, "", "pod 0b5a", ""},
 		"a container of that":         {Container{Name: "0123456789ab", Pod: "pod 0b5a", Level: "container"}, "", "pod 0b5a", "0123456789ab"},
 		"one without a name in a pod": {Container{Name: "0123456789ab", Pod: "default/web", Level: "container"}, "default", "web", "0123456789ab"},
 		"a container of Docker":       {Container{Name: "shop-db-1", Level: "container"}, "", "", "shop-db-1"},

@@ -20,7 +20,7 @@ type NRI struct {
 // line is "containerd v2.2.9 asks before it changes a limit; 3 times, prepared for it 2 times".
 func (n NRI) line() string {
 	if !n.Connected {
-		return fmt.Sprintf("not connected (%s); a resize is noticed, and bursts then lowered", cmp.Or(n.Fault, "no runtime connected"))
+		return fmt.Sprintf("not connected (%s); bursts are lowered only after a resize is seen", cmp.Or(n.Fault, "no runtime connected"))
 	}
 	line := fmt.Sprintf("%s asks before it changes a limit; %d times, prepared for it %d times", n.Runtime, n.Asked, n.Prepared)
 	if n.Late > 0 {
