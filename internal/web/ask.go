@@ -9,19 +9,20 @@ import (
 	"plimsoll/internal/report"
 )
 
-// snapshots are the agent's answers. All who ask before one is begun share it: a flood of questions keeps nobody waiting for
-// more than two, such as the kubelet, which would kill the agent for that; and an agent that stands still costs one goroutine.
+// snapshots are the agent's answers. All requests that arrive before a snapshot begins share it. So no request waits
+// for more than two snapshots, however many there are: the kubelet would restart an agent whose probes time out. A hung
+// agent costs one goroutine.
 type snapshots struct {
 	take func() report.Status
 
 	mu     sync.Mutex
 	taking bool
-	next   *snapshot // nil: nobody waits for one that has not begun
+	next   *snapshot // nil: no request waits for a snapshot that has not begun
 }
 
 type snapshot struct {
 	taken  chan struct{}
-	status report.Status // once it is taken; for reading alone
+	status report.Status // valid once taken is closed; read-only
 
 	mu    sync.Mutex
 	pages map[pageKey]*page
@@ -33,7 +34,7 @@ type pageKey struct {
 	view string
 }
 
-// page is the one answer of its kind. The first one who asks for it has to render it.
+// page returns the one answer of its kind. first says that the caller has to render it.
 func (s *snapshot) page(d *side, v view) (p *page, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (s *snapshots) begin() *snapshot {
 	return next
 }
 
-// ask waits for a snapshot that is not older than the question.
+// ask waits for a snapshot that begins after the request.
 func (s *Server) ask(ctx context.Context) (report.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -96,5 +97,5 @@ func (s *Server) await(ctx context.Context, next *snapshot) (report.Status, erro
 
 func (s *Server) silent() *Error {
 	return &Error{Msg: fmt.Sprintf("the agent gave no answer within %s", s.patience), Code: http.StatusServiceUnavailable,
-		Advice: "its loop stands still; see its log, and restart it if that lasts"}
+		Advice: "its loop hangs; see the agent's log, and restart the agent if that lasts"}
 }

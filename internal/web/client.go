@@ -17,10 +17,10 @@ import (
 	"plimsoll/internal/report"
 )
 
-// ErrNoAgent says that nobody answers on the control socket.
+// ErrNoAgent says that no agent answers on the control socket.
 var ErrNoAgent = errors.New("no agent is running")
 
-// ErrNoAnswer says that there is an agent, and that it does not answer, or that nobody but its owner may ask it.
+// ErrNoAnswer says that there is an agent, and that it does not answer, or that only its owner may ask it.
 var ErrNoAnswer = errors.New("the agent cannot be reached")
 
 // maxAnswer bounds an answer; a status of 10,000 containers is about 10 MiB.
@@ -40,21 +40,21 @@ func Dial(socket string) *Client {
 	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Status asks for a snapshot.
+// Status gets a snapshot.
 func (c *Client) Status(ctx context.Context) (report.Status, error) {
 	var s report.Status
 	err := c.call(ctx, http.MethodGet, "status", nil, &s)
 	return s, err
 }
 
-// Report asks for a report.
+// Report gets a report.
 func (c *Client) Report(ctx context.Context) (report.Report, error) {
 	var r report.Report
 	err := c.call(ctx, http.MethodGet, "report", nil, &r)
 	return r, err
 }
 
-// Hold stops all writing, and with restore puts everything back first.
+// Hold stops all writes. With restore, the agent puts everything back first.
 func (c *Client) Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error) {
 	var r report.Results
 	err := c.call(ctx, http.MethodPost, "hold", holdRequest{restore, reason}, &r)
@@ -73,15 +73,15 @@ func (c *Client) Resume(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "resume", struct{}{}, &struct{}{})
 }
 
-// Pause keeps a container at its limit for d; 0 ends that. The container is named as report.Find takes it.
+// Pause keeps a container at its limit for d; 0 ends a pause. report.Find finds the container by its name.
 func (c *Client) Pause(ctx context.Context, container string, d time.Duration) (Target, error) {
 	var t Target
 	err := c.call(ctx, http.MethodPost, "pause", pauseRequest{container, duration(d)}, &t)
 	return t, err
 }
 
-// Release puts back what would make another writer of the group's limit fail. The group is named as report.Find
-// takes it.
+// Release puts back values that would make another writer of the group's limit fail. report.Find finds the group
+// by its name.
 func (c *Client) Release(ctx context.Context, cgroup string, d time.Duration) (Released, error) {
 	var r Released
 	err := c.call(ctx, http.MethodPost, "release", releaseRequest{cgroup, duration(d)}, &r)
@@ -127,7 +127,7 @@ func remoteError(res *http.Response, data []byte) error {
 	switch {
 	case res.Header.Get("Retry-After") != "":
 		e.wrapped = ErrBusy
-	case e.Code == http.StatusServiceUnavailable: // its loop stands still
+	case e.Code == http.StatusServiceUnavailable: // its loop hangs
 		e.wrapped = ErrNoAnswer
 	}
 	return e

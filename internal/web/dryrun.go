@@ -18,9 +18,9 @@ type DryRun func(ctx context.Context, policy string, watch time.Duration) ([]pla
 const (
 	// maxWatch bounds how long one dry run may take.
 	maxWatch = 10 * time.Second
-	// tcpRest is the pause between two dry runs that are asked for over TCP, in units of how long the first one took: a
+	// tcpPause is the pause between two dry runs over TCP, in units of how long the first one took: a
 	// dry run takes turns of its own, and readers are not to keep a second agent going.
-	tcpRest = 4
+	tcpPause = 4
 )
 
 // plan answers with what would be changed.
@@ -79,11 +79,11 @@ type question struct {
 	watch  time.Duration
 }
 
-// dryRuns are those of a side: one at a time, with a pause after it. All who ask the same question while it is under way
+// dryRuns are the dry runs of a side: one at a time, with a pause after each. Equal requests during a dry run
 // share its answer.
 type dryRuns struct {
-	now  func() time.Time
-	rest int // units of the last one's duration
+	now   func() time.Time
+	pause int // units of the last one's duration
 
 	mu   sync.Mutex
 	run  *dryRun
@@ -127,13 +127,13 @@ func (l *dryRuns) join(q question, do func(context.Context) (*page, error)) (*dr
 		defer l.mu.Unlock()
 		run.page, run.err = page, err
 		end := l.now()
-		l.run, l.free = nil, end.Add(time.Duration(l.rest)*end.Sub(now))
+		l.run, l.free = nil, end.Add(time.Duration(l.pause)*end.Sub(now))
 		close(run.done)
 	}()
 	return run, nil
 }
 
-// leave ends a dry run for whose answer nobody waits any more.
+// leave ends a dry run when the last request for its answer is gone.
 func (l *dryRuns) leave(run *dryRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

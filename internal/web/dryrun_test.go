@@ -16,8 +16,8 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// TestPlanIsMadeOneAtATime: who asks the same shares the answer, who asks something else is sent away, and so is who
-// asks again at once over TCP.
+// TestPlanIsMadeOneAtATime: equal requests share the answer. Another request is refused, and so is
+// the next request over TCP during the pause.
 func TestPlanIsMadeOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
@@ -73,7 +73,7 @@ func TestPlanIsMadeOneAtATime(t *testing.T) {
 		synctest.Wait()
 		check(s.overUnix, "?watch=0s", http.StatusOK, "", "")
 		if took := time.Since(begin); took != time.Second {
-			t.Errorf("a dry run for which nobody waited went on: %v", took)
+			t.Errorf("a dry run without a request went on: %v", took)
 		}
 		s.dryRun = nil
 		check(s.overTCP, "", http.StatusNotFound, "nothing", "")
@@ -83,7 +83,7 @@ func TestPlanIsMadeOneAtATime(t *testing.T) {
 // sides is a server without listeners.
 func sides(r DryRun) *Server {
 	return &Server{now: time.Now, log: slog.New(slog.DiscardHandler), patience: time.Second, dryRun: r,
-		overTCP: newSide(time.Now, tcpRest), overUnix: newSide(time.Now, 0)}
+		overTCP: newSide(time.Now, tcpPause), overUnix: newSide(time.Now, 0)}
 }
 
 // TestWaiting: who waits lives, says whether it is ready, and gives the address free at its end.

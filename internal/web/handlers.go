@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// public is what anybody who reaches the TCP address may see.
+// public serves what anyone who reaches the TCP address may see.
 func (s *Server) public() http.Handler {
 	mux := s.readOnly(s.overTCP)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -66,11 +66,11 @@ func (s *sink) Header() http.Header { return s.header }
 
 func (s *sink) WriteHeader(code int) { s.code = code }
 
-// page is a rendered answer. It is kept compressed, which is a tenth to a twentieth of the text: what slow readers hold
-// is little, and most programs want it so.
+// page is a rendered answer. It is kept compressed, in a tenth to a twentieth of the text's size. So slow readers cost
+// little memory, and most programs accept compressed answers.
 type page struct {
 	view
-	done   chan struct{} // closed when the rest is there
+	done   chan struct{} // closed when the answer is complete
 	packed []byte        // gzip
 	err    error
 }
@@ -106,10 +106,10 @@ func (k *packer) pack(write func(io.Writer) error) ([]byte, error) {
 	if err := k.zip.Close(); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(b.Bytes()), nil // without the room that the buffer grew by
+	return bytes.Clone(b.Bytes()), nil // without the spare capacity of the buffer
 }
 
-// send writes a page to who asked.
+// send writes a page to the client.
 func (s *Server) send(d *side, w http.ResponseWriter, r *http.Request, p *page) {
 	conn := http.NewResponseController(w)
 	until := func(t time.Time) { _ = conn.SetWriteDeadline(t) } // what cannot be bounded is bounded by writeTimeout

@@ -34,10 +34,10 @@ type Server struct {
 	tcp       net.Listener // nil: off
 	unix      net.Listener // nil: off
 	snapshots snapshots
-	// patience is how long an agent that stands still may take to give a snapshot.
+	// patience is how long the agent may take to give a snapshot. A longer answer means that its loop hangs.
 	patience time.Duration
 	dryRun   DryRun
-	// Who asks over TCP does not keep those waiting who ask through the socket.
+	// Requests over TCP do not delay requests through the socket.
 	overTCP, overUnix *side
 }
 
@@ -53,7 +53,7 @@ const (
 // Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
 func Listen(agent Agent, o Options) (*Server, error) {
 	s := &Server{agent: agent, now: o.Now, log: o.Log, snapshots: snapshots{take: agent.Status}, patience: 2 * time.Second,
-		dryRun: o.Plan, overTCP: newSide(o.Now, tcpRest), overUnix: newSide(o.Now, 0)}
+		dryRun: o.Plan, overTCP: newSide(o.Now, tcpPause), overUnix: newSide(o.Now, 0)}
 	var err error
 	if o.Listen != "" {
 		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {

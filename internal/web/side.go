@@ -20,8 +20,8 @@ const (
 	retryAfter = time.Second
 )
 
-// side is one of the two ways to ask, over TCP or through the control socket. Each has bounds of its own, so that
-// readers over TCP do not keep the owner of the socket from an answer.
+// side is one of the two ways to reach the server, over TCP or through the control socket. Each has bounds of its own,
+// so that readers over TCP do not keep the owner of the socket from an answer.
 type side struct {
 	places    chan struct{} // one for each request that is at work or waits
 	work      chan struct{} // one for each request at work
@@ -31,20 +31,20 @@ type side struct {
 	dryRuns   dryRuns
 }
 
-// newSide makes a side. After a dry run there is a pause of rest times its duration before the next one.
-func newSide(now func() time.Time, rest int) *side {
+// newSide makes a side. After a dry run there is a pause of so many times its duration before the next one.
+func newSide(now func() time.Time, pause int) *side {
 	return &side{places: make(chan struct{}, maxAtWork+maxQueued), work: make(chan struct{}, maxAtWork),
-		rendering: make(chan struct{}, 1), writing: writers{now: now}, dryRuns: dryRuns{now: now, rest: rest}}
+		rendering: make(chan struct{}, 1), writing: writers{now: now}, dryRuns: dryRuns{now: now, pause: pause}}
 }
 
-// busy is the answer to a request for which there is no room.
+// busy is the answer to a request beyond the bounds of a side.
 func busy(what string) *Error {
 	return &Error{Msg: what, Code: http.StatusServiceUnavailable, retry: retryAfter,
 		Advice: "other readers are being served; try again in a second"}
 }
 
-// page waits until it is this request's turn, and gives the answer of the next snapshot, which all share who ask for
-// it. The place at work is free again before the answer is written: a slow reader holds none.
+// page waits for this request's turn, and returns the answer of the next snapshot. All requests for that answer share
+// it. The place at work is free again before the answer is written, so a slow reader takes none.
 func (s *Server) page(ctx context.Context, d *side, v view) (*page, error) {
 	select {
 	case d.places <- struct{}{}:
@@ -54,7 +54,7 @@ func (s *Server) page(ctx context.Context, d *side, v view) (*page, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	next := s.snapshots.join() // before the wait: all who wait share it
+	next := s.snapshots.join() // before the wait: all waiting requests share it
 	select {
 	case d.work <- struct{}{}:
 		defer func() { <-d.work }()
@@ -85,8 +85,8 @@ type writer struct {
 	cut   func()
 }
 
-// begin takes a place for an answer; cut has to end the writing soon. Where all places are taken, the answer that has
-// been written longest is cut off, unless it began only now: then there is no place.
+// begin takes a place for an answer; cut has to end the writing soon. Where all places are taken, the oldest answer is
+// cut off, unless it began only now: then there is no place.
 func (w *writers) begin(cut func()) (end func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// desk is a server whose agent and whose only view count how often they are asked, and answer when they are told to.
+// desk is a server whose agent and whose only view count their calls, and answer when the test lets them.
 type desk struct {
 	*Server
 	taken, rendered atomic.Int64
@@ -45,7 +45,7 @@ func (d *desk) counted() view {
 	}}
 }
 
-// ask asks n times on a side, and gives the answers once they are there.
+// ask sends n requests to a side, and returns the answers once they are there.
 func (d *desk) ask(on *side, n int) (answers func() map[string]int) {
 	var mu sync.Mutex
 	got := map[string]int{}
@@ -78,8 +78,8 @@ func expect(t *testing.T, what string, got map[string]int, want string) {
 	}
 }
 
-// Sixty ask at once: the first one has a snapshot of its own, all others that find room share the next, and each is
-// rendered once. There is room for 20; the rest is to come again.
+// Sixty requests at once: the first has a snapshot of its own, the others within the bound share the next, and each
+// answer is rendered once. The bound is 20; the rest must come again.
 func TestAnswersAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(time.Minute)
@@ -124,7 +124,7 @@ func TestAFullSideKeepsNobodyElseWaiting(t *testing.T) {
 	})
 }
 
-// An agent that stands still keeps nobody waiting for longer than its patience, and no place.
+// A hung agent delays no request for longer than the server's patience, and takes no place.
 func TestQueueIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(2 * time.Second)
@@ -166,7 +166,7 @@ func (s *stuck) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Readers that do not read hold no place at work. There are so many of them at most, and the first one is cut off for a
+// Clients that do not read take no place at work. Their number is bounded, and the first one is cut off for a
 // new one, but not in its first second.
 func TestSlowReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestSlowReaders(t *testing.T) {
 	})
 }
 
-// A page is compressed for who takes it so, and not for who does not.
+// A page is compressed for a client that accepts that, and not for any other.
 func TestCompression(t *testing.T) {
 	for accept, want := range map[string]bool{
 		"": false, "gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "gzip;q=0": false, "br": false,
@@ -244,7 +244,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// The client says that the agent answers others, and not that it stands still.
+// The client says that the agent answers others, and not that the agent hangs.
 func TestClientOfABusyAgent(t *testing.T) {
 	a := &fake{status: healthy()}
 	_, c := serve(t, a, func(s *Server) {

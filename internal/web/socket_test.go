@@ -77,7 +77,7 @@ func TestLongSocketPathIsExplained(t *testing.T) {
 	}
 }
 
-// TestListenSaysWhatToChoose: the advice is about the address that could not be had.
+// TestListenSaysWhatToChoose: the advice is about the address that could not be opened.
 func TestListenSaysWhatToChoose(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

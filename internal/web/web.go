@@ -19,8 +19,8 @@ const DefaultListen = "127.0.0.1:12779"
 // SocketName is the control socket's name in the state directory.
 const SocketName = "control.sock"
 
-// Agent is what the server asks and steers. All methods may be called at any time from any goroutine. An error with
-// a method `Hint() string` carries advice for the person who asked.
+// Agent is the agent that the server reads and controls. All methods may be called at any time from any goroutine. An
+// error with a method `Hint() string` carries advice for the person who asked.
 type Agent interface {
 	Status() report.Status
 	// Hold stops all writing; with restore, everything that was written is put back first.

@@ -23,7 +23,7 @@ import (
 
 var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// fake is an agent that notes what it is asked to do.
+// fake is an agent that records its calls.
 type fake struct {
 	mu     sync.Mutex
 	status report.Status
@@ -277,7 +277,7 @@ func TestSilentAgent(t *testing.T) {
 	}
 }
 
-// TestQuestionsShareASnapshot: whoever asks while one is taken gets the next, all the same one, however many they are.
+// TestQuestionsShareASnapshot: all requests during a snapshot get the next one, however many they are.
 func TestQuestionsShareASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{status: healthy(), block: make(chan struct{})}
