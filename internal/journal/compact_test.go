@@ -46,7 +46,7 @@ func (k *kernelFiles) round(j *Journal, kk key, value plan.Value, restore bool) 
 	}
 }
 
-// check: whatever is ours in the kernel is known as ours, and what goes back is what was there.
+// check: the journal knows every value of ours in the kernel, and restores the original.
 func (k *kernelFiles) check(t *testing.T, what string, entries []Entry) {
 	t.Helper()
 	found := map[key]Entry{}
@@ -150,19 +150,19 @@ func TestManyLiveEntriesAreNotCompactedAtEachStep(t *testing.T) {
 	}
 }
 
-// noRoom has room for no further file.
-type noRoom struct {
+// diskFull refuses every new file.
+type diskFull struct {
 	*Memory
 	tries int
 }
 
-func (d *noRoom) Create(string) (File, error) {
+func (d *diskFull) Create(string) (File, error) {
 	d.tries++
 	return nil, syscall.ENOSPC
 }
 
 func TestCompactionThatFailsIsNotTriedAtEachStep(t *testing.T) {
-	disk := &noRoom{Memory: NewMemory()}
+	disk := &diskFull{Memory: NewMemory()}
 	openDisk(t, disk.Memory).Close()
 	j := openDisk(t, disk)
 	must(t, j.Claim(claimOf("/a", plan.Quota, "50ms")))

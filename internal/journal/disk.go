@@ -29,7 +29,7 @@ type File interface {
 	Close() error
 }
 
-// Dir is a directory of the operating system. Only its owner can look inside.
+// Dir is a directory of the operating system. Only its owner can read it.
 type Dir string
 
 const (

@@ -84,7 +84,7 @@ func (d *faultyDisk) Create(name string) (File, error) {
 
 func (d *faultyDisk) Rename(from, to string) error {
 	half, err := d.next()
-	if err == nil || half && d.fault == crash { // done, but the process does not live to hear of it
+	if err == nil || half && d.fault == crash { // done, but the process dies before the call returns
 		d.names[to] = d.names[from]
 		delete(d.names, from)
 	}

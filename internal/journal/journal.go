@@ -15,7 +15,7 @@
 //
 // # Known limits
 //
-// A foreign value that equals one of the last two intents cannot be told from ours, unless the declared limit is
+// A foreign value that equals one of the last two intents cannot be distinguished from ours, unless the declared limit is
 // known and equals it (SetBaseline). A value that the kernel clamped is known as ours only after it was read back.
 package journal
 
@@ -151,7 +151,7 @@ func writeAndClose(f File, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// rewrite puts the fewest lines that amount to the table into a new file, which takes the old one's place in one
+// rewrite writes the fewest lines that amount to the table into a new file. A rename replaces the old file in one
 // step: a crash leaves one or the other.
 func (j *Journal) rewrite() error {
 	data, records, err := j.encodeAll()
@@ -173,7 +173,7 @@ func (j *Journal) rewrite() error {
 		return fmt.Errorf("write a journal: %w", errors.Join(err, f.Close()))
 	}
 	if j.file != nil {
-		err = j.file.Close() // what it held is in the new file
+		err = j.file.Close() // its records are in the new file
 	}
 	// After a power loss the old file may be back under the name, and is as good: the next claim syncs the name.
 	j.file, j.size, j.records, j.torn, j.unsynced = f, int64(len(data)), records, false, true
@@ -193,8 +193,8 @@ func (j *Journal) encodeAll() (data []byte, records int, err error) {
 	return data, records, err
 }
 
-// Claim puts on disk, for good, what stands in a file that is to be written for the first time, and the range of
-// what will be written. Of the entry, Last, Prev and Since are not looked at. Claiming again widens the range.
+// Claim syncs to disk the value of a file before its first write, and the range of the values that
+// will be written. Claim ignores Last, Prev and Since of the entry. Claiming again widens the range.
 // When it fails, the file must not be written.
 func (j *Journal) Claim(e Entry) error {
 	if !utf8.ValidString(e.Path) {
@@ -233,7 +233,7 @@ func (j *Journal) Done(id workload.ID, knob plan.Knob) error {
 	return j.append(record{Op: opDone, ID: id, Knob: knob})
 }
 
-// append writes one record, and then takes it in. A failed append leaves nothing behind, in the file or in memory.
+// append writes one record, and then applies it to the table. A failed append changes neither file nor table.
 func (j *Journal) append(r record) error {
 	if j.file == nil {
 		return ErrClosed
@@ -277,7 +277,7 @@ func (j *Journal) sync() error {
 	return nil
 }
 
-// heal cuts off what a failed append, or a crash, left behind the last whole line.
+// heal truncates the file after its last whole line, where a failed append or a crash left more.
 func (j *Journal) heal() error {
 	if !j.torn {
 		return nil
@@ -290,7 +290,7 @@ func (j *Journal) heal() error {
 }
 
 // compact writes the journal anew when most of it is history. If that fails the old file goes on, and the next
-// try is made when it has doubled.
+// attempt is made when the file has doubled.
 func (j *Journal) compact() {
 	if j.records <= j.compactAt || j.records <= 4*len(j.table) {
 		return

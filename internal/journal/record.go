@@ -79,7 +79,7 @@ type key struct {
 // table is what a sequence of records amounts to.
 type table map[key]*Entry
 
-// play takes in one record.
+// play applies one record to the table.
 func (t table) play(r record) error {
 	k := key{r.ID, r.Knob}
 	e, ok := t[k]
@@ -154,7 +154,7 @@ type content struct {
 var errTornHeader = errors.New("the first line is not whole")
 
 // parse reads a journal file. A last line without its newline was being appended when the process died: whoever
-// wrote it never heard that it was written, and it is dropped.
+// wrote it never saw the append succeed, and the line is dropped.
 func parse(data []byte, known map[int]reader) (content, error) {
 	c := content{table: table{}}
 	first, rest, ok := bytes.Cut(data, []byte("\n"))
