@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cookieWhy says why this process cannot give cookies to the tasks of others, "" where it can. The kernel asks whether it
-// may look into them (kernel/sched/core_sched.c, sched_core_share_pid: ptrace_may_access). That is also refused to root where
-// the other one has a capability that it lacks (security/commoncap.c, cap_ptrace_access_check).
+// cookieWhy says why this process cannot give cookies to tasks of other users, "" where it can. The kernel checks
+// whether it may trace them (kernel/sched/core_sched.c, sched_core_share_pid: ptrace_may_access). The check also
+// refuses root where the other one has a capability that it lacks (security/commoncap.c, cap_ptrace_access_check).
 func cookieWhy() string { return lacks("CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE, "cookie") }
 
 // sliceWhy says the same of slices, which the tasks of another user take from CAP_SYS_NICE only (kernel/sched/syscalls.c,

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tasks with different core-scheduling cookies never run on the threads of one core at a time: where no task with the same
-// one is to be had, the sibling is forced to be idle (Documentation/admin-guide/hw-vuln/core-scheduling.rst). Tasks
-// without a cookie are among themselves as ever. Since 5.14, with CONFIG_SCHED_CORE, where cores have two threads.
+// Tasks with different core-scheduling cookies never run on the threads of one core at the same time. Where no task
+// with the same cookie is runnable, the sibling is forced idle (Documentation/admin-guide/hw-vuln/core-scheduling.rst).
+// Tasks without a cookie share cores with each other. Since 5.14, with CONFIG_SCHED_CORE, where cores have two threads.
 
 // core is prctl(PR_SCHED_CORE) of a single thread.
 func core(call, tid int, to *uint64) error {
 	return unix.PrctlArg5Ptr(unix.PR_SCHED_CORE, uintptr(call), uintptr(tid), unix.PR_SCHED_CORE_SCOPE_THREAD, unsafe.Pointer(to))
 }
 
-// cookie is one of our own, that a thread of ours holds: it can be given by who has it only.
+// cookie is a cookie that a thread of this process has: only a thread that has a cookie can give it to others.
 type cookie struct {
 	id   uint64
 	give chan gift
@@ -39,7 +39,7 @@ func (k *Kernel) NewCookie() (id uint64, err error) {
 	c := &cookie{give: make(chan gift)}
 	made := make(chan error)
 	go func() {
-		_ = onOneThread(func(tid int) error { return c.hold(tid, made) })
+		_ = onOneThread(func(tid int) error { return c.serve(tid, made) })
 	}()
 	if err := <-made; err != nil {
 		return 0, fmt.Errorf("make a core-scheduling cookie: %w", err)
@@ -48,8 +48,8 @@ func (k *Kernel) NewCookie() (id uint64, err error) {
 	return c.id, nil
 }
 
-// hold has a thread hold the cookie, and give it, as long as the process lives.
-func (c *cookie) hold(tid int, made chan<- error) error {
+// serve runs on the thread that has the cookie, and gives it to tasks, as long as the process lives.
+func (c *cookie) serve(tid int, made chan<- error) error {
 	err := core(unix.PR_SCHED_CORE_CREATE, 0, nil)
 	if err == nil {
 		c.id, err = (&Kernel{}).Cookie(tid)
@@ -64,12 +64,13 @@ func (c *cookie) hold(tid int, made chan<- error) error {
 	return nil
 }
 
-// Cookie reads the cookie of a task, 0 for none. The kernel tells a hash of it.
+// Cookie reads the cookie of a task, 0 for none. The kernel returns a hash of it.
 func (*Kernel) Cookie(tid int) (id uint64, err error) {
 	return id, wrap("cookie", tid, core(unix.PR_SCHED_CORE_GET, tid, &id))
 }
 
-// SetCookie gives a task our cookie, or takes any away: 0. The latter is to share that of a thread that has none.
+// SetCookie gives a task our cookie, or removes its cookie: 0. To remove it, a thread without a cookie shares that with
+// the task.
 func (k *Kernel) SetCookie(tid int, id uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Since 6.12 an ordinary task can ask for a slice of its own: sched_runtime of sched_setattr, cut to 0.1 to 100 ms, and 0
-// for the kernel's own (kernel/sched/fair.c, __setparam_fair). Among the tasks that have not had more than their share,
-// EEVDF runs the one whose slice ends first, so that who asks for a short one is run soon and often. A group has the
-// shortest slice of its tasks (cfs_rq_min_slice), so that it counts beside other groups, too.
+// Since 6.12 an ordinary task can have a custom slice: sched_runtime of sched_setattr, clamped to 0.1 to 100 ms, and 0
+// for the kernel's default (kernel/sched/fair.c, __setparam_fair). Among the eligible tasks, which have not used more
+// than their share, EEVDF runs the one with the earliest deadline, so a task with a short slice runs soon and often. A
+// group has the shortest slice of its tasks (cfs_rq_min_slice), so the slice also matters between groups.
 
 // Slice reads the slice of a task. It is 0 on kernels that have none (before 6.12).
 func (*Kernel) Slice(tid int) (time.Duration, error) {
@@ -22,8 +22,8 @@ func (*Kernel) Slice(tid int) (time.Duration, error) {
 	return time.Duration(attr.Runtime), nil
 }
 
-// SetSlice sets it; 0 asks for the kernel's own. Policy, nice value and flags stay: there is no call that would set the
-// slice alone, so that a change of these by another program in the same microsecond is lost.
+// SetSlice sets the slice; 0 restores the kernel's default. Policy, nice value and flags stay. No call sets the
+// slice alone, so a change of the others by another program in the same microsecond is lost.
 func (*Kernel) SetSlice(tid int, slice time.Duration) error {
 	attr, err := fair(tid)
 	if err != nil {
@@ -45,7 +45,7 @@ func fair(tid int) (*unix.SchedAttr, error) {
 	return attr, nil
 }
 
-// BaseSlice is the slice of a task that has asked for none. It changes with the number of CPUs that are online.
+// BaseSlice is the slice of a task without a custom one. It changes with the number of CPUs that are online.
 func (k *Kernel) BaseSlice() (base time.Duration, err error) {
 	err = onOneThread(func(tid int) error {
 		if err := k.SetSlice(tid, 0); err != nil {

@@ -1,6 +1,6 @@
-// Package task reads and sets what the kernel's scheduler keeps of each task and not of a group: its slice and its
-// core-scheduling cookie. What is set is inherited by the threads and processes that the task makes later, and ends with
-// the task; there is no file that would tell of it.
+// Package task reads and sets what the kernel's scheduler keeps for each task and not for a group: its slice and its
+// core-scheduling cookie. Later threads and child processes inherit both settings. A setting ends with
+// the task, and no file shows it.
 package task
 
 import (
