@@ -75,7 +75,7 @@ func (h *Host) Busy() (time.Duration, error) {
 	return busy, h.wrap("proc/stat", err)
 }
 
-// Threads looks at threads by number. Those that have ended are left out. A number is looked up in the PID namespace
+// Threads reads threads by number. Threads that have ended are left out. A number belongs to the PID namespace
 // that proc shows.
 func (h *Host) Threads(tids []int) ([]Thread, error) {
 	threads := make([]Thread, 0, len(tids))
@@ -126,7 +126,7 @@ func (h *Host) stillThere(tid int, err error) error {
 	if _, again := os.Stat(filepath.Join(h.root, fmt.Sprintf("proc/%d/task/%d/schedstat", tid, tid))); again == nil {
 		return nil // the number is in use again
 	}
-	return fmt.Errorf("the kernel does not tell the threads' time (CONFIG_SCHED_INFO): %w", err)
+	return fmt.Errorf("the kernel does not report the threads' time (CONFIG_SCHED_INFO): %w", err)
 }
 
 // Self is what this process, not the one of the Host's root, has used.

@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Topology tells where the online CPUs are. A file that a machine has not got (no NUMA, no caches told to a guest)
-// leaves its level out: everything is in one node, each socket has one cache.
+// Topology reads where the online CPUs are. A missing file (no NUMA, no caches shown to a guest)
+// leaves its level out: then everything is in one node, or each socket has one cache.
 func (h *Host) Topology() (cpu.Topology, error) {
 	online, err := h.Online()
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *Host) Topology() (cpu.Topology, error) {
 	return t, nil
 }
 
-// Isolated are the CPUs that boot parameters keep out of the load balancing (isolcpus=); none where that is not told.
+// Isolated are the CPUs that boot parameters keep out of the load balancing (isolcpus=); none where the file is missing.
 func (h *Host) Isolated() cpu.Set {
 	set, err := h.list("sys/devices/system/cpu/isolated")
 	if err != nil {

@@ -65,7 +65,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// TestTopologyOfLittle: a guest is told next to nothing.
+// TestTopologyOfLittle: a guest sees almost no topology.
 func TestTopologyOfLittle(t *testing.T) {
 	got, err := write(t, map[string]string{
 		"sys/devices/system/cpu/online":                             "0-1\n",
