@@ -38,7 +38,7 @@ type Group struct {
 	tree   *cgroup.Tree
 	cpuset string // the same in a cpuset hierarchy of its own, or ""
 	acct   string // directory of the same group in a cpuacct hierarchy of its own, or ""
-	cpu    bool   // the cpu controller is handed on to children (v2)
+	cpu    bool   // the cpu controller is enabled for children (v2)
 }
 
 // Root is where the control groups are mounted.
@@ -131,7 +131,7 @@ func New(t testing.TB) *Group {
 	}
 }
 
-// Child makes a group in the group. On v2 a group with limited children holds no processes of its own.
+// Child makes a group in the group. On v2 a group with limited children has no processes of its own.
 func (g *Group) Child(name string) *Group {
 	g.t.Helper()
 	if g.tree.Version() == cgroup.V2 && !g.cpu {
@@ -184,7 +184,7 @@ func (g *Group) Limit(quota time.Duration) {
 	}
 }
 
-// Prevail gives the group the greatest weight there is: what others on the machine want is not to keep it from its limit.
+// Prevail gives the group the greatest weight, so that other groups of the machine do not keep it from its limit.
 func (g *Group) Prevail() {
 	g.t.Helper()
 	heaviest := map[cgroup.Version]int64{cgroup.V1: 1 << 18, cgroup.V2: 10000}[g.tree.Version()]
@@ -268,7 +268,7 @@ func sweep(d *cgroup.Dir, tree *cgroup.Tree) {
 	}
 }
 
-// enableRoot hands the cpu controller on to the children of the root (v2), until the test ends.
+// enableRoot enables the cpu controller for the children of the root (v2), until the test ends.
 func enableRoot(t testing.TB, d *cgroup.Dir) {
 	t.Helper()
 	const file = "cgroup.subtree_control"

@@ -23,7 +23,7 @@ func Binary(t testing.TB) string {
 	return built
 }
 
-// NothingLeft wants that no group at the top of the hierarchy has a name with one of these prefixes.
+// NothingLeft fails the test when a group at the top of the hierarchy has a name with one of these prefixes.
 func NothingLeft(t testing.TB, prefixes ...string) {
 	t.Helper()
 	tree, err := cgroup.Detect(cgroup.NewDir(Root()))
