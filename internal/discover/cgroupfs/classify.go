@@ -13,12 +13,12 @@ type Kind string
 const (
 	Plain     Kind = "plain"     // a folder that somebody made
 	Unit      Kind = "unit"      // a systemd service, slice or scope
-	Pod       Kind = "pod"       // holds the containers of one pod
+	Pod       Kind = "pod"       // contains the containers of one pod
 	Container Kind = "container" // one container, whichever engine made it
-	Inside    Kind = "inside"    // below a container, or in another system's tree: never looked after
+	Inside    Kind = "inside"    // below a container, or in another system's tree: never managed
 )
 
-// Place is what the path of a group tells about it.
+// Place is what the path of a group says about it.
 type Place struct {
 	Kind    Kind
 	Runtime string // containerd, docker, cri-o, podman, systemd, cgroup; a guess where engines name alike
@@ -30,7 +30,7 @@ type Place struct {
 	inner  bool // that one
 }
 
-// Closed says that nothing below the place is looked after.
+// Closed says that no group below the place is managed.
 func (p Place) Closed() bool { return p.Kind == Container || p.Kind == Inside || p.opaque }
 
 // branch is a folder that gives meaning to the names below it.
@@ -170,7 +170,7 @@ func branchOf(parent Place, name string, depth int) branch {
 	return noBranch
 }
 
-// bareRuntime guesses who made a folder that is named by an id alone. The engine's own files know better
+// bareRuntime guesses which engine made a folder whose name is only an id. The engine's own files are more reliable
 // (Sources): Docker with --cgroup-parent names like containerd.
 func bareRuntime(parent Place) string {
 	if parent.branch == dockerBranch {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestClassifyFixtures holds Classify against trees of the engines: one path a line with what stands there.
+// TestClassifyFixtures compares Classify with trees of the engines: one path a line, with its classification.
 func TestClassifyFixtures(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 10 {
@@ -76,7 +76,7 @@ func TestClassifyEdges(t *testing.T) {
 	}
 }
 
-// FuzzClassify: it never panics, and whatever stands below a container is no container.
+// FuzzClassify: Classify never panics, and no group below a container is a container.
 func FuzzClassify(f *testing.F) {
 	id := strings.Repeat("f", 64)
 	for _, path := range []string{"/", "//", "/kubepods/burstable/podu/c/d", "/docker/" + id, "/a:crio:" + id, "a\x00/..",

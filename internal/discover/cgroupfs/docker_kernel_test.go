@@ -74,7 +74,7 @@ func (e *engine) start(name, cpus string) (id string) {
 	return e.docker("run", "-d", "--name", name, "--network", "none", "--cpus", cpus, "busybox", "/bin/sleep", "600")
 }
 
-// scan runs a Scanner that was told nothing but where the engine keeps its files.
+// scan runs a Scanner whose only source is the directory of the engine.
 func (e *engine) scan() *Scanner {
 	e.t.Helper()
 	fsys := cgroup.NewDir(cgrouptest.Root())
@@ -102,7 +102,7 @@ func (e *engine) scan() *Scanner {
 	return s
 }
 
-// await waits until the container is known as wanted.
+// await waits until the container is known and satisfies the condition.
 func (e *engine) await(s *Scanner, id, what string, wanted func(workload.Container) bool) workload.Container {
 	e.t.Helper()
 	var last workload.Container

@@ -52,7 +52,7 @@ func bandwidth(quota, period, burst int64) (cpu.Bandwidth, error) {
 	return b, nil
 }
 
-// maxMicros is far above every limit that the kernel takes (kernel/sched/core.c, max_cfs_runtime).
+// maxMicros is far above every limit that the kernel accepts (kernel/sched/core.c, max_cfs_runtime).
 const maxMicros = int64(1) << 50
 
 // parseHostConfig reads Docker's hostconfig.json. Docker makes --cpus a quota per 100 ms (daemon/daemon_unix.go,

@@ -10,16 +10,16 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Appeared   EventKind = "appeared"   // a group is looked after from now on; also one made anew under the same path
-	Vanished   EventKind = "vanished"   // a group is gone, or no longer looked after
-	Written    EventKind = "written"    // a limit file was written, whoever did it and whatever value
+	Appeared   EventKind = "appeared"   // a group is managed from now on; also a new group under the same path
+	Vanished   EventKind = "vanished"   // a group is gone, or no longer managed
+	Written    EventKind = "written"    // a limit file was written, by any process and with any value
 	Attached   EventKind = "attached"   // a task was moved into the group, or (v2) it became populated or empty
 	Redeclared EventKind = "redeclared" // the declared limit is another one now
 	Lost       EventKind = "lost"       // events were lost: anything may have happened
 )
 
-// Event is something that happened to a group that is looked after. Equal ones are counted together until they are
-// taken. The count is a lower bound: the kernel merges equal events that nobody has read yet (fs/notify/inotify,
+// Event is a change of a managed group. Equal events are counted together until Events returns them.
+// The count is a lower bound: the kernel merges equal events that are not yet read (fs/notify/inotify,
 // inotify_merge), so a foreign write within microseconds of one's own can hide in it.
 type Event struct {
 	Kind  EventKind
@@ -29,7 +29,7 @@ type Event struct {
 	At    time.Time // when the last of them was read
 }
 
-// queue keeps events until they are taken, and wakes the one who takes them.
+// queue keeps events until they are taken, and wakes the reader.
 type queue struct {
 	wake chan struct{}
 
@@ -42,8 +42,8 @@ func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1), at: map[Event]int{}}
 }
 
-// put adds an event. One of a burst waits for who comes next: it is no limit, so nobody waits for an answer, and the
-// agent itself writes it over and over to end throttles.
+// put adds an event. The event of a burst does not wake the reader: a burst is no limit, so the answer is not urgent,
+// and the agent itself writes bursts often to end throttles.
 func (q *queue) put(kind EventKind, path, file string, now time.Time) {
 	key := Event{Kind: kind, Path: path, File: file}
 	q.mu.Lock()
@@ -75,7 +75,7 @@ func (q *queue) take() []Event {
 	return list
 }
 
-// Touched takes the events, as the paths of the groups that they say something about, each once. After a loss these
+// Touched takes the events and returns the paths of their groups, each once. After a loss these
 // are all groups.
 func (s *Scanner) Touched() []string {
 	events := s.Events()
@@ -101,7 +101,7 @@ func (s *Scanner) Touched() []string {
 	return paths
 }
 
-// paths lists the groups that are looked after, sorted.
+// paths lists the managed groups, sorted.
 func (s *Scanner) paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Scanner) paths() []string {
 	return list
 }
 
-// limitFile says whether a file of a group holds a part of its limit.
+// limitFile says whether a file of a group is a part of its limit.
 func limitFile(name string) bool {
 	switch name {
 	case "cpu.max", "cpu.max.burst", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us":
@@ -123,8 +123,8 @@ func limitFile(name string) bool {
 
 func burstFile(name string) bool { return name == "cpu.max.burst" || name == "cpu.cfs_burst_us" }
 
-// taskFile says whether a write to a file of a group, or the kernel's notice on it, tells of tasks that come.
-// cgroup.events tells of those that are born into the group by clone3(CLONE_INTO_CGROUP).
+// taskFile says whether an event on a file of a group means that tasks moved into the group.
+// cgroup.events changes when clone3(CLONE_INTO_CGROUP) starts a task in the empty group.
 func taskFile(name string) bool {
 	switch name {
 	case "cgroup.procs", "cgroup.threads", "tasks", "cgroup.events":

@@ -9,12 +9,12 @@ func (s *Scanner) idle(last time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending) > 0 {
-		wait = min(wait, last.Add(lookEvery).Sub(s.opt.Now()))
+		wait = min(wait, last.Add(lookupEvery).Sub(s.opt.Now()))
 	}
 	return wait
 }
 
-// walkIn is how long it is until the whole tree is to be walked.
+// walkIn is the time until the next walk of the whole tree.
 func (s *Scanner) walkIn() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

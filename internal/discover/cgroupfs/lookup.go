@@ -7,14 +7,14 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// lookEvery is how often at most the Sources are asked about one group because of events, and how long after the last
-// write to its limit they are asked once more: runc writes the kernel first and its own state then.
-const lookEvery = time.Second
+// lookupEvery is the shortest time between two lookups of one group because of events. It is also how long after the last
+// write to its limit the group is looked up once more: runc writes the kernel first, and then its own state.
+const lookupEvery = time.Second
 
-// look is the state of the questions about one group.
-type look struct{ asked, doubted time.Time }
+// lookup holds the times of a group's last lookup and of its last change.
+type lookup struct{ asked, doubted time.Time }
 
-// Refresh asks anew what the declared limit of a group is, now. It is for a value that the caller did not expect.
+// Refresh looks up the declared limit of a group at once. It is for a value in the kernel that the caller did not expect.
 func (s *Scanner) Refresh(group string) *workload.Declared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,12 +30,12 @@ func (s *Scanner) Refresh(group string) *workload.Declared {
 
 // doubt notes that the facts about a group may change.
 func (s *Scanner) doubt(n *node) {
-	n.look.doubted = s.opt.Now()
+	n.lookup.doubted = s.opt.Now()
 	s.pending[n] = true
 }
 
-// lookAgain asks about the groups in doubt.
-func (s *Scanner) lookAgain() {
+// lookUpPending looks up the groups whose facts may have changed.
+func (s *Scanner) lookUpPending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending) == 0 {
@@ -48,10 +48,10 @@ func (s *Scanner) lookAgain() {
 	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
 	now, changed := s.opt.Now(), false
 	for _, n := range list {
-		if now.Sub(n.look.asked) < lookEvery {
+		if now.Sub(n.lookup.asked) < lookupEvery {
 			continue
 		}
-		if now.Sub(n.look.doubted) >= lookEvery {
+		if now.Sub(n.lookup.doubted) >= lookupEvery {
 			delete(s.pending, n)
 		}
 		changed = s.ask(n) || changed
@@ -61,12 +61,12 @@ func (s *Scanner) lookAgain() {
 	}
 }
 
-// ask brings the facts about a group up to date, and says whether they changed: then the snapshot is to be renewed.
+// ask updates the facts about a group, and says whether they changed: then the snapshot must be renewed.
 func (s *Scanner) ask(n *node) bool {
-	first := n.look.asked.IsZero()
-	n.look.asked = s.opt.Now()
+	first := n.lookup.asked.IsZero()
+	n.lookup.asked = s.opt.Now()
 	if n.place.Kind == Plain {
-		return false // nobody but its files knows the limit of a plain group
+		return false // only the group's own files have the limit of a plain group
 	}
 	s.stats.Lookups++
 	now, err := s.tree.Bandwidth(n.Path)
@@ -74,7 +74,7 @@ func (s *Scanner) ask(n *node) bool {
 		return false // gone, or not yet under the cpu controller
 	}
 	old := n.facts
-	n.facts = s.opt.Sources.look(n.place, n.Path, now, old)
+	n.facts = s.opt.Sources.lookUp(n.place, n.Path, now, old)
 	if !first && !old.declared.Equal(n.facts.declared) {
 		s.news = append(s.news, Event{Kind: Redeclared, Path: n.Path})
 	}

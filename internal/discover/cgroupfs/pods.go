@@ -25,10 +25,10 @@ type node struct {
 	limited   bool  // of a scope, and of the group in it
 	scope     *node // of the group in a scope: the scope, where that has the limit too and is no pod
 	facts     facts
-	look      look
+	lookup    lookup
 }
 
-// wanted says whether the group is looked after: what an engine made always, anything else where the configuration
+// wanted says whether the group is managed: a group of an engine always, any other where the configuration
 // names it.
 func (n *node) wanted() bool {
 	switch n.place.Kind {
@@ -62,8 +62,8 @@ func (g group) path() string {
 	return g.containers[0].Path
 }
 
-// choose finds what is looked after below a node, sorted by path. A wanted group that holds wanted groups is the pod
-// of those that have none nearer to them; the one that holds only pods is no pod.
+// choose finds the managed groups below a node, sorted by path. A wanted group with wanted groups below it is the pod
+// of those that have no nearer pod. A group that contains only pods is no pod.
 func choose(root *node) []group {
 	groups, free := gather(root)
 	for _, c := range free {
@@ -148,7 +148,7 @@ func (n *node) container() workload.Container {
 	return c
 }
 
-// kubeletClass is the class of a pod that says none, by the kubelet's QoS class, which the names of the groups tell: a
+// kubeletClass is the class of a pod that names none. It follows the kubelet's QoS class in the names of the groups: a
 // BestEffort pod is offline, any other online.
 func kubeletClass(group string) workload.Class {
 	for ; group != "/" && group != "."; group = path.Dir(group) {

@@ -35,9 +35,9 @@ func TestChoose(t *testing.T) {
 		{"units and folders do", "/lab/a /system.slice/web.service /user.slice", "", ""},
 		{"a folder", "/lab/a /lab/b /other/a", "/lab/*", ": /lab/a\n: /lab/b\n"},
 		{"a folder of folders is their pod", "/lab/a /lab/b", "/lab /lab/*", "/lab: /lab/a /lab/b\n"},
-		{"one that holds only others is not", "/lab/a/x", "/lab", ": /lab\n"},
+		{"one that contains only others is not", "/lab/a/x", "/lab", ": /lab\n"},
 		{"a pod is the nearest", "/lab/p/c /lab/p/d /lab/e", "/lab /lab/* /lab/*/*", "/lab: /lab/e\n/lab/p: /lab/p/c /lab/p/d\n"},
-		{"what holds only pods is none", "/lab/p/c", "/lab /lab/* /lab/*/*", "/lab/p: /lab/p/c\n"},
+		{"a group that contains only pods is none", "/lab/p/c", "/lab /lab/* /lab/*/*", "/lab/p: /lab/p/c\n"},
 		{"a gap between pod and container", "/lab/p/x/c", "/lab/p /lab/p/x/c", "/lab/p: /lab/p/x/c\n"},
 		{"services and their slice", "/shop.slice/web.service /shop.slice/db.service /shop.slice/log.service",
 			"/shop.slice /shop.slice/web.service /shop.slice/db.service", "/shop.slice: /shop.slice/db.service /shop.slice/web.service\n"},
@@ -76,7 +76,7 @@ func TestGroupInAScope(t *testing.T) {
 	}
 	s := scanner(t, m, Options{Resolver: f})
 	if n := s.Stats().Groups; n != 4 {
-		t.Errorf("%d groups are looked at, want 4: the root, the slice, the scope and that one", n)
+		t.Errorf("%d groups are scanned, want 4: the root, the slice, the scope and that one", n)
 	}
 	for _, c := range []struct {
 		outer, inner int64

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// defaultEvery is how often the whole tree is walked although inotify keeps up with it.
+	// defaultEvery is the time between two walks of the whole tree while inotify reports all changes.
 	defaultEvery = 30 * time.Second
-	// blindEvery is how often it is walked where inotify cannot.
+	// blindEvery is the time between two walks where inotify does not watch all groups.
 	blindEvery = time.Second
-	// blindTold is how often all groups count as written to where inotify cannot tell.
-	blindTold = time.Minute
+	// blindMarkEvery is how often all groups count as written to where inotify does not watch them.
+	blindMarkEvery = time.Minute
 )
 
 // Options are what a Scanner is given besides the tree.
@@ -60,19 +60,19 @@ type Scanner struct {
 	changes chan fsnotify.Event
 	faults  chan error
 
-	mu      sync.Mutex
-	root    *node
-	nodes   map[string]*node
-	chosen  map[workload.ID]*node
-	pending map[*node]bool // to be looked up again
-	news    []Event        // to be told with the next snapshot
-	changed bool           // since the last snapshot
-	full    bool           // the kernel refused a further watch
-	said    bool           // and that was logged
-	walked  time.Time      // when the whole tree was, last
-	toldAll time.Time      // when all groups were said to be written to, for want of watches
-	err     error          // of that walk
-	stats   Stats
+	mu        sync.Mutex
+	root      *node
+	nodes     map[string]*node
+	chosen    map[workload.ID]*node
+	pending   map[*node]bool // to be looked up again
+	news      []Event        // to be sent with the next snapshot
+	changed   bool           // since the last snapshot
+	full      bool           // the kernel refused a further watch
+	said      bool           // and that was logged
+	walked    time.Time      // when the whole tree was, last
+	markedAll time.Time      // when all groups were last marked as written to, for lack of watches
+	err       error          // of that walk
+	stats     Stats
 }
 
 type snapshot struct {
@@ -80,8 +80,8 @@ type snapshot struct {
 	err  error
 }
 
-// New walks the tree once. The directory root is what the tree's FS was made for, such as /sys/fs/cgroup; an empty
-// one is of no real file system, and nothing is watched.
+// New walks the tree once. The directory root is the root of the tree's FS, such as /sys/fs/cgroup. With an empty root
+// there is no real file system, and nothing is watched.
 func New(tree *cgroup.Tree, root string, opt Options) (*Scanner, error) {
 	if opt.Every <= 0 {
 		opt.Every = defaultEvery
@@ -112,7 +112,7 @@ func (s *Scanner) start() error {
 	if err != nil {
 		return fmt.Errorf("scan control groups: %w", err)
 	}
-	s.changed, s.toldAll = true, s.opt.Now()
+	s.changed, s.markedAll = true, s.opt.Now()
 	s.root = s.add(nil, "/", inode)
 	return s.Rescan()
 }
@@ -142,7 +142,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 			s.lost(err)
 		case <-timer.C:
 			last = s.opt.Now()
-			s.lookAgain()
+			s.lookUpPending()
 			if s.walkIn() <= 0 {
 				s.walk()
 			}
@@ -164,9 +164,9 @@ func (s *Scanner) Close() {
 	}
 }
 
-// Pods are the containers that are looked after, in their pods, sorted by path. The same slice is given again until
-// something changes or the tree is walked; it must not be written to. The error is that of the last walk, and the pods are
-// then those known before.
+// Pods are the managed containers, in their pods, sorted by path. Pods returns the same slice until something changes
+// or the tree is walked; it must not be written to. The error is that of the last walk, and the pods are then those
+// known before.
 func (s *Scanner) Pods() ([]workload.Pod, error) {
 	l := s.latest.Load()
 	return l.pods, l.err
@@ -178,7 +178,7 @@ func (s *Scanner) Wake() <-chan struct{} { return s.queue.wake }
 // Events takes what has happened since it was last called.
 func (s *Scanner) Events() []Event { return s.queue.take() }
 
-// Stats tells what the Scanner has done so far.
+// Stats returns the Scanner's counters.
 func (s *Scanner) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,14 +187,14 @@ func (s *Scanner) Stats() Stats {
 	return stats
 }
 
-// Counts tells how often the tree was walked and how often events were lost.
+// Counts returns how often the tree was walked and how often events were lost.
 func (s *Scanner) Counts() (rescans, lost int64) {
 	stats := s.Stats()
 	return stats.Rescans, stats.Overflows
 }
 
-// Groups lists the groups that may be looked after, and Unnamed those of them that are not, for no engine made them and the
-// configuration does not name them; sorted.
+// Groups lists the groups that may be managed. Unnamed lists those of them that are not, because no engine made them
+// and the configuration does not name them; sorted.
 func (s *Scanner) Groups() []string { return s.groupsThat(func(n *node) bool { return n != s.root }) }
 
 // Unnamed: see Groups.
@@ -226,13 +226,13 @@ func (s *Scanner) Configure(r Resolver) {
 	s.renew()
 }
 
-// Rescan walks the whole tree, for what events did not tell.
+// Rescan walks the whole tree, for changes without an event.
 func (s *Scanner) Rescan() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Rescans++
 	s.walked = s.opt.Now()
-	s.full = false // there may be room for watches again
+	s.full = false // the kernel may accept watches again
 	before := s.err
 	if s.err = s.walkDown(); s.err != nil {
 		s.err = fmt.Errorf("scan control groups: %w", s.err)
@@ -245,15 +245,15 @@ func (s *Scanner) Rescan() error {
 	if s.changed || before != nil || s.err != nil {
 		s.renew()
 	}
-	if s.blind() && s.walked.Sub(s.toldAll) >= blindTold {
-		s.toldAll = s.walked
+	if s.blind() && s.walked.Sub(s.markedAll) >= blindMarkEvery {
+		s.markedAll = s.walked
 		s.queue.put(Lost, "", "", s.walked)
 	}
 	return s.err
 }
 
-// notice takes an event of inotify. What changed in a directory is found by listing it: the event is only the hint,
-// since the name may by now be another group's.
+// notice handles an event of inotify. The event is only a hint: listing the directory finds the change,
+// since the name may by now belong to another group.
 func (s *Scanner) notice(e fsnotify.Event) {
 	dir, name := filepath.Split(e.Name)
 	below, ok := strings.CutPrefix(filepath.Clean(dir), s.base)
@@ -274,7 +274,7 @@ func (s *Scanner) notice(e fsnotify.Event) {
 		if err := s.list(n, false); err != nil {
 			s.opt.Log.Warn("scan control groups", "error", err)
 		}
-		if s.changed { // what nobody looks after comes and goes on some machines without end
+		if s.changed { // unmanaged groups come and go on some machines without end
 			s.renew()
 		}
 	}
@@ -295,7 +295,7 @@ func (s *Scanner) written(n *node, file string) {
 			return // which no owner declares
 		}
 		s.doubt(n)
-		if now.Sub(n.look.asked) >= lookEvery && s.ask(n) {
+		if now.Sub(n.lookup.asked) >= lookupEvery && s.ask(n) {
 			s.renew()
 		}
 	case taskFile(file):
@@ -303,7 +303,7 @@ func (s *Scanner) written(n *node, file string) {
 	}
 }
 
-// lost takes an error of inotify.
+// lost handles an error of inotify.
 func (s *Scanner) lost(err error) {
 	if errors.Is(err, fsnotify.ErrEventOverflow) {
 		s.mu.Lock()
@@ -315,7 +315,7 @@ func (s *Scanner) lost(err error) {
 	s.queue.put(Lost, "", "", s.opt.Now())
 }
 
-// renew makes the snapshot anew, and only then tells what came and went: who is woken finds it there.
+// renew makes a new snapshot, and sends the events after that: a woken reader finds the snapshot.
 func (s *Scanner) renew() {
 	groups := choose(s.root)
 	chosen := map[workload.ID]*node{}
@@ -342,7 +342,7 @@ func (s *Scanner) renew() {
 	}
 	pods := workloads(groups)
 	if old := s.latest.Load(); old != nil && slices.EqualFunc(old.pods, pods, workload.Pod.Equal) {
-		pods = old.pods // whoever sees the same snapshot knows that nothing is new
+		pods = old.pods // the same snapshot means that nothing changed
 	}
 	s.latest.Store(&snapshot{pods, s.err})
 	now := s.opt.Now()

@@ -71,7 +71,7 @@ func (l *lab) quota(name string, quota time.Duration) (file string) {
 	return "cpu.cfs_quota_us"
 }
 
-// run starts a Scanner that looks after the lab's groups of two levels.
+// run starts a Scanner that manages the lab's groups of two levels.
 func (l *lab) run() *Scanner {
 	l.t.Helper()
 	f, err := config.FromFlags("auto", []string{l.path + "/*", l.path + "/*/*"})
@@ -172,7 +172,7 @@ func TestNoticesWhatIsWritten(t *testing.T) {
 	}
 	if _, err := os.Stat(l.groups["pod/c1"].File(burst)); err == nil || cgrouptest.AtLeast(cgrouptest.Release(t), "5.14") {
 		l.write("pod/c1", burst, "1000")
-		l.quota("pod", 90*time.Millisecond) // a burst alone wakes nobody
+		l.quota("pod", 90*time.Millisecond) // a burst alone wakes no reader
 		l.expect(s, Written, "/pod/c1", burst)
 	}
 }
@@ -205,9 +205,9 @@ func TestNoticesTheFirstTask(t *testing.T) {
 	l.expect(s, Attached, "/c", "cgroup.procs")
 }
 
-// TestTellsRecreatedGroupsApart makes a group of the same name anew, with and without a pause: the Scanner may
+// TestDistinguishesRecreatedGroups makes a group of the same name again, with and without a pause: the Scanner may
 // see the two as one change.
-func TestTellsRecreatedGroupsApart(t *testing.T) {
+func TestDistinguishesRecreatedGroups(t *testing.T) {
 	l := newLab(t)
 	l.mkdir("pod")
 	l.mkdir("pod/c1")
@@ -256,7 +256,7 @@ func TestNoticesTheEnd(t *testing.T) {
 	}
 }
 
-// TestStaysOutsideContainers: what an engine's container holds is neither watched nor looked after.
+// TestStaysOutsideContainers: groups inside an engine's container are neither watched nor managed.
 func TestStaysOutsideContainers(t *testing.T) {
 	l := newLab(t)
 	s := l.run()
@@ -282,8 +282,8 @@ func TestStaysOutsideContainers(t *testing.T) {
 	}
 }
 
-// TestNoEventIsLostAtBirth makes groups, their children and the limits as fast as it can: whatever the Scanner
-// was told of, in the end it knows all, without a rescan.
+// TestNoEventIsLostAtBirth makes groups, their children and the limits as fast as it can. In the end the Scanner
+// knows all of them without a rescan, whichever events it got.
 func TestNoEventIsLostAtBirth(t *testing.T) {
 	l := newLab(t)
 	s := l.run()

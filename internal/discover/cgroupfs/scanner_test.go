@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
-// told takes the events as "KIND PATH FILE" lines.
-func told(s *Scanner) []string {
+// taken takes the events as "KIND PATH FILE" lines.
+func taken(s *Scanner) []string {
 	var lines []string
 	for _, e := range s.Events() {
 		lines = append(lines, strings.TrimSpace(string(e.Kind)+" "+e.Path+" "+e.File))
@@ -25,12 +25,12 @@ func told(s *Scanner) []string {
 
 func expectEvents(t *testing.T, s *Scanner, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, told(s)); diff != "" {
+	if diff := cmp.Diff(want, taken(s)); diff != "" {
 		t.Errorf("events: %s", diff)
 	}
 }
 
-// TestUnnamed: what the configuration leaves out can be named to who has mistyped it.
+// TestUnnamed: the groups that the configuration leaves out are listed, for a hint at a mistyped path.
 func TestUnnamed(t *testing.T) {
 	s := scanner(t, newMemory("/lab/a", "/lab/b", "/other"), Options{Resolver: include(t, "/lab/a")})
 	if diff := cmp.Diff([]string{"/lab", "/lab/a", "/lab/b", "/other"}, s.Groups()); diff != "" {
@@ -69,7 +69,7 @@ func TestRescanFindsWhatChanged(t *testing.T) {
 	}
 }
 
-// TestRescanListsOnlyWhatChanged: a group that holds as many groups as before, and the same, is not listed.
+// TestRescanListsOnlyWhatChanged: a group whose children are the same as before is not listed.
 func TestRescanListsOnlyWhatChanged(t *testing.T) {
 	m := newMemory("/lab/a/x", "/lab/b", "/other/c")
 	s := scanner(t, m, Options{Resolver: include(t, "/lab/*", "/lab/*/*", "/other/*")})
@@ -88,7 +88,7 @@ func TestRescanListsOnlyWhatChanged(t *testing.T) {
 		{"made anew, of the same name", func() { m.rmdir("/lab/b/y"); m.mkdir("/lab/b/y") }, 2,
 			[]string{"vanished /lab/b/y", "appeared /lab/b/y"}},
 	} {
-		told(s)
+		taken(s)
 		step.change()
 		m.listed = 0
 		if err := s.Rescan(); err != nil {
@@ -98,7 +98,7 @@ func TestRescanListsOnlyWhatChanged(t *testing.T) {
 			t.Errorf("%s: %d groups were listed, want %d", step.name, m.listed, step.listed)
 		}
 		var events []string
-		for _, line := range told(s) {
+		for _, line := range taken(s) {
 			if !strings.HasPrefix(line, "lost") {
 				events = append(events, line)
 			}
@@ -109,8 +109,8 @@ func TestRescanListsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestBlindTellsOfAll: where inotify does not watch all groups, all count as written to once a minute.
-func TestBlindTellsOfAll(t *testing.T) {
+// TestBlindMarksAll: where inotify does not watch all groups, all count as written to once a minute.
+func TestBlindMarksAll(t *testing.T) {
 	clock := newClock()
 	s := scanner(t, newMemory("/lab/a", "/lab/b"), Options{Resolver: include(t, "/lab/*"), Now: clock.Now})
 	s.Touched()
@@ -123,19 +123,19 @@ func TestBlindTellsOfAll(t *testing.T) {
 			t.Errorf("after %d s: %q", 30*(i+1), touched)
 		}
 	}
-	s.watcher = &scarce{room: 10, watched: map[string]bool{}}
+	s.watcher = &scarce{free: 10, watched: map[string]bool{}}
 	for range 4 {
 		clock.pass(30 * time.Second)
 		if err := s.Rescan(); err != nil {
 			t.Fatal(err)
 		}
 		if touched := s.Touched(); len(touched) != 0 {
-			t.Errorf("all is watched, and told of: %q", touched)
+			t.Errorf("all is watched, and marked: %q", touched)
 		}
 	}
 }
 
-// TestOthersComeAndGo: the snapshot is not made anew for groups that nobody looks after.
+// TestOthersComeAndGo: unmanaged groups do not renew the snapshot.
 func TestOthersComeAndGo(t *testing.T) {
 	m := newMemory("/lab/a", "/other")
 	s := scanner(t, m, Options{Resolver: include(t, "/lab/*")})
@@ -146,12 +146,12 @@ func TestOthersComeAndGo(t *testing.T) {
 	m.rmdir("/other/x")
 	s.notice(fsnotify.Event{Name: "/base/other/x", Op: fsnotify.Remove})
 	if s.latest.Load() != before {
-		t.Error("the snapshot was made anew for a group that nobody looks after")
+		t.Error("the snapshot was renewed for an unmanaged group")
 	}
 	if s.nodes["/other/x"] != nil {
 		t.Error("a group that is gone is known")
 	}
-	told(s)
+	taken(s)
 	m.mkdir("/lab/b")
 	s.notice(fsnotify.Event{Name: "/base/lab/b", Op: fsnotify.Create})
 	m.rmdir("/lab/a")
@@ -231,7 +231,7 @@ func TestEventsAreCounted(t *testing.T) {
 	select {
 	case <-q.wake:
 	default:
-		t.Error("nobody was woken")
+		t.Error("the reader was not woken")
 	}
 	want := []Event{{Written, "/a", "cpu.max", 2, time.Unix(3, 0)}, {Attached, "/a", "tasks", 1, time.Unix(2, 0)}}
 	if diff := cmp.Diff(want, q.take()); diff != "" {
@@ -250,23 +250,23 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 }
 
-// scarce is a watcher that has room for some watches.
+// scarce is a watcher with a limited number of watches.
 type scarce struct {
-	room    int
+	free    int
 	watched map[string]bool
 }
 
 func (w *scarce) Add(dir string) error {
-	if w.room == 0 {
+	if w.free == 0 {
 		return unix.ENOSPC
 	}
-	w.room--
+	w.free--
 	w.watched[dir] = true
 	return nil
 }
 
 func (w *scarce) Remove(dir string) error {
-	w.room++
+	w.free++
 	delete(w.watched, dir)
 	return nil
 }
@@ -278,7 +278,7 @@ func TestOutOfWatches(t *testing.T) {
 	m := newMemory("/lab/a", "/lab/b")
 	var log strings.Builder
 	s := scanner(t, m, Options{Resolver: include(t, "/lab/*"), Now: clock.Now, Log: logTo(&log)})
-	w := &scarce{room: 3, watched: map[string]bool{}}
+	w := &scarce{free: 3, watched: map[string]bool{}}
 	s.watcher = w
 	rescan := func() {
 		t.Helper()
@@ -304,11 +304,11 @@ func TestOutOfWatches(t *testing.T) {
 	}
 
 	m.rmdir("/lab/b") // unwatched
-	w.room = 1
+	w.free = 1
 	m.mkdir("/lab/c")
 	rescan()
 	if stats := s.Stats(); stats.Watches != 4 || stats.Blind {
-		t.Errorf("with room again: %+v", stats)
+		t.Errorf("with watches again: %+v", stats)
 	}
 	clock.pass(9 * time.Second)
 	if s.walkIn() <= 0 {

@@ -14,8 +14,9 @@ import (
 // Problem: with systemd, crun (Podman, CRI-O) by default made a group of its own in each container's scope, until mid-2025 (its
 // pull requests 305 and 1768), and the container's tasks are in that. First only this group got the limit, later both.
 //
-// Approach: the group with the limit is the container. Where both have one the limits are to be raised together: the scope is the
-// pod of what is in it. In a pod, which holds no pods, the container has its scope with it (workload.Container).
+// Approach: the group with the limit is the container. Where both have a limit, both limits are raised together: the
+// scope is the pod of the groups in it. A pod contains no pods, so in a pod the container carries its scope
+// (workload.Container).
 
 // inside leaves of what is in a group that which is of interest: in a scope only crun's.
 func (n *node) inside(paths []string) []string {
@@ -36,7 +37,7 @@ func (s *Scanner) measure(n *node) bool {
 	return n.limited != was
 }
 
-// resolve is what the configuration says of a group; who names a container's scope means the group in it, too.
+// resolve returns the configuration of a group. A glob that matches a container's scope also matches the group in it.
 func (s *Scanner) resolve(n *node) config.Effective {
 	e := s.opt.Resolver.Resolve(n.Path)
 	if n.place.inner && !e.Matched {

@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Sources are the places where systemd and the container engines keep what they were told about a container: its
+// Sources are the places where systemd and the container engines keep the configuration of a container: its
 // name and its declared limit. A pattern has {id} in the place of the container's id, and * where a namespace stands.
 type Sources struct {
 	Docker  []string // directories with ID/hostconfig.json and ID/config.v2.json
@@ -71,8 +71,8 @@ type facts struct {
 	stamp stamp
 }
 
-// look asks the sources about a group that has the limit now; old is what they said before.
-func (s Sources) look(at Place, group string, now cpu.Bandwidth, old facts) facts {
+// lookUp reads the facts about a group from the sources. now is its limit in the kernel; old are the former facts.
+func (s Sources) lookUp(at Place, group string, now cpu.Bandwidth, old facts) facts {
 	switch at.Kind {
 	case Container:
 		if old.file != "" && stampOf(old.file) == old.stamp {
@@ -85,7 +85,7 @@ func (s Sources) look(at Place, group string, now cpu.Bandwidth, old facts) fact
 	return old
 }
 
-// container asks the engine first: it is told of a change before systemd and the kernel are, and systemd rounds.
+// container reads the engine's files first: the engine has a change before systemd and the kernel, and systemd rounds.
 func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts) facts {
 	if strings.ContainsAny(at.ID, `*?[\`) {
 		return old // not an id: it would be read as a pattern
@@ -101,7 +101,7 @@ func (s Sources) container(at Place, group string, now cpu.Bandwidth, old facts)
 		f.name, f.pod = old.name, old.pod
 	}
 	if f.declared == nil {
-		f.declared = s.unit(at, group, now, old.declared) // what was said stands while nobody says otherwise
+		f.declared = s.unit(at, group, now, old.declared) // the last answer stays valid until a source has another
 	}
 	return f
 }
@@ -134,7 +134,7 @@ func (s Sources) runc(f *facts, id string) {
 	}
 }
 
-// bundle reads the OCI configuration. It is what the container was made with, and nobody brings it up to date when
+// bundle reads the OCI configuration. It has the limit at the container's creation, and is not updated when
 // the limit is changed later, so its limit counts only where it is in force.
 func (s Sources) bundle(f *facts, id string, now cpu.Bandwidth) {
 	for _, file := range find(s.Bundles, id) {
@@ -163,7 +163,7 @@ func (s Sources) storageName(id string) string {
 	return ""
 }
 
-// unit asks systemd. While it does not answer, what it said last stands.
+// unit asks systemd. While systemd does not answer, its last answer stays valid.
 func (s Sources) unit(at Place, group string, now cpu.Bandwidth, old *workload.Declared) *workload.Declared {
 	name := path.Base(group)
 	if s.Systemd == nil || !isUnit(name) {
@@ -192,7 +192,7 @@ func find(patterns []string, id string) []string {
 	return files
 }
 
-// stamp tells one version of a file from another: the engines write a new file and rename it.
+// stamp identifies a version of a file: the engines write a new file and rename it.
 type stamp struct {
 	size, time int64
 }

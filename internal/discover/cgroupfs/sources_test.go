@@ -48,8 +48,8 @@ func (h *host) remove(name string) {
 
 var anID = strings.Repeat("a", 64)
 
-func (h *host) look(now cpu.Bandwidth, old facts) facts {
-	return HostSources(h.root).look(Classify("/kubepods/pod1/"+anID), "/kubepods/pod1/"+anID, now, old)
+func (h *host) lookUp(now cpu.Bandwidth, old facts) facts {
+	return HostSources(h.root).lookUp(Classify("/kubepods/pod1/"+anID), "/kubepods/pod1/"+anID, now, old)
 }
 
 func (h *host) expect(f facts, name, runtime, source string, quota time.Duration) {
@@ -74,14 +74,14 @@ const (
 func TestSourcesBestFirst(t *testing.T) {
 	h := newHost(t)
 	now := limited(50*ms, 100*ms)
-	h.expect(h.look(now, facts{}), "", "", "", 0)
+	h.expect(h.lookUp(now, facts{}), "", "", "", 0)
 	h.put(bundleDir+anID+"/config.json", annotated)
-	h.expect(h.look(now, facts{}), "n/p/c", "", "OCI configuration", 50*ms)
+	h.expect(h.lookUp(now, facts{}), "n/p/c", "", "OCI configuration", 50*ms)
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
-	h.expect(h.look(now, facts{}), "n/p/c", "", "runc state", 60*ms)
+	h.expect(h.lookUp(now, facts{}), "n/p/c", "", "runc state", 60*ms)
 	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":700000000}`)
 	h.put(hostConfig+anID+"/config.v2.json", `{"Name":"/web"}`)
-	h.expect(h.look(now, facts{}), "web", "docker", "docker hostconfig.json", 70*ms)
+	h.expect(h.lookUp(now, facts{}), "web", "docker", "docker hostconfig.json", 70*ms)
 }
 
 func TestSourcesFollowAnUpdate(t *testing.T) {
@@ -89,42 +89,42 @@ func TestSourcesFollowAnUpdate(t *testing.T) {
 	now := limited(50*ms, 100*ms)
 	state := runcState + anID + "/state.json"
 	h.put(state, `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
-	f := h.look(now, facts{})
+	f := h.lookUp(now, facts{})
 	h.put(state, `{"config":{"cgroups":{"cpu_quota":70000,"cpu_period":100000}}}`)
-	f = h.look(now, f)
+	f = h.lookUp(now, f)
 	h.expect(f, "", "", "runc state", 70*ms)
-	h.remove(state) // the engine is writing it anew: what it said stands
-	h.expect(h.look(now, f), "", "", "runc state", 70*ms)
+	h.remove(state) // the engine is rewriting its file: the last answer stays valid
+	h.expect(h.lookUp(now, f), "", "", "runc state", 70*ms)
 }
 
 // A file that did not change is not read again: a marker in the facts shows that they were kept.
 func TestSourcesReadAFileOnce(t *testing.T) {
 	h := newHost(t)
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
-	f := h.look(limited(50*ms, 100*ms), facts{})
+	f := h.lookUp(limited(50*ms, 100*ms), facts{})
 	f.runtime = "marker"
-	h.expect(h.look(limited(50*ms, 100*ms), f), "", "marker", "runc state", 50*ms)
+	h.expect(h.lookUp(limited(50*ms, 100*ms), f), "", "marker", "runc state", 50*ms)
 }
 
 // The OCI configuration is what a container was made with: a limit that was changed since must not be undone for it.
 func TestSourcesDistrustTheSpec(t *testing.T) {
 	h := newHost(t)
 	h.put(bundleDir+anID+"/config.json", annotated)
-	h.expect(h.look(limited(90*ms, 100*ms), facts{}), "n/p/c", "", "", 0)
-	f := h.look(limited(50*ms, 100*ms), facts{})
+	h.expect(h.lookUp(limited(90*ms, 100*ms), facts{}), "n/p/c", "", "", 0)
+	f := h.lookUp(limited(50*ms, 100*ms), facts{})
 	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
-	// Once seen in force it stands, also while the quota is raised.
-	f = h.look(limited(150*ms, 100*ms), f)
+	// Once seen in force, the limit stays declared, also while the quota is raised.
+	f = h.lookUp(limited(150*ms, 100*ms), f)
 	h.expect(f, "n/p/c", "", "OCI configuration", 50*ms)
 	// runc's own state is better as soon as it is there.
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":60000,"cpu_period":100000}}}`)
-	h.expect(h.look(limited(150*ms, 100*ms), f), "n/p/c", "", "runc state", 60*ms)
+	h.expect(h.lookUp(limited(150*ms, 100*ms), f), "n/p/c", "", "runc state", 60*ms)
 }
 
 func TestSourcesPodmanName(t *testing.T) {
 	h := newHost(t)
 	h.put("var/lib/containers/storage/overlay-containers/containers.json", `[{"id":"`+anID+`","names":["db"]}]`)
-	h.expect(h.look(limited(50*ms, 100*ms), facts{}), "db", "", "", 0)
+	h.expect(h.lookUp(limited(50*ms, 100*ms), facts{}), "db", "", "", 0)
 }
 
 // An id of ctr is free text. It must not be read as a pattern, nor as a path.
@@ -132,7 +132,7 @@ func TestSourcesOddIDs(t *testing.T) {
 	h := newHost(t)
 	h.put(runcState+anID+"/state.json", `{"config":{"cgroups":{"cpu_quota":50000,"cpu_period":100000}}}`)
 	for _, id := range []string{"*", "a*", "[a-z]", `\a`} {
-		f := HostSources(h.root).look(Classify("/default/"+id), "/default/"+id, limited(50*ms, 100*ms), facts{})
+		f := HostSources(h.root).lookUp(Classify("/default/"+id), "/default/"+id, limited(50*ms, 100*ms), facts{})
 		if f.declared != nil {
 			t.Errorf("%q has the limit of another: %+v", id, f.declared)
 		}
@@ -165,7 +165,7 @@ func TestRedeclared(t *testing.T) {
 	}
 	s.Events()
 	clock.pass(2 * time.Second)
-	s.lookAgain() // nothing is in doubt any more
+	s.lookUpPending() // nothing is in doubt any more
 	clock.pass(time.Second)
 	asked := s.Stats().Lookups
 
@@ -185,13 +185,13 @@ func TestRedeclared(t *testing.T) {
 	}
 	put("800000000")
 	clock.pass(time.Second)
-	s.lookAgain()
+	s.lookUpPending()
 	if got := quota(); got != 80*ms {
 		t.Errorf("a second later %v", got)
 	}
 	asked = s.Stats().Lookups
 	clock.pass(time.Second)
-	s.lookAgain()
+	s.lookUpPending()
 	if got := s.Stats().Lookups; got != asked {
 		t.Errorf("%d questions though nothing is in doubt", got-asked)
 	}
@@ -208,13 +208,13 @@ func TestLateFiles(t *testing.T) {
 	h.put(hostConfig+anID+"/hostconfig.json", `{"NanoCpus":500000000}`)
 	h.put(hostConfig+anID+"/config.v2.json", `{"Name":"/web"}`)
 	asked := s.Stats().Lookups
-	clock.pass(lookEvery - 1)
-	s.lookAgain()
+	clock.pass(lookupEvery - 1)
+	s.lookUpPending()
 	if got := s.Stats().Lookups; got != asked {
 		t.Errorf("%d questions within a second", got-asked)
 	}
 	clock.pass(1)
-	s.lookAgain()
+	s.lookUpPending()
 	pods, err := s.Pods()
 	if err != nil || pods[0].Containers[0].Name != "web" || pods[0].Containers[0].Declared == nil {
 		t.Errorf("%+v, %v", pods, err)
@@ -245,10 +245,10 @@ func TestDockerDataRoot(t *testing.T) {
 		}
 		h.put(where+"/containers/"+anID+"/hostconfig.json", `{"NanoCpus": 500000000}`)
 		h.put(where+"/containers/"+anID+"/config.v2.json", `{"Name": "/web"}`)
-		h.expect(h.look(cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond}, facts{}), "web", "docker", "docker hostconfig.json", 50*time.Millisecond)
+		h.expect(h.lookUp(cpu.Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond}, facts{}), "web", "docker", "docker hostconfig.json", 50*time.Millisecond)
 	}
 	h := newHost(t)
-	h.put("etc/docker/daemon.json", `{"data-root": "../../etc"}`) // dockerd takes absolute paths only
+	h.put("etc/docker/daemon.json", `{"data-root": "../../etc"}`) // dockerd accepts absolute paths only
 	if got := HostSources(h.root).Docker; len(got) != 2 {
 		t.Errorf("%q", got)
 	}

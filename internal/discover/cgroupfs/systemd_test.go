@@ -227,31 +227,31 @@ func TestSystemdIsNotThere(t *testing.T) {
 	}
 }
 
-// While systemd does not answer, the limit that it told before stands; an answer that there is none does not.
+// While systemd does not answer, its last limit stays valid. It does not after an answer without a limit.
 func TestUnitsKeepTheirLimit(t *testing.T) {
 	m, clock := newManager(), newClock()
 	src := Sources{Systemd: &Systemd{dial: m.dial, now: clock.Now}}
 	defer src.Systemd.Close()
 	group := "/system.slice/nginx.service"
 	at := Classify(group)
-	f := src.look(at, group, limited(50*ms, 100*ms), facts{})
+	f := src.lookUp(at, group, limited(50*ms, 100*ms), facts{})
 	want := workload.Declared{Bandwidth: limited(50*ms, 100*ms), Source: "systemd CPUQuota= of nginx.service"}
 	if f.declared == nil || *f.declared != want {
 		t.Fatalf("%+v", f.declared)
 	}
 	m.change(func(m *manager) { m.mute = true })
-	if f = src.look(at, group, limited(50*ms, 100*ms), f); f.declared == nil || *f.declared != want {
+	if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared == nil || *f.declared != want {
 		t.Errorf("without an answer: %+v", f.declared)
 	}
 	m.change(func(m *manager) { m.mute = false })
 	clock.pass(busBackOff)
 	m.change(func(m *manager) { delete(m.units, nginx) })
-	if f = src.look(at, group, limited(50*ms, 100*ms), f); f.declared != nil {
+	if f = src.lookUp(at, group, limited(50*ms, 100*ms), f); f.declared != nil {
 		t.Errorf("without a unit: %+v", f.declared)
 	}
 }
 
-// The limit of a pod's slice is systemd's, but runc rounded it before systemd was told. A service's is exact.
+// The limit of a pod's slice comes from systemd, but runc rounded it before. The limit of a service is exact.
 func TestRoundedLimits(t *testing.T) {
 	const slice = "/kubepods.slice/kubepods-pod1_2.slice"
 	m := newManager()
@@ -262,7 +262,7 @@ func TestRoundedLimits(t *testing.T) {
 	defer src.Systemd.Close()
 	exact := limited(12500*time.Microsecond, 100*ms)
 	for group, want := range map[string]cpu.Bandwidth{slice: exact, "/system.slice/nginx.service": limited(13*ms, 100*ms)} {
-		f := src.look(Classify(group), group, exact, facts{})
+		f := src.lookUp(Classify(group), group, exact, facts{})
 		if f.declared == nil || f.declared.Bandwidth != want {
 			t.Errorf("%s: %+v, want %+v", group, f.declared, want)
 		}

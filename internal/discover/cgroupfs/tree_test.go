@@ -145,7 +145,7 @@ func scanner(t *testing.T, m *memory, opt Options) *Scanner {
 	return s
 }
 
-// outline prints what is looked after: "POD: CONTAINER CONTAINER" a line, the pod empty where there is none.
+// outline prints the managed groups: "POD: CONTAINER CONTAINER" a line, the pod empty where there is none.
 func outline(t *testing.T, s *Scanner) string {
 	t.Helper()
 	pods, err := s.Pods()

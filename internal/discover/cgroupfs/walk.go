@@ -9,18 +9,18 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// walkDown looks at each group that is known, and lists what is in those that have changed.
+// walkDown checks each known group, and lists the children of the groups that have changed.
 func (s *Scanner) walkDown() error {
 	inode, groups, err := s.tree.Links("/")
 	if err != nil || inode != s.root.Inode {
 		groups = -1
 	}
-	return s.look(s.root, groups)
+	return s.update(s.root, groups)
 }
 
-// look brings a group and all below it up to date. It holds so many groups now; -1: not known. Where it held as many, and
-// all of them are still there, it need not be listed.
-func (s *Scanner) look(n *node, groups int) error {
+// update updates a group and all groups below it. The group has so many children now; -1: not known. Where it had as
+// many, and all of them are still there, it need not be listed.
+func (s *Scanner) update(n *node, groups int) error {
 	if !n.watched && s.watch(n) || !n.listed || groups != len(n.children) {
 		return s.list(n, true)
 	}
@@ -35,13 +35,13 @@ func (s *Scanner) look(n *node, groups int) error {
 	s.changed = s.measure(n) || s.changed
 	var faults error
 	for c, groups := range inside {
-		faults = errors.Join(faults, s.look(c, groups))
+		faults = errors.Join(faults, s.update(c, groups))
 	}
 	return faults
 }
 
-// list brings a group's children up to date: watch first, then list, so that nothing is born in between unseen.
-// New children are listed in turn, and known ones looked at if deep.
+// list updates a group's children. It watches first and lists then, so that no new group is missed in between.
+// It lists new children recursively, and updates known ones if deep.
 func (s *Scanner) list(n *node, deep bool) error {
 	s.watch(n)
 	s.changed = s.measure(n) || s.changed
@@ -50,7 +50,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 	}
 	paths, err := s.tree.Children(n.Path)
 	if errors.Is(err, fs.ErrNotExist) && n != s.root {
-		return nil // gone; its parent's list tells
+		return nil // gone; the parent's list shows it
 	}
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Scanner) list(n *node, deep bool) error {
 		case c == nil:
 			faults = errors.Join(faults, s.list(s.add(n, p, inode), deep))
 		case deep:
-			faults = errors.Join(faults, s.look(c, groups))
+			faults = errors.Join(faults, s.update(c, groups))
 		}
 	}
 	for p, c := range n.children {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher is what a Scanner asks of fsnotify.
+// watcher is the part of fsnotify that a Scanner needs.
 type watcher interface {
 	Add(dir string) error
 	Remove(dir string) error
@@ -25,8 +25,8 @@ func (s *Scanner) openWatcher() {
 	s.watcher, s.changes, s.faults = w, w.Events, w.Errors
 }
 
-// watch asks inotify for a group's directory, and says whether it is watched from now on. Writes to its files, by anyone,
-// come as events of the directory.
+// watch adds a group's directory to inotify, and says whether it is watched from now on. Writes to its files, by any
+// process, come as events of the directory.
 func (s *Scanner) watch(n *node) (begun bool) {
 	if n.watched || s.watcher == nil || s.full {
 		return false
