@@ -109,7 +109,7 @@ func (c *cluster) over(found *cgroupfs.Scanner) agent.Discoverer {
 	return c.Discoverer
 }
 
-// serve has the agent told of the node's strategy, and Kubernetes of other writers.
+// serve passes the node's strategy to the agent, and reports of other writers to Kubernetes.
 func (c *cluster) serve(a *agent.Agent) {
 	if c == nil {
 		return
@@ -121,7 +121,7 @@ func (c *cluster) serve(a *agent.Agent) {
 		}
 	}
 	c.changed.Store(&changed)
-	c.Tell()
+	c.Announce()
 	a.Foreign = c.Foreign
 }
 
@@ -136,7 +136,7 @@ func (c *cluster) ready() error {
 	if c == nil || c.Status().Ready {
 		return nil
 	}
-	return errors.New("the API server has not told of all pods yet")
+	return errors.New("the API server has not listed all pods yet")
 }
 
 func (c *cluster) run(ctx context.Context) error {

@@ -36,7 +36,7 @@ func (r Resource) empty() (object, list runtime.Object) {
 	}
 }
 
-// API is what is asked of an API server.
+// API is the part of an API server that is read and written.
 type API interface {
 	List(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, r Resource, namespace string, o metav1.ListOptions) (watch.Interface, error)
@@ -50,8 +50,8 @@ type client struct {
 	options runtime.ParameterCodec
 }
 
-// Connect makes a client of the API server that a kubeconfig file names, or of the cluster in which this process is a pod.
-// Nothing is asked yet: the API server may be away.
+// Connect makes a client of the API server that a kubeconfig file names, or of the cluster in which this process is a
+// pod. No request is sent yet: the API server may be away.
 func Connect(kubeconfig, userAgent string) (API, error) {
 	config, err := load(kubeconfig)
 	if err != nil {

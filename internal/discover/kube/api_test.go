@@ -127,7 +127,7 @@ func TestConnect(t *testing.T) {
 			}
 		}
 		if count != 1 {
-			t.Errorf("%d times %q; asked: %q", count, want, server.asked)
+			t.Errorf("%d times %q; requests: %q", count, want, server.asked)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Cluster is an API server asked about agents, by a person or by a hook of the chart.
+// Cluster reads the state of agents from an API server, for a person or for a hook of the chart.
 type Cluster struct{ client }
 
 // Reach makes a client as Connect does, but for people: where a pod is not the place, of what kubectl would use.
@@ -52,12 +52,12 @@ type DaemonSet struct {
 	Desired, Ready       int
 }
 
-// Done says whether every pod that it wants is ready.
+// Done says whether every pod of the DaemonSet is ready.
 func (d DaemonSet) Done() bool {
 	return d.Observed >= d.Generation && d.Observed > 0 && d.Ready >= d.Desired
 }
 
-// DaemonSet asks for one.
+// DaemonSet reads a DaemonSet.
 func (c *Cluster) DaemonSet(ctx context.Context, namespace, name string) (DaemonSet, error) {
 	var o struct {
 		Metadata struct{ Generation int64 }

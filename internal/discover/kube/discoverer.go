@@ -47,18 +47,18 @@ type Options struct {
 	Bandwidth func(group string) (cpu.Bandwidth, error)
 	// Own is what this node's own file says; Configure replaces it.
 	Own strategy.Strategy
-	// Changed is told the strategy of the node, whenever it is another one.
+	// Changed is called with the strategy of the node, whenever it changes.
 	Changed func(strategy.Strategy)
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
-// afterPeriod is when a second turn is asked for after a change: of two writes to a group in one period the policy puts
-// the second off (each grants a quota), and the period is the kernel's default, 100 ms, or less.
+// afterPeriod is the delay of a second turn after a change. Of two writes to a group in one period the policy delays
+// the second (each grants a quota), and the period is the kernel's default, 100 ms, or less.
 const afterPeriod = 110 * time.Millisecond
 
-// Discoverer knows the containers of this node, and what Kubernetes wants for them. Its methods may be called from several
-// goroutines.
+// Discoverer knows the containers of this node, and their configuration in Kubernetes. Its methods may be called from
+// several goroutines.
 type Discoverer struct {
 	Options
 	wake   chan struct{}
@@ -70,7 +70,7 @@ type Discoverer struct {
 	mu       sync.Mutex
 	pods     map[string]*pod // by UID on the node
 	labels   map[string]string
-	seen     map[query]bool // whose first list has come
+	seen     map[query]bool // whose first list was received
 	maps     map[ConfigMap]*corev1.ConfigMap
 	texts    map[string]string // by key of a ConfigMap: what was read last
 	config   config.Kubernetes
@@ -81,7 +81,7 @@ type Discoverer struct {
 	snapshot
 }
 
-// New makes a Discoverer. Until Run has heard of the API server, no pod is to be burst.
+// New makes a Discoverer. Until Run has received the first lists from the API server, no pod is burst.
 func New(o Options) *Discoverer {
 	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), events: newEventRecorder(o), pods: map[string]*pod{},
 		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{},
@@ -90,7 +90,7 @@ func New(o Options) *Discoverer {
 	return d
 }
 
-// queries lists what is asked for, one list and one watch each.
+// queries lists the resources that are read, one list and one watch each.
 func (d *Discoverer) queries() []query {
 	list := []query{{Pods, "", d.Node}, {Nodes, "", d.Node}}
 	for _, n := range d.Names {
@@ -144,7 +144,7 @@ func (d *Discoverer) store(q query) store {
 	}}
 }
 
-// taker returns what takes an object of a resource, and what drops one. Both say whether anything is new.
+// taker returns the functions that store and drop an object of a resource. Both say whether anything changed.
 func (d *Discoverer) taker(r Resource) (put, drop func(any) bool) {
 	switch r {
 	case Pods:
@@ -176,12 +176,12 @@ func (d *Discoverer) forget(q query, list []any) {
 	}
 }
 
-// ready says whether everything that a strategy depends on has been told at least once.
+// ready says whether every resource that a strategy depends on has been listed at least once.
 func (d *Discoverer) ready() bool {
 	return !slices.ContainsFunc(d.queries(), func(q query) bool { return !d.seen[q] })
 }
 
-// Configure takes what this node's own file says now, and returns what the node gets.
+// Configure replaces the strategy of this node's own file, and returns the strategy of the node.
 func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {
 	d.learn(func() bool { d.Own = own; return true })
 	d.mu.Lock()
@@ -189,8 +189,8 @@ func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {
 	return d.node
 }
 
-// Tell tells the strategy of the node, to who was not there when it became what it is.
-func (d *Discoverer) Tell() {
+// Announce calls Changed with the strategy of the node, for a receiver that missed earlier calls.
+func (d *Discoverer) Announce() {
 	d.order.Lock()
 	defer d.order.Unlock()
 	d.mu.Lock()
@@ -199,8 +199,8 @@ func (d *Discoverer) Tell() {
 	d.Changed(now)
 }
 
-// learn takes something new into force. The strategy of the node is told without the lock that a turn of the agent takes,
-// and in the order in which it came about.
+// learn applies a change. It calls Changed without the lock that a turn of the agent takes,
+// and in the order of the changes.
 func (d *Discoverer) learn(take func() bool) {
 	d.order.Lock()
 	defer d.order.Unlock()
@@ -235,5 +235,5 @@ func (d *Discoverer) poke() {
 // Wake has a value when something changed.
 func (d *Discoverer) Wake() <-chan struct{} { return d.wake }
 
-// Counts tells rescans and lost events, of the groups.
+// Counts returns the rescans and lost events of the groups.
 func (d *Discoverer) Counts() (rescans, lost int64) { return d.Groups.Counts() }

@@ -21,7 +21,7 @@ func (w *world) policy() strategy.Policy {
 	return list[0].Containers[0].Strategy.Policy
 }
 
-// What the API server tells reaches the containers by itself, and an Event is on the pod.
+// A change at the API server reaches the containers without another call, and the pod gets an Event.
 func TestWatches(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, node(map[string]string{"pool": "web"}))
@@ -143,11 +143,11 @@ func TestStartsWithoutAPIServer(t *testing.T) {
 	w.soon("the strategy", func() bool { return w.policy() == strategy.Auto })
 }
 
-// A ConfigMap and a pod that went while nobody watched are gone.
+// A ConfigMap and a pod that were deleted while no watch ran are dropped.
 func TestWhatWentMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
-	w.told(node(nil), web(""), configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`))
+	w.given(node(nil), web(""), configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"policy": "auto"}}`))
 	if w.policy() != strategy.Auto {
 		t.Fatal(w.policy())
 	}
@@ -156,11 +156,11 @@ func TestWhatWentMeanwhile(t *testing.T) {
 			t.Errorf("%s is kept with %d keys", name, len(m.Data))
 		}
 	}
-	w.told(node(nil), web(""))
+	w.given(node(nil), web(""))
 	if w.policy() != strategy.None {
 		t.Error("the ConfigMap stays")
 	}
-	w.told(node(nil))
+	w.given(node(nil))
 	if n := w.d.Status().Pods; n != 0 {
 		t.Errorf("%d pods stay", n)
 	}
@@ -186,7 +186,7 @@ func TestWakes(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Error("not woken by the groups")
 	}
-	w.told(node(nil), web(""))
+	w.given(node(nil), web(""))
 	select {
 	case <-w.d.Wake():
 	case <-time.After(5 * time.Second):
@@ -209,25 +209,25 @@ func TestWakes(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	a, b := query{Pods, "", "n1"}, query{ConfigMaps, "kube-system", "ack-slo-config"}
-	var told []error
-	l := newLine([]query{a, b}, func(err error) { told = append(told, err) })
+	var calls []error
+	l := newLine([]query{a, b}, func(err error) { calls = append(calls, err) })
 	refused, forbidden := errors.New("refused"), errors.New("forbidden")
 	for i, step := range []struct {
 		q     query
 		err   error
 		state lineState
 		fault error
-		told  int
+		calls int
 	}{
 		{a, nil, untried, nil, 0}, {a, context.Canceled, untried, nil, 0}, {b, nil, whole, nil, 1}, {b, refused, broken, refused, 2},
 		{a, &url.Error{Op: "Get", URL: "http://a", Err: forbidden}, broken, forbidden, 2}, {b, nil, broken, forbidden, 2}, {a, nil, whole, nil, 3}, {a, refused, broken, refused, 4},
 	} {
 		l.answered(step.q, step.err)
-		if state, fault := l.now(); state != step.state || fault != step.fault || len(told) != step.told {
-			t.Errorf("%d: %d %v, told %v", i, state, fault, told)
+		if state, fault := l.now(); state != step.state || fault != step.fault || len(calls) != step.calls {
+			t.Errorf("%d: %d %v, calls %v", i, state, fault, calls)
 		}
 	}
-	if diff := cmp.Diff([]string{"", "refused", "", "refused"}, texts(told)); diff != "" {
+	if diff := cmp.Diff([]string{"", "refused", "", "refused"}, texts(calls)); diff != "" {
 		t.Error(diff)
 	}
 	if a.String() != "pods n1" || b.String() != "configmaps kube-system/ack-slo-config" {

@@ -26,8 +26,9 @@ const (
 	retryEvents = 30 * time.Second // sooner when the API server is back
 )
 
-// eventRecorder tells people, by Events on the very object, what is wrong with it: each thing once. The name of an Event is made
-// of what it says, so that many nodes, and an agent that starts again, make it once: the API server has it already.
+// eventRecorder reports faults of an object to people, by Events on that object: each fault once. The name of an Event
+// is derived from its text. So many nodes, or a restarted agent, make it once: the API server refuses a second Event of
+// the same name.
 type eventRecorder struct {
 	api  API
 	node string
@@ -44,7 +45,7 @@ func newEventRecorder(o Options) *eventRecorder {
 	return &eventRecorder{api: o.API, node: o.Node, log: o.Log, now: o.Now, wake: make(chan struct{}, 1), said: map[string]bool{}}
 }
 
-// warn tells of an object what was not told before. It never waits.
+// warn queues an Event on an object, unless the same Event was queued before. It never blocks.
 func (h *eventRecorder) warn(about Object, reason, message string) {
 	e := h.event(about, reason, message)
 	h.mu.Lock()
@@ -53,7 +54,7 @@ func (h *eventRecorder) warn(about Object, reason, message string) {
 		return
 	}
 	if len(h.said) >= maxSaid {
-		clear(h.said) // the API server knows which are there
+		clear(h.said) // the API server refuses those that exist
 	}
 	h.said[e.Name] = true
 	h.waiting = append(h.waiting, e)
@@ -104,7 +105,7 @@ func (h *eventRecorder) run(ctx context.Context) {
 	}
 }
 
-// make makes an Event; false when it is to be tried again.
+// make makes an Event; false when it must be retried.
 func (h *eventRecorder) make(ctx context.Context, e *corev1.Event) bool {
 	err := h.api.CreateEvent(ctx, e)
 	switch {

@@ -17,7 +17,7 @@ func testHerald(s *server, node string) *eventRecorder {
 	return newEventRecorder(Options{API: s, Node: node, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1, 0) }})
 }
 
-// pass takes one pass over what waits.
+// pass makes one pass over the queued Events.
 func (h *eventRecorder) pass() {
 	for e := h.next(); e != nil && h.make(context.Background(), e); e = h.next() {
 		h.done(e)
@@ -26,7 +26,7 @@ func (h *eventRecorder) pass() {
 
 var aPod = Object{"Pod", "default", "web", "u1"}
 
-// Once, though said again, by another node, and by an agent that starts anew.
+// An Event is made once, though it is queued again, by another node, and by a restarted agent.
 func TestEventsAreMadeOnce(t *testing.T) {
 	s := newServer()
 	var log strings.Builder
@@ -57,11 +57,11 @@ func TestEventsAreMadeOnce(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if s.asked["event"] != 9 {
-		t.Errorf("%d requests: said ones are asked for again", s.asked["event"])
+		t.Errorf("%d requests: Events are made again", s.asked["event"])
 	}
 }
 
-// An API server that is away, or busy, is asked again; one that refuses is not.
+// An Event is retried while the API server is away or busy, and not after a refusal.
 func TestEventsWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

@@ -15,14 +15,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Reflectors ask again after a second, and at least every five: client-go's own thirty would keep a node without its
+// Reflectors retry after one second, and at least every five: client-go's own thirty would keep a node without its
 // configuration long after the API server is back. The jitter keeps nodes apart.
 const (
 	retryFirst = 800 * time.Millisecond
 	retryMost  = 5 * time.Second
 )
 
-// query is what one reflector asks for.
+// query is what one reflector lists and watches.
 type query struct {
 	resource  Resource
 	namespace string
@@ -39,7 +39,7 @@ func (q query) field() string {
 
 func (q query) String() string { return string(q.resource) + " " + path.Join(q.namespace, q.name) }
 
-// store takes what a reflector finds; nothing is kept of an object but what the Discoverer takes from it.
+// store passes a reflector's objects to the Discoverer, and keeps nothing else of them.
 type store struct {
 	put     func(object any)
 	drop    func(object any)
@@ -73,7 +73,7 @@ func follow(ctx context.Context, api API, q query, to store, line *line) {
 			return w, err
 		},
 	}
-	silent := logr.Discard() // the line says what fails, once
+	silent := logr.Discard() // the line logs a failure once
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(asks, api), object, to, cache.ReflectorOptions{
 		Logger: &silent, Name: "plimsoll " + q.String(),
 		Backoff: &wait.Backoff{Duration: retryFirst, Cap: retryMost, Steps: 1 << 30, Factor: 2, Jitter: 0.5},

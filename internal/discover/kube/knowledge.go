@@ -16,13 +16,13 @@ const (
 	reasonForeign    = "CPULimitForeignWriter"
 )
 
-// putPod takes a pod that is new, or changed. What it asks for is read when it is in other words than before, so that a
-// complaint is counted once. A pod that says that it mirrors one never takes the place of a pod that has this UID.
+// putPod stores a new or changed pod. Its annotations and labels are parsed again only when they changed, so that a
+// fault is counted once. A pod that claims to mirror another never replaces the pod that has this UID.
 func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	p := newPod(o)
 	last := d.pods[p.key()]
 	if last != nil && last.real() && !p.real() {
-		d.Log.Warn("a pod calls itself the mirror of another one: left aside", "pod", p.name(), "other", last.name())
+		d.Log.Warn("a pod claims to mirror another pod: ignored", "pod", p.name(), "other", last.name())
 		return false
 	}
 	d.pods[p.key()] = p
@@ -40,7 +40,7 @@ func (d *Discoverer) putPod(o *corev1.Pod) bool {
 	return true
 }
 
-// dropPod forgets a pod. A mirror pod may have been made anew by then, under the same key.
+// dropPod forgets a pod. A new mirror pod may exist by then, under the same key.
 func (d *Discoverer) dropPod(o *corev1.Pod) bool {
 	p := newPod(o)
 	if now := d.pods[p.key()]; now == nil || now.about.UID != p.about.UID {
@@ -85,7 +85,7 @@ func (d *Discoverer) find(key string) (Object, string) {
 	return Object{}, ""
 }
 
-// reject says what could not be taken, each once.
+// reject reports rejected fields, each once.
 func (d *Discoverer) reject(about Object, bad []*config.Rejected) {
 	for _, r := range bad {
 		d.rejected++

@@ -21,11 +21,11 @@ func (m milli) bandwidth(period time.Duration) cpu.Bandwidth {
 	return cpu.Bandwidth{Quota: max(leastQuota, (time.Duration(m) * period / 1000).Truncate(time.Microsecond)), Period: period}
 }
 
-// course is a limit while its owner changes it: the one that is, by the status, and the one that is to be, by the spec.
+// course is a limit during a resize: the present one, by the status, and the next one, by the spec.
 type course struct{ is, to milli }
 
-// changes says whether the two are different quotas. Of a limit below the least quota the kubelet reports the least, which
-// hangs on the period: at 10 ms, 50m is reported as 100m.
+// changes says whether the two are different quotas. For a limit below the least quota the kubelet reports the least,
+// which depends on the period: at 10 ms, 50m is reported as 100m.
 func (c course) changes(period time.Duration) bool {
 	return c.is != c.to && (period == 0 || c.is.bandwidth(period) != c.to.bandwidth(period))
 }
@@ -38,8 +38,8 @@ func cpuOf(list corev1.ResourceList) milli {
 	return milli(q.MilliValue())
 }
 
-// putOff says whether a resize in place cannot be done, now or ever: what is, stays. The pod's conditions tell (1.33 and
-// later), or the field that was there before them.
+// putOff says whether the kubelet has deferred or refused a resize in place. The pod's conditions show it (1.33 and
+// later), or the older field of the status.
 func putOff(o *corev1.Pod) bool {
 	for _, c := range o.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Type == corev1.PodResizePending {
@@ -91,7 +91,7 @@ func podSize(o *corev1.Pod, sizes map[string]size) (limit course, request milli)
 		podRequest(o, sizes)
 }
 
-// ownLimit is the one that a pod has for all its containers together. Its status tells what is in force since it may be
+// ownLimit is the limit of a pod for all its containers together. The status has the limit in force since pods can be
 // resized in place (InPlacePodLevelResourcesVerticalScaling).
 func ownLimit(o *corev1.Pod) course {
 	if o.Spec.Resources == nil {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// line is the line to the API server: whether each query was answered when it was last asked.
+// line is the connection to the API server: whether the last request of each query was answered.
 type line struct {
-	changed func(error) // told when the line breaks, and (nil) when it is whole
+	changed func(error) // called when the line breaks, and with nil when it is whole
 
 	mu      sync.Mutex
 	queries []query
@@ -22,7 +22,7 @@ type line struct {
 type lineState int
 
 const (
-	untried lineState = iota // not everything was asked, and nothing failed
+	untried lineState = iota // some queries have no answer yet, and none failed
 	whole
 	broken
 )
@@ -31,22 +31,22 @@ func newLine(queries []query, changed func(error)) *line {
 	return &line{changed: changed, queries: queries, faults: map[query]error{}}
 }
 
-// heard books an answer. That the asker goes away is no fault of the server's.
+// answered records an answer. A request that this process cancels is no fault of the server.
 func (l *line) answered(q query, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
 	var asked *url.Error
 	if errors.As(err, &asked) {
-		err = asked.Err // without the address and its parameters, which nobody can read
+		err = asked.Err // without the address and its parameters, which are unreadable
 	}
 	l.mu.Lock()
 	l.faults[q] = err
 	was := l.state
 	l.state, l.fault = l.judge()
-	told, fault := l.state != was && l.state != untried, l.fault
+	changed, fault := l.state != was && l.state != untried, l.fault
 	l.mu.Unlock()
-	if told {
+	if changed {
 		l.changed(fault)
 	}
 }

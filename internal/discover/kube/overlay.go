@@ -18,7 +18,7 @@ type snapshot struct {
 	groups  []workload.Pod
 	shown   []workload.Pod
 	awaited map[string]bool // groups in which a limit is to come: none was there
-	known   int             // pods of which there is a group and which the API server told of
+	known   int             // pods that have a group and that the API server listed
 }
 
 // Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
@@ -37,7 +37,7 @@ func (d *Discoverer) Pods() ([]workload.Pod, error) {
 	return d.shown, err
 }
 
-// Touched lists the groups that were written. Where a limit may have come that was awaited, the snapshot is made anew.
+// Touched lists the groups that were written. Where an awaited limit may have arrived, the snapshot is renewed.
 func (d *Discoverer) Touched() []string {
 	groups := d.Groups.Touched()
 	d.mu.Lock()
@@ -128,9 +128,9 @@ func (d *Discoverer) layContainer(c *workload.Container, known *pod, is containe
 	c.Started = c.Started || is.started
 }
 
-// declared is the limit of a group. What the runtime keeps is exact, and counts where it is to be had, unless another one
-// is on its way: then the limit in the pod's status is declared until the status confirms the new one. What the group holds
-// says nothing of that: it may be a raise of the agent's own. A group that has no quota is not to have one, whatever the spec
+// declared is the declared limit of a group. The runtime's record is exact, and is used where it exists, unless a
+// resize is pending: then the limit in the pod's status is declared until the status confirms the new one. The value in
+// the group confirms nothing: it may be a raise by the agent. A group without a quota gets none, whatever the spec
 // says.
 func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
 	if limit.to == 0 {
@@ -181,14 +181,14 @@ func (d *Discoverer) shares() map[string]float64 {
 	return cpus
 }
 
-// sayCut tells once what a pod does not get of what it asked for.
+// sayCut reports once which part of its annotation a pod does not get.
 func (d *Discoverer) sayCut(about Object, cut []*config.Rejected) {
 	for _, r := range cut {
 		d.events.warn(about, reasonCut, r.Error())
 	}
 }
 
-// Foreign tells of another program that writes a group's limit, by an Event on its pod.
+// Foreign reports another program that writes a group's limit, by an Event on the group's pod.
 func (d *Discoverer) Foreign(group, what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,7 @@ func TestOverlay(t *testing.T) {
 	w.groups.set(group("u1", "a", "b"), group("stranger", "c"), workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: "/lab/x"}, Strategy: autoStrategy()}}})
 	pod := web(`{"policy": "auto"}`)
 	pod.Labels = map[string]string{"koordinator.sh/qosClass": "LS"}
-	w.told(node(nil), pod)
+	w.given(node(nil), pod)
 	p := w.pod(0)
 	if p.Name != "default/web" || p.Request != 4 || p.Declared == nil || p.Declared.Bandwidth != (cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}) {
 		t.Errorf("pod %+v, declared %+v", p, p.Declared)
@@ -43,7 +43,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("container without an id: %+v", b)
 	}
 	if c := w.pod(1).Containers[0]; c.Strategy.Policy != strategy.None {
-		t.Errorf("a pod that the API server has not told of: %+v", c)
+		t.Errorf("a pod that the API server has not sent: %+v", c)
 	}
 	if c := w.pod(2).Containers[0]; c.Strategy != autoStrategy() {
 		t.Errorf("a group outside of pods: %+v", c)
@@ -62,7 +62,7 @@ func TestOverlayOfEveryDriver(t *testing.T) {
 			w.groups.set(workload.Pod{ID: workload.ID{Path: dir}, Containers: []workload.Container{{ID: workload.ID{Path: dir + "/" + name}}}})
 			pod := web(`{"policy": "auto"}`)
 			pod.UID = "u-1"
-			w.told(node(nil), pod)
+			w.given(node(nil), pod)
 			if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" || c.Strategy.Policy != strategy.Auto {
 				t.Errorf("%s/%s: %+v", dir, name, c)
 			}
@@ -76,7 +76,7 @@ func TestOverlayOfStaticPods(t *testing.T) {
 	w.groups.set(group("hash", "a"))
 	pod := web(`{"policy": "auto"}`)
 	mirror(pod, "hash")
-	w.told(node(nil), pod)
+	w.given(node(nil), pod)
 	if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" {
 		t.Errorf("%+v", c)
 	}
@@ -99,7 +99,7 @@ func TestOverlayOfStaticPods(t *testing.T) {
 	}
 }
 
-// pods is where the watch of pods puts what it is told, trimmed.
+// pods is where the watch of pods puts its objects, trimmed.
 func (w *world) pods() store {
 	w.t.Helper()
 	i := slices.IndexFunc(w.d.queries(), func(q query) bool { return q.resource == Pods })
@@ -123,7 +123,7 @@ func mirror(pod *corev1.Pod, hash string) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: &controls}}
 }
 
-// A pod may say that it mirrors another one. What it asks for is not taken for the other's, whichever is told of first.
+// A pod may claim to mirror another one. Its annotations do not count for the other, whichever pod comes first.
 func TestOverlayOfImpostors(t *testing.T) {
 	for name, lie := range map[string]func(*corev1.Pod){
 		"hash":            func(p *corev1.Pod) { p.Annotations[staticHash] = "u1" },
@@ -136,10 +136,10 @@ func TestOverlayOfImpostors(t *testing.T) {
 			victim, impostor := web(`{"policy": "auto"}`), web(`{"policy": "none"}`)
 			impostor.Name, impostor.UID = "impostor", "u9"
 			lie(impostor)
-			if w.told(node(nil), victim, impostor); first {
+			if w.given(node(nil), victim, impostor); first {
 				w = newWorld(t)
 				w.groups.set(group("u1", "a"))
-				w.told(node(nil), impostor, victim)
+				w.given(node(nil), impostor, victim)
 			}
 			if c := w.pod(0).Containers[0]; c.Name != "default/web/apache" || c.Strategy.Policy != strategy.Auto {
 				t.Errorf("%s, first %v: %+v", name, first, c)
@@ -152,7 +152,7 @@ func TestOverlayOfImpostors(t *testing.T) {
 	}
 }
 
-// Until everything was told once, nothing is burst: a ConfigMap might say otherwise.
+// Until everything was listed once, nothing is burst: a ConfigMap might forbid it.
 func TestNothingBeforeAllIsKnown(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
@@ -179,7 +179,7 @@ func TestNoLimitWhereNoneIs(t *testing.T) {
 	w.groups.set(g)
 	w.disk[path] = cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}
 	w.disk[g.Path] = cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}
-	w.told(node(nil), web(""))
+	w.given(node(nil), web(""))
 	if p := w.pod(0); p.Declared != nil || p.Containers[0].Declared != nil {
 		t.Errorf("declared %+v and %+v", p.Declared, p.Containers[0].Declared)
 	}
@@ -196,9 +196,9 @@ func TestNoLimitWhereNoneIs(t *testing.T) {
 	}
 }
 
-// What the runtime keeps is exact, and counts, until another size is on its way. Then all of the pod is held at its limits,
+// The runtime's record is exact, and is used until a resize is pending. Then all of the pod stays at its limits,
 // without bursts, so that the kernel takes the owner's writes, and the new limit is declared when the status confirms it.
-func TestAResizeHoldsAtTheLimit(t *testing.T) {
+func TestAResizeKeepsTheLimit(t *testing.T) {
 	for to, quota := range map[string]time.Duration{"1": 100 * ms, "5": 500 * ms} {
 		w := newWorld(t)
 		g := group("u1", "a", "b")
@@ -207,13 +207,13 @@ func TestAResizeHoldsAtTheLimit(t *testing.T) {
 		w.groups.set(g)
 		pod := web(`{"policy": "auto"}`)
 		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: cpuIs("4")}
-		w.told(node(nil), pod)
+		w.given(node(nil), pod)
 		if c := w.pod(0).Containers[0]; c.Declared != runc || c.Paused {
 			t.Errorf("%+v, declared %+v", c, c.Declared)
 		}
 		asked := pod.DeepCopy()
 		asked.Spec.Containers[0].Resources.Limits = cpuIs(to)
-		w.told(node(nil), asked)
+		w.given(node(nil), asked)
 		next := workload.Declared{Bandwidth: cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, Next: cpu.Bandwidth{Quota: quota, Period: 100 * ms}, Source: "spec of pod default/web"}
 		wants := func(when string) {
 			t.Helper()
@@ -228,9 +228,9 @@ func TestAResizeHoldsAtTheLimit(t *testing.T) {
 		w.writes(g.Path, quota)
 		wants("the pod's is written")
 		asked.Status.ContainerStatuses[0].Resources.Limits = cpuIs(to)
-		w.told(node(nil), asked)
+		w.given(node(nil), asked)
 		if p := w.pod(0); p.Containers[0].Paused || p.Declared.Bandwidth.Quota != quota || p.Declared.Next != (cpu.Bandwidth{}) {
-			t.Errorf("done, and still held: %+v", p)
+			t.Errorf("done, and still without bursts: %+v", p)
 		}
 	}
 }
@@ -242,17 +242,17 @@ func (w *world) writes(group string, quota time.Duration) {
 	w.d.Touched()
 }
 
-// The same slice until something changes: the agent takes another one for news.
+// The same slice until something changes: to the agent another slice means a change.
 func TestSameSnapshot(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
-	w.told(node(nil), web(""))
+	w.given(node(nil), web(""))
 	first, _ := w.d.Pods()
-	w.told(node(nil), web("")) // another list of the same
+	w.given(node(nil), web("")) // another list of the same
 	if again, _ := w.d.Pods(); &again[0] != &first[0] {
 		t.Error("another snapshot, though nothing is new")
 	}
-	w.told(node(nil), web(`{"policy": "auto"}`))
+	w.given(node(nil), web(`{"policy": "auto"}`))
 	if again, _ := w.d.Pods(); &again[0] == &first[0] || first[0].Containers[0].Strategy.Policy != strategy.None {
 		t.Error("the snapshot was written to")
 	}
@@ -262,8 +262,8 @@ func TestSameSnapshot(t *testing.T) {
 	}
 }
 
-// By annotation, namespace, node and cluster, live, in that order; what is wrong keeps its last value, and is told on the very
-// object, once.
+// By annotation, namespace, node and cluster, live, in that order. A bad field keeps its last value, and is reported on
+// its object once.
 func TestConfigurationLive(t *testing.T) {
 	const slo, ack = "cpu-burst-config", "cpu-burst"
 	cluster := configMap("kube-system", "ack-slo-config", slo, `{"clusterStrategy": {"policy": "cpuBurstOnly", "cfsQuotaBurstPercent": 200, "sharePoolThresholdPercent": 70},
@@ -278,7 +278,7 @@ func TestConfigurationLive(t *testing.T) {
 	w.groups.set(group("u1", "a"))
 	step := func(name string, want strategy.Strategy, objects ...runtime.Object) {
 		t.Helper()
-		w.told(objects...)
+		w.given(objects...)
 		if diff := cmp.Diff(want, w.pod(0).Containers[0].Strategy); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
@@ -315,10 +315,10 @@ func TestConfigurationLive(t *testing.T) {
 	}
 }
 
-func TestNodeStrategyIsTold(t *testing.T) {
+func TestNodeStrategyIsAnnounced(t *testing.T) {
 	w := newWorld(t)
 	cluster := configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"sharePoolThresholdPercent": 70}}`)
-	w.told(node(nil), cluster)
+	w.given(node(nil), cluster)
 	own := strategy.Default()
 	own.CPUBurstPercent = 500
 	w.d.Configure(own)
@@ -330,16 +330,16 @@ func TestNodeStrategyIsTold(t *testing.T) {
 		}
 	}
 	if len(w.node) != 0 {
-		t.Errorf("told again: %+v", <-w.node)
+		t.Errorf("announced again: %+v", <-w.node)
 	}
 }
 
-func TestOldAnnotationAndForeignWriterAreTold(t *testing.T) {
+func TestOldAnnotationAndForeignWriterAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
 	pod := web("")
 	pod.Annotations = map[string]string{"alibabacloud.com/cpuBurst": `{"policy": "auto"}`}
-	w.told(node(nil), pod)
+	w.given(node(nil), pod)
 	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.Auto {
 		t.Errorf("%+v", c)
 	}
@@ -361,11 +361,11 @@ func TestMaximaOfNamespace(t *testing.T) {
 	maxima := configMap("koordinator-system", "slo-controller-config", "plimsoll-maxima", `{"extraCoresPerNamespace": 2}`)
 	second := web(`{"policy": "auto", "cfsQuotaBurstPercent": 300}`)
 	second.Name, second.UID = "second", types.UID("u2")
-	w.told(node(nil), web(`{"policy": "auto"}`), maxima)
+	w.given(node(nil), web(`{"policy": "auto"}`), maxima)
 	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
 		t.Errorf("alone: %+v", s)
 	}
-	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
 	for i := range 2 {
 		if s := w.pod(i).Containers[0].Strategy; s.CFSQuotaBurstPercent != 125 {
 			t.Errorf("of two: %+v", s)
@@ -373,14 +373,14 @@ func TestMaximaOfNamespace(t *testing.T) {
 	}
 	second = second.DeepCopy()
 	second.Labels = map[string]string{"koordinator.sh/qosClass": "LSR"}
-	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
 	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
 		t.Errorf("beside one that is not burst: %+v", s)
 	}
 	second = second.DeepCopy()
 	second.Labels = nil
 	second.Status.Phase = corev1.PodSucceeded
-	w.told(node(nil), web(`{"policy": "auto"}`), second, maxima)
+	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
 	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
 		t.Errorf("beside one that has ended: %+v", s)
 	}

@@ -29,7 +29,7 @@ type pod struct {
 	rejected []*config.Rejected // of the annotations and labels
 }
 
-// requests are what a pod's annotations and labels ask for.
+// requests are the contents of a pod's annotations and labels.
 type requests struct {
 	patch     strategy.Patch
 	qos       strategy.CPUQOSPatch
@@ -96,9 +96,10 @@ func newPod(o *corev1.Pod) *pod {
 	return p
 }
 
-// mirrored is the UID on the node of the static pod that a pod mirrors, "" where it mirrors none. Whoever may make pods may
-// annotate them, and would have the limit and the requests of his pod taken for another's: so it must be a node's, as the
-// kubelet makes it (pkg/kubelet/pod/mirror_client.go). A kubelet deletes those that it has not made.
+// mirrored is the UID on the node of the static pod that a pod mirrors, "" where it mirrors none. A person who may make
+// pods may annotate them, and could replace another pod's limit and requests by those of a pod of theirs. So the mirror
+// must be owned by a node, as the kubelet makes it (pkg/kubelet/pod/mirror_client.go). A kubelet deletes mirror pods
+// that it has not made.
 func mirrored(o *corev1.Pod) string {
 	hash, owner := o.Annotations[staticHash], metav1.GetControllerOfNoCopy(o)
 	if o.Annotations[staticMirror] != hash || owner == nil || owner.Kind != "Node" {
@@ -110,7 +111,7 @@ func mirrored(o *corev1.Pod) string {
 // real says whether the key is the pod's own UID.
 func (p *pod) real() bool { return p.hash == "" }
 
-// probed lists the containers that are asked whether they are ready. Others are ready from their first moment.
+// probed lists the containers with a readiness or startup probe. Others are ready from their first moment.
 func probed(o *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, list := range [][]corev1.Container{o.Spec.Containers, o.Spec.InitContainers} {
@@ -121,13 +122,14 @@ func probed(o *corev1.Pod) map[string]bool {
 	return names
 }
 
-// containerID takes the runtime's name off "containerd://ID".
+// containerID removes the runtime's name from "containerd://ID".
 func containerID(s string) string {
 	_, id, _ := strings.Cut(s, "://")
 	return id
 }
 
-// read reads what the pod asks for; old says that an annotation that is deprecated was read. What is bad stays as it was.
+// read parses the pod's annotations and labels; old says that a deprecated annotation was read. A bad field keeps its
+// last value.
 func (p *pod) read() (old bool, bad []*config.Rejected) {
 	object := "Pod " + p.name()
 	var b, q, c, e []*config.Rejected

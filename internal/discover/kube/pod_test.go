@@ -50,7 +50,8 @@ func TestPodSize(t *testing.T) {
 	}
 }
 
-// TestLimitsTogether: what extra cores come on top of is what may be used at one time, whoever has the limits.
+// TestLimitsTogether: extra cores are added to the CPUs that may be used at one time, whichever containers have the
+// limits.
 func TestLimitsTogether(t *testing.T) {
 	init := []corev1.Container{sidecar(box("s", "", "250m")), box("i", "3", "3")}
 	for _, c := range []struct {
@@ -138,7 +139,7 @@ func TestResizeOfThePodsOwnLimit(t *testing.T) {
 	}
 }
 
-// TestStarted: a container that is asked whether it is ready has started when it is; of others nobody knows.
+// TestStarted: a container with a probe has started when it is ready; of others that is not known.
 func TestStarted(t *testing.T) {
 	probe := &corev1.Probe{PeriodSeconds: 5}
 	for _, c := range []struct {
@@ -177,7 +178,7 @@ func TestContainersOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestWords: class and exclusive are words of a pod. One that is none is told of, and counts as absent.
+// TestWords: class and exclusive are words of a pod. An unknown word is reported, and counts as absent.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		labels    map[string]string
@@ -218,7 +219,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordsLive: a word that is none leaves in force what was, and is told of on the pod, once.
+// TestWordsLive: an unknown word leaves the last value in force, and is reported on the pod once.
 func TestWordsLive(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
@@ -226,7 +227,7 @@ func TestWordsLive(t *testing.T) {
 		t.Helper()
 		o := web("")
 		o.Labels, o.Annotations = map[string]string{"koordinator.sh/qosClass": class}, map[string]string{"plimsoll/exclusive": exclusive}
-		w.told(node(nil), o)
+		w.given(node(nil), o)
 		if c := w.pod(0).Containers[0]; c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveStrict {
 			t.Errorf("%q, %q: %s, %s", class, exclusive, c.Class, c.Exclusive)
 		}

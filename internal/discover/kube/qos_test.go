@@ -6,7 +6,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// What the classes get comes from the ConfigMap; a pod of class LS may ask for something else, and no other.
+// The settings of classes come from the ConfigMap. A pod of class LS may replace them, and no other pod.
 func TestQOSLive(t *testing.T) {
 	const qos = `{"clusterStrategy": {"lsClass": {"cpuQOS": {"enable": true}}, "beClass": {"cpuQOS": {"enable": true}}}}`
 	for _, c := range []struct {
@@ -26,12 +26,12 @@ func TestQOSLive(t *testing.T) {
 		pod := web(`{"policy": "auto"}`)
 		pod.Labels = map[string]string{"koordinator.sh/qosClass": c.class}
 		pod.Annotations["koordinator.sh/cpuQOS"] = c.annotation
-		w.told(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "resource-qos-config", qos))
+		w.given(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "resource-qos-config", qos))
 		if got := w.pod(0).Containers[0].QOS.Rank(); got != c.want {
 			t.Errorf("class %q, annotation %s: %s, want %s", c.class, c.annotation, got, c.want)
 		}
 		if !w.d.Configure(strategy.Default()).Colocation.Enabled() {
-			t.Error("the node's own strategy asks for nothing")
+			t.Error("the node's own strategy sets nothing")
 		}
 	}
 }

@@ -11,16 +11,16 @@ import (
 type Status struct {
 	Node      string
 	Reachable bool
-	Fault     string // why it is not; "" when nothing was asked yet
-	Pods      int    // that the API server told of
-	Matched   int    // of which there are groups
-	Ready     bool   // everything was told at least once: strategies are in force
+	Fault     string // why it is not reachable; "" when no request was answered yet
+	Pods      int    // that the API server listed
+	Matched   int    // that have groups
+	Ready     bool   // everything was listed at least once: strategies are in force
 	// Rejected are the fields of pods and ConfigMaps that cannot be taken as they stand now.
 	Rejected      []*config.Rejected
 	RejectedTotal int64 // since the start
 }
 
-// Status tells how it stands with the API server.
+// Status is the state of the connection to the API server.
 func (d *Discoverer) Status() Status {
 	state, fault := d.line.now()
 	d.mu.Lock()

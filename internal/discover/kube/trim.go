@@ -11,11 +11,12 @@ import (
 // its control groups (k8s.io/kubernetes/pkg/kubelet/types, ConfigHashAnnotationKey).
 const staticHash = "kubernetes.io/config.hash"
 
-// staticMirror is the annotation by which a kubelet tells a mirror pod from others, with the same value
+// staticMirror is the annotation by which a kubelet marks a mirror pod, with the same value
 // (ConfigMirrorAnnotationKey).
 const staticMirror = "kubernetes.io/config.mirror"
 
-// trim leaves of an object what is read of it, so that a list of large ones is never held whole. Trimming twice is as once.
+// trim keeps only the fields of an object that are read, so that a list of large objects is never kept whole. Trimming
+// is idempotent.
 func trim(o any) (any, error) {
 	switch x := o.(type) {
 	case *corev1.Pod:

@@ -39,7 +39,7 @@ func newServer(objects ...runtime.Object) *server {
 	return &server{Clientset: fake.NewClientset(objects...), asked: map[string]int{}}
 }
 
-// IsWatchListSemanticsUnSupported tells reflectors to list, as the fake clientset cannot stream a list.
+// IsWatchListSemanticsUnSupported makes reflectors list, as the fake clientset cannot stream a list.
 func (*server) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *server) ask(what string) error {
@@ -182,7 +182,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	return w
 }
 
-// run starts it, and waits until everything was told once.
+// run starts the Discoverer, and waits until everything was listed once.
 func (w *world) run() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -196,7 +196,7 @@ func (w *world) run() {
 	})
 }
 
-// soon waits until something holds.
+// soon waits until a condition is true.
 func (w *world) soon(what string, holds func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(2 * ms) {
@@ -206,8 +206,8 @@ func (w *world) soon(what string, holds func() bool) {
 	}
 }
 
-// told has the Discoverer know all objects without an API server.
-func (w *world) told(objects ...runtime.Object) {
+// given gives all objects to the Discoverer without an API server.
+func (w *world) given(objects ...runtime.Object) {
 	for _, q := range w.d.queries() {
 		var list []any
 		for _, o := range objects {
@@ -243,7 +243,7 @@ func (w *world) events() []string {
 	return lines
 }
 
-// waiting are the Events that are to be made, in the same form.
+// waiting are the queued Events, in the same form.
 func (w *world) waiting() []string {
 	var lines []string
 	for _, e := range w.d.events.waiting {
@@ -270,7 +270,7 @@ func (w *world) pod(i int) workload.Pod {
 	return list[i]
 }
 
-// id is a container's id that is easy to tell from others.
+// id is a container's id that is easy to distinguish from others.
 func id(c string) string { return strings.Repeat(c, 64) }
 
 // group is a pod's group with containers in it, as a Scanner finds it.
