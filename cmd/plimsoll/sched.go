@@ -92,14 +92,14 @@ func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) err
 	signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	h, err := scx.Hold(o, most)
+	h, err := scx.Run(o, most)
 	if err != nil {
 		return explainSched(err)
 	}
 	go s.serve(h)
 	status, err := h.Status()
 	if err != nil {
-		return errors.Join(err, giveUp(h))
+		return errors.Join(err, discard(h))
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, pauseText(status.Pause))
@@ -109,7 +109,7 @@ func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) err
 		case <-s.unload:
 		case <-tick.C:
 			if why, err := h.Ended(); err != nil || why != "" {
-				return errors.Join(fmt.Errorf("the scheduler is not in force any more: %s", why), err, giveUp(h))
+				return errors.Join(fmt.Errorf("the scheduler is not in force any more: %s", why), err, discard(h))
 			}
 			continue
 		}
@@ -121,8 +121,8 @@ func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) err
 	}
 }
 
-// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and nobody has put
-// anything into it since.
+// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and no process
+// has put anything into it since.
 func makeStateDir(dir string) (unmake func(), err error) {
 	_, missing := os.Stat(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -134,8 +134,8 @@ func makeStateDir(dir string) (unmake func(), err error) {
 	return func() { _ = os.Remove(dir) }, nil // one that is not empty stays
 }
 
-// giveUp gives up a scheduler that has ended, or is of no use.
-func giveUp(h *scx.Holder) error {
+// discard closes a scheduler that has ended or has failed.
+func discard(h *scx.Running) error {
 	_, err := h.Close()
 	return err
 }
@@ -220,8 +220,8 @@ func (r schedReport) Text(w io.Writer) error {
 	if r.Ops != "" {
 		line += ": " + r.Ops
 	}
-	if r.Holder != 0 {
-		line += fmt.Sprintf(", held by process %d since %s\n%s, at try %d", r.Holder, r.Since.Format(time.RFC3339), pauseText(r.Pause), r.Tries)
+	if r.PID != 0 {
+		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), pauseText(r.Pause), r.Tries)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err
@@ -236,7 +236,7 @@ func schedStatus(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := schedReport{Schema: schedSchema}
 			var err error
-			if r.Status, err = g.askSched(schedRequest{Do: doStatus}); errors.Is(err, errNobody) {
+			if r.Status, err = g.askSched(schedRequest{Do: doStatus}); errors.Is(err, errNotLoaded) {
 				r.Status.State, err = scx.ReadState()
 			}
 			if err != nil {

@@ -13,8 +13,8 @@ import (
 	"plimsoll/internal/scx/scxtest"
 )
 
-// held starts `plimsoll sched load` and waits until it says that the scheduler is in force.
-func (s *shipped) held(object string) (end func() error) {
+// loaded starts `plimsoll sched load` and waits until it says that the scheduler is in force.
+func (s *shipped) loaded(object string) (end func() error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := s.command(ctx, "sched", "load", "--most-pause", "0", object)
@@ -56,7 +56,7 @@ func (s *shipped) scheduler() (name string, pid int) {
 	return r.Ops, r.PID
 }
 
-// A scheduler is loaded, held, not doubled, not replaced by one that does not work, and taken out by command and by
+// A scheduler is loaded, kept, not doubled, not replaced by one that does not work, and taken out by command and by
 // signal. Where the kernel has no sched_ext, that is what is said.
 func TestSched(t *testing.T) {
 	s := newShipped(t)
@@ -76,9 +76,9 @@ func TestSched(t *testing.T) {
 		return
 	}
 	s.must("sched", "check", fifo)
-	end := s.held(fifo)
+	end := s.loaded(fifo)
 	if name, pid := s.scheduler(); name != "fifo" || pid == 0 {
-		t.Errorf("%s is held by %d", name, pid)
+		t.Errorf("%s is loaded by %d", name, pid)
 	}
 	if _, err := s.run("sched", "check", fifo); err == nil || !strings.Contains(err.Error(), "fifo is enabled") {
 		t.Errorf("a second one could be loaded: %v", err)
@@ -93,14 +93,14 @@ func TestSched(t *testing.T) {
 		t.Errorf("on SIGTERM: %v", err)
 	}
 	if name, pid := s.scheduler(); name != "disabled" || pid != 0 {
-		t.Errorf("%s is left, held by %d", name, pid)
+		t.Errorf("%s is left, loaded by %d", name, pid)
 	}
-	s.held(fifo)
+	s.loaded(fifo)
 	s.must("sched", "unload")
 	if name, _ := s.scheduler(); name != "disabled" {
 		t.Errorf("%s is left", name)
 	}
-	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), errNobody.Error()) {
+	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), errNotLoaded.Error()) {
 		t.Errorf("unloaded what nobody holds: %v", err)
 	}
 }

@@ -37,8 +37,8 @@ type schedAnswer struct {
 	Error  string     `json:"error,omitempty"`
 }
 
-// errNobody says that no process of ours holds a scheduler.
-var errNobody = errors.New("no scheduler is held by `plimsoll sched load`")
+// errNotLoaded says that no process of ours holds a scheduler.
+var errNotLoaded = errors.New("no scheduler is loaded by `plimsoll sched load`")
 
 const (
 	schedPatience = 2 * time.Minute // of who asks: the kernel checks the programs of a swap
@@ -66,7 +66,7 @@ func listenSched(path string) (*schedServer, error) {
 
 func (s *schedServer) close() { _ = s.listener.Close() } // the process ends, and with it the socket
 
-func (s *schedServer) serve(h *scx.Holder) {
+func (s *schedServer) serve(h *scx.Running) {
 	for {
 		c, err := s.listener.Accept()
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *schedServer) serve(h *scx.Holder) {
 	}
 }
 
-func (s *schedServer) answer(c net.Conn, h *scx.Holder) {
+func (s *schedServer) answer(c net.Conn, h *scx.Running) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(schedPatience)) // a socket has deadlines
 	var q schedRequest
@@ -88,14 +88,14 @@ func (s *schedServer) answer(c net.Conn, h *scx.Holder) {
 	if err != nil {
 		a.Error = err.Error()
 	}
-	a.Status.Holder = os.Getpid()
+	a.Status.PID = os.Getpid()
 	_ = json.NewEncoder(c).Encode(a) // who asked may have gone
 	if q.Do == doUnload && err == nil {
 		s.once.Do(func() { close(s.unload) })
 	}
 }
 
-func (s *schedServer) do(h *scx.Holder, q schedRequest) (scx.Status, error) {
+func (s *schedServer) do(h *scx.Running, q schedRequest) (scx.Status, error) {
 	switch q.Do {
 	case doStatus, doUnload:
 		return h.Status()
@@ -113,7 +113,7 @@ func (s *schedServer) do(h *scx.Holder, q schedRequest) (scx.Status, error) {
 func (g *globals) askSched(q schedRequest) (scx.Status, error) {
 	c, err := net.Dial("unix", filepath.Join(g.stateDir, schedSocket))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return scx.Status{}, errNobody
+		return scx.Status{}, errNotLoaded
 	}
 	if err != nil {
 		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
@@ -124,7 +124,7 @@ func (g *globals) askSched(q schedRequest) (scx.Status, error) {
 		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
 	}
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
-		return scx.Status{}, fmt.Errorf("hear from who holds the scheduler: %w", err)
+		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)
 	}
 	if a.Error != "" {
 		return a.Status, errors.New(a.Error)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loaded is a scheduler whose programs the kernel has taken, and that is not in force yet.
+// Loaded is a scheduler whose programs the kernel has accepted, and which is not in force yet.
 type Loaded struct {
 	object *Object
 	parts  *ebpf.Collection
@@ -56,7 +56,7 @@ const (
 )
 
 // Attach puts a loaded scheduler in force. The kernel does it for all tasks or for none. While it is still busy with the
-// last scheduler's end it is asked again, a few times.
+// last scheduler's end, Attach tries again, a few times.
 func (l *Loaded) Attach() (*Attachment, error) {
 	var a *Attachment
 	p, err := during(func() (err error) { a, err = l.attach(); return err })
@@ -99,7 +99,7 @@ func (a *Attachment) Alive() (bool, error) {
 	return (state.State == enabled || state.State == disabling) && state.Enabled == a.serial, err
 }
 
-// Close takes the scheduler out of the kernel, and waits until no task is run by it.
+// Close removes the scheduler from the kernel, and waits until it runs no task.
 func (a *Attachment) Close() (Pause, error) {
 	p, err := during(a.detach)
 	a.loaded.Close()

@@ -14,15 +14,15 @@ type Group struct {
 	Offline   bool
 	Used      time.Duration // by its tasks; while it has a limit, also by those of the groups below
 	Periods   int64
-	Throttled int64         // periods at whose end the group stood still
+	Throttled int64         // periods at whose end the group was throttled
 	Begins    int64         // throttles
-	Wall      time.Duration // time that the group stood still
+	Wall      time.Duration // time for which the group was throttled
 	Bursts    int64
 	BurstTime time.Duration
 	Quota     time.Duration // 0: none
 	Period    time.Duration
 	Burst     time.Duration
-	Standing  bool // it stands still now
+	Standing  bool // the group is throttled now
 }
 
 // Group reads the counters of a group.
@@ -51,7 +51,7 @@ type Totals struct {
 	Floor   time.Duration // of that: given although online tasks waited
 	Floors  int64         // times that it was given
 	Beside  time.Duration // of the offline time: beside an online task on the same core
-	Yields  int64         // offline tasks that had to go for an online one that wanted the CPU
+	Yields  int64         // offline tasks that an online task preempted
 	Expels  int64         // and for one that began on another thread of the core
 }
 

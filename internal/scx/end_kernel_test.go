@@ -35,7 +35,7 @@ func TestSecondScheduler(t *testing.T) {
 	}
 }
 
-// When the process that holds the scheduler is killed, the kernel takes all tasks back, and nothing is left.
+// When the process that attached the scheduler is killed, all tasks return to the fair class, and nothing is left.
 func TestLoaderKilled(t *testing.T) {
 	need(t)
 	g := cgrouptest.New(t)

@@ -17,7 +17,7 @@ import (
 // probation is how long a fresh scheduler is watched for stalls that the kernel's watchdog would take longer to see.
 const probation = 10 * time.Second
 
-// guard watches a fresh scheduler, and takes it out of the kernel when a CPU does not run an ordinary task for too long.
+// guard watches a new scheduler, and removes it from the kernel when a CPU does not run an ordinary task for too long.
 // The process has a real-time priority meanwhile (raise): it runs whatever a sched_ext scheduler does.
 type guard struct {
 	over   atomic.Bool
@@ -51,7 +51,7 @@ func protect(a *Attachment, most time.Duration, until time.Time, lower func()) *
 			}
 			why := fmt.Sprintf("CPU %d did not run an ordinary task for %v, and %v is the most that was allowed", cpu, silent.Round(time.Millisecond), most)
 			g.reason.Store(&why)
-			_ = a.link.Close() // whatever comes of it, the kernel's watchdog stays
+			_ = a.link.Close() // also after an error the kernel's watchdog stays
 			return
 		}
 	})
@@ -71,29 +71,30 @@ func (g *guard) stop() {
 	g.done.Wait()
 }
 
-// raise gives all threads of this process a real-time priority, where there is a scheduler to be watched (most > 0), and lower
-// takes it from them: what takes long, as the check of programs does, is not to be done with it. Where it is not allowed, the
-// kernel's own watchdog ends a stall. One thread alone would not do, for what the others hold of Go's runtime it would wait for.
+// raise gives all threads of this process a real-time priority while a scheduler is watched (most > 0), and lower ends
+// that: long work, such as the verification of programs, must not run at that priority. Where the priority is not
+// allowed, the kernel's own watchdog ends a stall. One thread alone would not suffice: it would wait for locks of Go's
+// runtime that the others have.
 //
-// Nor may one wait by spinning: a thread of ours that is an ordinary one (watch) does not get the CPU that another spins on. Go's
-// collector spins until a goroutine stands still (runtime.suspendG), so there is no collection meanwhile: seconds, in a process
-// that does nothing else.
+// Nor may a thread wait by spinning: an ordinary thread of this process (watch) does not get the CPU that another spins
+// on. Go's collector spins until a goroutine stops (runtime.suspendG), so collection is off meanwhile: for seconds, in
+// a process that does nothing else.
 func raise(most time.Duration) (lower func()) {
 	if most <= 0 {
 		return func() {}
 	}
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(math.MaxInt64)
-	runtime.GC() // one that had begun is over, and there is room
-	schedule(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1})
+	runtime.GC() // a collection that had begun is over, and memory is free
+	setPriority(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1})
 	return func() {
-		schedule(unix.SchedAttr{Policy: unix.SCHED_NORMAL})
+		setPriority(unix.SchedAttr{Policy: unix.SCHED_NORMAL})
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	}
 }
 
-// schedule raises or lowers the threads that are not yet. Each keeps its nice value, which counts again when it is lowered.
-func schedule(as unix.SchedAttr) {
+// setPriority raises or lowers the threads that are not yet. Each keeps its nice value, which counts again after lower.
+func setPriority(as unix.SchedAttr) {
 	as.Size = unix.SizeofSchedAttr
 	everyThread(threads, func(tid int) bool {
 		now, err := unix.SchedGetAttr(tid, 0)
@@ -130,12 +131,12 @@ func threads() []int {
 	return list
 }
 
-// nice is the nice value of a thread, also of one that has a real-time priority; 0 of none. The call tells 20 less that
+// nice is the nice value of a thread, also of one that has a real-time priority; 0 of none. The call returns 20 less that
 // (kernel/sys.c, getpriority).
 func nice(tid int) int32 {
-	told, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 	if err != nil {
 		return 0
 	}
-	return int32(20 - told)
+	return int32(20 - raw)
 }

@@ -32,7 +32,7 @@ func TestEveryThread(t *testing.T) {
 		}
 	}
 	if want := 3 + 4 + 4; looks != want {
-		t.Errorf("%d looks at threads, want %d: the last pass finds nothing", looks, want)
+		t.Errorf("%d reads of threads, want %d: the last pass finds nothing", looks, want)
 	}
 	passed := 0
 	everyThread(func() []int { passed++; return []int{1} }, func(int) bool { return true })

@@ -29,7 +29,7 @@ func hold() {
 	time.Sleep(time.Minute)
 }
 
-// helper starts a process that loads the scheduler and holds it.
+// helper starts a process that loads the scheduler and stays.
 func helper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd, lines, _ := cgrouptest.Dialogue(t, "hold")
@@ -44,8 +44,8 @@ const ms = time.Millisecond
 // vm runs these tests on a kernel with sched_ext, and with two threads a core.
 const vm = "test/vm/scx.sh"
 
-// open puts the scheduler in force until the test ends. Where the kernel has none of it, that is refused, and the rest
-// of the test has nothing to test: of the kernels of test/vm, the last one has it.
+// open puts the scheduler in force until the test ends. A kernel without sched_ext refuses that, and the rest
+// of the test has nothing to test: of the kernels of test/vm, only the last one has sched_ext.
 func open(t *testing.T, o Options) *Scheduler {
 	t.Helper()
 	begin := time.Now()
@@ -93,7 +93,7 @@ func need(t *testing.T) {
 // within waits for something.
 func within(t *testing.T, most time.Duration, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(most); !is(); time.Sleep(50 * ms) { // seldom: looking takes time, too
+	for end := time.Now().Add(most); !is(); time.Sleep(50 * ms) { // seldom: reading takes time, too
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within %v", what, most)
 		}

@@ -192,7 +192,7 @@ func TestWeakFunction(t *testing.T) {
 		}
 	}
 	if n, with := asked(); n == 0 || slices.Contains(with, 0) {
-		t.Errorf("asked %d times, and told %v", n, with)
+		t.Errorf("called %d times, and got %v", n, with)
 	}
 }
 

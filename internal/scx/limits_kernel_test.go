@@ -96,8 +96,8 @@ func TestLimitsOfMap(t *testing.T) {
 	free(t, s, a)
 }
 
-// Each throttle is told when it begins and when it ends, in the records of the probe, and the totals are their sums.
-func TestThrottlesAreTold(t *testing.T) {
+// Begin and end of each throttle are reported, in the records of the probe, and the totals are the sums of the records.
+func TestThrottlesAreReported(t *testing.T) {
 	s := open(t, Options{})
 	g := cgrouptest.New(t)
 	set(t, s, g, Setting{Limit: &cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}})
@@ -108,14 +108,14 @@ func TestThrottlesAreTold(t *testing.T) {
 		p.Stop()
 	}
 	within(t, 10*time.Second, "the last throttle is over", func() bool { return !group(t, s, g).Standing })
-	heard, err := s.Changes()
+	events, err := s.Changes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var begins, ends int64
 	var wall, since time.Duration
 	var lengths [probe.Buckets]int64
-	for _, e := range heard {
+	for _, e := range events {
 		switch {
 		case e.Group != id:
 		case e.Kind == probe.Begin:
@@ -136,17 +136,17 @@ func TestThrottlesAreTold(t *testing.T) {
 	got, err := s.Throttles(id)
 	want := probe.Totals{Begins: begins, Ends: ends, Wall: wall, Lengths: lengths, Used: got.Used, PeriodEnd: got.PeriodEnd, Peak: got.Peak, Sum: got.Sum}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || begins < 10 || begins != ends {
-		t.Errorf("%d begins and %d ends were told, %v\n%s", begins, ends, err, diff)
+		t.Errorf("%d begins and %d ends were reported, %v\n%s", begins, ends, err, diff)
 	}
 	if got.Peak < 20*ms || got.Used > got.Peak || got.Sum < 200*ms || got.PeriodEnd == 0 {
 		t.Errorf("%+v", got)
 	}
 	if again, err := s.Changes(); len(again) > 0 && again[0].Group == id || err != nil {
-		t.Errorf("told twice: %+v, %v", again, err)
+		t.Errorf("reported twice: %+v, %v", again, err)
 	}
 }
 
-// What was saved is a burst: a group that rested may run beyond its quota once, and that is counted.
+// Saved quota is a burst: after an idle time a group may run beyond its quota once, and that is counted.
 func TestBurst(t *testing.T) {
 	s := open(t, Options{})
 	g := cgrouptest.New(t)
@@ -161,8 +161,8 @@ func TestBurst(t *testing.T) {
 	t.Logf("%+v", c)
 }
 
-// A group that rests has saved its whole burst again, as with the kernel's own bandwidth: each job that needs most of it runs
-// without a throttle.
+// An idle group saves its whole burst again, as with the kernel's own bandwidth: each job that needs most of the burst
+// runs without a throttle.
 func TestBurstIsSavedAgain(t *testing.T) {
 	s := open(t, Options{})
 	g := cgrouptest.New(t)

@@ -77,8 +77,8 @@ func (o *Object) member(name string) ([]byte, int, error) {
 	return value, int(table.Members[i].Offset.Bytes()), nil
 }
 
-// needs lists the kernel's functions that the programs call, and the operations that they implement. A function whose address
-// a program loads is a weak one: the program asks whether the kernel has it.
+// needs lists the kernel's functions that the programs call, and the operations that they implement. A function whose
+// address a program loads is a weak one: the program tests whether the kernel has it.
 func (o *Object) needs() (functions, operations []string) {
 	called := map[string]bool{}
 	for _, p := range o.spec.Programs {

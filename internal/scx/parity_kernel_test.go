@@ -15,9 +15,9 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// BenchmarkParity has the same work run by the kernel's own scheduler and by ours, in turns on one machine: without
-// offline work, where ours is to be no worse, and with it. A figure is the median of the rounds, and each ratio is ours by
-// the kernel's: what it says of an emulated machine does not depend on how slow that is. test/vm/parity.sh runs it.
+// BenchmarkParity runs the same work on the kernel's own scheduler and on ours, in turns on one machine: without
+// offline work, where ours must be no worse, and with it. A figure is the median of the rounds, and each ratio is ours by
+// the kernel's: on an emulated machine the ratio does not depend on the machine's speed. test/vm/parity.sh runs it.
 func BenchmarkParity(b *testing.B) {
 	if _, err := ReadState(); err != nil {
 		cgrouptest.Elsewhere(b, "test/vm/parity.sh", "%v", err)
@@ -79,7 +79,7 @@ func medianOf(list []lateness) lateness {
 }
 
 // measureParity does all the works once, by our scheduler or by the kernel's. Offline work is idle in both cases, as the
-// agent has it.
+// agent sets it.
 func measureParity(b *testing.B, works []work, ours bool) map[string]lateness {
 	b.Helper()
 	online, spin, offline := cgrouptest.New(b), cgrouptest.New(b), cgrouptest.New(b)
@@ -112,7 +112,7 @@ func measureParity(b *testing.B, works []work, ours bool) map[string]lateness {
 	return got
 }
 
-// ask has a helper do its work in a group.
+// ask makes a helper do its work in a group.
 func ask(b *testing.B, g *cgrouptest.Group, helper string) lateness {
 	b.Helper()
 	cmd, lines, in := cgrouptest.Dialogue(b, helper)
@@ -136,7 +136,7 @@ const (
 	trips = 300
 )
 
-// help measures when it is told to, and writes how long that took.
+// help measures on request, and writes how long that took.
 func help(measure func() ([]time.Duration, error)) {
 	bufio.NewScanner(os.Stdin).Scan()
 	list, err := measure()

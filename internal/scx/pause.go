@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pause is how long tasks stood still while the scheduler was changed, seen by a thread on each CPU that wakes every
+// Pause is how long no task ran while the scheduler was changed, seen by a thread on each CPU that wakes every
 // millisecond: the longest time that one of them came late.
 type Pause struct {
 	Took     time.Duration `json:"took"`     // the change, from call to return
@@ -21,7 +21,7 @@ type Pause struct {
 const (
 	beat     = time.Millisecond
 	baseline = 50 * time.Millisecond
-	after    = 20 * time.Millisecond // what was held up is seen when it runs again
+	after    = 20 * time.Millisecond // a delayed thread is seen when it runs again
 )
 
 // during runs a change and measures the pause.
@@ -80,8 +80,8 @@ func (w *watch) start() (stop func(), err error) {
 	return func() { w.over.Store(true); threads.Wait() }, nil
 }
 
-// beat stays on its thread, and leaves it as it was. A thread that would end with it takes the processes along that were
-// started on it and asked for that (PR_SET_PDEATHSIG).
+// beat stays on its thread, and leaves the thread unchanged. If the thread ended, processes that were started on it would
+// be killed with it, when they use PR_SET_PDEATHSIG.
 func (w *watch) beat(cpu int, at *atomic.Int64) {
 	runtime.LockOSThread()
 	var before, set unix.CPUSet
@@ -98,7 +98,7 @@ func (w *watch) beat(cpu int, at *atomic.Int64) {
 		}
 	}()
 	set.Set(cpu)
-	ordinary := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL} // whatever the process is
+	ordinary := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL} // also in a real-time process
 	if unix.SchedSetaffinity(0, &set) != nil || unix.SchedSetAttr(0, &ordinary, 0) != nil {
 		at.Store(-1) // the CPU has gone
 		return

@@ -43,7 +43,7 @@ var ErrOccupied = errors.New("another sched_ext scheduler is loaded")
 // checkVacant is the check that no scheduler is loaded.
 const checkVacant = "vacant"
 
-// machine is what a preflight looks at.
+// machine is what a preflight reads.
 type machine struct {
 	sys     string // where sysfs is mounted
 	release string // uname -r
@@ -56,8 +56,8 @@ func thisMachine() machine {
 	return machine{sys: "/sys", release: unix.ByteSliceToString(u.Release[:]), types: btf.LoadKernelSpec}
 }
 
-// Preflight looks whether an object can be loaded here, without changing anything. What only the kernel's verifier can
-// tell, Load does.
+// Preflight checks whether an object can be loaded here, without changing anything. What only the kernel's verifier can
+// decide, Load finds out.
 func Preflight(o *Object) []Finding { return thisMachine().preflight(o) }
 
 func (m machine) preflight(o *Object) []Finding {

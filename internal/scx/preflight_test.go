@@ -24,7 +24,7 @@ func sysfs(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// vacant are the files of a kernel with sched_ext, and changes to them; "-" takes one away.
+// vacant are the files of a kernel with sched_ext, and changes to them; "-" removes a file.
 func vacant(changes map[string]string) map[string]string {
 	files := map[string]string{folder + "/state": "disabled\n", folder + "/enable_seq": "3\n", folder + "/nr_rejected": "0\n", folder + "/switch_all": "0\n"}
 	for name, text := range changes {
@@ -104,7 +104,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A kernel without sched_ext is told why it has none.
+// The preflight says why a kernel has no sched_ext.
 func TestLacking(t *testing.T) {
 	for release, want := range map[string]string{
 		"6.12.57+deb13-cloud-amd64": "built without CONFIG_SCHED_CLASS_EXT", "7.0.0": "built without CONFIG_SCHED_CLASS_EXT",
@@ -144,7 +144,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A kernel that does not tell of new limits gets the scheduler without that.
+// On a kernel that does not report new limits the scheduler loads without that callback.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		but  string

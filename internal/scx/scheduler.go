@@ -18,7 +18,7 @@ type Options struct {
 	Floor    float64       // the part of a CPU that offline tasks get where online ones fill it; 0: 0.003, at most 0.5
 	Watchdog time.Duration // the kernel ends the scheduler when a task waits so long; 0: 20 s, at most 30 s
 	Expel    bool          // groups may expel (Setting)
-	Groups   int           // control groups that it has room for; 0: 16,384. With one more it ends
+	Groups   int           // size of the map of control groups; 0: 16,384. With one group more the scheduler ends
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 // Scheduler is Plimsoll's own, in force.
 type Scheduler struct {
 	*Attachment
-	LearnsLimits bool // the kernel tells it of quotas and bursts (6.17)
+	LearnsLimits bool // the kernel reports changed quotas and bursts (6.17)
 	parts        objects
 	records      *probe.Ring
 }
@@ -77,7 +77,7 @@ func Own(o Options) (*Object, error) {
 	return object, object.setWatchdog(o.Watchdog)
 }
 
-// fit leaves out what a kernel does not tell: new limits before 6.17 (ddceadce63d9). Those have to come through Set.
+// fit removes the callback for new limits, which kernels before 6.17 (ddceadce63d9) lack. There limits come through Set.
 func fit(spec *ebpf.CollectionSpec, types *btf.Spec) {
 	if !knowsOperations(types, []string{kernelProgCgroupSetBandwidth}).OK {
 		delete(spec.Programs, kernelProgCgroupSetBandwidth)
@@ -96,7 +96,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// constants sets the numbers that the verifier takes for known.
+// constants sets the numbers that the verifier treats as constants.
 func (o *Options) constants(spec *ebpf.CollectionSpec) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -158,7 +158,7 @@ func Usable() error {
 		return found
 	}
 	if object.spec.Programs[kernelProgCgroupSetBandwidth] == nil {
-		return errors.New("the kernel does not tell a scheduler of changed limits (mainline does since 6.17): they would not bind")
+		return errors.New("the kernel does not report changed limits to a scheduler (mainline does since 6.17): they would have no effect")
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *Scheduler) close() error {
 	return errors.Join(ring, s.parts.kernelMaps.Close(), s.parts.Apply.Close())
 }
 
-// Close takes the scheduler out of the kernel.
+// Close removes the scheduler from the kernel.
 func (s *Scheduler) Close() (Pause, error) {
 	p, err := s.Attachment.Close()
 	return p, errors.Join(err, s.close())
@@ -215,7 +215,7 @@ type Setting struct {
 // ErrNoGroup is a group that the kernel's cpu controller does not have, or not any more.
 var ErrNoGroup = errors.New("the scheduler knows no such group")
 
-// Set says what a group is to be, by the inode of its directory.
+// Set sets the class and limit of a group, by the inode of its directory.
 func (s *Scheduler) Set(group uint64, to Setting) error {
 	value := kernelSetting{Class: uint32(to.Class)}
 	if to.Expels {

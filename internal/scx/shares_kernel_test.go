@@ -27,7 +27,7 @@ func count(t *testing.T, s *Scheduler, groups ...*cgrouptest.Group) counted {
 	return c
 }
 
-// all is what the CPUs had, two of them.
+// all is the time of both CPUs.
 func (c counted) all(b counted) time.Duration { return 2 * c.at.Sub(b.at) }
 
 // since is what came to it.
@@ -40,9 +40,9 @@ func (c counted) since(b counted) counted {
 	return d
 }
 
-// Two online tasks on two CPUs leave two offline ones the floor and next to nothing else, whoever was there first; when they are
-// gone, the offline ones get everything. A floor that ran too long is made up for by the next ones: the bound is that of
-// the long run.
+// Two online tasks on two CPUs leave two offline ones the floor and next to nothing else, whoever was there first; when
+// they are gone, the offline ones get everything. A floor that ran too long shortens the next ones: the bound is that
+// of the long run.
 func TestShares(t *testing.T) {
 	s := open(t, Options{})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
@@ -76,7 +76,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What an online task takes from an offline one is counted, whoever wakes up.
+// Each preemption of an offline task by an online one is counted, whichever task wakes up.
 func TestYields(t *testing.T) {
 	s := open(t, Options{})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
@@ -86,9 +86,9 @@ func TestYields(t *testing.T) {
 	before := count(t, s, offline)
 	online.Start("while :; do sleep 0.01; done")
 	var got counted
-	within(t, 30*time.Second, "100 offline tasks had to go", func() bool { got = count(t, s, offline).since(before); return got.Yields >= 100 })
+	within(t, 30*time.Second, "100 offline tasks were preempted", func() bool { got = count(t, s, offline).since(before); return got.Yields >= 100 })
 	t.Logf("%+v, groups %v", got.Totals, got.groups)
 	if got.Expels != 0 || got.Beside != 0 && len(cores(t)) == 0 {
-		t.Errorf("nobody is to be expelled, nor has a core two threads: %+v", got)
+		t.Errorf("no task may be expelled, and no core has two threads: %+v", got)
 	}
 }

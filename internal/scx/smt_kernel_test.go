@@ -45,7 +45,7 @@ func expelling(t *testing.T, o Options) (s *Scheduler, first []int, online, offl
 	return s, first, online, offline
 }
 
-// expel has everybody who is not offline expel, or nobody.
+// expel makes every group that is not offline expel, or none.
 func expel(t *testing.T, s *Scheduler, g *cgrouptest.Group, on bool) {
 	t.Helper()
 	root, err := g.Tree().Inode("/")
@@ -94,7 +94,7 @@ func TestExpel(t *testing.T) {
 	}
 }
 
-// An online task that comes and goes beside an offline one has it sent away each time, and that is counted.
+// An online task that comes and goes beside an offline one expels it each time, and each time is counted.
 func TestExpels(t *testing.T) {
 	s, _, online, offline := expelling(t, Options{Expel: true})
 	before := count(t, s, offline)
@@ -106,7 +106,7 @@ func TestExpels(t *testing.T) {
 	}
 }
 
-// avoid keeps this process and what it starts off a CPU until the test ends: who comes by there has the CPU look for
+// avoid keeps this process and its children off a CPU until the test ends: a task that runs there makes the CPU look for
 // the next task.
 func avoid(t *testing.T, cpu int) {
 	t.Helper()
@@ -131,8 +131,9 @@ func avoid(t *testing.T, cpu int) {
 	t.Cleanup(func() { bind(all) })
 }
 
-// Offline tasks that are bound to the idle thread beside one that expels have its floor: else the kernel's watchdog would end the
-// scheduler for them (open's end finds it alive). With the rest for tasks that four CPUs serve, the last of 24 comes too late.
+// Offline tasks that are bound to the idle thread beside a task that expels get the floor: else the kernel's watchdog
+// would end the scheduler for them (open's end finds it alive). With the rest for tasks that four CPUs serve, the last
+// of 24 comes too late.
 func TestExpelledAndBound(t *testing.T) {
 	for _, c := range []struct {
 		tasks int

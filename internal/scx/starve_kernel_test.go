@@ -19,7 +19,7 @@ func TestManyBelowASmallQuota(t *testing.T) {
 	g.Spin(60)
 	time.Sleep(4 * watchdog)
 	if c := group(t, s, g); c.Throttled == 0 {
-		t.Errorf("nothing was held: %+v", c)
+		t.Errorf("no throttled period: %+v", c)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Forks, moves between groups of both classes and with limits, groups that come and go with tasks in them, and a CPU that
-// goes and comes: the scheduler stays, and nothing is lost. The state of all is looked at by open at the end.
+// goes and comes: the scheduler stays, and no task is lost. At the end open checks the state of all.
 func TestStress(t *testing.T) {
 	s := open(t, Options{})
 	online, offline := cgrouptest.New(t), cgrouptest.New(t)
@@ -50,7 +50,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// hotplug takes CPU 1 away and brings it back.
+// hotplug takes CPU 1 offline and brings it back online.
 func hotplug(t *testing.T) {
 	t.Helper()
 	for _, to := range []string{"0", "1"} {
@@ -60,8 +60,8 @@ func hotplug(t *testing.T) {
 	}
 }
 
-// Loaded and taken out fifty times under load, each time all tasks go on. Every fifth is our own: the check of its
-// programs takes an emulated CPU long.
+// A scheduler is loaded and removed fifty times under load, and each time all tasks go on. Every fifth is our own: the
+// check of its programs takes long on an emulated CPU.
 func TestCycles(t *testing.T) {
 	need(t)
 	g := cgrouptest.New(t)

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// A scheduler that enforces limits itself is the only one to know of throttles. It tells of them in the words of package
-// probe, which knows those of the kernel's fair class: the same records, the same totals.
+// A scheduler that enforces limits itself is the only source of throttle events. It reports them in the format of package
+// probe, which reports those of the fair class: the same records, the same totals.
 
 // Changes are the begins and ends of throttles since the last call. The slice is used again by the next one.
 func (s *Scheduler) Changes() ([]probe.Event, error) {

@@ -43,5 +43,5 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// about says whether a ratio is what it is to be, to a twentieth.
+// about says whether a ratio is within a twentieth of the expected one.
 func about(got, want float64) bool { return got > want*0.95 && got < want*1.05 }

@@ -18,7 +18,7 @@ case " $CELLS " in *" 7.3:v2 "*) ;; *) exit $failed ;; esac
 mkdir "$work/p"
 GOARCH=arm64 CGO_ENABLED=0 go test -c -vet=off -ldflags '-s -w' -o "$work/p/scx.test" ./internal/scx
 echo '^$' >"$work/p/skip"
-echo '^(TestSecondScheduler|TestLoaderKilled|TestThrottlesAreTold|TestLimitsOfFiles)$' >"$work/p/scx.run"
+echo '^(TestSecondScheduler|TestLoaderKilled|TestThrottlesAreReported|TestLimitsOfFiles)$' >"$work/p/scx.run"
 begin=$SECONDS word=ok
 ICOUNT=2 "$vm/run.sh" 7.3 v2 "$vm/guest/cell.sh" "$work"/p/* >"$work/out" 2>&1 &
 wait $! && grep -q '^ok scx .*(4 tests, 0 skipped)' "$work/out" || { word=FAIL failed=1; sed 's/^/    /' "$work/out"; }

@@ -48,7 +48,7 @@ said() {
 failed=0
 tests=$(grep -ho '^func Test[A-Za-z0-9_]*' internal/scx/*_kernel_test.go | cut -c6- | grep -v -e '^TestMain$' -e '^TestExpel' | paste -sd'|')
 if [ -n "${SHORT:-}" ]; then
-  machine scx 2 'internal-scx:TestSecondScheduler|TestLoaderKilled|TestShares|TestThrottlesAreTold|TestLimitsOfFiles'
+  machine scx 2 'internal-scx:TestSecondScheduler|TestLoaderKilled|TestShares|TestThrottlesAreReported|TestLimitsOfFiles'
   exit $failed
 fi
 machine scx 2 "internal-scx:$tests"

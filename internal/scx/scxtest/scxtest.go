@@ -13,5 +13,5 @@ func Fifo() []byte { return bytes.Clone(_FifoBytes) }
 // Stall is a scheduler named stall that forgets tasks 0.3 s after it began. The kernel's watchdog waits for 30 s.
 func Stall() []byte { return bytes.Clone(_StallBytes) }
 
-// Refuse is a scheduler named refuse whose init fails: the kernel takes its programs, and does not put it in force.
+// Refuse is a scheduler named refuse whose init fails: the kernel accepts its programs, and does not put it in force.
 func Refuse() []byte { return bytes.Clone(_RefuseBytes) }

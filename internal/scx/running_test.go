@@ -19,16 +19,16 @@ func TestFailedSwapKeepsTheGuard(t *testing.T) {
 			}
 		}
 	}
-	const most = 20 * time.Second // longer than the test: nobody is taken out
+	const most = 20 * time.Second // longer than the test: no scheduler is removed
 	now := &Attachment{}
-	h := &Holder{object: o, now: now, guard: protect(now, most, time.Now().Add(probation), raise(most))}
+	h := &Running{object: o, now: now, guard: protect(now, most, time.Now().Add(probation), raise(most))}
 	defer func() { h.guard.stop() }()
 	before := h.guard
 	if _, err := h.Swap(o, most); err == nil {
 		t.Fatal("swapped")
 	}
 	if h.guard == before || h.guard.over.Load() || !h.guard.until.Equal(before.until) || h.guard.most != most {
-		t.Errorf("after a swap that failed nobody watches on: %+v", h.guard)
+		t.Errorf("after a swap that failed the guard does not continue: %+v", h.guard)
 	}
 	h.guard.stop()
 	h.guard.until = time.Now()

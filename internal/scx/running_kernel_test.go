@@ -38,7 +38,7 @@ func TestSwap(t *testing.T) {
 	need(t)
 	g := cgrouptest.New(t)
 	g.Spin(1)
-	h, err := Hold(object(t, scxtest.Fifo()), 0)
+	h, err := Run(object(t, scxtest.Fifo()), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +88,11 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// stalls holds a scheduler until it has ended, and says why.
+// stalls runs a scheduler until it has ended, and says why.
 func stalls(t *testing.T, o *Object, most time.Duration) (why string, err error) {
 	t.Helper()
-	h, err := Hold(o, most)
-	if err != nil { // a slow machine: it had ended before the load was done
+	h, err := Run(o, most)
+	if err != nil { // a slow machine: the scheduler ended before the load was done
 		return err.Error(), nil
 	}
 	within(t, 25*time.Second, "the stalled scheduler is gone", func() bool {

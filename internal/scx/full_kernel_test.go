@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// known counts the control groups of which the scheduler knows.
+// known counts the control groups in the scheduler's map.
 func known(t *testing.T, s *Scheduler) int {
 	t.Helper()
 	n := 0
@@ -24,7 +24,7 @@ func known(t *testing.T, s *Scheduler) int {
 	return n
 }
 
-// Where there is no room for another control group, mkdir makes it all the same: the scheduler ends, says why, and the tasks
+// When the map is full, mkdir makes another control group all the same: the scheduler ends, says why, and the tasks
 // run on.
 func TestMoreGroupsThanFit(t *testing.T) {
 	need(t)
@@ -62,7 +62,7 @@ func TestMoreGroupsThanFit(t *testing.T) {
 	}
 }
 
-// Where there is no room for the groups that there are, the scheduler is not put in force, and says why.
+// When the map is too small for the existing groups, the scheduler is not put in force, and says why.
 func TestNoRoomFromTheStart(t *testing.T) {
 	need(t)
 	cgrouptest.New(t)
