@@ -14,19 +14,19 @@ import (
 )
 
 type kernelGroup struct {
-	_         structs.HostLayout
-	Used      uint64
-	Periods   uint64
-	Throttled uint64
-	Wall      uint64
-	Begins    uint64
-	Untold    uint64
-	Bursts    uint64
-	BurstTime uint64
-	Last      uint64
-	Peak      uint64
-	Lengths   [24]uint64
-	Timer     struct {
+	_          structs.HostLayout
+	Used       uint64
+	Periods    uint64
+	Throttled  uint64
+	Wall       uint64
+	Begins     uint64
+	Unreported uint64
+	Bursts     uint64
+	BurstTime  uint64
+	Last       uint64
+	Peak       uint64
+	Lengths    [24]uint64
+	Timer      struct {
 		_      structs.HostLayout
 		Opaque [2]uint64
 	}

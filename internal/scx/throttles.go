@@ -31,7 +31,7 @@ func (s *Scheduler) Throttles(group uint64) (probe.Totals, error) {
 	} else if err != nil {
 		return probe.Totals{}, fmt.Errorf("scheduler: read group %d: %w", group, err)
 	}
-	t := probe.Totals{Begins: int64(g.Begins), Ends: int64(g.Begins) - int64(g.Standing), Dropped: int64(g.Untold), Wall: time.Duration(g.Wall),
+	t := probe.Totals{Begins: int64(g.Begins), Ends: int64(g.Begins) - int64(g.Standing), Dropped: int64(g.Unreported), Wall: time.Duration(g.Wall),
 		Used: time.Duration(g.Last), Peak: time.Duration(g.Peak), Sum: time.Duration(g.Used)}
 	if g.Standing == 1 {
 		t.Since = time.Duration(g.Since)

@@ -2,10 +2,10 @@
 // bandwidth.h: quota and burst of groups, which the kernel does not enforce on the tasks of a sched_ext scheduler.
 //
 // The arithmetic is that of internal/bandwidth (kernel/sched/fair.c, __refill_cfs_bandwidth_runtime and
-// do_sched_cfs_period_timer): a pool of runtime for each group with a quota, filled up by a timer of its own at the end
-// of each period, up to quota + burst. What a task runs is taken from the pools of its group and of all above. A pool
-// that is dry stops its group: tasks that want to run wait in the group's own queue until the timer fills it up. What a
-// group overran, until the tick that finds it, is owed: the next periods pay.
+// do_sched_cfs_period_timer): each group with a quota has a pool of runtime. A timer of the group fills the pool at the
+// end of each period, up to quota + burst. What a task runs is taken from the pools of its group and of all groups
+// above. An empty pool throttles its group: runnable tasks wait in the group's own queue until the timer fills the
+// pool. What a group overran, until the tick that finds it, is a debt that the next periods pay.
 
 #define PATIENCE (timeout_ns / 4) // how long a task waits for a throttled group, or for its turn, before it runs once
 
@@ -17,7 +17,7 @@ u32 standing; // groups that are throttled
 
 enum kind { BEGIN = 1, END = 2 };
 
-// event is that of probe/bpf/throttle.bpf.c: a throttle is told in the same words, whoever enforces the limit.
+// event is that of probe/bpf/throttle.bpf.c: a throttle is reported in the same format, whoever enforces the limit.
 struct event {
 	u64 group;
 	u64 at;
@@ -41,14 +41,14 @@ struct {
 	NUMBER(max_entries, 1 << 20); // it is emptied once a second
 } events SEC(".maps");
 
-// tell sends a record. It wakes nobody: nothing is to be done about a throttle at once.
-static inline void tell(struct group *g, enum kind kind, u64 now)
+// send sends a record. It does not wake the reader: a throttle here needs no answer at once.
+static inline void send(struct group *g, enum kind kind, u64 now)
 {
 	struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
 	if (!e) {
 		if (kind == BEGIN)
-			add(g->untold, 1);
+			add(g->unreported, 1);
 		return;
 	}
 	__builtin_memset(e, 0, sizeof(*e));
@@ -86,7 +86,7 @@ static inline void throttle(struct group *g, u64 now)
 	g->since = now;
 	add(g->begins, 1);
 	add(standing, 1);
-	tell(g, BEGIN, now);
+	send(g, BEGIN, now);
 }
 
 // bucket is the power of two of a length in microseconds.
@@ -109,10 +109,10 @@ static inline void unthrottle(struct group *g, u64 now)
 	add(g->wall, now - g->since);
 	g->lengths[bucket(now - g->since)]++; // by the group's own timer alone
 	add(standing, -1);
-	tell(g, END, now);
+	send(g, END, now);
 }
 
-// charge takes what a task of a group ran from the pools.
+// charge takes the runtime of a task from the pools of its group and of the groups above.
 noinline int charge(u64 id, u64 ran, u64 now)
 {
 	struct group *g = group_at(id);
@@ -150,7 +150,7 @@ noinline u64 stopped(u64 id)
 	return 0;
 }
 
-// refill is a quota more, up to quota + burst; what was taken from the pool beyond one quota since the last time is a
+// refill adds a quota, up to quota + burst. What was taken from the pool beyond one quota since the last refill is a
 // burst. What was overrun was not in the pool.
 static inline void refill(struct group *g)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// cpu.h: what each CPU runs, which may be taken away for an online task, and where an idle one is found.
+// cpu.h: what each CPU runs, which CPUs an online task may preempt, and where an idle CPU is found.
 
 #define CPUS 1024
 #define SLOT(cpu) ((u32)(cpu) & (CPUS - 1))
@@ -32,7 +32,7 @@ struct cpu {
 struct cpu cpu[CPUS];
 u32 offline_cpus; // CPUs that run offline tasks and may be taken away
 
-// beside is since when an online task has run on a sibling, or, if so asked, one that expels; 0: none does.
+// beside is since when an online task has run on a sibling, or, where only some expel, a task that expels; 0: none.
 static inline u64 beside(s32 c, enum running least)
 {
 	u32 other = SLOT(c);
@@ -47,7 +47,7 @@ static inline u64 beside(s32 c, enum running least)
 	return 0;
 }
 
-// expelled says whether no offline task is to run on a CPU, but by the floor.
+// expelled says whether no offline task may run on a CPU, except by the floor.
 static inline bool expelled(s32 c)
 {
 	return expel && beside(c, RUNS_EXPELLING);
@@ -59,14 +59,14 @@ static inline enum running online(struct group *g)
 	return expel && g->expels ? RUNS_EXPELLING : RUNS_ONLINE;
 }
 
-// offer puts a CPU that runs an offline task among those that may be taken away.
+// offer adds a CPU that runs an offline task to the CPUs that may be preempted.
 static inline void offer(struct cpu *own)
 {
 	own->runs = RUNS_OFFLINE;
 	add(offline_cpus, 1);
 }
 
-// take takes it out again. Only one who asks gets it.
+// take removes a CPU from them. Only one caller gets it.
 static inline bool take(struct cpu *own)
 {
 	if (own->runs != RUNS_OFFLINE || __sync_val_compare_and_swap(&own->runs, RUNS_OFFLINE, NOTHING) != RUNS_OFFLINE)
@@ -75,7 +75,7 @@ static inline bool take(struct cpu *own)
 	return true;
 }
 
-// evict takes a CPU away from an offline task, for an online one.
+// evict preempts the offline task of a CPU, for an online one.
 static inline bool evict(s32 c)
 {
 	struct cpu *own = &cpu[SLOT(c)];

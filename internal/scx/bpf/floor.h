@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-// floor.h: what offline tasks get of a CPU however much online ones want, so that the kernel's watchdog does not end the scheduler.
+// floor.h: the least CPU time of offline tasks beside busy online ones: else the kernel's watchdog ends the scheduler.
 
 const volatile u64 floor_slice = 3000000;
 const volatile u64 floor_rest = 332 * 64; // the floor's time, 64 times, by which it rests after it: 3 ms in 1 s
 
-// floor_due says whether offline tasks have waited long enough on a CPU. What one ran beyond its slice, to the tick that
-// found it, is waited for, too, so that the floor is its share in the long run. Where many wait it rises, so that each
-// of them runs before the kernel's watchdog looks at it. For that they count as waiting for all CPUs: where many are bound to a few,
-// it is noticed by how long they wait (late), and one slice is all the rest until they have run.
+// floor_due says whether offline tasks have waited long enough on a CPU. A floor that overran its slice, to the tick that
+// found it, lengthens the pause after it, so that the floor is its share in the long run. Where many tasks wait the floor
+// rises, so that each of them runs before the kernel's watchdog ends the scheduler. There tasks count as waiting for all CPUs.
+// Where many are bound to a few CPUs, their waiting time shows it (late), and the pause is one slice until they have run.
 static inline bool floor_due(struct cpu *own, u64 now)
 {
 	u64 owed = own->owed > floor_slice ? own->owed : floor_slice, rest = owed * floor_rest / 64;
@@ -24,7 +24,7 @@ static inline bool floor_due(struct cpu *own, u64 now)
 	return now - own->last > rest;
 }
 
-// begin_floor books the rest before a floor, which makes up for those before.
+// begin_floor records the pause before a floor, which pays for the floors before.
 static inline void begin_floor(struct cpu *own)
 {
 	u64 paid = (own->began - own->last) * 64 / floor_rest;
@@ -52,9 +52,9 @@ static noinline u64 waited(s32 c)
 	return since;
 }
 
-// serve_floor takes the next offline task by the floor: the one that has waited longest, if that is too long. For the order is
-// that of the groups, and one with little weight may come last for minutes; and where floors come so seldom that all wait too
-// long, the first ones of them would be first again each time.
+// serve_floor takes the next offline task by the floor: the task that has waited longest, if that is too long. The
+// order of the queue is that of the groups, and a group with little weight may come last for minutes. And where floors
+// are so rare that all wait too long, the first ones would be first again each time.
 static noinline bool serve_floor(s32 c)
 {
 	struct bpf_iter_scx_dsq it;
@@ -71,8 +71,8 @@ static noinline bool serve_floor(s32 c)
 	return taken || scx_bpf_dsq_move_to_local(OFFLINE);
 }
 
-// relieve wakes idle threads beside one that expels, for offline tasks that have waited too long there. Those that may
-// also run elsewhere have the floor of the CPUs that are busy; of an idle one nobody asks for the next task.
+// relieve wakes idle threads beside a task that expels, for offline tasks that have waited too long there. Tasks that
+// may also run elsewhere get the floor of the busy CPUs; an idle CPU picks no next task by itself.
 static noinline int relieve(s32 c, u64 now)
 {
 	u32 other = SLOT(c);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 // group.h: what the scheduler knows of each control group: its class, its share, and its place below the limited ones.
 //
-// A group's entry is made by the kernel's word (cgroup_init) for every group of the cpu controller, and is gone with
-// the group. User space says in `settings` what the kernel does not know, and counts up `generation` (program apply):
-// what follows from the tree above a group is worked out again when it is needed next. Its share depends on who else wants
-// to run, which changes with every other wake-up: `weights` counts these changes, and a share is a millisecond old at most.
+// The kernel's callback (cgroup_init) makes the entry of each group of the cpu controller, and the entry ends with the group.
+// User space writes to `settings` what the kernel does not know, and increments `generation` (program apply): then values
+// that depend on the tree above a group are computed again at their next use. A group's share depends on the other runnable
+// groups, which change with every other wake-up: `weights` counts these changes, and a share is a millisecond old at most.
 
 #define LEVELS 12	   // looked at, from a group upwards
 #define BUCKETS 24	   // as in probe/bpf/throttle.bpf.c
@@ -36,7 +36,7 @@ struct group {
 	u64 throttled; // nr_throttled
 	u64 wall;      // time throttled
 	u64 begins;    // throttles
-	u64 untold;    // of these: there was no room for the record
+	u64 unreported; // of these: the ring was full
 	u64 bursts;    // nr_bursts
 	u64 burst_time;
 	u64 last; // used in the last period that is over
@@ -99,7 +99,7 @@ static inline struct group *group_at(u64 id)
 	return bpf_map_lookup_elem(&groups, &id);
 }
 
-// direct is what a group's own tasks weigh beside the groups below it.
+// direct is the weight of a group's own tasks beside the groups below it.
 static inline u32 direct(struct group *g)
 {
 	return g->id == top ? TOP_WEIGHT : g->tasks * TASK_WEIGHT;
@@ -110,7 +110,7 @@ static inline u32 total(struct group *g)
 	return g->below + direct(g);
 }
 
-// resolve works out what follows from the groups above. Two CPUs may do so at a time, and find the same.
+// resolve computes the values that depend on the groups above. Two CPUs may do so at a time, and get the same.
 noinline int resolve(u64 of)
 {
 	u64 now = generation, above = 0, id;
@@ -139,7 +139,7 @@ noinline int resolve(u64 of)
 	return 0;
 }
 
-// weigh works out the share of a group of which a task runs.
+// weigh computes the share of a group of which a task runs.
 noinline int weigh(u64 of, u64 at)
 {
 	u64 now = weights, share = ONE;
@@ -188,7 +188,7 @@ static noinline struct group *group_of(struct task_struct *p)
 	return g;
 }
 
-// wake counts a task that can run. The first one of a group makes the group one more that shares what the group above has.
+// wake counts a runnable task. With its first runnable task the group takes part in the share of the group above.
 noinline int wake(u64 id)
 {
 	struct group *g = group_at(id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // period.h: the end of a group's period, and of a throttle with it.
 
-// drain lets go of the tasks that wait in a group's own queue. A group that still is throttled lets go of one that has
+// drain releases the tasks that wait in a group's own queue. A group that is still throttled releases a task that has
 // waited too long.
 static noinline int drain(struct group *g)
 {
@@ -11,7 +11,7 @@ static noinline int drain(struct group *g)
 	if (!bpf_iter_scx_dsq_new(&it, g->id, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it))) {
 			struct group *own = group_of(p);
-			u64 by = own ? held(p, own) : 0;
+			u64 by = own ? throttled_by(p, own) : 0;
 			s32 c;
 
 			if (!own)
@@ -43,8 +43,8 @@ static noinline int drain(struct group *g)
 	return 0;
 }
 
-// over counts a period and hands out the next quota, also after a period without use: else a burst would not be whole again, however
-// long the group rests.
+// over counts a period and adds the next quota, also after a period without use: otherwise the burst would not be whole
+// again, however long the group is idle.
 static inline void over(struct group *g, u64 now)
 {
 	g->periods++;

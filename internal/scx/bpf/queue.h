@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// queue.h: the two queues for all CPUs: where a group stands in its own, who of those that wait may run, and who is held.
+// queue.h: the two queues for all CPUs: the place of a group in its queue, and which waiting tasks may run or are throttled.
 
 #define ONLINE ((1ULL << 62) | 1)
 #define OFFLINE ((1ULL << 62) | 2)
@@ -14,8 +14,8 @@ static inline bool before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-// turn is where a group stands in its queue: never so far behind that it would keep the others out for long, nor so far
-// ahead that it would be.
+// turn is the place of a group in its queue: never so far behind that it would keep the others out for long, nor so far
+// ahead that it would be kept out.
 static inline u64 turn(struct group *g)
 {
 	u64 now = clock[!!g->offline], earliest = now - (u64)LAG * ONE / g->share;
@@ -44,16 +44,16 @@ static inline void set_slice(struct task_struct *p, u64 ns)
 		p->scx.slice = ns;
 }
 
-// held is the group that keeps a task from running; 0: none.
-static inline u64 held(struct task_struct *p, struct group *g)
+// throttled_by is the group whose throttle keeps a task from running; 0: none.
+static inline u64 throttled_by(struct task_struct *p, struct group *g)
 {
 	if (!standing || p->flags & PF_KTHREAD)
 		return 0;
 	return stopped(g->id);
 }
 
-// overdue says whether a task that has waited since then, in jiffies, is to run once, whatever holds it: the kernel's watchdog ends the
-// scheduler for a task that has waited for timeout_ns (kernel/sched/ext.c, check_rq_for_timeouts).
+// overdue says whether a task that has waited since then, in jiffies, must run once, also below a throttle: the kernel's
+// watchdog ends the scheduler for a task that has waited for timeout_ns (kernel/sched/ext.c, check_rq_for_timeouts).
 static inline bool overdue(u64 since)
 {
 	return bpf_jiffies64() - since > PATIENCE / tick_ns;
@@ -76,7 +76,7 @@ static inline bool pinned(struct task_struct *p)
 	return p->nr_cpus_allowed == 1 || p->migration_disabled;
 }
 
-// sweep takes tasks of throttled groups out of a queue: as far as the first ones are concerned, the rest comes to that.
+// sweep removes tasks of throttled groups from a queue: it checks the first ones, and later calls reach the others.
 noinline int sweep(u64 queue)
 {
 	struct bpf_iter_scx_dsq it;
@@ -87,7 +87,7 @@ noinline int sweep(u64 queue)
 	if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
 		while ((p = bpf_iter_scx_dsq_next(&it))) {
 			struct group *g = group_of(p);
-			u64 by = g && !aged(p) ? held(p, g) : 0;
+			u64 by = g && !aged(p) ? throttled_by(p, g) : 0;
 
 			if (!by)
 				break;
@@ -99,7 +99,7 @@ noinline int sweep(u64 queue)
 	return 0;
 }
 
-// stays says whether what runs is still to run: nobody waits who may run here and whose turn is no later.
+// stays says whether the running task continues: no waiting task may run here and has an earlier turn.
 noinline int stays(s32 c, u64 queue, u64 vtime)
 {
 	struct bpf_iter_scx_dsq it;

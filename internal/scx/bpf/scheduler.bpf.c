@@ -2,13 +2,13 @@
 // scheduler.bpf.c: online tasks before offline ones, on the whole machine.
 //
 // Tasks that find no idle CPU wait in one of two queues for all CPUs, online or offline, in the order of their group's
-// virtual time: what it ran, divided by its share. A CPU takes offline tasks only when no online task waits that may
-// run there, and gives them up as soon as one does. Three things bound that: a floor, so that the kernel's watchdog does
-// not end the scheduler for a starved offline task; limits (bandwidth.h), which stop tasks of both classes; and with
-// `expel`, no offline task runs on a CPU while a sibling thread of its core runs an online one of a group that expels.
+// virtual time: its runtime divided by its share. A CPU takes offline tasks only when no waiting online task may run
+// there, and preempts them as soon as one may. Three things bound that: a floor, so that the kernel's watchdog does not
+// end the scheduler for a starved offline task; limits (bandwidth.h), which stop tasks of both classes; and with
+// `expel`, no offline task runs on a CPU while a sibling thread of its core runs an online task of a group that expels.
 //
-// A group is offline if user space says so of it or of one above (group.h). All else is online: also what belongs to the
-// node and the kernel's threads.
+// A group is offline if user space says so of the group or of one above (group.h). All else is online, including the
+// system's own groups and the kernel's threads.
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -33,7 +33,7 @@ s32 select_cpu(u64 *ctx)
 	struct group *g = group_of(p);
 	bool idle = false;
 
-	if (!g || held(p, g) || (g->offline && expel))
+	if (!g || throttled_by(p, g) || (g->offline && expel))
 		return prev;
 	c = scx_bpf_select_cpu_dfl(p, prev, ctx[2], &idle);
 	if (idle)
@@ -54,7 +54,7 @@ void enqueue(u64 *ctx)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_online, flags);
 		return;
 	}
-	by = held(p, g);
+	by = throttled_by(p, g);
 	if (by) {
 		scx_bpf_dsq_insert_vtime(p, by, slice(p, g), p->scx.runnable_at, flags);
 		return;
@@ -94,7 +94,7 @@ void enqueue(u64 *ctx)
 		scx_bpf_kick_cpu(c, SCX_KICK_PREEMPT);
 }
 
-// stay has what runs go on, for another slice. Without a switch nobody else takes note of what its group is by now.
+// stay lets the running task continue for another slice. Without a switch no other program updates its group here.
 static inline void stay(struct task_struct *p, struct group *g, struct cpu *own)
 {
 	set_slice(p, slice(p, g));
@@ -115,7 +115,7 @@ void dispatch(u64 *ctx)
 	struct cpu *own = &cpu[SLOT(c)];
 	struct group *g = prev && prev->scx.flags & SCX_TASK_QUEUED ? group_of(prev) : NULL;
 
-	if (g && held(prev, g))
+	if (g && throttled_by(prev, g))
 		g = NULL;
 	sweep(ONLINE);
 	sweep(OFFLINE);
@@ -151,7 +151,7 @@ void dispatch(u64 *ctx)
 	own->ordered = 0;
 }
 
-// account books what runs on a CPU up to now.
+// account charges the task that runs on a CPU up to now.
 static inline void account(struct group *g, struct cpu *own, s32 c, u64 now)
 {
 	u64 ran = now - own->began, with;
@@ -197,7 +197,7 @@ void running(u64 *ctx)
 	if (before(clock[!!g->offline], at) && (own->ordered || !scx_bpf_dsq_nr_queued(g->offline ? OFFLINE : ONLINE)))
 		clock[!!g->offline] = at;
 	own->ordered = 0;
-	if (held(p, g))
+	if (throttled_by(p, g))
 		set_slice(p, 0); // until the next tick: it slipped by while it was being throttled
 	if (g->offline) {
 		if (floor) {
@@ -260,7 +260,7 @@ void tick(u64 *ctx)
 	if (!g)
 		return;
 	account(g, own, c, now);
-	if (held(p, g)) {
+	if (throttled_by(p, g)) {
 		set_slice(p, 0);
 		return;
 	}

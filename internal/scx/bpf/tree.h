@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-// tree.h: groups that come, go and change, by the kernel's word and by that of user space.
+// tree.h: groups that come, go and change, by callbacks of the kernel and by user space.
 
-// read takes what the kernel's files say, in microseconds; RUNTIME_INF is no quota.
+// read reads the values of the kernel's files, in microseconds; RUNTIME_INF is no quota.
 static inline void read(struct bandwidth *to, u64 quota, u64 period, u64 burst)
 {
 	struct bandwidth b = {};
