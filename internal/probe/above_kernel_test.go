@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Who is stopped by his limit uses nothing above it, although a CPU runs on until a tick shows that its slice is used up:
-// the next period pays for that.
+// A group that its limit throttles uses nothing above it, although a CPU runs on until a tick shows that its slice is
+// used up: the next period pays for that.
 func TestNothingAboveTheLimit(t *testing.T) {
 	const throttles, slices = 30, 2 * 5 * ms // of two CPUs, which one period leaves to the next
 	p := open(t, Options{Use: true})
@@ -36,7 +36,7 @@ func TestAboveTheLimit(t *testing.T) {
 	limit(t, g, quota, period)
 	watch(t, p, g)
 	n := 0
-	listen(t, p, func(Event) {
+	subscribe(t, p, func(Event) {
 		if n++; n%each != 0 {
 			g.Limit(quota)
 		}

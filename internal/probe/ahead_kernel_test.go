@@ -29,7 +29,7 @@ func TestUseOfPeriods(t *testing.T) {
 		t.Errorf("the last period was over %v ago", age)
 	}
 	if got := totals(t, p, large); got.Peak == 0 || got.Peak > 550*ms && !emulated() {
-		t.Errorf("a task with as much as it wants, in 500 ms: %+v", got)
+		t.Errorf("a task below its limit, in 500 ms: %+v", got)
 	}
 	for _, g := range []*cgrouptest.Group{pod, free} {
 		if got := totals(t, p, g); got.PeriodEnd != 0 || got.Used != 0 || got.Peak != 0 {
@@ -45,8 +45,8 @@ func TestUseOfPeriods(t *testing.T) {
 	within(t, 10*time.Second, "there is a new peak", func() bool { return totals(t, p, small).Peak > 0 })
 }
 
-// Periods are counted by what was used in them: a task that is stopped by its quota of 30 ms uses up to that, to the last
-// tick, which is half of a limit of 60 ms. In periods in which others kept it from its quota it is not stopped.
+// Periods are counted by their use: a task with a quota of 30 ms uses up to that, to the last
+// tick, which is half of a limit of 60 ms. In periods in which other groups had the CPU the task is not throttled.
 func TestUsesAreCounted(t *testing.T) {
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
@@ -58,7 +58,7 @@ func TestUsesAreCounted(t *testing.T) {
 	}
 	begin := Monotonic()
 	g.Spin(1)
-	within(t, 30*time.Second, "20 periods at whose end it stands still", func() bool { return totals(t, p, g).Ends >= 20 })
+	within(t, 30*time.Second, "20 periods at whose end the group is throttled", func() bool { return totals(t, p, g).Ends >= 20 })
 	got := totals(t, p, g)
 	var half int64
 	for i, k := range got.Uses {
@@ -67,10 +67,10 @@ func TestUsesAreCounted(t *testing.T) {
 		}
 	}
 	if half < got.Ends*8/10 && !emulated() {
-		t.Errorf("stood still %d times, and %d periods with half of the limit used: %v", got.Ends, half, got.Uses)
+		t.Errorf("throttled %d times, and %d periods with half of the limit used: %v", got.Ends, half, got.Uses)
 	}
 	if got.Sum < time.Duration(got.Ends)*20*ms {
-		t.Errorf("%v used, and stood still %d times", got.Sum, got.Ends)
+		t.Errorf("%v used, and throttled %d times", got.Sum, got.Ends)
 	}
 	if mean := time.Duration(float64(got.Sum) / (Monotonic() - begin).Seconds()); !emulated() && (got.Second < mean*9/10 || got.Second > 400*ms) {
 		t.Errorf("%v used in the busiest second of 30 ms in 100, %v in the mean one", got.Second, mean)
@@ -95,7 +95,7 @@ func TestUseAddsUp(t *testing.T) {
 		}
 		late := 2 * (Monotonic() - got.PeriodEnd) // what two CPUs used since
 		if got.PeriodEnd-last > 250*ms && n > 0 {
-			n, sum = 0, 0 // one was missed: begin anew
+			n, sum = 0, 0 // one was missed: start over
 		}
 		if last = got.PeriodEnd; n == 0 {
 			before, allowed = usage, late
@@ -112,7 +112,7 @@ func TestUseAddsUp(t *testing.T) {
 	}
 }
 
-// Who fills up the pool when told that it will run dry stands still much less often.
+// A group whose pool is refilled at an event ahead is throttled much less often.
 func TestAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spinners int
@@ -123,27 +123,28 @@ func TestAhead(t *testing.T) {
 			g := cgrouptest.New(t)
 			limit(t, g, c.quota, time.Second)
 			watch(t, p, g)
-			h := listenTo(t, p, 0, func(Event) { g.Limit(c.quota) })
+			h := subscribeTo(t, p, 0, func(Event) { g.Limit(c.quota) })
 			g.Spin(c.spinners)
 			within(t, 30*time.Second, "many fillings", func() bool { return totals(t, p, g).Aheads >= 60 })
 			got := totals(t, p, g)
-			t.Logf("%d fillings told ahead, %d throttles", got.Aheads, got.Begins)
+			t.Logf("%d fillings with an event ahead, %d throttles", got.Aheads, got.Begins)
 			if got.Begins > got.Aheads/5 && !emulated() {
 				t.Errorf("filled up ahead, and still: %+v", got)
 			}
 			for _, e := range h.kind(Dry, 0) {
 				f := e.Facts
 				if e.Since < e.At || e.Since-e.At > 14*ms || e.Since >= f.Expires || f.Quota != c.quota {
-					t.Errorf("told %v before: %+v", e.Since-e.At, e)
+					t.Errorf("reported %v before: %+v", e.Since-e.At, e)
 				}
 			}
 		})
 	}
 }
 
-// What is told is when the first CPU is to stand still, and not when the sum over all of them is used up: nobody fills the pool
-// up here, and so each throttle can be held against what was told of it. HRTICK (on by default from 7.1) does not change
-// it for a CPU with one task: it ends the slice of one that others wait for (kernel/sched/fair.c, hrtick_start_fair).
+// The event has the time at which the first CPU will be throttled, and not when the sum over all CPUs is used up. The
+// test does not refill the pool here, so each throttle can be compared with its event. HRTICK (on by default from 7.1)
+// does not change this for a CPU with one task: it ends the slice of a task that others wait for (kernel/sched/fair.c,
+// hrtick_start_fair).
 func TestAheadIsPunctual(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	step, err := Tick()
@@ -155,12 +156,12 @@ func TestAheadIsPunctual(t *testing.T) {
 	g.Prevail()
 	limit(t, g, 60*ms, 100*ms)
 	watch(t, p, g)
-	h := listenTo(t, p, 0, nil)
+	h := subscribeTo(t, p, 0, nil)
 	for i, spinner := range g.Spin(2) {
 		cgrouptest.Pin(t, i, spinner)
 	}
 	within(t, 60*time.Second, "many throttles", func() bool { return totals(t, p, g).Begins >= 60 })
-	var off []time.Duration // how much later than told
+	var off []time.Duration // how much later than predicted
 	words := h.kind(Dry, 0)
 	for _, e := range h.kind(Begin, 0) {
 		if i := slices.IndexFunc(words, func(w Event) bool { return w.Facts.Expires == e.Facts.Expires }); i >= 0 && words[i].At < e.At {
@@ -168,19 +169,19 @@ func TestAheadIsPunctual(t *testing.T) {
 		}
 	}
 	slices.Sort(off)
-	t.Logf("%d words of %d throttles; later than told by %v", len(words), len(off), off)
+	t.Logf("%d events for %d throttles; later than predicted by %v", len(words), len(off), off)
 	least := -time.Millisecond
-	if emulated() { // where a CPU may look late
+	if emulated() { // where a CPU may check late
 		least = -step
 	}
 	if len(off) < 45 {
 		t.Errorf("%d of 60 throttles were foreseen", len(off))
 	} else if early, late := off[len(off)/10], off[len(off)/2]; early < least || late > step/4 {
-		t.Errorf("later than told by %v (one of ten) and %v (the median): told ahead of a tick of %v", early, late, step)
+		t.Errorf("later than predicted by %v (one of ten) and %v (the median): predicted ahead of a tick of %v", early, late, step)
 	}
 }
 
-// Who waits for a time only is back by then, with nothing, and hears what comes later.
+// A Read with a time limit returns by then, with nothing, and a later Read returns later events.
 func TestReadUntil(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
@@ -198,7 +199,7 @@ func TestReadUntil(t *testing.T) {
 	}
 }
 
-// A pool that lasts until the period's end is not told of.
+// A pool that lasts until the period's end causes no event.
 func TestAheadIsSilent(t *testing.T) {
 	p := open(t, Options{Ahead: true})
 	g := cgrouptest.New(t)
@@ -211,7 +212,7 @@ func TestAheadIsSilent(t *testing.T) {
 	}
 }
 
-// A small quota is not foreseen: it would be told of in every period.
+// A small quota is not foreseen: it would cause an event in every period.
 func TestSmallQuotasAreNotForeseen(t *testing.T) {
 	p := open(t, Options{Ahead: true})
 	g := cgrouptest.New(t)
@@ -225,8 +226,8 @@ func TestSmallQuotasAreNotForeseen(t *testing.T) {
 	}
 }
 
-// Nor is one that is small for the CPUs that take from it: two use up 20 ms while one of them looks twice, and a refill
-// takes away what they hold. Where something else has a CPU for a moment, the group is on one.
+// Nor is a quota that is small for the CPUs that take from it: two use up 20 ms while one of them checks twice, and a
+// refill takes away their runtime. Where another task has a CPU for a moment, the group is on one.
 func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	const quota, throttles = 20 * ms, 30
@@ -235,7 +236,7 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if 4*(step+refill) <= quota {
-		cgrouptest.Elsewhere(t, "test/vm/matrix.sh, whose kernels have a tick of 4 ms", "two CPUs look every %v, which is often enough", step)
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh, whose kernels have a tick of 4 ms", "two CPUs check every %v, which is often enough", step)
 	}
 	p := open(t, Options{Ahead: true})
 	g := cgrouptest.New(t)
@@ -257,8 +258,8 @@ func TestQuotasThatAreSmallForTwoCPUsAreNotForeseen(t *testing.T) {
 	}
 }
 
-// A CPU that a group comes to within a period is counted by the CPUs that the group was on before, as soon as the pool may not
-// last.
+// A CPU that a group reaches within a period is counted by the CPUs that the group was on before, as soon as the pool
+// may not last.
 func TestActiveCPUsAreRecounted(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Ahead: true})

@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// What a group has used of its period, what is in its pool and what its CPUs hold is together what it was handed, but for what
-// a CPU ran over its slice until a tick showed it.
+// A group's use in its period, its pool and the runtime of its CPUs add up to the runtime handed out, except for the
+// time that a CPU ran over its slice until a tick showed it.
 func TestBalance(t *testing.T) {
 	const quota, ticks = 40 * ms, 3
 	p := open(t, Options{Use: true})
@@ -16,7 +16,7 @@ func TestBalance(t *testing.T) {
 	g.Prevail()
 	limit(t, g, quota, 300*ms)
 	watch(t, p, g)
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	g.Spin(2)
 	id := inode(t, g)
 	off, err := Tick()
@@ -39,14 +39,14 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// Without the use of periods none is told.
+// Without the use of periods none is reported.
 func TestNoUse(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
 	g.Prevail()
 	limit(t, g, 10*ms, 100*ms)
 	watch(t, p, g)
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	g.Spin(1)
 	id := inode(t, g)
 	within(t, 20*time.Second, "three throttles begin", func() bool { return len(h.begins(id)) >= 3 })
@@ -57,8 +57,8 @@ func TestNoUse(t *testing.T) {
 	}
 }
 
-// A refill leaves a CPU nothing of what it held, so that less than the quota is added by it.
-func TestRefillTakesWhatCPUsHold(t *testing.T) {
+// A refill leaves a CPU nothing of its runtime, so that it adds less than the quota.
+func TestRefillTakesTheRuntimeOfCPUs(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Use: true})
 	g := cgrouptest.New(t)
@@ -67,7 +67,7 @@ func TestRefillTakesWhatCPUsHold(t *testing.T) {
 	watch(t, p, g)
 	id, n := inode(t, g), 0
 	const each = 3 // refills in a row
-	h := listen(t, p, func(e Event) {
+	h := subscribe(t, p, func(e Event) {
 		if n++; n%(each+1) != 0 {
 			g.Limit(20 * ms)
 		}

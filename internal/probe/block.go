@@ -10,14 +10,14 @@ import (
 
 // Waiting for an event without keeping Go's runtime awake.
 //
-// Problem: who blocks in a system call keeps its P, for it may be back at once. The runtime's monitor (sysmon) takes
-// that P away after 10 ms only where other Ps are idle, and does not sleep before: it looks every 20 us for a
-// millisecond, and then less and less often, some 60 times in all (runtime/proc.go, sysmon and retake, Go 1.26). So
-// each event cost 2 ms of CPU time after it had been answered, in wake-ups that preempt the very container that was
-// short of time.
+// Problem: a thread that blocks in a system call keeps its P, for it may be back at once. The runtime's monitor
+// (sysmon) takes that P away after 10 ms only where other Ps are idle, and does not sleep before: it checks every 20 us
+// for a millisecond, and then less and less often, some 60 times in all (runtime/proc.go, sysmon and retake, Go 1.26).
+// So each event cost 2 ms of CPU time after it was answered, in wake-ups that preempt the very container that was short
+// of time.
 //
-// Approach: say beforehand that the call will block (entersyscallblock, as the runtime itself does where it knows): the
-// P is given up at once, and the monitor sleeps again after its next look. The goroutine keeps its thread, and with it
+// Approach: announce that the call will block (entersyscallblock, as the runtime itself does where it knows): the
+// P is given up at once, and the monitor sleeps again after its next check. The goroutine keeps its thread, and with it
 // its priority, which it would not if it waited by the runtime's own poller: then an ordinary thread has to run first
 // to learn of the event.
 //

@@ -54,7 +54,7 @@ func TestBlocker(t *testing.T) {
 }
 
 // TestWaitingIsQuiet counts how often threads of this process go to sleep while it waits, beside a wait in an ordinary
-// system call, in which the runtime looks again and again for what has become of the P.
+// system call, during which the runtime checks the P again and again.
 func TestWaitingIsQuiet(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	b, err := newBlocker(-1) // poll(2) ignores it

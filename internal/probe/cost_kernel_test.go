@@ -32,9 +32,9 @@ func addNothing(b *testing.B, p *Probe) {
 }
 
 // What the programs cost a context switch: of two threads in a watched container with a limit that it does not reach,
-// in a pod, and the same while another watched group stands still, so that ends are waited for. It is told in two ways: the time
-// of a switch with them less that without, each measured in turn, and what the kernel says of each program, less what it says of
-// an empty one. A switch is a task that goes to sleep, which is accounted for, and one that wakes.
+// in a pod, and the same while another watched group is throttled, so that the programs check for ends. It is measured
+// in two ways: the time of a switch with them less that without, each in turn, and the kernel's figure for each
+// program, less that of an empty one. In a switch one task goes to sleep, and is accounted for, and another wakes.
 //
 //	go test -run '^$' -bench Switch -benchtime 20x ./internal/probe
 func BenchmarkSwitch(b *testing.B) {
@@ -53,8 +53,8 @@ func BenchmarkSwitch(b *testing.B) {
 	}{
 		{"throttles", Options{}, quiet},
 		{"throttles, ahead and use", Options{Ahead: true, Use: true}, quiet},
-		{"another stands still, throttles", Options{}, append(quiet, other)},
-		{"another stands still, throttles, ahead and use", Options{Ahead: true, Use: true}, append(quiet, other)},
+		{"another is throttled, throttles", Options{}, append(quiet, other)},
+		{"another is throttled, throttles, ahead and use", Options{Ahead: true, Use: true}, append(quiet, other)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := open(b, c.options)
@@ -109,8 +109,8 @@ func reportNet(b *testing.B, costs []programs.Cost) {
 
 // From the kernel's time of a throttle to the reader's.
 //
-//	go test -run '^$' -bench Told -benchtime 1000x ./internal/probe
-func BenchmarkTold(b *testing.B) {
+//	go test -run '^$' -bench Report -benchtime 1000x ./internal/probe
+func BenchmarkReport(b *testing.B) {
 	for name, load := range map[string]int{"idle machine": 0, "loaded machine": 4} {
 		for _, realtime := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s, realtime %v", name, realtime), func(b *testing.B) {
@@ -119,7 +119,7 @@ func BenchmarkTold(b *testing.B) {
 				limit(b, g, 5*ms, time.Second)
 				watch(b, p, g)
 				cgrouptest.New(b).Spin(load)
-				h := listen(b, p, func(Event) { g.Limit(5 * ms) })
+				h := subscribe(b, p, func(Event) { g.Limit(5 * ms) })
 				g.Spin(1)
 				within(b, 2*time.Minute, "enough throttles", func() bool { return len(h.begins(0)) >= b.N })
 				h.mu.Lock()

@@ -9,13 +9,13 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Kind is what an event tells.
+// Kind is the kind of an event.
 type Kind uint32
 
 const (
-	Begin Kind = 1 // the group stands still
+	Begin Kind = 1 // the group is throttled
 	End   Kind = 2 // a task of the group runs again
-	Dry   Kind = 3 // the group will stand still before its period ends, as things are
+	Dry   Kind = 3 // the group will be throttled before its period ends, unless its load changes
 )
 
 func (k Kind) String() string {
@@ -54,7 +54,7 @@ type Facts struct {
 type Event struct {
 	Group uint64 // inode of the control group's directory, in the cpu hierarchy on v1
 	Kind  Kind
-	CPU   int           // Begin: where the group stands still; End and Dry: where it runs
+	CPU   int           // Begin: where the group is throttled; End and Dry: where it runs
 	At    time.Duration // CLOCK_MONOTONIC, see Monotonic
 	Since time.Duration // when this throttle began, or is to begin, on the same clock
 	Facts Facts         // not of an End

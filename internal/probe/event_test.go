@@ -55,17 +55,17 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, raw := range map[string][]byte{
-		"nothing":          nil,
-		"short":            good[:len(good)-1],
-		"long":             append(good[:len(good):len(good)], 0),
-		"kind 0":           record(7, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-		"kind 9":           record(7, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-		"time of 600 a":    record(7, 1<<63, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-		"quota below INF":  record(7, 2, 1, 1, inf-1, 0, 0, 0, 0, 0, 0, 0, 0),
-		"period of INF":    record(7, 2, 1, 1, 0, inf, 0, 0, 0, 0, 0, 0, 0),
-		"negative periods": record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, inf, 0, 0),
-		"use below INF":    record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, inf-1, 0),
-		"held of INF":      record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, inf),
+		"nothing":                nil,
+		"short":                  good[:len(good)-1],
+		"long":                   append(good[:len(good):len(good)], 0),
+		"kind 0":                 record(7, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		"kind 9":                 record(7, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		"time of 600 a":          record(7, 1<<63, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		"quota below INF":        record(7, 2, 1, 1, inf-1, 0, 0, 0, 0, 0, 0, 0, 0),
+		"period of INF":          record(7, 2, 1, 1, 0, inf, 0, 0, 0, 0, 0, 0, 0),
+		"negative periods":       record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, inf, 0, 0),
+		"use below INF":          record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, inf-1, 0),
+		"runtime of CPUs at INF": record(7, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, inf),
 	} {
 		if e, err := decode(raw); err == nil {
 			t.Errorf("%s: %+v", name, e)
@@ -73,7 +73,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever the ring holds, decoding gives an error or the event that it holds.
+// For any bytes in the ring, decoding gives an error or the event in them.
 func FuzzDecode(f *testing.F) {
 	f.Add(record(7, 2000, 1000, 1|3<<32, 20e6, 100e6, 5e6, 9, 21e6, 4000, 12, 19e6, 800))
 	f.Add(record(7, 2, 1, 1, inf, 100e6, 0, 0, inf, 0, 0, inf, 0))

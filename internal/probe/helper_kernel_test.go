@@ -16,11 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cgrouptest.Main(m, map[string]func(){"hold": hold, "sleep": sleep})
+	cgrouptest.Main(m, map[string]func(){"keep": keep, "sleep": sleep})
 }
 
-// hold opens a probe and says what it holds.
-func hold() {
+// keep opens a probe and prints the maps and programs that it keeps.
+func keep() {
 	p, err := Open(Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -8,8 +8,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// A CPU that goes offline under a group, and comes back, takes nothing of what is told: throttles, and the use of all
-// periods, in sum what the kernel counts. It is done in virtual machines only.
+// A CPU that goes offline under a group, and comes back, loses no report: throttles, and the use of all
+// periods, whose sum is the kernel's count. The test runs in virtual machines only.
 func TestHotplug(t *testing.T) {
 	const online = "/sys/devices/system/cpu/cpu1/online"
 	if !emulated() {
@@ -27,8 +27,8 @@ func TestHotplug(t *testing.T) {
 			return now.Begins > before.Begins+10 && now.Ends > before.Ends+10 && now.PeriodEnd > before.PeriodEnd
 		})
 	}
-	sum := func() (told, used time.Duration) {
-		within(t, 20*time.Second, "nobody runs", func() bool { return totals(t, p, g).Since != 0 })
+	sum := func() (reported, used time.Duration) {
+		within(t, 20*time.Second, "no task runs", func() bool { return totals(t, p, g).Since != 0 })
 		used, err := g.Tree().Usage(g.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestHotplug(t *testing.T) {
 		return totals(t, p, g).Sum, used
 	}
 	throttled("with both CPUs")
-	told, used := sum()
+	reported, used := sum()
 	for _, state := range []string{"0", "1"} {
 		if err := os.WriteFile(online, []byte(state), 0o600); err != nil {
 			t.Fatal(err)
@@ -46,9 +46,9 @@ func TestHotplug(t *testing.T) {
 		}
 		throttled("with CPU 1 " + map[string]string{"0": "offline", "1": "online again"}[state])
 	}
-	toldAfter, usedAfter := sum()
+	reportedAfter, usedAfter := sum()
 	// What one period used of the two readings is known at its end only, and at a quota and a tick of each CPU at most.
-	if step, err := Tick(); err != nil || (toldAfter-told)-(usedAfter-used) > 60*ms+2*step || (usedAfter-used)-(toldAfter-told) > 60*ms+2*step {
-		t.Errorf("%v told, %v used (%v)", toldAfter-told, usedAfter-used, err)
+	if step, err := Tick(); err != nil || (reportedAfter-reported)-(usedAfter-used) > 60*ms+2*step || (usedAfter-used)-(reportedAfter-reported) > 60*ms+2*step {
+		t.Errorf("%v reported, %v used (%v)", reportedAfter-reported, usedAfter-used, err)
 	}
 }

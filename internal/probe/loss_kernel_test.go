@@ -24,16 +24,16 @@ func flood(t *testing.T, p *Probe, g *cgrouptest.Group, begins int64) Totals {
 	load := g.Spin(1)[0]
 	within(t, 30*time.Second, "a flood", func() bool { return totals(t, p, g).Begins >= begins })
 	load.Stop()
-	return calm(t, p, g)
+	return unthrottled(t, p, g)
 }
 
-// Nobody reads: what finds no room is counted, and the totals miss nothing.
+// Without a reader the events beyond the ring are counted, and the totals miss nothing.
 func TestRingOverflows(t *testing.T) {
 	p := open(t, Options{Ring: os.Getpagesize(), Rate: 1e6})
 	g := cgrouptest.New(t)
 	got := flood(t, p, g, 80)
 	losses := p.Losses()
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	sent := int(got.Begins - got.Dropped)
 	within(t, time.Second, "what was sent is read", func() bool { return len(h.begins(0)) >= sent })
 	if got.Dropped == 0 || losses.Full < got.Dropped || losses.Limited != 0 || losses.Broken != 0 || p.Lost() != losses.Full {
@@ -48,7 +48,7 @@ func TestRingOverflows(t *testing.T) {
 func TestRateIsLimited(t *testing.T) {
 	const rate = 4
 	p := open(t, Options{Rate: rate})
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	loud, quiet := cgrouptest.New(t), cgrouptest.New(t)
 	begin := time.Now()
 	got := flood(t, p, loud, 80)
@@ -65,13 +65,13 @@ func TestRateIsLimited(t *testing.T) {
 	limit(t, quiet, 10*ms, time.Second)
 	watch(t, p, loud, quiet)
 	quiet.Spin(1)
-	within(t, 5*time.Second, "the quiet group is heard of", func() bool { return len(h.begins(inode(t, quiet))) > 0 })
+	within(t, 5*time.Second, "the quiet group is reported", func() bool { return len(h.begins(inode(t, quiet))) > 0 })
 }
 
-// A group goes while it stands still: nothing of it stays, and others are heard of as before.
+// A group is removed while it is throttled: nothing of it stays, and other groups are reported as before.
 func TestDeletedWhileThrottled(t *testing.T) {
 	p := open(t, Options{})
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	gone, other := cgrouptest.New(t), cgrouptest.New(t)
 	limit(t, gone, 5*ms, time.Second)
 	watch(t, p, gone, other)
@@ -98,8 +98,8 @@ func TestDeletedWhileThrottled(t *testing.T) {
 	within(t, 5*time.Second, "another's throttle ends", func() bool { return totals(t, p, other).Ends > 1 })
 }
 
-// The end of a throttle is seen while another group stands still, on a CPU whose task had nothing above it before
-// that did.
+// The end of a throttle is seen while another group is throttled, on a CPU whose task had no throttled group above it
+// before that did.
 func TestEndBesideAnother(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
@@ -109,16 +109,16 @@ func TestEndBesideAnother(t *testing.T) {
 	cgrouptest.Pin(t, 1, other.Spin(1)[0])
 	limit(t, other, ms, time.Second)
 	cgrouptest.Pin(t, 0, g.Spin(1)[0])
-	within(t, 5*time.Second, "the other stands still", func() bool { return totals(t, p, other).Since > 0 })
-	time.Sleep(300 * ms) // with switches to a task above which nothing stands still
+	within(t, 5*time.Second, "the other group is throttled", func() bool { return totals(t, p, other).Since > 0 })
+	time.Sleep(300 * ms) // with switches to a task above which no group is throttled
 	limit(t, g, 5*ms, time.Second)
-	within(t, 5*time.Second, "it stands still too", func() bool { return totals(t, p, g).Since > 0 })
+	within(t, 5*time.Second, "the group is throttled too", func() bool { return totals(t, p, g).Since > 0 })
 	g.Limit(cpu.Unlimited)
 	within(t, 5*time.Second, "it does not any more", func() bool { got := totals(t, p, g); return got.Since == 0 && got.Ends == got.Begins })
 }
 
-// Nobody is left in a group that stands still: the time until somebody comes is not lost. Who comes runs again and
-// again: one that moves in while it runs is not switched to, and shows nothing until it has slept.
+// All tasks leave a throttled group: the time until another task comes is not counted. That task runs again and
+// again: a task that moves in while it runs is not switched to, and shows nothing until it has slept.
 func TestDeserted(t *testing.T) {
 	p := open(t, Options{})
 	g := cgrouptest.New(t)
@@ -131,11 +131,11 @@ func TestDeserted(t *testing.T) {
 	process.Stop()
 	before := totals(t, p, g)
 	time.Sleep(time.Second)
-	limit(t, g, 80*ms, 100*ms) // enough for who comes
+	limit(t, g, 80*ms, 100*ms) // enough for the new task
 	g.Move(other.PID())
-	got := calm(t, p, g)
+	got := unthrottled(t, p, g)
 	if lost := got.Wall - before.Wall; lost > 300*ms && !emulated() {
-		t.Errorf("nobody was there for a second, and %v are taken for lost", lost)
+		t.Errorf("no task was there for a second, and %v count as lost", lost)
 	}
 }
 
@@ -148,9 +148,9 @@ func evict(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process) {
 	}
 }
 
-// The kernel holds the programs by the process's files only.
+// Only the process's files keep the programs in the kernel.
 func TestKilledLeavesNothing(t *testing.T) {
-	holder, lines := helper(t, "hold")
+	holder, lines := helper(t, "keep")
 	var ids []ebpf.ProgramID
 	for _, line := range lines {
 		var id ebpf.ProgramID
@@ -200,7 +200,7 @@ func TestRefusedProgram(t *testing.T) {
 	}
 }
 
-// The verifier takes the programs of a large machine too: what it walks grows with the CPUs, and no faster.
+// The verifier accepts the programs of a large machine too: its work grows with the CPUs, and no faster.
 func TestManyCPUs(t *testing.T) {
 	const cpus = 512
 	open(t, Options{Use: true, Ahead: true, change: func(spec *ebpf.CollectionSpec) {

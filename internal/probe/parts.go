@@ -11,42 +11,42 @@ import (
 	"plimsoll/internal/probe/programs"
 )
 
-// Missing is a part of what a probe was asked for that the kernel refused.
+// Missing is a requested part of a probe that the kernel refused.
 type Missing struct {
 	Part string // which, for metrics
-	Lost string // what is not told
+	Lost string // what is not reported
 	Err  error
 }
 
 // The parts of a probe. Each is loaded by itself, so that a kernel that lacks what one of them reads loses that one
 // only. Throttles that begin and end are no part: without them there is no probe.
 const (
-	PartBalance  = "balance"  // what a group has used and holds, in each event
+	PartBalance  = "balance"  // a group's use, and the runtime of its CPUs, in each event
 	PartWakeups  = "wakeups"  // below 6.18: throttles of tasks that wake or are moved
 	PartPeriods  = "periods"  // Options.Use
 	PartForecast = "forecast" // Options.Ahead
 )
 
-// MostCPUs is how many CPUs of a group are looked at at a time (MOST in bpf/queue.h), whatever the machine has.
+// MostCPUs bounds the CPUs of a group that one walk visits (MOST in bpf/queue.h), on any machine.
 const MostCPUs = 64
 
 // Parts lists them all.
 func Parts() []string { return []string{PartBalance, PartWakeups, PartPeriods, PartForecast} }
 
-// lost says what is not told where a part is missing.
+// lost says what is not reported where a part is missing.
 func lost(part string) string {
 	switch part {
 	case PartBalance:
-		return "events do not say what a group has used and holds"
+		return "events have no use of a group, and no runtime of its CPUs"
 	case PartWakeups:
-		return "throttles that begin as a task wakes are told of late"
+		return "throttles that begin as a task wakes are reported late"
 	case PartPeriods:
 		return "the use of periods is not counted"
 	}
 	return "throttles are not foreseen"
 }
 
-// Missing lists what the kernel refused of what Open was asked for.
+// Missing lists the requested parts that the kernel refused.
 func (p *Probe) Missing() []Missing {
 	if p == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p *Probe) lacks(part string, err error) {
 	p.missing = append(p.missing, Missing{Part: part, Lost: lost(part), Err: err})
 }
 
-// load loads the program that tells of throttles, and then each of the other parts that are wanted.
+// load loads the program that reports throttles, and then each other requested part.
 func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	how := o.how()
 	var err error
@@ -86,8 +86,8 @@ func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	return nil
 }
 
-// loadAccounts loads what follows the runtime that groups use. The program that foresees throttles also marks the
-// CPUs on which a group runs; where it is not wanted, or refused, another one does that alone.
+// loadAccounts loads the programs that follow the use of groups. The program that foresees throttles also marks the
+// CPUs on which a group runs; where it is not requested, or refused, another program does only that.
 func (p *Probe) loadAccounts(spec *ebpf.CollectionSpec, o Options) {
 	var err error
 	how := o.how()
@@ -132,7 +132,7 @@ func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
 }
 
 // oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows
-// each, and nothing needs to be looked at when a task wakes or is moved.
+// each, and no program is needed for tasks that wake or are moved.
 func oneByOne(types *btf.Cache) bool { return programs.Has(types, "task_struct", "throttled") }
 
 // ErrRealtime is an error of Open: see preemptible.

@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// A program that the kernel refuses takes down its own part, and no other: throttles are told of all the same.
+// A program that the kernel refuses disables its own part, and no other: throttles are reported all the same.
 func TestEachPartIsRefused(t *testing.T) {
 	broken := asm.Instructions{asm.LoadMem(asm.R0, asm.R10, 8, asm.DWord), asm.Return()} // above the stack
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestEachPartWithoutAField(t *testing.T) {
 	})
 }
 
-// checkParts wants these parts to be missing, with what is lost and why, and throttles to be told of.
+// checkParts checks that these parts are missing, with what is lost and why, and that throttles are reported.
 func checkParts(t *testing.T, o Options, want []string) {
 	t.Helper()
 	o.types = kernelTypes

@@ -55,7 +55,7 @@ type objects struct {
 	kernelVariables
 }
 
-// Open loads the programs and attaches them. It fails where the kernel refuses those that tell of throttles; what
+// Open loads the programs and attaches them. It fails where the kernel refuses those that report throttles; what
 // else it refuses is in Missing. Explain says what can be done about its error, and the verifier's log is in it:
 // fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
 func Open(o Options) (*Probe, error) {
@@ -117,7 +117,7 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 // at least.
 func queues(groups, cpus int) uint32 { return uint32(max(groups, min(groups*cpus, 24576))) }
 
-// constants sets the numbers that the verifier takes for known.
+// constants sets the numbers that the verifier treats as constants.
 func (o Options) constants(spec *ebpf.CollectionSpec) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -148,16 +148,16 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// maxWords is WORDS of bpf/group.h: what a group ran on CPUs from the 1,025th on is not counted.
+// maxWords is WORDS of bpf/group.h: the use of a group on CPUs from the 1,025th on is not counted.
 const maxWords = 16
 
-// A group that has had its pool dry on one CPU and not on another may be released and stand again several times in a
-// millisecond: each refill of a quota of one slice goes to the CPU that asks first. The cap ends that within a
-// period, after fewer than 21 (lab/reaction has seen 8). In the long run the kernel itself hands returned slices out
+// A group whose pool was empty on one CPU and not on another may be released and throttled again several times in a
+// millisecond: each refill of a quota of one slice goes to the CPU that takes it first. The cap ends that within a
+// period, after fewer than 21 (lab/reaction has seen 8). In the long run the kernel itself returns unused slices
 // 200 times a second at most (kernel/sched/fair.c, cfs_bandwidth_slack_period).
 const (
 	defaultInterval = time.Second / 200    // between two events of a group in the long run
-	refill          = 2 * time.Millisecond // what it takes user space to learn of a pool and to fill it, at worst
+	refill          = 2 * time.Millisecond // the longest time from the event to the refill by user space
 )
 
 // Tick is the kernel's. The coarse clocks go by it (kernel/time/posix-timers.c, posix_get_coarse_res).
@@ -207,8 +207,8 @@ func (p *Probe) Watch(groups []uint64) error {
 	return nil
 }
 
-// SuppressEvents has the throttles of a group counted, but not told, until it is called with false or the group is
-// forgotten. A group that is not watched sends no events anyhow.
+// SuppressEvents stops the events of a group, whose throttles are still counted, until it is called with false or the
+// group is forgotten. A group that is not watched sends no events anyhow.
 func (p *Probe) SuppressEvents(group uint64, suppress bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +231,7 @@ func (p *Probe) suppressEvents(group uint64, suppress bool) error {
 	return nil
 }
 
-// Limit has the uses of a group counted by a quota that is not the one in force.
+// Limit sets the quota by which the uses of a group are counted, where another one is in force.
 func (p *Probe) Limit(group uint64, quota time.Duration) error {
 	if err := p.objects.Limits.Put(group, uint64(quota)); err != nil {
 		return fmt.Errorf("probe: limit of group %d: %w", group, err)
@@ -239,9 +239,9 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 	return nil
 }
 
-// forget drops a group. The programs compare what stands with what was begun, ended and forgotten, to know whether
-// there is an end to wait for. A program that saw the group before it went looks for it again when it has put
-// something into Foreseen or Standing: so the group goes before what is there of it.
+// forget drops a group. The programs compare the throttles that last with those begun, ended and forgotten, to know
+// whether there is an end to wait for. A program that saw the group before its removal searches for the group again
+// when it has put an entry into Foreseen or Standing: so the group is removed before its entries there.
 func (p *Probe) forget(id uint64) error {
 	if err := p.suppressEvents(id, false); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (p *Probe) forgetQueues(id uint64, g kernelGroup) error {
 	return nil
 }
 
-// Close takes the programs out of the kernel and ends Read.
+// Close removes the programs from the kernel and ends Read.
 func (p *Probe) Close() error {
 	err := p.programs.Close()
 	if p.ring != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read waits for events and returns all that are there, in order: none at an instant, if that is not zero; io.EOF after
-// Close. Ends wake nobody: they come with the next begin. The slice is used again by the next Read.
+// Read waits for events and returns all that are there, in order. At the instant until, if it is not zero, it returns
+// none; io.EOF after Close. Ends do not wake the reader: they come with the next begin. The next Read reuses the slice.
 // With Options.Realtime it ties the calling goroutine to its thread, so that one goroutine must do all the reading.
 func (p *Probe) Read(until time.Time) ([]Event, error) {
 	p.prioritize()

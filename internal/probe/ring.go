@@ -17,14 +17,14 @@ import (
 // maxBatch is how many events Read returns at most.
 const maxBatch = 256
 
-// Ring is a ring of events that programs fill: those of a Probe, or others that tell of throttles in the same words.
+// Ring is a ring of events that programs fill: those of a Probe, or others that report throttles in the same format.
 type Ring struct {
 	reader  *ringbuf.Reader
 	record  ringbuf.Record
 	batch   []Event
 	broken  atomic.Int64
 	blocker *blocker
-	reading sync.Mutex // held by Read
+	reading sync.Mutex // locked by Read
 	closed  atomic.Bool
 }
 

@@ -12,15 +12,15 @@ import (
 )
 
 // As many throttles as the kernel counts are reported, once each, on one CPU and on two. nr_throttled counts the
-// periods at whose end a group stands still: here nearly all throttles last that long. One may end before, when a CPU gives back
-// what it has left, and the group stand still a second time in its period.
+// periods at whose end a group is throttled: here nearly all throttles last that long. One may end before, when a CPU
+// returns its runtime, and the group be throttled a second time in its period.
 func TestThrottlesAreCounted(t *testing.T) {
 	p := open(t, Options{})
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	for name, spinners := range map[string]int{"one CPU": 1, "all CPUs": 2, "more tasks than CPUs": 5} {
 		t.Run(name, func(t *testing.T) {
-			g := cgrouptest.New(t) // not so heavy that nobody looks while it runs, and alone: the kernel also counts a period
-			id := inode(t, g)      // to whose end another group had the CPU, so that nobody stood still
+			g := cgrouptest.New(t) // not so heavy that no tick comes while it runs, and alone: the kernel also counts a period
+			id := inode(t, g)      // to whose end another group had the CPU, so that no task was throttled
 			watch(t, p, g)
 			limit(t, g, 40*ms, 100*ms)
 			begin := time.Now()
@@ -46,19 +46,20 @@ func TestThrottlesAreCounted(t *testing.T) {
 	}
 }
 
-// between waits for so many throttles and returns what we and the kernel counted at a time when none stood.
+// between waits for so many throttles and returns the counts of the probe and of the kernel at a time without any
+// throttle.
 func between(t *testing.T, p *Probe, g *cgrouptest.Group, least int64) (got Totals, counters cpu.Counters, at time.Duration) {
 	t.Helper()
 	within(t, 30*time.Second, "throttles", func() bool {
 		before := totals(t, p, g)
-		at, counters = Monotonic(), counted(t, g)
+		at, counters = Monotonic(), kernelCounters(t, g)
 		got = totals(t, p, g)
 		return got.Since == 0 && got.Ends == got.Begins && got == before && got.Begins >= least
 	})
 	return got, counters, at
 }
 
-// checkFacts holds the facts of a quota of 40 ms in 100 ms against each other.
+// checkFacts compares the facts of a quota of 40 ms in 100 ms with each other.
 func checkFacts(t *testing.T, list []Event) {
 	t.Helper()
 	for _, e := range list {
@@ -93,8 +94,8 @@ func repeated(t *testing.T, list []Event) (n int64) {
 	return n
 }
 
-// checkWall holds the times against the kernel's sum over CPUs, which counts one that stands still as often as there
-// are CPUs that do. Ours goes on until a task runs, which others may keep it from.
+// checkWall compares the times with the kernel's sum over CPUs, which counts a throttle once for each throttled
+// CPU. The probe's time lasts until a task runs, which other groups may delay.
 func checkWall(t *testing.T, got Totals, counters cpu.Counters, took time.Duration) {
 	t.Helper()
 	var n int64
@@ -108,7 +109,7 @@ func checkWall(t *testing.T, got Totals, counters cpu.Counters, took time.Durati
 		t.Errorf("%d lengths of %d throttles", n, got.Ends)
 	}
 	if got.Wall < counters.ThrottledTime/time.Duration(runtime.NumCPU())*3/4 || got.Wall > took {
-		t.Errorf("stood still for %v of %v, the CPUs in sum for %v", got.Wall, took, counters.ThrottledTime)
+		t.Errorf("throttled for %v of %v, the CPUs in sum for %v", got.Wall, took, counters.ThrottledTime)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 			limit(t, g, 12*ms, time.Second)
 			watch(t, p, g)
 			n := 0
-			h := listen(t, p, func(Event) {
+			h := subscribe(t, p, func(Event) {
 				if n++; n <= refills {
 					g.Limit(12 * ms)
 				}
@@ -150,14 +151,14 @@ func TestEachRefillBeginsAnew(t *testing.T) {
 	}
 }
 
-// What stands still is named: the group itself, or one above.
+// Events name the throttled group: the group itself, or one above.
 func TestLevels(t *testing.T) {
 	p := open(t, Options{})
 	for _, c := range []struct {
 		name                   string
 		pod, container, nested time.Duration // limits
 		beside                 bool          // the pod has a task that is not the container's
-		want                   [3]bool       // who stands still
+		want                   [3]bool       // the throttled groups
 	}{
 		{"container", 0, 20 * ms, 0, false, [3]bool{false, true, false}},
 		{"pod", 20 * ms, 0, 0, false, [3]bool{true, false, false}},
@@ -186,7 +187,7 @@ func TestLevels(t *testing.T) {
 			cgrouptest.Pin(t, 0, groups[2].Spin(1)[0])
 			for i, g := range groups {
 				if c.want[i] {
-					within(t, 10*time.Second, g.Path+" stands still", func() bool { return totals(t, p, g).Begins > 3 })
+					within(t, 10*time.Second, g.Path+" is throttled", func() bool { return totals(t, p, g).Begins > 3 })
 				}
 			}
 			time.Sleep(300 * ms)
@@ -204,13 +205,13 @@ func TestParentFirst(t *testing.T) {
 	p := open(t, Options{})
 	pod := cgrouptest.New(t)
 	container := pod.Child("container")
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	watch(t, p, pod, container)
 	container.Spin(2)
 	limit(t, pod, 10*ms, 50*ms)
 	limit(t, container, 10*ms, 50*ms)
 	var both []Event
-	within(t, 20*time.Second, "both stand still at once", func() bool {
+	within(t, 20*time.Second, "both are throttled at once", func() bool {
 		list := h.begins(0)
 		for i := 1; i < len(list); i++ {
 			if list[i].Group != list[i-1].Group && list[i].At-list[i-1].At < ms/2 && list[i].CPU == list[i-1].CPU {
@@ -225,12 +226,12 @@ func TestParentFirst(t *testing.T) {
 	}
 }
 
-// A group that is not watched, or not any more, is not heard of, although a group above or below it is.
+// A group that is not watched, or not any more, is not reported, although a group above or below it is.
 func TestOnlyWatchedGroups(t *testing.T) {
 	p := open(t, Options{})
 	pod := cgrouptest.New(t)
 	container := pod.Child("container")
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	watch(t, p, pod)
 	limit(t, container, 20*ms, 100*ms)
 	container.Spin(1)
@@ -245,7 +246,7 @@ func TestOnlyWatchedGroups(t *testing.T) {
 		t.Error("the container has totals, but is not watched")
 	}
 	watch(t, p, pod, container)
-	within(t, 5*time.Second, "the container is heard of", func() bool { return totals(t, p, container).Begins > 0 })
+	within(t, 5*time.Second, "the container is reported", func() bool { return totals(t, p, container).Begins > 0 })
 	watch(t, p, pod)
 	if _, ok := p.Totals(inode(t, container)); ok {
 		t.Error("the container still has totals")

@@ -9,16 +9,16 @@ import (
 	"plimsoll/internal/probe/programs"
 )
 
-// Buckets is how many lengths of throttles are told apart. The first counts those below 2 us, each further one twice
+// Buckets is the number of classes for lengths of throttles. The first counts those below 2 us, each further one twice
 // as long ones, the last all from 8.4 s on.
 const Buckets = 24
 
-// Totals is what has become of a group since it is watched, whether its events were lost or not.
+// Totals are the counters of a group since it is watched, whether its events were lost or not.
 type Totals struct {
 	Begins  int64
 	Ends    int64
 	Dropped int64          // begins of which no event was sent
-	Wall    time.Duration  // the group stood still, until a task of it ran again; of throttles that ended
+	Wall    time.Duration  // from the begin until a task of the group ran again; of throttles that ended
 	Since   time.Duration  // when the throttle that stands now began, CLOCK_MONOTONIC; 0: none stands
 	Lengths [Buckets]int64 // throttles that ended, by length
 	Aheads  int64          // pools that were seen to run dry before their time; with Options.Ahead
@@ -27,7 +27,7 @@ type Totals struct {
 	Used      time.Duration // in the last period that is over
 	PeriodEnd time.Duration // when that was, CLOCK_MONOTONIC; 0: none is over since it has a limit. A group that sleeps has no periods
 	Peak      time.Duration // the most in one period since ResetPeaks
-	Second    time.Duration // the most in one second since ResetPeaks, of those without a rest
+	Second    time.Duration // the most in one second since ResetPeaks, of seconds without idle time
 	Uses      [65]int64     // periods by their use: 0, and 64 sixteenths of the limit (Limit), the last one open
 	Sum       time.Duration // CPU time used up to PeriodEnd
 	Above     time.Duration // of it, in each period above the limit (Limit); what the next period pays back is none of it
@@ -61,7 +61,7 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	return t, true
 }
 
-// ResetPeaks begins the search for the largest use of a period anew, for all groups.
+// ResetPeaks restarts the search for the largest use of a period, for all groups.
 func (p *Probe) ResetPeaks() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Probe) ResetPeaks() error {
 // Losses are events that did not reach the reader, by reason.
 type Losses struct {
 	Limited int64 // over the group's rate
-	Full    int64 // there was no room in the ring
+	Full    int64 // the ring was full
 	Broken  int64 // could not be decoded
 }
 
@@ -85,8 +85,8 @@ func (p *Probe) Losses() Losses {
 	return Losses{Limited: count(p.objects.Limited), Full: count(p.objects.Full), Broken: p.ring.Broken()}
 }
 
-// Lost is the number of events that should have reached the reader. When it grows, a throttle may stand in a group that
-// nobody was told of. One over its group's rate is none of them: that group was told of a moment ago.
+// Lost is the number of events that should have reached the reader. When it grows, a group may be throttled without an
+// event. An event over its group's rate does not count: that group had an event a moment ago.
 func (p *Probe) Lost() int64 {
 	l := p.Losses()
 	return l.Full + l.Broken

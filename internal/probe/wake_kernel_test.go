@@ -20,7 +20,7 @@ func throttlesAtSwitches(t *testing.T) bool {
 	return cgrouptest.AtLeast(cgrouptest.Release(t), "6.18")
 }
 
-// What looks at tasks that are enqueued is loaded where the kernel throttles there, and only there.
+// The programs for enqueued tasks are loaded where the kernel throttles at an enqueue, and only there.
 func TestProgramsOfTheKernel(t *testing.T) {
 	p := open(t, Options{})
 	for _, name := range []string{kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask} {
@@ -30,7 +30,7 @@ func TestProgramsOfTheKernel(t *testing.T) {
 	}
 }
 
-// enqueues opens one of the programs that look at a task that is enqueued.
+// enqueues opens one of the programs for enqueued tasks.
 func enqueues(t *testing.T, name string, o Options) *Probe {
 	t.Helper()
 	if throttlesAtSwitches(t) {
@@ -41,13 +41,13 @@ func enqueues(t *testing.T, name string, o Options) *Probe {
 }
 
 // A task that wakes on a CPU that has no runtime left is throttled without ever being switched away from. Only the
-// wake-ups are looked at here: the spinner that empties the pool on CPU 0 goes unseen.
+// programs for wake-ups are loaded here: the spinner that empties the pool on CPU 0 is not seen.
 func TestSleeperOnAnotherCPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := enqueues(t, kernelProgSchedWakeup, Options{Realtime: true})
 	g := cgrouptest.New(t)
 	fillings := 0
-	h := listen(t, p, func(Event) {
+	h := subscribe(t, p, func(Event) {
 		if fillings++; fillings%2 == 1 && fillings < 40 {
 			g.Limit(40 * ms)
 		}
@@ -57,10 +57,10 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	watch(t, p, g)
 	limit(t, g, 40*ms, 500*ms)
 	cgrouptest.Pin(t, 0, g.Spin(1)[0])
-	within(t, 20*time.Second, "the sleeper is heard of", func() bool {
+	within(t, 20*time.Second, "the sleeper is reported", func() bool {
 		return slices.ContainsFunc(h.begins(0), func(e Event) bool { return e.CPU == 1 && e.Facts.Runtime == 0 })
 	})
-	// No end is seen at a wake-up, and still each filling and each period begins anew.
+	// No end is seen at a wake-up, and still each filling and each period starts over.
 	within(t, 20*time.Second, "the next filling and the next period", func() bool {
 		var filling, period bool
 		list := h.begins(0)
@@ -74,7 +74,7 @@ func TestSleeperOnAnotherCPU(t *testing.T) {
 	defer h.mu.Unlock()
 	slices.Sort(h.late)
 	if late := h.late[len(h.late)/2]; late > ms && !emulated() {
-		t.Errorf("told %v after the wake-up (median of %d)", late, len(h.late))
+		t.Errorf("reported %v after the wake-up (median of %d)", late, len(h.late))
 	}
 }
 
@@ -83,12 +83,12 @@ func TestBornThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := enqueues(t, kernelProgSchedWakeupNew, Options{})
 	g := cgrouptest.New(t)
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	watch(t, p, g)
 	limit(t, g, 8*ms, 20*ms)
 	cgrouptest.Pin(t, 1, g.Spin(1)[0])
 	g.Start("while :; do (:) & (:) & wait; done")
-	within(t, 20*time.Second, "a child is heard of", func() bool { return len(h.begins(0)) > 0 })
+	within(t, 20*time.Second, "a child is reported", func() bool { return len(h.begins(0)) > 0 })
 }
 
 // A task that is moved while it waits for a CPU is throttled where it arrives. Since 6.18 it is throttled when it runs,
@@ -97,7 +97,7 @@ func TestMovedThrottled(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := enqueues(t, kernelProgSchedMigrateTask, Options{})
 	g := cgrouptest.New(t)
-	h := listen(t, p, nil)
+	h := subscribe(t, p, nil)
 	watch(t, p, g)
 	two := g.Spin(2)
 	cgrouptest.Pin(t, 0, two[0])
@@ -105,7 +105,7 @@ func TestMovedThrottled(t *testing.T) {
 	limit(t, g, 5*ms, time.Second)
 	time.Sleep(300 * ms)
 	if list := h.begins(0); len(list) > 0 {
-		t.Fatalf("nobody was moved yet: %s", in(list))
+		t.Fatalf("no task was moved yet: %s", in(list))
 	}
 	cgrouptest.Pin(t, 1, two[1])
 	time.Sleep(100 * ms)
@@ -114,8 +114,8 @@ func TestMovedThrottled(t *testing.T) {
 	}
 }
 
-// Whoever uses the last of the pool and goes to sleep keeps nobody waiting. The kernel counts the period at whose end the queue
-// stood still; that nobody waited in it shows in the time that the napper, who is alone, has waited for a CPU.
+// A task that uses the last of the pool and goes to sleep delays no other. The kernel counts the period at whose end
+// the queue was throttled. The napper is alone, so the time that it waited for a CPU shows that no task waited.
 func TestNobodyWaits(t *testing.T) {
 	const quota, period = 2 * ms, time.Second
 	p := open(t, Options{})
@@ -125,22 +125,22 @@ func TestNobodyWaits(t *testing.T) {
 	n := newNapper(t, g)
 	for range 20 {
 		limit(t, g, quota, period) // fills the pool
-		first, begins, waited := counted(t, g), totals(t, p, g).Begins, time.Duration(0)
-		// A microsecond before the pool is dry, for v2 counts in those: nobody is to wake in a queue that stands still.
-		for counted(t, g).Usage-first.Usage < quota-time.Microsecond {
+		first, begins, waited := kernelCounters(t, g), totals(t, p, g).Begins, time.Duration(0)
+		// A microsecond before the pool is empty, for v2 counts in microseconds: no task may wake in a throttled queue.
+		for kernelCounters(t, g).Usage-first.Usage < quota-time.Microsecond {
 			waited = n.waited()
 			n.wake()
 		}
 		time.Sleep(period + 100*ms)
-		if counted(t, g).Throttled == first.Throttled || n.waited() > waited+10*ms {
+		if kernelCounters(t, g).Throttled == first.Throttled || n.waited() > waited+10*ms {
 			continue // a period ended between, or the napper woke, or met a tick, when the pool was dry
 		}
 		if got := totals(t, p, g); got.Begins != begins {
-			t.Errorf("nobody waited: %+v", got)
+			t.Errorf("no task waited: %+v", got)
 		}
 		return
 	}
-	t.Error("in 20 tries the queue did not once stand still with nobody in it")
+	t.Error("in 20 tries the queue was never throttled while empty")
 }
 
 // napper is a shell on CPU 0 that sleeps, but for a moment at each line.
@@ -182,7 +182,7 @@ func (n *napper) sleeps() bool {
 	return strings.HasPrefix(strings.TrimLeft(n.proc("syscall"), "0123456789"), " ")
 }
 
-// waited is for how long it wanted to run and did not (fs/proc/base.c, proc_pid_schedstat).
+// waited is for how long a task was runnable and did not run (fs/proc/base.c, proc_pid_schedstat).
 func (n *napper) waited() (delay time.Duration) {
 	var ran int64
 	if _, err := fmt.Sscan(n.proc("schedstat"), &ran, &delay); err != nil {

@@ -23,7 +23,7 @@ import (
 
 const ms = time.Millisecond
 
-// emulated says that the CPU is, and that no bound on time holds.
+// emulated says that the CPU is emulated, so that no bound on time applies.
 func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 
 // kernelTypes are read once: an emulated CPU takes a second for it.
@@ -95,21 +95,21 @@ func limit(t testing.TB, g *cgrouptest.Group, quota, period time.Duration) {
 	write("cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
 }
 
-// heard gathers what a probe says.
-type heard struct {
+// received collects the events of a probe.
+type received struct {
 	mu     sync.Mutex
 	events []Event
 	late   []time.Duration // from the kernel's time of a begin to ours
 }
 
-// listen reads until the test ends, and calls each on a begin.
-func listen(t testing.TB, p *Probe, each func(Event)) *heard {
-	return listenTo(t, p, Begin, each)
+// subscribe reads until the test ends, and calls each on a begin.
+func subscribe(t testing.TB, p *Probe, each func(Event)) *received {
+	return subscribeTo(t, p, Begin, each)
 }
 
-// listenTo calls each on events of a kind; 0: on all but ends.
-func listenTo(t testing.TB, p *Probe, kind Kind, each func(Event)) *heard {
-	h := &heard{}
+// subscribeTo calls each on events of a kind; 0: on all but ends.
+func subscribeTo(t testing.TB, p *Probe, kind Kind, each func(Event)) *received {
+	h := &received{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -134,7 +134,7 @@ func listenTo(t testing.TB, p *Probe, kind Kind, each func(Event)) *heard {
 	return h
 }
 
-func (h *heard) add(list []Event, now time.Duration) {
+func (h *received) add(list []Event, now time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range list {
@@ -146,9 +146,9 @@ func (h *heard) add(list []Event, now time.Duration) {
 }
 
 // begins lists the begins so far of a group; 0: of all.
-func (h *heard) begins(group uint64) []Event { return h.kind(Begin, group) }
+func (h *received) begins(group uint64) []Event { return h.kind(Begin, group) }
 
-func (h *heard) kind(kind Kind, group uint64) []Event {
+func (h *received) kind(kind Kind, group uint64) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []Event
@@ -161,7 +161,7 @@ func (h *heard) kind(kind Kind, group uint64) []Event {
 }
 
 // of lists a group's events until an instant, as they came.
-func (h *heard) of(group uint64, until time.Duration) []Event {
+func (h *received) of(group uint64, until time.Duration) []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Group != group || e.At > until })
@@ -187,8 +187,8 @@ func totals(t testing.TB, p *Probe, g *cgrouptest.Group) Totals {
 	return got
 }
 
-// counted is what the kernel has counted of a group.
-func counted(t testing.TB, g *cgrouptest.Group) cpu.Counters {
+// kernelCounters reads the kernel's counters of a group.
+func kernelCounters(t testing.TB, g *cgrouptest.Group) cpu.Counters {
 	t.Helper()
 	c, err := g.Tree().Counters(g.Path)
 	if err != nil {
@@ -197,8 +197,8 @@ func counted(t testing.TB, g *cgrouptest.Group) cpu.Counters {
 	return c
 }
 
-// calm waits until nothing in a group stands still any more, and returns its totals.
-func calm(t *testing.T, p *Probe, g *cgrouptest.Group) Totals {
+// unthrottled waits until no throttle of a group lasts, and returns its totals.
+func unthrottled(t *testing.T, p *Probe, g *cgrouptest.Group) Totals {
 	t.Helper()
 	within(t, 5*time.Second, "a throttle ends", func() bool { return totals(t, p, g).Since == 0 })
 	return totals(t, p, g)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-// ahead.h: word of a pool that will run dry before its period ends, while there is time to fill it up.
+// ahead.h: an event when a pool will run dry before its period ends, while there is time to refill it.
 //
-// A CPU takes its runtime from the group's pool in slices (5 ms), so that it stands still when its slice is used up
-// and the pool is empty. It looks when its task is accounted for, at each tick at least. Where the sum of what is
-// left comes near to what is used until the next look, it looks at the CPUs one by one (outlook.h), and what is to
-// stand still there is told. How many CPUs take from the pool is counted once a tick, where what is left divided by
-// the active CPUs (queue.h), which are more, comes near.
+// A CPU takes its runtime from the group's pool in slices (5 ms). So it is throttled when its slice is used up and the
+// pool is empty. The program runs on a CPU when the kernel accounts for its task, at each tick at least. Where the
+// runtime that is left comes near to the use until the next tick, the program checks the CPUs one by one (outlook.h),
+// and reports the group if one will be throttled. Once a tick it counts the CPUs that take from the pool, when the rest
+// divided by the active CPUs (queue.h), which are more, comes near.
 #include "outlook.h"
 
 const volatile u64 horizon = 6000000; // a tick, and what a refill takes
@@ -29,8 +29,8 @@ global int takes(u64 id)
 	return go_on(id, takes_cpu);
 }
 
-// crowd counts the CPUs that take from a group's pool. The count comes back from the map: there the verifier forgets
-// what it may be, and does not walk what follows for each number of CPUs.
+// crowd counts the CPUs that take from a group's pool. The count is returned through the map: there the verifier
+// forgets its range, and does not walk the code that follows for each number of CPUs.
 static inline u64 crowd(struct group *g, u64 id)
 {
 	u64 ticks = bpf_jiffies64(), n;
@@ -43,8 +43,8 @@ static inline u64 crowd(struct group *g, u64 id)
 	return n ? n : 1;
 }
 
-// known says whether a pool was told of since it was filled. It was filled since when there is more in it, or when it
-// was to be empty before the last look.
+// known says whether the pool was reported since its last filling. A filling is seen when the pool has more runtime, or
+// when the pool should have been empty before the last check.
 static inline bool known(u64 id, struct filling *fresh, u64 now)
 {
 	struct filling *f = bpf_map_lookup_elem(&foreseen, &id);
@@ -57,7 +57,7 @@ static inline bool known(u64 id, struct filling *fresh, u64 now)
 	return false;
 }
 
-// foresee looks at one level: left is the runtime of this CPU.
+// foresee checks one level: left is the runtime of this CPU.
 global int foresee(u64 queue, s64 left)
 {
 	struct cfs_rq *q = (void *)queue;
@@ -96,14 +96,14 @@ global int foresee(u64 queue, s64 left)
 	return 0;
 }
 
-// near says whether a CPU's share of the pool, of so many, and what it has itself, may not last until it looks again.
+// near says whether a CPU's share of the pool, of so many CPUs, and its own runtime may not last until its next check.
 static inline bool near(s64 left, u64 pool, u64 cpus_of_group)
 {
 	return left + (s64)(pool / cpus_of_group) < (s64)(horizon + slice);
 }
 
-// account follows what a task ran. The tracepoint comes before the kernel takes the time from the slice
-// (update_curr). A throttle that is due at once shows by itself.
+// account follows the runtime of a task. The tracepoint comes before the kernel takes the time from the slice
+// (update_curr). A throttle that is due at once is seen by the switch.
 static inline int account(u64 *ctx, bool ahead)
 {
 	struct task_struct *p = (void *)ctx[0];
@@ -146,7 +146,7 @@ SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime(u64 *ctx)
 	return account(ctx, true);
 }
 
-// Loaded in place of the former where nothing is foreseen.
+// Loaded in place of the former where no throttle is foreseen.
 SEC("tp_btf/sched_stat_runtime") int sched_stat_runtime_active(u64 *ctx)
 {
 	return account(ctx, false);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-// balance.h: what a group has used of the period that stands, and what its CPUs hold.
+// balance.h: what a group has used of the current period, and the runtime that its CPUs have.
 //
-// What a group can use up to its period's end, if nothing more is handed out, is what it has used, what is in its
-// pool, and what its CPUs took from the pool and have not used (runtime_remaining). What CPUs hold is lost in a write
-// of quota or burst (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so that the sum of what was handed
-// out says too much. Both sums lag by as much as a CPU has not accounted for since its last tick, and what one lacks
-// the other has still.
+// Without a refill, a group can use until its period's end: what it has used, what is in its pool, and what its
+// CPUs took from the pool and have not used (runtime_remaining). A write of quota or burst loses the runtime of the
+// CPUs (kernel/sched/core.c, tg_set_cfs_bandwidth sets it to 1 ns), so the sum of all runtime handed out is too
+// large. Both sums lag by what a CPU has not accounted for since its last tick. What one sum lacks the other still
+// has.
 
 const volatile u32 cpus = 1;	     // of the machine
 const volatile bool balanced = true; // events have both sums
 
-// sums are of one walk. They are kept in a map, one a CPU: what comes from a map the verifier takes for any number.
+// sums are of one walk. They are kept in a map, one a CPU: the verifier assumes any value for data of a map.
 struct sums {
 	u64 used; // since the last period's end
 	u64 held;
@@ -32,8 +32,8 @@ static inline struct sums *sums(void)
 	return bpf_map_lookup_elem(&walked, &only);
 }
 
-// tally_cpu adds what a CPU has used and holds, or owes. The answer is 1 if it owes nothing and does not
-// run the group: then it is not active any more when the period ends.
+// tally_cpu adds what a CPU has used, and its runtime or debt. The answer is 1 if the CPU has no debt and does not run
+// the group: then it is not active any more when the period ends.
 static inline int tally_cpu(u64 id, u64 cpu)
 {
 	struct queue *own = queue_of(id, cpu);
@@ -56,14 +56,14 @@ static inline int tally_cpu(u64 id, u64 cpu)
 	return !running_in((struct cfs_rq *)own->address);
 }
 
-// tally is not global: older verifiers walk a global function also where no call of it can be reached, and this one
-// is not to be in the way where balanced is false.
+// tally is not global: older verifiers check a global function also where no call of it can be reached, and this one
+// must not fail there where balanced is false.
 static noinline int tally(u64 id)
 {
 	return go_on(id, tally_cpu);
 }
 
-// balance leaves both as they are where the begin of the period was not seen (period.h).
+// balance leaves both sums unchanged where the begin of the period was not seen (period.h).
 static noinline int balance(struct group *g, u64 id, s64 *spent, u64 *held)
 {
 	struct sums *s = sums();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// group.h: the watched groups, what is counted of each, and the ring of events.
+// group.h: the watched groups, the counters of each, and the ring of events.
 
 #define DEPTH 12 // levels of groups looked at, from the task upwards
 #define BUCKETS 24
@@ -47,7 +47,7 @@ struct {
 	TYPE(value, struct group);
 } groups SEC(".maps");
 
-// limits are the quotas that uses are counted by, where the quota in force is another: a raise does not change the
+// limits are the quotas by which uses are counted, where another quota is in force: a raise does not change the
 // limit.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);

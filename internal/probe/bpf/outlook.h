@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-// outlook.h: when the first CPU of a group is to stand still.
+// outlook.h: when the first CPU of a group will be throttled.
 //
-// Problem: the sum of what is in the pool and on the CPUs does not say it. The kernel takes what a task ran from its
-// CPU's slice at a tick, and the slice is filled up from the pool when there is nothing left of it, to a whole one (5
-// ms): of two CPUs one may find the pool empty and stand still while the other has a slice that it hardly began.
+// Problem: the sum of the runtime in the pool and on the CPUs does not say it. At a tick the kernel takes a task's use
+// from its CPU's slice, and fills an empty slice from the pool to a whole one (5 ms). Of two CPUs one may find the pool
+// empty and be throttled while the other has nearly a whole slice.
 //
-// Approach: what each CPU will take at its next look and at the one a tick later is added up. All get what they want
-// until the pool is empty, the last one less; who ends a look with nothing stands still. The CPUs look all at once,
-// or in turns (skew_tick), so that another one's next look may be now, or a tick away: what it has not accounted for
-// since its last tells.
+// Approach: sum what each CPU will take at its next tick and at the one after. All CPUs get what they need until the
+// pool is empty, the last one less. A CPU that has nothing after a tick is throttled. The CPUs tick all at once, or in
+// turns (skew_tick), so another CPU's next tick may be now, or a tick away: the time that it has not accounted for
+// since its last tick shows which.
 //
-// Known limits: where CPUs look in turns the first that wants something is taken for the one that gets too little. A
-// switch is a look too, and so is HRTICK (on by default from 7.1), where a CPU has more than one task. A CPU that the group starts on, or leaves, changes what was told. A group that is active on
-// more than 64 CPUs is not looked at.
+// Known limits: where CPUs tick in turns, the first CPU that needs runtime is assumed to get too little. A switch is a
+// check too, and so is HRTICK (on by default from 7.1), where a CPU has more than one task. A CPU that the group starts
+// on, or leaves, changes the result. A group that is active on more than 64 CPUs is not checked.
 
 const volatile u64 step = 4000000;  // between two looks: a tick, or what a refill takes, if that is longer
 const volatile u64 slice = 5000000; // kernel.sched_cfs_bandwidth_slice_us
 #define NEVER 0x7fffffff
 
-// draws is what all CPUs take at two looks, and when the first of them does. It is kept in a map, one a CPU, as sums
+// draws is what all CPUs take at two ticks, and when the first of them does. It is kept in a map, one a CPU, as sums
 // are (balance.h).
 struct draws {
 	s64 first, second;
@@ -41,7 +41,7 @@ static inline struct draws *draws(void)
 	return bpf_map_lookup_elem(&drawn, &only);
 }
 
-// draw adds what a CPU takes that will have so much left at its next look, at an instant from now.
+// draw adds what a CPU takes that will have so much left at its next tick, at an instant from now.
 global int draw(s64 left, s64 at)
 {
 	struct draws *d = draws();
@@ -64,9 +64,9 @@ global int draw(s64 left, s64 at)
 	return 0;
 }
 
-// consider_cpu adds what another CPU takes. For how long it has not accounted for what it runs its clock of task time
-// says, which stands still while others, such as the host of a virtual machine, have the CPU: by the difference to
-// its clock, as both were last set.
+// consider_cpu adds what another CPU takes. The CPU's clock of task time shows how long it has not accounted for its
+// task, as the difference to its clock when both were last set. That clock stops while others, such as the host of a
+// virtual machine, have the CPU.
 static inline int consider_cpu(u64 id, u64 cpu)
 {
 	struct queue *other = queue_of(id, cpu);
@@ -99,8 +99,8 @@ global int consider(u64 id)
 	return go_on(id, consider_cpu);
 }
 
-// verdict says in how many nanoseconds there is less in the pool than is wanted, by as much as the last one needs to
-// go on; NEVER: not at these two looks.
+// verdict says in how many nanoseconds the pool has less than is needed, by as much as the last CPU needs to go on;
+// NEVER: not at these two ticks.
 static inline s64 verdict(struct draws *d, s64 pool)
 {
 	s64 lacks = d->first - pool, rest = lacks < 0 ? -lacks : 0, at = NEVER;
@@ -114,7 +114,7 @@ static inline s64 verdict(struct draws *d, s64 pool)
 	return at > 0 ? at : 0;
 }
 
-// outlook: left is the runtime of the CPU that looks, which its queue does not show yet.
+// outlook: left is the runtime of the CPU that runs this, which its queue does not show yet.
 static noinline s64 outlook(struct group *g, u64 id, u64 queue, s64 left)
 {
 	struct cfs_rq *own = (void *)queue;

@@ -5,10 +5,10 @@
 // tick there, and the group's own timer says when its period is over: the sums of its active CPUs (queue.h) are read
 // then, and nothing at a switch.
 //
-// CPUs may owe what they have run over their slices: a tick shows it, and they get less by it next
-// (kernel/sched/fair.c, __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or
-// burst forgives it (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU that owes, or runs the group
-// as the period ends, stays among the active ones.
+// CPUs may have a debt after they overran their slices: a tick shows it, and their next slice is smaller by it
+// (kernel/sched/fair.c, __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst
+// cancels the debt (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU with a debt, or that runs the group as the period
+// ends, stays among the active ones.
 
 #define SECOND 1000000000ULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
@@ -16,7 +16,7 @@
 volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
 
-// limit_of is what uses are counted by.
+// limit_of is the quota by which uses are counted.
 static inline u64 limit_of(u64 id, struct task_group *tg)
 {
 	u64 *limit = bpf_map_lookup_elem(&limits, &id);
@@ -35,7 +35,7 @@ static inline u32 share(u64 limit, u64 use)
 	return n < USES ? n : USES - 1;
 }
 
-// second takes the mean over each second beside the use of each period. After a rest a second begins anew.
+// second takes the mean over each second beside the use of each period. After an idle time a new second begins.
 static inline void second(struct group *g, u64 sum, u64 end)
 {
 	u64 took = end - g->second_from, use;
@@ -51,9 +51,9 @@ static inline void second(struct group *g, u64 sum, u64 end)
 	g->second_sum = sum;
 }
 
-// whole says whether all that was used since the last expiry was used in the period that ends. The timer rests while
-// the group does, and also while it has no quota: the expiry after the quota was lifted tells of that, but there is
-// none when the group slept at that time. Then what is more than the machine has in a period tells.
+// whole says whether all use since the last expiry was in the period that ends. The timer stops while the group is
+// idle, and while it has no quota. The expiry after the quota was removed shows that, but there is none when the group
+// was idle at that time. Then a use above the machine's CPUs in a period shows it.
 static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 {
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 // queue.h: on which CPUs a watched group has run in its period, and the group's queue of each of them.
 //
-// Problem: some figures are sums over the CPUs of a group: what it has used, what its CPUs hold of the runtime, when
-// the first of them is throttled. A walk over all CPUs of the machine would make a group with one thread cost as much
-// as the largest one, in interrupt context. And the kernel keeps the queues of a group in an array up to 7.1, and in
-// per-CPU memory from then on.
+// Problem: some figures are sums over the CPUs of a group: its use, the runtime that its CPUs have, and when the first
+// of them is throttled. A walk over all CPUs of the machine would make a group with one thread cost as much as the
+// largest one, in interrupt context. And the kernel keeps the queues of a group in an array up to 7.1, and in per-CPU
+// memory from then on.
 //
-// Approach: where a CPU's runtime of a group is accounted for (sched_stat_runtime) the CPU is marked in the group,
-// once a period, and the addresses of the group's queue and entity are kept. A walk looks at marked CPUs only, at 64 of
-// them at most. A mark is taken away at the period's end. The sum of an entity up to the last reading is kept with
-// it, so that what one walk leaves out the next one finds.
+// Approach: where the kernel accounts for a CPU's runtime of a group (sched_stat_runtime) the program marks the CPU in
+// the group, once a period, and keeps the addresses of the group's queue and entity. A walk visits marked CPUs only, at
+// most 64. The period's end removes a mark. The sum of an entity up to the last reading is kept with the mark, so that
+// the next walk finds what one walk leaves out.
 //
 // Known limits: of a group that runs on more than 64 CPUs in a period, each period's use has the time of 64 of them
 // up to that period's end, and that of the others up to an earlier one; its throttles are not foreseen.
@@ -36,8 +36,8 @@ struct {
 	TYPE(value, struct queue);
 } queues SEC(".maps");
 
-// recent is a group of whose runtime on some CPU this CPU has accounted for lately: it is looked up once a period, and
-// once a tick where the pool may not last. Another CPU accounts, too, with that one's queue locked, as it puts a task there that it wakes.
+// recent is a group whose runtime this CPU has accounted for lately. It is looked up once a period, and once a tick where
+// the pool may not last. A CPU also accounts for another one, whose queue it has locked, when it wakes a task there.
 struct recent {
 	u64 group;
 	u64 tick;
@@ -74,8 +74,8 @@ static inline u32 lowest(u64 mask)
 	return places[((mask & -mask) * 0x03f79d71b4cb0a89ull) >> 58];
 }
 
-// walk is one over the active CPUs of a group. It is kept in a map, one a CPU, and each step of it is a function that
-// the verifier looks at once: what comes from a map it takes for any number, and does not follow from one step to the
+// walk is one over the active CPUs of a group. It is kept in a map, one a CPU, and each step of it is a function
+// that the verifier checks once: it assumes any value for data of a map, and carries nothing from one step to the
 // next.
 struct walk {
 	u64 mask;  // CPUs of the word that are to come
@@ -100,7 +100,7 @@ static inline struct walk *walk_of(void)
 	return bpf_map_lookup_elem(&walks, &only);
 }
 
-// done leaves a word.
+// done finishes a word of the bitmap.
 static inline void done(struct walk *w, struct group *g)
 {
 	if (w->take && w->taken)
@@ -108,8 +108,8 @@ static inline void done(struct walk *w, struct group *g)
 	w->taken = 0;
 }
 
-// go_on asks a function about the next active CPU of a group, and says whether there may be more. The function
-// answers 1 or 0.
+// go_on calls a function for the next active CPU of a group, and says whether there may be more. The function answers 1
+// or 0.
 static inline int go_on(u64 id, int (*look)(u64 id, u64 cpu))
 {
 	struct walk *w = walk_of();
@@ -179,8 +179,8 @@ static noinline int place(struct group *g, u64 id, u64 cpu, u64 queue, u64 entit
 	return 1;
 }
 
-// mark has a CPU among the active ones of a group, if the group is watched. Whoever sets this bit has the CPU's queue
-// locked, so that adding it sets it: kernels before 5.12 have no atomic or.
+// mark adds a CPU to the active ones of a group, if the group is watched. The program that sets this bit has the CPU's
+// queue locked, so an addition sets it: kernels before 5.12 have no atomic or.
 global int mark(u64 queue, u64 entity, u32 slot)
 {
 	struct task_group *tg = READ((struct cfs_rq *)queue, tg);
@@ -217,7 +217,7 @@ global int mark(u64 queue, u64 entity, u32 slot)
 	return 0;
 }
 
-// recount looks at how many CPUs are active in a group that is marked on this one: others may have come.
+// recount counts the active CPUs of a group that is marked on this one: others may have been added.
 global int recount(u64 id, u32 slot)
 {
 	struct recent *r = bpf_map_lookup_elem(&recents, &slot);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-// relief.h: the end of a throttle, seen by the switch to a task below it. While any
-// group stands still that is looked for at each switch, so that a CPU keeps in mind where there was nothing to find.
+// relief.h: the end of a throttle, seen by the switch to a task below it. While any group is throttled each switch
+// checks for that, so a CPU remembers where it found nothing.
 //
-// Known limits: the count of throttles is added to after one is inserted, and nothing keeps a CPU of another kind
-// than x86 from seeing that the other way round. Then an end is told at the next begin, be it of another group.
+// Known limits: the count of throttles is incremented after one is inserted, and a CPU of another kind than x86 may see
+// that in the other order. Then an end is reported at the next begin, even of another group.
 
-// free is a group, by its id, that nothing stood still above when so many throttles had begun: there is nothing to
+// free is a group, by its id, above which no group was throttled when so many throttles had begun: there is nothing to
 // end until the next one begins.
 struct free {
 	u64 group;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-// throttle.bpf.c: begin and end of each throttle of the groups that are watched.
+// throttle.bpf.c: begin and end of each throttle of the watched groups.
 //
-// kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the
-// group's pool (cfs_bandwidth.runtime) is dry. That happens when a task is put back or picked, so that the
-// sched_switch that follows shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle),
-// so that a wake-up shows it, without any switch. Since 6.18 tasks are taken off one by one, which a switch shows
-// always. The end shows in the first switch to a task of the group.
+// kernel/sched/fair.c throttles a group's queue of one CPU (throttle_cfs_rq) when its slice is used up and the group's
+// pool (cfs_bandwidth.runtime) is empty. That happens when a task is put back or picked, so that the next sched_switch
+// shows it, and when a task is enqueued on a CPU without runtime (check_enqueue_throttle), so that a wake-up shows it,
+// without any switch. Since 6.18 tasks are throttled one by one, which a switch always shows. The end shows in the
+// first switch to a task of the group.
 //
 // One throttle is one standing entry, whatever the number of CPUs: the CPU that inserts it reports it, the CPU that
 // deletes it accounts it. Insertion and deletion are atomic on every kernel; compare-and-swap needs 5.12.
@@ -37,7 +37,7 @@ struct event {
 };
 _Static_assert(sizeof(struct event) == 104, "eventSize");
 
-// throttle is one that stands. The last four members tell it from the next one of the same group.
+// throttle is one that lasts. The last four members distinguish it from the next one of the same group.
 struct throttle {
 	u64 since;
 	u64 sent;
@@ -75,8 +75,8 @@ u64 begun, ended;	// throttles inserted and deleted here
 volatile u64 forgotten; // and deleted by user space, which alone writes it
 u64 limited, full;	// events that were not sent: over the rate, and for want of room
 
-// dry says whether a group's own queue of one CPU stands still. One that has been given runtime is about to be
-// released (distribute_cfs_runtime), by an interrupt of another CPU since 6.3.
+// dry says whether a group's own queue of one CPU is throttled. A queue with new runtime is about to be released
+// (distribute_cfs_runtime), by an interrupt of another CPU since 6.3.
 static inline bool dry(struct cfs_rq *q)
 {
 	return READ_BITS(q, throttled) && READ(q, runtime_remaining) <= 0;
@@ -89,7 +89,7 @@ static inline bool one_by_one(void)
 	return HAS(task_struct___throttled, throttled);
 }
 
-// occupied says whether anything waits in a queue.
+// occupied says whether any task waits in a queue.
 static inline bool occupied(struct cfs_rq *q)
 {
 	if (HAS(cfs_rq___queued, nr_queued))
@@ -105,8 +105,8 @@ static inline struct sched_entity *running_in(struct cfs_rq *q)
 	return READ(q, curr);
 }
 
-// lasts says whether a throttle still stands. The group got runtime when the queue that it was seen on was released,
-// or throttled anew, or when the period is over.
+// lasts says whether a throttle still lasts. The group got runtime when the queue on which it was seen was released, or
+// throttled again, or when the period is over.
 static inline bool lasts(struct throttle *t, u64 expires)
 {
 	struct cfs_rq *q = (void *)t->origin;
@@ -188,8 +188,8 @@ static inline u32 bucket(u64 ns)
 	return n;
 }
 
-// finish ends the throttle that stands, accounts it, and sends word without waking anybody. A group that sleeps after
-// it was released, instead of running, did not stand still: at most one period is taken for waiting for a CPU.
+// finish ends the throttle, accounts it, and sends an event without waking the reader. A group that sleeps after its
+// release, instead of running, was not throttled: at most one period is taken for a wait for a CPU.
 static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 {
 	struct throttle *t = bpf_map_lookup_elem(&standing, &id), was;
@@ -230,8 +230,8 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 	return 0;
 }
 
-// begin reports a throttle of the group that a queue belongs to, unless it is the one that stands. An early one has
-// not begun yet, so that the queue does not know its time.
+// begin reports a throttle of the group that a queue belongs to, unless it is reported already. An early one has not
+// begun yet, so that the queue does not know its time.
 global int begin(u64 queue, bool early)
 {
 	struct cfs_rq *q = (void *)queue;
@@ -274,8 +274,8 @@ global int begin(u64 queue, bool early)
 	return 0;
 }
 
-// stuck looks for the groups above a task whose own queue stands still, and reports them from the top down: a refill
-// of a lower one is no use before. A queue in which nobody waits harms nobody.
+// stuck finds the groups above a task whose own queue is throttled, and reports them from the top down: a refill of a
+// lower one is useless before. A queue in which no task waits harms no task.
 static inline void stuck(struct task_struct *p, bool waits)
 {
 	struct sched_entity *se = &p->se;
@@ -297,8 +297,8 @@ static inline void stuck(struct task_struct *p, bool waits)
 
 #include "relief.h"
 
-// runnable says whether a task that was switched away from wants to go on. One that is throttled by itself went on in
-// the kernel while its queue stood still already, and might have gone to sleep there.
+// runnable says whether a task that was switched away from is still runnable. A task that is throttled by itself (6.18)
+// runs on in the kernel while its queue is throttled, and may have gone to sleep there.
 static inline bool runnable(struct task_struct *p)
 {
 	struct task_struct___throttled *one = (void *)p;
@@ -321,7 +321,7 @@ SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
 	return 0;
 }
 
-// The programs from here on that look at wake-ups and migrations are loaded below 6.18 only (probe.go, oneByOne).
+// The programs from here on that handle wake-ups and migrations are loaded below 6.18 only (probe.go, oneByOne).
 static inline void woken(struct task_struct *p)
 {
 	if (p->se.cfs_rq->throttle_count > 0)
@@ -340,8 +340,8 @@ SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
 	return 0;
 }
 
-// A queued task that is moved to another CPU is enqueued there after this, and nothing shows what became of it: what
-// check_enqueue_throttle is going to do is foretold. A sleeping one is seen when it wakes.
+// A queued task that is moved to another CPU is enqueued there after this, and no tracepoint follows
+// check_enqueue_throttle, so its result is predicted here. A sleeping task is seen when it wakes.
 SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];

@@ -1,4 +1,4 @@
-// Package programs puts a set of eBPF programs into the kernel, and takes it out again. What they do is the business
+// Package programs loads a set of eBPF programs into the kernel, and removes it again. What they do is the business
 // of the packages that bring them.
 package programs
 
@@ -21,7 +21,7 @@ import (
 // Set is programs that are loaded. They are gone with the process that loaded them.
 type Set struct {
 	loaded []*ebpf.Collection
-	maps   map[string]*ebpf.Map // of the first, which the others share; closed by who has the parts
+	maps   map[string]*ebpf.Map // maps of the first program, which the others share; the owner of the parts closes them
 	links  []link.Link
 	stats  io.Closer
 }
@@ -47,7 +47,7 @@ type Program struct {
 	*ebpf.Program
 }
 
-// Load loads the programs, and hands their maps and variables to the fields of parts (ebpf.Collection.Assign), which
+// Load loads the programs, and assigns their maps and variables to the fields of parts (ebpf.Collection.Assign), which
 // has to close them.
 func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
@@ -57,7 +57,7 @@ func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("load programs: %w", err), limit)
 	}
-	s.loaded, s.maps = append(s.loaded, loaded), maps.Clone(loaded.Maps) // Assign takes those away that it hands out
+	s.loaded, s.maps = append(s.loaded, loaded), maps.Clone(loaded.Maps) // Assign removes those that it assigns
 	if err = loaded.Assign(parts); err == nil && o.Stats {
 		if s.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
 			err = fmt.Errorf("%w: %w", ErrUncounted, err)
@@ -126,7 +126,7 @@ func (s *Set) Detach() error {
 	return errors.Join(list...)
 }
 
-// Close takes the programs out of the kernel.
+// Close removes the programs from the kernel.
 func (s *Set) Close() error {
 	if s == nil {
 		return nil

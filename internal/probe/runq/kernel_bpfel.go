@@ -160,12 +160,12 @@ const (
 	kernelMapSlots             = "slots"
 	kernelMapSpreads           = "spreads"
 	kernelMapTasks             = "tasks"
+	kernelProgFirstTurn        = "first_turn"
 	kernelProgPrime            = "prime"
 	kernelProgSchedMigrateTask = "sched_migrate_task"
 	kernelProgSchedSwitch      = "sched_switch"
 	kernelProgSchedWakeup      = "sched_wakeup"
 	kernelProgSchedWakeupNew   = "sched_wakeup_new"
-	kernelProgSeat             = "seat"
 	kernelVarGeneration        = "generation"
 	kernelVarIdle              = "idle"
 	kernelVarMissed            = "missed"
@@ -220,12 +220,12 @@ type kernelSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelProgramSpecs struct {
+	FirstTurn        *ebpf.ProgramSpec `ebpf:"first_turn"`
 	Prime            *ebpf.ProgramSpec `ebpf:"prime"`
 	SchedMigrateTask *ebpf.ProgramSpec `ebpf:"sched_migrate_task"`
 	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
 	SchedWakeup      *ebpf.ProgramSpec `ebpf:"sched_wakeup"`
 	SchedWakeupNew   *ebpf.ProgramSpec `ebpf:"sched_wakeup_new"`
-	Seat             *ebpf.ProgramSpec `ebpf:"seat"`
 }
 
 // kernelMapSpecs contains maps before they are loaded into the kernel.
@@ -330,22 +330,22 @@ type kernelVariables struct {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelPrograms struct {
+	FirstTurn        *ebpf.Program `ebpf:"first_turn"`
 	Prime            *ebpf.Program `ebpf:"prime"`
 	SchedMigrateTask *ebpf.Program `ebpf:"sched_migrate_task"`
 	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
 	SchedWakeup      *ebpf.Program `ebpf:"sched_wakeup"`
 	SchedWakeupNew   *ebpf.Program `ebpf:"sched_wakeup_new"`
-	Seat             *ebpf.Program `ebpf:"seat"`
 }
 
 func (p *kernelPrograms) Close() error {
 	return _KernelClose(
+		p.FirstTurn,
 		p.Prime,
 		p.SchedMigrateTask,
 		p.SchedSwitch,
 		p.SchedWakeup,
 		p.SchedWakeupNew,
-		p.Seat,
 	)
 }
 

@@ -179,14 +179,14 @@ func (p *Probe) Start() error {
 }
 
 func (p *Probe) attach() error {
-	if err := p.programs.Attach(kernelProgPrime, kernelProgSeat); err != nil {
+	if err := p.programs.Attach(kernelProgPrime, kernelProgFirstTurn); err != nil {
 		return err
 	}
 	if err := p.prime(); err != nil {
 		return err
 	}
 	for cpu := range p.cpus {
-		if err := p.seat(cpu); err != nil {
+		if err := p.firstTurn(cpu); err != nil {
 			return err
 		}
 	}
@@ -212,8 +212,8 @@ func (p *Probe) prime() error {
 }
 
 // seat has a CPU say whose turn it is, if it has not been switched since. One that is offline will be.
-func (p *Probe) seat(cpu int) error {
-	_, err := p.programs.Get(kernelProgSeat).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
+func (p *Probe) firstTurn(cpu int) error {
+	_, err := p.programs.Get(kernelProgFirstTurn).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
 	if err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("ask CPU %d who has it: %w", cpu, err)
 	}

@@ -242,7 +242,7 @@ func TestThousandContainers(t *testing.T) {
 }
 
 // Threads that run and wait when the programs come are counted, though they may not be switched for long.
-func TestCountsWhoIsThere(t *testing.T) {
+func TestCountsThreadsOfTheStart(t *testing.T) {
 	g := cgrouptest.New(t)
 	cgrouptest.Pin(t, 0, g.Spin(3)...)
 	time.Sleep(50 * ms)

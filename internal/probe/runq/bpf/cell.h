@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 // cell.h: the sums of each group on each CPU.
 
-// cell is what has become of a group's threads on one CPU. It is whole while version is even. What each switch
-// touches lies in the first of its three cache lines.
+// cell has the times of a group's threads on one CPU. It is whole while version is even. A switch touches the first of
+// its three cache lines only.
 //
-// A CPU has as many cells as there are groups only on small machines. On large ones groups share a cell: which one
-// has it is in slot, and what the other had there is added to its shared cell (fold). Of a shared cell version counts
-// the folds that began and slot those that ended.
+// Only on small machines does a CPU have as many cells as there are groups. On large ones groups share a cell: slot
+// names the group that has it, and the sums of the other groups are added to their shared cells (fold). In a shared
+// cell version counts the folds that began and slot those that ended.
 struct cell {
 	u32 version;
 	u32 slot;
@@ -37,7 +37,7 @@ struct {
 	TYPE(value, struct cell);
 } cells SEC(".maps");
 
-// shared are one a group: see struct cell. Whoever may be interrupted writes here too.
+// shared are one a group: see struct cell. Programs that may be interrupted write here too.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	NUMBER(max_entries, 4096);
@@ -59,7 +59,7 @@ static inline struct cell *shared_of(u32 slot)
 	return bpf_map_lookup_elem(&shared, &slot);
 }
 
-// place_of is where the cell of a slot is. Those that belong to no group share theirs with none.
+// place_of is where the cell of a slot is. The slots that belong to no group share their cells with none.
 static inline u32 place_of(u32 row, u32 slot)
 {
 	u32 first = IDLE + 1;
@@ -69,7 +69,7 @@ static inline u32 place_of(u32 row, u32 slot)
 
 #define CELL_SUMS ((sizeof(struct cell) - 2 * sizeof(u32)) / sizeof(u64))
 
-// fold hands a cell to another group. It is written by its CPU alone, and the shared cell by all.
+// fold gives a cell to another group. Only the cell's CPU writes a cell; all CPUs write a shared cell.
 noinline int fold(u32 place, u32 slot)
 {
 	struct cell *c = bpf_map_lookup_elem(&cells, &place), *to;
@@ -108,7 +108,7 @@ static inline struct cell *cell_of(u32 row, u32 slot)
 	return c;
 }
 
-// ran_on is how long a CPU, maybe another one, has run a group in turns that are over, since the group has its cell
+// ran_on is how long a CPU, possibly another one, has run a group in turns that are over, since the group has its cell
 // there.
 static inline u64 ran_on(u32 row, u32 slot)
 {

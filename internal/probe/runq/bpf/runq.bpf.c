@@ -2,12 +2,12 @@
 // runq.bpf.c: how long the threads of each group run and wait, and what their CPU does in the meantime.
 //
 // A group's time in a state is kept as two sums: n, threads in it now, and s, the instants at which they came minus
-// those at which they left. n * now - s is the thread time spent in it up to any now, also of threads that are still
-// in it, and a thread may come on one CPU and leave on another. When a wait is over, the CPU's last stints say who
-// ran meanwhile.
+// those at which they left. n * now - s is the thread time in the state up to now, also of threads that are still in
+// it, and a thread may come on one CPU and leave on another. When a wait is over, the CPU's last stints show which
+// groups ran meanwhile.
 //
-// Whatever changes the queue of a CPU runs with that queue locked and interrupts off, so that a CPU's own row of the
-// tables has one writer at a time.
+// Each change of a CPU's queue happens with that queue locked and interrupts off, so a CPU's own row of the tables has
+// one writer at a time.
 #include "sched.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -23,7 +23,7 @@ enum state { AWAY, RUNNING, WAITING, PRIMED };
 enum cause { NOBODY, OWN, ABOVE, UNKNOWN }; // whose limit keeps a waiting task
 enum { CLASSES = 4, BUCKETS = 24 };
 
-// task is what is known of a thread.
+// task is the state of a thread.
 struct task {
 	u64 group; // address of its task_group when the slot was looked up
 	u32 slot;
@@ -101,7 +101,7 @@ struct pair {
 	u64 waking;  // it woke behind a slice that was running
 };
 
-// bill is a wait that is being shared out. It lies in a map, where the verifier does not follow what it holds.
+// bill is a wait that is being divided. It lies in a map, where the verifier does not track its values.
 struct bill {
 	u64 from, to;
 	u64 idle, irq, steal, done;
@@ -192,11 +192,11 @@ const volatile u32 siblings[MAX_CPUS]; // 0: none, else one more than its number
 
 u32 generation = 1;   // user space raises it when slots have changed
 struct line idle[WORDS]; // CPUs that are
-u64 unseen, unpaired; // tasks and pairs for which there was no room
-u64 missed;	      // switches of which the kernel did not tell
+u64 unseen, unpaired; // tasks and pairs that the full tables did not take
+u64 missed;	      // switches without an event
 
-// look finds the slot of a task: that of the nearest group above it that has one.
-static noinline u32 look(struct task_struct *p)
+// nearest finds the slot of a task: that of the nearest group above it that has one.
+static noinline u32 nearest(struct task_struct *p)
 {
 	struct task_group *tg = p->sched_task_group;
 
@@ -224,14 +224,14 @@ static inline u32 slot_of(struct task_struct *p, struct task *t)
 	u64 group = (u64)p->sched_task_group;
 
 	if (t->group != group || t->generation != generation) {
-		t->slot = look(p);
+		t->slot = nearest(p);
 		t->group = group;
 		t->generation = generation;
 	}
 	return t->slot;
 }
 
-// culprit says whose limit keeps a task of a throttled queue: its container's own, which has the slot, or one above.
+// culprit says which limit keeps a task of a throttled queue: that of its container, which has the slot, or one above.
 static noinline u32 culprit(struct task_struct *p, u32 slot)
 {
 	struct sched_entity *se = &p->se;
@@ -287,7 +287,7 @@ static inline bool spare(struct facts *f, u32 cpu)
 	return false;
 }
 
-// meet notes who runs on the CPU that a task is woken on.
+// meet notes the task that runs on the CPU that a task is woken on.
 static inline void meet(struct task *t, u32 cpu)
 {
 	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
@@ -349,7 +349,7 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 	}
 }
 
-// flush lays what a bill has gathered on the group that ran.
+// flush adds what a bill has gathered to the group that ran.
 static inline void flush(struct bill *b)
 {
 	if (!b->due.behind)
@@ -371,7 +371,7 @@ static inline void flush(struct bill *b)
 	__builtin_memset(&b->due, 0, sizeof(b->due));
 }
 
-// lay shares out the part of a wait that a stint covers. What interrupts took of the stint is not its group's doing.
+// lay divides the part of a wait that a stint covers. Time of interrupts in the stint is not charged to its group.
 static inline void lay(struct bill *b, struct stint *s, u64 start, u64 end)
 {
 	u64 from = start > b->from ? start : b->from, to = end < b->to ? end : b->to, length, whole = end - start;
@@ -437,7 +437,7 @@ noinline int present(u32 row, u32 cpu)
 	return 0;
 }
 
-// throttled is the part of a wait that a limit took, and whose limit it was.
+// throttled is the part of a wait that a limit took, and which limit it was.
 static inline u64 throttled(struct task_struct *p, struct task *t, u64 length, u32 *cause)
 {
 	u64 d;
@@ -506,9 +506,9 @@ static inline void write(struct cell *cell, struct bill *b, u64 unnamed, u64 lim
 	cell->version++;
 }
 
-// settle accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the
-// present one. Most waits are covered by the last stint, which is laid here: a call costs more than what it does.
-static noinline int settle(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
+// account_wait accounts a wait that is over. c is the CPU that it was for; its last stint has ended now, or open is the
+// present one. Most waits are covered by the last stint, which is handled here, without the cost of a call.
+static noinline int account_wait(struct task_struct *p, struct task *t, struct cpu *c, u64 now, bool open)
 {
 	u64 length = now - t->since, limit;
 	u32 row = bpf_get_smp_processor_id(), slot = t->slot, cause;
@@ -593,7 +593,7 @@ static inline void turn(struct cpu *c, u32 cpu, struct cfs_rq *q, u64 now)
 	u64 irq = irq_time(q), steal = steal_time(q);
 	struct cell *cell;
 
-	if (!c->turn) { // the turn that seat found: what it was interrupted for is not known
+	if (!c->turn) { // the turn that first_turn found: what it was interrupted for is not known
 		c->irq = irq;
 		c->steal = steal;
 	}
@@ -620,9 +620,9 @@ static inline u32 class_of(u32 slot)
 	return f ? f->class & (CLASSES - 1) : 0;
 }
 
-// foreign is how long a CPU has run other groups than one up to now, by class: what its face says, without the turns
-// of that group itself. The cell of a group is written while its turn is the one to be seen, and is not looked at
-// then.
+// foreign is how long a CPU has run other groups than one up to now, by class: the sum of its face, without
+// the turns of that group itself. While the group's own turn is shown, its cell is being written, and is not
+// read.
 static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
@@ -638,8 +638,8 @@ static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 		sums[i] = f->busy[i] - (i == class ? ran : 0) + (i == f->class ? lasts : 0);
 }
 
-// close adds a turn that ends now to what its group ran, and ran beside others. A switch that the sibling has not
-// shown yet makes one turn too long and a later one too short: hence a negative difference counts too.
+// close adds a turn that ends now to the group's run time, and to its time beside others. A switch that the sibling has
+// not shown yet makes one turn too long and a later one too short: hence a negative difference counts too.
 static inline void close(struct side *side, struct face *f, u32 cpu, u32 other, u64 now)
 {
 	struct cell *cell = cell_of(cpu, f->slot);
@@ -660,8 +660,8 @@ static inline void close(struct side *side, struct face *f, u32 cpu, u32 other, 
 	cell->version++;
 }
 
-// face ends a turn of a CPU whose core has another thread, and begins the next. Each CPU asks at the ends of its
-// turns how much the other one has run of other groups meanwhile: whenever that one switches, the overlap is exact.
+// face ends a turn of a CPU whose core has another thread, and begins the next. At the ends of its turns each CPU reads
+// how long the other one has run other groups meanwhile: whenever that one switches, the overlap is exact.
 noinline int face(u32 cpu, u32 slot, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
@@ -686,8 +686,8 @@ noinline int face(u32 cpu, u32 slot, u64 now)
 	return 0;
 }
 
-// id_of tells threads apart, by the address of what the kernel has for each. The pid will not do: a thread that calls
-// exec takes over that of its process (fs/exec.c, de_thread).
+// id_of distinguishes threads by the address of their task_struct. The pid does not serve: a thread that calls exec
+// takes over the pid of its process (fs/exec.c, de_thread).
 static inline u64 id_of(struct task_struct *p)
 {
 	return (u64)p;
@@ -724,7 +724,7 @@ static inline u32 counted(struct task *t)
 	return t->state == WAITING ? WAITING : t->state == PRIMED ? RUNNING : AWAY;
 }
 
-// out takes a task off its CPU. One that goes to sleep need not be looked up.
+// out takes a task off its CPU. A task that goes to sleep need not be looked up.
 static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 {
 	u64 id = id_of(p);
@@ -741,7 +741,7 @@ static inline void out(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 		slot = t->slot;
 		was = known_here ? RUNNING : counted(t);
 		if (was == WAITING)
-			settle(p, t, c, now, false); // it was given the CPU in a switch that was missed
+			account_wait(p, t, c, now, false); // it was given the CPU in a switch that was missed
 		if (wants) {
 			slot_of(p, t);
 			await(p, t, cpu, now, false);
@@ -766,7 +766,7 @@ static inline u32 in(struct task_struct *p, struct cpu *c, u32 cpu, u64 now)
 	slot = t->slot;
 	was = counted(t);
 	if (was == WAITING)
-		settle(p, t, c, now, false);
+		account_wait(p, t, c, now, false);
 	t->state = RUNNING;
 	t->cpu = cpu;
 	slot_of(p, t);
@@ -785,7 +785,7 @@ static inline void rest(struct cpu *c, u32 cpu, bool idles)
 	add(&idle[(cpu / 64) & (WORDS - 1)].n, idles ? bit : -bit);
 }
 
-// mend takes the thread off its CPU that ran when last seen, if another one runs: a switch was missed.
+// mend takes the thread off its CPU that ran at the last event, if another one runs: a switch was missed.
 static inline void mend(struct task_struct *prev, struct cpu *c, u32 cpu, u64 now)
 {
 	if (!c->begun || !c->thread || c->thread == id_of(prev))
@@ -881,8 +881,8 @@ SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
 	return 0;
 }
 
-// A waiting task that is moved has waited for one CPU, and goes on for another: the queue that it stands in is still
-// the old one's.
+// A waiting task that is moved has waited for one CPU, and goes on for another. Its queue is still the old one's
+// here.
 SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
@@ -897,7 +897,7 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	cpu = t->cpu;
 	c = bpf_map_lookup_elem(&cpus, &cpu);
 	if (c)
-		settle(p, t, c, now, true);
+		account_wait(p, t, c, now, true);
 	t->since = now;
 	t->cpu = cpu = ctx[1];
 	c = bpf_map_lookup_elem(&cpus, &cpu);
@@ -906,8 +906,8 @@ SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 	return 0;
 }
 
-// prime counts the tasks that run or wait when the programs have just been attached: a task that runs alone on its
-// CPU may not be seen otherwise.
+// prime counts the tasks that run or wait when the programs have just been attached: a task that runs alone on its CPU
+// may cause no other event.
 SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
@@ -931,11 +931,11 @@ SEC("iter/task") int prime(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-// seat begins the first turn of a CPU that has not been switched since the programs were attached, with the task that
-// has it. prime has counted that one, and cannot do this: the CPU may be switched while another one looks. User space
-// has this run on the CPU itself, where no switch comes between: bpf_prog_test_run_raw_tp, 5.10, 1b4d60ec162f. No
-// tracepoint calls it.
-SEC("raw_tp/sched_switch") int seat(void *ctx)
+// first_turn begins the first turn of a CPU that has not switched since the programs were attached, with its current
+// task. prime has counted that task, and cannot begin the turn: the CPU may switch while another CPU reads it. User
+// space runs this program on the CPU itself, where no switch comes between: bpf_prog_test_run_raw_tp, 5.10,
+// 1b4d60ec162f. No tracepoint calls it.
+SEC("raw_tp/sched_switch") int first_turn(void *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id(), slot = OTHERS;
 	struct cpu *c = bpf_map_lookup_elem(&cpus, &cpu);

@@ -13,7 +13,7 @@ import (
 
 // Two threads of a core, each held by one thread since before the programs came, which are told of no switch at all:
 // each ran beside the other all the time, and neither CPU is idle.
-func TestSeesWhoHasHeldACPU(t *testing.T) {
+func TestFirstTurnOfABusyCPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
 	cgrouptest.Pin(t, 0, a.Spin(1)...)
@@ -28,8 +28,8 @@ func TestSeesWhoHasHeldACPU(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	seated(t, p, 0, ours)
-	seated(t, p, 1, theirs)
+	firstTurns(t, p, 0, ours)
+	firstTurns(t, p, 1, theirs)
 	got := during(t, p, 100*ms, ours, theirs)
 	for i, class := range []Class{2, 1} {
 		if s := got[i]; s.Beside[class] != s.At || s.Running != s.At || s.Waiting != 0 {
@@ -42,9 +42,9 @@ func TestSeesWhoHasHeldACPU(t *testing.T) {
 	}
 }
 
-// seated has the probe see a CPU anew, from another one, until a group is found there: on a busy machine others have
+// firstTurns has the probe see a CPU anew, from another one, until a group is found there: on a busy machine others have
 // their turns too. The thread that asks is itself who has its CPU.
-func seated(t *testing.T, p *Probe, cpu int, slot Slot) {
+func firstTurns(t *testing.T, p *Probe, cpu int, slot Slot) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -77,7 +77,7 @@ func seated(t *testing.T, p *Probe, cpu int, slot Slot) {
 		if err := p.objects.Cpus.Put(uint32(cpu), kernelCpu{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.seat(cpu); err != nil {
+		if err := p.firstTurn(cpu); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// What a group uses while it has no quota belongs to no period: neither to the one in which it gets one again, nor to the
+// The use of a group without a quota belongs to no period: neither to the period in which it gets one again, nor to the
 // busiest.
-func TestLiftedQuota(t *testing.T) {
+func TestQuotaRemoved(t *testing.T) {
 	machine := time.Duration(possible(t))
 	for _, c := range []struct {
 		name          string
-		sleeps        bool // when the quota is lifted, so that no timer runs that would tell
+		sleeps        bool // when the quota is removed, so that no timer runs that would show it
 		quota, period time.Duration
 		used          time.Duration // without a quota
 		most          time.Duration // that a period may come to
@@ -34,7 +34,7 @@ func TestLiftedQuota(t *testing.T) {
 			within(t, 20*time.Second, "a period is over", func() bool { return totals(t, p, g).PeriodEnd > 0 })
 			if c.sleeps {
 				load.Stop()
-				rested(t, p, g)
+				timerStopped(t, p, g)
 			}
 			before := usage(t, g)
 			g.Limit(cpu.Unlimited)
@@ -53,11 +53,11 @@ func TestLiftedQuota(t *testing.T) {
 	}
 }
 
-// rested waits until the timer of a group in which nothing runs has ended: there was no expiry for many periods.
-func rested(t *testing.T, p *Probe, g *cgrouptest.Group) {
+// timerStopped waits until the timer of an idle group has stopped: there was no expiry for many periods.
+func timerStopped(t *testing.T, p *Probe, g *cgrouptest.Group) {
 	t.Helper()
 	last, since := totals(t, p, g).PeriodEnd, Monotonic()
-	within(t, 20*time.Second, "its timer rests", func() bool {
+	within(t, 20*time.Second, "its timer has stopped", func() bool {
 		if end := totals(t, p, g).PeriodEnd; end != last {
 			last, since = end, Monotonic()
 		}
