@@ -182,7 +182,7 @@ func (o *observer) watch(ctx context.Context, begin time.Time, length time.Durat
 // notes are what this kernel cannot tell, and what was lost.
 func (o *observer) notes() []string {
 	list := []string{}
-	irq, steal := o.probe.Tells()
+	irq, steal := o.probe.Separates()
 	if !irq {
 		list = append(list, "this kernel does not take interrupts off the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they are part of who ran")
 	}

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// overlap reads a group's row of a CPU whose core has another thread, and how long the turn that the CPU is in has had
+// overlap reads a group's row of a CPU whose core has another thread, and how long the CPU's current turn has had
 // another group beside it so far: the programs add that when the turn ends, which may take seconds. It is not whole
 // where a thread of the core was switched meanwhile.
 func (p *Probe) overlap(row int, slot Slot, now time.Duration) (c kernelCell, beside [Classes]time.Duration, whole bool, err error) {

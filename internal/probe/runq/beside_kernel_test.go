@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two threads of one core, as far as the programs know: one group runs beside the other for exactly as long as the other
-// beside it, whoever else runs there and however long the turns are.
+// Two threads that the programs take for one core: one group runs beside the other for exactly as long as the other
+// beside it, whatever else runs there and however long the turns are.
 func TestBesideASibling(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{Siblings: map[int]int{0: 1, 1: 0}})

@@ -26,10 +26,10 @@ func TestLasting(t *testing.T) {
 	}{
 		{"the same turn goes on there", mine, turn(theirs, 2, 90, 0, 0, 40, 20), 0, [Classes]time.Duration{2: 60}},
 		{"it began later, after another", mine, turn(theirs, 2, 120, 0, 5, 40, 40), 0, [Classes]time.Duration{0: 5, 2: 50}},
-		{"it rests there", mine, turn(idle, 0, 120, 0, 0, 40, 45), 0, [Classes]time.Duration{2: 15}},
+		{"it does not run there", mine, turn(idle, 0, 120, 0, 0, 40, 45), 0, [Classes]time.Duration{2: 15}},
 		{"the group's own turn there", mine, turn(ours, 1, 110, 25, 0, 65, 30), 25, [Classes]time.Duration{}},
 		{"the group's own turn there is over", mine, turn(idle, 0, 130, 0, 0, 60, 30), 20, [Classes]time.Duration{}},
-		{"nobody was seen there yet", turn(ours, 1, 100, 0), turn(Others, 0, 0, 0), 0, [Classes]time.Duration{}},
+		{"no group was seen there yet", turn(ours, 1, 100, 0), turn(Others, 0, 0, 0), 0, [Classes]time.Duration{}},
 		{"another group's turn", turn(theirs, 2, 100, 0), turn(theirs, 2, 90, 0), 0, [Classes]time.Duration{}},
 		{"the class was changed", mine, turn(theirs, 2, 90, 0, 0, 9000, 20), 0, [Classes]time.Duration{1: 60, 2: 60}},
 	} {

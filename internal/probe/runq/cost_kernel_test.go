@@ -26,7 +26,7 @@ func nap() {
 const cold = 4 << 20
 
 // What the programs cost a context switch of two threads in a watched container, in a pod: the time of a switch with
-// them less that without, each measured in turn, and what the kernel says of each program, its measuring included.
+// them less that without, each in turn, and the kernel's figure for each program, with the cost of measuring it.
 //
 //	go test -run '^$' -bench Switch -benchtime 20x ./internal/probe/runq
 func BenchmarkSwitch(b *testing.B) {

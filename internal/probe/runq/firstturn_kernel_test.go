@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two threads of a core, each held by one thread since before the programs came, which are told of no switch at all:
+// Each thread of a core has run one busy thread since before the programs were attached, which see no switch at all:
 // each ran beside the other all the time, and neither CPU is idle.
 func TestFirstTurnOfABusyCPU(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
@@ -38,12 +38,12 @@ func TestFirstTurnOfABusyCPU(t *testing.T) {
 	}
 	var idle [maxCPUs / 64]kernelLine
 	if err := p.objects.Idle.Get(&idle); err != nil || idle[0].N&3 != 0 {
-		t.Errorf("CPUs %b are idle (%v), of which 0 and 1 are held", idle[0].N, err)
+		t.Errorf("CPUs %b are idle (%v), of which 0 and 1 are busy", idle[0].N, err)
 	}
 }
 
-// firstTurns has the probe see a CPU anew, from another one, until a group is found there: on a busy machine others have
-// their turns too. The thread that asks is itself who has its CPU.
+// firstTurns makes the probe read a CPU again, from another one, until it finds a group there: on a busy machine others
+// have their turns too. The calling thread itself has its CPU.
 func firstTurns(t *testing.T, p *Probe, cpu int, slot Slot) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -68,11 +68,11 @@ func firstTurns(t *testing.T, p *Probe, cpu int, slot Slot) {
 		}
 		switch {
 		case c.Begun == 0:
-			t.Fatalf("CPU %d has had no turn since it was asked", cpu)
+			t.Fatalf("CPU %d has had no turn since it was read", cpu)
 		case Slot(c.Slot) == slot && c.Thread != 0:
 			return
 		case time.Now().After(end):
-			t.Fatalf("CPU %d is never held by group %d, but by %d", cpu, slot, c.Slot)
+			t.Fatalf("CPU %d never runs group %d, but %d", cpu, slot, c.Slot)
 		}
 		if err := p.objects.Cpus.Put(uint32(cpu), kernelCpu{}); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Class tells groups apart of which waits are counted by length, and the time beside which is. 0 is none.
+// Class divides groups: waits are counted by length for each class, and so is the time beside a group of a class. 0 is
+// none.
 type Class uint32
 
 const (
@@ -15,23 +16,23 @@ const (
 	Buckets = 24 // of Lengths
 )
 
-// Group is a control group that is told apart from others.
+// Group is a control group with a number of its own.
 type Group struct {
 	Inode   uint64  // of its directory in the cpu hierarchy (v1) or on v2
 	CPUs    cpu.Set // that it may use; empty: all
 	Request float64 // CPUs that it has reserved; 0: not known, one is assumed for it as a neighbour
-	Watched bool    // what its threads wait for is wanted
+	Watched bool    // the causes of its threads' waits are measured
 	Class   Class
 }
 
-// Set numbers a group, or changes what is known of one that has a number. The sums of a number begin with what they are:
+// Set numbers a group, or changes a numbered group. The sums of a number start from their present values:
 // a group that was forgotten may have had it.
 func (p *Probe) Set(g Group) (Slot, error) {
 	slot, there := p.slots[g.Inode]
 	if !there {
 		var room bool
 		if slot, room = p.vacant(); !room {
-			return Others, fmt.Errorf("runq: group %d: there is room for %d", g.Inode, p.rows-int(First))
+			return Others, fmt.Errorf("runq: group %d: the table is full with %d groups", g.Inode, p.rows-int(First))
 		}
 	}
 	if err := p.objects.Groups.Put(uint32(slot), facts(g)); err != nil {
@@ -52,7 +53,7 @@ func (p *Probe) Set(g Group) (Slot, error) {
 	return slot, p.announce(g.Inode)
 }
 
-// vacant is the next number: one that nobody has had, while there are some, and then the one that is free for longest, so
+// vacant is the next number: an unused one while there are some, and then the one that is free for longest, so
 // that no thread of its last group is left.
 func (p *Probe) vacant() (Slot, bool) {
 	if int(p.next) < p.rows {
@@ -64,7 +65,7 @@ func (p *Probe) vacant() (Slot, bool) {
 	return p.free[0], true
 }
 
-// announce has the programs look their tasks' groups up again.
+// announce makes the programs look up their tasks' groups again.
 func (p *Probe) announce(inode uint64) error {
 	p.revision++
 	if err := p.objects.Generation.Set(p.revision); err != nil {

@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// The number of a group that is gone is given to another when all are taken, and counts for that one from then on. Without
-// names a wait behind another group is counted all the same.
+// When all numbers are in use, another group gets the number of a group that is gone, and counts for that one from then
+// on. Without names a wait behind another group is counted all the same.
 func TestForgottenNumber(t *testing.T) {
 	p := open(t, Options{Groups: 2, Nameless: true})
 	a, b, c := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
@@ -40,6 +40,6 @@ func TestForgottenNumber(t *testing.T) {
 		t.Errorf("wanted %v of %v: %+v", got.Running+got.Waiting, got.At, got)
 	}
 	if list, err := p.Pairs(); err != nil || len(list) > 0 {
-		t.Errorf("names that nobody asked for: %+v, %v", list, err)
+		t.Errorf("names though Nameless: %+v, %v", list, err)
 	}
 }

@@ -13,6 +13,6 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if f := facts(Group{}); f.Share != 0 || f.Watched != 0 || f.Allowed[0] != math.MaxUint64 || f.Allowed[15] != math.MaxUint64 {
-		t.Errorf("a group of which nothing is known: %+v", f)
+		t.Errorf("an unknown group: %+v", f)
 	}
 }

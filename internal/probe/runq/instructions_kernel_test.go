@@ -71,13 +71,13 @@ func BenchmarkInstructions(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// mean is what a run takes.
+// mean is the mean cost of a run.
 func mean(b *testing.B, from string, c programs.Cost) float64 {
 	b.Logf("%s %s: %d runs", from, c.Program, c.Runs)
 	return float64(c.Total) / float64(max(1, c.Runs))
 }
 
-// empty attaches a program that does nothing: what it takes is the measuring.
+// empty attaches a program that does nothing: its cost is that of measuring.
 func empty(b *testing.B) func() programs.Cost {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "nothing", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp,
 		AttachTo: "sched_switch", License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})

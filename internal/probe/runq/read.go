@@ -15,7 +15,7 @@ import (
 // count threads that still do. The others are parts of waits that are over; only watched groups have them.
 type Sums struct {
 	At      time.Duration // CLOCK_MONOTONIC
-	Running time.Duration // had a CPU, and what interrupts and the hypervisor took of that
+	Running time.Duration // ran on a CPU, with the time that interrupts and the hypervisor took of that
 	Waiting time.Duration // wanted one
 
 	Own     time.Duration // kept by the limit of the group, or of one inside it
@@ -34,12 +34,12 @@ type Sums struct {
 	Waits                int64
 }
 
-// To read what is being written: a write takes a few nanoseconds, and a second where a hypervisor takes the CPU away
+// Retries of a read during a write: a write takes a few nanoseconds, and a second where a hypervisor takes the CPU away
 // in the middle of it.
 const (
 	attempts = 5000
-	hurried  = 20 // without a rest
-	rest     = 200 * time.Microsecond
+	hurried  = 20 // without a pause
+	pause    = 200 * time.Microsecond
 )
 
 // again calls a reading until it is whole.
@@ -49,14 +49,14 @@ func again(whole func() (bool, error)) error {
 			return err
 		}
 		if n >= hurried {
-			time.Sleep(rest)
+			time.Sleep(pause)
 		}
 	}
 	return io.ErrNoProgress
 }
 
-// A reading is of one instant. One for which the reader was kept waiting is taken anew, for what ended meanwhile is
-// in it.
+// A reading is of one instant. A reading during which the reader had to wait is repeated, because waits that ended
+// meanwhile are in it.
 const (
 	instant = 2 * time.Millisecond
 	retries = 10
@@ -75,8 +75,8 @@ func (p *Probe) Read(slot Slot) (Sums, error) {
 	}
 }
 
-// sum is not whole where a cell of the group was handed to another one meanwhile: what was in it is then in none of
-// what was read, or twice.
+// sum is not whole where a cell of the group was given to another group meanwhile: its values are then in no part of
+// the reading, or twice.
 func (p *Probe) sum(slot Slot) (s Sums, whole bool, err error) {
 	s.At = monotonic()
 	before, err := p.sharedCell(slot)
@@ -98,7 +98,7 @@ func (p *Probe) sharedCell(slot Slot) (c kernelCell, err error) {
 	return c, copyOut(p.shared, &c, int64(slot)*int64(unsafe.Sizeof(c)))
 }
 
-// add takes in a row: of a CPU with a sibling together with what its present turn adds.
+// add adds a row: of a CPU with a sibling together with the part of its present turn.
 func (p *Probe) add(s *Sums, row int, slot Slot) error {
 	var c kernelCell
 	var beside [Classes]time.Duration
@@ -149,7 +149,7 @@ func copyOut[T any](m *ebpf.Memory, to *T, at int64) error {
 	return err
 }
 
-// add takes in one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean
+// add adds one CPU's part. A thread may come on one CPU and leave on another, so that only the sums mean
 // something.
 func (s *Sums) add(c kernelCell) {
 	now := uint64(s.At)
@@ -191,7 +191,7 @@ type Pair struct {
 	Behind, Phantom, Forced, Waking time.Duration // as in Sums
 }
 
-// Pairs lists who waited for whom, in no order.
+// Pairs lists which group waited for which, in no order.
 func (p *Probe) Pairs() ([]Pair, error) {
 	var list []Pair
 	var key kernelPairKey
@@ -202,17 +202,17 @@ func (p *Probe) Pairs() ([]Pair, error) {
 			time.Duration(value.Forced), time.Duration(value.Waking)})
 	}
 	if err := all.Err(); err != nil {
-		return nil, fmt.Errorf("runq: list who waits for whom: %w", err)
+		return nil, fmt.Errorf("runq: list the pairs of waits: %w", err)
 	}
 	return list, nil
 }
 
-// Lost is what there was no room for: threads not counted, and waits without a name.
+// Lost is what the full tables did not take: threads not counted, and waits without a name.
 func (p *Probe) Lost() (tasks, pairs int64) {
 	return count(p.objects.Unseen), count(p.objects.Unpaired)
 }
 
-// Missed is how many switches the kernel did not tell of. Who ran then is counted as who ran before.
+// Missed is the number of switches without an event. The task that ran then is counted as the one before.
 func (p *Probe) Missed() int64 { return count(p.objects.Missed) }
 
 func count(v *ebpf.Variable) int64 {

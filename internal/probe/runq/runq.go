@@ -18,11 +18,11 @@ import (
 
 // Options of a probe; the zero value is a good one.
 type Options struct {
-	Groups   int         // how many can be told apart; 0: 4096
+	Groups   int         // how many can have a number; 0: 4096
 	Tasks    int         // threads of the machine at one time; 0: four times as many as there are, and 32768 at least
 	Siblings map[int]int // the other hardware thread of a CPU's core; CPUs without one are left out
 	Stats    bool        // the kernel measures what the programs cost: see Cost
-	Nameless bool        // who was in the way of whom is not told apart: there are no Pairs, and it costs less
+	Nameless bool        // waits are not counted by neighbour: there are no Pairs, and the programs cost less
 
 	change   func(*ebpf.CollectionSpec) // tests break the programs with it
 	rowCells int                        // and have few cells for a CPU
@@ -57,11 +57,11 @@ type Probe struct {
 	siblings [maxCPUs]uint32 // one more than the number of the other thread of a CPU's core; 0: there is none
 	rows     int
 	slots    map[uint64]Slot // by inode
-	next     Slot            // that nobody has had yet
+	next     Slot            // that no group has had yet
 	free     []Slot          // of groups that were forgotten, in that order
 	revision uint32
 
-	irq, steal bool // see Tells
+	irq, steal bool // see Separates
 }
 
 type objects struct {
@@ -107,10 +107,10 @@ func (p *Probe) open(o Options) error {
 	return nil
 }
 
-// fit makes the tables as large as a machine of so many CPUs wants them.
+// fit makes the tables as large as a machine of so many CPUs needs them.
 func (p *Probe) fit(spec *ebpf.CollectionSpec, o Options, cpus int) error {
 	if p.cpus = cpus; cpus > maxCPUs {
-		return fmt.Errorf("%d CPUs: at most %d can be told apart", p.cpus, maxCPUs)
+		return fmt.Errorf("%d CPUs: at most %d are supported", p.cpus, maxCPUs)
 	}
 	p.rows = int(First) + cmp.Or(o.Groups, defaultGroups)
 	spec.Maps[kernelMapTasks].MaxEntries = uint32(cmp.Or(o.Tasks, max(defaultTasks, 4*threads())))
@@ -211,23 +211,23 @@ func (p *Probe) prime() error {
 	return nil
 }
 
-// seat has a CPU say whose turn it is, if it has not been switched since. One that is offline will be.
+// firstTurn begins the turn of a CPU that has not switched since. A CPU that is offline will switch when it comes online.
 func (p *Probe) firstTurn(cpu int) error {
 	_, err := p.programs.Get(kernelProgFirstTurn).Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)})
 	if err != nil && !errors.Is(err, unix.ENXIO) {
-		return fmt.Errorf("ask CPU %d who has it: %w", cpu, err)
+		return fmt.Errorf("begin the first turn of CPU %d: %w", cpu, err)
 	}
 	return nil
 }
 
-// Close takes the programs out of the kernel.
+// Close removes the programs from the kernel.
 func (p *Probe) Close() error { return errors.Join(p.programs.Close(), p.objects.Close()) }
 
 // Switch is the program that runs at each context switch.
 const Switch = kernelProgSchedSwitch
 
-// Tells says whether this kernel takes interrupts, and what a hypervisor steals, off the time of threads.
-func (p *Probe) Tells() (irq, steal bool) { return p.irq, p.steal }
+// Separates says whether this kernel subtracts interrupts, and the steal of a hypervisor, from the time of threads.
+func (p *Probe) Separates() (irq, steal bool) { return p.irq, p.steal }
 
 // Cost is what each program has cost since Open. It needs Options.Stats.
 func (p *Probe) Cost() ([]programs.Cost, error) { return p.programs.Cost() }

@@ -22,8 +22,8 @@ import (
 // storm of processes and threads that live for a moment. What is known of each ends with it.
 func TestForkStormAddsUp(t *testing.T) { forkStorm(t, Options{}) }
 
-// Nor is anything lost where a CPU has one cell for all groups: another group runs on the same CPUs, and each takes
-// it from the other.
+// No time is lost where a CPU has one cell for all groups: another group runs on the same CPUs, and each takes
+// the cell from the other.
 func TestSharedCellsAddUp(t *testing.T) {
 	forkStorm(t, Options{rowCells: int(First) + 1})
 }
@@ -105,7 +105,7 @@ func known(t testing.TB, p *Probe, slot Slot) (n int) {
 	return n
 }
 
-// A thread that is moved from group to group, while it runs and while it waits, wants a CPU of one or the other.
+// The time of a thread that is moved from group to group, while it runs and while it waits, belongs to one or the other.
 func TestMovesAddUp(t *testing.T) {
 	p := open(t, Options{})
 	a, b, beside := cgrouptest.New(t), cgrouptest.New(t), cgrouptest.New(t)
@@ -151,7 +151,7 @@ func TestMigrationAddsUp(t *testing.T) {
 	over(t, p, slot, a, s)
 }
 
-// over ends the processes of a group. When nobody waits any more, all waits have their causes.
+// over ends the processes of a group. When no thread waits any more, all waits have their causes.
 func over(t *testing.T, p *Probe, slot Slot, g *cgrouptest.Group, list ...*cgrouptest.Process) {
 	t.Helper()
 	for _, s := range list {
@@ -177,7 +177,7 @@ func over(t *testing.T, p *Probe, slot Slot, g *cgrouptest.Group, list ...*cgrou
 	}
 }
 
-// sight is a group at one instant: the kernel's counters between two readings of ours, for reading takes time.
+// sight is a group at one instant: the kernel's counters between two readings of the probe, because reading takes time.
 type sight struct {
 	before, after Sums
 	used          time.Duration // by the group
@@ -194,13 +194,13 @@ func look(t testing.TB, p *Probe, slot Slot, g *cgrouptest.Group, pid int) sight
 	return s
 }
 
-// against holds our sums since another sight against the kernel's, and returns them.
+// against compares the probe's sums since another sight with the kernel's, and returns them.
 func (s sight) against(t testing.TB, first sight) Sums {
 	t.Helper()
 	least, most := s.before.minus(first.after), s.after.minus(first.before)
 	check := func(what string, kernel, least, most time.Duration) {
 		t.Helper()
-		off := least/50 + 20*ms // the kernel counts who runs from tick to tick
+		off := least/50 + 20*ms // the kernel accounts for the running task from tick to tick
 		if emulated() {
 			off = least/5 + 50*ms // from the kernel's clock of a switch to ours it is long
 		}
@@ -241,7 +241,7 @@ func TestThousandContainers(t *testing.T) {
 	}
 }
 
-// Threads that run and wait when the programs come are counted, though they may not be switched for long.
+// Threads that run and wait when the programs are attached are counted, though they may not switch for long.
 func TestCountsThreadsOfTheStart(t *testing.T) {
 	g := cgrouptest.New(t)
 	cgrouptest.Pin(t, 0, g.Spin(3)...)

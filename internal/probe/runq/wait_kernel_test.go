@@ -7,7 +7,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// Two spinners on one CPU: whenever one runs, the other waits behind it, whatever else the CPU has to do.
+// Two spinners on one CPU: whenever one runs, the other waits behind it, whatever else runs on the CPU.
 func TestTwoOnOneCPU(t *testing.T) {
 	p := open(t, Options{})
 	a, b := cgrouptest.New(t), cgrouptest.New(t)
@@ -20,7 +20,7 @@ func TestTwoOnOneCPU(t *testing.T) {
 	behind := pair(t, p, ours, theirs).Behind - before.Behind
 	for _, s := range got {
 		if !near(s.Running+s.Waiting, s.At, 0.01) {
-			t.Errorf("a thread that always wants to run wanted %v of %v", s.Running+s.Waiting, s.At)
+			t.Errorf("a thread that is always runnable wanted %v of %v", s.Running+s.Waiting, s.At)
 		}
 		if s.Own+s.Above+s.Self > 0 {
 			t.Errorf("neither a limit nor another thread of the group is there: %+v", s)
@@ -97,7 +97,7 @@ func TestForcedSharing(t *testing.T) {
 		part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds()
 		least := elsewhere - 0.35
 		if emulated() {
-			least = 0 // the machine stands still for long, in one state or the other
+			least = 0 // the virtual machine pauses for long, in one state or the other
 		}
 		if reserved == 1 && (part < least || part == 0) || reserved == 2 && part > 0.05 {
 			t.Errorf("of a neighbour with %v CPUs reserved, %.2f is forced; it ran elsewhere for %.2f of the time", reserved, part, elsewhere)
@@ -225,6 +225,6 @@ func TestLengthsByClass(t *testing.T) {
 		t.Errorf("%d waits of at least %v; %d to %d of %v", n, least, before.Waits, after.Waits, before.explained())
 	}
 	if n, _ := total(1); n != 0 {
-		t.Errorf("%d waits of a class that nobody has", n)
+		t.Errorf("%d waits of an unused class", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 const ms = time.Millisecond
 
-// emulated says that the CPU is, and that no bound on time holds.
+// emulated says that the CPU is emulated, so that no bound on time applies.
 func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 
 // open starts a probe that is gone when the test ends.
@@ -100,7 +100,7 @@ func (s Sums) explained() time.Duration {
 // slack is by how much waits that are over may differ from what others ran meanwhile: by the one that lasts.
 func slack() float64 {
 	if emulated() {
-		return 0.9 // the machine stands still for long
+		return 0.9 // the virtual machine pauses for long
 	}
 	return 0.15
 }
