@@ -47,7 +47,7 @@ func (k *Kernel) expire(g *group) {
 	g.expiry += g.pool.Bandwidth().Period
 }
 
-// unthrottle books the time stood still, here and for what stands below (unthrottle_cfs_rq, tg_unthrottle_up).
+// unthrottle adds the time of the throttle, here and for the groups below (unthrottle_cfs_rq, tg_unthrottle_up).
 func (g *group) unthrottle() {
 	g.standing = 0
 	g.stood.book()
@@ -61,7 +61,7 @@ func (g *group) bookLocal() {
 	}
 }
 
-// wake starts the period timer of a group that was at rest. The timer keeps its phase: it goes on at the first
+// wake starts the period timer of a group that was idle. The timer keeps its phase: it goes on at the first
 // whole number of periods after it last fired (hrtimer_forward_now in start_cfs_bandwidth).
 func (k *Kernel) wake(g *group, start func()) {
 	resting := !g.pool.Active()
@@ -113,7 +113,7 @@ func (k *Kernel) placeThreads(g *group, n int64) {
 	}
 }
 
-// drain empties the pools whose rest is less than a nanosecond for each running thread, and says whether there were
+// drain empties the pools with less than a nanosecond for each running thread, and says whether there were
 // any.
 func (k *Kernel) drain() bool {
 	found := false

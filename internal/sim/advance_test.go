@@ -71,7 +71,7 @@ func TestThrottledTimeIsBookedAtTheEnd(t *testing.T) {
 	k.SetLoad("/pod/a", sim.Spin(1))
 	k.Advance(60 * ms)
 	if c := counters(t, tree, "/pod/a"); c.ThrottledTime != 0 || k.Throttled("/pod/a") != 40*ms {
-		t.Errorf("in the throttle: booked %v, true %v; want 0 and 40ms", c.ThrottledTime, k.Throttled("/pod/a"))
+		t.Errorf("in the throttle: counted %v, true %v; want 0 and 40ms", c.ThrottledTime, k.Throttled("/pod/a"))
 	}
 	if err := tree.SetQuota("/pod/a", 20*ms); err != nil {
 		t.Fatal(err)
@@ -138,8 +138,8 @@ func TestJobsAndBurst(t *testing.T) {
 	}
 }
 
-// The timer of a group without demand comes to rest after one idle period, and keeps its phase.
-func TestTimerRests(t *testing.T) {
+// The timer of a group without demand stops after one idle period, and keeps its phase.
+func TestTimerStops(t *testing.T) {
 	k, tree := limited(t, 2, fifth)
 	k.SetLoad("/pod/a", sim.Periodic(time.Second+30*ms, sim.Fixed(5*ms), 1))
 	before := counters(t, tree, "/pod/a").Periods
@@ -169,7 +169,7 @@ func TestPodAndContainerBothLimit(t *testing.T) {
 	}
 	a, err := tree.ThrottledLocal("/pod/a")
 	if own := counters(t, tree, "/pod/a").ThrottledTime; err != nil || a < 6*time.Second || own > a {
-		t.Errorf("container: stood %v in all, %v for its own limit (%v); want most for the pod's", a, own, err)
+		t.Errorf("container: throttled for %v in all, %v for its own limit (%v); want most for the pod's", a, own, err)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestSameSeedSameRun(t *testing.T) {
 	}
 }
 
-// One more group on a machine with room changes nothing for the others.
+// One more group on a machine with idle CPUs changes nothing for the others.
 func TestGroupsHaveTheirOwnChance(t *testing.T) {
 	latencies := func(others int) []sim.Response {
 		k := sim.New(sim.Config{CPUs: 8, Seed: 3})
@@ -340,7 +340,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// BenchmarkMinute is a minute of 20 containers that are looked at ten times a second.
+// BenchmarkMinute is a minute of 20 containers that are read ten times a second.
 func BenchmarkMinute(b *testing.B) {
 	for _, n := range []int{20, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

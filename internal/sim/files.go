@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// hierarchy is where a file stands: v1 has the groups once below cpu/ and once below cpuacct/.
+// hierarchy is the hierarchy of a file: v1 has the groups once below cpu/ and once below cpuacct/.
 type hierarchy int
 
 const (
@@ -59,7 +59,7 @@ func (k *Kernel) locate(name string) (g *group, in hierarchy, file string, err e
 	return g, in, file, nil
 }
 
-// files lists what a group's directory holds.
+// files lists the files of a group's directory.
 func (k *Kernel) files(g *group, in hierarchy) []string {
 	files := []string{"cgroup.procs"}
 	switch in {

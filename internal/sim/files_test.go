@@ -110,7 +110,7 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// The answers are those of a 6.18 kernel, asked by hand; on v2 those of a 6.1 kernel.
+// The answers were recorded by hand on a 6.18 kernel; those of v2 on a 6.1 kernel.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		file, text string

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// Foreseen lists the groups that will stand still within a time, before their periods end, if the threads go on that run
-// now: what a program in the kernel sees that looks at the pool at each tick.
+// Foreseen lists the groups that will be throttled within a time, before their periods end, if the running threads go
+// on: what a program in the kernel sees that reads the pool at each tick.
 func (k *Kernel) Foreseen(within time.Duration) []Throttle {
 	var list []Throttle
 	for _, g := range k.order {

@@ -1,7 +1,7 @@
 // Package sim is a machine in memory, on virtual time: a cgroup filesystem that reads, refuses and throttles as the
-// kernel does, CPUs to share, and loads that want them. Kernel satisfies cgroup.FS, so the shipped agent can be
-// driven against it for hours of virtual time in a second, with faults at every write, and be held against what
-// really happened: which a real kernel does not tell.
+// kernel does, CPUs to share, and loads that use them. Kernel satisfies cgroup.FS, so the shipped agent can be
+// driven against it for hours of virtual time in a second, with faults at every write. Tests compare its view with what
+// really happened, which a real kernel does not show.
 //
 // Problem: what an agent does to a throttled group depends on the exact order of timer expiries, refills, demands and
 // writes, which cannot be brought about on a real kernel at will.
@@ -44,7 +44,7 @@ type Config struct {
 	NoBurstCounters  bool // 5.14 and 5.15: burst without nr_bursts
 	DividesBurst     bool // v2 from 5.14 to 6.9: a write of cpu.max divides the burst by 1000 (49217ea147df mends it)
 	CPUSets          bool // there is a cpuset controller; on v1 a hierarchy of its own
-	InheritsAgain    bool // v2: a group with tasks takes an empty list of CPUs again, which most kernels refuse
+	InheritsAgain    bool // v2: a group with tasks accepts an empty list of CPUs again, which most kernels refuse
 	NoThrottledLocal bool // below 6.6: no cpu.stat.local
 	Start            time.Time
 	Seed             uint64
@@ -52,11 +52,11 @@ type Config struct {
 
 // Kernel is the machine. It is not safe for concurrent use.
 type Kernel struct {
-	// Fault, when set, is asked before every ReadFile, WriteFile and Mkdir; op is "read", "write" or "mkdir". An error
+	// Fault, when set, is called before every ReadFile, WriteFile and Mkdir; op is "read", "write" or "mkdir". An error
 	// is returned to the caller and nothing is done. It may change the machine (ForeignWrite, RemoveGroup, Advance) or
 	// panic.
 	Fault func(op, name string, data []byte) error
-	// OnThrottle, when set, is told of each throttle as it begins. It may not call Advance.
+	// OnThrottle, when set, is called with each throttle as it begins. It may not call Advance.
 	OnThrottle func(Throttle)
 	// Ignores has a write that changes no quota, period or burst do nothing. No kernel does so yet; a patch was posted.
 	Ignores bool
@@ -92,11 +92,11 @@ type group struct {
 	source
 
 	pool   bandwidth.Pool
-	expiry time.Duration // when the period timer fires next, or fired last when it rests
+	expiry time.Duration // when the period timer fires next, or fired last when it is stopped
 	spent  time.Duration // used since the period began, while limited
 
 	running  int64 // threads that run here and below
-	standing int64 // CPUs that stand throttled, for want of runtime here
+	standing int64 // CPUs that are throttled, because this pool is empty
 	stuck    int64 // CPUs' worth of threads here and below that a throttle here or above stops
 	stood    booking
 	local    booking
@@ -150,7 +150,7 @@ func (k *Kernel) RemoveGroup(name string) {
 }
 
 func (k *Kernel) add(name string, parent *group) *group {
-	k.inode += 64 // leaves room for the numbers of its files
+	k.inode += 64 // the numbers between are those of its files
 	g := &group{
 		id:     workload.ID{Path: name, Inode: k.inode},
 		parent: parent,
@@ -183,7 +183,7 @@ func (k *Kernel) rand(purpose string) *rand.Rand {
 	return rand.New(rand.NewPCG(k.config.Seed, h.Sum64()))
 }
 
-// SetTasks puts n threads of one process into a group that need not want to run: a container that waits. SetLoad
+// SetTasks puts n threads of one process into a group that need not be runnable: an idle container. SetLoad
 // does so for its threads by itself.
 func (k *Kernel) SetTasks(name string, n int) {
 	g := k.must(name)
@@ -194,7 +194,7 @@ func (k *Kernel) SetTasks(name string, n int) {
 	}
 }
 
-// SetLoad replaces what a group's own threads want to run, from now on; unfinished jobs are dropped.
+// SetLoad replaces the load of a group's own threads, from now on; unfinished jobs are dropped.
 func (k *Kernel) SetLoad(name string, load Load) {
 	g := k.must(name)
 	g.source.start(load, k.now)

@@ -10,14 +10,14 @@ const Forever = never
 
 // Job is a piece of work for one thread.
 type Job struct {
-	At   time.Duration // when it arrives, counted from SetLoad
+	At   time.Duration // when it arrives, as time since SetLoad
 	Cost time.Duration // CPU time it takes; Forever for one that only For ends
 	For  time.Duration // it goes after this wall time, done or not; 0 when it stays until done
 }
 
 // Load is a stream of demands: jobs in the order of their arrival, of which at most Threads run at once; the others
-// wait in line. The zero value wants nothing. Jobs starts the stream, with the group's own source of chance; what it
-// returns yields the next job until there is none.
+// wait in line. The zero value has no jobs. Jobs starts the stream, with the group's own source of chance; the function
+// that it returns yields the next job until there is none.
 type Load struct {
 	Threads int
 	Jobs    func(*rand.Rand) func() (Job, bool)
@@ -139,7 +139,7 @@ func (s *source) fetch() {
 	s.next = job
 }
 
-// due takes in what has arrived by now, lets go what stays no longer, and fills the free threads.
+// due adds the jobs that have arrived by now, drops those that have left, and fills the free threads.
 func (s *source) due(now time.Duration) {
 	for s.next.At <= now {
 		j := served{arrived: s.next.At, cost: s.next.Cost, left: s.next.Cost, until: never}

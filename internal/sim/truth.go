@@ -22,7 +22,7 @@ type Write struct {
 // Writes are all attempts to write so far, in order.
 func (k *Kernel) Writes() []Write { return append([]Write(nil), k.writes...) }
 
-// Throttle is what a kernel can tell of a group that has just used its runtime up.
+// Throttle is what a kernel can report of a group that has just used its runtime up.
 type Throttle struct {
 	Group     workload.ID
 	At        time.Time
@@ -31,7 +31,7 @@ type Throttle struct {
 	Expires   time.Time     // when the period timer fires next
 	Used      time.Duration // since the period began
 	Left      time.Duration // in the pool: no CPU takes more than it uses
-	Dry       time.Time     // of one that is foreseen: when it begins, if the threads go on that run now
+	Dry       time.Time     // of a foreseen throttle: when it begins, if the running threads go on
 }
 
 func (k *Kernel) throttle(g *group) Throttle {
@@ -85,7 +85,7 @@ func (k *Kernel) Waiting(name string) int {
 // has none.
 func (k *Kernel) Used(name string) time.Duration { return k.must(name).usage }
 
-// Runtime is what stands in a group's pool: what it could use at once.
+// Runtime is the runtime in a group's pool: what the group could use at once.
 func (k *Kernel) Runtime(name string) time.Duration {
 	g := k.must(name)
 	return g.pool.Runtime()
@@ -97,14 +97,14 @@ func (k *Kernel) Bandwidth(name string) cpu.Bandwidth {
 	return g.pool.Bandwidth()
 }
 
-// Throttled is the time that a group's CPUs have stood still with work to do for want of its own runtime, the one
+// Throttled is the time for which a group's CPUs were throttled by its own limit, with the throttle
 // not ended yet included.
 func (k *Kernel) Throttled(name string) time.Duration {
 	g := k.must(name)
 	return g.stood.booked + g.stood.pending
 }
 
-// NextExpiry is when a group's period timer fires next, were the group to want to run all the time.
+// NextExpiry is when a group's period timer would fire next, if the group were always runnable.
 func (k *Kernel) NextExpiry(name string) time.Time {
 	g := k.must(name)
 	at, period := g.expiry, g.pool.Bandwidth().Period

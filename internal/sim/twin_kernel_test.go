@@ -36,7 +36,7 @@ type demand struct {
 	cost  time.Duration
 }
 
-// outcome is what the kernel counted while a script ran.
+// outcome are the kernel's counters while a script ran.
 type outcome struct {
 	CPUs      float64 // CPU time used for wall time
 	Periods   float64 // a second
@@ -50,7 +50,7 @@ type tolerances map[string]struct{ part, least float64 }
 
 // tolerance is how far the two may be apart: a part of the simulated figure, and a figure below which nothing
 // counts. The real one has ticks of up to 10 ms (a thread overruns its quota until the next and pays back), slices
-// of 5 ms, jobs that need the CPU that something else has, and the costs of the load's own runtime. Its stands are
+// of 5 ms, jobs that need the CPU that something else has, and the costs of the load's own runtime. Its throttles are
 // shorter where the CPU is shared: a quota takes longer to run.
 var tolerance = tolerances{
 	"CPUs":      {0.15, 0.01},
@@ -130,7 +130,7 @@ func realTwin(t *testing.T) (m *twin, burst cgroup.Feature) {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, -20); err != nil { // a late write is another script
 		t.Logf("no priority: %v", err)
 	}
-	g.Prevail() // other tests want the CPU too
+	g.Prevail() // other tests use the CPU too
 	return &twin{
 		tree: g.Tree(), fs: g.Dir(), group: g.Path, sleep: time.Sleep, now: time.Now,
 		load: func(d demand) {
@@ -148,7 +148,7 @@ func realTwin(t *testing.T) (m *twin, burst cgroup.Feature) {
 
 // onOneCPU starts a process that stays on one CPU: it inherits that from the thread that starts it, to which the caller
 // is locked. The simulation has no CPUs as places, so no slices that one of them holds and another lacks: jobs on two
-// CPUs stood for 0.16 to 0.20 of the time, on one for 0.13, and for 0.14 by the arithmetic.
+// CPUs were throttled for 0.16 to 0.20 of the time, on one for 0.13, and for 0.14 by the arithmetic.
 func onOneCPU(t *testing.T, start func()) {
 	t.Helper()
 	var all, one unix.CPUSet
@@ -324,8 +324,8 @@ func duration(text string) time.Duration {
 	return d
 }
 
-// work does a job after each interval until it is killed. What a job costs is read off the process's own clock: Go's runtime
-// has a thread that looks after the one that works, and took a tenth as much again.
+// work does a job after each interval until it is killed. The cost of a job is read from the process's own clock: Go's
+// runtime has a monitor thread, which used a tenth as much again.
 func work(every, cost time.Duration) {
 	runtime.LockOSThread()
 	for next := time.Now(); ; next = next.Add(every) {

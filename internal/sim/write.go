@@ -113,7 +113,7 @@ func (k *Kernel) setBandwidth(g *group, b cpu.Bandwidth) error {
 			return err
 		}
 	}
-	if err := k.holds(b, g.children); err != nil {
+	if err := k.fits(b, g.children); err != nil {
 		return err
 	}
 	if k.Ignores && b == g.pool.Bandwidth() {
@@ -127,14 +127,14 @@ func (k *Kernel) setBandwidth(g *group, b cpu.Bandwidth) error {
 	return nil
 }
 
-// holds checks a limit against the nearest limits below it.
-func (k *Kernel) holds(b cpu.Bandwidth, below []*group) error {
+// fits checks a limit against the nearest limits below it.
+func (k *Kernel) fits(b cpu.Bandwidth, below []*group) error {
 	for _, c := range below {
 		var err error
 		if own := c.pool.Bandwidth(); own.Limited() {
 			err = bandwidth.Fits(own, b, k.rules())
 		} else {
-			err = k.holds(b, c.children)
+			err = k.fits(b, c.children)
 		}
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func parseMicros(text string) (time.Duration, error) {
 	return time.Duration(n) * time.Microsecond, nil
 }
 
-// parseQuota is cpu_quota_write_s64: any negative number lifts the limit.
+// parseQuota is cpu_quota_write_s64: any negative number removes the limit.
 func parseQuota(text string) (time.Duration, error) {
 	if n, err := parseInt(text); err == nil && n < 0 {
 		return cpu.Unlimited, nil
