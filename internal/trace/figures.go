@@ -40,7 +40,8 @@ func quantile(sorted []float64, p float64) float64 {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// Coarse is the mean over each n periods in turn: what monitoring sees of it. What is left at the end is left out.
+// Coarse is the mean over each n periods in turn: what monitoring sees of a recording. Periods left over at the end are
+// left out.
 func (s Series) Coarse(n int) []float64 {
 	var list []float64
 	for ; len(s.Used) >= n; s.Used = s.Used[n:] {

@@ -80,7 +80,7 @@ func kindOf(name string) (string, error) {
 	return kind, nil
 }
 
-// Known says whether a name tells a format of recordings.
+// Known says whether a name ends in a format of recordings.
 func Known(name string) error {
 	_, err := kindOf(name)
 	return err

@@ -6,7 +6,7 @@ import "time"
 // two readings the counter is taken to grow evenly: a late reading is shared out over the periods that it spans.
 type grid struct {
 	period time.Duration
-	next   int           // the period whose end is looked for
+	next   int           // the period whose end comes next
 	at     time.Duration // of the last reading, since the beginning of period 0
 	count  time.Duration // the counter then
 	edge   float64       // the counter at the beginning of period next
@@ -17,7 +17,7 @@ func newGrid(period, at, count time.Duration) grid {
 }
 
 // add takes a reading and returns the growth, in nanoseconds, in each of the periods that end by then. A counter that
-// runs backwards stands still: a reading was torn, and the next one mends it.
+// runs backwards counts as unchanged: a reading was torn, and the next one corrects it.
 func (g *grid) add(at, count time.Duration) []float64 {
 	count = max(count, g.count)
 	var grown []float64

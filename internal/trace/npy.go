@@ -137,7 +137,7 @@ func parseNPY(dict string) (npyArray, error) {
 	return a, err
 }
 
-// parseShape takes (n,) and (n, k).
+// parseShape reads (n,) and (n, k).
 func parseShape(text string) (rows, columns int, err error) {
 	var sizes []int64
 	for _, field := range strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, " ", ""), ","), ",") {

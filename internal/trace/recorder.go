@@ -12,10 +12,11 @@ import (
 type Source struct {
 	Name  string
 	Limit float64 // CPUs, as the recording begins; +Inf: none
-	// LimitNow tells the limit while it is recorded; nil: nobody asks. One that appears hides demand, as one that was there from
-	// the begin.
+	// LimitNow reads the limit during the recording; nil: not read. A limit that appears hides demand, as does one that
+	// was there from the begin.
 	LimitNow func() (float64, error)
-	// Read tells the CPU time that it has used since it began, and the time for which its CPUs stood throttled.
+	// Read returns the CPU time that the container has used since it began, and the time for which its CPUs were
+	// throttled.
 	Read func() (used, throttled time.Duration, err error)
 }
 
@@ -26,12 +27,12 @@ type Recorder struct {
 	Sources  []Source
 	Now      func() time.Time
 	Wait     func(ctx context.Context, until time.Time) error
-	Progress func(done int) // after each reading; nil: nobody asks
+	Progress func(done int) // called after each reading; nil: not called
 	// Edge is an instant at which a period of the container's own limit begins; zero: not known. Periods are recorded from
 	// the next such instant on.
 	Edge time.Time
-	// Counters are the kernel's of that container; nil without an Edge. A stand is in them when it has ended on all CPUs, each
-	// of which has to wake up for that: a reading waits for it.
+	// Counters are the kernel's of that container; nil without an Edge. They include a throttle when it has ended on
+	// all CPUs, each of which has to wake up for that: a reading waits for it.
 	Counters func() (cpu.Counters, error)
 }
 
@@ -56,13 +57,13 @@ func (r Recorder) begin(ctx context.Context) (start time.Time, timer pulse, err 
 	return start, timer, err
 }
 
-// pulse is what the timer of the periods had done when it was last looked at.
+// pulse is the state of the period timer at the last reading.
 type pulse struct {
 	cpu.Counters
 	beats bool // it fired in the last period; without a task that runs, it does not
 }
 
-// fired says whether it has since, and the stand that it ended is counted.
+// fired says whether the timer has fired since, and the counters include the throttle that it ended.
 func (p pulse) fired(now cpu.Counters) bool {
 	return now.Periods > p.Periods && (now.Throttled == p.Throttled || now.ThrottledTime > p.ThrottledTime)
 }
@@ -91,12 +92,12 @@ func (r Recorder) end(ctx context.Context, due time.Time, timer *pulse) (late ti
 
 const (
 	lateAfter = 10  // the part of a period after which a reading counts as late, and the kernel's end of it is waited for no longer
-	looks     = 200 // so often in a period it is looked for
+	looks     = 200 // so often in a period the end is checked for
 	limitsAt  = 10  // after so many readings limits are read again
 )
 
 // Run records n periods. It reads at the end of each period of a schedule that is fixed at the start; a period whose
-// end passed unread is shared out by the next reading. When it ends early, by its context or because a container can no
+// end passed unread is divided by the next reading. When it ends early, by its context or because a container can no
 // longer be read, it returns what was recorded until then beside the error.
 func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	t := Trace{Period: r.Period, CPUs: r.CPUs}
@@ -147,7 +148,7 @@ func (r Recorder) Run(ctx context.Context, n int) (Trace, error) {
 	return end(), nil
 }
 
-// limits takes in limits that are others than before: the lowest is the one that hides most.
+// limits records changed limits: the lowest one hides most demand.
 func (t Trace) limits(sources []Source) {
 	for i, s := range sources {
 		if s.LimitNow == nil {

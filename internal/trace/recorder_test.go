@@ -17,7 +17,7 @@ import (
 
 const ms = time.Millisecond
 
-// TestGrid holds the growth in each period against what was used, with readings at odd times.
+// TestGrid compares the growth in each period with the use, with readings at odd times.
 func TestGrid(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -142,7 +142,7 @@ func TestLimitThatAppears(t *testing.T) {
 		if s := got.Series[0]; s.Limit != c.want || s.LimitChanged != c.other {
 			t.Errorf("%s: limit %v, changed %v; want %v, %v", name, s.Limit, s.LimitChanged, c.want, c.other)
 		}
-		if told := strings.Contains(strings.Join(got.Warnings(), "\n"), `the limit of "a" changed while it was recorded`); told != c.other {
+		if warned := strings.Contains(strings.Join(got.Warnings(), "\n"), `the limit of "a" changed while it was recorded`); warned != c.other {
 			t.Errorf("%s: warnings %q", name, got.Warnings())
 		}
 		for _, file := range []string{"x.npy", "x.csv"} {
@@ -247,9 +247,10 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// TestRecorderWaitsForTheKernel records a container that runs 10 ms of each period and then stands still, on a machine whose
-// timer is late now and then: by some ms with the end of the period, by more with that of the stand. Each period has its own
-// use and its own stand all the same. A timer that has stopped, without a task that runs, is waited for once.
+// TestRecorderWaitsForTheKernel records a container that runs 10 ms of each period and is then throttled, on a machine
+// whose timer is late now and then: by some ms with the end of the period, by more with the end of the throttle. Each
+// period has its own use and its own throttle all the same. A timer that has stopped, without a task that runs, is
+// waited for once.
 func TestRecorderWaitsForTheKernel(t *testing.T) {
 	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), late: never}
 	edge := w.now.Add(-93 * ms)
