@@ -7,12 +7,12 @@ import (
 	"plimsoll/internal/sim"
 )
 
-// foresight tells of pools that are going to run dry, as the programs in the kernel do (probe/bpf/ahead.h): at each tick,
-// once a filling, and of quotas only that last for some ticks. There throttles begin at ticks too, so that all are told of 4 ms
-// before; here they begin at any time, and are told of 2 to 6 ms before.
+// foresight reports pools that will run dry, as the programs in the kernel do (probe/bpf/ahead.h): at each tick, once a
+// filling, and only for quotas that last for some ticks. There throttles begin at ticks too, so that all are reported 4
+// ms before; here they begin at any time, and are reported 2 to 6 ms before.
 type foresight struct {
 	reported map[uint64]filling
-	due      time.Time // when the agent wants to be called next; zero: not
+	due      time.Time // when the agent is to be called next; zero: not
 }
 
 type filling struct {
@@ -28,7 +28,7 @@ const (
 	rise    = 5 * time.Millisecond
 )
 
-// known says whether a pool was told of since it was filled.
+// known says whether a pool was reported since it was filled.
 func (f *foresight) known(now time.Time, t sim.Throttle) bool {
 	last, ok := f.reported[t.Group.Inode]
 	if ok && last.expires.Equal(t.Expires) && t.Left <= last.left+rise && now.Before(last.lasts) {
@@ -38,18 +38,18 @@ func (f *foresight) known(now time.Time, t sim.Throttle) bool {
 	return false
 }
 
-// lookAhead is the tick.
-func (w *World) lookAhead() {
+// checkAhead is the tick at which the programs check for throttles to come.
+func (w *World) checkAhead() {
 	now := w.Kernel.Now()
 	for _, t := range w.Kernel.Foreseen(horizon) {
 		if t.Bandwidth.Quota >= least && !w.foresight.known(now, t) {
 			w.bring(t, true)
 		}
 	}
-	w.Kernel.At(now.Add(tick), w.lookAhead)
+	w.Kernel.At(now.Add(tick), w.checkAhead)
 }
 
-// bring takes a throttle to the agent, as soon as a program in the kernel and a thread that waits for it can.
+// bring sends a throttle to the agent, after the delay of an event and of the thread that waits for it.
 func (w *World) bring(t sim.Throttle, ahead bool) {
 	if w.suppressed[t.Group.Inode] {
 		return
@@ -65,7 +65,7 @@ func (w *World) wakes() time.Duration {
 	return 50*time.Microsecond + time.Duration(w.rng.ExpFloat64()*float64(100*time.Microsecond))
 }
 
-// answer has the agent answer, and calls it again when it wants that.
+// answer passes throttles to the agent, and calls the agent again at the time that it returns.
 func (w *World) answer(throttles ...policy.Throttle) {
 	next := w.Agent.AnswerThrottles(throttles)
 	select {

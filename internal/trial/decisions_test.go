@@ -14,9 +14,9 @@ import (
 	"plimsoll/internal/sim"
 )
 
-// The record of decisions: what the agent writes on the random machines of TestManySeeds, so that a change of the code
-// that is to change no decision can show that it does not. Each line of testdata/decisions.txt has a seed, the number of
-// writes, and a digest of them: of each file the times and the values, in order. Texts, and the order between files, are
+// The record of decisions: what the agent writes on the random machines of TestManySeeds. A change of the code
+// that must change no decision can show that it does not. Each line of testdata/decisions.txt has a seed, the number of
+// writes, and a digest of them: for each file the times and the values, in order. Texts, and the order between files, are
 // not in it. DIR gets a file for each seed, to be compared with that of another commit.
 //
 //	go test ./internal/trial -run TestManySeeds -update         # writes the record anew
@@ -54,7 +54,7 @@ func recorded(t *testing.T) *record {
 	return r
 }
 
-// compare holds a machine's writes against the record.
+// compare compares a machine's writes with the record.
 func (r *record) compare(t *testing.T, seed uint64, w *World) {
 	t.Helper()
 	text := written(w)

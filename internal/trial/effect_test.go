@@ -11,9 +11,9 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestRefillsWithoutEffect: on a kernel that does nothing at an unchanged write, throttles are answered by raises after three
-// refills, and that is said; no time counts as saved. A refill is tried again after a minute, and two minutes later; once it
-// has effect, throttles are ended by refills again.
+// TestRefillsWithoutEffect: on a kernel that does nothing at an unchanged write, throttles are answered by raises after
+// three refills, and the status says so; no time counts as saved. A refill is tried again after a minute, and two
+// minutes later; once it has effect, throttles are ended by refills again.
 func TestRefillsWithoutEffect(t *testing.T) {
 	for name, ahead := range map[string]bool{"begun": false, "foreseen": true} {
 		t.Run(name, func(t *testing.T) {
@@ -34,11 +34,12 @@ func TestRefillsWithoutEffect(t *testing.T) {
 			if got := w.Agent.Status().Containers[0].Totals.Raises; got <= raises || tried() != refills {
 				t.Errorf("%d raises, then %d; %d refills, then %d", raises, got, refills, tried())
 			}
-			// A throttle is told of, and raised as soon as the loop turns; polled for, it is found after its period.
+			// A throttle with an event is answered by a raise at the next turn; without events, it is found after its
+			// period.
 			polled := mustNew(t, Scenario{Kernel: mainline(4, 1), Threshold: 80, Groups: []Group{g}})
 			polled.Run(24*time.Second, nil)
 			if still = w.Kernel.Throttled(g.Path) - still; still > polled.Kernel.Throttled(g.Path) {
-				t.Errorf("five jobs stood still for %v, and polled for %v", still, polled.Kernel.Throttled(g.Path))
+				t.Errorf("five jobs were throttled for %v, and polled for %v", still, polled.Kernel.Throttled(g.Path))
 			}
 			w.Run(36*time.Second, nil)
 			if c := w.Agent.Status().Containers[0]; c.Totals.Ineffective != 4 || c.RefillsOff == nil {
@@ -59,8 +60,8 @@ func TestRefillsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestEffectsAreSeen: on a kernel that refills, what is refilled at a throttle has effect, and what is refilled ahead of one
-// has, or was not needed: never is a refill taken for ineffective.
+// TestEffectsAreSeen: on a kernel that refills, a refill at a throttle has effect, and a refill ahead of one
+// has effect or was not needed: no refill counts as ineffective.
 func TestEffectsAreSeen(t *testing.T) {
 	var sum report.Events
 	for seed := range uint64(20) {
@@ -84,8 +85,8 @@ func TestEffectsAreSeen(t *testing.T) {
 	}
 }
 
-// TestNoRefillHasEffect: where it is so in several groups, all of them are raised at once when they are throttled, also those
-// that have not tried for themselves; and one that has effect is enough to trust refills again.
+// TestNoRefillHasEffect: after ineffective refills in several groups, all groups are raised at once when they are
+// throttled, also those without a refill of their own; and one refill with effect is enough to trust refills again.
 func TestNoRefillHasEffect(t *testing.T) {
 	var groups []Group
 	for i := range 5 { // throttled in one period, in turns

@@ -54,7 +54,7 @@ func (w *World) wantNothing() {
 	w.place.pods = pods
 }
 
-// checkDeclared: once nothing of ours is wanted, each file holds what its owner declares, and no burst stands.
+// checkDeclared: without demand for a value of ours, each file has what its owner declares, and no burst.
 func checkDeclared(t *testing.T, w *World, what string, want map[string]time.Duration) {
 	t.Helper()
 	for path, quota := range want {
@@ -64,9 +64,9 @@ func checkDeclared(t *testing.T, w *World, what string, want map[string]time.Dur
 	}
 }
 
-// TestResizeAtEveryState: an owner resizes a container in a pod at any moment of a burst, a raise and its end, to less, to
-// more and to the very value that stands there. The owner writes once, and does not look whether the kernel took it. What is
-// declared is in force in the end, and after a stop.
+// TestResizeAtEveryState: an owner resizes a container in a pod at any moment of a burst, a raise and its end, to less,
+// to more and to the very value in the file. The owner writes once, and does not check whether the kernel accepted it.
+// The declared value is in force in the end, and after a stop.
 func TestResizeAtEveryState(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		for n := range 60 {
@@ -100,7 +100,7 @@ func TestResizeAtEveryState(t *testing.T) {
 			switch how {
 			case "writes, then declares":
 				write()
-				w.Run(late/3, nil) // sooner than it is taken for another program's for good
+				w.Run(late/3, nil) // sooner than the value counts as foreign for good
 				w.declare(a.Path, to, 0)
 			case "declares, then writes":
 				w.declare(a.Path, to, 0)
@@ -132,8 +132,8 @@ func TestResizeAtEveryState(t *testing.T) {
 	}
 }
 
-// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. Nobody is left above its limit by it,
-// and what the two have written is put back in the end.
+// TestHandOverAtEveryWrite: after each write of the first agent another one takes over. No group is left above its limit,
+// and what both agents have written is restored in the end.
 func TestHandOverAtEveryWrite(t *testing.T) {
 	for n := range 24 {
 		a, b := service("/kube/pod/a", strategy.Auto), Group{Path: "/lab/hog", Quota: 30 * ms, Period: 100 * ms,
@@ -141,12 +141,12 @@ func TestHandOverAtEveryWrite(t *testing.T) {
 		a.Pod = "/kube/pod"
 		w := mustNew(t, Scenario{Kernel: mainline(4, uint64(n)), Threshold: 100, Groups: []Group{a, b}, Events: n%2 == 1})
 		before := w.snapshot()
-		from, handed := len(w.Kernel.Writes()), false
+		from, done := len(w.Kernel.Writes()), false
 		w.Run(20*time.Second, func(agent.Turn) {
-			if handed || len(w.Kernel.Writes())-from <= n {
+			if done || len(w.Kernel.Writes())-from <= n {
 				return
 			}
-			handed = true
+			done = true
 			if err := w.HandOver(); err != nil {
 				t.Fatal(err)
 			}
@@ -156,8 +156,8 @@ func TestHandOverAtEveryWrite(t *testing.T) {
 				}
 			}
 		})
-		if !handed {
-			t.Fatalf("only %d writes: nothing was handed over", len(w.Kernel.Writes())-from)
+		if !done {
+			t.Fatalf("only %d writes: no handover", len(w.Kernel.Writes())-from)
 		}
 		w.Stop()
 		if diff := cmp.Diff(before, w.snapshot()); diff != "" {
@@ -194,8 +194,8 @@ func (f fullFile) Write(data []byte) (int, error) {
 	return f.File.Write(data)
 }
 
-// TestFullDiskBesideAGuard: neighbours come while the journal's disk is full, at any moment of a raise. Raises are gone within
-// two seconds as ever, none is made, and once there is room again all goes on.
+// TestFullDiskBesideAGuard: neighbours come while the journal's disk is full, at any moment of a raise. Raises are gone
+// within two seconds as ever, and no raise is made. Once the disk has free space, raises are made again.
 func TestFullDiskBesideAGuard(t *testing.T) {
 	for n := range 20 {
 		seed := uint64(n)

@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// stood is how long a group stood still in 5 minutes, and how often the agent wrote.
-func stood(t *testing.T, events bool, g Group) (still time.Duration, writes int) {
+// throttledFor is how long a group was throttled in 5 minutes, and how often the agent wrote.
+func throttledFor(t *testing.T, events bool, g Group) (throttled time.Duration, writes int) {
 	t.Helper()
 	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events, Groups: []Group{g}})
 	before := len(w.Kernel.Writes())
@@ -22,14 +22,14 @@ func stood(t *testing.T, events bool, g Group) (still time.Duration, writes int)
 // TestRefillsEndThrottles: what a throttle costs falls to a fraction, against no agent and against one that polls, and
 // burst first leaves few to be ended.
 func TestRefillsEndThrottles(t *testing.T) {
-	none, _ := stood(t, false, service("/lab/web", strategy.None))
+	none, _ := throttledFor(t, false, service("/lab/web", strategy.None))
 	writes := map[strategy.Policy]int{}
 	for _, p := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
-		polled, _ := stood(t, false, service("/lab/web", p))
-		told, n := stood(t, true, service("/lab/web", p))
-		t.Logf("%s: stood still %v polled, %v told (none %v), %d writes", p, polled, told, none, n)
-		if told > none/200 || told > polled/10 {
-			t.Errorf("%s: stood still for %v, polled %v, without an agent %v", p, told, polled, none)
+		polled, _ := throttledFor(t, false, service("/lab/web", p))
+		subscribed, n := throttledFor(t, true, service("/lab/web", p))
+		t.Logf("%s: throttled for %v polled, %v subscribed (none %v), %d writes", p, polled, subscribed, none, n)
+		if subscribed > none/200 || subscribed > polled/10 {
+			t.Errorf("%s: throttled for %v, polled %v, without an agent %v", p, subscribed, polled, none)
 		}
 		writes[p] = n
 	}
@@ -51,7 +51,7 @@ func TestOwnBurstsAreNoLoad(t *testing.T) {
 			still[p] += w.Kernel.Throttled(g.Path)
 		}
 		if p != strategy.None && still[p] > still[strategy.None]/200 {
-			t.Errorf("%s: stood still for %v, without an agent %v", p, still[p], still[strategy.None])
+			t.Errorf("%s: throttled for %v, without an agent %v", p, still[p], still[strategy.None])
 		}
 	}
 	t.Log(still)
@@ -77,20 +77,21 @@ func TestLimitDoesNotMove(t *testing.T) {
 	}
 	refills := w.Agent.Status().Containers[0].Totals.Refills
 	if still = w.Kernel.Throttled(g.Path) - still; refills < 40 || still > 20*ms {
-		t.Errorf("%d refills, stood still for %v: a job of 120 ms that begins every 700 ms throttles at least once", refills, still)
+		t.Errorf("%d refills, throttled for %v: a job of 120 ms that begins every 700 ms throttles at least once", refills, still)
 	}
 }
 
-// TestRefillsAreBounded: who wants more than the cap in every period costs a few writes, not some in each period.
+// TestRefillsAreBounded: a group that needs more than the cap in every period costs a few writes, not some in each
+// period.
 func TestRefillsAreBounded(t *testing.T) {
 	hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
-	if _, writes := stood(t, true, hog); writes > 30 {
+	if _, writes := throttledFor(t, true, hog); writes > 30 {
 		t.Errorf("%d writes in 3000 periods", writes)
 	}
 }
 
 // TestSavedTimeIsNotTheNodesToRefuse: on a full node, a container that has saved time is refilled, as the kernel's own
-// burst would be, and one that asked for no burst is not.
+// burst would be, and one without a burst is not.
 func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
 	noise := Group{Path: "/lab/noise", Quota: 380 * ms, Period: 100 * ms, Strategy: with(strategy.None), Load: sim.Spin(4)}
 	refills := map[strategy.Policy]int64{}
@@ -105,9 +106,9 @@ func TestSavedTimeIsNotTheNodesToRefuse(t *testing.T) {
 	}
 }
 
-// TestChronic: a limit that does not do for more than half of a minute's periods is called too low.
-func TestChronic(t *testing.T) {
-	polledAndTold(t, func(t *testing.T, events bool) {
+// TestLimitTooLow: a limit that throttles in more than half of a minute's periods is called too low.
+func TestLimitTooLow(t *testing.T) {
+	polledAndSubscribed(t, func(t *testing.T, events bool) {
 		hog := Group{Path: "/lab/hog", Quota: 20 * ms, Period: 100 * ms, Strategy: with(strategy.Auto), Load: sim.Spin(2)}
 		w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 80, Events: events, Groups: []Group{hog, service("/lab/web", strategy.Auto)}})
 		w.Run(30*time.Second, nil)

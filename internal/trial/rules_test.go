@@ -22,10 +22,10 @@ func service(path string, p strategy.Policy) Group {
 	return Group{Path: path, Quota: 50 * ms, Period: 100 * ms, Load: sim.Poisson(5.6, sim.Fixed(40*ms), 8), Strategy: with(p)}
 }
 
-// polledAndTold runs a test on a machine whose throttles are polled for, and on one whose kernel tells of them.
-func polledAndTold(t *testing.T, test func(t *testing.T, events bool)) {
+// polledAndSubscribed runs a test on a machine whose throttles are polled for, and on one with throttle events.
+func polledAndSubscribed(t *testing.T, test func(t *testing.T, events bool)) {
 	t.Run("polled", func(t *testing.T) { test(t, false) })
-	t.Run("told", func(t *testing.T) { test(t, true) })
+	t.Run("subscribed", func(t *testing.T) { test(t, true) })
 }
 
 func mustNew(t *testing.T, s Scenario) *World {
@@ -78,7 +78,7 @@ func TestPoliciesEndThrottling(t *testing.T) {
 	}
 }
 
-func TestRaiseIsGivenBack(t *testing.T) { polledAndTold(t, raiseIsGivenBack) }
+func TestRaiseIsGivenBack(t *testing.T) { polledAndSubscribed(t, raiseIsGivenBack) }
 
 func raiseIsGivenBack(t *testing.T, events bool) {
 	for seed := range uint64(20) {
@@ -96,7 +96,7 @@ func raiseIsGivenBack(t *testing.T, events bool) {
 	}
 }
 
-func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) { polledAndTold(t, budgetBounds) }
+func TestBudgetBoundsTheTimeAboveTheLimit(t *testing.T) { polledAndSubscribed(t, budgetBounds) }
 
 func budgetBounds(t *testing.T, events bool) {
 	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
@@ -114,7 +114,7 @@ func budgetBounds(t *testing.T, events bool) {
 }
 
 // TestFiftyAtOnce: containers that are throttled in the same moment share the headroom.
-func TestFiftyAtOnce(t *testing.T) { polledAndTold(t, fiftyAtOnce) }
+func TestFiftyAtOnce(t *testing.T) { polledAndSubscribed(t, fiftyAtOnce) }
 
 func fiftyAtOnce(t *testing.T, events bool) {
 	var groups []Group
@@ -137,7 +137,7 @@ func fiftyAtOnce(t *testing.T, events bool) {
 
 // TestGuardTakesBack: a neighbour without a limit pushes the node over its threshold; raises go, within 1.5 s, and do
 // not oscillate.
-func TestGuardTakesBack(t *testing.T) { polledAndTold(t, guardTakesBack) }
+func TestGuardTakesBack(t *testing.T) { polledAndSubscribed(t, guardTakesBack) }
 
 func guardTakesBack(t *testing.T, events bool) {
 	hog := Group{Path: "/lab/hog", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
@@ -164,7 +164,7 @@ func job(at int) sim.Job {
 	return sim.Job{At: time.Duration(at) * time.Second, Cost: sim.Forever, For: time.Minute}
 }
 
-func TestNoneIsPassive(t *testing.T) { polledAndTold(t, noneIsPassive) }
+func TestNoneIsPassive(t *testing.T) { polledAndSubscribed(t, noneIsPassive) }
 
 func noneIsPassive(t *testing.T, events bool) {
 	w := mustNew(t, Scenario{Kernel: mainline(2, 1), Threshold: 80, Events: events, Groups: []Group{service("/lab/a", strategy.None)}})
@@ -176,7 +176,7 @@ func noneIsPassive(t *testing.T, events bool) {
 }
 
 // TestPodLimitBelowItsContainers: the pod's own limit throttles, so the pod is raised.
-func TestPodLimitBelowItsContainers(t *testing.T) { polledAndTold(t, podLimitBelow) }
+func TestPodLimitBelowItsContainers(t *testing.T) { polledAndSubscribed(t, podLimitBelow) }
 
 func podLimitBelow(t *testing.T, events bool) {
 	for _, version := range []int{1, 2} {
@@ -252,7 +252,7 @@ func (w *World) snapshot() map[string]string {
 // errCrash stands for kill -9 in the middle of a write.
 var errCrash = errors.New("crash")
 
-// TestFaultAtEveryWrite: whatever happens at the n-th write, everything of ours is put back in the end.
+// TestFaultAtEveryWrite: after any fault at the n-th write, every value of ours is restored in the end.
 func TestFaultAtEveryWrite(t *testing.T) {
 	scene := func(seed uint64) Scenario {
 		a, b := service("/kube/pod/a", strategy.Auto), Group{Path: "/lab/hog", Quota: 30 * ms, Period: 100 * ms,
@@ -319,8 +319,8 @@ func (w *World) runThroughCrash(t *testing.T, d time.Duration) {
 	w.Run(d, nil)
 }
 
-// TestForeignWriteStays: another program's value is left alone, at run time and at the end; the owner's own limit is
-// not taken for one.
+// TestForeignWriteStays: another program's value is left alone, at run time and at the end; the owner's limit is
+// not foreign.
 func TestForeignWriteStays(t *testing.T) {
 	g := Group{Path: "/lab/a", Quota: 50 * ms, Period: 100 * ms, Strategy: with(strategy.CFSQuotaBurstOnly), Load: sim.Spin(2)}
 	for _, version := range []int{1, 2} {
@@ -353,8 +353,8 @@ func TestForeignWriteStays(t *testing.T) {
 	}
 }
 
-// TestNoLongerLookedAfter: a group that the configuration no longer names is put back.
-func TestNoLongerLookedAfter(t *testing.T) {
+// TestNoLongerManaged: a group that the configuration no longer names is put back.
+func TestNoLongerManaged(t *testing.T) {
 	w := mustNew(t, Scenario{Kernel: mainline(4, 2), Threshold: 100, Groups: []Group{
 		service("/lab/a", strategy.Auto), service("/lab/b", strategy.Auto)}})
 	before := w.snapshot()

@@ -39,7 +39,7 @@ func capOf(g Group) time.Duration {
 	return most
 }
 
-// checkCaps holds every period of every group against its cap.
+// checkCaps compares every period of every group with its cap.
 func checkCaps(t *testing.T, w *World) {
 	t.Helper()
 	for _, g := range w.scene.Groups {
@@ -60,7 +60,7 @@ func checkCaps(t *testing.T, w *World) {
 
 func (w *World) start() time.Time { return time.Unix(1_700_000_000, 0) }
 
-// TestHogReachesTheCap: a container that wants all it can get, alone on an idle node, gets close to three times its
+// TestHogReachesTheCap: a container with unlimited demand, alone on an idle node, gets close to three times its
 // limit, and never more in any period.
 func TestHogReachesTheCap(t *testing.T) {
 	for _, policy := range []strategy.Policy{strategy.CFSQuotaBurstOnly, strategy.Auto} {
@@ -100,7 +100,7 @@ func randomGroup(rng *rand.Rand, path, pod string) Group {
 // seeds is how many random machines are tried; `make test-long` tries more.
 var seeds = flag.Uint64("seeds", 150, "random machines to try")
 
-// TestManySeeds holds the shipped agent against the rules on random machines: no period above its cap, no container
+// TestManySeeds checks the rules with the shipped agent on random machines: no period above its cap, no container
 // above its pod, everything put back. What the agent writes to the first machines is on record (decisions_test.go).
 func TestManySeeds(t *testing.T) {
 	record := recorded(t)

@@ -1,5 +1,5 @@
 // Package trial drives the shipped agent over a simulated machine: many seeds, loads and faults, on virtual time, with
-// checkers that see what no real kernel tells.
+// checkers that see what no real kernel shows.
 package trial
 
 import (
@@ -42,8 +42,8 @@ type Scenario struct {
 	Threshold int64 // sharePoolThresholdPercent
 	Groups    []Group
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
-	Events    bool                     // the kernel tells of throttles
-	Ahead     bool                     // before they begin, too, where that can be foreseen
+	Events    bool                     // throttle events are sent
+	Ahead     bool                     // also ahead of a throttle, where it can be foreseen
 }
 
 // World is a scenario in motion.
@@ -82,7 +82,7 @@ func New(s Scenario) (*World, error) {
 	}
 	if s.Ahead {
 		w.foresight.reported = map[uint64]filling{}
-		w.Kernel.At(w.Kernel.Now(), w.lookAhead)
+		w.Kernel.At(w.Kernel.Now(), w.checkAhead)
 	}
 	return w, w.Restart()
 }
@@ -169,7 +169,7 @@ func (w *World) HandOver() error {
 	return err
 }
 
-// open opens the journal, which holds what is left of the agent before.
+// open opens the journal, which has the entries of the agent before.
 func (w *World) open() (*apply.Writer, []journal.Entry, error) {
 	tree, err := cgroup.Detect(w.Kernel)
 	if err != nil {
@@ -203,7 +203,7 @@ func (w *World) begin(writer *apply.Writer) error {
 	return nil
 }
 
-// Run lets the world run for d, with turns when the agent wants them, each a little late. check is called after
+// Run runs the world for d, with turns at the times that the agent returns, each a little late. check is called after
 // every turn.
 func (w *World) Run(d time.Duration, check func(agent.Turn)) {
 	end := w.Kernel.Now().Add(d)
@@ -240,7 +240,7 @@ func (w *World) Stop() {
 	}
 }
 
-// counters is what the kernel has counted for a group.
+// counters reads the kernel's counters of a group.
 func (w *World) counters(path string) cpu.Counters {
 	tree, err := cgroup.Detect(w.Kernel)
 	if err != nil {
@@ -264,7 +264,7 @@ func (p *place) Touched() []string               { return nil }
 func (p *place) Wake() <-chan struct{}           { return p.wake }
 func (p *place) Counts() (rescans, events int64) { return 0, 0 }
 
-// pushedEvents come by World.bring. It holds the groups whose events are suppressed.
+// pushedEvents come from World.bring. It has the groups whose events are suppressed.
 type pushedEvents map[uint64]bool
 
 func (m pushedEvents) SuppressEvents(group uint64, suppress bool) error {

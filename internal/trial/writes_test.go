@@ -10,7 +10,7 @@ import (
 )
 
 // slots is the demo without a machine: its service, at 45 % of half a CPU, on two CPUs of which containers may have half,
-// in slots of 20 s. It returns the agent's decisions, and for how long the service stood still.
+// in slots of 20 s. It returns the agent's decisions, and for how long the service was throttled.
 func slots(t *testing.T, p strategy.Policy, n uint64) (decisions map[string]int64, still time.Duration) {
 	t.Helper()
 	decisions = map[string]int64{}
@@ -40,7 +40,7 @@ func TestBurstFirstLeavesFewWrites(t *testing.T) {
 		for _, n := range kinds {
 			writes[p] += n
 		}
-		t.Logf("%s: %v, stood still for %v of %v", p, kinds, still[p], none)
+		t.Logf("%s: %v, throttled for %v of %v", p, kinds, still[p], none)
 		if kinds[string(policy.KindRaise)] > kinds[string(policy.KindRefill)]/20 {
 			t.Errorf("%s: %v: demand that comes and goes does not last", p, kinds)
 		}
@@ -49,6 +49,6 @@ func TestBurstFirstLeavesFewWrites(t *testing.T) {
 		t.Errorf("writes: %v", writes)
 	}
 	if still[strategy.Auto] > none/200 {
-		t.Errorf("auto stood still for %v, without an agent %v", still[strategy.Auto], none)
+		t.Errorf("auto was throttled for %v, without an agent %v", still[strategy.Auto], none)
 	}
 }
