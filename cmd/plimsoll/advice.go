@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// advise asks the model.
+// advise runs the model.
 func (f *adviseFlags) advise(d *tapes) (report.Advice, error) {
 	if err := f.complete(d); err != nil {
 		return report.Advice{}, err
@@ -28,7 +28,7 @@ func (f *adviseFlags) advise(d *tapes) (report.Advice, error) {
 	return a, err
 }
 
-// adviseKind asks about many containers like one.
+// adviseKind runs the model for many containers like one.
 func (f *adviseFlags) adviseKind(a *report.Advice, d *tapes, n loadline.Node) error {
 	quota := n.Containers[0].Quota
 	got, err := loadline.Advise(loadline.Question{Demand: d.list[0].demand, Quota: quota, Pods: f.cgroups, Capacity: n.Capacity, Target: a.Target,
@@ -51,7 +51,7 @@ func (f *adviseFlags) adviseKind(a *report.Advice, d *tapes, n loadline.Node) er
 	return nil
 }
 
-// adviseNode asks about a node of several kinds of containers.
+// adviseNode runs the model for a node of several kinds of containers.
 func (f *adviseFlags) adviseNode(a *report.Advice, d *tapes, n loadline.Node) error {
 	o := loadline.Options{Seed: f.seed, Periods: f.periods}
 	largest, err := loadline.LargestBurst(n, a.Target, o)
@@ -127,5 +127,5 @@ func (f *adviseFlags) conditions(a report.Advice, d *tapes) []string {
 	if a.MostBurst == 1 {
 		list = append(list, "mainline kernels take no burst above the quota; --kernel-burst says otherwise of yours")
 	}
-	return append(list, "another limit or number of containers is another risk: ask again with --limit and --cgroups")
+	return append(list, "another limit or number of containers is another risk: repeat this with --limit and --cgroups")
 }

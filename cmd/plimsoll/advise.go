@@ -59,7 +59,7 @@ node first, or those that are named, each with its own limit.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.live, "live", false, "record the containers of this node first")
 	f.length.flags(cmd, time.Minute, " with --live")
-	flags.IntVar(&f.cgroups, "cgroups", 0, "number of containers (default: as many as the limits leave room for, or as were recorded)")
+	flags.IntVar(&f.cgroups, "cgroups", 0, "number of containers (default: as many as fit with their limits, or as were recorded)")
 	flags.Float64Var(&f.limit, "limit", 0, "limit of each container in CPUs (default: that of the recording, or the node's CPUs / --cgroups)")
 	flags.Float64Var(&f.cpus, "cpus", 0, "CPUs of the node (default: of the machine that was recorded)")
 	flags.Var(&f.target, "target", "P(WCET = 1 period) to keep")
@@ -162,7 +162,7 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 	return list, nil
 }
 
-// complete settles how many containers there are, and their limits.
+// complete fills in the number of containers, and their limits.
 func (f *adviseFlags) complete(d *tapes) error {
 	d.own = f.limit == 0
 	if f.cgroups == 0 && len(d.list) > 1 {

@@ -28,7 +28,7 @@ func onFour(series ...trace.Series) trace.Trace {
 	return trace.Trace{Period: 100 * time.Millisecond, CPUs: 4, Series: series}
 }
 
-// advice asks for JSON.
+// advice runs the command with --json.
 func advice(t *testing.T, args ...string) report.Advice {
 	t.Helper()
 	var a report.Advice
@@ -39,9 +39,9 @@ func advice(t *testing.T, args ...string) report.Advice {
 	return a
 }
 
-// TestAdviseCensored: a recording under a limit of half of what is wanted must not be taken for a calm container. Whether
-// the work waits (then the container never catches up) or is lost, the advice is that the limit must rise, and never
-// that a burst is enough.
+// TestAdviseCensored: a recording under a limit of half of the demand must not count as a container with little demand.
+// Whether the work waits (then the container never catches up) or is lost, the advice is that the limit must rise, and
+// never that a burst is enough.
 func TestAdviseCensored(t *testing.T) {
 	free := demandOfService("web", 0.1, 400)
 	const limit = 0.05 // share of the machine: half of the mean
@@ -68,7 +68,7 @@ func TestAdviseCensored(t *testing.T) {
 	}
 }
 
-// TestAdviseCounts: how many there are and what they have comes from the flags, else from the recording.
+// TestAdviseCounts: the number of containers and their limits come from the flags, else from the recording.
 func TestAdviseCounts(t *testing.T) {
 	s := demandOfService("web", 0.02, 100)
 	file := save(t, "free.npy", onFour(s))
@@ -104,7 +104,7 @@ func TestAdviseCounts(t *testing.T) {
 	}
 }
 
-// TestAdviseSeveral: the node of several recordings is asked about as one, and each kind by itself.
+// TestAdviseSeveral: the node of several recordings is one question, and each kind another.
 func TestAdviseSeveral(t *testing.T) {
 	a := advice(t, save(t, "a.npy", onFour(demandOfService("calm", 0.01, 300))), save(t, "b.npy", onFour(demandOfService("busy", 0.06, 300))), "--cgroups", "9", "--limit", "0.4")
 	if len(a.Kinds) != 2 || a.Kinds[0].Count != 5 || a.Kinds[1].Count != 4 || !a.Stable || a.Sure != nil {

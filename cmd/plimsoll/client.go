@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// askTimeout bounds a call that only asks, steerTimeout one that may write to every container.
+// askTimeout bounds a call that only reads, steerTimeout a call that may write to every container.
 const (
 	askTimeout   = 5 * time.Second
 	steerTimeout = time.Minute
@@ -30,7 +30,7 @@ func within(cmd *cobra.Command, d time.Duration) (context.Context, context.Cance
 	return context.WithTimeout(cmd.Context(), d)
 }
 
-// answers says, soon, of an agent that stands still that it does not answer. That there is none is no error.
+// answers returns soon with an error when the agent hangs. A missing agent is no error.
 func (g *globals) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// completeTimeout bounds what a press of the tab key waits for.
+// completeTimeout bounds the wait after the tab key.
 const completeTimeout = time.Second
 
 // addCompletion adds the command `completion`, and what flags and arguments are completed with.
@@ -86,7 +86,7 @@ func (g *globals) containerNames(most int, list func(context.Context) []report.C
 func (g *globals) looksAfter(ctx context.Context) []report.Container {
 	s, err := g.client().Status(ctx)
 	if err != nil {
-		return nil // nobody reads an error
+		return nil // a shell shows no error
 	}
 	return s.Containers
 }

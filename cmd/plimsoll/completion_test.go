@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCompletion: the tab key offers what a command takes.
+// TestCompletion: the tab key offers the arguments of a command.
 func TestCompletion(t *testing.T) {
 	n := newNode(t).withAgent(t, &fakeAgent{})
 	for args, want := range map[string]string{

@@ -10,12 +10,12 @@ import (
 	"plimsoll/internal/config"
 )
 
-// source is where the configuration comes from: a file, or flags.
+// source is the source of the configuration: a file, or flags.
 type source struct {
 	file    string
 	policy  string
 	include []string
-	rereads <-chan os.Signal // has a value when the file is to be read again, changed or not; nil: never
+	rereads <-chan os.Signal // has a value when the file must be read again, changed or not; nil: never
 }
 
 // load reads and checks it. Flags are laid over a file.
@@ -34,11 +34,12 @@ func (s source) load() (*config.File, error) {
 	return config.Parse(s.file, data)
 }
 
-// follow hands every version of the file after the one with the stamp last to take, or the error that keeps the last
-// good one in force. The file is looked at after each of the agent's turns, of which there is one a second at least: a timer of
-// its own would wake an idle process twice as often. Looking at it finds every way of replacing it: editors and ConfigMap
-// mounts rename, and a watch on the file would be left with the old one. A version must have stood for a moment: who writes a
-// file in place empties it first. Who asks for it has the file read though it is the same.
+// follow passes every version of the file after the one with the stamp last to take, or the error that keeps the last
+// good one in force. It checks the file after each of the agent's turns, of which there is one a second at least: a
+// timer of its own would wake an idle process twice as often. A check finds every way of replacing the file: editors
+// and ConfigMap mounts rename, and a watch on the file would be left with the old one. A version must be stable for a
+// moment: a program that writes the file in place empties it first. A request to reread reads the file though it is the
+// same.
 func (s source) follow(ctx context.Context, turns <-chan struct{}, last stamp, take func(*config.File, error)) error {
 	if s.file == "" {
 		return nil
@@ -53,22 +54,22 @@ func (s source) follow(ctx context.Context, turns <-chan struct{}, last stamp, t
 		case <-turns:
 		}
 		if asked || s.stamp() != last {
-			last = s.settled(ctx)
+			last = s.stable(ctx)
 			take(s.loadAgain())
 		}
 	}
 }
 
-// settle is how long a version must have stood.
-const settleTime = 50 * time.Millisecond
+// stableTime is how long a version must be unchanged.
+const stableTime = 50 * time.Millisecond
 
-// settled waits until the file does not change any more.
-func (s source) settled(ctx context.Context) stamp {
+// stable waits until the file does not change any more.
+func (s source) stable(ctx context.Context) stamp {
 	for now := s.stamp(); ; {
 		select {
 		case <-ctx.Done():
 			return now
-		case <-time.After(settleTime):
+		case <-time.After(stableTime):
 		}
 		before := now
 		if now = s.stamp(); now == before {
@@ -77,7 +78,7 @@ func (s source) settled(ctx context.Context) stamp {
 	}
 }
 
-// loadAgain does not wait for a pipe that somebody has put in the file's place: the agent could not end.
+// loadAgain does not wait for a pipe in the file's place: the agent could not end.
 func (s source) loadAgain() (*config.File, error) {
 	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read the configuration: %s is not a regular file", s.file)
@@ -85,7 +86,7 @@ func (s source) loadAgain() (*config.File, error) {
 	return s.load()
 }
 
-// stamp tells versions of a file apart.
+// stamp identifies a version of a file.
 type stamp struct {
 	modified time.Time
 	size     int64

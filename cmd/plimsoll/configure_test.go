@@ -54,9 +54,9 @@ func TestFollow(t *testing.T) {
 		if failed == nil {
 			t.Error("a bad file was taken")
 		}
-		time.Sleep(turnEvery - settleTime/4) // before a look
+		time.Sleep(turnEvery - stableTime/4) // before a check
 		err := os.WriteFile(file, nil, 0o600)
-		time.Sleep(settleTime / 2) // after it
+		time.Sleep(stableTime / 2) // after it
 		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func turns(ctx context.Context) <-chan struct{} {
 	return taken
 }
 
-// TestCheckConfig: all errors are told of at once, and that nothing was checked is no good configuration.
+// TestCheckConfig: all errors are listed at once, and a run without a file to check is an error.
 func TestCheckConfig(t *testing.T) {
 	write := func(text string) string {
 		t.Helper()

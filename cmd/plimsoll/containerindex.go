@@ -23,7 +23,8 @@ const (
 	containersForms = containerForms + "; a glob of names or paths stands for all that are like it, and a star in it for one part of a path"
 )
 
-// containerIndex is who may be named on this node: the containers, the pods that the agent knows, and by its path any group.
+// containerIndex lists what may be named on this node: the containers, the pods that the agent knows, and by its path
+// any group.
 type containerIndex struct {
 	tree          *cgroup.Tree
 	hierarchy     string // the directory of the cpu hierarchy, for paths that were copied from the file system
@@ -31,7 +32,7 @@ type containerIndex struct {
 	bySystemdUnit []report.Container
 }
 
-// containerIndex asks the node, and the agent where there is one.
+// containerIndex reads the node, and the agent where there is one.
 func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *config.File) (*containerIndex, error) {
 	found, err := scanner(tree, "", file, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *containerIndex) containers() []report.Container {
 	})
 }
 
-// find are the containers and groups that arguments mean, each once.
+// find returns the containers and groups that the arguments name, each once.
 func (c *containerIndex) find(args []string) ([]report.Container, error) {
 	var list []report.Container
 	for _, arg := range args {
@@ -126,7 +127,7 @@ func forNode(err error) string {
 	return "name a container of this node, or the path of a control group, such as /lab/web"
 }
 
-// plain is a group that is nobody's container.
+// plain is a group that is no container.
 func (c *containerIndex) plain(group string) report.Container {
 	return report.Container{Cgroup: group, Name: group, Request: c.file.Resolve(group).Request}
 }

@@ -26,7 +26,7 @@ import (
 
 var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// fakeAgent notes what it is asked to do.
+// fakeAgent records its calls.
 type fakeAgent struct {
 	calls   []string
 	outcome plan.Outcome
@@ -133,7 +133,7 @@ func TestSteering(t *testing.T) {
 	for args, want := range map[string]struct {
 		call, stdout, stderr, err string
 	}{
-		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s", stdout: "default/web/nginx (/pods/web) is held at its limit for 10m0s\n",
+		"pause default/web/nginx --for 10m": {call: "pause /pods/web 10m0s", stdout: "default/web/nginx (/pods/web) is kept at its limit for 10m0s\n",
 			stderr: "`plimsoll resume /pods/web` ends that"},
 		"pause web":                {call: "pause /pods/web 30m0s", stdout: "for 30m0s"},
 		"pause ROOT/cpu/pods/web":  {call: "pause /pods/web 30m0s", stdout: "/pods/web"},
@@ -164,7 +164,7 @@ func TestSteering(t *testing.T) {
 				t.Errorf("got error %v, want %q", err, want.err)
 			}
 			if got := strings.Join(a.calls, ";"); got != want.call {
-				t.Errorf("the agent was asked for %q, want %q", got, want.call)
+				t.Errorf("the agent got the call %q, want %q", got, want.call)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestOfflineStatus(t *testing.T) {
 		"left":     {func(node) {}, boot, []report.Container{ours}, "plimsoll restore"},
 		"put back": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n") }, boot, []report.Container{put(50*ms, false, "")}, ""},
 		"foreign": {func(n node) { n.write(t, "pods/web/cpu.cfs_quota_us", "70000\n") }, boot,
-			[]report.Container{put(70*ms, false, "holds a value that is not ours: a restore leaves it alone")}, ""},
+			[]report.Container{put(70*ms, false, "has a value that is not ours: a restore leaves it alone")}, ""},
 		"died between putting back and noting it": {func(n node) {
 			n.write(t, "pods/web/cpu.cfs_quota_us", "50000\n")
 			n.intend(t, boot, plan.Quota, "50ms")

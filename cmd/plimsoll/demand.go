@@ -86,7 +86,7 @@ type tape struct {
 	demand *loadline.Recording // in shares of the node
 }
 
-// loadTapes reads the files, and brings what they have to the node that is asked for.
+// loadTapes reads the files, and scales their demand to the node of the question.
 func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
 	d := &tapes{cpus: cpus, limit: limit}
 	for _, file := range files {
@@ -101,7 +101,7 @@ func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
 	return d, nil
 }
 
-// add takes up a recording.
+// add adds a recording.
 func (d *tapes) add(file string, t trace.Trace) error {
 	switch {
 	case d.cpus < 0 || d.limit < 0 || math.IsNaN(d.cpus+d.limit) || math.IsInf(d.cpus+d.limit, 0):
@@ -204,7 +204,7 @@ func (d *tapes) load(c scenario) (float64, error) {
 	return sum / n.Committed(), nil
 }
 
-// node gives the recordings out in turn. Those of one file that has several keep together: each turn has a clock.
+// node assigns the recordings in turn. Those of one file that has several stay together: each turn has a clock.
 func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
 	n := loadline.Node{Capacity: 1}
 	var names []string
@@ -235,7 +235,7 @@ func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
 	return n, names, n.Check()
 }
 
-// demandOf is what a recorded container wanted: what it used, or what it would have used without its limit.
+// demandOf is the demand of a recorded container: what it used, or what it would have used without its limit.
 func demandOf(s trace.Series) (loadline.Uncensored, error) {
 	if s.Limited() && s.Throttled != nil {
 		return loadline.Uncensor(s.Used, s.Throttled)

@@ -57,7 +57,7 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags.StringSliceVar(&f.modes, "modes", names(experiment.Modes()), "modes to measure")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
-	flags.BoolVar(&f.figures, "figures", false, "hold the result against the project's figures; the mode unlimited runs twice for that")
+	flags.BoolVar(&f.figures, "figures", false, "compare the result with the project's figures; the mode unlimited runs twice for that")
 	flags.BoolVar(&f.loaded, "loaded", false, "offline work (class BE, cpu.idle) keeps every CPU busy meanwhile")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this file")
 	return cmd
@@ -71,7 +71,7 @@ func names(modes []experiment.Mode) []string {
 	return list
 }
 
-// config is what the flags ask for.
+// config is the configuration by the flags.
 func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	modes, err := experiment.ParseModes(f.modes)
 	if err != nil {
@@ -109,7 +109,7 @@ func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer)
 	if err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
-	err = f.tell(result, out) // minutes were spent on it, whatever becomes of the chart
+	err = f.tell(result, out) // the result took minutes, and is kept when the chart fails
 	if f.svg != "" {
 		if failed := os.WriteFile(f.svg, result.Chart(), 0o644); failed != nil {
 			err = errors.Join(err, fmt.Errorf("demo: write the chart: %w", failed))

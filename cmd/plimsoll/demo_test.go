@@ -73,7 +73,7 @@ func TestDemoFailsBeforeItStarts(t *testing.T) {
 	}
 }
 
-// TestDemoBesideAnAgent: that its own agent cannot start is said at once, and not when the service is up.
+// TestDemoBesideAnAgent: the demo fails at once when its own agent cannot start, and not when the service is up.
 func TestDemoBesideAnAgent(t *testing.T) {
 	n := newNode(t)
 	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))

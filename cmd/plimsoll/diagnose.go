@@ -30,15 +30,15 @@ func diagnoseCommand(g *globals) *cobra.Command {
 	var f diagnoseFlags
 	cmd := &cobra.Command{
 		Use:   "diagnose [CONTAINER...]",
-		Short: "Tell why containers are slow: who or what keeps their threads from a CPU",
-		Long: `Measure for a while what the threads of containers do: run, or wait for a CPU, and behind whom or what. The parts add
+		Short: "Say why containers are slow: what keeps their threads from a CPU",
+		Long: `Measure for a while what the threads of containers do: run, or wait for a CPU, and for which cause. The parts add
 up to the CPU time that was wanted. Nothing is written to any control group, and no agent need run.
 
 ` + containersForms + `.
 Without any, all containers of the node are measured.
 
 What a container has reserved is its pod's request, or ` + "`request:`" + ` in the configuration (--config); it is never derived from
-a weight. Without it everything but the shortfall is told.`,
+a weight. Without it the shortfall is unknown.`,
 		Example: `  plimsoll diagnose default/web/nginx --for 30s
   plimsoll diagnose '/lab/*' --config /etc/plimsoll/config.yaml --json
   plimsoll diagnose --live`,
@@ -62,7 +62,7 @@ a weight. Without it everything but the shortfall is told.`,
 const (
 	liveWindow     = 2 * time.Second
 	shortestWindow = 2 * slice
-	lookEvery      = time.Second // how often groups that are new are looked for
+	lookEvery      = time.Second // how often new groups are searched for
 )
 
 func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, args []string) error {
@@ -82,9 +82,9 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 	if err != nil {
 		return err
 	}
-	o, err := observe(tree, sysfs.NewHost("/"), subjects, known, runq.Options{Stats: true})
+	o, err := newMeter(tree, sysfs.NewHost("/"), subjects, known, runq.Options{Stats: true})
 	if errors.Is(err, programs.ErrUncounted) {
-		o, err = observe(tree, sysfs.NewHost("/"), subjects, known, runq.Options{})
+		o, err = newMeter(tree, sysfs.NewHost("/"), subjects, known, runq.Options{})
 	}
 	if err != nil {
 		return withHint(err, probe.Explain(err))
@@ -107,7 +107,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 	}
 }
 
-// subjects are who is diagnosed: those that are named, or all; and the containers beside them.
+// subjects are the containers to diagnose: the named ones, or all; and the containers beside them.
 func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.File, args []string) (known, list []report.Container, err error) {
 	here, err := g.containerIndex(ctx, tree, file)
 	if err != nil {
@@ -124,7 +124,7 @@ func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.
 	return known, known, err
 }
 
-// clearScreen is what takes a terminal back to its top; "" where nobody looks.
+// clearScreen returns the code that clears a terminal; "" where the output is no terminal.
 func clearScreen(w io.Writer) string {
 	if !terminal(w) {
 		return ""
@@ -132,8 +132,8 @@ func clearScreen(w io.Writer) string {
 	return "\x1b[H\x1b[2J"
 }
 
-// window measures once. It ends early, with what there is, when the context does.
-func (o *observer) window(ctx context.Context, length time.Duration) (report.Diagnosis, error) {
+// window measures once. It ends early, with the measurement so far, when the context does.
+func (o *meter) window(ctx context.Context, length time.Duration) (report.Diagnosis, error) {
 	before, err := o.overhead()
 	if err != nil {
 		return report.Diagnosis{}, err
@@ -159,7 +159,7 @@ func (o *observer) window(ctx context.Context, length time.Duration) (report.Dia
 }
 
 // watch reads slice by slice.
-func (o *observer) watch(ctx context.Context, begin time.Time, length time.Duration) error {
+func (o *meter) watch(ctx context.Context, begin time.Time, length time.Duration) error {
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
 	for looked := begin; time.Since(begin) < length; {
@@ -173,30 +173,30 @@ func (o *observer) watch(ctx context.Context, begin time.Time, length time.Durat
 		}
 		if time.Since(looked) >= lookEvery {
 			looked = time.Now()
-			o.lookAround()
+			o.numberNeighbours()
 		}
 	}
 	return nil
 }
 
-// notes are what this kernel cannot tell, and what was lost.
-func (o *observer) notes() []string {
+// notes say what this kernel does not report, and what was lost.
+func (o *meter) notes() []string {
 	list := []string{}
 	irq, steal := o.probe.Separates()
 	if !irq {
-		list = append(list, "this kernel does not take interrupts off the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they are part of who ran")
+		list = append(list, "this kernel does not subtract interrupts from the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they count for the thread that ran")
 	}
 	if !steal {
-		list = append(list, "this kernel does not take stolen time off the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): it is part of who ran")
+		list = append(list, "this kernel does not subtract stolen time from the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): it counts for the thread that ran")
 	}
 	if tasks, pairs := o.probe.Lost(); tasks > 0 || pairs > 0 {
-		list = append(list, fmt.Sprintf("there was no room for %d threads, and for the names of %d waits", tasks, pairs))
+		list = append(list, fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no neighbour", tasks, pairs))
 	}
 	if n := o.probe.Missed(); n > 0 {
-		list = append(list, fmt.Sprintf("the kernel did not tell of %d switches: who ran then counts as who ran before", n))
+		list = append(list, fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as the one before", n))
 	}
 	if o.tableFull {
-		list = append(list, "there are more groups than can be told apart: some go by the name of the group above them")
+		list = append(list, "the table of groups was full: some groups count for the group above them")
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// Two groups share a CPU, a third one is throttled: each is told of what keeps it, and the parts add up.
+// Two groups share a CPU, a third one is throttled: the diagnosis names the cause of each, and the parts add up.
 func TestKernelDiagnose(t *testing.T) {
 	top := cgrouptest.New(t)
 	web, batch, capped := top.Child("web"), top.Child("batch"), top.Child("capped")
@@ -30,7 +30,7 @@ func TestKernelDiagnose(t *testing.T) {
 	d, found := n.diagnose(t, top.Path+"/*", "--config", file)
 	slack := d.Elapsed / 20
 	if emulated() {
-		slack = d.Elapsed / 3 // the machine stands still for long
+		slack = d.Elapsed / 3 // the virtual machine pauses for long
 	}
 	for _, c := range d.Containers {
 		sum := c.Received
@@ -52,7 +52,7 @@ func TestKernelDiagnose(t *testing.T) {
 		t.Errorf("waited %v behind the neighbour, which received %v: %+v", behind, found["batch"].Received, w.Neighbours)
 	}
 	if found["batch"].Short != nil {
-		t.Errorf("a shortfall of what nobody has reserved: %+v", found["batch"])
+		t.Errorf("a shortfall without a reservation: %+v", found["batch"])
 	}
 	c := found["capped"]
 	if c.Limit == nil || *c.Limit != 0.02 || cause(c, report.CauseOwnLimit) == 0 || cause(w, report.CauseOwnLimit) > 0 {

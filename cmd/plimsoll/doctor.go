@@ -50,7 +50,7 @@ cgroup is written.`,
 			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), e.useless())
 		},
 	}
-	cmd.Flags().StringVar(&from.file, "config", "", "judge what this configuration file asks for (colocation), too")
+	cmd.Flags().StringVar(&from.file, "config", "", "also judge the requests of this configuration file (colocation)")
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd

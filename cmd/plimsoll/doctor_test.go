@@ -15,8 +15,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestExaminationGolden holds the text against testdata/doctor. UPDATE_GOLDEN=1 writes it anew.
-func TestExaminationGolden(t *testing.T) {
+// TestDoctorGolden compares the text with testdata/doctor. UPDATE_GOLDEN=1 rewrites the files.
+func TestDoctorGolden(t *testing.T) {
 	for name, found := range map[string]cgroup.Features{
 		"mainline-v1":  mainlineV1(),
 		"old-v2":       with(mainlineV1(), oldV2()...),
@@ -25,7 +25,7 @@ func TestExaminationGolden(t *testing.T) {
 		"nothing":      {{Name: cgroup.FeatureController, State: cgroup.No, Detail: "no cpu controller there"}},
 		"polling":      with(mainlineV1(), cgroup.Feature{Name: featureEvents, State: cgroup.No, Detail: "not permitted; hint: run as root"}),
 		"broken-burst": with(mainlineV1(), brokenBurst()...),
-		"nri-off":      with(mainlineV1(), cgroup.Feature{Name: featureNRI, State: cgroup.No, Detail: "off: containerd 1.7.28 has it, but nobody listens"}),
+		"nri-off":      with(mainlineV1(), cgroup.Feature{Name: featureNRI, State: cgroup.No, Detail: "off: containerd 1.7.28 has it, but its socket is closed"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
@@ -37,7 +37,7 @@ func TestExaminationGolden(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutController: where nothing can work a script is told so by the exit code, and a person what to look for.
+// TestDoctorWithoutController: where nothing can work, the exit code says so to a script, and a remedy to a person.
 func TestDoctorWithoutController(t *testing.T) {
 	n := node{state: t.TempDir(), cgroups: t.TempDir()}
 	stdout, stderr, err := n.run("doctor")
@@ -72,8 +72,8 @@ func TestDoctorTableStaysOne(t *testing.T) {
 	}
 }
 
-// TestExaminationOfAConfiguration: what it asks for is judged as the agent would.
-func TestExaminationOfAConfiguration(t *testing.T) {
+// TestDoctorOfAConfiguration: the doctor judges the configuration's requests as the agent would.
+func TestDoctorOfAConfiguration(t *testing.T) {
 	machine := policy.Machine{Idle: true, IdleWhy: "cpu.idle is there", SchedExtWhy: "no sched_ext", LeastWeight: 2}
 	asks := func(m strategy.Mechanism) strategy.Colocation {
 		on := true

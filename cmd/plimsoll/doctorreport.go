@@ -30,7 +30,7 @@ type doctorReport struct {
 	Advice       []string           `json:"advice"`
 }
 
-// choice is the mechanism that a configuration asks for, and what it comes to.
+// choice is the mechanism that a configuration requests, and the one that this kernel can use.
 type choice struct {
 	Asked     strategy.Mechanism `json:"asked"`
 	Mechanism strategy.Mechanism `json:"mechanism"`
@@ -102,11 +102,11 @@ func burstOutlook(found cgroup.Features) outlook {
 func aboveQuotaMeaning(f cgroup.Feature) string {
 	switch f.State {
 	case cgroup.Yes:
-		return "cpuBurstPercent is in force as asked: this kernel takes a burst above the quota"
+		return "cpuBurstPercent is in force as configured: this kernel accepts a burst above the quota"
 	case cgroup.No:
 		return "burst is capped at the quota on this kernel: cpuBurstPercent 1000 means 100 in force"
 	}
-	return "whether a burst above the quota is taken could not be found out: mainline caps it at the quota"
+	return "could not test whether this kernel accepts a burst above the quota: mainline caps it at the quota"
 }
 
 func quotaOutlook(found cgroup.Features) outlook {
@@ -133,9 +133,9 @@ func eventsMeaning(found cgroup.Features) string {
 	case events.State != cgroup.Yes:
 		return "throttles are polled for, and seen up to 100 ms late: " + events.Detail
 	case !refills(found):
-		return "throttles are told of as they begin (eBPF), and answered by raising the quota: no burst can be rewritten here"
+		return "throttle events come from eBPF, and are answered by raising the quota: no burst can be rewritten here"
 	}
-	return "throttles are told of as they begin (eBPF), and ended at once by rewriting the unchanged burst"
+	return "throttle events come from eBPF, and throttles are ended at once by rewriting the unchanged burst"
 }
 
 // startMeaning says what becomes of a container's start.
@@ -201,10 +201,10 @@ func missing(root string, found cgroup.Features) []remedy {
 	return []remedy{
 		{cgroup.FeatureWritable, cgroup.No, "The cgroups below " + root + " cannot be written. Run as root; in a container, " +
 			"mount the node's " + root + " writable."},
-		{cgroup.FeatureBandwidth, cgroup.Unknown, "No cgroup hands the cpu controller on, so there are no limits to look " +
+		{cgroup.FeatureBandwidth, cgroup.Unknown, "No cgroup enables the cpu controller for its children, so there are no limits to look " +
 			"after. To allow them: echo +cpu > " + root + "/cgroup.subtree_control"},
 		{cgroup.FeatureBandwidth, cgroup.No, "This kernel has no CPU limits: it needs CONFIG_CFS_BANDWIDTH."},
-		{cgroup.FeatureEnforced, cgroup.No, "Stop the sched_ext scheduler, or accept that no limit holds while it runs."},
+		{cgroup.FeatureEnforced, cgroup.No, "Stop the sched_ext scheduler, or accept that no limit is enforced while it runs."},
 		{cgroup.FeatureBurst, cgroup.No, burstRemedy(found.Get(cgroup.FeatureBurst))},
 	}
 }
@@ -214,12 +214,12 @@ func costs() []remedy {
 	return []remedy{
 		{cgroup.FeatureUsage, cgroup.No, "The use of CPU is measured through the threads of each cgroup, which costs more. " +
 			"To avoid that, mount the cpuacct controller."},
-		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to hear of new cgroups at once. " +
+		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to see new cgroups at once. " +
 			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
 		{featureNRI, cgroup.No, "An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. With NRI it " +
 			"does not: containerd " + firstNRI + " or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
 		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: a container is not sure of its own " +
-			"limit when all want theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
+			"limit when all use theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
 			"`plimsoll advise --live` says how often that happens."},
 		{cgroup.FeatureWithinNode, cgroup.Yes, "The limits add up to no more than the machine: each container is sure of its own. " +
 			"How often bursts on top of them coincide says `plimsoll advise --live`."},
@@ -263,7 +263,7 @@ func (e doctorReport) Text(w io.Writer) error {
 	return nil
 }
 
-// priorityText says which mechanisms of `colocation` are to be had.
+// priorityText says which mechanisms of `colocation` are available.
 func (e doctorReport) priorityText(b *strings.Builder) {
 	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred, e.PreferredWhy)
 	if c := e.Configured; c != nil {
@@ -289,7 +289,7 @@ func (e doctorReport) useless() error {
 	if f.State != cgroup.No {
 		return nil
 	}
-	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` tells")
+	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
 }
 
 func orDash(s string) string {

@@ -52,8 +52,9 @@ func planned(t *testing.T, o agent.Options, left []journal.Entry, p strategy.Pol
 	return got
 }
 
-// TestRehearsal: what another policy would change is told from what the running agent has written, and nothing is written.
-func TestRehearsal(t *testing.T) {
+// TestDryRunOfAnotherPolicy: the changes of another policy are listed apart from the writes of the running agent, and
+// nothing is written.
+func TestDryRunOfAnotherPolicy(t *testing.T) {
 	k := sim.New(sim.Config{CPUs: 4, Version: 1, BurstFile: true, Seed: 1})
 	tree, err := cgroup.Detect(k)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// edgePatience is for how many periods the timer of a group's limit is waited for: it rests while nothing runs.
+// edgePatience is for how many periods the timer of a group's limit is waited for: it is stopped while the group is idle.
 const edgePatience = 20
 
-// edge is an instant at which a period of the group's limit begins, as the kernel tells it. Zero where it does not, or
+// edge is an instant at which a period of the group's limit begins, from the kernel. Zero where that is not known, or
 // where there is no limit: then the recording has periods of its own.
 func edge(ctx context.Context, tree *cgroup.Tree, group string, period time.Duration) time.Time {
 	inode, err := tree.Inode(group)

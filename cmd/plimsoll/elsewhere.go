@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/web"
 )
 
-// elsewhere replaces the error that no agent is running, where one holds the lock of the control groups all the same: it
-// listens in another state directory, or does not listen yet. Any other error stays as it is.
+// elsewhere replaces the error that no agent is running, where an agent has the lock of the control groups all the
+// same: it listens in another state directory, or does not listen yet. Any other error stays as it is.
 func (g *globals) elsewhere(err error) error {
 	if !errors.Is(err, web.ErrNoAgent) {
 		return err
@@ -24,7 +24,7 @@ func (g *globals) elsewhere(err error) error {
 	return withHint(fmt.Errorf("%w in %s: process %d is the agent of %s", web.ErrNoAnswer, g.stateDir, locked.PID, locked.Root), g.stateDirHint(locked))
 }
 
-// holder is who holds the lock of the control groups; nil: nobody, or there are no control groups to lock.
+// holder is the process that has the lock of the control groups; nil: none, or there are no control groups to lock.
 func (g *globals) holder() *apply.LockedError {
 	dir, tree, err := g.openTree()
 	if err != nil {

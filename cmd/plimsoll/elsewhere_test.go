@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/web"
 )
 
-// TestAgentWithAnotherStateDir: an agent that holds the lock is at work, also when its state directory is not the one that was
-// given. No command may say that nothing is changed then.
+// TestAgentWithAnotherStateDir: an agent that has the lock is at work, also when its state directory is not the one
+// that was given. No command may say that nothing is changed then.
 func TestAgentWithAnotherStateDir(t *testing.T) {
 	n := newNode(t)
 	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))

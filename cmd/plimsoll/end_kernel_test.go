@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRunEndsInOrder: whoever asks the agent to end gets everything put back. SIGHUP has one without a terminal read
-// its file again.
+// TestRunEndsInOrder: each signal that ends the agent makes it restore everything. SIGHUP makes an agent without a
+// terminal read its file again.
 func TestRunEndsInOrder(t *testing.T) {
 	s := newShipped(t)
 	g, _ := newHog(t)
@@ -27,13 +27,13 @@ func TestRunEndsInOrder(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// TestRunOutlivesItsReader: an agent whose log nobody reads any more goes on, for it has something to put back.
+// TestRunOutlivesItsReader: an agent whose log has no reader any more goes on, because it has something to restore.
 func TestRunOutlivesItsReader(t *testing.T) {
 	s := newShipped(t)
 	g, _ := newHog(t)
 	before := files(t, g)
 	s.configure("auto", g.Path)
-	s.start().stop(syscall.SIGTERM) // nobody else has the lock
+	s.start().stop(syscall.SIGTERM) // no other process has the lock
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -35,19 +35,19 @@ func (f *runFlags) subscribe(log *slog.Logger) throttleSource {
 	p, err := probe.Open(probe.Options{Realtime: f.realtime, Use: true, Ahead: f.ahead})
 	if err != nil {
 		why := explained(err)
-		log.Warn("the kernel does not tell of throttles: polling; the starts of containers are not covered", "error", why)
+		log.Warn("no throttle events from eBPF: polling; the starts of containers are not covered", "error", why)
 		return throttleSource{why: why}
 	}
 	h := throttleSource{events: &kernelEvents{Probe: p}}
 	for _, m := range p.Missing() {
 		h.missing = append(h.missing, report.MissingPart{Part: m.Part, Lost: m.Lost, Why: explained(m.Err)})
 		h.uncounted = h.uncounted || m.Part == probe.PartPeriods
-		log.Warn("the kernel does not tell all of throttles", "missing", m.Part, "lost", m.Lost, "error", explained(m.Err))
+		log.Warn("some parts of the throttle events are missing", "missing", m.Part, "lost", m.Lost, "error", explained(m.Err))
 	}
 	return h
 }
 
-// lacking says what is not told, and why.
+// lacking says what is not reported, and why.
 func lacking(missing []probe.Missing) string {
 	var list []string
 	for _, m := range missing {
@@ -104,13 +104,13 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 	return t
 }
 
-// Totals is what the programs have counted of a group.
+// Totals reads the programs' counters of a group.
 func (e *kernelEvents) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
 	return throttles(t), ok
 }
 
-// throttles are totals as the agent wants them.
+// throttles converts totals for the agent.
 func throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
 		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: t.Uses[:]}

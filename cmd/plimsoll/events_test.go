@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// TestOurTimeIsNotEarlier: what happened after an instant of ours is not taken for earlier.
+// TestOurTimeIsNotEarlier: an event after an instant of the agent's clock does not appear earlier.
 func TestOurTimeIsNotEarlier(t *testing.T) {
 	for range 10_000 {
 		at := ourTime()

@@ -23,7 +23,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// misused is an error of whoever called: of flags and arguments.
+// misused is an error of the caller, in flags or arguments.
 func misused(err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +31,7 @@ func misused(err error) error {
 	return exitError{err, exitMisused}
 }
 
-// misusef makes an error of whoever called.
+// misusef makes an error of the caller.
 func misusef(format string, args ...any) error { return misused(fmt.Errorf(format, args...)) }
 
 // exitCode is what the process ends with after an error.

@@ -19,7 +19,7 @@ const (
 	featureWeights = "cgroup-mode"
 )
 
-// probeEvents finds out which of the programs that run asks for can be loaded here, and takes them out again.
+// probeEvents finds out which programs of `run` can be loaded here, and removes them again.
 func probeEvents() cgroup.Features {
 	p, err := probe.Open(probe.Options{Use: true, Ahead: true})
 	list := eventFeatures(p.Missing(), err)
@@ -31,9 +31,9 @@ func probeEvents() cgroup.Features {
 	return list
 }
 
-// eventFeatures says what came of it.
+// eventFeatures converts the result into features.
 func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
-	events := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttles are told of as they begin", Since: "5.10",
+	events := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
 	if err != nil {
 		events.State, events.Detail = cgroup.No, explained(err)
@@ -58,7 +58,7 @@ func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
 func partDetail(part string) string {
 	switch part {
 	case probe.PartBalance:
-		return "events say what a group has used and holds"
+		return "events have the use of a group, and the runtime of its CPUs"
 	case probe.PartWakeups:
 		return "throttles that begin as a task wakes; from 6.18 on a switch shows them"
 	case probe.PartPeriods:

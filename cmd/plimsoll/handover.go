@@ -15,11 +15,12 @@ import (
 	"plimsoll/internal/web"
 )
 
-// readyEvery is how often an agent that stands by looks whether it may take over.
+// readyEvery is how often a standby agent checks whether it may take over.
 const readyEvery = 50 * time.Millisecond
 
-// standBy takes the lock of the machine, or waits for the end of the agent that has it. passed says that what that one
-// wrote is left for this one. It stands in line only when ready: an agent that knows nothing yet would put it back.
+// standBy takes the lock of the machine, or waits for the end of the agent that has it. passed says that the writes of
+// that agent are left to this one. It waits for the handover only when ready: an agent that knows no pods yet would
+// restore them.
 func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready func() error, log *slog.Logger) (passed bool, err error) {
 	if err := m.takeLock(g); !anotherRuns(err) {
 		return false, err
@@ -37,7 +38,7 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 			return errors.New("another agent stands by already")
 		})
 		if wrong != nil { // the address may be that of the agent that runs
-			log.Warn("nobody can ask whether this agent stands by", "error", wrong)
+			log.Warn("no client can see whether this agent stands by", "error", wrong)
 		}
 	}()
 	defer func() {
@@ -67,7 +68,7 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 const takeOverTimeout = 2 * time.Second
 
 // takeUnusedLock takes the lock of the machine where no agent runs and no successor takes over. A successor that does not
-// take over in time, such as a stopped process, is passed over: nobody else would restore the limits.
+// take over in time, such as a stopped process, is ignored: no other process would restore the limits.
 func (m *machine) takeUnusedLock(g *globals) error {
 	for end := time.Now().Add(takeOverTimeout); ; time.Sleep(readyEvery) {
 		if err := m.takeLock(g); err != nil {
@@ -90,7 +91,7 @@ func anotherRuns(err error) bool {
 	return errors.As(err, &locked) && !locked.Unprivileged()
 }
 
-// inherit makes of a journal what is to become of it: taken over where it was handed over, else put back.
+// inherit takes over the journal's entries after a handover, and restores them otherwise.
 func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passed bool, log *slog.Logger) error {
 	if passed && ctx.Err() == nil {
 		a.Adopt(m.journal.Entries())

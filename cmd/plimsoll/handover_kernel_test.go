@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// quiet is a group with a limit and a task that wants nothing, looked after by an agent.
+// quiet is a group with a limit and an idle task, managed by an agent.
 func quiet(t *testing.T, s *shipped) (*cgrouptest.Group, map[string]string, *daemon) {
 	t.Helper()
 	g := cgrouptest.New(t)
@@ -33,8 +33,9 @@ func stands(t *testing.T, g *cgrouptest.Group) string {
 	return ""
 }
 
-// TestUpdateKeepsBursts: an agent that ends while another stands by leaves its bursts to that one, which puts them back at
-// its own end. What the unit file calls after the first one's end (ExecStopPost=) neither restores nor holds the second.
+// TestUpdateKeepsBursts: an agent that ends while another stands by leaves its bursts to that one, which puts them back
+// at its own end. The unit file's command after the first one's end (ExecStopPost=) neither restores nor holds the
+// second.
 func TestUpdateKeepsBursts(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
@@ -109,8 +110,8 @@ func TestEndOfBothPutsBack(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// TestEndOfWhoStandsByChangesNothing: an update that is called off leaves the agent that runs alone.
-func TestEndOfWhoStandsByChangesNothing(t *testing.T) {
+// TestEndOfAStandByChangesNothing: an update that is called off leaves the agent that runs alone.
+func TestEndOfAStandByChangesNothing(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
 	second := s.launch("--stand-by")
@@ -126,7 +127,7 @@ func TestEndOfWhoStandsByChangesNothing(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// TestRetiredAgentIsAsGoodAsStopped: what it wrote is back, it writes nothing, and the next one is not held.
+// TestRetiredAgentIsAsGoodAsStopped: its writes are restored, it writes nothing, and the next one is not held.
 func TestRetiredAgentIsAsGoodAsStopped(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)

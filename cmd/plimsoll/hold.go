@@ -38,7 +38,7 @@ agent does not answer: touch /run/plimsoll/hold. The time and the reason stand i
 	return cmd
 }
 
-// holdHint tells how to reach the kill switch where no agent runs.
+// holdHint says how to use the kill switch where no agent runs.
 func (g *globals) holdHint(err error, advice string) error {
 	if errors.Is(err, web.ErrNoAgent) {
 		return withHint(err, advice+filepath.Join(g.stateDir, holdFile))

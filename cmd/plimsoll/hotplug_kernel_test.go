@@ -11,9 +11,10 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestReserveAndHotplug: on v1 a CPU that goes offline is taken out of all cpusets for good, and the processes of one that
-// becomes empty are moved to the group above (kernel/cgroup/cpuset.c, hotplug_update_tasks_legacy). The reservation ends
-// with it, nobody is without a CPU, and begins again when the owner has given the groups the CPU back.
+// TestReserveAndHotplug: on v1 a CPU that goes offline is removed from all cpusets for good, and the processes of a
+// cpuset that becomes empty are moved to the group above (kernel/cgroup/cpuset.c, hotplug_update_tasks_legacy). The
+// reservation ends with it, no process is without a CPU, and the reservation begins again when the owner has given the
+// groups the CPU back.
 func TestReserveAndHotplug(t *testing.T) {
 	s := newShipped(t)
 	r := newReserved(t, s)
@@ -22,7 +23,7 @@ func TestReserveAndHotplug(t *testing.T) {
 	}
 	before := r.files()
 	agent := s.start()
-	r.apart(r.inB)
+	r.exclusive(r.inB)
 
 	name := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", r.online[len(r.online)-1])
 	plug := func(text string) {
@@ -57,7 +58,7 @@ func TestReserveAndHotplug(t *testing.T) {
 	}
 	r.a.Move(r.inA.PID())
 	r.b.Move(r.inB.PID())
-	r.apart(r.inB)
+	r.exclusive(r.inB)
 	agent.stop(syscall.SIGTERM)
 	r.back(before)
 }

@@ -15,13 +15,13 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// jvmLimit is half a CPU: a JVM that starts wants up to three times as much.
+// jvmLimit is half a CPU: a starting JVM uses up to three times as much.
 const jvmLimit = 50 * ms
 
 // jvm is one start of a real JVM.
 type jvm struct {
 	ready time.Duration // from its start until it is ready
-	still time.Duration // for which it stood still, as the kernel says
+	still time.Duration // for which it was throttled, by the kernel's counters
 	saw   string        // of its limit
 }
 
@@ -63,14 +63,14 @@ func startJVM(t *testing.T, p *probe.Probe, base *cgrouptest.Group, name string)
 	return jvm{ready, totals.Wall, strings.TrimSpace(string(said))}
 }
 
-// TestJVMStart: a JVM that starts beside the agent takes its limit for what it is, in every moment, and so the same garbage
-// collector as without; and it hardly stands still. Seconds are for a quiet machine: go run ./lab/start.
+// TestJVMStart: a JVM that starts beside the agent sees its declared limit at every moment, and so chooses the same
+// garbage collector as without; and it is hardly throttled. Seconds are for an idle machine: go run ./lab/start.
 func TestJVMStart(t *testing.T) {
 	if _, err := exec.LookPath("java"); err != nil {
 		cgrouptest.Skip(t, "%v; hint: make setup", err)
 	}
 	s := newShipped(t)
-	s.calm = true
+	s.baseline = true
 	base := cgrouptest.New(t)
 	base.Prevail()
 	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time
@@ -83,13 +83,13 @@ func TestJVMStart(t *testing.T) {
 		base.Path+"/auto-*"))
 	s.start()
 	if e := s.status().Events; !e.Subscribed {
-		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
+		t.Fatalf("no throttle events: %s", e.Why)
 	}
 	var none, auto []jvm
 	for i := range 3 {
 		none = append(none, startJVM(t, p, base, fmt.Sprint("none-", i)))
 		auto = append(auto, startJVM(t, p, base, fmt.Sprint("auto-", i)))
-		t.Logf("ready after %v without, %v with; stood still for %v and %v", none[i].ready.Round(ms), auto[i].ready.Round(ms),
+		t.Logf("ready after %v without, %v with; throttled for %v and %v", none[i].ready.Round(ms), auto[i].ready.Round(ms),
 			none[i].still.Round(ms), auto[i].still.Round(ms))
 		if auto[i].saw != none[i].saw {
 			t.Errorf("beside the agent it saw\n%s\nwithout it\n%s", auto[i].saw, none[i].saw)
@@ -100,11 +100,11 @@ func TestJVMStart(t *testing.T) {
 		return list[len(list)/2].lost()
 	}
 	without, with := median(none), median(auto)
-	t.Logf("it saw %s, and stood still for %.1f %% of the time without, %.1f %% with; %d refills", auto[0].saw, 100*without, 100*with, s.status().Events.Refills)
+	t.Logf("it saw %s, and was throttled for %.1f %% of the time without, %.1f %% with; %d refills", auto[0].saw, 100*without, 100*with, s.status().Events.Refills)
 	if without < 0.2 {
 		t.Errorf("its limit costs it %.3f of the time: the scenario proves nothing", without)
 	}
 	if with > 0.1 {
-		t.Errorf("beside the agent it stands still for %.3f of the time", with)
+		t.Errorf("beside the agent it is throttled for %.3f of the time", with)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // holdFile in the state directory is the kill switch that needs no agent to answer.
 const holdFile = "hold"
 
-// killSwitch is a file, so that it works also when the agent does not answer. What `hold` writes into it is one line,
-// the time and the reason; that it is there is enough.
+// killSwitch is a file, so that it works also when the agent does not answer. `hold` writes one line into it,
+// the time and the reason; an empty file is enough.
 type killSwitch string
 
 func (k killSwitch) Held() bool {
@@ -31,7 +31,7 @@ func (k killSwitch) Hold(reason string, at time.Time) error {
 	}
 	defer f.Close()
 	line := strings.Join(strings.Fields(at.Format(time.RFC3339)+" "+reason), " ")
-	_, _ = f.WriteString(line + "\n") // on a full disk it holds without
+	_, _ = f.WriteString(line + "\n") // on a full disk it holds without a reason
 	return nil
 }
 

@@ -34,7 +34,7 @@ type kubeFlags struct {
 
 func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.on, "kube", false, "ask Kubernetes about the pods of this node: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
+	flags.BoolVar(&f.on, "kube", false, "read the pods of this node from Kubernetes: annotations, ConfigMaps, classes, limits (docs/CONFIG.md)")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "with --kube: the node's name; NODE_NAME, or else the host's name")
 	f.nri.register(flags)
@@ -58,7 +58,7 @@ func (f *kubeFlags) names() (kube.Names, error) {
 	return names, nil
 }
 
-// nodeName is the name that this node has at the API server. The kubelet takes the host's, in lower case
+// nodeName is the name of this node at the API server. The kubelet uses the host's, in lower case
 // (pkg/util/node, GetHostname).
 func (f *kubeFlags) nodeName() (string, error) {
 	if f.node != "" {
@@ -71,10 +71,10 @@ func (f *kubeFlags) nodeName() (string, error) {
 	return strings.ToLower(strings.TrimSpace(host)), nil
 }
 
-// cluster is what Kubernetes knows; nil where nobody asks it.
+// cluster is the knowledge of Kubernetes; nil without --kube.
 type cluster struct {
 	*kube.Discoverer
-	changed atomic.Pointer[func(strategy.Strategy)] // nil while there is no agent to tell
+	changed atomic.Pointer[func(strategy.Strategy)] // nil while there is no agent
 	fault   atomic.Pointer[error]                   // of plimsoll's own file
 }
 
@@ -101,7 +101,7 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	return c, nil
 }
 
-// over is who knows the containers: what Kubernetes says, laid over what was found.
+// over returns the discoverer of containers: the scanner's groups, joined with Kubernetes.
 func (c *cluster) over(found *cgroupfs.Scanner) agent.Discoverer {
 	if c == nil {
 		return found
@@ -131,7 +131,7 @@ func (c *cluster) tell(s strategy.Strategy) {
 	}
 }
 
-// ready says why it is not known yet what Kubernetes wants for each pod.
+// ready says why the configuration of each pod is not known yet.
 func (c *cluster) ready() error {
 	if c == nil || c.Status().Ready {
 		return nil
@@ -169,7 +169,7 @@ type reporter struct {
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	named   *selection
 	waits   *waits
-	tidy    *time.Timer // nil: nobody tidies up
+	tidy    *time.Timer // nil: nothing is tidied up
 }
 
 func (r reporter) Status() report.Status {

@@ -115,8 +115,8 @@ const (
 	nodeTimeout = 15 * time.Second
 )
 
-// askAll asks every pod, and gives one answer for each node, in the order of their names. During an update a node has two
-// pods, of which the one that stands by has nothing to say.
+// askAll asks every pod, and returns one answer for each node, in the order of their names. During an update a node has
+// two pods, of which the standby one has no answer.
 func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
 	answers := make([]report.Answer[T], len(pods))
 	places := make(chan struct{}, atOnce)
@@ -137,7 +137,7 @@ func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(c
 	})
 }
 
-// silence puts those who answer first.
+// silence sorts the nodes that answer first.
 func silence[T report.Page](a report.Answer[T]) int {
 	if a.Answer == nil {
 		return 1

@@ -114,11 +114,11 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 		t.Errorf("%v, %v, %s", err, e, out)
 	}
 	if last := f.asked[len(f.asked)-1]; last != "a=b spec.nodeName=n1" {
-		t.Errorf("the API server was asked for %q", last)
+		t.Errorf("the API server got a request for %q", last)
 	}
 }
 
-func TestPluginTellsOfSilence(t *testing.T) {
+func TestPluginListsSilentNodes(t *testing.T) {
 	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1")}, agent: map[string]http.HandlerFunc{
 		"one": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "stands by", http.StatusServiceUnavailable)

@@ -20,7 +20,7 @@ const kubeletVar = "PLIMSOLL_KUBELET_DIR"
 
 // kubelet is where a kubelet keeps its state.
 type kubelet struct {
-	dirs  []string // the first that has what is looked for counts, and what is wrong with the first
+	dirs  []string // the first one with the file counts, and the error is that of the first
 	given bool     // there is a kubelet: a state that is not there is elsewhere
 }
 

@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// mostUnnamed bounds how many groups are named that nobody has named.
+// mostUnnamed bounds how many groups without a matching glob are listed.
 const mostUnnamed = 10
 
 // leftOut says what the configuration leaves out, which a person may have meant: globs that match nothing; where nothing is to be

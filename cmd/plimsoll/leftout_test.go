@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestNothingMatches: whoever has mistyped a path is told so, and of what it may have been meant to be.
+// TestNothingMatches: a mistyped path causes a message, with the groups that may be meant.
 func TestNothingMatches(t *testing.T) {
 	n := recordNode(t)
 	for args, want := range map[string][]string{
@@ -36,7 +36,7 @@ func TestNothingMatches(t *testing.T) {
 	}
 }
 
-// TestSelection: an agent that looks after nothing says why, in the log and in the status.
+// TestSelection: an agent without any group says why, in the log and in the status.
 func TestSelection(t *testing.T) {
 	n := recordNode(t)
 	dir := cgroup.NewDir(n.cgroups)
@@ -64,7 +64,7 @@ func TestSelection(t *testing.T) {
 		if got := s.empty(); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%q: %q, want %q", include, got, want)
 		}
-		if told := strings.Contains(log.String(), "glob=/nosuch/*"); told != (want != "") {
+		if warned := strings.Contains(log.String(), "glob=/nosuch/*"); warned != (want != "") {
 			t.Errorf("%q: log %s", include, log.String())
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestLogFormat: one line for people, or one object for whoever collects them.
+// TestLogFormat: one line for people, or one object for log collectors.
 func TestLogFormat(t *testing.T) {
 	write := func(format string) string {
 		t.Helper()

@@ -20,7 +20,7 @@ import (
 	"plimsoll/internal/task"
 )
 
-// machine is what a writing command needs of this node, held by this process alone.
+// machine is what a writing command needs of this node, for this process alone.
 type machine struct {
 	dir     *cgroup.Dir
 	tree    *cgroup.Tree
@@ -36,12 +36,12 @@ func (g *globals) openTree() (*cgroup.Dir, *cgroup.Tree, error) {
 	tree, err := cgroup.Detect(dir)
 	if err != nil {
 		dir.Close()
-		return nil, nil, withHint(fmt.Errorf("%s: %w", g.cgroupRoot, err), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` tells")
+		return nil, nil, withHint(fmt.Errorf("%s: %w", g.cgroupRoot, err), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
 	}
 	return dir, tree.WithSysctls(cgroup.NewDir("/proc/sys/kernel")), nil
 }
 
-// findMachine finds the control groups, and takes nothing yet.
+// findMachine finds the control groups, without the lock.
 func (g *globals) findMachine() (*machine, error) {
 	if os.Geteuid() != 0 {
 		return nil, withHint(errors.New("control groups can be written by root only"), "run it with sudo")
@@ -78,7 +78,7 @@ func (m *machine) takeLock(g *globals) error {
 	return err
 }
 
-// open opens the journal. The lock must be held.
+// open opens the journal. The caller must have the lock.
 func (m *machine) open(g *globals) error {
 	boot, err := journal.BootID()
 	if err != nil {
@@ -104,7 +104,7 @@ func stateHint(err error, dir string) string {
 	return ""
 }
 
-// watchQuotas has the writer look for owners' writes that its refills undo.
+// watchQuotas makes the writer check for owners' writes that its refills undo.
 func (m *machine) watchQuotas(a *agent.Agent, log *slog.Logger) {
 	notify, err := cgroup.NewNotify(m.tree, m.dir.Root())
 	if err != nil {

@@ -22,7 +22,7 @@ var version = "dev"
 // defaultStateDir is where the state of an agent is without --state-dir.
 const defaultStateDir = "/run/plimsoll"
 
-// globals are the flags that every command takes.
+// globals are the flags of every command.
 type globals struct {
 	cgroupRoot string
 	stateDir   string
@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// complain tells a person of an error, and of what can be done about it. Names in it cannot steer the terminal.
+// complain prints an error and its hint for a person. Names in an error cannot control the terminal.
 func complain(w io.Writer, name string, err error) {
 	say := func(kind, text string) {
 		lines := strings.Split(text, "\n")
@@ -80,7 +80,7 @@ func complain(w io.Writer, name string, err error) {
 	}
 }
 
-// suggestion takes apart what cobra says of an unknown command: "...\n\nDid you mean this?\n\tstatus\n".
+// suggestion splits cobra's error of an unknown command: "...\n\nDid you mean this?\n\tstatus\n".
 func suggestion(err error) (what, near string) {
 	what, list, ok := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	if names := strings.Fields(list); ok && len(names) > 0 && unknownCommand(err) {
@@ -180,7 +180,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// section is a part of the list of commands: people look there by what they want.
+// section is a part of the list of commands, which people search by purpose.
 type section struct {
 	title    string
 	commands []*cobra.Command

@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// TestWrongUse: whoever mistypes a command is told where to read of it, and so is a script, by the exit code.
+// TestWrongUse: a mistyped command causes a hint for a person, and an exit code for a script.
 func TestWrongUse(t *testing.T) {
 	for args, hint := range map[string]string{
 		"nosuch":         "`plimsoll help` lists the commands",
@@ -39,7 +39,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestFlagValues: a value that cannot be read is named once, with what is asked for, and without the words of Go's functions.
+// TestFlagValues: an error names a bad value once, with what is expected, and without the words of Go's functions.
 func TestFlagValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"record a --for 10":            "error: --for \"10\" is not a time\nplimsoll: hint: a number with its unit, such as 500ms, 30s, 10m or 1h30m\n",
@@ -106,9 +106,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestExitCodes: what is nobody's mistake is told apart from what nobody answers to.
+// TestExitCodes: the exit code distinguishes wrong use, no answer, and all other errors.
 func TestExitCodes(t *testing.T) {
-	stands := func(a *fakeAgent) *fakeAgent { a.err = &web.Error{Msg: "stands still", Code: 503}; return a }
+	stands := func(a *fakeAgent) *fakeAgent { a.err = &web.Error{Msg: "the loop hangs", Code: 503}; return a }
 	for _, c := range []struct {
 		args  string
 		agent *fakeAgent

@@ -32,7 +32,8 @@ func (f *nriFlag) register(flags *pflag.FlagSet) {
 	f.flag = flags.Lookup("nri-socket")
 }
 
-// open makes the plugin that has the agent prepare the resizes of the container runtime; nil where it is not wanted. It is with
+// open makes the plugin by which the agent prepares for resizes of the container runtime; nil where it is off. It is on
+// with
 // --kube, and where the socket is named.
 func (f *nriFlag) open(kube bool, a *agent.Agent, log *slog.Logger) *nri.Plugin {
 	if f.socket == "" || !kube && !f.flag.Changed {
@@ -67,8 +68,8 @@ const featureNRI = "nri"
 // firstNRI is the first containerd that has it. It is off by default until 2.0.
 const firstNRI = "1.7"
 
-// probeNRI finds out whether the runtime asks plugins before it changes a limit. Where nobody listens, the version of the
-// containerd that runs tells absent from off.
+// probeNRI finds out whether the runtime calls plugins before it changes a limit. Where the socket is closed, the
+// version of the running containerd says whether NRI is absent or off.
 func probeNRI(socket string, version func(proc string) (string, error)) cgroup.Feature {
 	f := cgroup.Feature{Name: featureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
 		Source: "containerd " + firstNRI + ", CRI-O 1.26"}
@@ -80,11 +81,11 @@ func probeNRI(socket string, version func(proc string) (string, error)) cgroup.F
 	v, err := version("/proc")
 	switch {
 	case err != nil:
-		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("nobody listens at %s, and no containerd is to be seen: %v", socket, err)
+		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("%s is closed, and no containerd is found: %v", socket, err)
 	case olderThan(v, firstNRI):
 		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v, firstNRI)
 	default:
-		f.State, f.Detail = cgroup.No, fmt.Sprintf("off: containerd %s has it, but nobody listens at %s", v, socket)
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("off: containerd %s has it, but %s is closed", v, socket)
 	}
 	return f
 }
@@ -101,8 +102,9 @@ func olderThan(version, first string) bool {
 	return number(version) < number(first)
 }
 
-// containerdVersion asks the program of a containerd that runs, below /proc. Anybody may call a process so, and the doctor
-// is root: only a process of root that sees the files that the first process sees is asked.
+// containerdVersion runs the program of a running containerd, below /proc, with --version. Any user may give a process
+// that name, and the doctor is root: so it runs only the program of a process of root that has the file system of
+// process 1.
 func containerdVersion(proc string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	if err != nil {

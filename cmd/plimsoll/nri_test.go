@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
-// TestProbeNRI: absent is told from off, and both from on.
+// TestProbeNRI: absent, off and on are distinguished.
 func TestProbeNRI(t *testing.T) {
 	dir, err := os.MkdirTemp("", "nri") // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -38,7 +38,7 @@ func TestProbeNRI(t *testing.T) {
 		{"absent", filepath.Join(dir, "none"), is("1.6.20~ds1"), cgroup.No, "absent: containerd 1.6.20~ds1"},
 		{"off", filepath.Join(dir, "none"), is("1.7.28"), cgroup.No, "off: containerd 1.7.28"},
 		{"off in 2.x", filepath.Join(dir, "none"), is("2.2.9"), cgroup.No, "off: containerd 2.2.9"},
-		{"no runtime", filepath.Join(dir, "none"), none, cgroup.Unknown, "no containerd is to be seen"},
+		{"no runtime", filepath.Join(dir, "none"), none, cgroup.Unknown, "no containerd is found"},
 	} {
 		if f := probeNRI(c.socket, c.version); f.State != c.want || !strings.Contains(f.Detail, c.says) {
 			t.Errorf("%s: %+v", c.name, f)
@@ -95,7 +95,7 @@ func TestContainerdVersion(t *testing.T) {
 	}
 }
 
-// TestNRIIsWanted: with Kubernetes, or where it is asked for by name.
+// TestNRIIsWanted: with Kubernetes, or where the socket is named.
 func TestNRIIsWanted(t *testing.T) {
 	for _, c := range []struct {
 		args []string

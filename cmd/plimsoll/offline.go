@@ -56,7 +56,7 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	return s, nil
 }
 
-// others tells of what stands of ours in other files than those of limits.
+// others lists values of ours in other files than those of limits.
 func others(w *apply.Writer, entries []journal.Entry) []string {
 	var list []string
 	for _, e := range entries {
@@ -88,7 +88,7 @@ func bandwidthOf(tree *cgroup.Tree, id workload.ID) (cpu.Bandwidth, error) {
 	return tree.Bandwidth(id.Path)
 }
 
-// journalled makes one container of the journal's entries of a group, with what the kernel's files hold now.
+// journalled makes one container of the journal's entries of a group, with the present values of the kernel's files.
 func journalled(entries []journal.Entry, read func(workload.ID) (cpu.Bandwidth, error)) []report.Container {
 	var list []report.Container
 	at := map[workload.ID]int{}
@@ -143,7 +143,7 @@ func knobOf(e journal.Entry, now report.Knob) report.Knob {
 	}
 	k.Changed = e.Ours(plan.Time(now.InForce)) && plan.Time(now.InForce) != e.Target()
 	if !k.Changed && now.InForce != k.Original && plan.Time(now.InForce) != e.Target() {
-		k.Problem = "holds a value that is not ours: a restore leaves it alone"
+		k.Problem = "has a value that is not ours: a restore leaves it alone"
 	}
 	return k
 }

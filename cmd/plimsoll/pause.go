@@ -13,7 +13,7 @@ func pauseCommand(g *globals) *cobra.Command {
 	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "pause CONTAINER",
-		Short: "Hold a container at its limit for a while, for a load test",
+		Short: "Keep a container at its limit for a while, for a load test",
 		Long: `Hold a container at its limit for a while: a load test then measures what the limit alone gives.
 
 ` + containerForms + `.`,
@@ -23,7 +23,7 @@ func pauseCommand(g *globals) *cobra.Command {
 			return pause(cmd, g, args[0], length)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", 30*time.Minute, "how long the container is held at its limit; 0 ends a pause")
+	cmd.Flags().DurationVar(&length, "for", 30*time.Minute, "how long the container is kept at its limit; 0 ends a pause")
 	return cmd
 }
 
@@ -39,7 +39,7 @@ func pause(cmd *cobra.Command, g *globals, arg string, length time.Duration) err
 		fmt.Fprintf(out, "%s is no longer paused\n", named(t))
 		return nil
 	}
-	fmt.Fprintf(out, "%s is held at its limit for %s\n", named(t), length)
+	fmt.Fprintf(out, "%s is kept at its limit for %s\n", named(t), length)
 	fmt.Fprintf(cmd.ErrOrStderr(), "plimsoll: hint: `plimsoll resume %s` ends that\n", report.Printable(word(t.Cgroup)))
 	return nil
 }

@@ -73,7 +73,7 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	o.Tree, o.Host, o.Log = tree, a.Host, log
 	left, err := g.left()
 	if err != nil {
-		log.Warn("what another agent has written is taken for its owner's", "error", err)
+		log.Warn("what another agent has written counts as its owner's", "error", err)
 	}
 	changes, err := collect(context.Background(), o, left, watch)
 	p = report.NewPlan(changes, leftOut(tree, found, file, len(changes) == 0)...)
@@ -152,7 +152,7 @@ func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.Dry
 	}
 }
 
-// readOnlyDiscoverer sees the containers that another agent looks after, and takes no event from it.
+// readOnlyDiscoverer sees the containers that another agent manages, and takes no event from that agent.
 type readOnlyDiscoverer struct {
 	agent.Discoverer
 	policy strategy.Policy // in place of each one's own, if not ""

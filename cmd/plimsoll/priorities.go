@@ -13,10 +13,10 @@ type ofTasks interface {
 	HasCookies() (has bool, why string)
 }
 
-// priorities are what the policy must know of this machine to prefer online work.
+// priorities are the facts about this machine by which the policy gives online work priority.
 func priorities(found cgroup.Features, tasks ofTasks) policy.Machine {
 	m := policy.Machine{LeastWeight: 2, // MIN_SHARES, kernel/sched/sched.h
-		SchedExtWhy: "not looked for: nobody asked for schedExt"}
+		SchedExtWhy: "not probed: schedExt is not requested"}
 	if !strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {
 		m.LeastWeight = 1 // CGROUP_WEIGHT_MIN
 	}

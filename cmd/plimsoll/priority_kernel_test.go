@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// comesTo is what a mechanism that is asked for comes to on this kernel.
+// comesTo is the mechanism that a request leads to on this kernel.
 func comesTo(t *testing.T, asked strategy.Mechanism, g *cgrouptest.Group) strategy.Mechanism {
 	t.Helper()
 	_, err := g.Tree().Idle(g.Path)
@@ -27,7 +27,7 @@ func comesTo(t *testing.T, asked strategy.Mechanism, g *cgrouptest.Group) strate
 	return strategy.MechanismIdle
 }
 
-// inForce waits until the mechanism holds at the offline group.
+// inForce waits until the mechanism is in force for the offline group.
 func (s *shipped) inForce(m strategy.Mechanism, offline *cgrouptest.Group) {
 	s.t.Helper()
 	eventually(s.t, patience(10*time.Second), func() string {

@@ -74,7 +74,7 @@ func recordCommand(g *globals) *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "record CONTAINER...",
-		Short: "Record how much CPU containers want in each period, for `simulate` and `advise`",
+		Short: "Record how much CPU containers use in each period, for `simulate` and `advise`",
 		Long: `Record how much CPU time containers use in each period of their limits (100 ms where there is none), several on one
 clock. Nothing is written to any control group.
 

@@ -17,8 +17,8 @@ import (
 	"plimsoll/internal/trace"
 )
 
-// TestKernelRecord records a group that takes all that it may and that others leave it: what the recording says in sum,
-// and in how many periods the group stood still, is what the kernel counted, and the limit is seen to hide demand.
+// TestKernelRecord records a group that uses all that its limit and other groups allow: the sum of the recording,
+// and the number of throttled periods, are the kernel's, and the limit is seen to hide demand.
 func TestKernelRecord(t *testing.T) {
 	g := cgrouptest.New(t)
 	g.Limit(10 * time.Millisecond)
@@ -46,7 +46,7 @@ func TestKernelRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Aligned || !tape.Aligned {
-		t.Error("the kernel tells when the group's periods begin, and the recording's begin at another time")
+		t.Error("the kernel shows when the group's periods begin, and the recording's begin at another time")
 	}
 	unrecorded := 0.1 // while the begin of a period was waited for
 	if emulated() {
@@ -65,7 +65,7 @@ func TestKernelRecord(t *testing.T) {
 	}
 	others := float64(after.Periods-before.Periods) - 30 // periods that are not recorded
 	if off := stood - 30*c.Throttled; (off < -1 || off > others+1) && !emulated() {
-		t.Errorf("it stood still in %.0f periods, the kernel counted %.0f in those and %.0f others", 30*c.Throttled, stood, others)
+		t.Errorf("it was throttled in %.0f periods, the kernel counted %.0f in those and %.0f others", 30*c.Throttled, stood, others)
 	}
 	if c.Throttled > 0 && (c.Demand == nil || *c.Demand < c.Mean) {
 		t.Errorf("the limit hides nothing: %+v", c)
@@ -97,7 +97,7 @@ func TestKernelRecordUncounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := g.Tree().Usage(path); !errors.Is(err, fs.ErrNotExist) {
-		cgrouptest.Elsewhere(t, "a host on which the hierarchies are apart", "cpuacct is mounted with cpu here: %v", err)
+		cgrouptest.Elsewhere(t, "a host on which the hierarchies are separate", "cpuacct is mounted with cpu here: %v", err)
 	}
 	n := node{state: t.TempDir(), cgroups: cgrouptest.Root()}
 	file := filepath.Join(t.TempDir(), "x.npy")

@@ -109,9 +109,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestCensus: record, advise and diagnose know containers by the agent's names, groups by their paths, both by globs, and
-// each once.
-func TestCensus(t *testing.T) {
+// TestContainerIndex: record, advise and diagnose find containers by the agent's names, groups by their paths, both by
+// globs, and each once.
+func TestContainerIndex(t *testing.T) {
 	n := recordNode(t).withAgent(t, &fakeAgent{})
 	tree, err := cgroup.Detect(cgroup.NewDir(n.cgroups))
 	if err != nil {
@@ -157,7 +157,7 @@ func recorded() trace.Trace {
 	}}
 }
 
-// TestRecordKeeps: what was recorded is saved also when it ended early, and only then is there an error to tell.
+// TestRecordKeeps: a recording is also saved when it ended early, and only then there is an error.
 func TestRecordKeeps(t *testing.T) {
 	for _, tt := range []struct {
 		stopped     error
@@ -215,7 +215,7 @@ func TestBar(t *testing.T) {
 	var out bytes.Buffer
 	var r trace.Recorder
 	if showProgress(&r, &out, 10)(); r.Progress != nil || out.Len() > 0 {
-		t.Error("a bar is shown where nobody looks")
+		t.Error("a bar is shown without a terminal")
 	}
 	b := &bar{w: &out, total: 40, period: 100 * time.Millisecond}
 	for i := range 40 {

@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// spurt has the group's process run until it has used so much CPU time, or should have long ago, and stand still again.
+// spurt makes the group's process run until it has used so much CPU time, or should have long ago, and then wait.
 func spurt(t *testing.T, g *cgrouptest.Group, p *cgrouptest.Process, cost, rest time.Duration) {
 	t.Helper()
 	send := func(s syscall.Signal) {
@@ -41,7 +41,7 @@ const lasting = 5
 // no burst to rewrite raises the quota, and gives it back.
 func TestRunRefills(t *testing.T) {
 	s := newShipped(t)
-	s.calm = true
+	s.baseline = true
 	g := cgrouptest.New(t)
 	g.Prevail()
 	g.Limit(hogLimit)
@@ -53,11 +53,11 @@ func TestRunRefills(t *testing.T) {
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	agent := s.start()
 	if e := s.status().Events; !e.Subscribed {
-		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
+		t.Fatalf("no throttle events: %s", e.Why)
 	}
-	eventually(t, patience(5*time.Second), func() string { // it is known once the reader runs
+	eventually(t, patience(5*time.Second), func() string { // the priority is known once the reader runs
 		if s.status().Events.Priority == "" {
-			return "nobody knows at which priority throttles are answered"
+			return "the status has no priority of the thread that answers throttles"
 		}
 		return ""
 	})
@@ -110,10 +110,10 @@ func TestRunRefills(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// TestRunPolls: asked to, the agent does without the kernel's word, and says so.
+// TestRunPolls: with --poll the agent uses no throttle events, and says so.
 func TestRunPolls(t *testing.T) {
 	s := newShipped(t)
-	s.calm = true
+	s.baseline = true
 	g, _ := newHog(t)
 	s.configure("cfsQuotaBurstOnly", g.Path)
 	s.flags = append(s.flags, "--poll")

@@ -8,14 +8,14 @@ import (
 	"plimsoll/internal/sysfs"
 )
 
-// reserving is what the agent must know of this machine to give containers CPUs of their own.
+// reserving are the facts about this machine that the agent needs to give containers CPUs of their own.
 func reserving(file *config.File) exclusive.Options {
 	k, host := hostKubelet(), sysfs.NewHost("/")
 	m := &layout{host: host}
 	return exclusive.Options{Topology: m.topology, Owner: k.owner, Kept: k.reserved, Isolated: host.Isolated(), Rules: file.Reserve()}
 }
 
-// layout reads the topology anew when other CPUs are online.
+// layout reads the topology again when other CPUs are online.
 type layout struct {
 	host *sysfs.Host
 	last cpu.Topology
@@ -43,7 +43,7 @@ func probeReserve(dir *cgroup.Dir, k kubelet) cgroup.Feature {
 	case k.owner() != "":
 		f.Detail = k.owner() + ": left alone"
 	case tree.Version() == cgroup.V1:
-		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 whoever is in the root of the cpuset hierarchy is kept off with reserve.shield only"
+		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus; on v1 only reserve.shield keeps off tasks in the root of the cpuset hierarchy"
 	default:
 		f.State, f.Detail = cgroup.Yes, "by cpuset.cpus, and from 6.7 by partitions"
 	}

@@ -15,7 +15,7 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// reserved is a pod with one container that asks for a CPU of its own, and one that does not, each with a process.
+// reserved is a pod with one container that requests a CPU of its own, and one that does not, each with a process.
 type reserved struct {
 	t        *testing.T
 	pod      *cgrouptest.Group
@@ -64,8 +64,8 @@ func (r *reserved) files() map[string]string {
 	return texts
 }
 
-// apart waits until the process in a has one CPU, and another process all others.
-func (r *reserved) apart(other *cgrouptest.Process) {
+// exclusive waits until the process in a has one CPU, and another process all others.
+func (r *reserved) exclusive(other *cgrouptest.Process) {
 	r.t.Helper()
 	eventually(r.t, patience(5*time.Second), func() string {
 		a, err1 := r.inA.Affinity()
@@ -113,15 +113,15 @@ func TestRunReserves(t *testing.T) {
 	r := newReserved(t, s)
 	before := r.files()
 	agent := s.start()
-	r.apart(r.inB)
+	r.exclusive(r.inB)
 	fresh := r.child("c")
-	r.apart(fresh.Idle())
+	r.exclusive(fresh.Idle())
 	if got := s.status().Reserve; got == nil || len(got.Own) != 1 || got.Own[0].Cgroup != r.a.Path || !got.Own[0].Unlimited {
 		t.Errorf("status: %+v", got)
 	}
 	r.partition(s)
 	agent.stop(syscall.SIGKILL)
-	r.apart(r.inB) // nobody is there to put anything back
+	r.exclusive(r.inB) // no process is left to restore anything
 	s.unlocked("restore")
 	r.back(before)
 	if p := fresh.Idle(); p != nil {
@@ -130,7 +130,7 @@ func TestRunReserves(t *testing.T) {
 		}
 	}
 	agent = s.start()
-	r.apart(r.inB)
+	r.exclusive(r.inB)
 	if emulated() && r.pod.Tree().Version() == cgroup.V2 { // on v1 the pod would lose the CPU for good
 		r.offline()
 	}
@@ -138,7 +138,8 @@ func TestRunReserves(t *testing.T) {
 	r.back(before)
 }
 
-// offline takes a CPU away, so that none is left to be given, and brings it back. This is done in virtual machines only.
+// offline takes a CPU offline, so that none is left to be given, and brings it back online. This is done in virtual
+// machines only.
 func (r *reserved) offline() {
 	r.t.Helper()
 	name := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", r.online[len(r.online)-1])
@@ -158,17 +159,17 @@ func (r *reserved) offline() {
 	if err := os.WriteFile(name, []byte("1"), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	r.apart(r.inB)
+	r.exclusive(r.inB)
 }
 
-// TestRunReservesBesidePartition: CPUs that another program has made a partition of are left alone, and are no room for
-// those in the shared pool. From 6.7 its group need not have a list of CPUs that would tell.
+// TestRunReservesBesidePartition: CPUs that another program has made a partition of are left alone, and are not for
+// the shared pool. From 6.7 the partition's group need not have a list of CPUs that would show them.
 func TestRunReservesBesidePartition(t *testing.T) {
 	s := newShipped(t)
 	r := newReserved(t, s)
 	tree := r.pod.Tree()
 	if tree.Version() == cgroup.V1 || !cgrouptest.AtLeast(cgrouptest.Release(t), "6.7") {
-		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2", "a partition has a list of CPUs here, and who has one is known by it")
+		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2", "a partition has a list of CPUs here, which shows its CPUs")
 	}
 	if handed, err := tree.HandsCPUSets("/"); err != nil || !handed {
 		if err := errors.Join(err, tree.HandCPUSets("/", true)); err != nil {

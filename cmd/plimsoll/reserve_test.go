@@ -80,7 +80,7 @@ func TestKubeletUnknown(t *testing.T) {
 	}
 }
 
-// TestHostKubelet: whoever names the folder has a kubelet.
+// TestHostKubelet: a given folder means that there is a kubelet.
 func TestHostKubelet(t *testing.T) {
 	t.Setenv(kubeletVar, "")
 	if k := hostKubelet(); k.given || k.dirs[0] != "/var/lib/kubelet" {

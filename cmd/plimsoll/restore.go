@@ -57,10 +57,10 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 	return cmd
 }
 
-// restore asks the agent, or does it itself where none runs. held says that the agent writes nothing from now on.
+// restore asks the agent, or restores by itself where none runs. held says that the agent writes nothing from now on.
 func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Result, held bool, err error) {
 	if err := g.answers(ctx); err != nil {
-		return nil, false, withHint(err, "if it stands still for good, end it with `kill -9` and call this again")
+		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
 	}
 	results, err = g.client().Hold(ctx, true, "plimsoll restore")
 	if err == nil && toSpec {
@@ -82,7 +82,7 @@ func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Resul
 	return results, false, err
 }
 
-// restoreUnlessRunning restores where no agent runs. It never asks an agent: one that runs is not to be held.
+// restoreUnlessRunning restores where no agent runs. It never asks an agent, because a running agent must not be held.
 func restoreUnlessRunning(g *globals, toSpec bool, notes io.Writer) ([]plan.Result, error) {
 	m, err := g.openMachine((*machine).takeUnusedLock)
 	if anotherRuns(err) {

@@ -75,7 +75,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 				}
 			})
 		}, false, "nothing is restored: another plimsoll already runs"},
-		"a successor that stands still": {func(t *testing.T, n node) { n.wait(t) }, true, ""},
+		"a successor that hangs": {func(t *testing.T, n node) { n.wait(t) }, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fakeAgent{}
@@ -91,7 +91,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 				t.Errorf("quota %q, %v; want %s", quota, err, want)
 			}
 			if len(a.calls) > 0 {
-				t.Errorf("the agent was asked to %q", a.calls)
+				t.Errorf("the agent got the call %q", a.calls)
 			}
 		})
 	}

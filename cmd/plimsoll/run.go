@@ -90,7 +90,7 @@ looked after when the configuration, or --include, names them. The default polic
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the file of --config, list all errors, and exit")
-	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel could tell of them (eBPF)")
+	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
@@ -101,7 +101,7 @@ looked after when the configuration, or --include, names them. The default polic
 	return cmd
 }
 
-// logger writes lines for people, or for whoever collects them.
+// logger writes lines for people, or objects for log collectors.
 func (f *runFlags) logger(w io.Writer) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
@@ -116,7 +116,7 @@ func (f *runFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, withHint(misusef("--log-format %q is not known", f.logFormat), "text, json")
 }
 
-// run is the agent's life: what a dead one left behind is put back, or what a live one handed over is taken over; then
+// run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger) error {
 	m, err := g.findMachine()
@@ -147,7 +147,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	named.take(file, log)
 	begun := false
 	defer func() {
-		if !begun { // nobody else would
+		if !begun { // no other process would
 			recovered(log, m.writer.Restore(nil, false))
 		}
 	}()
@@ -186,11 +186,11 @@ func (f *runFlags) takeOver(ctx context.Context, g *globals, m *machine, k *clus
 	return m.standBy(ctx, g, f.listen, k.ready, log)
 }
 
-// ready tells the service manager that started us that the agent looks after its containers (sd_notify(3)); without one there
-// is nobody to tell.
+// ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one it
+// does nothing.
 func ready(log *slog.Logger) {
 	if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
-		log.Warn("the service manager was not told that the agent is ready", "error", err)
+		log.Warn("could not notify the service manager that the agent is ready", "error", err)
 	}
 }
 
@@ -231,7 +231,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	}), nil
 }
 
-// configure takes a new configuration to whom it concerns.
+// configure passes a new configuration to the scanner and to the agent.
 func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Logger) func(*config.File, error) {
 	return func(file *config.File, err error) {
 		cluster.note(err)

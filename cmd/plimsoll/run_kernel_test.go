@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// hogLimit per 100 ms is so low that two busy CPUs leave room for three times as much.
+	// hogLimit per 100 ms is so low that two busy CPUs have three times as much.
 	hogLimit = 20 * ms
 	// raiseWait is how long the guard may refuse raises because other work keeps the node busy.
 	raiseWait = time.Minute
 )
 
-// newHog is a group that wants two CPUs.
+// newHog is a group with the load of two CPUs.
 func newHog(t *testing.T) (*cgrouptest.Group, []*cgrouptest.Process) {
 	t.Helper()
 	g := cgrouptest.New(t)
@@ -50,7 +50,7 @@ func bandwidthNow(t *testing.T, g *cgrouptest.Group) (quota, burst time.Duration
 // until the agent stops.
 func TestRunRaisesAndGivesBack(t *testing.T) {
 	s := newShipped(t)
-	s.calm = true
+	s.baseline = true
 	g, load := newHog(t)
 	before := files(t, g)
 	s.configure("auto", g.Path)
@@ -80,13 +80,13 @@ func TestRunRaisesAndGivesBack(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// reading is one look at a group.
+// reading is one reading of a group.
 type reading struct {
 	periods int64
 	used    time.Duration
 }
 
-// watch looks at a group every 2 ms or so until it is told to stop, and then gives the readings.
+// watch reads a group every 2 ms or so until stop is called, which returns the readings.
 func watch(t *testing.T, g *cgrouptest.Group) (stop func() []reading) {
 	t.Helper()
 	quit, done := make(chan struct{}), make(chan []reading)
@@ -98,7 +98,7 @@ func watch(t *testing.T, g *cgrouptest.Group) (stop func() []reading) {
 			case <-quit:
 				return
 			case <-time.After(2 * ms):
-				r, err := look(g)
+				r, err := read(g)
 				if err != nil {
 					t.Error(err)
 					<-quit
@@ -113,14 +113,14 @@ func watch(t *testing.T, g *cgrouptest.Group) (stop func() []reading) {
 	return stop
 }
 
-// checkCap holds what a group used in the kernel's own periods against the cap. A period begins between two looks: what
-// was used between the look after its begin and the last look before its end was certainly used in it, so that a late
-// look hides a little and makes up nothing. The tolerance is one slice for each of two CPUs
-// (sched_cfs_bandwidth_slice_us, 5 ms): what a CPU holds of its slice crosses a period's end.
+// checkCap compares a group's use in the kernel's own periods with the cap. A period begins between two readings: what
+// was used between the reading after its begin and the last reading before its end was certainly used in it, so that a
+// late reading hides a little and invents nothing. The tolerance is one slice for each of two CPUs
+// (sched_cfs_bandwidth_slice_us, 5 ms): a CPU keeps the rest of its slice beyond a period's end.
 func checkCap(t *testing.T, readings []reading, most time.Duration) {
 	t.Helper()
 	const tolerance = 2 * 5 * ms
-	var begun []reading // the first look in each period
+	var begun []reading // the first reading in each period
 	highest := time.Duration(0)
 	for i, now := range readings {
 		if i > 0 && now.periods == readings[i-1].periods {
@@ -136,14 +136,14 @@ func checkCap(t *testing.T, readings []reading, most time.Duration) {
 		}
 		begun = append(begun, now)
 	}
-	t.Logf("%d looks at %d periods, up to %v in one", len(readings), len(begun), highest)
+	t.Logf("%d readings of %d periods, up to %v in one", len(readings), len(begun), highest)
 	if len(begun) < 10 {
 		t.Errorf("only %d periods were seen", len(begun))
 	}
 }
 
-// look reads until no period begins between two files.
-func look(g *cgrouptest.Group) (reading, error) {
+// read repeats the reading until no period begins between two files.
+func read(g *cgrouptest.Group) (reading, error) {
 	for {
 		a, err := g.Tree().Counters(g.Path)
 		if err != nil {
@@ -212,7 +212,7 @@ func TestRunNoneWritesNothing(t *testing.T) {
 }
 
 // TestRunSeesNewGroups: a burst is in force within 200 ms after a new group's limit is written. The median of five is
-// taken, for other work on this machine may hold one of them up; where the CPU is emulated 2 s are allowed.
+// taken, because other work on this machine may delay one of them; where the CPU is emulated 2 s are allowed.
 func TestRunSeesNewGroups(t *testing.T) {
 	s := newShipped(t)
 	parent := cgrouptest.New(t)
@@ -233,7 +233,7 @@ func TestRunSeesNewGroups(t *testing.T) {
 		})
 		took = append(took, time.Since(begin))
 		g.Remove()
-		time.Sleep(300 * ms) // with no group left the agent rests: only an event wakes it soon
+		time.Sleep(300 * ms) // with no group left the agent is idle: only an event wakes it soon
 	}
 	slices.Sort(took)
 	t.Logf("took %v", took)

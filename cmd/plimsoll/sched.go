@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/scx"
 )
 
-// schedSocket is where the process that holds a scheduler answers, in the state directory.
+// schedSocket is where the process that loaded a scheduler answers, in the state directory.
 const schedSocket = "sched.sock"
 
 // schedSchema names the format of `plimsoll sched status --json` and of `plimsoll sched check --json`.
@@ -48,7 +48,7 @@ func schedLoad(g *globals) *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
 		Use:   "load FILE.bpf.o",
-		Short: "Put a scheduler in force, and hold it until this command is ended",
+		Short: "Put a scheduler in force, and keep it until this command is ended",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, _, err := readObject(args[0])
@@ -57,7 +57,7 @@ func schedLoad(g *globals) *cobra.Command {
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
 				"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
-			return hold(cmd, g, o, most)
+			return keepLoaded(cmd, g, o, most)
 		},
 	}
 	mostFlag(cmd, &most)
@@ -77,8 +77,8 @@ func readObject(file string) (*scx.Object, []byte, error) {
 	return o, data, nil
 }
 
-// hold keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
-func hold(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) error {
+// keepLoaded keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
+func keepLoaded(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) error {
 	unmake, err := makeStateDir(g.stateDir)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func explainSched(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return withHint(err, "loading a scheduler needs root, or CAP_BPF and CAP_PERFMON")
 	case errors.As(err, &found) && strings.Contains(err.Error(), scx.ErrOccupied.Error()):
-		return withHint(err, "`plimsoll sched unload` takes out one that `plimsoll sched load` holds; another tool's is that tool's to end")
+		return withHint(err, "`plimsoll sched unload` removes a scheduler that `plimsoll sched load` has loaded; only the tool that loaded another one can end it")
 	}
 	return err
 }
@@ -162,7 +162,7 @@ func schedSwap(g *globals) *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
 		Use:   "swap FILE.bpf.o",
-		Short: "Put another scheduler in the place of the one that `load` holds; if that fails, the old one is put back",
+		Short: "Replace the scheduler that `load` has loaded; if that fails, the old one is put back",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, data, err := readObject(args[0])
@@ -184,7 +184,7 @@ func schedSwap(g *globals) *cobra.Command {
 func schedUnload(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unload",
-		Short: "Take out the scheduler that `load` holds",
+		Short: "Remove the scheduler that `load` has loaded",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.askSched(schedRequest{Do: doUnload})
@@ -231,7 +231,7 @@ func schedStatus(g *globals) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show which scheduler is in force, who holds it, and how long its load took",
+		Short: "Show which scheduler is in force, which process loaded it, and how long its load took",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := schedReport{Schema: schedSchema}

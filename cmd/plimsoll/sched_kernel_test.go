@@ -101,6 +101,6 @@ func TestSched(t *testing.T) {
 		t.Errorf("%s is left", name)
 	}
 	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), errNotLoaded.Error()) {
-		t.Errorf("unloaded what nobody holds: %v", err)
+		t.Errorf("unloaded what no process has loaded: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// What can be asked of the process that holds a scheduler.
+// What can be asked of the process that loaded a scheduler.
 const (
 	doStatus = "status"
 	doSwap   = "swap"
@@ -37,15 +37,15 @@ type schedAnswer struct {
 	Error  string     `json:"error,omitempty"`
 }
 
-// errNotLoaded says that no process of ours holds a scheduler.
+// errNotLoaded says that no process of `plimsoll sched load` runs.
 var errNotLoaded = errors.New("no scheduler is loaded by `plimsoll sched load`")
 
 const (
-	schedPatience = 2 * time.Minute // of who asks: the kernel checks the programs of a swap
+	schedPatience = 2 * time.Minute // of the client: the kernel checks the programs of a swap
 	mostObject    = 64 << 20        // bytes
 )
 
-// schedServer answers questions about a held scheduler.
+// schedServer answers questions about a loaded scheduler.
 type schedServer struct {
 	listener net.Listener
 	unload   chan struct{}
@@ -56,7 +56,7 @@ type schedServer struct {
 func listenSched(path string) (*schedServer, error) {
 	l, err := web.ListenUnix(path)
 	if errors.Is(err, web.ErrInUse) {
-		return nil, fmt.Errorf("another `plimsoll sched load` holds a scheduler: %w", err)
+		return nil, fmt.Errorf("another `plimsoll sched load` has loaded a scheduler: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -89,7 +89,7 @@ func (s *schedServer) answer(c net.Conn, h *scx.Running) {
 		a.Error = err.Error()
 	}
 	a.Status.PID = os.Getpid()
-	_ = json.NewEncoder(c).Encode(a) // who asked may have gone
+	_ = json.NewEncoder(c).Encode(a) // the client may have gone
 	if q.Do == doUnload && err == nil {
 		s.once.Do(func() { close(s.unload) })
 	}
@@ -106,22 +106,22 @@ func (s *schedServer) do(h *scx.Running, q schedRequest) (scx.Status, error) {
 		}
 		return h.Swap(o, q.Most)
 	}
-	return scx.Status{}, fmt.Errorf("%q is nothing that can be asked", q.Do)
+	return scx.Status{}, fmt.Errorf("%q is not a known request", q.Do)
 }
 
-// askSched asks the process that holds a scheduler.
+// askSched asks the process that loaded a scheduler.
 func (g *globals) askSched(q schedRequest) (scx.Status, error) {
 	c, err := net.Dial("unix", filepath.Join(g.stateDir, schedSocket))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return scx.Status{}, errNotLoaded
 	}
 	if err != nil {
-		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
+		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)
 	}
 	defer c.Close()
 	var a schedAnswer
 	if err := errors.Join(c.SetDeadline(time.Now().Add(schedPatience)), json.NewEncoder(c).Encode(q)); err != nil {
-		return scx.Status{}, fmt.Errorf("ask who holds the scheduler: %w", err)
+		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)
 	}
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
 		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/scx"
 )
 
-// schedulers loads the scheduler of our own for the agent. The kernel takes its time to check the programs, in which the
-// agent is to go on: that is done beside it. Only the agent's turns call it.
+// schedulers loads Plimsoll's own scheduler for the agent. The kernel takes long to check the programs, and the
+// agent must go on meanwhile: so a goroutine loads them. Only the agent's turns call it.
 type schedulers struct {
 	found  chan finding // of a preflight under way
 	opened chan opening // of a load under way
@@ -27,7 +27,7 @@ type opening struct {
 	err       error
 }
 
-var errSchedulerWithoutEvents = errors.New("this kernel does not tell schedulers of new quotas and bursts (it does since 6.17, ddceadce63d9)")
+var errSchedulerWithoutEvents = errors.New("this kernel does not report new quotas and bursts to schedulers (mainline does since 6.17, ddceadce63d9)")
 
 // preflight says whether the scheduler can be loaded here.
 func preflight() finding {
@@ -96,7 +96,7 @@ func (s *schedulers) Cancel() error {
 	return err
 }
 
-// ownScheduler is one in force, as the agent wants it.
+// ownScheduler is a scheduler in force, with the interface that the agent needs.
 type ownScheduler struct{ *scx.Scheduler }
 
 func (s ownScheduler) Set(group uint64, to schedext.Side) error {
@@ -125,7 +125,7 @@ func (s ownScheduler) Ended() (string, error) {
 	return "the kernel has ended it", nil
 }
 
-// Counters are those of a group. Its throttled time is that of the group: CPUs are not told apart.
+// Counters are those of a group. Its throttled time is that of the group, not of its CPUs.
 func (s ownScheduler) Counters(group uint64) cpu.Counters {
 	g, err := s.Group(group)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s ownScheduler) Throttles(group uint64) report.Throttles {
 	return throttles(t)
 }
 
-// Changed names the groups with an event since the last call. What it told is in their totals.
+// Changed names the groups with an event since the last call. The contents of the events are in their totals.
 func (s ownScheduler) Changed() []uint64 {
 	events, _ := s.Scheduler.Changes() // what cannot be read is in the totals all the same
 	groups := make([]uint64, len(events))

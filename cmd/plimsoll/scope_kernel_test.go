@@ -15,7 +15,7 @@ import (
 // pod, the scope and the group are raised together, so that the container uses more than its limit, and put back.
 func TestRunRaisesAScope(t *testing.T) {
 	s := newShipped(t)
-	s.flags, s.calm = []string{"--poll"}, true
+	s.flags, s.baseline = []string{"--poll"}, true
 	pod := cgrouptest.New(t).Child("kubepods-pod1_2.slice")
 	scope := pod.Child("crio-" + strings.Repeat("a", 64) + ".scope")
 	inner := scope.Child(workload.InScope)
@@ -35,13 +35,13 @@ func TestRunRaisesAScope(t *testing.T) {
 		}
 		return ""
 	})
-	from, err := look(inner)
+	from, err := read(inner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
 	time.Sleep(2 * time.Second)
-	to, err := look(inner)
+	to, err := read(inner)
 	if err != nil {
 		t.Fatal(err)
 	}

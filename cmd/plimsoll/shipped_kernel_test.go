@@ -49,8 +49,8 @@ var build = sync.OnceValues(func() (string, error) {
 var built struct{ dir string }
 
 func TestMain(m *testing.M) {
-	if program := os.Getenv(calmVar); program != "" {
-		fmt.Fprintln(os.Stderr, becomeCalm(program))
+	if program := os.Getenv(baselineVar); program != "" {
+		fmt.Fprintln(os.Stderr, becomeBaseline(program))
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// emulated says that the CPU is: a bound on time does not hold.
+// emulated says that the CPU is emulated: then no bound on time applies.
 func emulated() bool { return os.Getenv("PLIMSOLL_EMULATED") != "" }
 
 // patience stretches a bound on time where the CPU is emulated.
@@ -79,7 +79,7 @@ type shipped struct {
 	flags         []string // further ones of run
 	stderr        *os.File // of run; nil: kept as its log
 	apart         bool     // it runs in a PID namespace of its own
-	calm          bool     // it sees nothing of what the machine is used for
+	baseline      bool     // it sees a constant use of the machine
 }
 
 func newShipped(t *testing.T) *shipped {
@@ -125,7 +125,7 @@ func (s *shipped) must(args ...string) string {
 	return out
 }
 
-// unlocked runs a command that takes the lock, as soon as nobody else has it.
+// unlocked runs a command that takes the lock, as soon as no other process has it.
 func (s *shipped) unlocked(args ...string) string {
 	s.t.Helper()
 	for end := time.Now().Add(lockWait); ; time.Sleep(200 * ms) {
@@ -141,7 +141,7 @@ func (s *shipped) unlocked(args ...string) string {
 
 func locked(text string) bool { return strings.Contains(text, "another plimsoll already runs") }
 
-// configure replaces the configuration: a policy for these groups, none for whatever else is found.
+// configure replaces the configuration: a policy for these groups, none for all others.
 func (s *shipped) configure(policy string, globs ...string) {
 	s.t.Helper()
 	text := "strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"
@@ -205,8 +205,8 @@ func (s *shipped) launch(flags ...string) *daemon {
 	if s.apart {
 		l.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
 	}
-	if s.calm {
-		if err := calm(l.cmd); err != nil {
+	if s.baseline {
+		if err := baseline(l.cmd); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func (l *daemon) says(text string) bool {
 	return false
 }
 
-// end is the end of the test: the agent puts everything back, whatever happened.
+// end is the end of the test: the agent restores everything in any case.
 func (l *daemon) end() {
 	_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {

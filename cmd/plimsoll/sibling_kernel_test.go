@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/sysfs"
 )
 
-// TestDiagnoseBesideASibling: a container is told of a neighbour on the other hardware thread of its core, and not of one
+// TestDiagnoseBesideASibling: the diagnosis names a neighbour on the other hardware thread of the core, and not one
 // on another core.
 func TestDiagnoseBesideASibling(t *testing.T) {
 	topology, err := sysfs.NewHost("/").Topology()

@@ -256,7 +256,7 @@ func simulate(d demands, c scenario, o loadline.Options) (report.Simulation, err
 	return s, nil
 }
 
-// conditions are under which the figures hold.
+// conditions are those under which the figures are valid.
 func conditions(d demands, o loadline.Options) []string {
 	list := d.conditions()
 	if o.Rho > 0 {

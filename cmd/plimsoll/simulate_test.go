@@ -28,7 +28,7 @@ func save(t *testing.T, name string, tape trace.Trace) string {
 	return file
 }
 
-// pulses is a container that wants a share of the machine in every second period, beginning with the first or second.
+// pulses is a container with a demand for a share of the machine in every second period, from the first or second on.
 func pulses(name string, share float64, first, n int) trace.Series {
 	s := trace.Series{Name: name, Limit: math.Inf(1), Used: make([]float64, n)}
 	for i := range s.Used {
@@ -48,7 +48,7 @@ func command(t *testing.T, args ...string) string {
 	return out
 }
 
-// TestSimulateGolden holds what people read against testdata/simulate. UPDATE_GOLDEN=1 writes it anew.
+// TestSimulateGolden compares the text with testdata/simulate. UPDATE_GOLDEN=1 rewrites the files.
 func TestSimulateGolden(t *testing.T) {
 	for name, args := range map[string]string{
 		"exp":       "exp --utilization 0.7 --cgroups 10 --burst 1 --periods 20000",
@@ -61,7 +61,7 @@ func TestSimulateGolden(t *testing.T) {
 	}
 }
 
-// TestSimulateJSON: the fields are those that are promised, and no others.
+// TestSimulateJSON: the fields are the documented ones, and no others.
 func TestSimulateJSON(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal([]byte(command(t, "simulate", "exp", "--utilization", "0.5", "--cgroups", "3", "--burst", "1", "--periods", "20000", "--json")), &got); err != nil {

@@ -10,11 +10,11 @@ import (
 	"plimsoll/internal/task"
 )
 
-// TestRunSlices: online tasks have the slice that the configuration asks for, and after kill -9 and a restore that of the
+// TestRunSlices: online tasks have the slice of the configuration, and after kill -9 and a restore that of the
 // kernel again, as after the end.
 func TestRunSlices(t *testing.T) {
 	k := &task.Kernel{}
-	if has, why := k.HasSlices(); !has { // which kernels have them is held by TestKernelSlice of internal/task
+	if has, why := k.HasSlices(); !has { // TestKernelSlice of internal/task checks which kernels have slices
 		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2", "no slices: %s", why)
 	}
 	base, err := k.BaseSlice()

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slim makes the agent small: its heap is a few MiB, so that collecting it twice as often costs next to nothing, and what only
-// the start needed (the types of the whole kernel, the code that reads them) goes back to the machine at once. GOGC in the
-// environment is the user's.
+// slim makes the agent small: its heap is a few MiB, so that collecting it twice as often costs very little. Memory
+// that only the start needed (the types of the whole kernel, the code that reads them) is returned to the machine at
+// once. GOGC in the environment is the user's.
 func slim() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
@@ -36,12 +36,13 @@ func slim() {
 	}
 }
 
-// tidyAfter is for how long nobody must have asked for the status until what answers left behind is collected. Whoever
-// scrapes metrics asks more often than that, and has no collection forced.
+// tidyAfter is the time without a request for the status after which the garbage of answers is collected. A program that
+// scrapes metrics asks more often than that, and forces no collection.
 const tidyAfter = 35 * time.Second
 
-// tidy gives back what the last answer took. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so little that
-// no collection would come of itself for minutes. What encoders keep for the next answer survives the first collection.
+// tidy frees the memory of the last answer. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so
+// little that no collection would start for minutes. The buffers that encoders keep for the next answer survive the
+// first collection.
 func tidy() {
 	runtime.GC()
 	debug.FreeOSMemory()

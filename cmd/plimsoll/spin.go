@@ -33,7 +33,7 @@ func spinSelf() (cgroup.Spinner, error) {
 func spinCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "spin",
-		Short:  "Burn a second of CPU when told to, for the probe of a refill",
+		Short:  "Use a second of CPU on request, for the probe of a refill",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +42,7 @@ func spinCommand() *cobra.Command {
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "ready")
 			if _, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n'); err != nil {
-				return fmt.Errorf("wait to be told: %w", err)
+				return fmt.Errorf("wait for the request: %w", err)
 			}
 			for n := 0; ; n++ {
 			}

@@ -52,13 +52,14 @@ func needHazard(t *testing.T) {
 	}
 }
 
-// TestStartOfAContainer: a runtime puts the first task in and then sets the limit (runc, libcontainer/process_linux.go), or
-// first the limit. The agent is told of both at once, sets the burst after the limit and soon, and no start fails.
+// TestStartOfAContainer: a runtime puts the first task in and then sets the limit (runc,
+// libcontainer/process_linux.go), or first the limit. The agent sees both at once, sets the burst after the limit and
+// soon, and no start fails.
 func TestStartOfAContainer(t *testing.T) {
 	s := newShipped(t)
 	base := cgrouptest.New(t)
 	if !hasBurst(base) {
-		s.configure("auto", base.Path+"/*") // there is nothing but the race to be looked at
+		s.configure("auto", base.Path+"/*") // the test is about the race only
 	} else {
 		needHazard(t)
 		s.configure("cpuBurstOnly", base.Path+"/*")
@@ -110,15 +111,15 @@ func startedWith(t *testing.T, g *cgrouptest.Group) string {
 	return ""
 }
 
-// TestStartIsRefilled: what a new container wants beyond its limit it gets by refills, and its quota stays what it is.
+// TestStartIsRefilled: refills give a new container CPU time beyond its limit, and its quota stays unchanged.
 func TestStartIsRefilled(t *testing.T) {
 	s := newShipped(t)
-	s.calm = true
+	s.baseline = true
 	base := cgrouptest.New(t)
 	s.configure("cfsQuotaBurstOnly", base.Path+"/*")
 	agent := s.start()
 	if e := s.status().Events; !e.Subscribed {
-		t.Fatalf("the kernel does not tell of throttles: %s", e.Why)
+		t.Fatalf("no throttle events: %s", e.Why)
 	}
 	cgrouptest.Need(t, base.Features().Get(cgroup.FeatureBurst)) // without, a start is as any other time
 	g := base.Child("new")

@@ -35,7 +35,7 @@ Without a running agent the journal says what still stands in the kernel's files
 	return cmd
 }
 
-// status asks the agent, or the journal where none runs.
+// status reads the agent, or the journal where none runs.
 func (g *globals) status(ctx context.Context) (report.Status, error) {
 	s, err := g.client().Status(ctx)
 	err = g.elsewhere(err)

@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestStatusWaitsForNoFile: without an agent it reads files, of which one may let itself be waited for.
+// TestStatusWaitsForNoFile: without an agent status reads files, and one of them may block.
 func TestStatusWaitsForNoFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	end := make(chan struct{})

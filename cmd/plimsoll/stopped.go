@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilAsked is a command's context, which ends when somebody asks the process to end: also by closing its terminal,
+// untilAsked is a command's context, which ends with a signal to end the process: also with the end of its terminal,
 // unless it was started to outlive that (nohup).
 func untilAsked(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	asks := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
@@ -21,8 +21,8 @@ func untilAsked(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 }
 
 // asDaemon is the context of a command that may be a daemon. SIGHUP has two meanings: that the terminal is gone, and,
-// where there never was one, that the configuration is to be read again (daemon(7), SysV daemons; ExecReload= of
-// systemd.service(5)). The channel tells of the latter.
+// where there never was one, that the configuration must be read again (daemon(7), SysV daemons; ExecReload= of
+// systemd.service(5)). The channel reports the latter.
 func asDaemon(cmd *cobra.Command, stdin *os.File) (ctx context.Context, rereads <-chan os.Signal, stop context.CancelFunc) {
 	if terminal(stdin) {
 		ctx, stop = untilAsked(cmd)
@@ -47,6 +47,6 @@ func terminal(file any) bool {
 	return err == nil
 }
 
-// outliveReaders keeps the process from being killed where nobody reads what it says any more (`plimsoll run 2>&1 | head`),
-// for it has something to put back first.
+// outliveReaders keeps the process alive when its output has no reader any more (`plimsoll run 2>&1 | head`),
+// because it has something to restore first.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }

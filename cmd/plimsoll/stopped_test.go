@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/config"
 )
 
-// TestHangup: a daemon is asked to read its configuration again, whoever has a terminal has lost it.
+// TestHangup: SIGHUP makes a daemon read its configuration again, and ends a process with a terminal.
 func TestHangup(t *testing.T) {
 	open := func(file string) *os.File {
 		f, err := os.OpenFile(file, os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -47,7 +47,7 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// TestRereads: who asks for it has the file read although it is the same.
+// TestRereads: a request to reread reads the file although it is the same.
 func TestRereads(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("strategy: {policy: auto}\n"), 0o600); err != nil {
@@ -64,7 +64,7 @@ func TestRereads(t *testing.T) {
 			time.Sleep(2 * turnEvery)
 			synctest.Wait()
 			if n != want {
-				t.Errorf("read %d times, asked for %d times", n, want)
+				t.Errorf("read %d times, %d requests", n, want)
 			}
 			asks <- syscall.SIGHUP
 		}

@@ -40,7 +40,7 @@ func firstPIDNamespace() bool {
 	return err == nil && at == "pid:[4026531836]"
 }
 
-// sight says once what the agent cannot see; "" where that is nothing.
+// sight says what the agent cannot see; "" where it sees everything.
 func sight(tree *cgroup.Tree, log *slog.Logger) string {
 	f := probeTasks(tree, nil)
 	if f.State != cgroup.No {

@@ -14,21 +14,21 @@ import (
 // uncounted measures the CPU time of groups that no counter of the kernel has: on cgroup v1 those that stand in the cpu
 // hierarchy and not in that of cpuacct. The programs of `diagnose` do it, at each switch of a thread.
 type uncounted struct {
-	*observer
+	*meter
 	looked time.Time
 }
 
 // measure loads the programs for these groups.
 func measure(tree *cgroup.Tree, groups []report.Container) (*uncounted, error) {
-	o, err := observe(tree, sysfs.NewHost("/"), groups, nil, runq.Options{Nameless: true})
+	o, err := newMeter(tree, sysfs.NewHost("/"), groups, nil, runq.Options{Nameless: true})
 	if err != nil {
 		return nil, withHint(fmt.Errorf("nothing counts the CPU time of %s, and it cannot be measured: %w", groups[0].Cgroup, err),
 			probe.Explain(err)+"; or, on cgroup v1, make the group in the cpuacct hierarchy too")
 	}
-	return &uncounted{observer: o, looked: time.Now()}, nil
+	return &uncounted{meter: o, looked: time.Now()}, nil
 }
 
-// close takes the programs out.
+// close removes the programs.
 func (u *uncounted) close() error {
 	if u == nil {
 		return nil
@@ -40,7 +40,7 @@ func (u *uncounted) close() error {
 func (u *uncounted) used(group string) (time.Duration, error) {
 	if time.Since(u.looked) >= lookEvery { // groups beside them come and go, and are not theirs
 		u.looked = time.Now()
-		u.lookAround()
+		u.numberNeighbours()
 	}
 	inode, err := u.tree.Inode(group)
 	if err != nil {

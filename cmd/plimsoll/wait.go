@@ -48,7 +48,7 @@ func waitCommand() *cobra.Command {
 	return cmd
 }
 
-// awaitDaemonSet waits until every pod that a DaemonSet wants is ready. An API server that does not answer is waited for.
+// awaitDaemonSet waits until every pod of a DaemonSet is ready. It also waits for an API server that does not answer.
 func awaitDaemonSet(ctx context.Context, ask func(context.Context) (kube.DaemonSet, error), every time.Duration) error {
 	for {
 		d, err := ask(ctx)

@@ -21,21 +21,21 @@ type waits struct {
 	tree  *cgroup.Tree
 	log   *slog.Logger
 
-	mu       sync.Mutex
-	observer *observer
-	problem  string
-	ranks    map[strategy.Rank]*rankWaits
+	mu      sync.Mutex
+	meter   *meter
+	problem string
+	ranks   map[strategy.Rank]*rankWaits
 }
 
 // rankWaits sums up a rank, with the containers that are gone.
 type rankWaits struct{ waited, beside time.Duration }
 
-// ranked are the ranks that are told apart, and their classes in the kernel's tables.
+// ranked are the ranks that are measured, and their classes in the programs' tables.
 func ranked() map[strategy.Rank]runq.Class {
 	return map[strategy.Rank]runq.Class{strategy.Online: 1, strategy.Offline: 2}
 }
 
-// rankOf is on which side of the priority a container stands: where none is asked for, by its class.
+// rankOf is the side of the priority on which a container is: where none is configured, by its class.
 func rankOf(c workload.Container) strategy.Rank {
 	switch {
 	case c.QOS.Enable:
@@ -48,7 +48,7 @@ func rankOf(c workload.Container) strategy.Rank {
 	return strategy.Neutral
 }
 
-// openWaits is nil where nobody asks for it.
+// openWaits is nil where waits are not measured.
 func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slog.Logger) *waits {
 	if !f.waits {
 		return nil
@@ -59,7 +59,7 @@ func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slo
 
 // open loads the programs, which the agent need not wait for.
 func (w *waits) open() bool {
-	o, err := observe(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{Nameless: true})
+	o, err := newMeter(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{Nameless: true})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *waits) open() bool {
 		w.log.Warn("what containers wait for is not measured", "error", w.problem)
 		return false
 	}
-	w.observer, w.problem = o, ""
+	w.meter, w.problem = o, ""
 	return true
 }
 
@@ -76,7 +76,7 @@ func (w *waits) run(ctx context.Context) error {
 	if w == nil || !w.open() {
 		return nil
 	}
-	defer w.observer.probe.Close()
+	defer w.meter.probe.Close()
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
 	var looked time.Time
@@ -100,7 +100,7 @@ func (w *waits) run(ctx context.Context) error {
 	}
 }
 
-// follow takes in the containers that there are now.
+// follow updates the measured containers to the present ones.
 func (w *waits) follow() {
 	pods, err := w.found.Pods()
 	if err != nil {
@@ -112,23 +112,23 @@ func (w *waits) follow() {
 	for _, p := range pods {
 		for _, c := range p.Containers {
 			there[c.Path] = true
-			if s := w.observer.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request && s.rank == rankOf(c) {
+			if s := w.meter.subject(c.Path, c.Inode); s != nil && s.container.Request == c.Request && s.rank == rankOf(c) {
 				continue
 			}
-			if err := w.observer.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode, rankOf(c)); err != nil {
+			if err := w.meter.take(report.Container{Cgroup: c.Path, Name: c.Name, Request: c.Request}, c.Inode, rankOf(c)); err != nil {
 				w.log.Debug("not measured", "cgroup", c.Path, "error", err)
 			}
 		}
 	}
-	w.observer.keep(there)
-	w.observer.lookAround()
+	w.meter.keep(there)
+	w.meter.numberNeighbours()
 }
 
 func (w *waits) read() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.observer.subjects {
-		sums, err := w.observer.probe.Read(s.slot)
+	for _, s := range w.meter.subjects {
+		sums, err := w.meter.probe.Read(s.slot)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (w *waits) report(s *report.Status) {
 		return
 	}
 	by := map[string]*subject{}
-	for _, one := range w.observer.subjects {
+	for _, one := range w.meter.subjects {
 		by[one.container.Cgroup] = one
 	}
 	for i := range s.Containers {
@@ -169,9 +169,9 @@ func (w *waits) report(s *report.Status) {
 			s.Containers[i].Totals.Waited = &sum
 		}
 	}
-	s.Waits.Lost, _ = w.observer.probe.Lost()
+	s.Waits.Lost, _ = w.meter.probe.Lost()
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline} {
-		counts, err := w.observer.probe.Lengths(ranked()[rank])
+		counts, err := w.meter.probe.Lengths(ranked()[rank])
 		if err != nil {
 			s.Waits.Problem = err.Error()
 			return

@@ -17,8 +17,8 @@ import (
 	"plimsoll/internal/sysfs"
 )
 
-// observer reads what the threads of some containers do, and knows the groups around them by name.
-type observer struct {
+// meter measures what the threads of some containers do, and knows the groups around them by name.
+type meter struct {
 	tree      *cgroup.Tree
 	probe     *runq.Probe
 	online    cpu.Set
@@ -27,7 +27,7 @@ type observer struct {
 	opaque    map[string]bool // containers: groups inside are part of them
 	known     map[string]report.Container
 	subjects  []*subject
-	tableFull bool // there was no room for all groups
+	tableFull bool // the table of groups is full
 	counted   bool // the kernel measures what the programs cost
 }
 
@@ -39,14 +39,14 @@ type subject struct {
 	rank      strategy.Rank
 	account   diagnose.Account
 	last      runq.Sums
-	begin     map[runq.Slot]runq.Pair // who was in the way before the account began
+	begin     map[runq.Slot]runq.Pair // the pairs of waits before the account began
 }
 
 // slice is how often a shortfall is taken: the usual period of a limit.
 const slice = 100 * time.Millisecond
 
-// observe loads the programs and numbers the groups: subjects are looked into, known are containers beside them.
-func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, options runq.Options) (*observer, error) {
+// newMeter loads the programs and numbers the groups: subjects are measured, known are containers beside them.
+func newMeter(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, options runq.Options) (*meter, error) {
 	online, err := h.Online()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 		options.Siblings = siblingsOf(topology)
 	}
 	options.Groups = max(4096, 2*len(subjects))
-	o := &observer{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
+	o := &meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
 		known: map[string]report.Container{}, counted: options.Stats}
 	if o.probe, err = runq.Open(options); err != nil {
 		return nil, err
@@ -66,9 +66,9 @@ func observe(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Containe
 	return o, nil
 }
 
-// follow takes in subjects that are new, lets go of those that are gone, and looks at the groups beside them. The error
-// is of a subject that cannot be taken in.
-func (o *observer) follow(subjects, known []report.Container) error {
+// follow adds new subjects, drops those that are gone, and numbers the groups beside them. The error
+// is of a subject that cannot be added.
+func (o *meter) follow(subjects, known []report.Container) error {
 	for _, c := range known {
 		o.opaque[c.Cgroup] = true
 		o.known[c.Cgroup] = c
@@ -84,12 +84,12 @@ func (o *observer) follow(subjects, known []report.Container) error {
 		list = append(list, err)
 	}
 	o.keep(there)
-	o.lookAround()
+	o.numberNeighbours()
 	return errors.Join(list...)
 }
 
-// take numbers a container that is looked into, or takes in what has changed of it.
-func (o *observer) take(c report.Container, inode uint64, rank strategy.Rank) error {
+// take numbers a container that is measured, or updates a numbered one.
+func (o *meter) take(c report.Container, inode uint64, rank strategy.Rank) error {
 	slot, err := o.set(c, inode, true, ranked()[rank])
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (o *observer) take(c report.Container, inode uint64, rank strategy.Rank) er
 	return nil
 }
 
-// subject is nil where the group is not looked into.
-func (o *observer) subject(cgroup string, inode uint64) *subject {
+// subject is nil where the group is not measured.
+func (o *meter) subject(cgroup string, inode uint64) *subject {
 	for _, s := range o.subjects {
 		if s.inode == inode && s.container.Cgroup == cgroup {
 			return s
@@ -115,7 +115,7 @@ func (o *observer) subject(cgroup string, inode uint64) *subject {
 }
 
 // keep lets go of the subjects that are not there any more.
-func (o *observer) keep(there map[string]bool) {
+func (o *meter) keep(there map[string]bool) {
 	o.subjects = slices.DeleteFunc(o.subjects, func(s *subject) bool {
 		now, err := o.tree.Inode(s.container.Cgroup)
 		gone := err != nil || now != s.inode || !there[s.container.Cgroup]
@@ -139,8 +139,8 @@ func siblingsOf(t cpu.Topology) map[int]int {
 	return of
 }
 
-// set tells the programs what is known of a group.
-func (o *observer) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
+// set passes the facts about a group to the programs.
+func (o *meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
 	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched, Class: class})
 	if err != nil {
 		o.tableFull = true
@@ -151,7 +151,7 @@ func (o *observer) set(c report.Container, inode uint64, watched bool, class run
 }
 
 // allowed are the CPUs of the nearest group that is bound to some.
-func (o *observer) allowed(group string) cpu.Set {
+func (o *meter) allowed(group string) cpu.Set {
 	for ; group != "/" && group != "."; group = path.Dir(group) {
 		if set, err := o.tree.CPUs(group); err == nil && len(set) > 0 {
 			return set.And(o.online)
@@ -160,9 +160,9 @@ func (o *observer) allowed(group string) cpu.Set {
 	return o.online
 }
 
-// lookAround numbers the groups beside the subjects, and gives up the numbers of those that are gone: who waited
-// for one still knows it by name.
-func (o *observer) lookAround() {
+// numberNeighbours numbers the groups beside the subjects, and frees the numbers of those that are gone: a subject that
+// waited for such a group still knows its name.
+func (o *meter) numberNeighbours() {
 	there := map[uint64]bool{}
 	o.walk("/", there)
 	for _, s := range o.subjects {
@@ -175,7 +175,7 @@ func (o *observer) lookAround() {
 	}
 }
 
-func (o *observer) walk(group string, there map[uint64]bool) {
+func (o *meter) walk(group string, there map[uint64]bool) {
 	children, err := o.tree.Children(group)
 	if err != nil {
 		return // it is gone
@@ -191,7 +191,7 @@ func (o *observer) walk(group string, there map[uint64]bool) {
 			if !is {
 				one = report.Container{Cgroup: c, Name: c}
 			}
-			_, _ = o.set(one, inode, false, 0) // a full table is told
+			_, _ = o.set(one, inode, false, 0) // a full table is noted
 		}
 		if !o.opaque[c] {
 			o.walk(c, there)
@@ -199,8 +199,8 @@ func (o *observer) walk(group string, there map[uint64]bool) {
 	}
 }
 
-// read takes the next reading of each subject.
-func (o *observer) read() error {
+// read reads each subject.
+func (o *meter) read() error {
 	for _, s := range o.subjects {
 		sums, err := o.probe.Read(s.slot)
 		if err != nil {
@@ -225,8 +225,8 @@ func total(list []time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// start begins all accounts anew.
-func (o *observer) start() error {
+// start restarts all accounts.
+func (o *meter) start() error {
 	pairs, err := o.pairs()
 	if err != nil {
 		return err
@@ -238,8 +238,8 @@ func (o *observer) start() error {
 	return o.read()
 }
 
-// pairs are those of all groups, by who waits.
-func (o *observer) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
+// pairs are those of all groups, by the group that waits.
+func (o *meter) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
 	list, err := o.probe.Pairs()
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (o *observer) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
 }
 
 // describe puts the accounts into words.
-func (o *observer) describe() ([]report.Diagnosed, error) {
+func (o *meter) describe() ([]report.Diagnosed, error) {
 	pairs, err := o.pairs()
 	if err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (o *observer) describe() ([]report.Diagnosed, error) {
 	return list, nil
 }
 
-func (o *observer) who(slot runq.Slot) report.Container {
+func (o *meter) who(slot runq.Slot) report.Container {
 	switch slot {
 	case runq.Kernel:
 		return report.Container{Name: "kernel threads"}
@@ -287,7 +287,7 @@ func (o *observer) who(slot runq.Slot) report.Container {
 }
 
 // limits are the group's own, and the lowest above it, in CPUs.
-func (o *observer) limits(group string) (own, above float64) {
+func (o *meter) limits(group string) (own, above float64) {
 	own, above = o.limit(group), math.Inf(1)
 	for group = path.Dir(group); group != "/" && group != "."; group = path.Dir(group) {
 		above = min(above, o.limit(group))
@@ -295,7 +295,7 @@ func (o *observer) limits(group string) (own, above float64) {
 	return own, above
 }
 
-func (o *observer) limit(group string) float64 {
+func (o *meter) limit(group string) float64 {
 	b, err := o.tree.Bandwidth(group)
 	if err != nil {
 		return math.Inf(1) // the root has none, and a group that is gone neither
@@ -304,7 +304,7 @@ func (o *observer) limit(group string) float64 {
 }
 
 // overhead is what the measurement has cost since another reading of it.
-func (o *observer) overhead() (report.Overhead, error) {
+func (o *meter) overhead() (report.Overhead, error) {
 	costs, err := o.probe.Cost()
 	if err != nil {
 		return report.Overhead{}, err

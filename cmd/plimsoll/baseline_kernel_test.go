@@ -14,21 +14,22 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// calmVar names the program that a process of this binary becomes once it sees a calm machine.
-const calmVar = "PLIMSOLL_TEST_CALM"
+// baselineVar names the program that a process of this binary becomes once its view of the machine's use is constant.
+const baselineVar = "PLIMSOLL_TEST_CALM"
 
-// calm has a command read of the machine's use what never changes. So the guard refuses nothing for what others do at the
-// time, and what an agent does hangs on the test's own groups alone.
-func calm(cmd *exec.Cmd) error {
+// baseline makes a command read a constant use of the machine. So the guard refuses nothing because of other load at the
+// time, and an agent's decisions depend on the test's own groups alone.
+func baseline(cmd *exec.Cmd) error {
 	self, err := os.Executable()
-	cmd.Env = append(os.Environ(), calmVar+"="+cmd.Path)
+	cmd.Env = append(os.Environ(), baselineVar+"="+cmd.Path)
 	cmd.Path = self
 	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNS
 	return err
 }
 
-// becomeCalm covers the counters of the machine's use, in a mount namespace of this process's own, with what they held.
-func becomeCalm(program string) error {
+// becomeBaseline covers the counters of the machine's use, in a mount namespace of this process's own, with their
+// present values.
+func becomeBaseline(program string) error {
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
@@ -49,7 +50,7 @@ func freeze(counter string) error {
 	if err != nil {
 		return err
 	}
-	cover, err := os.CreateTemp("", "calm")
+	cover, err := os.CreateTemp("", "baseline")
 	if err != nil {
 		return err
 	}
