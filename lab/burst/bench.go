@@ -67,7 +67,7 @@ func (b *bench) prepare(ctx context.Context, s settings) (err error) {
 	b.size, b.cost, err = load.Calibrate(work, workSlack, firstSize, func(size int) (time.Duration, error) {
 		return b.groups.Cost(ctx, b.group, func() error { return b.client.Get(ctx, b.server.URL(size)) })
 	})
-	if err != nil && !errors.Is(err, load.ErrUnsettled) { // what it costs is told
+	if err != nil && !errors.Is(err, load.ErrUnsettled) { // its cost is part of the result
 		return err
 	}
 	if err := b.groups.Limit(b.group, b.limit); err != nil {
@@ -87,12 +87,12 @@ func (b *bench) close() error {
 	return errors.Join(agent, b.server.Stop(), b.groups.Close())
 }
 
-// slot measures one mode in one round. The limit is lifted only while the agent is passive.
+// slot measures one mode in one round. The limit is removed only while the agent is passive.
 func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list []burst, err error) {
 	if err := b.agent.Apply(mode.Policy(), []string{b.group}, b.limit); err != nil {
 		return nil, err
 	}
-	if mode.Lifted() {
+	if mode.Unlimited() {
 		if err := b.groups.Limit(b.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list
 	}
 	for i := range perSlot * mostAtOnce {
 		one := burst{mode: mode, round: round, atOnce: 1 + i%mostAtOnce}
-		if err := experiment.Pause(ctx, b.rest(one.atOnce)); err != nil {
+		if err := experiment.Pause(ctx, b.idle(one.atOnce)); err != nil {
 			return nil, err
 		}
 		if err := b.send(ctx, &one); err != nil {
@@ -111,8 +111,8 @@ func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list
 	return list, nil
 }
 
-// rest is how long the service has nothing to do before so many requests: at another phase of the period each time.
-func (b *bench) rest(atOnce int) time.Duration {
+// idle is how long the service is idle before so many requests: at another phase of the period each time.
+func (b *bench) idle(atOnce int) time.Duration {
 	mean := time.Duration(float64(atOnce) * float64(b.cost) / (limitCPUs * utilization))
 	return mean - b.limit.Period/2 + time.Duration(b.rng.Int64N(int64(b.limit.Period)))
 }

@@ -1,11 +1,11 @@
 // Command burst measures requests that come at once to a service with a limit: how much later than without a limit all
 // are answered, under each policy, and how much CPU time the agent takes meanwhile.
 //
-// Problem: the demo's p99 rests on the slowest thirty of 3,000 requests, and two runs that are the same differ in it by a
-// tenth. What makes a request slow there is that others came with it.
+// Problem: the demo's p99 depends on the slowest thirty of 3,000 requests, and two equal runs differ in it by a
+// tenth. A request is slow there because others came with it.
 //
-// Approach: just that is repeated: one to three requests at once, at any phase of the period, each time with so much
-// rest before that the mean use is that of the demo. The modes take turns in short rounds, and what is told is the mean
+// Approach: repeat just that: one to three requests at once, at any phase of the period, each time after so much
+// idle time that the mean use is that of the demo. The modes take turns in short rounds, and the result is the mean
 // difference to the same round without a limit, with its 95 % interval.
 //
 // Known limits: the load generator and the agent run on the same machine, and take time from a service that uses all of
@@ -57,7 +57,7 @@ func parse(args []string) (settings, error) {
 	var s settings
 	set := flag.NewFlagSet("burst", flag.ExitOnError)
 	set.IntVar(&s.rounds, "rounds", 30, "rounds in which the modes take turns, about 14 s each")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the order and of the rests")
+	set.Uint64Var(&s.seed, "seed", 1, "seed of the order and of the idle times")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	if err := set.Parse(args); err != nil {

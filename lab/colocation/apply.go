@@ -17,7 +17,7 @@ func (b *bench) configuration(m strategy.Mechanism, slice time.Duration) string 
 		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline, b.below)
 }
 
-// apply asks the agent for a row.
+// apply configures the agent for a row.
 func (b *bench) apply(r row) error {
 	return b.agent.Configure(b.configuration(r.mechanism(), r.slice()))
 }
@@ -30,7 +30,7 @@ func (b *bench) home(r row) string {
 	return b.offline
 }
 
-// mechanisms asks the agent what this machine has.
+// mechanisms reads from the agent which mechanisms this machine has.
 func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err error) {
 	if err := b.agent.Configure(b.configuration(strategy.MechanismAuto, 0)); err != nil {
 		return nil, err
@@ -59,10 +59,10 @@ func (b *bench) await(ctx context.Context, r row) error {
 	if err != nil {
 		return err
 	}
-	return experiment.Pause(ctx, settle)
+	return experiment.Pause(ctx, afterChange)
 }
 
-// missing says what is not yet as the row has it. Without a co-location nothing is asked for, and nothing is changed.
+// missing says what does not match the row yet. A row without co-location requests nothing, and changes nothing.
 func missing(r row, c *report.Colocation) error {
 	ours := c != nil && c.Scheduler != nil && c.Scheduler.InForce
 	switch {
@@ -73,7 +73,7 @@ func missing(r row, c *report.Colocation) error {
 	case c == nil:
 		return nil
 	case c.Asked != r.mechanism():
-		return fmt.Errorf("the agent still goes by %q", c.Asked)
+		return fmt.Errorf("the agent still uses %q", c.Asked)
 	case !r.prefers() && len(c.Knobs) > 0:
 		return fmt.Errorf("%s of %s is not put back yet", c.Knobs[0].Knob, c.Knobs[0].Cgroup)
 	case r.prefers() && c.Mechanism != r.mechanism():

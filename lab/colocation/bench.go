@@ -16,7 +16,7 @@ const (
 	connections = 8                // for each CPU, so that every worker of nginx has some
 	timeout     = 10 * time.Second // of a request
 	openAtOnce  = 512
-	settle      = time.Second // after a change, before it is measured
+	afterChange = time.Second // after a change, before it is measured
 )
 
 // bench is a measurement under way.
@@ -124,7 +124,7 @@ func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
 	length := b.perRow / time.Duration(b.rounds)
 	total := b.rounds * len(b.rows)
 	b.say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
-		(time.Duration(total) * (length + 2*settle)).Round(time.Second))
+		(time.Duration(total) * (length + 2*afterChange)).Round(time.Second))
 	due := load.Constant(b.rate, length)
 	var slots []slot
 	for round := range b.rounds {
@@ -182,7 +182,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 
 // warmUp opens the connections, and has this process come first once that is done.
 func (b *bench) warmUp(ctx context.Context) error {
-	out := b.request(ctx, load.Constant(b.rate, settle), nil, nil)
+	out := b.request(ctx, load.Constant(b.rate, afterChange), nil, nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -195,7 +195,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// warn says once that the load generator waits for CPUs like everybody else.
+// warn says once that the load generator waits for CPUs like all other processes.
 func (b *bench) warn(err error) {
 	if b.foremost {
 		b.say("careful: the load generator competes with what it measures: %v", err)
@@ -203,11 +203,11 @@ func (b *bench) warn(err error) {
 	b.foremost = false
 }
 
-// reading is what is counted at one end of a slot.
+// reading are the counters at one end of a slot.
 type reading struct {
 	at              time.Time
 	online, machine time.Duration // CPU time used
-	tasks           schedule      // of nginx
+	tasks           taskTimes     // of nginx
 	frames          frames
 }
 

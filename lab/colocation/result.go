@@ -182,7 +182,7 @@ const (
 	aimFrames  = 0.95 // of what is left to ffmpeg
 )
 
-// figures hold the best mechanism against the aims.
+// figures compare the best mechanism with the aims.
 func (r *result) figures() []experiment.Figure {
 	best, with := r.best(), r.row(control)
 	if best == nil {

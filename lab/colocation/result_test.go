@@ -84,7 +84,7 @@ func TestWhatIsMissing(t *testing.T) {
 		{control, nil, ""},
 		{idle, nil, "does not go by"},
 		{control, &report.Colocation{Asked: strategy.MechanismNone}, ""},
-		{control, &report.Colocation{Asked: strategy.MechanismIdle}, "still goes by"},
+		{control, &report.Colocation{Asked: strategy.MechanismIdle}, "still uses"},
 		{baseline, &report.Colocation{Asked: strategy.MechanismNone, Knobs: knob}, "not put back"},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: knob}, ""},
 		{idle, &report.Colocation{Asked: strategy.MechanismIdle, Mechanism: strategy.MechanismIdle, Knobs: waits}, "not in force"},
@@ -205,9 +205,9 @@ func TestSlowest(t *testing.T) {
 	slow := &tail{}
 	for i := range 100 {
 		took := time.Duration((i*37)%100+1) * ms
-		slow.parts = append(slow.parts, part{took, schedule{ran: took / 2, waited: took / 4}})
+		slow.parts = append(slow.parts, part{took, taskTimes{ran: took / 2, waited: took / 4}})
 	}
-	if got, want := slow.mean(), (part{99500 * time.Microsecond, schedule{49750 * time.Microsecond, 24875 * time.Microsecond}}); got != want {
+	if got, want := slow.mean(), (part{99500 * time.Microsecond, taskTimes{49750 * time.Microsecond, 24875 * time.Microsecond}}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := (&tail{}).mean(); got != (part{}) {

@@ -51,7 +51,7 @@ func (r row) beside() bool { return r != baseline }
 // prefers says whether the online task is put first.
 func (r row) prefers() bool { return r != baseline && r != control }
 
-// mechanism is what the agent is asked for.
+// mechanism is the mechanism that the configuration requests.
 func (r row) mechanism() strategy.Mechanism {
 	if m, is := variants()[r]; is {
 		return m
@@ -62,7 +62,7 @@ func (r row) mechanism() strategy.Mechanism {
 	return strategy.MechanismNone
 }
 
-// slice is what the agent is asked for besides; 0: nothing.
+// slice is the slice that the configuration requests; 0: none.
 func (r row) slice() time.Duration {
 	if r == idleSlice {
 		return onlineSlice
@@ -102,7 +102,7 @@ func present(list []report.Mechanism, schedExt bool) []row {
 	})
 }
 
-// hasSchedExt says whether the kernel takes schedulers (kernel/sched/ext.c, 6.12 with CONFIG_SCHED_CLASS_EXT).
+// hasSchedExt says whether the kernel accepts schedulers (kernel/sched/ext.c, 6.12 with CONFIG_SCHED_CLASS_EXT).
 func hasSchedExt() bool {
 	_, err := os.Stat("/sys/kernel/sched_ext")
 	return err == nil

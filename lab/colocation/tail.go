@@ -16,7 +16,7 @@ const slowest = 0.02
 // gap between them, so that what nginx does meanwhile it does for this one.
 type part struct {
 	took time.Duration // from when it was due
-	schedule
+	taskTimes
 }
 
 // tail collects the parts of the requests of a load.
@@ -41,7 +41,7 @@ func (t *tail) timed(ctx context.Context, w *watch, send func(context.Context) e
 	if err != nil {
 		return err
 	}
-	p.schedule = after.since(before)
+	p.taskTimes = after.since(before)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.parts = append(t.parts, p)
@@ -59,7 +59,7 @@ func (t *tail) mean() part {
 	for _, p := range sorted[:n] {
 		sum.took, sum.ran, sum.waited = sum.took+p.took, sum.ran+p.ran, sum.waited+p.waited
 	}
-	return part{sum.took / time.Duration(n), schedule{sum.ran / time.Duration(n), sum.waited / time.Duration(n)}}
+	return part{sum.took / time.Duration(n), taskTimes{sum.ran / time.Duration(n), sum.waited / time.Duration(n)}}
 }
 
 // request spreads requests over the connections, and splits the time of each where a tail is given.

@@ -78,17 +78,17 @@ func (r *result) slowSplit(page *bytes.Buffer) {
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work is hardware (caches,")
-	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, who sends.")
+	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, and the load sender.")
 }
 
 // careful says what has to be known beside the figures.
 func (r *result) careful() []string {
 	var say []string
 	if r.Conditions.Emulated {
-		say = append(say, "Careful: the CPUs are emulated: who runs before whom is as on real ones, and response times are those of no machine.")
+		say = append(say, "Careful: the CPUs are emulated: tasks run in the same order as on real ones, and response times are those of no machine.")
 	}
 	if !r.Conditions.Foremost {
-		say = append(say, "Careful: the load generator waited for CPUs like everybody else: its own waits are part of the response times.")
+		say = append(say, "Careful: the load generator waited for CPUs like all other processes: its own waits are part of the response times.")
 	}
 	for _, f := range r.Rows {
 		if f.Errors > 0 {

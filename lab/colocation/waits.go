@@ -13,14 +13,14 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
-// schedule is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.
-type schedule struct{ ran, waited time.Duration }
+// taskTimes is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.
+type taskTimes struct{ ran, waited time.Duration }
 
-func (s schedule) since(before schedule) schedule {
-	return schedule{s.ran - before.ran, s.waited - before.waited}
+func (s taskTimes) since(before taskTimes) taskTimes {
+	return taskTimes{s.ran - before.ran, s.waited - before.waited}
 }
 
-// watch reads the schedule of the tasks of a group, often and fast. A worker of nginx lives as long as nginx, so nothing
+// watch reads the times of the tasks of a group, often and fast. A worker of nginx lives as long as nginx, so nothing
 // that was counted is lost.
 type watch struct{ tasks []watched }
 
@@ -51,7 +51,7 @@ func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
 func cpuClock(pid int) int32 { return int32(^pid)<<3 | 2 }
 
 // now sums over the tasks.
-func (w *watch) now() (sum schedule, err error) {
+func (w *watch) now() (sum taskTimes, err error) {
 	var buf [64]byte
 	for _, t := range w.tasks {
 		var ran unix.Timespec

@@ -37,7 +37,7 @@ func readAgainAndAgain(ctx context.Context, list string) error {
 	defer stop()
 	go func() {
 		defer stop()
-		_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it, it has ended
+		_, _ = io.Copy(io.Discard, os.Stdin) // any end of the input ends the process
 	}()
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -10,11 +10,11 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestBenchOnRealGroups runs the bench, small and short, and wants to see real readings,
-// real throttling, and nothing left behind.
+// TestBenchOnRealGroups runs the bench, small and short, and expects real readings, real throttling, and nothing left
+// behind.
 func TestBenchOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idle: []int{3, 6}, settle: time.Second, cgroupRoot: cgrouptest.Root(),
+	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idle: []int{3, 6}, idleFor: time.Second, cgroupRoot: cgrouptest.Root(),
 		plimsoll: cgrouptest.Binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {

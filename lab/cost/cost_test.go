@@ -89,7 +89,7 @@ func TestParsePods(t *testing.T) {
 	}
 }
 
-// TestNothingIsThrottledAmongIdlePods: no container has a limit that makes it stand still as it starts.
+// TestNothingIsThrottledAmongIdlePods: no container has a limit that throttles it at its start.
 func TestNothingIsThrottledAmongIdlePods(t *testing.T) {
 	for _, u := range (size{Pods: 30, Containers: 30, idle: true}).plan("/base") {
 		if u.busy || u.limit() != wanted {

@@ -11,7 +11,7 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// crowd is what an agent costs beside many idle pods of one container each, told by the kernel of throttles.
+// crowd is the cost of an agent with throttle events beside many idle pods of one container each.
 type crowd struct {
 	Pods    int           `json:"pods"`
 	Groups  int           `json:"groups"`
@@ -20,7 +20,7 @@ type crowd struct {
 	Open    float64       `json:"descriptors_per_group"`
 	TurnP50 time.Duration `json:"turn_p50_ns"`
 	TurnP99 time.Duration `json:"turn_p99_ns"`
-	Status  time.Duration `json:"status_ns"` // median of the time that a status takes, asked over the agent's socket
+	Status  time.Duration `json:"status_ns"` // median of the time that a status takes over the agent's socket
 }
 
 // The aims for many idle pods. Growth is from one number of pods to the next, of what is used in parts of the growth of the
@@ -32,7 +32,7 @@ const (
 	aimCrowdGrowth = 1.0
 )
 
-// statusAsked is how often the status is asked for, more than a second apart: sooner it tells what it told before.
+// statusAsked is how often the status is read, more than a second apart: a sooner answer is the former one.
 const (
 	statusAsked = 5
 	statusEvery = 1100 * time.Millisecond
@@ -48,7 +48,7 @@ func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Stop()) }()
-	if err := experiment.Pause(ctx, b.settle); err != nil {
+	if err := experiment.Pause(ctx, b.idleFor); err != nil {
 		return err
 	}
 	b.say("%d idle pods: measuring for %v", c.Pods, b.span)
@@ -80,7 +80,7 @@ func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
 	return nil
 }
 
-// ask has the agent tell its state a few times.
+// ask reads the agent's status a few times.
 func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
 	var took []time.Duration
 	for range statusAsked {
@@ -91,9 +91,9 @@ func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
 		}
 		took = append(took, time.Since(begin))
 		if !s.Events.Subscribed {
-			return fmt.Errorf("the kernel tells of no throttles: %s", s.Events.Why)
+			return fmt.Errorf("there are no throttle events: %s", s.Events.Why)
 		}
-		if c.TurnP99 == 0 { // before the turns that are taken for who asks
+		if c.TurnP99 == 0 { // before the turns for a reader of the status
 			c.TurnP50, c.TurnP99 = s.Self.TurnP50, s.Self.TurnP99
 		}
 		if err := experiment.Pause(ctx, statusEvery); err != nil {
@@ -116,7 +116,7 @@ func crowdText(list []crowd, seconds float64, cgroup string, cpus int) string {
 		return ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\nidle pods of one container, told by the kernel, %g s each, cgroup %s, %d CPUs\n", seconds, cgroup, cpus)
+	fmt.Fprintf(&text, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", seconds, cgroup, cpus)
 	for i, c := range list {
 		fmt.Fprintf(&text, "%d pods, %d groups\n", c.Pods, c.Groups)
 		cpu, rss := fmt.Sprintf("%.2f %%", 100*c.Agent.CPUs), fmt.Sprintf("%.1f MiB", float64(c.RSS)/(1<<20))

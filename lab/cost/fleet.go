@@ -12,14 +12,14 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// size is how much there is to look after.
+// size is the number of managed pods and containers.
 type size struct {
 	Pods       int `json:"pods"`
 	Containers int `json:"containers"`
 	idle       bool
 }
 
-// throttled is how many containers want more than their limit in the second scenario.
+// throttled is how many containers need more than their limit in the second scenario.
 func (s size) throttled() int {
 	if s.idle {
 		return 0
@@ -36,8 +36,8 @@ func (s size) perPod(pod int) int {
 	return n
 }
 
-// wanted is the limit of a container that is idle, scarce that of one that is to be throttled: the least that the
-// kernel takes (kernel/sched/core.c, min_cfs_quota_period), so that the machine is far from full though the agent
+// wanted is the limit of an idle container, scarce that of a container that will be throttled: the least that the
+// kernel accepts (kernel/sched/core.c, min_cfs_quota_period), so that the machine is far from full though the agent
 // raises it to three times as much.
 const (
 	wanted = 50 * time.Millisecond
@@ -49,7 +49,7 @@ type unit struct {
 	name  string // below the upper group
 	group string
 	pod   string // the group of a container's pod; "" for a pod
-	busy  bool   // a container that is to be throttled, or its pod
+	busy  bool   // a container that will be throttled, or its pod
 }
 
 // fleet is the groups, with a process in each container that sleeps.
@@ -135,7 +135,7 @@ func (f *fleet) enter(group string) func(int) error {
 	return func(pid int) error { return f.groups.Enter(group, pid) }
 }
 
-// throttle starts a process in each busy container that wants a whole CPU, for so much CPU time at most.
+// throttle starts a process with the load of a whole CPU in each busy container, for so much CPU time at most.
 func (f *fleet) throttle() error {
 	for _, c := range f.spinners {
 		if err := c.Stop(0); err != nil {

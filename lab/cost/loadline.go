@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/policy"
 )
 
-// sizing is what it costs to size the bursts of a node by its load line (loadLinePercent), which the agent does beside its
+// sizing is the cost of sizing the bursts of a node by its load line (loadLinePercent), which the agent does beside its
 // turns, once every policy.LoadLineEvery.
 type sizing struct {
 	Containers int           `json:"containers"`
@@ -22,21 +22,21 @@ type sizing struct {
 // sizingsMeasured is over how many the mean is taken.
 const sizingsMeasured = 3
 
-// demands are those of a node of 250 containers that can bear a part of its bursts, so that the part has to be searched
-// for. One period in ten is busy, and wants more than the limit as often as not; as the kernel's programs count it in
-// ten minutes.
+// demands are those of a node of 250 containers that can bear a part of its bursts, so that the part must be searched
+// for. One period in ten is busy, and needs more than the limit in half of the cases; as the kernel's programs count it
+// in ten minutes.
 func demands(containers int) (list []policy.Demand, capacity float64) {
-	const periods, busy, calm, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
+	const periods, busy, usual, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
 	for i := range containers {
 		quota := 0.25 * float64(1+i%4)
 		d := policy.Demand{Quota: quota, Asked: 2, Uses: make([]int64, 4*policy.UsesPerQuota+1)}
 		for class := 1; class < len(d.Uses); class++ {
 			from, to := float64(class-1)/policy.UsesPerQuota, float64(class)/policy.UsesPerQuota
 			between := func(mean float64) float64 { return math.Exp(-from/mean) - math.Exp(-to/mean) }
-			d.Uses[class] = int64(periods * ((1-busy)*between(calm) + busy*between(peak)))
+			d.Uses[class] = int64(periods * ((1-busy)*between(usual) + busy*between(peak)))
 		}
 		list = append(list, d)
-		capacity += quota * ((1-busy)*calm + busy*peak)
+		capacity += quota * ((1-busy)*usual + busy*peak)
 	}
 	return list, capacity * (1 + 2.4/math.Sqrt(float64(containers)))
 }
@@ -73,7 +73,7 @@ func own() (time.Duration, error) {
 // cpus is its mean, with one every policy.LoadLineEvery.
 func (s sizing) cpus() float64 { return s.CPU.Seconds() / policy.LoadLineEvery.Seconds() }
 
-// text holds it against what the agent costs when nothing throttles.
+// text compares that with the agent's cost when nothing throttles.
 func (s sizing) text(idle float64) string {
 	text := fmt.Sprintf("\nthe load line (loadLinePercent), sized once a minute\n  of %d          %v of CPU time each, %.2f %% of a CPU",
 		s.Containers, s.CPU.Round(time.Millisecond), 100*s.cpus())

@@ -1,9 +1,9 @@
-// Command cost measures what the agent costs: the real binary looks after 110 pods with 250 containers, which are idle
-// in the first scenario, and a tenth of which are throttled all the time in the second, once with the kernel telling of
-// throttles and once polling for them. Beside it, in the same seconds, a process runs that does nothing but read files of
-// the same groups as often as the agent does. Then it measures what the write costs that ends a throttle, among few and
-// among many groups, and what it costs to size the bursts by a load line. At last it measures an agent beside larger numbers
-// of idle pods.
+// Command cost measures what the agent costs: the real binary manages 110 pods with 250 containers, which are idle in
+// the first scenario, and a tenth of which are throttled all the time in the second, once with the kernel telling of
+// throttles and once polling for them. Beside it, in the same seconds, a process runs that does nothing but read files
+// of the same groups as often as the agent does. Then it measures what the write costs that ends a throttle, among few
+// and among many groups, and what it costs to size the bursts by a load line. At last it measures an agent beside
+// larger numbers of idle pods.
 package main
 
 import (
@@ -24,7 +24,7 @@ type settings struct {
 	idle       []int         // pods of one idle container, each number by itself
 	span       time.Duration // of each scenario
 	warmUp     time.Duration
-	settle     time.Duration // of the agent beside idle pods
+	idleFor    time.Duration // of the agent beside idle pods
 	polls      bool          // measure the agent that polls, too
 	others     int           // groups that are made besides, when refills are measured
 	cgroupRoot string
@@ -58,7 +58,7 @@ func run() error {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, settle: 40 * time.Second, others: manyGroups}
+	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, idleFor: 40 * time.Second, others: manyGroups}
 	pods := "110,1000,3000"
 	set := flag.NewFlagSet("cost", flag.ExitOnError)
 	seconds := set.Float64("seconds", 60, "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
@@ -85,7 +85,7 @@ func parse(args []string) (settings, error) {
 	return s, nil
 }
 
-// mostPods is where one machine can no longer hold a process for each: 20,000 files, two for each process.
+// mostPods is the most for which one machine can run a process each: 20,000 files, two for each process.
 const mostPods = 5000
 
 // counts reads the numbers of pods.

@@ -60,7 +60,7 @@ func (s settings) with(ctx context.Context, of size, say func(string, ...any), d
 	return do(b)
 }
 
-// scenarios runs both, told by the kernel and polling, and measures what is beside them.
+// scenarios runs both, with throttle events and polling, and measures the bare loop beside them.
 func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
 	r.Cgroup = b.groups.Tree().Version().String()
 	for _, throttled := range []bool{false, true} {
@@ -105,7 +105,7 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// scenario starts an agent, lets it settle, and measures it and the bare loop in the same seconds.
+// scenario starts an agent, warms it up, and measures it and the bare loop in the same seconds.
 func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenario, err error) {
 	sc.Name, sc.Polls, sc.AimCPU = idleName, polls, aimCPU
 	switch {
@@ -141,7 +141,7 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 		return err
 	}
 	if !first.Events.Subscribed && !sc.Polls {
-		return fmt.Errorf("the kernel tells of no throttles: %s", first.Events.Why)
+		return fmt.Errorf("there are no throttle events: %s", first.Events.Why)
 	}
 	stood, err := b.fleet.stood()
 	if err != nil {
@@ -217,7 +217,7 @@ func (b *bench) startLoop(files []string) (*experiment.Child, error) {
 	return experiment.Launch(exec.Command(self, "-bare", list), func(int) error { return nil })
 }
 
-// startAgent starts the agent on the groups of the fleet alone, and waits until it looks after all of them. The threshold is
+// startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold is
 // at the whole machine, so that the guard does not take back what the second scenario raises.
 func (b *bench) startAgent(ctx context.Context, polls bool) (*experiment.Agent, error) {
 	setup := experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}
@@ -240,7 +240,7 @@ func (b *bench) startAgent(ctx context.Context, polls bool) (*experiment.Agent, 
 	return a, nil
 }
 
-// known is an error as long as the agent does not look after all groups.
+// known is an error as long as the agent does not manage all groups.
 func (b *bench) known(ctx context.Context, a *experiment.Agent) error {
 	s, err := a.Status(ctx)
 	if err == nil && len(s.Containers) != len(b.fleet.units) {
@@ -249,7 +249,7 @@ func (b *bench) known(ctx context.Context, a *experiment.Agent) error {
 	return err
 }
 
-// pace lets the agent settle, and then finds out how often it reads in a second. The second half of the warm-up is to be
+// pace warms the agent up, and then finds out how often it reads in a second. The second half of the warm-up must be
 // longer than the agent ever leaves a group alone.
 func pace(ctx context.Context, agent process, warmUp time.Duration) (float64, error) {
 	if err := experiment.Pause(ctx, warmUp/2); err != nil {

@@ -37,7 +37,7 @@ func (p process) rss() (int64, error) {
 	return kib << 10, err
 }
 
-// openFiles counts the descriptors of an agent, for each group that it looks after.
+// openFiles counts the descriptors of an agent, for each managed group.
 func (b *bench) openFiles(agent *experiment.Child) (float64, error) {
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", agent.PID()))
 	return float64(len(list)) / float64(len(b.fleet.units)), err

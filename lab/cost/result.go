@@ -11,7 +11,7 @@ import (
 // The aims of the project for what the agent costs on such a node.
 const (
 	aimCPU   = 0.01     // CPUs
-	aimIdle  = 0.002    // CPUs, when nothing throttles and the kernel would tell if it did
+	aimIdle  = 0.002    // CPUs, when nothing throttles, with throttle events
 	aimRSS   = 30 << 20 // bytes
 	aimRatio = 2.0      // to the bare loop
 	aimOpen  = 1.0      // descriptors a group
@@ -32,7 +32,7 @@ type result struct {
 // scenario is what was measured in one.
 type scenario struct {
 	Name      string        `json:"name"`
-	Polls     bool          `json:"polls"` // for throttles, else the kernel tells of them
+	Polls     bool          `json:"polls"` // for throttles, else there are throttle events
 	AimCPU    float64       `json:"aim_cpus"`
 	Throttled int           `json:"throttled_containers"` // in the measured seconds
 	Agent     rate          `json:"agent"`
@@ -80,7 +80,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	page.WriteString(crowdText(r.Idle, r.Seconds, r.Cgroup, r.CPUs))
 }
 
-// idle is the CPU of the agent that is told of throttles when there are none.
+// idle is the CPU of the agent with throttle events when there are no throttles.
 func (r *result) idle() float64 {
 	for _, s := range r.Scenarios {
 		if s.Name == idleName && !s.Polls {
@@ -97,7 +97,7 @@ func (s scenario) title() string {
 	if s.Polls {
 		return s.Name + ", polling"
 	}
-	return s.Name + ", told by the kernel"
+	return s.Name + ", throttle events"
 }
 
 func aimed(name, value, aim string, met bool) string {

@@ -14,7 +14,8 @@ import (
 // Bind ties a process to a CPU: left to the balancer, two could be on one CPU while another is idle.
 func Bind(pid, id int) error { return bind(pid, cpu.Set{id}) }
 
-// Spread lets a process, with every thread that it has by now, run on all of some CPUs, whatever it inherited.
+// Spread lets a process, with every thread that it has by now, run on all of some CPUs, also on CPUs that it did not
+// inherit.
 func Spread(pid int, cpus cpu.Set) error { return bindAll(strconv.Itoa(pid), cpus) }
 
 // Allowed are the CPUs that this process may run on.

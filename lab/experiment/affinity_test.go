@@ -39,7 +39,7 @@ func TestAffinity(t *testing.T) {
 // TestForemost makes this process a real-time one, and a child of it an ordinary one.
 func TestForemost(t *testing.T) {
 	if err := ForemostWithKin(); err != nil {
-		cgrouptest.Skip(t, "no real-time priority is to be had here: %v", err)
+		cgrouptest.Skip(t, "no real-time priority is allowed here: %v", err)
 	}
 	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error {
 		if attr, err := unix.SchedGetAttr(pid, 0); err != nil || attr.Policy != unix.SCHED_FIFO {
@@ -58,6 +58,6 @@ func TestForemost(t *testing.T) {
 	}
 	defer c.Stop(0)
 	if attr, err := unix.SchedGetAttr(c.cmd.Process.Pid, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
-		t.Errorf("a child that was let go: %+v, %v; want an ordinary one", attr, err)
+		t.Errorf("a child that was started: %+v, %v; want an ordinary one", attr, err)
 	}
 }

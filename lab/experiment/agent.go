@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	settle        = 1200 * time.Millisecond // after a change of policy, for what cannot be seen in a file: it is read within a second
+	afterChange   = 1200 * time.Millisecond // after a change of policy, for what cannot be seen in a file: it is read within a second
 	applyPatience = time.Minute             // the agent starts, reads its configuration and writes: long on an emulated CPU
 	stopPatience  = 15 * time.Second        // the agent restores what it changed
 	askPatience   = 5 * time.Second         // it answers
@@ -86,7 +86,7 @@ func (a *Agent) write(policy strategy.Policy) error {
 }
 
 // Configure gives the agent another configuration, in one step, so that it cannot read half of it. It reads it within a
-// second; what comes of it is for the caller to wait for.
+// second; the caller waits for the effect.
 func (a *Agent) Configure(text string) error {
 	draft := a.file() + ".new"
 	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
@@ -127,7 +127,7 @@ func (s Setup) config(base string, policy strategy.Policy) string {
 // Child is the agent's process.
 func (a *Agent) Child() *Child { return a.child }
 
-// Status asks the agent what it has done so far.
+// Status reads the agent's status.
 func (a *Agent) Status(ctx context.Context) (report.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -148,12 +148,12 @@ func Writes(s report.Status) int64 {
 }
 
 // Apply changes the policy and waits until the limit and burst of the groups show it. A raised quota comes and goes;
-// for that there is a time to settle.
+// so Apply waits afterChange at least.
 func (a *Agent) Apply(policy strategy.Policy, groups []string, limit cpu.Bandwidth) error {
 	if err := a.write(policy); err != nil {
 		return err
 	}
-	settled := time.Now().Add(settle)
+	ready := time.Now().Add(afterChange)
 	deadline := time.Now().Add(applyPatience)
 	for {
 		if err := a.child.Ended(); err != nil {
@@ -164,7 +164,7 @@ func (a *Agent) Apply(policy strategy.Policy, groups []string, limit cpu.Bandwid
 		switch {
 		case err != nil:
 			return err
-		case missing == nil && now.After(settled):
+		case missing == nil && now.After(ready):
 			return nil
 		case missing != nil && now.After(deadline):
 			return fmt.Errorf("the agent has not applied policy %s within %v: %w\n%s", policy, applyPatience, missing, a.child.said)
@@ -187,7 +187,7 @@ func (a *Agent) missing(policy strategy.Policy, groups []string, limit cpu.Bandw
 	return nil, nil
 }
 
-// shows compares the files of a group with what a policy makes of them.
+// shows compares the files of a group with the values of a policy.
 func shows(policy strategy.Policy, b, limit cpu.Bandwidth, canBurst bool) error {
 	switch {
 	case policy.Burst() && canBurst && b.Burst == 0:

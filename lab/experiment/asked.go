@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// UntilAsked is a context that ends when somebody asks the process to end, so that it can remove what it has made. That
-// nobody reads its output any more does not end it before.
+// UntilAsked is a context that ends with a signal to end the process, so that the process can remove what it has made.
+// The end of its output's reader does not end it before.
 func UntilAsked() (context.Context, context.CancelFunc) {
 	signal.Ignore(syscall.SIGPIPE)
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

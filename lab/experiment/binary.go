@@ -39,7 +39,7 @@ func AgentFlags(set *flag.FlagSet, cgroupRoot, plimsoll *string) {
 	set.StringVar(plimsoll, "plimsoll", "", "the plimsoll binary (default: bin/plimsoll, or the installed one)")
 }
 
-// Fail tells an error and what can be done about it, as all commands do, and gives the exit status.
+// Fail prints an error and its hint, as all commands do, and returns the exit status.
 func Fail(name string, err error) int {
 	if err == nil {
 		return 0

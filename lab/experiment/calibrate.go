@@ -18,11 +18,11 @@ import (
 // cost was asked for, the size of a request is corrected by it, and counted again.
 
 const (
-	loadedSpan  = 6 * time.Second // over which a request's cost is counted
+	loadedSpan  = 6 * time.Second // over which a request's cost is measured
 	loadedTries = 3
 )
 
-// calibrateUnderLoad corrects size and cost of a request that were found on a machine at rest.
+// calibrateUnderLoad corrects size and cost of a request that were found on an idle machine.
 func (r *run) calibrateUnderLoad(ctx context.Context) error {
 	for try := 1; ; try++ {
 		cost, err := r.loadedCost(ctx)
@@ -63,7 +63,7 @@ func (r *run) loadedCost(ctx context.Context) (time.Duration, error) {
 		return 0, out.Cause
 	}
 	after, err := r.groups.Used(r.group)
-	if err != nil || out.Requests() == 0 || after <= before { // none came by chance: what was found at rest stands
+	if err != nil || out.Requests() == 0 || after <= before { // no request came by chance: the idle machine's figures stay
 		return r.cost, err
 	}
 	return (after - before) / time.Duration(out.Requests()), nil

@@ -18,7 +18,7 @@ const (
 	legendTop, legendSpacing = 82.0, 16.0
 )
 
-// look of a curve. The colours can be told apart by the colour-blind (Okabe and Ito), and the curves also by their
+// look of a curve. The colour-blind can distinguish the colours (Okabe and Ito), and the curves also by their
 // dashes.
 type stroke struct{ color, dash string }
 

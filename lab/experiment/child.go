@@ -17,11 +17,11 @@ import (
 
 // Child is a process that lives no longer than the experiment.
 type Child struct {
-	cmd  *exec.Cmd
-	gate io.WriteCloser
-	said *tail
-	done chan struct{}
-	err  error // how it ended; valid once done is closed
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	said  *tail
+	done  chan struct{}
+	err   error // how the process ended; valid once done is closed
 }
 
 // Launch starts a process that waits for a line on its standard input before it does anything, gives its pid to
@@ -29,11 +29,11 @@ type Child struct {
 func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 	c := &Child{cmd: cmd, said: &tail{}, done: make(chan struct{})}
 	cmd.Stderr = c.said
-	cmd.WaitDelay = time.Second // grandchildren may hold on to stderr
+	cmd.WaitDelay = time.Second // grandchildren may keep stderr open
 	// A group of its own: Ctrl-C reaches the experiment alone, which then ends its children in the right order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	var err error
-	if c.gate, err = cmd.StdinPipe(); err != nil {
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	if err = cmd.Start(); err != nil {
@@ -44,7 +44,7 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 		close(c.done)
 	}()
 	if err = enter(cmd.Process.Pid); err == nil {
-		_, err = io.WriteString(c.gate, "\n")
+		_, err = io.WriteString(c.stdin, "\n")
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop(0))
@@ -55,9 +55,9 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 // PID is the number of the process.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// Stop ends the process: it asks, and after patience it insists, and that is an error.
+// Stop ends the process by SIGTERM. After patience it sends SIGKILL, and that is an error.
 func (c *Child) Stop(patience time.Duration) error {
-	c.gate.Close()
+	c.stdin.Close()
 	if c.Ended() != nil {
 		return nil
 	}

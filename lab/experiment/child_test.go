@@ -15,7 +15,7 @@ const plenty = 30 * time.Second // nothing waits so long unless it hangs
 
 func shell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script) }
 
-// TestLaunchEntersFirst lets the child tell whether its group was ready when it was let go.
+// TestLaunchEntersFirst: the child reports whether its group was ready when it was started.
 func TestLaunchEntersFirst(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "entered")
 	cmd := shell(fmt.Sprintf("read -r go; cat %s >&2; exit 3", mark))

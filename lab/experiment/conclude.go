@@ -26,7 +26,7 @@ func (r *Result) conclude() []string {
 	}
 	for i := range r.Modes {
 		m := &r.Modes[i]
-		if answered(none) && answered(m) && m != none && !Mode(m.Name).Lifted() {
+		if answered(none) && answered(m) && m != none && !Mode(m.Name).Unlimited() {
 			say = append(say, r.effect(m, none))
 		}
 	}
@@ -142,14 +142,14 @@ func (r *Result) caveats() []string {
 			say = append(say, fmt.Sprintf("Careful: in mode %s the load generator itself was late by up to %s; that is part of the latencies.", m.Name, spell(m.Late)))
 		}
 		if m.GaveBack > giveBack.Seconds() {
-			say = append(say, fmt.Sprintf("In mode %s a raised quota outlived the demand by %.1f s: more than the %v that are promised.", m.Name, m.GaveBack, giveBack))
+			say = append(say, fmt.Sprintf("In mode %s a raised quota outlived the demand by %.1f s: more than the bound of %v.", m.Name, m.GaveBack, giveBack))
 		}
 	}
 	if !r.Conditions.CanBurst {
 		say = append(say, "This kernel has no CPU burst (5.14 or later has): cpuBurstOnly can do nothing here.")
 	}
 	if len(r.Modes) > 0 && fewest < worthTrust {
-		say = append(say, fmt.Sprintf("A p99 of %d requests rests on the slowest %d of them. For figures to quote: make bench-demo.", fewest, int(math.Ceil(float64(fewest)/100))))
+		say = append(say, fmt.Sprintf("A p99 of %d requests depends on the slowest %d of them. For figures to quote: make bench-demo.", fewest, int(math.Ceil(float64(fewest)/100))))
 	}
 	return say
 }

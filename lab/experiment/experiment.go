@@ -1,5 +1,5 @@
 // Package experiment measures what Plimsoll does to a service: a real server in a real control group with a limit,
-// an open-loop load, and the real agent, which is told another policy in each slot of time.
+// an open-loop load, and the real agent, whose policy changes in each slot of time.
 //
 // Approach: the modes are interleaved in rounds, in a balanced order, so that what else happens on the machine, and
 // what one mode leaves to the next, hits all alike; all modes of a round get the same arrivals; the work of a request
@@ -42,18 +42,18 @@ func Modes() []Mode {
 // AllModes are those that figures need.
 func AllModes() []Mode { return slices.Insert(Modes(), 1, UnlimitedAgain) }
 
-// Lifted says whether the limit is lifted in this mode.
-func (m Mode) Lifted() bool { return m == Unlimited || m == UnlimitedAgain }
+// Unlimited says whether the limit is removed in this mode.
+func (m Mode) Unlimited() bool { return m == Unlimited || m == UnlimitedAgain }
 
-// Policy is what the agent is told in this mode.
+// Policy is the agent's policy in this mode.
 func (m Mode) Policy() strategy.Policy {
-	if m.Lifted() {
+	if m.Unlimited() {
 		return strategy.None
 	}
 	return strategy.Policy(m)
 }
 
-// NeedsAgent says whether some mode cannot be had by writing the limit alone.
+// NeedsAgent says whether some mode needs more than a write of the limit.
 func NeedsAgent(modes []Mode) bool {
 	return slices.ContainsFunc(modes, func(m Mode) bool { return m.Policy() != strategy.None })
 }
@@ -112,7 +112,7 @@ func zigzag(i, n int) int {
 }
 
 // arrivals are the times of the requests in each round, the same for all modes. Where a number of requests is asked
-// for, the slots are made longer until they hold it.
+// for, the slots are made longer until that many fit.
 func arrivals(seed uint64, rate float64, slot time.Duration, rounds, atLeast int) ([][]time.Duration, time.Duration) {
 	for {
 		due := make([][]time.Duration, rounds)
@@ -171,7 +171,7 @@ func (c Config) Check(cpus int) error {
 	return nil
 }
 
-// Complete works out what was left open: enough time for the requests asked for, as far as that can be told before
+// Complete works out what was left open: enough time for the requests asked for, as far as that is known before
 // the work is measured, and rounds of about 10 s, or twice as long where there are many.
 func (c Config) Complete() Config {
 	if c.Requests > 0 && c.Work > 0 && c.Limit > 0 && c.Utilization > 0 {

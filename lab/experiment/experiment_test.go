@@ -34,7 +34,7 @@ func TestParseModes(t *testing.T) {
 	}
 }
 
-// TestOrder wants every mode at every place, and after every other one, equally often, and the same order again.
+// TestOrder expects every mode at every place, and after every other one, equally often, and the same order again.
 func TestOrder(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		type pair struct{ first, second int }

@@ -20,7 +20,7 @@ type Figure struct {
 	AtMost   float64 `json:"at_most"` // 0: no upper bound
 	Measured bool    `json:"measured"`
 	// Chance is where the value could lie though nothing were different; up to there it keeps the promise too. Where
-	// no bound is promised, it is told for what it is.
+	// there is no bound, the value is only reported.
 	Chance *Interval `json:"chance,omitempty"`
 }
 
@@ -33,7 +33,7 @@ func (f Figure) Met() bool {
 	return f.Measured && f.Value >= f.AtLeast && (most == 0 || f.Value <= most)
 }
 
-// Figures holds the result against what is promised. Throttled ratios and CPU are medians over rounds, latencies are
+// Figures compares the result with the project's aims. Throttled ratios and CPU are medians over rounds, latencies are
 // those of all rounds' requests together.
 func (r *Result) Figures() []Figure {
 	none, auto := r.Mode(Mode(strategy.None)), r.Mode(Mode(strategy.Auto))

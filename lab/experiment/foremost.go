@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowestRealTime comes before all ordinary tasks, and after whatever else is real-time on the machine.
+// lowestRealTime comes before all ordinary tasks, and after all other real-time tasks of the machine.
 const lowestRealTime = 1
 
 // Foremost makes this process come before all ordinary ones, with every thread that it has by now: a load generator
@@ -15,7 +15,7 @@ const lowestRealTime = 1
 func Foremost() error { return foremost(unix.SCHED_FLAG_RESET_ON_FORK) }
 
 // ForemostWithKin is Foremost for threads that are made later too, as Go's runtime does when it likes. It holds for the
-// processes that are started from then on as well, until Ordinary is told of each.
+// processes that are started from then on as well, until Ordinary is called for each.
 func ForemostWithKin() error { return foremost(0) }
 
 func foremost(flags uint64) error {
@@ -32,7 +32,7 @@ func foremost(flags uint64) error {
 	return nil
 }
 
-// Ordinary makes a process that waits at its gate an ordinary one.
+// Ordinary makes a process an ordinary one while it waits for its start (Launch).
 func Ordinary(pid int) error {
 	attr := unix.SchedAttr{Policy: unix.SCHED_NORMAL}
 	if err := unix.SchedSetAttr(pid, &attr, 0); err != nil {

@@ -81,7 +81,7 @@ func (g *Groups) Add(name string) (group string, err error) {
 	return group, g.make(group)
 }
 
-// AddParent makes a group below the upper one that is to hold groups, with a limit of its own.
+// AddParent makes a group below the upper one that will contain groups, with a limit of its own.
 func (g *Groups) AddParent(name string) (group string, err error) {
 	if group, err = g.Add(name); err == nil {
 		err = g.delegate(group)
@@ -169,9 +169,10 @@ const (
 	greatestWeight = 10000
 )
 
-// Prefer gives the upper group the greatest weight: what other programs of the machine do takes little from any group
-// in it, and among themselves these are as before. Nor does a program get much that the experiment itself needs outside of it.
-func (g *Groups) Prefer() error {
+// MaximizeWeight gives the upper group the greatest weight: what other programs of the machine do takes little from any
+// group in it, and among themselves these are as before. Nor does a program get much that the experiment itself needs
+// outside of it.
+func (g *Groups) MaximizeWeight() error {
 	if g.tree.Version() == cgroup.V1 {
 		return g.tree.SetWeight(g.base, greatestShares)
 	}

@@ -47,7 +47,7 @@ func advice(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "run this as root: it makes control groups of its own, and removes them in the end"
 	case errors.Is(err, syscall.EBUSY):
-		return "the cpu controller cannot be handed to groups below one that has processes of its own, as in a container: run this on the host"
+		return "the cpu controller cannot be enabled for groups below one that has processes of its own, as in a container: run this on the host"
 	}
 	return ""
 }

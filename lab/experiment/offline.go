@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastWeight is the smallest that cpu.shares of v1 takes; cpu.weight of v2 takes it too.
+// leastWeight is the smallest that cpu.shares of v1 accepts; cpu.weight of v2 accepts it too.
 const leastWeight = 2
 
 // Offline is work that never ends, a process for each CPU, in groups that stand behind all others.

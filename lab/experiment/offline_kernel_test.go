@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestOfflineWork wants a process on each CPU, behind all others where the kernel can do that, and nothing left.
+// TestOfflineWork expects a process on each CPU, behind all others where the kernel can do that, and nothing left.
 func TestOfflineWork(t *testing.T) {
 	groups := newGroups(t)
 	o, err := StartOffline(cgrouptest.Root())

@@ -34,7 +34,7 @@ type Conditions struct {
 	CanBurst    bool    `json:"kernel_burst"`    // the kernel has the burst buffer
 	Loaded      bool    `json:"loaded"`          // offline work kept every CPU busy
 	Behind      bool    `json:"cpu_idle"`        // and the kernel kept it behind all else
-	Exact       bool    `json:"throttles_heard"` // time lost is what the kernel told of each throttle, else from counters
+	Exact       bool    `json:"throttle_events"` // time lost is the sum of throttle events, else it is from counters
 }
 
 // ModeResult is one mode, all rounds pooled.
@@ -44,14 +44,14 @@ type ModeResult struct {
 	P90            float64      `json:"p90_ms"`
 	P99            float64      `json:"p99_ms"`
 	Mean           float64      `json:"mean_ms"`
-	ThrottledRatio float64      `json:"throttled_ratio"` // throttled periods of all periods in which it wanted to run
+	ThrottledRatio float64      `json:"throttled_ratio"` // throttled periods of all periods in which the group was runnable
 	CPUs           float64      `json:"cpu_cores"`       // mean
 	Requests       int          `json:"requests"`
 	Errors         int          `json:"errors"`
 	Cause          string       `json:"first_error,omitempty"`
 	Max            float64      `json:"max_ms"`
 	Lost           float64      `json:"throttled_wall_seconds"`
-	Ended          int64        `json:"throttles"` // that ended, early or not; 0 where the kernel does not tell
+	Ended          int64        `json:"throttles"` // that ended, early or not; 0 without throttle events
 	Seconds        float64      `json:"measured_seconds"`
 	Writes         int64        `json:"writes"` // of the agent
 	Burst          float64      `json:"burst_cpu_seconds"`

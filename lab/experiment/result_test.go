@@ -226,12 +226,12 @@ func TestConclude(t *testing.T) {
 		{"writes", func(r *Result) { r.Mode("auto").Writes, r.Mode("auto").Seconds = 3, 30 }, "Writes of the agent a second: auto 0.10.", ""},
 		{"twice", func(r *Result) { *r = *measuredTwice() }, "auto: p99", "unlimited again: p99"},
 		{"no burst", func(r *Result) { r.Conditions.CanBurst = false }, "has no CPU burst", ""},
-		{"few", func(*Result) {}, "rests on the slowest 2", ""},
+		{"few", func(*Result) {}, "depends on the slowest 2", ""},
 		{"many", func(r *Result) {
 			for i := range r.Modes {
 				r.Modes[i].Requests = 3000
 			}
-		}, "auto", "rests on"},
+		}, "auto", "depends on"},
 		{"no answer", func(r *Result) { *r.Mode("auto") = ModeResult{Name: "auto", Requests: 10, Errors: 10} }, "10 of 10 requests failed", "auto: p99"},
 		{"one mode", func(r *Result) { r.Modes = r.Modes[:1] }, "A p99 of", "The limit"},
 	} {

@@ -16,7 +16,7 @@ import (
 const (
 	costRequests  = 9 // that the cost of one is the median of
 	costGap       = 20 * time.Millisecond
-	workTolerance = 20 // the work of a request is held within a twentieth: 40 ms +- 2
+	workTolerance = 20 // the work of a request stays within a twentieth: 40 ms +- 2
 	firstSize     = 1 << 20
 )
 
@@ -29,7 +29,7 @@ type run struct {
 	server  Server
 	client  *load.Client
 	offline *Offline       // nil where the machine is left as it is
-	still   *throttleMeter // nil where the kernel does not tell
+	still   *throttleMeter // nil without throttle events
 	agent   *Agent         // nil where no mode needs one
 	say     func(format string, args ...any)
 	size    int           // of a request
@@ -79,7 +79,7 @@ func (r *run) surround() (err error) {
 		}
 	}
 	if r.still, err = r.groups.watchThrottles(r.group); err != nil {
-		r.say("time lost is taken from the counters, for the kernel does not tell of throttles: %v", err)
+		r.say("time lost is taken from the counters, because there are no throttle events: %v", err)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	r.say("a request costs %.1f ms of CPU time under load; %.2f requests a second use %.0f %% of %g CPUs",
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
 	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
-		(time.Duration(total) * (slot + settle + time.Second)).Round(time.Second))
+		(time.Duration(total) * (slot + afterChange + time.Second)).Round(time.Second))
 	var slots []Slot
 	for round := range r.Rounds {
 		for _, mode := range Order(r.Modes, r.Seed, round) {
@@ -205,7 +205,7 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 	if err := r.enter(mode); err != nil {
 		return Slot{}, err
 	}
-	s, err := r.observe(ctx, func() *load.Outcome {
+	s, err := r.sample(ctx, func() *load.Outcome {
 		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
 	})
 	if err == nil {
@@ -215,22 +215,22 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
 	}
 	s.Mode = mode
-	if mode.Lifted() {
+	if mode.Unlimited() {
 		err = errors.Join(err, r.groups.Limit(r.group, r.limit))
 	}
 	return s, err
 }
 
-// enter brings a mode about. The limit is lifted only while the agent is passive.
+// enter starts a mode. The limit is removed only while the agent is passive.
 func (r *run) enter(mode Mode) error {
 	if r.agent != nil {
 		if err := r.agent.Apply(mode.Policy(), []string{r.group}, r.limit); err != nil {
 			return err
 		}
 	} else {
-		time.Sleep(settle)
+		time.Sleep(afterChange)
 	}
-	if mode.Lifted() {
+	if mode.Unlimited() {
 		return r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited})
 	}
 	return nil

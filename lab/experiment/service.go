@@ -28,7 +28,7 @@ func (s *Service) Start(enter func(pid int) error) error {
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		<-s.child.done
-		return fmt.Errorf("the demo's service tells no address: %w", s.child.Ended())
+		return fmt.Errorf("the demo's service reports no address: %w", s.child.Ended())
 	}
 	s.base = "http://" + strings.TrimSpace(address)
 	return nil

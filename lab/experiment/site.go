@@ -32,7 +32,7 @@ const (
 	SiteLog    = "error.log"
 )
 
-// Start starts the server behind a gate, so that all its processes are born in the group.
+// Start starts the server in its group: it waits for its start (Launch) until it is there.
 func (s *Site) Start(enter func(pid int) error) (err error) {
 	if s.dir, err = TempDir(strings.ToLower(s.Name)); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *Site) Stop() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// FreeAddress is one of the loopback that nobody listens on.
+// FreeAddress is an unused address of the loopback.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,15 +24,15 @@ type Slot struct {
 	Load     *load.Outcome
 	Usage    sample.Usage  // of the server's group
 	Lost     time.Duration // wall time lost to throttling
-	Ended    int64         // throttles that ended, where the kernel tells of them
+	Ended    int64         // throttles that ended, with throttle events
 	NodeUse  time.Duration // CPU time that the whole machine used
 	Offline  time.Duration // the part of it that was offline work
 	Writes   int64         // of the agent
 	GaveBack time.Duration // how long a raised quota outlived the last answer; 0 when none was raised then
 }
 
-// observe takes readings of the server's group until the load, which runs meanwhile, has ended.
-func (r *run) observe(ctx context.Context, send func() *load.Outcome) (Slot, error) {
+// sample takes readings of the server's group until the load, which runs meanwhile, has ended.
+func (r *run) sample(ctx context.Context, send func() *load.Outcome) (Slot, error) {
 	before, err := r.around(ctx)
 	if err != nil {
 		return Slot{}, err
@@ -49,7 +49,7 @@ func (r *run) observe(ctx context.Context, send func() *load.Outcome) (Slot, err
 	return s, err
 }
 
-// around is what is counted before and after a slot.
+// around are the counters before and after a slot.
 type around struct {
 	node, offline time.Duration
 	writes        int64

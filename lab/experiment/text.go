@@ -29,7 +29,7 @@ func (r *Result) table(page *bytes.Buffer) {
 	}
 	Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "RT: response time, from when the request was due. Throttled: share of the 100 ms periods in which the service ran")
-	fmt.Fprintln(page, "that ended with it standing still. Time lost: wall time for which it stood still. CPU: mean number of CPUs used.")
+	fmt.Fprintln(page, "that ended throttled. Time lost: wall time for which the group was throttled. CPU: mean number of CPUs used.")
 }
 
 // spell writes milliseconds with three digits.

@@ -6,15 +6,15 @@ import (
 	"plimsoll/internal/probe"
 )
 
-// throttleMeter measures for how long a group stands still. A throttle that is ended within its period is not counted in
-// nr_throttled, and throttled_time adds up CPUs that stand still together; what the kernel tells of each throttle is
-// exact. nil: the counters have to do.
+// throttleMeter measures for how long a group is throttled. A throttle that is ended within its period is not counted in
+// nr_throttled, and throttled_time adds up CPUs that are throttled together; the sum of throttle events is
+// exact. nil: the counters must do.
 type throttleMeter struct {
 	probe *probe.Probe
 	inode uint64
 }
 
-// watchStillness begins to measure. The error says why the kernel does not tell.
+// watchThrottles begins to measure. The error says why there are no throttle events.
 func (g *Groups) watchThrottles(group string) (*throttleMeter, error) {
 	inode, err := g.tree.Inode(group)
 	if err != nil {

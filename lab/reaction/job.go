@@ -21,11 +21,11 @@ const (
 	jitter     = 4 // a job is late by up to a fourth of the time between two
 )
 
-// burn is the CPU time of a job: more than a group may use at once, which is its quota, and as much again that the kernel
+// burn is the CPU time of a job: more than a group may use at once, which is its quota and as much again that the kernel
 // lets it save (burst <= quota).
 func burn(quota time.Duration) time.Duration { return quota * 12 / 5 }
 
-// schedule is when the jobs of one group are due, counted from the start.
+// schedule is when the jobs of one group are due, as time since the start.
 type schedule struct {
 	rng   *rand.Rand
 	every time.Duration
@@ -52,13 +52,13 @@ const startFile = 3
 // work does the jobs of one group until in ends.
 func work(in io.Reader, jobs *schedule, burn time.Duration) error {
 	runtime.LockOSThread()
-	debug.SetGCPercent(-1) // the jobs are to be all that the group does
-	gate := bufio.NewReader(in)
-	if _, err := gate.ReadString('\n'); err != nil {
+	debug.SetGCPercent(-1) // the jobs are the only load of the group
+	input := bufio.NewReader(in)
+	if _, err := input.ReadString('\n'); err != nil {
 		return fmt.Errorf("wait to be let into the group: %w", err)
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, gate) // whatever ends it, it has ended
+		_, _ = io.Copy(io.Discard, input) // any end of the input ends the process
 		os.Exit(0)
 	}()
 	if _, err := io.Copy(io.Discard, os.NewFile(startFile, "start")); err != nil {

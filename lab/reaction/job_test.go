@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSchedule wants the same jobs from the same seed, others in each group, and none that drifts.
+// TestSchedule expects the same jobs from the same seed, others in each group, and none that drifts.
 func TestSchedule(t *testing.T) {
 	const every = 4 * time.Second
 	a, again, other, reseeded := newSchedule(1, 2, every), newSchedule(1, 2, every), newSchedule(1, 3, every), newSchedule(2, 2, every)

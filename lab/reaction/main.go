@@ -1,23 +1,22 @@
-// Command reaction measures how long throttles last when the agent is told of them by the kernel, beside an agent that
-// polls for them: the real binary, the same jobs, on a quiet machine and on a full one.
+// Command reaction measures how long throttles last when the agent subscribes to throttle events, beside an agent that
+// polls for throttles: the real binary, the same jobs, on an idle machine and on a full one.
 //
-// Approach: each of many groups may use a quota of 100 ms, and gets a job of 2.4 quotas of CPU time every four seconds: more
-// than it may have saved up, and so seldom that no agent has the quota still raised from the last one. A probe of the lab's
-// own has the kernel tell when each throttle began and when a task of the group ran again. The full machine is kept so
+// Approach: each of many groups may use a quota of 100 ms, and gets a job of 2.4 quotas of CPU time every four seconds:
+// more than the group may have saved up, and so seldom that no agent has the quota still raised from the last job. A
+// probe of the lab reports when each throttle began and when a task of the group ran again. The full machine is kept so
 // by offline work, class BE and behind all others (cpu.idle): beside ordinary work as much, the guard rightly grants
 // nothing.
 //
-// A job is one thread, but its program has others, as most have, and each CPU takes a slice of 5 ms at a time. What one
-// CPU holds another lacks, so that of a quota of a slice or few a group may have been handed its cap (three quotas) and
-// stand still all the same. Nothing may be handed out then, and the throttle lasts to its period's end whoever looks
-// after the group. So what a throttle costs is told twice: of all throttles, and of those that may be ended, which are
-// all but those at the cap. Which these are is no agent's word: the lab goes by what the kernel has counted of the
-// period at the throttle's begin (used, and left in the pool and on CPUs), for both agents alike. The aim, twenty times
-// less than under polling, is held against the median, the p99 and the mean of those that may be ended, and against the
-// median of all. p99 and mean of all are what the share of throttles at the cap makes them, a matter of the jobs, and
-// have no aim.
+// A job is one thread, but its program has others, as most have, and each CPU takes a slice of 5 ms at a time. Runtime
+// of one CPU is missing on another. So a group with a quota of a few slices may have got its cap (three quotas) and be
+// throttled all the same. No refill is allowed then, and the throttle lasts to its period's end under any agent. So the
+// cost of a throttle is shown twice: for all throttles, and for those that may be ended, which are all but those at the
+// cap. No agent decides which these are: the lab uses the kernel's counters of the period at the throttle's begin
+// (used, and left in the pool and on CPUs), for both agents alike. The aim, twenty times less than under polling,
+// applies to the median, the p99 and the mean of those that may be ended, and to the median of all. p99 and mean of all
+// depend on the share of throttles at the cap, and so on the jobs. They have no aim.
 //
-// Known limits: what the programs in the kernel cost is not in the agent's CPU time. Where others take the CPUs from a
+// Known limits: the cost of the programs in the kernel is not in the agent's CPU time. Where others take the CPUs from a
 // group after its throttle ended, that time counts as lost too, by both agents.
 package main
 
@@ -43,7 +42,7 @@ type settings struct {
 	seed       uint64
 	cgroupRoot string
 	plimsoll   string
-	events     []string // flags of the agent that is told of throttles
+	events     []string // flags of the agent that is subscribed
 	json       bool
 	worker     int // do the jobs of this group; negative: measure
 }
@@ -82,14 +81,14 @@ func parse(args []string) (settings, error) {
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
 	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	told := set.String("told", "", "flags of the agent that is told of throttles, such as --ahead=false")
+	subscribed := set.String("subscribed", "", "flags of the agent that is subscribed to throttle events, such as --ahead=false")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.IntVar(&s.worker, "worker", -1, "do the jobs of this group until standard input ends")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
 	s.span = experiment.Seconds(*seconds)
-	s.policy, s.events = strategy.Policy(*policy), strings.Fields(*told)
+	s.policy, s.events = strategy.Policy(*policy), strings.Fields(*subscribed)
 	const most = 10 * time.Minute
 	switch {
 	case s.groups < 1 || s.groups > 500:

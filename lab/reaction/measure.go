@@ -91,7 +91,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error)
 	return b.window(ctx, a, p)
 }
 
-// reading is what is counted at one end of the window.
+// reading are the counters at one end of the window.
 type reading struct {
 	at     time.Duration
 	tally  tally
@@ -134,10 +134,10 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 // between is what came of a run.
 func between(first, last reading, all, endable lost) outcome {
 	span := (last.at - first.at).Seconds()
-	told := last.status.Events
+	events := last.status.Events
 	return outcome{
-		Subscribed: told.Subscribed, Why: told.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
-		Refills: told.Refills - first.status.Events.Refills, DelayP50: told.DelayP50, DelayP99: told.DelayP99,
+		Subscribed: events.Subscribed, Why: events.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
+		Refills: events.Refills - first.status.Events.Refills, DelayP50: events.DelayP50, DelayP99: events.DelayP99,
 		LostPerSecond: all.Total.Seconds() / span,
 		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,
 		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,

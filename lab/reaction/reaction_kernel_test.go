@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// TestReactionOnRealGroups runs the lab, small and short, and wants to see real throttles by both agents, told of and
+// TestReactionOnRealGroups runs the lab, small and short, and expects real throttles by both agents, reported and
 // counted alike, and nothing left behind.
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
@@ -25,12 +25,12 @@ func TestReactionOnRealGroups(t *testing.T) {
 	}
 	for _, sc := range r.Scenarios {
 		for subscribed, o := range map[bool]outcome{true: sc.Events, false: sc.Polled} {
-			told := int64(o.Lost.Throttles) + o.Tally.Dropped // a group that flutters is told of as often as its rate allows
-			apart := told - o.Tally.Ends                      // between two calls a throttle may end
+			reported := int64(o.Lost.Throttles) + o.Tally.Dropped // a group that flutters is reported as often as its rate allows
+			gap := reported - o.Tally.Ends                        // between two calls a throttle may end
 			if o.Subscribed != subscribed || o.Lost.Throttles == 0 || o.Lost.Median <= 0 ||
 				subscribed && o.Endable.Throttles == 0 || o.Endable.Throttles > o.Lost.Throttles || // who is raised has few but at the cap
-				apart < -4 || apart > 4 ||
-				10*o.Tally.Dropped > told || o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
+				gap < -4 || gap > 4 ||
+				10*o.Tally.Dropped > reported || o.AgentCPU <= 0 || o.GroupsCPU <= 0 {
 				t.Errorf("%s: %+v", sc.name(), o)
 			}
 		}

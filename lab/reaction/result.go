@@ -17,10 +17,10 @@ const (
 	aimP50       = 0.5 // ms, on a machine that is not full
 	aimP99       = 5   // ms
 	aimRatio     = 20
-	aimBegun     = 0.01 // of the throttles, where the agent is told of them ahead
+	aimBegun     = 0.01 // of the throttles, where the agent has events ahead
 )
 
-// foreseen is from which quota on the kernel's programs look ahead (probe/bpf/ahead.h).
+// foreseen is the quota from which on the kernel's programs foresee throttles (probe/bpf/ahead.h).
 const foreseen = 20 * time.Millisecond
 
 // result is what was measured.
@@ -40,7 +40,7 @@ type result struct {
 // scenario is both agents under the same conditions.
 type scenario struct {
 	Loaded bool    `json:"loaded"`
-	Events outcome `json:"told"`
+	Events outcome `json:"subscribed"`
 	Polled outcome `json:"polled"`
 }
 
@@ -68,38 +68,38 @@ type outcome struct {
 	Node          report.Node   `json:"node"`
 }
 
-// figures hold the result against the aims.
+// figures compare the result with the aims.
 func (r *result) figures() []experiment.Figure {
 	var list []experiment.Figure
 	add := func(name string, value, atLeast, atMost float64, measured bool) {
 		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost, Measured: measured})
 	}
 	for _, s := range r.Scenarios {
-		told, polled := s.Events.Lost, s.Polled.Lost
+		subscribed, polled := s.Events.Lost, s.Polled.Lost
 		add("throttles, polled, "+s.name(), float64(polled.Throttles), aimThrottles, 0, true)
 		if r.Quota < foreseen {
-			add("throttles, told, "+s.name(), float64(told.Throttles), aimThrottles, 0, s.Events.Subscribed)
+			add("throttles, subscribed, "+s.name(), float64(subscribed.Throttles), aimThrottles, 0, s.Events.Subscribed)
 		} else {
-			add("throttles that begin, told / polled, "+s.name(), experiment.Ratio(float64(told.Throttles), float64(polled.Throttles)), 0, aimBegun,
+			add("throttles that begin, subscribed / polled, "+s.name(), experiment.Ratio(float64(subscribed.Throttles), float64(polled.Throttles)), 0, aimBegun,
 				s.Events.Subscribed && polled.Throttles > 0)
 		}
 		if !s.Loaded {
 			add("ms from begin to write, p50, "+s.name(), experiment.Milliseconds(s.Events.DelayP50), 0, aimP50, s.Events.Refills > 0)
 			add("ms from begin to write, p99, "+s.name(), experiment.Milliseconds(s.Events.DelayP99), 0, aimP99, s.Events.Refills > 0)
 		}
-		both := s.Events.Subscribed && told.Mean > 0 && told.Median > 0
-		compare := func(what, of string, told, polled lost, atLeast float64) {
-			name := fmt.Sprintf("time lost a throttle%s, %s, polled / told, %s", what, of, s.name())
-			add(name, experiment.Ratio(polled.of(of), told.of(of)), atLeast, 0, both && told.Throttles > 0)
+		both := s.Events.Subscribed && subscribed.Mean > 0 && subscribed.Median > 0
+		compare := func(what, of string, subscribed, polled lost, atLeast float64) {
+			name := fmt.Sprintf("time lost a throttle%s, %s, polled / subscribed, %s", what, of, s.name())
+			add(name, experiment.Ratio(polled.of(of), subscribed.of(of)), atLeast, 0, both && subscribed.Throttles > 0)
 		}
 		for _, of := range measures() {
 			compare(" that may be ended", of, s.Events.Endable, s.Polled.Endable, aimRatio)
 		}
-		compare("", measures()[0], told, polled, aimRatio)
-		for _, of := range measures()[1:] { // those at the cap last to their period's end, whoever looks after them
-			compare("", of, told, polled, 0)
+		compare("", measures()[0], subscribed, polled, aimRatio)
+		for _, of := range measures()[1:] { // those at the cap last to their period's end under any agent
+			compare("", of, subscribed, polled, 0)
 		}
-		add("time lost in all, polled / told, "+s.name(), experiment.Ratio(polled.Total, told.Total), 0, 0, both)
+		add("time lost in all, polled / subscribed, "+s.name(), experiment.Ratio(polled.Total, subscribed.Total), 0, 0, both)
 	}
 	return list
 }
@@ -126,12 +126,12 @@ func (r *result) table(page *bytes.Buffer) {
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
-		"That may be ended: all but those at the cap, where the period has had all that the strategy allows (three quotas).")
+		"That may be ended: all but those at the cap, where the group has used all that the strategy allows in the period (three quotas).")
 }
 
 func (o outcome) way() string {
 	if o.Subscribed {
-		return "told"
+		return "subscribed"
 	}
 	return "polling"
 }
@@ -169,7 +169,7 @@ func (r *result) conclude() []string {
 			}
 		}
 		if !s.Events.Subscribed {
-			say = append(say, fmt.Sprintf("Careful: %s: the agent was not told of throttles: %s", s.name(), s.Events.Why))
+			say = append(say, fmt.Sprintf("Careful: %s: the agent was not subscribed to throttle events: %s", s.name(), s.Events.Why))
 		}
 	}
 	return say

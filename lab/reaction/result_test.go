@@ -28,12 +28,12 @@ func TestLengths(t *testing.T) {
 		begin(1, 100*ms, 5*ms, 0),
 		end(90*ms, 100*ms), // in its first instant; its begin was before the lab listened
 		begin(1, 120*ms, 9*ms, ms/2),
-		end(120*ms, 123*ms), // in it, with just room for another quota below 15 ms
+		end(120*ms, 123*ms), // in it, with just enough for another quota below 15 ms
 		begin(1, 130*ms, 9*ms, ms),
 		begin(2, 130*ms, 0, 0),
-		end(130*ms, 180*ms), // at the cap, by what a CPU holds
+		end(130*ms, 180*ms), // at the cap, by the runtime of a CPU
 		begin(1, 181*ms, probe.NoUse, 9*ms),
-		end(181*ms, 182*ms), // nobody knows
+		end(181*ms, 182*ms), // unknown
 		begin(1, 190*ms, 0, 0),
 		end(190*ms, 200*ms), // after it
 	}, 5*ms, 100*ms, 200*ms)
@@ -45,10 +45,10 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestAtCapOfARaise: a quota that is raised to the cap leaves no room, whatever was used.
+// TestAtCapOfARaise: with a quota that is raised to the cap, no refill is allowed after any use.
 func TestAtCapOfARaise(t *testing.T) {
 	if f := (probe.Facts{Quota: 15 * ms, Used: ms}); !atCap(f, 5*ms) {
-		t.Error("there is room for three quotas more")
+		t.Error("three more quotas are allowed")
 	}
 }
 
@@ -95,30 +95,30 @@ func good() *result {
 	idle := report.Node{State: "idle"}
 	few := lost{Throttles: 600, Median: ms / 4, P99: 2 * ms, Mean: ms / 3, Total: 200 * ms}
 	long := lost{Throttles: 500, Median: 50 * ms, P99: 95 * ms, Mean: 45 * ms, Total: 22500 * ms}
-	told := outcome{Subscribed: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
+	subscribed := outcome{Subscribed: true, Lost: few, Endable: few, Tally: tally{Ends: 600}, Refills: 590, DelayP50: ms / 10, DelayP99: ms, Node: idle}
 	polled := outcome{Lost: long, Endable: long, Tally: tally{Ends: 500}, Node: idle}
 	return &result{Groups: 16, Seconds: 20, Policy: "auto", Behind: true,
-		Scenarios: []scenario{{Events: told, Polled: polled}, {Loaded: true, Events: told, Polled: polled}}}
+		Scenarios: []scenario{{Events: subscribed, Polled: polled}, {Loaded: true, Events: subscribed, Polled: polled}}}
 }
 
 func TestFigures(t *testing.T) {
 	for name, c := range map[string]struct {
-		change      func(told, polled *outcome) // unloaded
+		change      func(subscribed, polled *outcome) // unloaded
 		missed, not int
 	}{
-		"all met":      {func(told, polled *outcome) {}, 0, 0},
-		"few":          {func(told, polled *outcome) { told.Lost.Throttles = 499 }, 1, 0},
-		"few, polled":  {func(told, polled *outcome) { polled.Lost.Throttles = 499 }, 1, 0},
-		"late median":  {func(told, polled *outcome) { told.DelayP50 = 501 * time.Microsecond }, 1, 0},
-		"late tail":    {func(told, polled *outcome) { told.DelayP99 = 5001 * time.Microsecond }, 1, 0},
-		"short median": {func(told, polled *outcome) { polled.Lost.Median = 4 * ms }, 1, 0},
-		"median":       {func(told, polled *outcome) { told.Endable.Median = 3 * ms }, 1, 0},
-		"tail":         {func(told, polled *outcome) { told.Endable.P99 = 5 * ms }, 1, 0},
-		"mean":         {func(told, polled *outcome) { told.Endable.Mean = 3 * ms }, 1, 0},
-		"at the cap":   {func(told, polled *outcome) { told.Lost.Mean, told.Lost.P99 = 13*ms, 86*ms }, 0, 0},
-		"all at it":    {func(told, polled *outcome) { told.Endable = lost{} }, 0, 3},
-		"polling":      {func(told, polled *outcome) { told.Subscribed, told.Refills = false, 0 }, 0, 10},
-		"no refill":    {func(told, polled *outcome) { told.Refills = 0 }, 0, 2},
+		"all met":      {func(subscribed, polled *outcome) {}, 0, 0},
+		"few":          {func(subscribed, polled *outcome) { subscribed.Lost.Throttles = 499 }, 1, 0},
+		"few, polled":  {func(subscribed, polled *outcome) { polled.Lost.Throttles = 499 }, 1, 0},
+		"late median":  {func(subscribed, polled *outcome) { subscribed.DelayP50 = 501 * time.Microsecond }, 1, 0},
+		"late tail":    {func(subscribed, polled *outcome) { subscribed.DelayP99 = 5001 * time.Microsecond }, 1, 0},
+		"short median": {func(subscribed, polled *outcome) { polled.Lost.Median = 4 * ms }, 1, 0},
+		"median":       {func(subscribed, polled *outcome) { subscribed.Endable.Median = 3 * ms }, 1, 0},
+		"tail":         {func(subscribed, polled *outcome) { subscribed.Endable.P99 = 5 * ms }, 1, 0},
+		"mean":         {func(subscribed, polled *outcome) { subscribed.Endable.Mean = 3 * ms }, 1, 0},
+		"at the cap":   {func(subscribed, polled *outcome) { subscribed.Lost.Mean, subscribed.Lost.P99 = 13*ms, 86*ms }, 0, 0},
+		"all at it":    {func(subscribed, polled *outcome) { subscribed.Endable = lost{} }, 0, 3},
+		"polling":      {func(subscribed, polled *outcome) { subscribed.Subscribed, subscribed.Refills = false, 0 }, 0, 10},
+		"no refill":    {func(subscribed, polled *outcome) { subscribed.Refills = 0 }, 0, 2},
 	} {
 		r := good()
 		c.change(&r.Scenarios[0].Events, &r.Scenarios[0].Polled)
@@ -162,9 +162,9 @@ func TestText(t *testing.T) {
 	}{
 		"good":         {func(*result) {}, "behind by the kernel (cpu.idle)"},
 		"not behind":   {func(r *result) { r.Behind = false }, "cannot keep behind"},
-		"events lost":  {func(r *result) { r.Scenarios[1].Events.Tally = tally{610, 2 * time.Second, 10} }, "loaded, told: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
+		"events lost":  {func(r *result) { r.Scenarios[1].Events.Tally = tally{610, 2 * time.Second, 10} }, "loaded, subscribed: the kernel's sums say 610 throttles, 100 ms lost a second, 10 events dropped"},
 		"guard":        {func(r *result) { r.Scenarios[0].Polled.Node.State = "cooling" }, "unloaded, polling: the node was cooling"},
-		"polling":      {func(r *result) { r.Scenarios[0].Events = outcome{Why: "not permitted"} }, "not told of throttles: not permitted"},
+		"polling":      {func(r *result) { r.Scenarios[0].Events = outcome{Why: "not permitted"} }, "not subscribed to throttle events: not permitted"},
 		"nothing lost": {func(r *result) { r.Scenarios = []scenario{{}} }, "not measured"},
 	} {
 		r := good()
@@ -183,7 +183,7 @@ func TestText(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if s, err := parse([]string{"-told", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 || s.events[0] != "--ahead=false" {
+	if s, err := parse([]string{"-subscribed", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 || s.events[0] != "--ahead=false" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {

@@ -12,13 +12,13 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// The ring holds all events of a run: they are read after it, so that reading takes nothing from what is measured.
+// The ring has room for all events of a run: they are read after it, so that reading does not disturb the measurement.
 const (
 	ringSize = 8 << 20
 	patience = 3 * time.Second // for an event that comes after the run
 )
 
-// listen has the kernel tell of the throttles of the groups.
+// listen subscribes to the throttles of the groups.
 func listen(groups []uint64) (*probe.Probe, error) {
 	p, err := probe.Open(probe.Options{Ring: ringSize, Use: true})
 	if err != nil {
@@ -32,7 +32,7 @@ func listen(groups []uint64) (*probe.Probe, error) {
 
 // collect reads the events up to an instant that has passed: until one is later, or none comes.
 func collect(p *probe.Probe, until time.Duration) ([]probe.Event, error) {
-	watchdog := time.AfterFunc(patience, func() { _ = p.Close() }) // it is closed again, and tells of errors then
+	watchdog := time.AfterFunc(patience, func() { _ = p.Close() }) // it is closed again, and returns errors then
 	defer watchdog.Stop()
 	var all []probe.Event
 	for {
@@ -74,8 +74,8 @@ func lengths(events []probe.Event, quota, from, to time.Duration) (all, endable 
 	return all, endable
 }
 
-// atCap says of a throttle's begin, in a group of a limit of so much a period, that the period has no room for what a refill
-// would hand out: what was used in it, and what pool and CPUs still hold, is too near to what the strategy allows. Where that
+// atCap says of a throttle's begin, in a group of a limit of so much a period, that a refill would exceed the
+// cap: the use in the period, with the runtime in pool and on CPUs, is too near to what the strategy allows. Where that
 // is not known, the throttle counts as one that may be ended.
 func atCap(f probe.Facts, limit time.Duration) bool {
 	most := cpu.Percent(limit, strategy.Default().CFSQuotaBurstPercent)
@@ -91,7 +91,7 @@ type lost struct {
 	Total     time.Duration `json:"total_ns"` // of all groups
 }
 
-// sum takes lengths in order.
+// sum expects lengths in order.
 func sum(sorted []time.Duration) lost {
 	l := lost{Throttles: len(sorted), Median: quantile(sorted, 0.5), P99: quantile(sorted, 0.99)}
 	for _, d := range sorted {

@@ -21,7 +21,7 @@ const (
 	searchSteps    = 6
 	stretches      = 3 // that a step of the search is measured in
 	stopPatience   = 30 * time.Second
-	calibratePass  = 20 // passes of the job that tell what one costs
+	calibratePass  = 20 // passes of the job that measure the cost of one
 	searchFraction = 10 // a stretch takes so much less than a measurement
 )
 
@@ -35,7 +35,7 @@ type bench struct {
 	keeper   *keeper
 	cpus     cpu.Set
 	dir      string // for files
-	requests string // the file that tells plimsoll diagnose what the target has reserved
+	requests string // the file from which plimsoll diagnose reads what the target has reserved
 	passes   int    // of the batch job
 	say      func(format string, args ...any)
 }
@@ -199,7 +199,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err err
 			return s, err
 		}
 	}
-	if err := experiment.Pause(ctx, settle); err != nil {
+	if err := experiment.Pause(ctx, afterChange); err != nil {
 		return s, err
 	}
 	if err := b.batch(ctx, &s); err != nil {
@@ -238,7 +238,7 @@ func (b *bench) p99(ctx context.Context, rate float64) (time.Duration, error) {
 	return time.Duration(experiment.Median(found) * float64(time.Second)), nil
 }
 
-// batch runs the batch job and takes what it received.
+// batch runs the batch job and records what it received.
 func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 	s.split, err = b.diagnose(ctx, func() error {
 		before, err := b.used()

@@ -17,7 +17,7 @@ const (
 // bootThree measures the table of three CPUs in a virtual machine of that many, with this program and the agent in it.
 func bootThree(ctx context.Context, s settings) error {
 	vm := experiment.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: publishedCPUs, AtOnce: true,
-		Span: bootPatience + time.Duration(len(tableCases(publishedCPUs)))*(s.slot+settle)}
+		Span: bootPatience + time.Duration(len(tableCases(publishedCPUs)))*(s.slot+afterChange)}
 	script := fmt.Sprintf("./reservation -table -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.json)
 	return vm.Run(ctx, "./lab/reservation", script, s.plimsoll)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	diagnosePatience = time.Minute // to load its programs, and to tell: long on an emulated CPU
+	diagnosePatience = time.Minute // to load its programs, and to report: long on an emulated CPU
 	longestDiagnosis = time.Hour
 )
 
@@ -51,8 +51,8 @@ func (s split) plus(o split) split {
 	return sum
 }
 
-// splitOf is that of a container that was diagnosed for a while. The machine has other programs than the neighbour, and
-// some that no cpuset binds: what is told of waits behind neighbours is parted.
+// splitOf is the split of a container that was diagnosed for a while. The machine has other programs than the
+// neighbour, and some that no cpuset binds: so waits behind the neighbour and behind others are separate.
 func splitOf(d report.Diagnosed, elapsed time.Duration, neighbour string) split {
 	s := split{Wanted: d.Wanted.Seconds(), Received: d.Received.Seconds(), Waits: map[string]float64{}}
 	if d.Reserved != nil && d.Short != nil {
@@ -109,8 +109,8 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	}
 	cmd := exec.Command(b.plimsoll, "diagnose", b.target, "--cgroup-root", b.cgroupRoot, "--config", b.requests, "--json",
 		"--for", longestDiagnosis.String())
-	var told bytes.Buffer
-	cmd.Stdout = &told
+	var out bytes.Buffer
+	cmd.Stdout = &out
 	child, err := experiment.Launch(cmd, func(int) error { return nil })
 	if err != nil {
 		return split{}, err
@@ -122,14 +122,14 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
 		return split{}, err
 	}
-	return read(told.Bytes(), b.target, b.neighbour)
+	return read(out.Bytes(), b.target, b.neighbour)
 }
 
 // attached waits until a process has programs in the kernel: it holds a link to each (kernel/bpf/syscall.c,
 // bpf_link_new_fd).
 func attached(ctx context.Context, pid int) error {
 	for deadline := time.Now().Add(diagnosePatience); time.Now().Before(deadline); {
-		if err := experiment.Pause(ctx, settle/4); err != nil {
+		if err := experiment.Pause(ctx, afterChange/4); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -138,23 +138,23 @@ func attached(ctx context.Context, pid int) error {
 		}
 		for _, name := range files {
 			if to, err := os.Readlink(name); err == nil && strings.Contains(to, "bpf_link") {
-				return experiment.Pause(ctx, settle/4) // the others follow at once
+				return experiment.Pause(ctx, afterChange/4) // the others follow at once
 			}
 		}
 	}
 	return errors.New("plimsoll diagnose has no programs in the kernel after " + diagnosePatience.String())
 }
 
-// read takes the target's split out of what `plimsoll diagnose --json` wrote.
+// read reads the target's split from the output of `plimsoll diagnose --json`.
 func read(text []byte, target, neighbour string) (split, error) {
 	var d report.Diagnosis
 	if err := json.Unmarshal(text, &d); err != nil {
-		return split{}, fmt.Errorf("read what plimsoll diagnose tells: %w", err)
+		return split{}, fmt.Errorf("read the output of plimsoll diagnose: %w", err)
 	}
 	for _, c := range d.Containers {
 		if c.Cgroup == target {
 			return splitOf(c, d.Elapsed, neighbour), nil
 		}
 	}
-	return split{}, fmt.Errorf("plimsoll diagnose tells nothing of %s", target)
+	return split{}, fmt.Errorf("plimsoll diagnose reports nothing about %s", target)
 }

@@ -17,13 +17,13 @@ import (
 const (
 	connections = 32
 	grace       = 2 * time.Second        // for the last answers
-	wake        = 100 * time.Millisecond // how often the end of the context is looked for
+	wake        = 100 * time.Millisecond // how often the end of the context is checked for
 	fullAt      = 4096                   // requests under way on a connection; one that is due beyond is an error and is not sent
 )
 
-// generator puts an open-loop load on memcached. One thread sends each request when it is due, whatever became of
-// earlier ones, and takes the answers; between, it sleeps in the kernel to the nanosecond. A goroutine for each request
-// would cost more than memcached's answer.
+// generator puts an open-loop load on memcached. One thread sends each request when it is due, also while earlier ones
+// are under way, and receives the answers; between, it sleeps in the kernel to the nanosecond. A goroutine for each
+// request would cost more than memcached's answer.
 type generator struct {
 	conns []*connection
 	polls []unix.PollFd
@@ -95,7 +95,7 @@ func (g *generator) run(ctx context.Context, due []time.Duration) (*load.Outcome
 		if next < len(due) {
 			left = min(left, due[next]-now)
 		} else if under := g.under(); under == 0 || ctx.Err() != nil || now > due[len(due)-1]+grace {
-			out.Errors += g.giveUp()
+			out.Errors += g.dropPending()
 			return out, context.Cause(ctx)
 		}
 		if ctx.Err() != nil {
@@ -115,8 +115,8 @@ func (g *generator) under() (n int) {
 	return n
 }
 
-// giveUp forgets them.
-func (g *generator) giveUp() int {
+// dropPending drops the requests without an answer.
+func (g *generator) dropPending() int {
 	n := g.under()
 	for _, c := range g.conns {
 		c.under = nil
@@ -124,7 +124,7 @@ func (g *generator) giveUp() int {
 	return n
 }
 
-// take waits for answers, at most as long as told, and takes those that are there.
+// take waits for answers, at most for the given time, and receives those that have come.
 func (g *generator) take(atMost time.Duration, start time.Time, out *load.Outcome) error {
 	t := unix.NsecToTimespec(int64(max(atMost, 0)))
 	n, err := unix.Ppoll(g.polls, &t, nil)
@@ -163,7 +163,7 @@ func (c *connection) send(due time.Duration) error {
 	return err
 }
 
-// receive takes the answers that have come.
+// receive reads the answers that have come.
 func (c *connection) receive(now time.Duration, to *load.Latencies) error {
 	var buffer [16 << 10]byte
 	n, err := unix.Read(c.fd, buffer[:])
@@ -179,7 +179,7 @@ func (c *connection) receive(now time.Duration, to *load.Latencies) error {
 	return c.match(buffer[:n], now, to)
 }
 
-// match holds what has come against the answers that are due, and records the latency of each that is complete.
+// match compares the bytes received with the answers that are due, and records the latency of each complete answer.
 func (c *connection) match(data []byte, now time.Duration, to *load.Latencies) error {
 	for len(data) > 0 {
 		n := min(len(data), len(c.answer)-c.at)

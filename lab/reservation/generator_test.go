@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/load"
 )
 
-// TestMatch hands answers over in pieces: each has the latency of the oldest request under way.
+// TestMatch passes answers in pieces: each has the latency of the oldest request under way.
 func TestMatch(t *testing.T) {
 	c := &connection{answer: answer(0), under: []time.Duration{0, 10 * ms, 20 * ms}}
 	two := append(answer(0), answer(0)...)
@@ -35,7 +35,7 @@ func TestMatch(t *testing.T) {
 		t.Error("a wrong answer is taken")
 	}
 	if err := (&connection{answer: answer(0)}).match(answer(0), 0, l); err == nil {
-		t.Error("an answer that nobody asked for is taken")
+		t.Error("an answer without a request is accepted")
 	}
 }
 

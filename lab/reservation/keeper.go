@@ -50,12 +50,12 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 		if err != nil {
 			return err
 		}
-		return apart(own, others, reserve)
+		return separated(own, others, reserve)
 	})
 }
 
-// apart says what the CPUs of the two do not show yet.
-func apart(own, others cpu.Set, reserve bool) error {
+// separated says what is missing until the CPUs of the two are separate.
+func separated(own, others cpu.Set, reserve bool) error {
 	kept := len(own) > 0 && len(others) > 0 && len(own.And(others)) == 0
 	switch {
 	case reserve && !kept:

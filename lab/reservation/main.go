@@ -9,8 +9,8 @@
 // queue costs, beside what the kernel's weights and limits make of it. With -three that is the published table of three
 // CPUs, in a virtual machine.
 //
-// Other programs of the machine are not the subject: what they take is told apart. With the target's CPU for itself the
-// agent keeps them off that CPU too (reserve.shield, on cgroup v1), and puts them back.
+// Other programs of the machine are not the subject: their CPU time is listed separately. With the target's CPU for
+// itself the agent keeps them off that CPU too (reserve.shield, on cgroup v1), and puts them back.
 //
 // Known limits: the load generator runs on the same machine, before all ordinary tasks, and with the agent on its first
 // CPU; what they use nobody else has.
@@ -39,7 +39,7 @@ type settings struct {
 	highest    float64       // requests a second that the search goes up to
 	bound      time.Duration // on the p99 at the highest throughput
 	search     bool
-	split      bool // have `plimsoll diagnose` tell where the time went
+	split      bool // let `plimsoll diagnose` measure where the time went
 	reserve    bool // measure the target with a CPU for itself too
 	sweep      bool // measure neighbours of 1 to 16 threads too
 	only       string
@@ -55,7 +55,7 @@ type settings struct {
 	three      bool // measure the published one, in a virtual machine
 }
 
-const settle = time.Second // after a change, before it is measured
+const afterChange = time.Second // after a change, before it is measured
 
 func main() { os.Exit(experiment.Fail("reservation", run())) }
 
@@ -113,7 +113,7 @@ func parse(args []string) (settings, inner, error) {
 	set.Float64Var(&s.highest, "highest", 32000, "requests a second that the search for the highest throughput goes up to")
 	set.DurationVar(&s.bound, "bound", time.Millisecond, "p99 up to which a throughput counts")
 	set.BoolVar(&s.search, "search", true, "search the highest throughput at which the p99 is within the bound")
-	set.BoolVar(&s.split, "diagnose", true, "have plimsoll diagnose tell where the target's time went")
+	set.BoolVar(&s.split, "diagnose", true, "let plimsoll diagnose measure where the target's time went")
 	set.BoolVar(&s.reserve, "reserve", true, "measure the target with a CPU for itself too")
 	set.BoolVar(&s.sweep, "sweep", true, "measure neighbours of 1 to 16 threads too")
 	set.StringVar(&s.only, "only", "", "measure only situations whose names contain this, and alone")
@@ -121,7 +121,7 @@ func parse(args []string) (settings, inner, error) {
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.svg, "svg", "", "write a chart to this file, of the situations on this machine")
-	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives holds there, response times are those of no machine")
+	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives is valid there, response times are those of no machine")
 	set.BoolVar(&s.table, "table", false, "measure what a thread gets that shares its CPU with one of a neighbour that has one on each")
 	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: give the batch job time, and not work")

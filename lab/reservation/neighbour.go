@@ -67,15 +67,15 @@ const (
 // sleepAndWake is the neighbour that the balancer cannot place: many threads that each run for a short while and sleep
 // for a short while, so that no CPU has the same ones for long.
 func sleepAndWake(in io.Reader, threads int) error {
-	gate := bufio.NewReader(in)
-	if _, err := gate.ReadString('\n'); err != nil {
+	input := bufio.NewReader(in)
+	if _, err := input.ReadString('\n'); err != nil {
 		return fmt.Errorf("wait to be let in: %w", err)
 	}
 	runtime.GOMAXPROCS(threads)
 	for i := range threads {
 		go burnAndSleep(rand.New(rand.NewPCG(uint64(i), 0)))
 	}
-	_, err := io.Copy(io.Discard, gate) // ends when the experiment does
+	_, err := io.Copy(io.Discard, input) // ends when the experiment does
 	return err
 }
 

@@ -140,7 +140,7 @@ func (r *result) row(sit situation) *figures {
 	return nil
 }
 
-// worst is where the target received least without a CPU for itself; nil where nobody was beside it.
+// worst is where the target received least without a CPU for itself; nil without a neighbour.
 func (r *result) worst() *figures {
 	var worst *figures
 	for i, f := range r.Rows {
@@ -153,7 +153,7 @@ func (r *result) worst() *figures {
 
 // The aims of the project, for a target with CPUs of its own.
 const (
-	aimShort = 0.01 // of what it wants
+	aimShort = 0.01 // of the time wanted
 	aimP99   = 1.1  // of that alone, where the hardware is not contended for
 )
 

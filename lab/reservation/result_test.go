@@ -139,7 +139,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestApart(t *testing.T) {
+func TestSeparated(t *testing.T) {
 	set := func(text string) cpu.Set {
 		s, err := cpu.ParseSet(text)
 		if err != nil {
@@ -154,7 +154,7 @@ func TestApart(t *testing.T) {
 		{"0", "1-2", true, true}, {"0", "0-2", true, false}, {"", "1-2", true, false}, {"0-1", "2", true, false}, {"0", "", true, false},
 		{"0-2", "0-2", false, true}, {"", "", false, true}, {"0", "1-2", false, false},
 	} {
-		if err := apart(set(c.own), set(c.others), c.reserve); (err == nil) != c.ok {
+		if err := separated(set(c.own), set(c.others), c.reserve); (err == nil) != c.ok {
 			t.Errorf("%q and %q, reserve %v: %v", c.own, c.others, c.reserve, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestHighest(t *testing.T) {
 	}
 }
 
-// TestTable holds the formulas against the published figure and against a period that is played through.
+// TestTable compares the formulas with the published figure and with a period that is played through.
 func TestTable(t *testing.T) {
 	share := shareOf(1, 2, 3)
 	if diff := cmp.Diff(0.6, share, cmpopts.EquateApprox(0, 1e-9)); diff != "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// situation is who is beside the target, and whether the target has a CPU for itself.
+// situation is the neighbour of the target, and whether the target has a CPU for itself.
 type situation struct {
 	Neighbour neighbour `json:"neighbour"`
 	Reserved  bool      `json:"reserved"`

@@ -119,7 +119,7 @@ func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r 
 
 // prepare starts the agent.
 func (b *table) prepare() (err error) {
-	if err := errors.Join(b.groups.Prefer(), b.anchor()); err != nil {
+	if err := errors.Join(b.groups.MaximizeWeight(), b.anchor()); err != nil {
 		return err
 	}
 	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, tableNode(b.cpus))
@@ -163,7 +163,7 @@ func (b *table) measure(ctx context.Context, c tableCase) (got float64, err erro
 	if err := b.keeper.keep(ctx, c.Reserved); err != nil {
 		return 0, err
 	}
-	if err := experiment.Pause(ctx, settle); err != nil {
+	if err := experiment.Pause(ctx, afterChange); err != nil {
 		return 0, err
 	}
 	return b.received(ctx)

@@ -19,7 +19,7 @@ type tableResult struct {
 	Cases   []tableCase `json:"cases"`
 }
 
-// figures hold each row against what is expected.
+// figures compare each row with the expected value.
 func (r *tableResult) figures() []experiment.Figure {
 	var list []experiment.Figure
 	for _, c := range r.Cases {

@@ -20,7 +20,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		fmt.Fprintln(page, "With reserve, the other programs of the machine are kept off the target's CPU, as far as the kernel lets them go.")
 	}
 	if c.Emulated {
-		fmt.Fprintln(page, "Careful: the CPUs are emulated: what is received of them holds, and response times are those of no machine.")
+		fmt.Fprintln(page, "Careful: the CPUs are emulated: shares of CPU time are valid, and response times are those of no machine.")
 	}
 	if worst := r.worst(); worst != nil {
 		fmt.Fprintf(page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())

@@ -66,7 +66,7 @@ func parse(args []string) (settings, error) {
 	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: up to where the node's use may come")
 	set.IntVar(&s.rounds, "rounds", 7, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
-	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start wants fewer CPUs at once")
+	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start uses fewer CPUs at once")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	if err := set.Parse(args); err != nil {

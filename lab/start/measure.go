@@ -67,7 +67,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 			if err != nil {
 				return nil, fmt.Errorf("mode %s, round %d: %w", mode, round+1, err)
 			}
-			say("round %d of %d, %-9s ready after %.2f s, stood still for %.2f s, others used %.2f CPUs; %s", round+1, s.rounds, mode, x.Ready.Seconds(),
+			say("round %d of %d, %-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", round+1, s.rounds, mode, x.Ready.Seconds(),
 				x.Still.Seconds(), x.Others, x.Why)
 			r.Starts = append(r.Starts, x)
 		}
@@ -89,7 +89,7 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// startAgent starts an agent that looks after the groups of mode auto alone.
+// startAgent starts an agent that manages the groups of mode auto alone.
 func (b *bench) startAgent(ctx context.Context) (err error) {
 	if b.agent, err = experiment.StartAgent(experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}, b.groups); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (b *bench) startAgent(ctx context.Context) (err error) {
 	})
 }
 
-// begun is when a JVM was first heard of, and all that it says.
+// begun is when a JVM first wrote a line, and all its lines.
 type begun struct {
 	at   time.Time
 	text bytes.Buffer
@@ -197,7 +197,7 @@ func (b *bench) account(ctx context.Context, group string, inodes []uint64, x *s
 		return err
 	}
 	x.Used, x.Others = used, max(0, (now-busy-used).Seconds()/took.Seconds())
-	for _, inode := range inodes { // where a pod and its container stand still at once, both count
+	for _, inode := range inodes { // where a pod and its container are throttled at once, both count
 		t, _ := b.probe.Totals(inode) // it is watched
 		x.Throttles += t.Begins
 		x.Still += t.Wall

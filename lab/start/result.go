@@ -9,7 +9,8 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// The aims of the project: the time until it is ready, against unlimited, and the part of it for which it may stand still.
+// The aims of the project: the time until a JVM is ready, against unlimited, and the part of it for which it may be
+// throttled.
 const (
 	aimReady = 1.10
 	aimStill = 0.10
@@ -36,7 +37,7 @@ type start struct {
 	Saw       string        `json:"saw"`      // of its limit
 	Used      time.Duration `json:"used_ns"`  // CPU time
 	Throttles int64         `json:"throttles"`
-	Still     time.Duration `json:"still_ns"` // wall time for which it stood still, by the kernel
+	Still     time.Duration `json:"throttled_ns"` // wall time for which it was throttled, by throttle events
 	Others    float64       `json:"others_cpus"`
 	Refills   int64         `json:"refills"` // by the agent, like all that follows
 	AtCap     int64         `json:"at_cap"`
@@ -60,15 +61,15 @@ func ready(x start) float64 { return x.Ready.Seconds() }
 
 func still(x start) float64 { return x.Still.Seconds() / x.Ready.Seconds() }
 
-// figures hold the result against the aims.
+// figures compare the result with the aims.
 func (r *result) figures() []experiment.Figure {
 	best := r.median(unlimited, ready)
 	over := func(mode string, atMost float64) experiment.Figure {
 		return experiment.Figure{Name: "time until ready, " + mode + " / unlimited", Value: r.median(mode, ready) / best, AtMost: atMost, Measured: best > 0}
 	}
 	return []experiment.Figure{over(none, 0), over(auto, aimReady),
-		{Name: "part of that time for which it stood still, none", Value: r.median(none, still), Measured: best > 0},
-		{Name: "part of that time for which it stood still, auto", Value: r.median(auto, still), AtMost: aimStill, Measured: best > 0}}
+		{Name: "part of that time for which it was throttled, none", Value: r.median(none, still), Measured: best > 0},
+		{Name: "part of that time for which it was throttled, auto", Value: r.median(auto, still), AtMost: aimStill, Measured: best > 0}}
 }
 
 // WriteText is the result for people.
@@ -90,7 +91,7 @@ func (r *result) with() string {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	rows := [][]string{{"mode", "ready", "CPU time", "throttles", "stood still", "at the cap", "refills", "others"}}
+	rows := [][]string{{"mode", "ready", "CPU time", "throttles", "throttled", "at the cap", "refills", "others"}}
 	for _, mode := range modes {
 		m := func(of func(start) float64) float64 { return r.median(mode, of) }
 		seconds := func(of func(start) time.Duration) string {
@@ -102,7 +103,7 @@ func (r *result) table(page *bytes.Buffer) {
 			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others }))})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
-	fmt.Fprintln(page, "Medians. Stood still: wall time from a throttle's begin until a task of the group ran again, by the kernel. At the cap: that of throttles\n"+
+	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle events. At the cap: that of throttles\n"+
 		"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
 }
 
