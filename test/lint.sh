@@ -15,7 +15,8 @@ go vet -tags kube ./...
 go tool staticcheck -tags kube ./...
 CGO_ENABLED=0 GOARCH=arm64 go build ./...
 while read -r script; do bash -n "$script"; done < <(git ls-files --cached --others --exclude-standard '*.sh')
-# Each test that moved.list names is there, once for a tier: a new name would run where nobody wants it, or an old one nowhere.
+# Each test that moved.list names exists, once for a tier: a renamed test would run in the wrong tier, and its old name
+# nowhere.
 while read -r package test from _; do
   grep -qs "^func $test(" "$package"/*_kernel_test.go || { echo "test/moved.list: $package has no $test (moved from $from); hint: name it as it is now, or take the line out" >&2; exit 1; }
 done < <(grep -v -e '^#' -e '^$' test/moved.list)

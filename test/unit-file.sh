@@ -1,5 +1,5 @@
 #!/bin/bash
-# unit-file.sh: systemd-analyze verify of the units that we ship. It wants the programs of ExecStart= to exist, so the
+# unit-file.sh: systemd-analyze verify of the units that we ship. It requires the programs of ExecStart= to exist, so the
 # units are checked in a root of their own that has them; of a template, an instance.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ for unit in plimsoll.service plimsoll-sched@name.service; do
     exit 1
   }
 done
-# A plain restore would hold an agent that has taken over from the one that was stopped.
+# A plain restore would hold an agent that has taken over from the stopped one.
 grep -q '^ExecStopPost=/usr/local/bin/plimsoll restore --unless-running$' deploy/systemd/plimsoll.service || {
   echo "deploy/systemd: plimsoll.service: ExecStopPost= is to be a restore --unless-running" >&2
   exit 1

@@ -48,8 +48,8 @@ func newAgent(t *testing.T, config string, flags ...string) *agent {
 	return a
 }
 
-// command is one of the binary. The agent believes that the machine is idle, whatever else runs there: on a machine that is full
-// it would raise nothing. The machine's counter of CPU time stands still for it, in a mount namespace of its own.
+// command is a command of the binary. The agent sees an idle machine, whatever else runs there: on a full machine
+// it would raise nothing. In a mount namespace of its own, the machine's counter of CPU time is constant.
 func (a *agent) command(args ...string) *exec.Cmd {
 	front := []string{inside, cluster.binary}
 	if args[0] == "run" && !a.busy {
@@ -128,7 +128,7 @@ func (a *agent) runs() bool {
 	return false
 }
 
-// end is the end of the test, whatever happened.
+// end ends the test in any case.
 func (a *agent) end() {
 	_ = a.cmd.Process.Signal(syscall.SIGCONT) // a test may have stopped it
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
@@ -167,7 +167,7 @@ func (a *agent) stop(signal syscall.Signal) {
 	}
 }
 
-// status asks the running agent.
+// status reads the running agent.
 func (a *agent) status() report.Status {
 	a.t.Helper()
 	out, err := output(a.command("status", "--json"))
@@ -207,7 +207,7 @@ func (b *logbook) String() string {
 	return b.text.String()
 }
 
-// policy is a configuration file: one policy for everything that is found, and a guard that does not hold back.
+// policy is a configuration file: one policy for everything that is found, and a guard that refuses nothing.
 func policy(name string) string {
 	return fmt.Sprintf("strategy: {policy: %s, sharePoolThresholdPercent: 100}\n", name)
 }

@@ -111,7 +111,7 @@ func (p *pod) counters(name string) (cpu.Counters, time.Duration) {
 	return stat, used
 }
 
-// compressed asks for the file as the published experiments did.
+// compressed requests the file as the published experiments did.
 func compressed(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

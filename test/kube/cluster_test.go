@@ -1,7 +1,7 @@
 //go:build kube
 
-// Package kube tests the shipped binary on a real kubelet: etcd, kube-apiserver, kubelet, containerd and runc, which up.sh
-// starts once for all tests. Pods are made, changed and deleted by kubectl; what becomes of them is read from the kernel.
+// Package kube tests the shipped binary on a real kubelet: etcd, kube-apiserver, kubelet, containerd and runc, which
+// up.sh starts once for all tests. Pods are made, changed and deleted by kubectl; the effects are read from the kernel.
 package kube
 
 import (
@@ -144,7 +144,7 @@ func part(t *testing.T, verb, name string) {
 // kubeletSays adds a line to the kubelet's configuration for one test.
 func kubeletSays(t *testing.T, line string) {
 	t.Helper()
-	allGone(t) // this kubelet is to end what it has begun
+	allGone(t) // this kubelet must end what it has begun
 	file := filepath.Join(scratch, "kubelet/config.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -173,8 +173,8 @@ func namespace(t *testing.T, name string) {
 	}
 }
 
-// wait is how long what takes a moment may take on a machine that is slow. After a write that failed, the kubelet tries a pod
-// again at its next look.
+// wait bounds short waits on a slow machine. After a write that failed, the kubelet tries a pod
+// again at its next sync.
 const wait = 90 * time.Second
 
 // eventually waits until wrong has nothing to say any more, and returns how long that took.
@@ -191,7 +191,7 @@ func eventually(t *testing.T, within time.Duration, wrong func() string) time.Du
 	}
 }
 
-// always holds a condition for a while.
+// always checks a condition for a while.
 func always(t *testing.T, during time.Duration, wrong func() string) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < during; time.Sleep(20 * time.Millisecond) {

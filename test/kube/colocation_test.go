@@ -43,8 +43,8 @@ func fileOf(group, name string) string {
 	return filepath.Join(cgrouptest.Root(), cluster.groups.Dir(group), name)
 }
 
-// holds says what is wrong with a group's weight and idle, as "shares idle".
-func holds(want map[string]string) string {
+// mismatch says what is wrong with a group's weight and idle, as "shares idle".
+func mismatch(want map[string]string) string {
 	got := map[string]string{}
 	for group := range want {
 		weight, err := cluster.groups.Weight(group)
@@ -107,7 +107,7 @@ func watched(t *testing.T) time.Duration { return during(t, "PLIMSOLL_KUBELET", 
 func TestPriorityAndTheKubelet(t *testing.T) {
 	for _, c := range []struct {
 		mechanism string
-		pod       string // what the offline pod's group holds
+		pod       string // the values of the offline pod's group
 		during    time.Duration
 	}{{"idle", "3 true", watched(t)}, {"weight", "2 false", 2 * time.Second}} {
 		t.Run(c.mechanism, func(t *testing.T) {
@@ -119,15 +119,15 @@ func TestPriorityAndTheKubelet(t *testing.T) {
 			}
 			a := prefers(t, c.mechanism)
 			want := map[string]string{besteffort: "2 false", offline.path: c.pod, online.path: fmt.Sprint(weight, false)}
-			eventually(t, wait, func() string { return holds(want) })
-			always(t, c.during, func() string { return holds(want) })
+			eventually(t, wait, func() string { return mismatch(want) })
+			always(t, c.during, func() string { return mismatch(want) })
 			part(t, "stop", "kubelet")
 			part(t, "start", "kubelet")
 			another := classed(t, "late-"+c.mechanism, "BE") // which a kubelet that does not start would not make
 			if c.mechanism == "idle" {
 				want[another.path] = c.pod
 			}
-			eventually(t, wait, func() string { return holds(want) })
+			eventually(t, wait, func() string { return mismatch(want) })
 			if s := a.status().Colocation; s == nil || !s.InForce() || s.Refused() > 0 || string(s.Mechanism) != c.mechanism {
 				t.Errorf("%+v", s)
 			}
@@ -148,7 +148,7 @@ func TestResizeOfAnOfflinePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := prefers(t, "idle")
-	least := func() string { return holds(map[string]string{p.path: "2 false"}) }
+	least := func() string { return mismatch(map[string]string{p.path: "2 false"}) }
 	eventually(t, wait, least)
 	p.resize("a", "100m", "500m")
 	eventually(t, wait, func() string {
@@ -159,7 +159,7 @@ func TestResizeOfAnOfflinePod(t *testing.T) {
 		}
 		return "the kubelet has not written the pod's weight"
 	})
-	p.settles()
+	p.resized()
 	always(t, 3*time.Second, least)
 	a.stop(syscall.SIGTERM)
 	if after, err := cluster.groups.Weight(p.path); err != nil || after < 2*before {

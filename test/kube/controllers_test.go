@@ -44,7 +44,7 @@ func podsOf(t *testing.T, daemonSet string) []string {
 	return names
 }
 
-// rolledOut waits until a DaemonSet has all its pods, as new as it is itself, and tells the one of this node.
+// rolledOut waits until a DaemonSet has all its pods, in its present version, and returns the pod of this node.
 func rolledOut(t *testing.T, daemonSet string) string {
 	t.Helper()
 	kubectl(t, "rollout", "status", "daemonset/"+daemonSet, "--namespace", agents, "--timeout=120s")

@@ -90,9 +90,9 @@ func agentNamespace(t *testing.T, name string) {
 	kubectl(t, "create", "configmap", "kube-root-ca.crt", "--namespace", name, "--from-literal=ca.crt="+string(root))
 }
 
-// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state is the test's own, no
-// kube-proxy leads to the API server, NRI is where up.sh has put it, and the
-// machine's counter of CPU time stands still.
+// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state is the test's
+// own, no kube-proxy leads to the API server, NRI is where up.sh has put it, and the machine's counter of CPU time is
+// constant.
 func (d *deployed) daemonSet(name string) object {
 	d.t.Helper()
 	var o struct {
@@ -144,7 +144,7 @@ func (d *deployed) start(daemonSet, name string) *pod {
 	return p
 }
 
-// end deletes a pod as whoever means well: it has its own time to end in order.
+// end deletes a pod in order: with the pod's own grace period.
 func (p *pod) end() {
 	p.t.Helper()
 	p.ask(0)
@@ -215,8 +215,8 @@ func TestImageIsReproducible(t *testing.T) {
 }
 
 // TestAgentAsItIsDeployed: the pod of the DaemonSet, from the image, with the rights of its service account and no
-// privileges, hears of throttles, follows an annotation, tells of itself through the API server's proxy, and when it is
-// deleted everything is as before.
+// privileges, gets throttle events, follows an annotation, shows its status through the API server's proxy, and when it
+// is deleted everything is as before.
 func TestAgentAsItIsDeployed(t *testing.T) {
 	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}})
 	before := files(t)
@@ -269,7 +269,7 @@ func TestRightsAreFew(t *testing.T) {
 	}
 }
 
-// watchBursts tells, when it is stopped, which bursts the pod had but for those that it should have.
+// watchBursts returns, when it is stopped, the bursts that the pod had and should not have had.
 func watchBursts(t *testing.T, p *pod, want map[string]time.Duration) (stop func() string) {
 	t.Helper()
 	quit, said := make(chan struct{}), make(chan string, 1)
@@ -337,8 +337,8 @@ func TestDaemonSetDeletedDuringAnUpdate(t *testing.T) {
 	same(t, before)
 }
 
-// TestUninstallPutsEverythingBack: the pod of the chart's hook has the agent put everything back and write no more, before
-// anything is deleted; on a node whose agent was killed it puts everything back by itself.
+// TestUninstallPutsEverythingBack: the pod of the chart's hook makes the agent restore everything and write no more,
+// before anything is deleted; on a node whose agent was killed it puts everything back by itself.
 func TestUninstallPutsEverythingBack(t *testing.T) {
 	p := start(t, want{name: "served", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	before, all := p.files(), files(t)

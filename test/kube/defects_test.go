@@ -17,9 +17,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// These hold on a kubelet what koordlet was seen not to (docs/MIGRATION.md); internal/agent has the others.
+// These test on a kubelet what koordlet was seen to fail (docs/MIGRATION.md); internal/agent has the others.
 
-// TestDefaultPercentIsCutToTheLimit: with all defaults there is a burst, as large as the kernel takes.
+// TestDefaultPercentIsCutToTheLimit: with all defaults there is a burst, as large as the kernel accepts.
 func TestDefaultPercentIsCutToTheLimit(t *testing.T) {
 	p := start(t, want{name: "default", containers: []container{sleeper("a", "100m", "500m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	before := files(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPodsWithoutTheAPIServer: an agent that was told nothing of Kubernetes finds pods and containers by the names of
+// TestPodsWithoutTheAPIServer: an agent without --kube finds pods and containers by the names of
 // their groups alone, bursts those that have a limit, and puts every file of the kubelet's groups back when it stops.
 func TestPodsWithoutTheAPIServer(t *testing.T) {
 	pods := starts(t,

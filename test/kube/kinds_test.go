@@ -39,8 +39,8 @@ func (p *pod) running(name string) {
 	})
 }
 
-// ends asks a sleeper's processes to end. The first of a container hears no signal before it has a handler: that is when it has
-// begun to sleep.
+// ends asks a sleeper's processes to end. The first process of a container gets no signal before it has a handler, when
+// it has begun to sleep.
 func (p *pod) ends(name string) {
 	p.t.Helper()
 	var pids []int
@@ -58,7 +58,7 @@ func (p *pod) ends(name string) {
 	}
 }
 
-// TestSidecarAndEphemeralContainer: an init container that goes on has a burst as any other; one that was added for a look
+// TestSidecarAndEphemeralContainer: an init container that goes on has a burst as any other; an ephemeral one
 // has no limit, and is left alone.
 func TestSidecarAndEphemeralContainer(t *testing.T) {
 	p := start(t, want{name: "beside", containers: []container{sleeper("a", "100m", "500m")}}, func(spec object) {
@@ -115,8 +115,8 @@ func TestStaticPod(t *testing.T) {
 	remove()
 }
 
-// TestForeignWriterIsToldOnce: another program that sets a burst is not fought, and an Event on the pod says so, once.
-func TestForeignWriterIsToldOnce(t *testing.T) {
+// TestForeignWriterIsReportedOnce: the burst of another program stays, and one Event on the pod reports it.
+func TestForeignWriterIsReportedOnce(t *testing.T) {
 	p := start(t, want{name: "shared", containers: []container{sleeper("a", "100m", "500m")}})
 	a := follower(t, "cpuBurstOnly")
 	p.become(full(50 * ms))

@@ -16,7 +16,7 @@ var leaving struct {
 	paths map[string]bool
 }
 
-// leave asks for the pod's end at the end of its test, and does not wait for it: what the next test holds is not of this pod.
+// leave deletes the pod at the end of its test, and does not wait for it: the next test checks other pods.
 func (p *pod) leave() {
 	p.t.Helper()
 	leaving.Lock()

@@ -16,7 +16,7 @@ import (
 	"plimsoll/internal/cgrouptest"
 )
 
-// many is how many pods a kubelet takes by default (maxPods).
+// many is how many pods a kubelet runs by default (maxPods).
 const many = 110
 
 // mostRSS is what the agent may need for them.
@@ -35,7 +35,7 @@ func crowd(t *testing.T) {
 		part(t, "start", "kubelet")
 	})
 	var list []object
-	ballast := strings.Repeat("x", 4096) // of annotations and managed fields that nobody here reads
+	ballast := strings.Repeat("x", 4096) // of annotations and managed fields that are not read here
 	for i := range many {
 		w := want{name: fmt.Sprintf("p%d", i), namespace: "crowd", annotations: map[string]string{"ballast": ballast, annotation: `{"policy": "cpuBurstOnly"}`},
 			containers: []container{sleeper("a", "10m", "100m"), sleeper("b", "10m", "100m")}}
@@ -81,7 +81,7 @@ func group(t *testing.T, at string) {
 	})
 }
 
-// requests counts, by verb and resource, what the API server was asked for by the agent: its audit log has the agent's
+// requests counts, by verb and resource, the agent's requests to the API server: the audit log has the agent's
 // name.
 func requests(t *testing.T) map[string]int {
 	t.Helper()

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// maxima sets what annotations may ask for at most.
+// maxima sets the most that annotations may request.
 func (d *desk) maxima(text string) {
 	d.Helper()
 	configMap(d.T, "koordinator-system", "ack-slo-pod-config", map[string]string{"plimsoll-maxima": text})
-	time.Sleep(reaction) // the annotation that is to be cut comes by another watch
+	time.Sleep(reaction) // the annotation that will be cut comes by another watch
 }
 
-// TestMaximaOfTheAdministrator: whoever may annotate a pod gets no more than the administrator allows, by each of the
+// TestMaximaOfTheAdministrator: an annotation of a pod gets no more than the administrator allows, by each of the
 // bounds, live, and an Event on the pod says what was cut.
 func TestMaximaOfTheAdministrator(t *testing.T) {
 	d := newDesk(t)
 	for _, c := range []struct {
 		name, maxima string
-		holds        func(*desk)
+		check        func(*desk)
 	}{
 		{"cpuBurstPercent", `{"cpuBurstPercent": 20}`, func(d *desk) {
 			d.ask("cpuBurstOnly", `, "cpuBurstPercent": 60`)
@@ -51,7 +51,7 @@ func TestMaximaOfTheAdministrator(t *testing.T) {
 	} {
 		d.run(c.name, func(d *desk) {
 			d.maxima(c.maxima)
-			c.holds(d)
+			c.check(d)
 		})
 	}
 	d.end()

@@ -17,7 +17,7 @@ import (
 // nriSocket is where the cluster's containerd listens for plugins (up.sh).
 const nriSocket = scratch + "/containerd/nri.sock"
 
-// resizes waits until the limits are as wanted and the kubelet says that it is done, which it never says failed.
+// resizes waits until the limits are as wanted and the kubelet says that the resize is done, and never that it failed.
 func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 	p.t.Helper()
 	took := eventually(p.t, wait, func() string {
@@ -35,8 +35,8 @@ func (p *pod) resizes(want map[string]cpu.Bandwidth) time.Duration {
 	return took
 }
 
-// TestResizeWithNRI: containerd asks before it writes, and the first write of the kubelet is taken, at both levels. Nobody
-// else tells the agent of the resize.
+// TestResizeWithNRI: containerd calls the plugin before it writes, and the kernel accepts the first write of the
+// kubelet, at both levels. Nothing else announces the resize to the agent.
 func TestResizeWithNRI(t *testing.T) {
 	p := start(t, want{name: "asked", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := newAgent(t, policy("cpuBurstOnly"), "--nri-socket", nriSocket)
@@ -72,7 +72,7 @@ func TestResizeWithNRI(t *testing.T) {
 	}
 }
 
-// resizeFlags are the ways in which an agent learns of a resize: the runtime asks it before, or the API server tells it.
+// resizeFlags are the ways in which an agent learns of a resize: the runtime calls it before, or the API server sends it.
 func resizeFlags() map[string][]string {
 	return map[string][]string{
 		"nri":  {"--nri-socket", nriSocket},
@@ -80,7 +80,7 @@ func resizeFlags() map[string][]string {
 	}
 }
 
-// connected waits until the runtime asks before it resizes, where this is how the agent hears of it: it begins after its start.
+// connected waits until the plugin is connected, where the agent uses it: it connects after its start.
 func (a *agent) connected(how string) {
 	a.t.Helper()
 	eventually(a.t, wait, func() string {
@@ -107,7 +107,7 @@ func TestResizeOfARaisedPod(t *testing.T) {
 				want := time.Duration(size) * ms / 10
 				took := eventually(t, wait, func() string { return cmp.Diff(bandwidth(want, 0), p.limits()["a"]) })
 				t.Logf("%dm after %v", size, took.Round(ms))
-				p.settles()
+				p.resized()
 				eventually(t, wait, raised)
 			}
 			a.stop(syscall.SIGTERM)

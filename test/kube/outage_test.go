@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// helped says what is missing until the agent helps a container that wants more than its limit: by a burst, or by a
+// helped says what is missing until the agent helps a container that needs more than its limit: by a burst, or by a
 // quota in its place.
 func (p *pod) helped(name string, limit time.Duration) string {
 	if b := p.limits()[name]; b.Burst > 0 || b.Quota > limit {
@@ -64,8 +64,8 @@ func during(t *testing.T, variable string, d time.Duration) time.Duration {
 	return d
 }
 
-// TestAPIServerAway: for a while nobody answers. What is in force stays in force, an agent that starts meanwhile writes
-// nothing before it knows whose the pods are, and both put everything back.
+// TestAPIServerAway: for a while the API server does not answer. Values in force stay in force, an agent that starts
+// meanwhile writes nothing before it knows the pods, and both restore everything.
 func TestAPIServerAway(t *testing.T) {
 	p := start(t, want{name: "away", containers: []container{sleeper("a", "100m", "500m"), sleeper("b", "100m", "300m")}})
 	before := files(t, p)
@@ -73,7 +73,7 @@ func TestAPIServerAway(t *testing.T) {
 	bursts := map[string]time.Duration{"": 80 * ms, "a": 50 * ms, "b": 30 * ms}
 	p.become(bursts)
 	part(t, "kill", "apiserver")
-	t.Cleanup(func() { // the kubelet would wait up to a minute before it asks again
+	t.Cleanup(func() { // the kubelet would wait up to a minute before its next request
 		part(t, "start", "apiserver")
 		part(t, "stop", "kubelet")
 		part(t, "start", "kubelet")

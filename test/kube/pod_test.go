@@ -39,12 +39,12 @@ type container struct {
 	command              []string
 }
 
-// sleeper wants no CPU.
+// sleeper uses no CPU.
 func sleeper(name, request, limit string) container {
 	return container{name, request, limit, []string{"sh", "-c", "trap 'exit 0' TERM; sleep 100000 & wait"}}
 }
 
-// hog wants one CPU.
+// hog uses one CPU.
 func hog(name, request, limit string) container {
 	return container{name, request, limit, []string{"sh", "-c", "trap 'exit 0' TERM; while :; do :; done"}}
 }
@@ -63,7 +63,7 @@ func (c container) manifest() object {
 		"command": c.command, "resources": object{"requests": requests, "limits": limits}}
 }
 
-// manifest is the pod as the API server wants it. There is no scheduler: it names its node.
+// manifest is the pod in the format of the API server. There is no scheduler: it names its node.
 func (w want) manifest() object {
 	var containers []object
 	for _, c := range w.containers {
@@ -136,7 +136,7 @@ func (p *pod) delete() {
 	p.gone()
 }
 
-// ask asks for the pod's end, with as many seconds to end in order.
+// ask deletes the pod, with as many seconds to end in order.
 func (p *pod) ask(seconds int) {
 	p.t.Helper()
 	body := object{"gracePeriodSeconds": seconds}
@@ -317,7 +317,7 @@ func files(t *testing.T, pods ...*pod) map[string]string {
 	return texts
 }
 
-// same holds the files against what they were.
+// same compares the files with their former values.
 func same(t *testing.T, before map[string]string, pods ...*pod) {
 	t.Helper()
 	if diff := cmp.Diff(before, files(t, pods...)); diff != "" {
@@ -325,7 +325,7 @@ func same(t *testing.T, before map[string]string, pods ...*pod) {
 	}
 }
 
-// from puts a static pod's file where the kubelet looks. It waits until the pod is gone when the file is removed.
+// from puts a static pod's file into the kubelet's directory. When the file is removed it waits until the pod is gone.
 func (p *pod) from(dir string, w want) (remove func()) {
 	p.t.Helper()
 	o := w.manifest()
@@ -340,7 +340,7 @@ func (p *pod) from(dir string, w want) (remove func()) {
 	}
 	eventually(p.t, wait, func() string {
 		if _, err := request(http.MethodGet, p.at(), "", nil); err != nil {
-			return "the kubelet has not told of " + p.name
+			return "the kubelet has not reported " + p.name
 		}
 		return ""
 	})

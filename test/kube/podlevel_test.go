@@ -20,7 +20,7 @@ func together(limit string) func(spec object) {
 	}
 }
 
-// resizePod asks for another limit for all containers of the pod together (KEP 5419, from Kubernetes 1.36 on).
+// resizePod sets another limit for all containers of the pod together (KEP 5419, from Kubernetes 1.36 on).
 func (p *pod) resizePod(limit string) {
 	p.t.Helper()
 	p.patch("resize", "strategic-merge", object{"spec": object{"resources": object{"limits": object{"cpu": limit}}}})
@@ -59,7 +59,7 @@ func TestPodLevelResize(t *testing.T) {
 				took := p.resizedBy(name, want)
 				t.Logf("%dm after %v", size, took.Round(ms))
 				p.podLevelIs(milli(size))
-				p.settles()
+				p.resized()
 			}
 			a.stop(syscall.SIGTERM)
 			want := map[string]cpu.Bandwidth{"": bandwidth(30*ms, 0), "a": bandwidth(30*ms, 0), "b": bandwidth(10*ms, 0)}
@@ -70,7 +70,7 @@ func TestPodLevelResize(t *testing.T) {
 	}
 }
 
-// TestPodLevelResizeAlone: only the pod's own group is written, and no container is. The runtime is told of it first.
+// TestPodLevelResizeAlone: only the pod's own group is written, and no container is. The runtime gets the resize first.
 func TestPodLevelResizeAlone(t *testing.T) {
 	for name, flags := range podLevelFlags() {
 		t.Run(name, func(t *testing.T) {
@@ -86,11 +86,11 @@ func TestPodLevelResizeAlone(t *testing.T) {
 				took := p.resizedBy(name, want)
 				t.Logf("%dm after %v", size, took.Round(ms))
 				p.podLevelIs(milli(size))
-				p.settles()
+				p.resized()
 			}
-			// No container is resized, so all that the runtime asked was of the pod.
+			// No container is resized, so all calls of the runtime were for the pod.
 			if n := a.status().NRI; name == "nri" && (n == nil || n.Asked < 3) {
-				t.Errorf("the runtime did not ask: %+v", n)
+				t.Errorf("the runtime did not call: %+v", n)
 			}
 			a.stop(syscall.SIGTERM)
 			want := map[string]cpu.Bandwidth{"": bandwidth(15*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}
@@ -115,7 +115,7 @@ func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 			for _, size := range []int{200, 400, 250} {
 				p.resizePod(milli(size))
 				p.podLevelIs(milli(size))
-				p.settles()
+				p.resized()
 				eventually(t, wait, raised)
 			}
 			a.stop(syscall.SIGTERM)
@@ -127,14 +127,15 @@ func TestPodLevelResizeOfARaisedPod(t *testing.T) {
 	}
 }
 
-// podLevelFlags are those of resizeFlags, with the API server beside the runtime: only the spec tells of a pod's own limit.
+// podLevelFlags are those of resizeFlags, with the API server beside the runtime: only the spec has a pod's own limit.
 func podLevelFlags() map[string][]string {
 	flags := resizeFlags()
 	flags["nri"] = append(flags["nri"], flags["kube"]...)
 	return flags
 }
 
-// resizedBy waits until the limits are as wanted. Where the runtime asks before it writes, no write of the kubelet is refused.
+// resizedBy waits until the limits are as wanted. Where the runtime calls before it writes, no write of the kubelet is
+// refused.
 func (p *pod) resizedBy(how string, want map[string]cpu.Bandwidth) time.Duration {
 	p.t.Helper()
 	if how == "nri" {

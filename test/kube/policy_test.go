@@ -22,7 +22,7 @@ const (
 	reaction = time.Second
 )
 
-// follower is an agent that follows the API server, with a policy of its own for what nobody speaks of.
+// follower is an agent that follows the API server, with a policy of its own for pods without any other.
 func follower(t *testing.T, own string) *agent {
 	t.Helper()
 	a := newAgent(t, policy(own), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
@@ -74,10 +74,10 @@ func (p *pod) become(want map[string]time.Duration) time.Duration {
 	return took
 }
 
-// TestReaction: ten changes are in force within a second of the moment in which the API server's watch tells of them.
+// TestReaction: ten changes are in force within a second of the moment at which the API server's watch sends them.
 func TestReaction(t *testing.T) {
 	p := start(t, want{name: "quick", containers: []container{sleeper("a", "100m", "500m")}})
-	told := p.watch()
+	received := p.watch()
 	follower(t, "none")
 	for i := range 10 {
 		percent := 20 + 10*(i%2)
@@ -85,7 +85,7 @@ func TestReaction(t *testing.T) {
 		p.annotate(annotation + "=" + text)
 		p.become(full(time.Duration(percent) * ms / 2))
 		inForce := time.Now()
-		took := inForce.Sub(told(text))
+		took := inForce.Sub(received(text))
 		t.Logf("in force %v after the watch's event", took.Round(ms))
 		if took > reaction {
 			t.Errorf("change %d took %v, at most %v", i, took, reaction)
@@ -93,8 +93,8 @@ func TestReaction(t *testing.T) {
 	}
 }
 
-// watch follows the pod's annotation as the API server tells it. told waits for a text, and says when it came.
-func (p *pod) watch() (told func(text string) time.Time) {
+// watch follows the pod's annotation as the API server sends it. received waits for a text, and says when it came.
+func (p *pod) watch() (received func(text string) time.Time) {
 	p.t.Helper()
 	cmd := kubectlCommand("get", "pod", p.name, "--namespace", p.namespace, "--watch", "-o", `go-template={{index .metadata.annotations "`+annotation+`"}}{{"\n"}}`)
 	pipe, err := cmd.StdoutPipe()
@@ -126,7 +126,7 @@ func (p *pod) watch() (told func(text string) time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			if at = came[text]; at.IsZero() {
-				return "the watch has not told of " + text
+				return "the watch has not sent " + text
 			}
 			return ""
 		})
@@ -134,7 +134,7 @@ func (p *pod) watch() (told func(text string) time.Time) {
 	}
 }
 
-// stays holds that nothing becomes of it.
+// stays checks that nothing changes.
 func (p *pod) stays(want map[string]time.Duration) {
 	p.t.Helper()
 	always(p.t, reaction, func() string { return cmp.Diff(want, p.bursts()) })
@@ -291,7 +291,7 @@ func TestNamespaces(t *testing.T) {
 	in.become(none)
 }
 
-// TestClassesThatAreNotBurst: LSE and LSR have CPUs of their own and BE is to give way, whatever the policy says.
+// TestClassesThatAreNotBurst: LSE and LSR have CPUs of their own and BE comes last, whatever the policy says.
 func TestClassesThatAreNotBurst(t *testing.T) {
 	var wanted []want
 	for _, class := range []string{"LSE", "LSR", "BE", "LS", ""} {

@@ -22,11 +22,11 @@ const (
 	both = "ACK, Koordinator"
 )
 
-// row is one line of a page. What it says is held on the kubelet by holds, or by a test of its own.
+// row is one line of a page. check tests its claim on the kubelet, or a test of its own does.
 type row struct {
 	page, parameter, value string
 	means                  string // as published, in short
-	holds                  func(*desk)
+	check                  func(*desk)
 	test                   func(*testing.T)
 }
 
@@ -39,7 +39,7 @@ func rows() []row {
 		{both, "policy", "cpuBurstOnly", "the kernel's burst and nothing else", (*desk).burstOnly, nil},
 		{both, "policy", "cfsQuotaBurstOnly", "the quota and nothing else", (*desk).quotaOnly, nil},
 		{both, "policy", "auto", "both", (*desk).bothMechanisms, nil},
-		{both, "cpuBurstPercent", "not said", "1000: ten times the limit (mainline takes one)", nil, TestDefaultPercentIsCutToTheLimit},
+		{both, "cpuBurstPercent", "not said", "1000: ten times the limit (mainline accepts one)", nil, TestDefaultPercentIsCutToTheLimit},
 		{both, "cpuBurstPercent", "40, 1", "percent of the limit", func(d *desk) { d.burstOf(40); d.burstOf(1) }, nil},
 		{both, "cpuBurstPercent", "10000, 10001", "at most 10000 (ranges: TestRanges, internal/config)", nil, TestBadAnnotationKeepsTheLastGoodValue},
 		{both, "cfsQuotaBurstPercent", "not said", "300: the quota rises to three times the limit", func(d *desk) { d.cap("", 30*ms) }, nil},
@@ -65,8 +65,8 @@ func rows() []row {
 	}
 }
 
-// desk is what the rows are tried on: a pod that wants nothing and one that wants ten times its limit, which the agent leaves
-// alone until somebody says otherwise.
+// desk has the pods for the rows: an idle one, and one that needs ten times its limit, which the agent leaves
+// alone without an annotation or a ConfigMap.
 type desk struct {
 	*testing.T
 	agent      *agent
@@ -88,18 +88,18 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// run is a subtest with what is on the desk. Afterwards nobody asks for anything.
-func (d *desk) run(name string, holds func(*desk)) {
+// run is a subtest with the pods of the desk. Afterwards no annotation is left.
+func (d *desk) run(name string, check func(*desk)) {
 	d.Run(name, func(t *testing.T) {
 		on, idle, busy := *d, *d.idle, *d.busy
 		on.T, on.idle, on.busy, idle.t, busy.t = t, &idle, &busy, t, t
-		holds(&on)
+		check(&on)
 		idle.annotate(annotation + "-")
 		busy.annotate(annotation + "-")
 	})
 }
 
-// end holds that nothing is left, with the agent and after it.
+// end checks that nothing is left, with the agent and after it.
 func (d *desk) end() {
 	d.Helper()
 	eventually(d.T, wait, func() string { return cmp.Diff(d.before, files(d.T)) })
@@ -107,15 +107,15 @@ func (d *desk) end() {
 	same(d.T, d.before)
 }
 
-// TestPublishedTables: every line of the published pages holds.
+// TestPublishedTables: every line of the published pages is true.
 func TestPublishedTables(t *testing.T) {
 	d := newDesk(t)
 	for _, r := range rows() {
 		switch {
-		case (r.holds == nil) == (r.test == nil):
-			t.Fatalf("%s %s: who holds it?", r.parameter, r.value)
-		case r.holds != nil:
-			d.run(r.page+"/"+r.parameter+"="+r.value, func(d *desk) { d.Log(r.means); r.holds(d) })
+		case (r.check == nil) == (r.test == nil):
+			t.Fatalf("%s %s: which test checks it?", r.parameter, r.value)
+		case r.check != nil:
+			d.run(r.page+"/"+r.parameter+"="+r.value, func(d *desk) { d.Log(r.means); r.check(d) })
 		}
 	}
 	d.end()
@@ -129,7 +129,7 @@ func (d *desk) ask(policy, fields string) {
 	}
 }
 
-// busyLimit is the quota of the pod that wants more.
+// busyLimit is the quota of the pod that needs more.
 const busyLimit = 10 * ms
 
 func (d *desk) quota() time.Duration { d.Helper(); return d.busy.limits()["a"].Quota }
@@ -166,7 +166,7 @@ func (d *desk) share(during time.Duration) float64 {
 	return float64(read()-was) / (float64(time.Since(begin)) / 10)
 }
 
-// limited holds the busy pod to its limit, as the kernel counts. A period at the edge may count whole.
+// limited checks that the busy pod stays at its limit, by the kernel's counters. A period at the edge may count whole.
 func (d *desk) limited() {
 	d.Helper()
 	always(d.T, 500*ms, d.atMost(busyLimit))
@@ -252,7 +252,7 @@ func (d *desk) spends() {
 	d.limited()
 }
 
-// busyNode: two CPUs are wanted by a pod without a limit.
+// busyNode: a pod without a limit uses two CPUs.
 func (d *desk) busyNode() {
 	d.ask("cfsQuotaBurstOnly", "")
 	eventually(d.T, wait, d.raised)

@@ -16,7 +16,7 @@ import (
 func TestRefillsAsDeployed(t *testing.T) {
 	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
 	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{
-		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // whatever else this machine does
+		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // also beside other load of this machine
 	self := deploy(t).start("plimsoll", "agent")
 	eventually(t, lockWait, func() string {
 		s, err := answered[report.Status](t, "status")

@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// resize asks for other CPUs for a container.
+// resize sets other CPUs for a container.
 func (p *pod) resize(name, request, limit string) {
 	p.t.Helper()
 	p.patch("resize", "strategic-merge", object{"spec": object{"containers": []object{{"name": name,
@@ -22,8 +22,8 @@ func (p *pod) resize(name, request, limit string) {
 
 func milli(n int) string { return fmt.Sprintf("%dm", n) }
 
-// settles waits until the kubelet says no more that it resizes the pod.
-func (p *pod) settles() {
+// resized waits until the kubelet reports no resize of the pod any more.
+func (p *pod) resized() {
 	p.t.Helper()
 	eventually(p.t, wait, func() string { return p.conditions()["PodResizeInProgress"] })
 }
@@ -40,7 +40,7 @@ func TestResize(t *testing.T) {
 		want := map[string]cpu.Bandwidth{"": bandwidth(quota+10*ms, quota+10*ms), "a": bandwidth(quota, quota), "b": bandwidth(10*ms, 10*ms)}
 		took := eventually(t, wait, func() string { return cmp.Diff(want, p.limits()) })
 		t.Logf("%dm after %v", size, took.Round(ms))
-		p.settles()
+		p.resized()
 	}
 	a.stop(syscall.SIGTERM)
 	want := map[string]cpu.Bandwidth{"": bandwidth(20*ms, 0), "a": bandwidth(10*ms, 0), "b": bandwidth(10*ms, 0)}
@@ -57,9 +57,9 @@ func (p *pod) setBurst(name string, burst time.Duration) {
 	}
 }
 
-// TestStalePodQuota: the kubelet's write of the pod's new quota is refused for the burst that an agent which does not answer
-// has left there, and the kubelet takes the resize for done. The agent writes what was declared when it is back, and there
-// is nothing to put back afterwards.
+// TestStalePodQuota: the kubelet's write of the pod's new quota is refused for the burst that an agent which does not
+// answer has left there, and the kubelet takes the resize for done. The agent writes what was declared when it is back,
+// and there is nothing to restore afterwards.
 func TestStalePodQuota(t *testing.T) {
 	p := start(t, want{name: "stale", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := follower(t, "cpuBurstOnly")
@@ -68,7 +68,7 @@ func TestStalePodQuota(t *testing.T) {
 	p.setBurst("a", 0) // so that the container's is taken
 	p.resize("a", "50m", "200m")
 	eventually(t, wait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
-	p.settles()
+	p.resized()
 	if b := p.limits()[""]; b.Quota != 60*ms {
 		t.Fatalf("the pod has %v: the scenario proves nothing", b)
 	}

@@ -18,7 +18,7 @@ build() {
   tar -xf "$work/root/usr/src/linux-source-$series.tar.xz" -C "$work/linux" --strip-components=1
   make -s -C "$work/linux" KCONFIG_ALLCONFIG="$vm/guest/core.config" allnoconfig
   while read -r line; do
-    grep -qxF "$line" "$work/linux/.config" || { echo "core.sh: $line is not to be had" >&2; return 1; }
+    grep -qxF "$line" "$work/linux/.config" || { echo "core.sh: $line is not available" >&2; return 1; }
   done < <(grep ^CONFIG "$vm/guest/core.config")
   make -s -C "$work/linux" -j"$(nproc)" vmlinux
   mkdir -p "${kernel%/*}"

@@ -1,4 +1,4 @@
-// Command pause is the process of a pod's sandbox: it sleeps until it is told to stop, and reaps orphans.
+// Command pause is the process of a pod's sandbox: it sleeps until a signal ends it, and reaps orphans.
 package main
 
 import (

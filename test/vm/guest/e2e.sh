@@ -98,7 +98,7 @@ none_is_passive() {
 # when it has raised the quota as far as it will.
 foreign_write_stays() {
   raise || return 1
-  within 20 steady || fail "the quota does not come to rest: $(quota)" || return 1
+  within 20 steady || fail "the quota does not become constant: $(quota)" || return 1
   set_quota 35000
   sleep 3
   quota_is 35000 || fail "a foreign 35000 became $(quota)" || return 1
@@ -108,7 +108,7 @@ foreign_write_stays() {
 }
 
 # A shell opens the file with O_TRUNC, which inotify reports as a modification (fs/open.c, do_truncate) before anything is
-# written, and also when the write is then refused: it is nobody's new limit.
+# written, and also when the write is then refused: it is no new limit.
 refused_write_is_no_resize() {
   raise || return 1
   ! set_quota nonsense 2>/dev/null || fail "the kernel took nonsense" || return 1
@@ -133,8 +133,8 @@ demo_leaves_nothing() {
   [ -z "$(find $root -name 'plimsoll*')" ] || fail "left behind: $(find $root -name 'plimsoll*')"
 }
 
-# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there again;
-# it may end while it is looked for.
+# shield: v1, where the whole machine's tasks are moved and come back. A task that was in the root and lives is there
+# again; it may end during the search for it.
 set=$root/cpuset shield=$root/cpuset/plimsoll-shield
 shielded() { grep -qx 1 "$shield/tasks" 2>/dev/null && [ "$(cat "$shield/cpuset.cpus")" != "$(cat "$set/cpuset.cpus")" ]; }
 unshielded() {
@@ -159,7 +159,7 @@ shield_is_undone() {
     echo "  $(wc -l <"$shield/tasks") tasks are in the shield, $(wc -l <"$set/tasks") in the root"
     if [ $end = restore ]; then
       stop KILL || return 1
-      ./plimsoll status 2>&1 | grep -q 'plimsoll-shield: .* although no agent runs' || fail "status does not tell of the shield" || return 1
+      ./plimsoll status 2>&1 | grep -q 'plimsoll-shield: .* although no agent runs' || fail "status does not show the shield" || return 1
       ./plimsoll restore >>/tmp/agent.log 2>&1 || fail "restore failed" || return 1
     else
       stop TERM || return 1

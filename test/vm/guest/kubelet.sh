@@ -49,7 +49,7 @@ evictionHard: {memory.available: 10Mi}
 Y
 }
 
-# place LIMIT: the pod that is looked at. In the network of the machine: there is no CNI.
+# place LIMIT: the pod under test. In the network of the machine: there is no CNI.
 place() {
   cat >$pods/web.json <<Y
 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},

@@ -1,4 +1,4 @@
-# Shared by the end-to-end scripts of the guests, sourced. $group is the directory of the control group looked at, in the
+# Shared by the end-to-end scripts of the guests, sourced. $group is the directory of the control group under test, in the
 # hierarchy of the cpu controller; CGROUP_VERSION is v1 or v2.
 
 now() { cut -d. -f1 /proc/uptime; }

@@ -8,7 +8,7 @@ CGROUP_VERSION=v2
 state() { cat /sys/kernel/sched_ext/state; }
 ops() { cat /sys/kernel/sched_ext/root/ops 2>/dev/null; }
 ops_is() { [ "$(ops)" = "$1" ]; }
-told() { plimsoll status --json | tr -d ' \n' | grep -q "\"scheduler\":{$1"; }
+shows() { plimsoll status --json | tr -d ' \n' | grep -q "\"scheduler\":{$1"; }
 off() { [ "$(state)" = disabled ]; }
 
 install -m 755 plimsoll /usr/local/bin/plimsoll
@@ -31,7 +31,7 @@ at_boot() {
   within 20 off || fail "the state is $(state) $(ops)"
 }
 
-# The agent's own unit may load the scheduler of mechanism schedExt, with the floor and the watchdog that it is told.
+# The agent's own unit may load the scheduler of mechanism schedExt, with the floor and the watchdog of its configuration.
 agent_loads() {
   systemd-run -q --unit batch sh -c 'while :; do :; done' || return 1
   cat >/etc/plimsoll/config.yaml <<'C'
@@ -42,7 +42,7 @@ overrides:
 C
   systemctl start plimsoll || return 1
   within 120 ops_is plimsoll || { plimsoll status; fail "the state is $(state) $(ops)"; } || return 1
-  within 60 told '"in_force":true.*"floor_percent":1,"watchdog_seconds":10' || { plimsoll status --json; fail "told otherwise"; } || return 1
+  within 60 shows '"in_force":true.*"floor_percent":1,"watchdog_seconds":10' || { plimsoll status --json; fail "the status differs"; } || return 1
   systemctl stop plimsoll batch
   within 20 off || fail "the state is $(state) $(ops)"
 }

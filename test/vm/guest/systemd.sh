@@ -21,8 +21,8 @@ set_property() {
   journalctl -u burner.service --since "@$asked" -o cat --no-pager -q | grep 'Failed to set' | sed 's/^/  systemd: /'
 }
 
-# A daemon-reload writes the declared value over ours. That is the owner's reset, not a stranger's write: the agent raises it
-# again. First with the agent stopped, so that the reset is sure to be seen; then as it comes.
+# A daemon-reload writes the declared value over ours. That is the owner's reset, not a foreign write: the agent raises it
+# again. First with the agent stopped, so that the reset is sure to be seen; then with the agent running.
 reload_is_met() {
   raise || return 1
   kill -STOP $agent
@@ -35,7 +35,7 @@ reload_is_met() {
   systemctl daemon-reload
   within 90 quota_above 20000 || fail "the quota stays at $(quota) after three daemon-reloads" || return 1
   ./plimsoll status >/tmp/out 2>&1
-  ! grep -i -e foreign -e "another program" /tmp/out || fail "the reset is taken for a foreign write" || return 1
+  ! grep -i -e foreign -e "another program" /tmp/out || fail "the reset counts as a foreign write" || return 1
   stop TERM && same "after the end"
 }
 
