@@ -57,12 +57,12 @@ type ThrottleEvents interface {
 	// Read waits for throttles, and returns those there are; none at an instant, if that is not zero. An error says that none
 	// will come any more; it is io.EOF after Close.
 	Read(until time.Time) ([]policy.Throttle, error)
-	// Lost counts the throttles that were not told of, since the start, but for those of a group that has too many of them.
+	// Lost counts the throttles that were not reported, since the start, but for those of a group that has too many of them.
 	Lost() int64
 	// Priority is that of the thread that reads: "fifo" is real time, "nice -20" and "plain" are what was left; "" before it
 	// has begun.
 	Priority() string
-	// Totals is what was counted of a group, told of or not; false for one that is not watched.
+	// Totals is what was counted of a group, reported or not; false for one that is not watched.
 	Totals(group uint64) (report.Throttles, bool)
 	Close() error
 }
@@ -114,7 +114,7 @@ type Options struct {
 	Pauses     *pauses.Pauses
 	Undone     func() ([]apply.Undone, error)           // owners' writes that refills may have undone, since the last call; nil: nobody looks
 	Refillable func(undeclared, declared []workload.ID) // takes all groups that may be refilled from now on; nil: nobody asks
-	Foreign    func(group, what string)                 // told once of another program that writes a group's limit; nil: nobody
+	Foreign    func(group, what string)                 // called once for another program that writes a group's limit; nil: nobody
 	Rules      policy.Rules
 	Machine    policy.Machine    // what it has for online before offline
 	Schedulers schedext.Loader   // nil: no scheduler is ever loaded

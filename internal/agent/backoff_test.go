@@ -43,8 +43,8 @@ func (w *world) readings() (pod, containers *int) {
 	return pod, containers
 }
 
-// TestDoze: while nothing runs in a pod, only the pod's own counters are read, as often as ever.
-func TestDoze(t *testing.T) {
+// TestIdleBacksOff: while nothing runs in a pod, only the pod's own counters are read, as often as ever.
+func TestIdleBacksOff(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	w.run(2 * time.Second)
@@ -63,9 +63,9 @@ func TestDoze(t *testing.T) {
 	}
 }
 
-// TestDozeAfterAScheduler: what a scheduler of ours has counted of a group stands in its reading for good, and is nothing that
+// TestIdleAfterAScheduler: what a scheduler of ours has counted of a group stands in its reading for good, and is nothing that
 // has happened to it since.
-func TestDozeAfterAScheduler(t *testing.T) {
+func TestIdleAfterAScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	w.run(ms)
@@ -91,8 +91,8 @@ func (w *world) replace() *workload.Container {
 	return &w.place.pods[0].Containers[0]
 }
 
-// TestDozeEnds: what concerns a container has it looked at in the next turn.
-func TestDozeEnds(t *testing.T) {
+// TestIdleEnds: what concerns a container has it looked at in the next turn.
+func TestIdleEnds(t *testing.T) {
 	for name, c := range map[string]func(w *world){
 		"it was written to": func(w *world) { w.place.touched = []string{"/lab/pod/a"} },
 		"its configuration": func(w *world) { w.replace().Strategy.CFSQuotaBurstPercent = 200 },
@@ -120,8 +120,8 @@ func TestDozeEnds(t *testing.T) {
 	}
 }
 
-// TestNoDozeWithoutLimit: the counters of a pod without a limit tell nothing.
-func TestNoDozeWithoutLimit(t *testing.T) {
+// TestNotIdleWithoutLimit: the counters of a pod without a limit tell nothing.
+func TestNotIdleWithoutLimit(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	w.run(2 * time.Second)
@@ -136,8 +136,8 @@ func TestNoDozeWithoutLimit(t *testing.T) {
 	}
 }
 
-// TestDozeBesideOneThatVanishes: groups that were not thought of in a turn are not gone.
-func TestDozeBesideOneThatVanishes(t *testing.T) {
+// TestIdleBesideOneThatVanishes: groups that were not thought of in a turn are not gone.
+func TestIdleBesideOneThatVanishes(t *testing.T) {
 	w := newWorld(t)
 	w.quietPod()
 	w.hog("/lab/hog")
@@ -173,9 +173,9 @@ func TestIdleEndsWithHold(t *testing.T) {
 	w.want("/lab/pod/a", 50*ms, 50*ms)
 }
 
-// TestThrottleAfterDoze starts a load at many instants and wants the first throttled period answered within 200 ms,
+// TestThrottleAfterIdle starts a load at many instants and wants the first throttled period answered within 200 ms,
 // by a raise that is sized from what happened since the load began.
-func TestThrottleAfterDoze(t *testing.T) {
+func TestThrottleAfterIdle(t *testing.T) {
 	for offset := range 40 {
 		w := newWorld(t)
 		w.quietPod()
@@ -200,9 +200,9 @@ func TestThrottleAfterDoze(t *testing.T) {
 	}
 }
 
-// TestLoneContainerDozes: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
+// TestLoneContainerIdles: one that is in no pod is not decided on either while nothing happens to it, and is when it wants
 // more than its limit.
-func TestLoneContainerDozes(t *testing.T) {
+func TestLoneContainerIdles(t *testing.T) {
 	for _, active := range []bool{false, true} {
 		w, _ := subscribed(t, true)
 		w.agent.subscription.active, w.agent.subscription.ended = active, !active

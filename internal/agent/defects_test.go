@@ -65,7 +65,7 @@ func TestDefaultPercentGivesABurst(t *testing.T) {
 }
 
 // B: where the kernel has no burst, none is told of.
-func TestBurstIsToldOnlyWhereItIsInForce(t *testing.T) {
+func TestBurstIsReportedOnlyWhereItIsInForce(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Rules.Burst = false
 	w.alone(w.container("/web", 100*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))

@@ -84,7 +84,7 @@ func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 // An owner's write of a quota that a refill may have undone is found in two ways: by what is declared (ledger.WasLost), and
 // by what inotify reports of the file (apply/undone.go). The latter is only reported, and what stands is left alone.
 
-// undone takes what inotify told. Where the limit is declared that decides: it may be the same value that its owner wrote
+// undone takes what inotify reported. Where the limit is declared that decides: it may be the same value that its owner wrote
 // again, and else the two differ from then on.
 func (a *Agent) undone(now time.Time) {
 	if a.Undone == nil {

@@ -153,8 +153,8 @@ func TestEventBetweenTurns(t *testing.T) {
 	}
 }
 
-// TestDeafened: without the kernel's word the agent polls, and says why.
-func TestDeafened(t *testing.T) {
+// TestSuppressedEvents: without the kernel's word the agent polls, and says why.
+func TestSuppressedEvents(t *testing.T) {
 	for name, end := range map[string]func(*world, *fakeEvents){
 		"no more events": func(w *world, e *fakeEvents) {
 			e.failure = errors.New("the ring broke")

@@ -7,7 +7,7 @@ import (
 )
 
 // Another program that writes a limit is told of once, with the group and what it did.
-func TestForeignWriterIsToldOf(t *testing.T) {
+func TestForeignWriterIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.hog("/lab/a")
 	var told []string

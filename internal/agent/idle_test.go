@@ -78,8 +78,8 @@ func TestPodsInUseAreRead(t *testing.T) {
 	}
 }
 
-// TestWhoAsksIsToldOfIdlePods that have begun to use CPU, for the price of one reading for each pod that has not.
-func TestWhoAsksIsToldOfIdlePods(t *testing.T) {
+// TestIdlePodsAreReported that have begun to use CPU, for the price of one reading for each pod that has not.
+func TestIdlePodsAreReported(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"limited pods": 50 * ms, "unlimited pods": -time.Microsecond} {
 		w, _ := subscribed(t, true)
 		w.kernel.AddGroup("/idle")

@@ -15,9 +15,9 @@ func (w *world) resized(path string, quota time.Duration) error {
 	return w.kernel.ForeignWrite("cpu"+path+"/cpu.cfs_quota_us", fmt.Sprint(quota.Microseconds()))
 }
 
-// TestMakeWay: an owner that makes a container and its pod smaller is refused, and is not when it asked before; afterwards
+// TestPrepareResize: an owner that makes a container and its pod smaller is refused, and is not when it asked before; afterwards
 // the new limits have their bursts.
-func TestMakeWay(t *testing.T) {
+func TestPrepareResize(t *testing.T) {
 	w := newWorld(t)
 	pod := workload.Pod{ID: w.group("/pod", 100*ms), Name: "pod"}
 	pod.Containers = []workload.Container{w.container("/pod/a", 50*ms, sim.Periodic(50*ms, sim.Fixed(time.Millisecond), 1)), w.container("/pod/b", 50*ms, sim.Spin(2))}
@@ -47,8 +47,8 @@ func TestMakeWay(t *testing.T) {
 	w.wantProblem("")
 }
 
-// TestMakeWayInAScope: an owner names the scope of a container whose limit is that of crun's group in it.
-func TestMakeWayInAScope(t *testing.T) {
+// TestPrepareResizeInAScope: an owner names the scope of a container whose limit is that of crun's group in it.
+func TestPrepareResizeInAScope(t *testing.T) {
 	w := newWorld(t)
 	w.kernel.AddGroup("/c.scope")
 	w.place.pods = append(w.place.pods, workload.Pod{Containers: []workload.Container{w.container("/c.scope/container", 50*ms, sim.Spin(2))}})
@@ -60,8 +60,8 @@ func TestMakeWayInAScope(t *testing.T) {
 	w.want("/c.scope/container", 50*ms, 0)
 }
 
-// TestMakeWayForNothing: where no limit changes, or nobody is known, nothing is touched.
-func TestMakeWayForNothing(t *testing.T) {
+// TestPrepareResizeOfNothing: where no limit changes, or nobody is known, nothing is touched.
+func TestPrepareResizeOfNothing(t *testing.T) {
 	w := raised(t)
 	writes := w.ours()
 	if w.agent.PrepareResize("/lab/a", cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}) || w.agent.PrepareResize("/lab/b", cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}) {

@@ -88,11 +88,11 @@ func (a *Agent) whyHeld() (reason string, since *time.Time) {
 
 func (a *Agent) events() report.Events {
 	e := &a.subscription
-	told := a.record.Events(report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost})
+	events := a.record.Events(report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost})
 	if e.active {
-		told.Priority, told.Missing = a.Events.Priority(), a.Missing
+		events.Priority, events.Missing = a.Events.Priority(), a.Missing
 	}
-	return told
+	return events
 }
 
 func (a *Agent) self() report.Self {
@@ -103,7 +103,7 @@ func (a *Agent) self() report.Self {
 }
 
 // throttles are what the kernel's programs count of a group; false where they do not.
-func (a *Agent) throttles(g *record.Group) (t report.Throttles, told bool) {
+func (a *Agent) throttles(g *record.Group) (t report.Throttles, watched bool) {
 	if a.subscription.active {
 		return a.Events.Totals(g.Inode)
 	}
@@ -117,7 +117,7 @@ func (a *Agent) LastTurn() time.Time {
 	return a.record.LastTurn()
 }
 
-// why is the reason for what stands in a group's files, in words that say which rule it was: the policy is not told why a
+// why is the reason for what stands in a group's files, in words that say which rule it was: the policy does not know why a
 // group is to stay at its limit.
 func (a *Agent) why(g *group, decided string, now time.Time) string {
 	switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPurse: what writes take is a fiftieth of the time, and half of that after a burst of them.
-func TestPurse(t *testing.T) {
+// TestWriteBudget: what writes take is a fiftieth of the time, and half of that after a burst of them.
+func TestWriteBudget(t *testing.T) {
 	var p writeBudget
 	now := time.Unix(1000, 0)
 	writes := 0
@@ -25,8 +25,8 @@ func TestPurse(t *testing.T) {
 	}
 }
 
-// TestPurseAfterAPause: one write that took a second, as when the machine stood still, is soon forgotten.
-func TestPurseAfterAPause(t *testing.T) {
+// TestWriteBudgetAfterAPause: one write that took a second, as when the machine stood still, is soon forgotten.
+func TestWriteBudgetAfterAPause(t *testing.T) {
 	var p writeBudget
 	now := time.Unix(1000, 0)
 	p.open(now)
@@ -43,8 +43,8 @@ func TestPurseAfterAPause(t *testing.T) {
 	}
 }
 
-// TestPurseInDebt: what starts take beyond what there is, others go without.
-func TestPurseInDebt(t *testing.T) {
+// TestWriteBudgetInDebt: what starts take beyond what there is, others go without.
+func TestWriteBudgetInDebt(t *testing.T) {
 	var p writeBudget
 	now := time.Unix(1000, 0)
 	p.open(now)

@@ -17,7 +17,7 @@ import (
 //
 // Problem: an update of the agent ends the old one by the very signal by which an uninstallation does. After the one,
 // what was written is to stay; after the other nobody is left to put it back. Who sent the signal, and whether somebody
-// comes after, no program can be told for certain: the API server may be away, the node may no longer be chosen.
+// comes after, no program can know for certain: the API server may be away, the node may no longer be chosen.
 //
 // Approach: the next agent is there first (maxSurge of a DaemonSet). It stands in line: it holds a lock on a file in the
 // state directory, which the kernel takes from it when it dies. The agent that ends passes on if, and only if, somebody

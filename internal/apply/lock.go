@@ -90,7 +90,7 @@ func Holder(cgroupRoot string) (*LockedError, error) {
 // Release lets another process take the lock.
 func (l *Lock) Release() error { return l.dir.Close() }
 
-// holder looks up who has locked a file; 0 when it cannot be told.
+// holder looks up who has locked a file; 0 when that is unknown.
 func holder(f *os.File) int {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -103,7 +103,7 @@ func holder(f *os.File) int {
 	return parseLocks(data, fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino))
 }
 
-// user is whose a process is; 0 when it cannot be told.
+// user is whose a process is; 0 when that is unknown.
 func user(pid int) int {
 	var st unix.Stat_t
 	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil {

@@ -17,7 +17,7 @@ import (
 // Approach: where a group may be refilled, inotify tells of writes to its quota file, and after each refill the quota is read.
 // A write that was made while there was a refill, and after which the quota is what it was before it, was undone. All of it
 // comes after the refill's own write, so that a throttle does not wait for it. A raise of ours is seen as any other write: one
-// that is told of, and another value.
+// that is reported, and another value.
 //
 // A group whose limit nobody declares is watched from when the agent subscribes to its throttle events (ExpectRefills), before
 // its first refill. A group with a declared limit is watched from its first refill on: there the declared limit shows also
@@ -71,7 +71,7 @@ type quota struct {
 	id          workload.ID
 	held        plan.Value
 	refilled    time.Time // last; zero: never
-	racing      bool      // a write that is told of now may have raced with a refill
+	racing      bool      // a write that is reported now may have raced with a refill
 	changed     time.Time // when another value was seen last
 	unconfirmed int       // values that were seen, and the news of whose writes is to come
 }
@@ -128,7 +128,7 @@ func (w *Writer) watchExpected() {
 		if q.groups[id.Path] != nil || q.notify.Watch(id.Path) != nil {
 			continue
 		}
-		held, err := w.look(id, plan.Quota) // after the watch has begun: a write that is not told of is in it
+		held, err := w.look(id, plan.Quota) // after the watch has begun: a write that is not reported is in it
 		if err != nil || held == plan.Time(cpu.Unlimited) {
 			q.notify.Unwatch(id.Path)
 			continue
@@ -208,12 +208,12 @@ func (w *Writer) judgeQuotas() {
 			q.found = append(q.found, Undone{g.id, held, now})
 		}
 	}
-	for _, g := range q.groups { // what was told of now is the last that may have raced
+	for _, g := range q.groups { // what was reported now is the last that may have raced
 		g.racing = g.racing && now.Sub(g.refilled) <= lateness
 	}
 }
 
-// judge takes how many writes were told of since the last reading, and what is read now. It says whether one was undone.
+// judge takes how many writes were reported since the last reading, and what is read now. It says whether one was undone.
 func (g *quota) judge(now time.Time, writes int, held plan.Value) bool {
 	changed, unconfirmed := held != g.held, g.unconfirmed
 	if g.held = held; changed {

@@ -124,8 +124,8 @@ func TestRulesOfSights(t *testing.T) {
 	})
 }
 
-// TestForeignIsToldOnce: when it has stood for a moment, for an owner may write a limit before it declares it.
-func TestForeignIsToldOnce(t *testing.T) {
+// TestForeignIsReportedOnce: when it has stood for a moment, for an owner may write a limit before it declares it.
+func TestForeignIsReportedOnce(t *testing.T) {
 	l := in(Ours)
 	sight := Sight{Held: other, Declared: before}
 	for at, want := range map[time.Duration]Event{0: None, settling - 1: None} {

@@ -28,7 +28,7 @@ const (
 	// throttles, rarelyEvery, and longer the longer the pod has been idle.
 	PolledIdleAtMost = 30 * time.Second
 	// IdleAtMost is the longest that an idle pod goes unread where the kernel tells of throttles and inotify of writes:
-	// then reading only keeps the books, and catches what neither told of.
+	// then reading only keeps the books, and catches what neither reported.
 	IdleAtMost = 5 * time.Minute
 	// sweepTurns is over how many turns at least the reading of all idle pods is spread: a turn that reads all of a
 	// thousand pods takes a quarter of a second, in which no throttle is answered. So many pods

@@ -155,7 +155,7 @@ func (t *trust) learn(now time.Time, of workload.ID, e Effect) (lost bool) {
 	return lost
 }
 
-// Trust is whether refills are relied on, as a person is to be told.
+// Trust is whether refills are relied on, for the status.
 type Trust struct {
 	Lost  bool      // nothing is refilled
 	Until time.Time // when a refill is tried again

@@ -29,7 +29,7 @@ import (
 //
 // What became of a refill is judged by what the group then runs (effect.go).
 //
-// A throttle may be told of more than once: as it is foreseen and as it begins, and by several CPUs. What began before the
+// A throttle may be reported more than once: as it is foreseen and as it begins, and by several CPUs. What began before the
 // last write of quota or burst was begun has been ended by that, and is not answered by another one.
 //
 // The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
@@ -43,7 +43,7 @@ import (
 // the sooner the more it gets. What it wants says nothing of its limit. The node spares it all below the threshold, and
 // others what is below 90 % of it: that gap keeps raises, which stand, from being made and taken back in turns, and
 // what a start is handed ends with its period. So it also costs nobody else a raise when the node's use does come up to
-// the threshold (share.go). Its throttles are told of from there on too: the use falls as soon as it is refilled no
+// the threshold (share.go). Its throttles are reported from there on too: the use falls as soon as it is refilled no
 // more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
 //
 // What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again,
@@ -86,7 +86,7 @@ const (
 	verdictSlack = 5 * time.Second
 )
 
-// Throttle is what the kernel told of one group when its runtime ran out.
+// Throttle is what the kernel reported of one group when its runtime ran out.
 type Throttle struct {
 	Inode     uint64
 	At        time.Time
@@ -185,7 +185,7 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 	u.m.why = u.why
 }
 
-// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be told.
+// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be reported.
 func (u *candidate) barred(in Input, p *podCandidates) string {
 	switch left := u.m.budget.left(); {
 	case in.Held:

@@ -158,9 +158,9 @@ func TestAheadWaits(t *testing.T) {
 	}
 }
 
-// TestNeedNotBeTold: what nothing can be done about before the next look need not be told. A start brings the node up
+// TestNeedsNoEvent: what nothing can be done about before the next look need not be told. A start brings the node up
 // to the threshold itself, and is refilled again in the moment in which the mean is below it.
-func TestNeedNotBeTold(t *testing.T) {
+func TestNeedsNoEvent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy strategy.Policy
@@ -316,8 +316,8 @@ func TestNothingBeyondTheCap(t *testing.T) {
 	}
 }
 
-// TestToldOfBeforeTheRefill: what began before the last write has been ended by it, if the kernel took that.
-func TestToldOfBeforeTheRefill(t *testing.T) {
+// TestEventBeforeTheRefill: what began before the last write has been ended by it, if the kernel took that.
+func TestEventBeforeTheRefill(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		outcome plan.Outcome

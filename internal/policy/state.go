@@ -100,7 +100,7 @@ type View struct {
 	Stable         bool         // nothing is to be done for it until it uses CPU, or something is written
 	Window         sample.Usage // what happened since the last look; zero when not looked at
 	AboveLimit     time.Duration
-	SuppressEvents bool          // its throttles need not be told: nothing can be done about them before the next look
+	SuppressEvents bool          // its throttles need no events: nothing can be done about them before the next look
 	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
 }

@@ -155,12 +155,12 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 }
 
 // container is what a status says of the group.
-func (g *Group) container(now time.Time, t report.Throttles, told bool, scheduled report.Throttles) report.Container {
+func (g *Group) container(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
 	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level), Strategy: g.Strategy,
 		Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota, Burst: g.burst,
 		BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow, RefillsOff: g.refillsOff, Totals: g.totals}
-	g.throttles.book(t, told, &c.Totals)
+	g.throttles.book(t, watched, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source

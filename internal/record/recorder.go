@@ -159,8 +159,8 @@ func (r *Recorder) Drop(id workload.ID) {
 func (r *Recorder) Containers(now time.Time, throttles func(*Group) (report.Throttles, bool), scheduled func(*Group) report.Throttles) []report.Container {
 	list := make([]report.Container, 0, len(r.groups))
 	for _, g := range r.groups {
-		t, told := throttles(g)
-		list = append(list, g.container(now, t, told, scheduled(g)))
+		t, watched := throttles(g)
+		list = append(list, g.container(now, t, watched, scheduled(g)))
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Cgroup < list[j].Cgroup })
 	return list

@@ -9,7 +9,7 @@ type saving struct{ from, until time.Time }
 // begin has the time up to the period's end count from a refill on, and returns what was saved before.
 func (s *saving) begin(refill, until time.Time) time.Duration {
 	saved := s.by(refill)
-	if s.from.After(refill) && s.from.Before(until) { // it is told of late, and what passed meanwhile was counted
+	if s.from.After(refill) && s.from.Before(until) { // it is reported late, and what passed meanwhile was counted
 		refill = s.from
 	}
 	*s = saving{refill, until}

@@ -7,9 +7,9 @@ import (
 
 const ms = time.Millisecond
 
-// TestToldOfLate: what a refill ahead of a throttle saved is known at its period's end. It counts from when the throttle
+// TestReportedLate: what a refill ahead of a throttle saved is known at its period's end. It counts from when the throttle
 // would have begun, and not twice.
-func TestToldOfLate(t *testing.T) {
+func TestReportedLate(t *testing.T) {
 	t0 := time.Unix(0, 0)
 	at := func(d time.Duration) time.Time { return t0.Add(d) }
 	var s saving

@@ -18,8 +18,8 @@ type throttles struct {
 }
 
 // book takes what the programs tell, if they do, and puts the sums into the totals, which hold the estimate.
-func (h *throttles) book(t report.Throttles, told bool, totals *report.Totals) {
-	if told {
+func (h *throttles) book(t report.Throttles, watched bool, totals *report.Totals) {
+	if watched {
 		t.Uses = nil // the load line has its own, and a group's would be a thousand bytes here
 		if t.Begun < h.now.Begun || t.Wall < h.now.Wall {
 			h.before = h.before.Plus(h.now)

@@ -12,21 +12,21 @@ import (
 func TestThrottleBook(t *testing.T) {
 	var h throttles
 	for i, c := range []struct {
-		told        bool
+		watched     bool
 		begun       int64
 		wall, guess time.Duration
 		want        time.Duration
 		events      int64 // -1: none
 	}{
 		{guess: 30 * ms, want: 30 * ms, events: -1}, // before anybody listened
-		{told: true, begun: 1, wall: 5 * ms, guess: 50 * ms, want: 35 * ms, events: 1},
-		{told: true, begun: 3, wall: 9 * ms, guess: 90 * ms, want: 39 * ms, events: 3},
+		{watched: true, begun: 1, wall: 5 * ms, guess: 50 * ms, want: 35 * ms, events: 1},
+		{watched: true, begun: 3, wall: 9 * ms, guess: 90 * ms, want: 39 * ms, events: 3},
 		{guess: 100 * ms, want: 49 * ms, events: 3},
-		{told: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
-		{told: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
+		{watched: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
+		{watched: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
 	} {
 		totals := report.Totals{ThrottledWall: c.guess}
-		h.book(report.Throttles{Begun: c.begun, Wall: c.wall}, c.told, &totals)
+		h.book(report.Throttles{Begun: c.begun, Wall: c.wall}, c.watched, &totals)
 		events := int64(-1)
 		if totals.Events != nil {
 			events = totals.Events.Begun
