@@ -41,11 +41,11 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 			in.Pods = append(in.Pods, a.seePod(now, pod))
 		}
 	}
-	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.open(now))
+	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.Open(now))
 	a.note()
 	begin := a.Clock()
 	results := a.write(a.ledger.Plan(now, out.Intents))
-	a.subscription.budget.spend(len(results), a.Clock().Sub(begin))
+	a.subscription.budget.Spend(len(results), a.Clock().Sub(begin))
 	a.record.Results(results)
 	a.booked(now, out, results)
 	a.refilled(begin, throttles, results)
@@ -111,36 +111,4 @@ func (a *Agent) scheduleAnswered(now time.Time, out policy.Output) {
 			signal(a.sooner)
 		}
 	}
-}
-
-// writeBudget is how much time may go into writes that end throttles: each holds a mutex that all of the kernel has in
-// common, and walks all groups (kernel/sched/core.c, tg_set_cfs_bandwidth and __cfs_schedulable), so what it costs
-// grows with the number of groups and is measured.
-type writeBudget struct {
-	left time.Duration
-	at   time.Time
-	cost time.Duration // of one write, of late
-}
-
-const (
-	budgetFull  = 20 * time.Millisecond
-	budgetShare = 50 // it fills with a fiftieth of the time
-	costMemory  = 16 // the cost is the mean of about so many writes
-)
-
-func (p *writeBudget) open(now time.Time) policy.WriteBudget {
-	if p.at.IsZero() {
-		p.left, p.cost = budgetFull, 50*time.Microsecond
-	}
-	p.left, p.at = min(budgetFull, p.left+now.Sub(p.at)/budgetShare), now
-	return policy.WriteBudget{Left: int(p.left / p.cost), Full: int(budgetFull / p.cost)}
-}
-
-func (p *writeBudget) spend(writes int, took time.Duration) {
-	if writes == 0 {
-		return
-	}
-	each := min(took/time.Duration(writes), budgetFull)          // longer is not the write's: the process, or the machine, stood still
-	p.left = max(-budgetFull, p.left-each*time.Duration(writes)) // a start takes more than there is (policy/refill.go)
-	p.cost = max(time.Microsecond, p.cost+(each-p.cost)/costMemory)
 }

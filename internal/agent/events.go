@@ -22,7 +22,7 @@ type subscription struct {
 	foreseen []policy.Throttle // foreseen, and put off
 	lost     int64
 	unsure   []*group // whose last refill is to be judged
-	budget   writeBudget
+	budget   policy.WriteAccount
 }
 
 // take hands over the throttles that wait for an ordinary turn.

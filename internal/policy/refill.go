@@ -103,14 +103,6 @@ type Throttle struct {
 // Due is when one that is put off is to be brought again (Output.Later).
 func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 
-// WriteBudget is how many writes can be afforded: each takes a mutex that all of the kernel has in common.
-type WriteBudget struct{ Left, Full int }
-
-// affords says whether one more write can be paid. A group whose limit is too low leaves half to others.
-func (p *WriteBudget) affords(limitTooLow bool) bool {
-	return p.Left > 0 && (!limitTooLow || 2*p.Left > p.Full)
-}
-
 // AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
 // groups those with an event are to be looked at.
 func (s *State) AnswerThrottles(in Input, throttles []Throttle, budget WriteBudget) Output {
