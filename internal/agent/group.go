@@ -41,7 +41,7 @@ func (a *Agent) at(path string) *group {
 	return nil
 }
 
-// ours says whether a value of ours stands in the quota or the burst of a group, whatever for.
+// ours says whether a value of ours is in the quota or the burst of a group, whatever for.
 func (a *Agent) ours(id workload.ID) bool {
 	quota, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
 	burst, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})

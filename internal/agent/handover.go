@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// passes says whether what stands in a knob may stay for the next agent. A burst may: the kernel bounds what it hands
+// passes says whether what is in a knob may stay for the next agent. A burst may: the kernel bounds what it hands
 // out. A raised quota may not: nobody would lower it if the next agent did not come.
 func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 

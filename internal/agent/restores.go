@@ -14,8 +14,8 @@ import (
 // For a group that is no longer looked after no decision is made any more. What the kernel refuses to have put back there
 // stays in the ledger, and is tried again.
 
-// leave puts back what stands of ours in groups that are gone or no longer looked after, or that nobody claims that another agent
-// has left; and tries again what was refused.
+// leave puts back what is left of ours in groups that are gone or no longer looked after, and what another agent has left
+// in groups that nobody claims; and tries again what was refused.
 func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 	a.retryRestores(now)
 	left := map[workload.ID]bool{}

@@ -117,7 +117,7 @@ func (a *Agent) LastTurn() time.Time {
 	return a.record.LastTurn()
 }
 
-// why is the reason for what stands in a group's files, in words that say which rule it was: the policy does not know why a
+// why is the reason for what is in a group's files, in words that say which rule it was: the policy does not know why a
 // group is to stay at its limit.
 func (a *Agent) why(g *group, decided string, now time.Time) string {
 	switch {

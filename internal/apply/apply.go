@@ -125,7 +125,7 @@ func (w *Writer) result(c plan.Change, o plan.Outcome, inForce plan.Value, err e
 	return r
 }
 
-// ended is a result after which nothing of ours stands in the file.
+// ended is a result after which nothing of ours is in the file.
 func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err error) plan.Result {
 	return w.result(c, o, inForce, errors.Join(err, w.journal.Done(c.Cgroup, c.Knob), w.unclaimCompanion(c)))
 }
@@ -217,7 +217,7 @@ func leftAlone(held plan.Value) error {
 	return fmt.Errorf("another program changed it to %s; left alone", held)
 }
 
-// refill writes what stands in the file already, for the runtime that the write grants. Nothing of ours stands there
+// refill writes what is in the file already, for the runtime that the write grants. Nothing of ours stands there
 // after it that did not before, so the journal need not know.
 func (w *Writer) refill(c plan.Change) plan.Result {
 	if c.To != c.From {
@@ -311,7 +311,7 @@ func (w *Writer) intend(c plan.Change) error {
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	if w.ours(e, c.From) && c.From != e.Last {
 		// The last intent was refused, or a crash came before its write. The journal keeps track of two intents, so
-		// what stands in the file must be one of them once more.
+		// what is in the file must be one of them once more.
 		if err := w.journal.Intend(c.Cgroup, c.Knob, c.From); err != nil {
 			return err
 		}
@@ -319,7 +319,7 @@ func (w *Writer) intend(c plan.Change) error {
 	return w.journal.Intend(c.Cgroup, c.Knob, c.To)
 }
 
-// write does it and reads back. fresh: if it fails, nothing of ours stands in the file.
+// write does it and reads back. fresh: if it fails, nothing of ours is in the file.
 func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	var err error
 	if c.Knob == plan.Idle && c.To == "0" {

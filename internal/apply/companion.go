@@ -102,12 +102,12 @@ func (w *Writer) clearIdle(id workload.ID) error {
 	return w.journal.Done(id, plan.Weight)
 }
 
-// ours says whether a value that stands in the file is there because of us.
+// ours says whether a value that is in the file is there because of us.
 func (w *Writer) ours(e journal.Entry, held plan.Value) bool {
 	return e.Ours(held) || w.divided(e, held) || w.shrunk(e, held)
 }
 
-// isDivided says whether a burst stands divided in the file.
+// isDivided says whether a burst is divided in the file.
 func (w *Writer) isDivided(e journal.Entry) bool {
 	if e.Knob != plan.Burst {
 		return false

@@ -15,7 +15,7 @@ import (
 // minQuota is the least quota and period of the kernel (kernel/sched/core.c, min_cfs_quota_period).
 const minQuota = time.Millisecond
 
-// explain adds to what the kernel said why it probably said so, from what stands in the files now.
+// explain adds to what the kernel said why it probably said so, from what is in the files now.
 func (w *Writer) explain(c plan.Change, err error) error {
 	if why := w.why(c, err); why != "" {
 		return fmt.Errorf("%w: %s", err, why)

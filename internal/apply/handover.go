@@ -19,16 +19,16 @@ import (
 // what was written is to stay; after the other nobody is left to put it back. Who sent the signal, and whether somebody
 // comes after, no program can know for certain: the API server may be away, the node may no longer be chosen.
 //
-// Approach: the next agent is there first (maxSurge of a DaemonSet). It stands in line: it holds a lock on a file in the
+// Approach: the next agent is there first (maxSurge of a DaemonSet). It waits: it holds a lock on a file in the
 // state directory, which the kernel takes from it when it dies. The agent that ends passes on if, and only if, somebody
-// stands in line, else it puts everything back. It writes that it passes on before it looks who stands there, and one
+// waits, else it puts everything back. It writes that it passes on before it looks who stands there, and one
 // that leaves the line looks for that word after it has left. So of two that end at the same time one knows that it is
 // the last, whichever way their steps fall: it waits for the other's end and puts everything back.
 //
 // Known limits: when both die of SIGKILL, it is as after any crash: `plimsoll restore`, or the next start, puts back.
 const (
-	lineFile = "next"       // locked by who stands in line
-	passFile = "passing-on" // what was written is for who stands in line
+	lineFile = "next"       // locked by who waits
+	passFile = "passing-on" // what was written is for who waits
 )
 
 // again is how often a lock is tried that another process holds.
@@ -104,7 +104,7 @@ func EndHandover(stateDir string) error {
 	return nil
 }
 
-// HandOver says whether what was written may stay: somebody stands in line, and takes it.
+// HandOver says whether what was written may stay: somebody waits, and takes it.
 func HandOver(stateDir string) (bool, error) {
 	f, err := os.OpenFile(filepath.Join(stateDir, passFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// Read spells what stands in a knob of a group.
+// Read spells what is in a knob of a group.
 func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	switch knob {
 	case plan.Quota:

@@ -15,10 +15,10 @@ func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) err
 	return w.journal.SetBaseline(id, knob, v)
 }
 
-// Forget books that what stands in a file is not ours: its owner resized it, or another program wrote it.
+// Forget books that what is in a file is not ours: its owner resized it, or another program wrote it.
 func (w *Writer) Forget(id workload.ID, knob plan.Knob) error { return w.journal.Done(id, knob) }
 
-// Adopt books a value that stands in a file because of us, though we have not written it there: a group was made while
+// Adopt books a value that is in a file because of us, though we have not written it there: a group was made while
 // its parent held it. A restore goes to baseline.
 func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
 	w.mu.Lock()

@@ -52,7 +52,7 @@ type Notifier interface {
 // Undone is a write of a quota by its owner that may have been undone by a refill.
 type Undone struct {
 	ID   workload.ID
-	Held plan.Value // what stands in the file, and did before
+	Held plan.Value // what is in the file, and did before
 	At   time.Time  // when it was found
 }
 

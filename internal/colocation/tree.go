@@ -68,7 +68,7 @@ func (t *treeBuilder) above(group string) *policy.TreeNode {
 	return s
 }
 
-// others marks the groups in which something runs that has no node. Only those above work that is to stand back or to
+// others marks the groups in which something runs that has no node. Only those above work that is to yield or to
 // be preferred are of interest.
 func (t *treeBuilder) others() {
 	t.met = map[string]bool{}

@@ -1,4 +1,4 @@
-// Package exclusive reads what decisions on exclusive CPUs need: who asks, what stands in the groups' cpusets, and what the
+// Package exclusive reads what decisions on exclusive CPUs need: who asks, what is in the groups' cpusets, and what the
 // machine has. It asks package reserve, has the ledger see what stands, and keeps what a status says. It writes nothing but
 // through the agent's writer, which it is given.
 package exclusive

@@ -18,7 +18,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// seeCPUs has the ledger compare what stands in the groups' files with what is known, and tells what it says. What it knows of
+// seeCPUs has the ledger compare what is in the groups' files with what is known, and tells what it says. What it knows of
 // groups that are gone is forgotten, by the journal too.
 func (c *CPUs) seeCPUs(now time.Time, sets []cgroup.CPUSet, online cpu.Set) []reserve.Group {
 	ids := map[string]workload.ID{}

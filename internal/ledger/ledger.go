@@ -142,7 +142,7 @@ type Entry struct {
 	recent   [2]plan.Value // of ours, that stood at the sight before this one and until this one
 }
 
-// Ours says whether a value of ours stands in the file.
+// Ours says whether a value of ours is in the file.
 func (e *Entry) Ours() bool { return e.State == Ours || e.State == Provisional }
 
 // InForce says whether the file was seen to hold what is intended, whoever wrote it.

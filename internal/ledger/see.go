@@ -195,7 +195,7 @@ func (e *Entry) tell(now time.Time) Event {
 	return event
 }
 
-// redeclared follows a declared value that changed while a value of ours stands.
+// redeclared follows a declared value that changed while a value of ours is in the file.
 func (e *Entry) redeclared(s Sight) Event {
 	if s.Declared == "" || s.Declared == e.Baseline {
 		return None

@@ -72,7 +72,7 @@ func (g *Group) MarkDue() {
 	}
 }
 
-// Offline says whether a group is to stand back.
+// Offline says whether a group is to yield.
 func (g *Group) Offline() bool {
 	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
 }

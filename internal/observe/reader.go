@@ -161,7 +161,7 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 }
 
 // scope reads the scope of a container, which throttles the container as a pod does. The owner declares the container's limit for
-// it; where systemd has rounded that up, what stands in its file is its limit.
+// it; where systemd has rounded that up, what is in its file is its limit.
 func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, pod *Pod) {
 	if c.Scope.Path == "" {
 		return

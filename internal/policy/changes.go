@@ -40,7 +40,7 @@ func (p *podCandidates) change(in Input, out *Output) {
 	u.emit(in, p, out)
 }
 
-// release takes back what stands of ours in the quota of a group that is not to be raised.
+// release takes back what is left of ours in the quota of a group that is not to be raised.
 func (u *candidate) release() {
 	u.decision = decision{u.Disk.Quota, "", u.why}
 	if !u.QuotaBlocked.LeftAlone() && u.Disk.Quota != u.limit.Quota {
@@ -140,7 +140,7 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 	out.Views = append(out.Views, u.m.view)
 }
 
-// burst is what is asked for and what is to stand in the file. While the quota is raised the buffer only shrinks: a
+// burst is what is asked for and what is to be in the file. While the quota is raised the buffer only shrinks: a
 // write that enlarges it would grant one more quota, and it fills again when the raise is given back.
 func (u *candidate) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	if !u.bursts() {

@@ -41,7 +41,7 @@ func Colocate(name strategy.Mechanism, slice time.Duration, levels []Level, m Ma
 }
 
 // InForce lists the offline groups, by path, at which the mechanism is verified in force: the knobs of each hold what they are
-// to. What is below such a group stands back with it.
+// to. What is below such a group yields with it.
 func InForce(intents []plan.Intent, holds func(plan.Key) bool, exposed []string) map[string]bool {
 	groups := map[string]bool{}
 	for _, in := range intents {

@@ -6,7 +6,7 @@
 // neighbours and on the node.
 //
 // Approach: one straight line for all groups that were looked at. observe books what happened and whose values
-// stand in the files; demand says what each group needs (burst first, quota for what burst did not cover); guard cuts
+// are in the files; demand says what each group needs (burst first, quota for what burst did not cover); guard cuts
 // the demands to what the node can spare, and takes raises back; makeIntents turns what is left into intents, each
 // charged with the runtime that its write grants, and lets pods follow their containers.
 //
@@ -64,7 +64,7 @@ func newOutput() *Output {
 	return &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}}
 }
 
-// observe books the readings and finds out whose values stand in the files.
+// observe books the readings and finds out whose values are in the files.
 func (s *State) observe(in Input, out *Output) []podCandidates {
 	for _, id := range in.Gone {
 		delete(s.groups, id)

@@ -109,7 +109,7 @@ func (r *Refill) Later(now time.Time, after cpu.Counters) Effect {
 	case r.For.Ahead, ran > useSlack && !known:
 		return Unneeded
 	case ended == 0 && late == 0:
-		return Ineffective // it stands still
+		return Ineffective // it is throttled
 	case late > 0 && !r.For.Expires.IsZero() && ended >= r.ends().Sub(r.At):
 		return Ineffective // it stood still to the end
 	}

@@ -145,7 +145,7 @@ func leastWeight(l Level, m Machine, why string) []plan.Intent {
 }
 
 // schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that
-// they stand back also when the scheduler is gone.
+// they yield also when the scheduler is gone.
 type schedExtDriver struct{}
 
 func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }

@@ -199,7 +199,7 @@ type candidate struct {
 	stood      bool // throttled in the window
 	decision
 	requested time.Duration // burst asked for
-	buffer    time.Duration // burst that is to stand in the file
+	buffer    time.Duration // burst that is to be in the file
 	capped    bool          // the cap is why it is not refilled
 	stands    time.Duration // for how long the throttle lasts that the cap leaves standing
 	postponed bool          // a larger one is wanted, in the next period

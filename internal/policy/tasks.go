@@ -17,7 +17,7 @@ import (
 // to its slice (update_entity_lag). lab/colocation measures both.
 //
 // A core-scheduling cookie keeps tasks that have different ones off each other's cores, and puts nobody first: so it goes
-// to offline tasks, one cookie for all, and beside it they stand back as ever. Online tasks have none, and share cores
+// to offline tasks, one cookie for all, and beside it they yield as ever. Online tasks have none, and share cores
 // with each other and with the system's.
 //
 // Known limits: a task that leaves its group takes both along, until it ends. Who has set a slice or a cookie of his own
@@ -50,7 +50,7 @@ func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Ma
 	return list
 }
 
-// coreDriver gives offline tasks a cookie, and has them stand back as they would without.
+// coreDriver gives offline tasks a cookie, and has them yield as they would without.
 type coreDriver struct{}
 
 func (coreDriver) preflight(m Machine) (bool, string) {
@@ -68,7 +68,7 @@ func (coreDriver) intents(l Level, m Machine) []plan.Intent {
 	return list
 }
 
-// deprioritized is how offline groups stand back under a mechanism that has something else besides.
+// deprioritized is how offline groups yield under a mechanism that has something else besides.
 func deprioritized(l Level, m Machine) []plan.Intent {
 	if m.Idle {
 		return idleDriver{}.intents(l, m)

@@ -1,5 +1,5 @@
 // Package reserve decides which containers get CPUs of their own, which CPUs, and what every control group's cpuset
-// shall be. It is pure: a machine and what stands in its files go in, sets of CPUs and changes come out.
+// shall be. It is pure: a machine and what is in its files go in, sets of CPUs and changes come out.
 //
 // # Problem
 //
