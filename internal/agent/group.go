@@ -133,16 +133,20 @@ func (a *Agent) note() {
 	a.notes = nil
 	for _, n := range notes {
 		problem := a.record.Note(n)
-		switch n.Event {
-		case ledger.Resized:
-			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
-		case ledger.Rebased:
-			a.sayJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
-		case ledger.Overrode:
-			a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
-			if a.Foreign != nil {
-				a.Foreign(n.Path, problem)
-			}
+		if n.Event == ledger.Overrode && a.Foreign != nil {
+			a.Foreign(n.Path, problem)
 		}
+		if !a.DryRun {
+			a.keepJournal(n)
+		}
+	}
+}
+
+func (a *Agent) keepJournal(n record.Note) {
+	switch n.Event {
+	case ledger.Resized, ledger.Overrode:
+		a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
+	case ledger.Rebased:
+		a.sayJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
 	}
 }

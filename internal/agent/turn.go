@@ -42,6 +42,7 @@ func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
 	defer a.mu.Unlock()
 	decided := a.decide(now, a.read(now))
 	changes = a.plan(now, decided)
+	a.note()
 	a.tell(now, decided, nil)
 	return changes, a.cpus.Next(now, a.schedule(now, decided.bandwidth))
 }
@@ -151,12 +152,12 @@ func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) 
 	}
 }
 
-// discover takes the snapshot of what runs. When it fails the last one stands, and the failure is said.
+// discover takes the snapshot of what runs. When it fails the last one is kept, and the failure is reported.
 func (a *Agent) discover(now time.Time) []workload.Pod {
 	pods, err := a.Discover.Pods()
 	switch {
 	case err != nil && a.failed == nil:
-		a.Log.Warn("discovery fails: what was found last stands", "error", err)
+		a.Log.Warn("discovery fails: the last snapshot is kept", "error", err)
 	case err == nil && a.failed != nil:
 		a.Log.Info("discovery works again")
 	}
