@@ -228,17 +228,7 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 	if err == nil && w.quotas.notify != nil {
 		w.quotas.refilled[c.Cgroup.Path] = c.Cgroup
 	}
-	switch {
-	case isGone(lookErr):
-		return w.ended(c, plan.Gone, "", lookErr)
-	case err != nil:
-		return w.result(c, plan.Refused, held, w.explain(c, err))
-	case lookErr != nil:
-		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
-	case held != c.To:
-		return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
-	}
-	return w.result(c, plan.Applied, held, nil)
+	return w.rewritten(c, err, held, lookErr)
 }
 
 // repair writes what the owner declared in its place. The value is the owner's, so that nothing is put back after it, and the
@@ -248,6 +238,11 @@ func (w *Writer) repair(c plan.Change) plan.Result {
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	held, lookErr := w.look(c.Cgroup, c.Knob)
 	_ = w.unclaimCompanion(c)
+	return w.rewritten(c, err, held, lookErr)
+}
+
+// rewritten is what became of a write of a value that is not ours, or was ours before.
+func (w *Writer) rewritten(c plan.Change, err error, held plan.Value, lookErr error) plan.Result {
 	switch {
 	case isGone(lookErr):
 		return w.ended(c, plan.Gone, "", lookErr)
@@ -256,7 +251,7 @@ func (w *Writer) repair(c plan.Change) plan.Result {
 	case lookErr != nil:
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
 	case held != c.To:
-		return w.result(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
+		return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 	}
 	return w.result(c, plan.Applied, held, nil)
 }
