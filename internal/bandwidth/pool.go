@@ -51,8 +51,8 @@ func (p *Pool) Runtime() time.Duration {
 	return p.runtime
 }
 
-// Handed is what could be taken right after the last refill (runtime_snap).
-func (p *Pool) Handed() time.Duration { return p.snap }
+// Snap is what could be taken right after the last refill (runtime_snap).
+func (p *Pool) Snap() time.Duration { return p.snap }
 
 // Empty says whether the group would be throttled on wanting to run.
 func (p *Pool) Empty() bool { return p.Runtime() <= 0 }

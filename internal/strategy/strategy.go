@@ -52,6 +52,8 @@ type Strategy struct {
 	LoadLinePercent float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
 	// Colocation is what online and offline classes get. It is the node's, and so not told of each container.
 	Colocation Colocation `json:"-" yaml:"-"`
+	// Extra is how many CPUs above limits are handed out at most. It is the node's, too.
+	Extra ExtraCores `json:"-" yaml:"-"`
 }
 
 // Default is the strategy where nothing is configured.

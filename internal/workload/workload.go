@@ -2,6 +2,8 @@
 package workload
 
 import (
+	"slices"
+
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 )
@@ -79,6 +81,7 @@ type Container struct {
 type Pod struct {
 	ID
 	Name       string
+	Namespace  string // "" where nothing tells of one
 	Request    float64
 	Declared   *Declared
 	Own        bool // its limit is one for all its containers together, and not the sum of theirs
@@ -112,6 +115,36 @@ func (p Pod) Groups() int {
 		}
 	}
 	return n
+}
+
+// Passive says whether nothing is to be done for any container of the pod.
+func (p Pod) Passive() bool {
+	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Strategy.Policy != strategy.None })
+}
+
+// Refillable lists the groups that may be refilled: those whose limit nobody but the group itself knows, and those whose
+// limit is declared.
+func Refillable(pods []Pod) (undeclared, declared []ID) {
+	add := func(id ID, d *Declared) {
+		switch {
+		case id.Inode == 0: // a container without a pod
+		case d == nil:
+			undeclared = append(undeclared, id)
+		default:
+			declared = append(declared, id)
+		}
+	}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			if c.Strategy.Policy != strategy.None {
+				add(c.ID, c.Declared)
+			}
+		}
+		if !p.Passive() {
+			add(p.ID, p.Declared)
+		}
+	}
+	return undeclared, declared
 }
 
 // Under says whether a group is below another one.
