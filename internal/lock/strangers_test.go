@@ -1,0 +1,118 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestStrangersCannotLock: another user can neither open the lock's file nor have a write lock on the mark.
+func TestStrangersCannotLock(t *testing.T) {
+	root(t)
+	p := placeOf(t)
+	lock := held(t, p)
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	name, err := p.name()
+	if err := errors.Join(err, os.Chmod(p.Dir, 0o755), os.Chmod(filepath.Dir(p.Dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(p.Dir)), 0o755)); err != nil {
+		t.Fatal(err) // as the kubelet makes the directory, which everybody can enter
+	}
+	lock = held(t, p)
+	defer lock.Release()
+	for what, cmd := range map[string]*exec.Cmd{
+		"the file": locker(t, "flock shared", name),
+		"the mark": locker(t, "write", filepath.Join(p.Root, markFile)),
+	} {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), "permission denied") {
+			t.Errorf("%s: %q, %v", what, out, err)
+		}
+	}
+}
+
+// TestLockOfAStrangerOfRoots: root can open the lock's file. A process that only locks it keeps nobody out, for the mark
+// is left; and where the mark cannot be had either, it is named and not waited for.
+func TestLockOfAStrangerOfRoots(t *testing.T) {
+	root(t)
+	p := placeOf(t)
+	name, err := p.name()
+	if err := errors.Join(err, p.prepare(), os.WriteFile(name, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := stranger(t, 0, "flock", name)
+	for range 2 {
+		lock := held(t, p)
+		if len(lock.Strangers) != 1 || lock.Strangers[0].PID != cmd.Process.Pid {
+			t.Errorf("in the way are %v", lock.Strangers)
+		}
+		var locked *TakenError
+		if _, err := Take(p); !errors.As(err, &locked) {
+			t.Errorf("a second agent: %v", err)
+		}
+		if by, err := Holder(p); err != nil || by == nil || by.Stranger {
+			t.Errorf("held by %v, %v; want an agent", by, err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	takenInLine(t, p)
+
+	if err := os.Remove(filepath.Join(p.Root, markFile)); err != nil {
+		t.Fatal(err)
+	}
+	if by, err := Holder(p); err != nil || by == nil || !by.Stranger || by.PID != cmd.Process.Pid {
+		t.Errorf("held by %v, %v; want the stranger", by, err)
+	}
+	line, err := WaitForHandover(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var locked *TakenError
+	if _, _, err := line.Take(ctx, p); !errors.As(err, &locked) || !locked.Stranger || locked.PID != cmd.Process.Pid ||
+		!strings.Contains(err.Error(), "of user 0") || !strings.Contains(err.Error(), "no plimsoll") {
+		t.Errorf("an agent that stands by: %v", err)
+	}
+}
+
+func TestLockOfNothing(t *testing.T) {
+	p := placeOf(t)
+	p.Root += "/none"
+	if _, err := Take(p); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLockDirOfOthers: where others can make files, one of theirs could be the lock.
+func TestLockDirOfOthers(t *testing.T) {
+	p := placeOf(t)
+	if err := errors.Join(os.Mkdir(p.Dir, 0o700), os.Chmod(p.Dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(p); err == nil || !strings.Contains(err.Error(), p.Dir) {
+		t.Errorf("%v", err)
+	}
+	p.Dir += ".link"
+	if err := os.Symlink(t.TempDir(), p.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(p); err == nil || !strings.Contains(err.Error(), p.Dir) {
+		t.Errorf("a symbolic link: %v", err)
+	}
+}
+
+func TestUnknownHolderHasAHint(t *testing.T) {
+	e := &TakenError{Root: "/sys/fs/cgroup"}
+	if strings.Contains(e.Error(), "0") || !strings.Contains(e.Hint(), "/proc/locks") {
+		t.Errorf("error %q, hint %q", e.Error(), e.Hint())
+	}
+}
