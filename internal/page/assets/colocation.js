@@ -1,0 +1,90 @@
+// Online beside offline work, and CPUs of one's own: shown where the agent does either.
+
+import { h, renew } from './dom.js';
+import { count, cpus, known, missing, span } from './format.js';
+
+/** Colocation shows the two panels. */
+export class Colocation {
+  constructor() {
+    this.ranks = h('section', { class: 'panel colocation', 'aria-labelledby': 'colocation' });
+    this.map = h('section', { class: 'panel reserve', 'aria-labelledby': 'reserve' });
+    this.element = h('div', { class: 'two' }, this.ranks, this.map);
+  }
+
+  show(view, rows) {
+    const c = view.colocation, r = view.reserve;
+    this.ranks.hidden = !c && !view.waits;
+    this.map.hidden = !r;
+    this.element.hidden = this.ranks.hidden && this.map.hidden;
+    if (!this.ranks.hidden) renew(this.ranks, [c, view.waits], () => ranks(c, view.waits, view.mark.capacity_cpus));
+    if (r) renew(this.map, [r, view.mark.cpus], () => reserve(r, view.mark.cpus, rows));
+  }
+}
+
+function ranks(c, waits, capacity) {
+  const list = [h('h2', { id: 'colocation' }, 'Online beside offline work')];
+  if (c) {
+    list.push(h('p', {}, h('b', {}, c.mechanism), `: ${c.why}.`, known(c.offline_room_cpus) ? ` Offline work may use ${cpus(c.offline_room_cpus)} CPUs now.` : ''));
+    list.push(h('ul', { class: 'causes' }, (c.ranks ?? []).map((r) => {
+      const bar = h('i', { class: r.rank });
+      bar.style.width = `${(100 * Math.min(1, capacity > 0 ? r.used_cpus / capacity : 0)).toFixed(1)}%`;
+      return h('li', {}, h('span', {}, `${r.rank}, ${count(r.containers)} ${r.containers === 1 ? 'container' : 'containers'}`), h('b', {}, `${cpus(r.used_cpus)} CPUs`), h('span', { class: 'rail', 'aria-hidden': 'true' }, bar));
+    })));
+    const knobs = c.knobs ?? [], force = knobs.filter((k) => k.in_force).length;
+    if (knobs.length > 0) list.push(h('p', { class: 'axis' }, `In force in ${count(force)} of ${count(knobs.length)} files.`));
+    const bad = [...knobs.filter((k) => k.problem).map((k) => `${k.cgroup}: ${k.knob}: ${k.problem}`), ...(c.missing ?? []).map((g) => `${g} has no such file`), ...(c.exposed ?? []).map((g) => `${g} is offline, and not a sibling of all online work`)];
+    if (bad.length > 0) list.push(h('ul', { class: 'plain bad' }, bad.slice(0, 20).map((text) => h('li', {}, text))));
+  }
+  if (waits?.problem) list.push(h('p', { class: 'nothing' }, `Waits are not measured: ${waits.problem}`));
+  else if (waits) {
+    list.push(h('h3', {}, 'Waits for a CPU, without what limits took'), h('table', {},
+      h('thead', {}, h('tr', {}, ['Rank', 'Waits', 'In all', 'p50 up to', 'p99 up to', 'Beside the other'].map((text) => h('th', { scope: 'col' }, text)))),
+      h('tbody', {}, (waits.ranks ?? []).map((r) => h('tr', {}, h('th', { scope: 'row' }, r.rank), h('td', {}, count(r.waits)), h('td', {}, span(r.time_ns)), h('td', {}, quantile(r, 0.5)), h('td', {}, quantile(r, 0.99)), h('td', {}, span(r.beside_other_ns)))))));
+  }
+  return list;
+}
+
+/** quantile is the upper end of the class that it lies in. */
+function quantile(r, q) {
+  let n = 0;
+  for (const l of r.lengths ?? []) {
+    n += l.n;
+    if (n >= q * r.waits) return span(l.up_to_ns);
+  }
+  return missing;
+}
+
+/** cpuset reads "0-3,7". What is no cpuset has no CPUs. */
+export function cpuset(text) {
+  const list = [];
+  for (const part of (text ?? '').split(',')) {
+    const m = /^(\d+)(?:-(\d+))?$/.exec(part.trim());
+    if (!m) continue;
+    for (let n = Number(m[1]); n <= Math.min(Number(m[2] ?? m[1]), 8191); n++) list.push(n);
+  }
+  return list;
+}
+
+/** reserve draws a square for each CPU: whose it is, by number and colour. */
+function reserve(r, online, rows) {
+  const owner = new Map(), names = [];
+  for (const own of r.exclusive ?? []) {
+    names.push(own);
+    for (const n of cpuset(own.cpus)) owner.set(n, [...(owner.get(n) ?? []), names.length]);
+  }
+  const kept = new Set(cpuset(r.reserved)), shared = new Set(cpuset(r.shared)), bound = new Set((r.pinned ?? []).flatMap((b) => cpuset(b.cpus)));
+  const all = Math.max(online, 1 + Math.max(-1, ...owner.keys(), ...kept, ...shared, ...bound));
+  const squares = Array.from({ length: Math.min(all, 1024) }, (_, n) => {
+    const own = owner.get(n);
+    const what = own ? `exclusive: ${own.map((i) => names[i - 1].cgroup).join(', ')}` : bound.has(n) ? 'bound by another program' : kept.has(n) ? 'reserved, shared' : shared.has(n) ? 'shared' : 'not in use here';
+    return h('li', { class: own ? `own k${(own[0] - 1) % 6}` : kept.has(n) ? 'kept' : shared.has(n) ? 'pool' : 'off', title: `CPU ${n}: ${what}` }, h('span', {}, String(n)), own ? h('b', {}, own.join('·')) : null);
+  });
+  const name = (cgroup) => rows.get(cgroup)?.name ?? cgroup;
+  return [h('h2', { id: 'reserve' }, 'CPUs of their own'),
+    h('p', {}, h('b', {}, `${count(owner.size)} of ${count(online)} CPUs`), ` are exclusive. ${count(r.shared_cpus)} are shared (${r.shared || missing}), at least ${cpus(r.floor_cpus)}. Policy: ${r.policy}${r.all ? ', for all containers' : ''}.`),
+    h('ul', { class: 'map', 'aria-label': 'CPUs and whose they are' }, squares),
+    h('ol', { class: 'owners' }, names.slice(0, 100).map((o, i) => h('li', { class: `k${i % 6}` }, h('b', {}, name(o.cgroup)), ` CPUs ${o.cpus}, requests ${cpus(o.request_cpus)}${o.packed ? ', packed with others' : ''}${o.quota_unlimited ? ', no quota' : ''}${o.partition ? ', a partition' : ''}`))),
+    (r.refused ?? []).length > 0 ? h('div', {}, h('h3', {}, 'Refused'), h('ul', { class: 'plain' }, r.refused.slice(0, 50).map((x) => h('li', {}, h('b', {}, name(x.cgroup)), `: ${x.why}`)))) : null,
+    (r.pinned ?? []).length > 0 ? h('div', {}, h('h3', {}, 'Bound by another program, left alone'), h('ul', { class: 'plain' }, r.pinned.slice(0, 50).map((x) => h('li', {}, h('b', {}, name(x.cgroup)), `: CPUs ${x.cpus}`)))) : null,
+    r.unbound > 0 ? h('p', { class: 'axis' }, `${count(r.unbound)} processes and kernel threads are in no group that can be bound.`) : null];
+}
