@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -49,7 +50,9 @@ node first, or those that are named, each with its own limit.`,
 				return err
 			}
 			d.warn(cmd.ErrOrStderr())
+			bar := progress.Start(bars(cmd), "computing", 0)
 			a, err := f.advise(d)
+			bar.Stop()
 			if err != nil {
 				return err
 			}
@@ -104,7 +107,7 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err != nil {
 		return nil, err
 	}
-	defer showProgress(&r, cmd.ErrOrStderr(), periods)()
+	defer showProgress(&r, bars(cmd), periods)()
 	t, err := r.Run(ctx, periods)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err

@@ -21,7 +21,7 @@ const baselineVar = "PLIMSOLL_TEST_CALM"
 // time, and an agent's decisions depend on the test's own groups alone.
 func baseline(cmd *exec.Cmd) error {
 	self, err := os.Executable()
-	cmd.Env = append(os.Environ(), baselineVar+"="+cmd.Path)
+	cmd.Env = append(cmd.Environ(), baselineVar+"="+cmd.Path)
 	cmd.Path = self
 	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNS
 	return err
@@ -41,6 +41,9 @@ func becomeBaseline(program string) error {
 		if err := freeze(counter); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	if err := os.Unsetenv(baselineVar); err != nil { // the program may be this one, which then confines itself
+		return err
 	}
 	return fmt.Errorf("exec %s: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }

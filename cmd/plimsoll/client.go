@@ -24,7 +24,7 @@ const (
 )
 
 // client speaks to the agent of this state directory.
-func (g *globals) client() *web.Client { return web.Dial(filepath.Join(g.stateDir, web.SocketName)) }
+func (g *globals) client() *web.Client { return web.Dial(filepath.Join(g.stateDir, web.ControlSocket)) }
 
 func within(cmd *cobra.Command, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(cmd.Context(), d)
@@ -43,6 +43,14 @@ func (g *globals) answers(ctx context.Context) error {
 // jsonFlag adds --json to a command.
 func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+}
+
+// bars is where progress is drawn: standard error, where that is a terminal.
+func bars(cmd *cobra.Command) io.Writer {
+	if w := cmd.ErrOrStderr(); terminal(w) {
+		return w
+	}
+	return nil
 }
 
 // texter can be written for people.

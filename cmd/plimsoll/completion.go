@@ -23,6 +23,10 @@ func addCompletion(root *cobra.Command, g *globals) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
+			cmd.Example = "  source <(plimsoll completion bash)"
+			for _, shell := range cmd.Commands() {
+				shell.Example = "  plimsoll completion " + shell.Name()
+			}
 			cmd.Args = cobra.ArbitraryArgs // RunE knows better what to say of them
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
 				err := misusef("the shell is missing")
@@ -42,6 +46,7 @@ func complete(cmd *cobra.Command, g *globals) {
 		"policy":     {string(strategy.None), string(strategy.CPUBurstOnly), string(strategy.CFSQuotaBurstOnly), string(strategy.Auto)},
 		"log-format": {"text", "json"},
 		"rule":       {loadline.Strict.String(), loadline.Published.String()},
+		"sort":       orders(),
 		"replay":     {loadline.Offsets.String(), loadline.Blocks.String(), loadline.IID.String()},
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
@@ -49,7 +54,7 @@ func complete(cmd *cobra.Command, g *globals) {
 		}
 	}
 	switch cmd.Name() {
-	case "pause", "release", "resume":
+	case "status", "pause", "release", "resume", "why":
 		cmd.ValidArgsFunction = g.containerNames(1, g.looksAfter)
 	case "record", "diagnose":
 		cmd.ValidArgsFunction = g.containerNames(0, g.here)
@@ -57,6 +62,14 @@ func complete(cmd *cobra.Command, g *globals) {
 	for _, sub := range cmd.Commands() {
 		complete(sub, g)
 	}
+}
+
+func orders() []string {
+	var list []string
+	for _, o := range report.Orders() {
+		list = append(list, string(o))
+	}
+	return list
 }
 
 // containerNames completes names of containers, at most so many; 0: any number.

@@ -19,6 +19,8 @@ func TestCompletion(t *testing.T) {
 		"run --policy |":              "auto cfsQuotaBurstOnly cpuBurstOnly none",
 		"plan --policy |":             "auto cfsQuotaBurstOnly cpuBurstOnly none",
 		"run --log-format |":          "json text",
+		"status default/a|":           "default/api/nginx",
+		"status --sort |":             "lost name throttled use",
 		"simulate exp --rule |":       "published strict",
 		"simulate data --replay |":    "blocks iid offsets",
 		"completion |":                "bash fish powershell zsh",

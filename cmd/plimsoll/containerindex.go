@@ -20,7 +20,7 @@ import (
 const (
 	containerForms = "CONTAINER is a name as in `plimsoll status`, the last part of one, a cgroup path, or the beginning (4 characters or more)\n" +
 		"of a container ID"
-	containersForms = containerForms + "; a glob of names or paths stands for all that are like it, and a star in it for one part of a path"
+	containersForms = containerForms + "; a glob of names or paths selects all that match it, and a star in it matches one part of a path"
 )
 
 // containerIndex lists what may be named on this node: the containers, the pods that the agent knows, and by its path
@@ -57,7 +57,7 @@ func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *c
 	return c, nil
 }
 
-// merge takes the names and requests that the agent knows, and what it looks after besides.
+// merge takes the names and requests that the agent knows, and further groups that it manages.
 func (c *containerIndex) merge(agents []report.Container) {
 	for _, a := range agents {
 		i := slices.IndexFunc(c.bySystemdUnit, func(u report.Container) bool { return u.Cgroup == a.Cgroup })
@@ -102,7 +102,7 @@ func (c *containerIndex) match(arg string) ([]report.Container, error) {
 	if strings.ContainsAny(arg, "*?[") {
 		list, err := c.like(arg)
 		if err == nil && len(list) == 0 {
-			err = withHint(fmt.Errorf("nothing is called like %q", arg), "a star stands for one part of a path, not for a slash")
+			err = withHint(fmt.Errorf("nothing is called like %q", arg), "a star matches one part of a path, not a slash")
 		}
 		return list, err
 	}

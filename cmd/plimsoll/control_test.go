@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
@@ -50,6 +52,10 @@ func (f *fakeAgent) Status() report.Status {
 	}
 	return s
 }
+
+func (f *fakeAgent) Glance() report.Status { return f.Status() }
+
+func (f *fakeAgent) Health() report.Status { return f.Status() }
 
 func (f *fakeAgent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
 	if restore {
@@ -89,6 +95,19 @@ func newNode(t *testing.T) node {
 	return n
 }
 
+// place is where the node's agent has its lock.
+func (n node) place() lock.Place {
+	return lock.Place{Dir: n.lockDir(), Root: filepath.Join(n.cgroups, "cpu"), StateDir: n.state}
+}
+
+// lockDir is that of a node that is made of files, and the machine's of one that is the machine.
+func (n node) lockDir() string {
+	if n.cgroups == cgrouptest.Root() {
+		return lock.LockDir
+	}
+	return filepath.Join(n.state, "locks")
+}
+
 func (n node) write(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join(n.cgroups, "cpu", name)
@@ -99,7 +118,7 @@ func (n node) write(t *testing.T, name, text string) {
 
 func (n node) withAgent(t *testing.T, a web.Agent) node {
 	t.Helper()
-	s, err := web.Listen(a, web.Options{Socket: filepath.Join(n.state, web.SocketName), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	s, err := web.Listen(a, web.Options{Control: filepath.Join(n.state, web.ControlSocket), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +140,7 @@ func (n node) run(args ...string) (stdout, stderr string, err error) {
 	root := newRoot()
 	root.SetOut(&out)
 	root.SetErr(&problems)
-	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups}, args...))
+	root.SetArgs(append([]string{"--state-dir", n.state, "--cgroup-root", n.cgroups, "--lock-dir", n.lockDir()}, args...))
 	err = root.Execute()
 	if err != nil {
 		complain(&problems, "plimsoll", err)
@@ -198,7 +217,7 @@ func TestStatusAndReportOfALiveAgent(t *testing.T) {
 	a := &fakeAgent{}
 	n := newNode(t).withAgent(t, a)
 	var status, rep bytes.Buffer
-	if err := errors.Join(a.Status().Text(&status), report.Of(a.Status()).Text(&rep)); err != nil {
+	if err := errors.Join(a.Status().Sorted(report.ByName).Text(&status), report.Of(a.Status()).Text(&rep)); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{"status": status.String(), "report": rep.String()} {

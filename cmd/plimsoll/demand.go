@@ -141,7 +141,7 @@ func (d *tapes) add(file string, t trace.Trace) error {
 
 func (d *tapes) warn(w io.Writer) {
 	for _, n := range d.notes {
-		fmt.Fprintln(w, "plimsoll: warning:", n)
+		fmt.Fprintln(w, "plimsoll: warning:", report.Printable(n))
 	}
 }
 
@@ -246,7 +246,7 @@ func demandOf(s trace.Series) (loadline.Uncensored, error) {
 
 // censored says what a limit hid.
 func censored(s trace.Series, u loadline.Uncensored, cpus float64) string {
-	text := fmt.Sprintf("%q reached its limit of %.3g CPUs and stood throttled in %.1f %% of the periods. Its demand without the limit is estimated: %.3g CPUs on average, between %.3g and %.3g",
+	text := fmt.Sprintf("%q reached its limit of %.3g CPUs and was throttled in %.1f %% of the periods. Its demand without the limit is estimated: %.3g CPUs on average, between %.3g and %.3g",
 		s.Name, s.Limit, 100*u.Throttled, u.Likely.Mean()*cpus, u.Low*cpus, u.High*cpus)
 	if u.Saturated > 0.1 {
 		text += fmt.Sprintf("; in the last %.0f %% of the recording it never caught up: record without the limit", 100*u.Saturated)

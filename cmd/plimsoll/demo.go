@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/load"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 )
@@ -40,12 +41,13 @@ func demoCommand(g *globals) *cobra.Command {
 		Long: `Starts an HTTP service in a control group with a CPU limit, puts a load on it that uses about half of that limit,
 and measures response times without a limit, with the limit alone, and with each policy of a real agent.
 Everything is made for the demo and removed in the end; nothing else on the machine is changed.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll demo\n  plimsoll demo --seconds 10 --limit 0.5 --svg demo.svg",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			outliveReaders()
 			ctx, stop := untilAsked(cmd)
 			defer stop()
-			return demo(ctx, g, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return demo(ctx, g, f, cmd)
 		},
 	}
 	flags := cmd.Flags()
@@ -88,7 +90,7 @@ func (f demoFlags) config(g *globals, self string) (experiment.Config, error) {
 	return c.Complete(), nil
 }
 
-func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer) error {
+func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the plimsoll binary: %w", err)
@@ -103,13 +105,15 @@ func demo(ctx context.Context, g *globals, f demoFlags, out, progress io.Writer)
 	if locked := g.holder(); locked != nil && experiment.NeedsAgent(c.Modes) { // else the agent of the demo fails, once the service is up
 		return fmt.Errorf("demo: it runs an agent of its own: %w", locked)
 	}
+	bar := progress.For(bars(cmd), "measuring", c.PerMode*time.Duration(len(c.Modes)))
 	result, err := experiment.Run(ctx, c, &experiment.Service{Binary: self}, func(format string, args ...any) {
-		fmt.Fprintf(progress, format+"\n", args...)
+		bar.Say(cmd.ErrOrStderr(), fmt.Sprintf(format, args...))
 	})
+	bar.Stop()
 	if err != nil {
 		return fmt.Errorf("demo: %w", experiment.Advise(err))
 	}
-	err = f.tell(result, out) // the result took minutes, and is kept when the chart fails
+	err = f.tell(result, cmd.OutOrStdout()) // the result took minutes, and is kept when the chart fails
 	if f.svg != "" {
 		if failed := os.WriteFile(f.svg, result.Chart(), 0o644); failed != nil {
 			err = errors.Join(err, fmt.Errorf("demo: write the chart: %w", failed))

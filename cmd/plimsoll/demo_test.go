@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/apply"
+	"plimsoll/internal/lock"
 	"plimsoll/lab/experiment"
 )
 
@@ -76,13 +76,13 @@ func TestDemoFailsBeforeItStarts(t *testing.T) {
 // TestDemoBesideAnAgent: the demo fails at once when its own agent cannot start, and not when the service is up.
 func TestDemoBesideAnAgent(t *testing.T) {
 	n := newNode(t)
-	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	held, err := lock.Take(n.place())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Release()
+	defer held.Release()
 	_, stderr, err := n.run("demo", "--seconds", "1")
-	var locked *apply.LockedError
+	var locked *lock.TakenError
 	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(stderr, "hint: ask it with `plimsoll status`, or stop it first") {
 		t.Errorf("%v, %q", err, stderr)
 	}

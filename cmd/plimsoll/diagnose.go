@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/probe"
 	"plimsoll/internal/probe/programs"
 	"plimsoll/internal/probe/runq"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
 )
@@ -48,7 +49,7 @@ a weight. Without it the shortfall is unknown.`,
 			if f.live && !cmd.Flags().Changed("for") {
 				f.length = liveWindow
 			}
-			return f.diagnose(ctx, cmd.OutOrStdout(), g, args)
+			return f.diagnose(ctx, cmd, g, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -65,7 +66,8 @@ const (
 	lookEvery      = time.Second // how often new groups are searched for
 )
 
-func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, args []string) error {
+func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *globals, args []string) error {
+	out := cmd.OutOrStdout()
 	if f.length < shortestWindow {
 		return misusef("--for %s: at least %s", f.length, shortestWindow)
 	}
@@ -91,7 +93,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 	}
 	defer o.probe.Close()
 	for {
-		d, err := o.window(ctx, f.length)
+		d, err := f.window(ctx, cmd, o)
 		if err != nil {
 			return err
 		}
@@ -105,6 +107,14 @@ func (f diagnoseFlags) diagnose(ctx context.Context, out io.Writer, g *globals, 
 			_ = o.follow(subjects, known) // one that ended just now is left out
 		}
 	}
+}
+
+// window measures once. Each picture of --live is a sign of life by itself.
+func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter) (report.Diagnosis, error) {
+	if !f.live {
+		defer progress.For(bars(cmd), "measuring", f.length).Stop()
+	}
+	return o.window(ctx, f.length)
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.

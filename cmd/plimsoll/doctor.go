@@ -23,7 +23,8 @@ func doctorCommand(g *globals) *cobra.Command {
 		Long: `Show what this kernel and mount can do, what that means for each policy, and what to do about it.
 What only a write can tell is tried in a cgroup of our own, /plimsoll-probe-PID, which is removed again; no other
 cgroup is written.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll doctor\n  plimsoll doctor --config /etc/plimsoll/config.yaml --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var file *config.File
 			if from.file != "" {

@@ -59,7 +59,7 @@ func TestDoctorTableStaysOne(t *testing.T) {
 	if err := examine("v0", "6.0-test", "/sys/fs/cgroup", found, priorities(found, noTasks{})).Text(&got); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(got.String(), "  probe: not permitted; failed to set memlock\n") || !strings.Contains(got.String(), "late: probe: not permitted; failed to set memlock\n") {
+	if !strings.Contains(got.String(), "  probe: not permitted; failed to set memlock\n") || !strings.Contains(joined(got.String()), "late: probe: not permitted; failed to set memlock ") {
 		t.Errorf("%s", got.String())
 	}
 	table, _, _ := strings.Cut(got.String(), "\n\nWhat")
@@ -84,9 +84,9 @@ func TestDoctorOfAConfiguration(t *testing.T) {
 		want  choice
 	}{
 		{asks(strategy.MechanismSchedExt), choice{strategy.MechanismSchedExt, strategy.MechanismIdle,
-			"schedExt is not to be had (no sched_ext); the best here: cpu.idle is there"}},
-		{asks(strategy.MechanismWeight), choice{strategy.MechanismWeight, strategy.MechanismWeight, "asked for: every kernel has it"}},
-		{asks(strategy.MechanismNone), choice{strategy.MechanismNone, strategy.MechanismNone, "not asked for"}},
+			"schedExt is not usable (no sched_ext); the best here: cpu.idle is there"}},
+		{asks(strategy.MechanismWeight), choice{strategy.MechanismWeight, strategy.MechanismWeight, "requested: every kernel has it"}},
+		{asks(strategy.MechanismNone), choice{strategy.MechanismNone, strategy.MechanismNone, "not requested"}},
 		{strategy.DefaultColocation(), choice{strategy.MechanismAuto, strategy.MechanismNone, "no class is enabled"}},
 	} {
 		got := judge(c.asked, machine)
@@ -96,7 +96,7 @@ func TestDoctorOfAConfiguration(t *testing.T) {
 		e := examine("v0", "6.0-test", "/sys/fs/cgroup", mainlineV1(), machine)
 		e.Configured = got
 		var text bytes.Buffer
-		if err := e.Text(&text); err != nil || !strings.Contains(text.String(), c.want.Why) {
+		if err := e.Text(&text); err != nil || !strings.Contains(joined(text.String()), c.want.Why) {
 			t.Errorf("%v, and no %q in\n%s", err, c.want.Why, &text)
 		}
 	}

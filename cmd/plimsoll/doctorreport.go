@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/printable"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
 
@@ -237,12 +238,11 @@ func burstRemedy(f cgroup.Feature) string {
 func (e doctorReport) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plimsoll %s on Linux %s, cgroups at %s\n\n", e.Version, e.Kernel, e.Root)
-	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FEATURE\tHERE\tSINCE\tDETAIL")
+	rows := [][]string{{"FEATURE", "HERE", "SINCE", "DETAIL"}}
 	for _, f := range e.Features {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", f.Name, f.State, orDash(f.Since), oneLine(f.Detail))
+		rows = append(rows, []string{f.Name, string(f.State), orDash(f.Since), oneLine(f.Detail)})
 	}
-	tw.Flush() // into memory: cannot fail
+	b.WriteString(report.Table(rows))
 	b.WriteString("\nWhat the policies come to here:\n")
 	for _, p := range e.Policies {
 		fmt.Fprintf(&b, "  %s\n", p.Policy)
@@ -257,7 +257,7 @@ func (e doctorReport) Text(w io.Writer) error {
 	for i, a := range e.Advice {
 		fmt.Fprintf(&b, "  %d. %s\n", i+1, a)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, report.Wrapped(string(printable.Lines([]byte(b.String()))))); err != nil {
 		return fmt.Errorf("write text: %w", err)
 	}
 	return nil

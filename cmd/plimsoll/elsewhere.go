@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"plimsoll/internal/apply"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/web"
 )
 
@@ -18,20 +18,24 @@ func (g *globals) elsewhere(err error) error {
 		return err
 	}
 	locked := g.holder()
-	if locked == nil || locked.Unprivileged() {
+	if locked == nil || locked.Stranger {
 		return err
 	}
-	return withHint(fmt.Errorf("%w in %s: process %d is the agent of %s", web.ErrNoAnswer, g.stateDir, locked.PID, locked.Root), g.stateDirHint(locked))
+	who := fmt.Sprintf("process %d", locked.PID)
+	if locked.PID == 0 {
+		who = "a process that cannot be seen from here"
+	}
+	return withHint(fmt.Errorf("%w in %s: %s is the agent of %s", web.ErrNoAnswer, g.stateDir, who, locked.Root), g.stateDirHint(locked))
 }
 
 // holder is the process that has the lock of the control groups; nil: none, or there are no control groups to lock.
-func (g *globals) holder() *apply.LockedError {
+func (g *globals) holder() *lock.TakenError {
 	dir, tree, err := g.openTree()
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	locked, err := apply.Holder((&machine{tree: tree}).root(g))
+	locked, err := lock.Holder((&machine{tree: tree}).place(g))
 	if err != nil {
 		return nil
 	}
@@ -39,7 +43,7 @@ func (g *globals) holder() *apply.LockedError {
 }
 
 // stateDirHint says how to reach an agent that does not answer in this state directory.
-func (g *globals) stateDirHint(locked *apply.LockedError) string {
+func (g *globals) stateDirHint(locked *lock.TakenError) string {
 	dir := stateDirOf(locked.PID)
 	switch dir {
 	case "":

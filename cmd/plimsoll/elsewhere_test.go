@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"plimsoll/internal/apply"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/web"
 )
 
@@ -16,7 +15,7 @@ import (
 // that was given. No command may say that nothing is changed then.
 func TestAgentWithAnotherStateDir(t *testing.T) {
 	n := newNode(t)
-	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	lock, err := lock.Take(n.place())
 	if err != nil {
 		t.Fatal(err)
 	}

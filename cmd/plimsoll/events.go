@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,8 +94,8 @@ func ourTime() func(time.Duration) time.Time {
 
 func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
 	f := event.Facts
-	t := policy.Throttle{Inode: event.Group, At: at(event.At), Handed: f.Snap, Ahead: event.Kind == probe.Dry,
-		Counted: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.Held, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
+	t := policy.Throttle{Inode: event.Group, At: at(event.At), Snap: f.Snap, Ahead: event.Kind == probe.Dry,
+		UseKnown: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.OnCPUs, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
 	if f.Expires > 0 {
 		t.Expires = at(f.Expires)
 	}
@@ -113,7 +114,7 @@ func (e *kernelEvents) Totals(group uint64) (report.Throttles, bool) {
 // throttles converts totals for the agent.
 func throttles(t probe.Totals) report.Throttles {
 	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
-		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: t.Uses[:]}
+		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: slices.Clone(t.Uses[:])} // or all of t were kept
 	for i, n := range t.Lengths {
 		if n > 0 {
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})

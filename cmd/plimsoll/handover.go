@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
-	"plimsoll/internal/apply"
+	"plimsoll/internal/lock"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/web"
 )
 
@@ -21,29 +23,29 @@ const readyEvery = 50 * time.Millisecond
 // standBy takes the lock of the machine, or waits for the end of the agent that has it. passed says that the writes of
 // that agent are left to this one. It waits for the handover only when ready: an agent that knows no pods yet would
 // restore them.
-func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready func() error, log *slog.Logger) (passed bool, err error) {
+func (m *machine) standBy(ctx context.Context, g *globals, read web.ReadAccess, ready func() error, log *slog.Logger) (passed bool, err error) {
 	if err := m.takeLock(g); !anotherRuns(err) {
 		return false, err
 	}
-	log.Info("another agent runs here: stand by until it ends")
+	log.Info("another agent runs here: standing by until it ends")
 	var inLine atomic.Bool
 	waiting, end := context.WithCancel(ctx)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		wrong := web.Waiting(waiting, listen, func() error {
+		wrong := web.Waiting(waiting, read, func() error {
 			if err := ready(); err != nil || inLine.Load() {
 				return err
 			}
 			return errors.New("another agent stands by already")
-		})
-		if wrong != nil { // the address may be that of the agent that runs
+		}, log)
+		if wrong != nil { // the socket may be that of the agent that runs
 			log.Warn("no client can see whether this agent stands by", "error", wrong)
 		}
 	}()
 	defer func() {
 		end()
-		<-served // the address is free
+		<-served // the socket is free
 	}()
 	for ready() != nil {
 		if err := m.takeLock(g); !anotherRuns(err) {
@@ -55,12 +57,12 @@ func (m *machine) standBy(ctx context.Context, g *globals, listen string, ready 
 		case <-time.After(readyEvery):
 		}
 	}
-	line, err := apply.WaitForHandover(ctx, g.stateDir)
+	line, err := lock.WaitForHandover(ctx, g.stateDir)
 	if err != nil {
 		return false, err
 	}
 	inLine.Store(true)
-	m.lock, passed, err = line.Take(ctx, m.root(g))
+	m.lock, passed, err = line.Take(ctx, m.place(g))
 	return passed, err
 }
 
@@ -74,7 +76,7 @@ func (m *machine) takeUnusedLock(g *globals) error {
 		if err := m.takeLock(g); err != nil {
 			return err
 		}
-		waits, err := apply.SuccessorWaits(g.stateDir)
+		waits, err := lock.SuccessorWaits(g.stateDir)
 		if err != nil || !waits || time.Now().After(end) {
 			return err
 		}
@@ -87,26 +89,36 @@ func (m *machine) takeUnusedLock(g *globals) error {
 
 // anotherRuns says whether it was an agent that kept the lock from being taken.
 func anotherRuns(err error) bool {
-	var locked *apply.LockedError
-	return errors.As(err, &locked) && !locked.Unprivileged()
+	var locked *lock.TakenError
+	return errors.As(err, &locked) && !locked.Stranger
 }
 
-// inherit takes over the journal's entries after a handover, and restores them otherwise.
-func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passed bool, log *slog.Logger) error {
+// putBackLeft restores what a dead agent left behind, before anything that takes its time: an agent that is killed again
+// right after its start has done this much.
+func (m *machine) putBackLeft(passed bool, log *slog.Logger) []plan.Result {
+	if passed {
+		return nil // inherit takes it over
+	}
+	results := m.writer.Restore(nil, false)
+	recovered(log, results)
+	return results
+}
+
+// inherit takes over the journal's entries after a handover. left is what came of those that were restored.
+func (m *machine) inherit(ctx context.Context, g *globals, a *agent.Agent, passed bool, left []plan.Result, log *slog.Logger) error {
 	if passed && ctx.Err() == nil {
 		a.Adopt(m.journal.Entries())
 	} else {
-		results := m.writer.Restore(nil, false)
-		recovered(log, results)
-		a.Recovered(results)
+		results := m.putBackLeft(false, log) // what was passed on in the moment of our end, or refused a moment ago
+		a.Recovered(append(left, results...))
 	}
-	return apply.EndHandover(g.stateDir)
+	return lock.EndHandover(g.stateDir)
 }
 
 // successor says at the end of an agent whether another one takes over. When in doubt, none does.
 func (g *globals) successor(log *slog.Logger) func() bool {
 	return func() bool {
-		passed, err := apply.HandOver(g.stateDir)
+		passed, err := lock.HandOver(g.stateDir)
 		if err != nil {
 			log.Warn("another agent cannot take over", "error", err)
 		}
@@ -122,16 +134,19 @@ func retireCommand(g *globals) *cobra.Command {
 		Long: `Put everything back, and have the agent write nothing until it is stopped: what comes then has nothing left to put
 back, not even if it is a SIGKILL. The next agent knows nothing of it; ` + "`plimsoll hold`" + ` is for that. Where no agent runs it is
 ` + "`plimsoll restore`" + `.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll retire && systemctl stop plimsoll",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
+			bar := progress.Start(bars(cmd), "putting back", 0)
 			results, err := g.client().Retire(ctx)
+			bar.Stop()
 			if err == nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent writes nothing until it is stopped: `plimsoll resume` ends that")
 			}
 			if errors.Is(err, web.ErrNoAgent) {
-				results, _, err = restore(ctx, g, false)
+				results, _, err = restore(ctx, g, false, cmd.ErrOrStderr())
 			}
 			if err != nil {
 				return err

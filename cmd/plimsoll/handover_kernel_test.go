@@ -40,7 +40,7 @@ func TestUpdateKeepsBursts(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
 	second := s.launch("--stand-by")
-	if !second.says("stand by") {
+	if !second.says("standing by") {
 		t.Fatalf("it does not stand by:\n%s", second.log)
 	}
 	time.Sleep(patience(200 * ms)) // it stands in line
@@ -88,7 +88,7 @@ func TestEndOfBothPutsBack(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
 	second := s.launch("--stand-by")
-	if !second.says("stand by") {
+	if !second.says("standing by") {
 		t.Fatalf("it does not stand by:\n%s", second.log)
 	}
 	time.Sleep(patience(200 * ms))
@@ -115,7 +115,7 @@ func TestEndOfAStandByChangesNothing(t *testing.T) {
 	s := newShipped(t)
 	g, before, first := quiet(t, s)
 	second := s.launch("--stand-by")
-	if !second.says("stand by") {
+	if !second.says("standing by") {
 		t.Fatalf("it does not stand by:\n%s", second.log)
 	}
 	time.Sleep(patience(200 * ms))

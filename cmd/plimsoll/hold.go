@@ -17,8 +17,9 @@ func holdCommand(g *globals) *cobra.Command {
 		Short: "Kill switch: stop writing, keep measuring",
 		Long: `Stop writing to the kernel and keep measuring. What was written stays as it is: ` + "`plimsoll restore`" + ` puts it
 back and holds. ` + "`plimsoll resume`" + ` ends the hold. A file named hold in the state directory does the same, also when the
-agent does not answer: touch /run/plimsoll/hold. The time and the reason stand in it, and in the status.`,
-		Args: cobra.NoArgs,
+agent does not answer: touch /run/plimsoll/hold. The file and the status contain the time and the reason.`,
+		Example: "  plimsoll hold --reason incident-7\n  plimsoll resume",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()

@@ -38,15 +38,15 @@ func (f *kubeFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kube: a kubeconfig file; without one, the cluster in which this is a pod")
 	flags.StringVar(&f.node, "node-name", os.Getenv("NODE_NAME"), "with --kube: the node's name; NODE_NAME, or else the host's name")
 	f.nri.register(flags)
-	var names []string
-	for _, n := range kube.DefaultNames() {
-		names = append(names, n.String())
-	}
-	flags.StringSliceVar(&f.configMaps, "kube-configmaps", names, "with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts")
+	flags.StringSliceVar(&f.configMaps, "kube-configmaps", nil, "with --kube: the ConfigMaps to read, as NAMESPACE/NAME; of each key, the first that has it counts; "+
+		"without: kube-system/ack-slo-config, and before it in a pod slo-controller-config of the pod's own namespace")
 }
 
 // names reads the names of the ConfigMaps.
 func (f *kubeFlags) names() (kube.Names, error) {
+	if len(f.configMaps) == 0 {
+		return kube.DefaultNames(kube.OwnNamespace()), nil
+	}
 	var names kube.Names
 	for _, text := range f.configMaps {
 		namespace, name, ok := strings.Cut(text, "/")
@@ -97,7 +97,7 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	}
 	c := &cluster{}
 	c.Discoverer = kube.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
-		Own: file.Strategy(), Changed: c.tell, Log: log, Now: time.Now})
+		Own: file.Strategy(), Tenants: file.Tenants(), Changed: c.tell, Log: log, Now: time.Now})
 	return c, nil
 }
 
@@ -122,7 +122,7 @@ func (c *cluster) serve(a *agent.Agent) {
 	}
 	c.changed.Store(&changed)
 	c.Announce()
-	a.Foreign = c.Foreign
+	a.Foreign, a.Bounded = c.Foreign, c.Bounded
 }
 
 func (c *cluster) tell(s strategy.Strategy) {
@@ -154,11 +154,21 @@ func (c *cluster) note(err error) {
 }
 
 // configure returns what the node gets of a new file.
-func (c *cluster) configure(own strategy.Strategy) strategy.Strategy {
+func (c *cluster) configure(file *config.File) strategy.Strategy {
 	if c == nil {
-		return own
+		return file.Strategy()
 	}
-	return c.Configure(own)
+	return c.Configure(file.Strategy(), file.Tenants())
+}
+
+// Health is the part of Status that says whether the agent lives and is ready.
+func (r reporter) Health() report.Status {
+	s := r.Agent.Health()
+	if r.cluster != nil {
+		k := r.cluster.Status()
+		s.Kubernetes = &report.Kubernetes{Ready: k.Ready, Fault: k.Fault}
+	}
+	return s
 }
 
 // reporter is the agent, with what Kubernetes adds to its status.
@@ -170,14 +180,21 @@ type reporter struct {
 	named   *selection
 	waits   *waits
 	tidy    *time.Timer // nil: nothing is tidied up
+	lines   *logLines
 }
 
-func (r reporter) Status() report.Status {
+func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
+
+// Glance is a Status for who asks each second.
+func (r reporter) Glance() report.Status { return r.complete(r.Agent.Glance()) }
+
+// complete adds what the agent does not know.
+func (r reporter) complete(s report.Status) report.Status {
 	if r.tidy != nil {
 		r.tidy.Reset(tidyAfter)
 	}
-	s := r.Agent.Status()
-	s.NRI = nriStatus(r.resizes)
+	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
+	s.NRI, s.Self.LogDropped = nriStatus(r.resizes), r.lines.Dropped()
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}
@@ -192,10 +209,18 @@ func (r reporter) Status() report.Status {
 	}
 	k := r.cluster.Status()
 	s.Kubernetes = &report.Kubernetes{Node: k.Node, Reachable: k.Reachable, Fault: k.Fault, Ready: k.Ready, Pods: k.Pods, Matched: k.Matched,
-		RejectedTotal: k.RejectedTotal}
+		RejectedNow: k.RejectedNow, RejectedTotal: k.RejectedTotal, EventsDropped: k.EventsDropped}
+	for _, m := range k.ConfigMaps {
+		s.Kubernetes.ConfigMaps = append(s.Kubernetes.ConfigMaps, report.ConfigMap{Name: m.String(), There: m.There})
+	}
 	for _, r := range k.Rejected {
 		s.Kubernetes.Rejected = append(s.Kubernetes.Rejected, report.Rejected{Object: r.Object, Key: r.Key, Field: r.Field, Fault: r.Msg, Hint: r.Hint})
 	}
+	clamped := make([]report.Clamp, 0, len(k.Clamped))
+	for _, c := range k.Clamped {
+		clamped = append(clamped, report.Clamp(c))
+	}
+	s.AddClamps(clamped, k.ClampedNow)
 	s.Problems = append(s.Problems, s.Kubernetes.Problems()...)
 	if k.Fault != "" {
 		s.Problems = append(s.Problems, "kubernetes: "+k.Fault)

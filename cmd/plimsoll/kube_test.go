@@ -12,7 +12,6 @@ import (
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/kube"
-	"plimsoll/internal/strategy"
 )
 
 // kubeFlagsOf parses a command line.
@@ -29,8 +28,8 @@ func kubeFlagsOf(t *testing.T, args ...string) *kubeFlags {
 
 func TestKubeConfigMaps(t *testing.T) {
 	names, err := kubeFlagsOf(t).names()
-	if err != nil || len(names) != 3 {
-		t.Errorf("default: %v, %v", names, err)
+	if diff := cmp.Diff(kube.Names{{Namespace: "kube-system", Name: "ack-slo-config"}}, names); diff != "" || err != nil {
+		t.Errorf("outside of a pod: %v, %s", err, diff)
 	}
 	names, err = kubeFlagsOf(t, "--kube-configmaps", "a/b,c/d", "--kube-configmaps=e/f").names()
 	if diff := cmp.Diff(kube.Names{{Namespace: "a", Name: "b"}, {Namespace: "c", Name: "d"}, {Namespace: "e", Name: "f"}}, names); diff != "" || err != nil {
@@ -67,9 +66,12 @@ func TestWithoutKube(t *testing.T) {
 	if c != nil || err != nil {
 		t.Fatalf("%v, %v", c, err)
 	}
-	own := strategy.Strategy{Policy: strategy.Auto}
+	own, err := config.FromFlags("auto", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.note(os.ErrInvalid)
-	if c.configure(own) != own || c.run(t.Context()) != nil {
+	if c.configure(own) != own.Strategy() || c.run(t.Context()) != nil {
 		t.Error("something of it runs")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
 
@@ -36,9 +37,10 @@ func newPlugin() *cobra.Command {
 	p := &plugin{}
 	root := &cobra.Command{
 		Use:   pluginName,
-		Short: "Ask the agents of a cluster, through the API server's proxy to their pods",
-		Long: `Ask the agents of a cluster, through the API server's proxy to their pods. It needs what the chart's role plimsoll-viewer
-permits: to list the pods of its namespace, and to get pods/proxy.`,
+		Short: "Ask the agents of a cluster, through ports that the API server forwards to their pods",
+		Long: `Ask the agents of a cluster, through ports that the API server forwards to their pods. It needs what the chart's role
+plimsoll-viewer permits: to list the pods of its namespace, and to create pods/portforward. plan and diagnose need pods/exec
+too: they have the agents work.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -59,45 +61,72 @@ permits: to list the pods of its namespace, and to get pods/proxy.`,
 		Short: "Show every change that the agents would make, were the policy this one, and write nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			query := map[string]string{"watch": watch.String()}
+			command := []string{agentProgram, "plan", "--of-agent", "--json", "--watch", watch.String()}
 			if policy != "" {
-				query["policy"] = policy
+				command = append(command, "--policy", policy)
 			}
-			return ask[report.Plan](cmd, p, "plan", query)
+			return ask[report.Plan](cmd, p, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+				return c.Exec(ctx, a, command...)
+			})
 		},
 	}
 	plan.Flags().StringVar(&policy, "policy", "", "the policy to try for all pods that may be burst: none, cpuBurstOnly, cfsQuotaBurstOnly or auto; without it, what is configured")
 	plan.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	root.AddCommand(
 		&cobra.Command{Use: "status", Short: "Show what is changed on each node", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Status](cmd, p, "status", nil) }},
+			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Status](cmd, p, page("status")) }},
 		&cobra.Command{Use: "report", Short: "Show per container of each node how much it was throttled, burst, and ran above its limit", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, "report", nil) }},
-		plan)
+			RunE: func(cmd *cobra.Command, _ []string) error { return ask[report.Report](cmd, p, page("report")) }},
+		p.topCommand(), p.whyCommand(), p.diagnoseCommand(), plan)
 	explainUse(root)
 	return root
 }
 
-// ask asks all agents, and shows what they say.
-func ask[T report.Page](cmd *cobra.Command, p *plugin, what string, query map[string]string) error {
-	ctx := cmd.Context()
+// agentProgram is the program in the image, which has no shell and no PATH.
+const agentProgram = "/plimsoll"
+
+// question gets the answer of one agent.
+type question func(context.Context, *kube.Cluster, kube.AgentPod) ([]byte, error)
+
+// page asks for a page of the API.
+func page(name string) question {
+	return func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+		return c.Ask(ctx, a, "/api/v1/"+name)
+	}
+}
+
+// agents reaches the API server, and lists the pods of the agents.
+func (p *plugin) agents(cmd *cobra.Command) (*kube.Cluster, []kube.AgentPod, error) {
 	cluster, err := kube.Reach(p.kubeconfig, p.context, pluginName+"/"+version)
 	if err != nil {
-		return withHint(err, "--kubeconfig, or KUBECONFIG, says where the API server is")
+		return nil, nil, withHint(err, "--kubeconfig, or KUBECONFIG, says where the API server is")
 	}
 	listing, cancel := within(cmd, steerTimeout)
 	defer cancel()
 	pods, err := cluster.Agents(listing, p.namespace, p.selector, p.node)
+	if err == nil && len(pods) == 0 {
+		err = fmt.Errorf("no agent's pod in namespace %s has the labels %s", p.namespace, p.selector)
+		err = exitError{withHint(err, "--namespace is that of the chart's release"), exitNoAgent}
+	}
+	return cluster, pods, err
+}
+
+// ask asks all agents, and shows what they say.
+func ask[T report.Page](cmd *cobra.Command, p *plugin, q question) error {
+	cluster, pods, err := p.agents(cmd)
 	if err != nil {
 		return err
 	}
-	if len(pods) == 0 {
-		err := fmt.Errorf("no agent's pod in namespace %s has the labels %s", p.namespace, p.selector)
-		return exitError{withHint(err, "--namespace is that of the chart's release"), exitNoAgent}
-	}
-	answers := askAll[T](ctx, pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
-		return cluster.Ask(ctx, a, "/api/v1/"+what, query)
+	return askThese[T](cmd, p, cluster, pods, nodeTimeout, q)
+}
+
+// askThese asks these agents, and shows what they say.
+func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) error {
+	bar := progress.For(bars(cmd), "asking", patience)
+	answers := askEach[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
+		return q(ctx, cluster, a)
 	})
+	bar.Stop()
 	all := report.NewCluster(answers)
 	if err := show(cmd.OutOrStdout(), all, p.asJSON); err != nil {
 		return err
@@ -118,6 +147,10 @@ const (
 // askAll asks every pod, and returns one answer for each node, in the order of their names. During an update a node has
 // two pods, of which the standby one has no answer.
 func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
+	return askEach[T](ctx, pods, nodeTimeout, get)
+}
+
+func askEach[T report.Page](ctx context.Context, pods []kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
 	answers := make([]report.Answer[T], len(pods))
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
@@ -125,7 +158,7 @@ func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(c
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			answers[i] = answerOf[T](ctx, pod, get)
+			answers[i] = answerOf[T](ctx, pod, patience, get)
 		})
 	}
 	all.Wait()
@@ -145,9 +178,9 @@ func silence[T report.Page](a report.Answer[T]) int {
 	return 0
 }
 
-func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
+func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
 	a := report.Answer[T]{Node: pod.Node, Pod: pod.Name}
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	data, err := get(ctx, pod)
 	var answer T

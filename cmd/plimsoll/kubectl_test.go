@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,12 +18,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
 )
 
-// fakeCluster answers as an API server does: a list of pods, and the proxy to each.
+// fakeCluster answers as an API server does: a list of pods, and a forwarded port of each.
 type fakeCluster struct {
 	pods  []corev1.Pod
 	agent map[string]http.HandlerFunc // by pod
@@ -36,18 +42,44 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/plimsoll/pods/")
-	pod, path, _ := strings.Cut(rest, ":12779/proxy")
-	if h := f.agent[pod]; ok && h != nil {
-		r.URL.Path = path
-		h(w, r)
+	pod, isForward := strings.CutSuffix(rest, "/portforward")
+	if h := f.agent[pod]; ok && isForward && h != nil && r.Method == http.MethodPost {
+		forward(w, r, h)
 		return
 	}
 	http.Error(w, "no such pod", http.StatusNotFound)
 }
 
+// forward connects each pair of streams that is opened to a server, as the kubelet does (SPDY).
+func forward(w http.ResponseWriter, r *http.Request, server http.HandlerFunc) {
+	if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+		return
+	}
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, replied <-chan struct{}) error {
+		go func() {
+			<-replied
+			defer s.Close()
+			if s.Headers().Get(corev1.StreamType) == corev1.StreamTypeError || s.Headers().Get(corev1.PortHeader) != "12780" {
+				return
+			}
+			request, err := http.ReadRequest(bufio.NewReader(s))
+			if err != nil {
+				return
+			}
+			answer := httptest.NewRecorder()
+			server(answer, request)
+			_ = answer.Result().Write(s)
+		}()
+		return nil
+	})
+	if conn != nil {
+		<-conn.CloseChan()
+	}
+}
+
 func agentPod(name, node string) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "plimsoll", Name: name}, Spec: corev1.PodSpec{NodeName: node,
-		Containers: []corev1.Container{{Name: "plimsoll", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 12779}}}}}}
+		Containers: []corev1.Container{{Name: "plimsoll", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 12779}, {Name: "local", ContainerPort: 12780}}}}}}
 }
 
 // kubectlPlimsoll runs the plugin against a fake cluster.
@@ -77,12 +109,6 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 			_ = report.WriteJSON(w, status)
 		case "/api/v1/report":
 			_ = report.WriteJSON(w, report.Of(status))
-		case "/api/v1/plan":
-			if r.FormValue("policy") != "auto" || r.FormValue("watch") != "1s" {
-				http.Error(w, r.URL.RawQuery, http.StatusBadRequest)
-				return
-			}
-			_ = report.WriteJSON(w, report.NewPlan(nil))
 		}
 	}
 	standsBy := func(w http.ResponseWriter, _ *http.Request) {
@@ -96,13 +122,12 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 	}{
 		{[]string{"status"}, "default/web/nginx"},
 		{[]string{"report"}, "default/web/nginx"},
-		{[]string{"plan", "--policy", "auto", "--watch", "1s"}, "nothing to change"},
 	} {
 		out, err := kubectlPlimsoll(t, f, c.args...)
 		if err != nil {
 			t.Errorf("%v: %v", c.args, err)
 		}
-		if n1, n2 := strings.Index(out, "== n1 (pod one)"), strings.Index(out, "== n2 (pod old)"); n1 != 0 || n2 < n1 || strings.Count(out, c.want) < 2 ||
+		if n1, n2 := strings.Index(out, "\nn1 "), strings.Index(out, "\nn2 "); !strings.HasPrefix(out, "NODE  NAME") || n1 < 0 || n2 < n1 || strings.Count(out, c.want) < 2 ||
 			strings.Contains(out, "stands by") {
 			t.Errorf("%v: got\n%s", c.args, out)
 		}
@@ -115,6 +140,36 @@ func TestPluginAsksEachNodeOnce(t *testing.T) {
 	}
 	if last := f.asked[len(f.asked)-1]; last != "a=b spec.nodeName=n1" {
 		t.Errorf("the API server got a request for %q", last)
+	}
+}
+
+// TestPluginOfAllNodes: the table of all nodes, and the paragraph about a pod of one of them.
+func TestPluginOfAllNodes(t *testing.T) {
+	says := func(lost time.Duration) http.HandlerFunc {
+		begun := time.Now()
+		return func(w http.ResponseWriter, _ *http.Request) {
+			s := (&fakeAgent{}).Status()
+			s.Now = s.Now.Add(time.Since(begun))
+			for i := range s.Containers {
+				s.Containers[i].Pod = path.Dir(s.Containers[i].Name)
+				s.Containers[i].Strategy.Policy = strategy.None
+				s.Containers[i].Totals.ThrottledWall = time.Duration(float64(lost) * time.Since(begun).Seconds())
+			}
+			_ = report.WriteJSON(w, s)
+		}
+	}
+	f := &fakeCluster{pods: []corev1.Pod{agentPod("one", "n1"), agentPod("two", "n2")}, agent: map[string]http.HandlerFunc{"one": says(0), "two": says(100 * time.Millisecond)}}
+	out, err := kubectlPlimsoll(t, f, "top", "--once")
+	if lines := strings.Split(out, "\n"); err != nil || !strings.HasPrefix(out, "n2: default/") || !strings.Contains(out, "2 nodes idle: ") || strings.Count(out, "\n n1 ")+strings.Count(out, " n1 ") < 2 ||
+		len(lines) < 6 || strings.Index(out, " n2 ") > strings.Index(out, " n1 ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = kubectlPlimsoll(t, f, "why", "default/web", "--for", "300ms", "--node", "n2")
+	if out = joined(out); err != nil || !strings.Contains(out, "Node n2: default/web/nginx stood still for ") || !strings.Contains(out, "its policy is none") || !strings.Contains(out, "To do: set its policy to auto") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := kubectlPlimsoll(t, f, "why", "default/wbe", "--for", "1ms"); err == nil || !strings.Contains(err.Error(), "no container is called") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -24,7 +24,7 @@ type kubelet struct {
 	given bool     // there is a kubelet: a state that is not there is elsewhere
 }
 
-// hostKubelet is this node's. Where nobody says, a container sees it through process 1, if it has CAP_SYS_PTRACE
+// hostKubelet is this node's. By default, a container sees it through process 1, if it has CAP_SYS_PTRACE
 // (fs/proc/base.c, proc_pid_get_link).
 func hostKubelet() kubelet {
 	if dir := os.Getenv(kubeletVar); dir != "" {

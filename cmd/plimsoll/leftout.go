@@ -15,8 +15,9 @@ import (
 // mostUnnamed bounds how many groups without a matching glob are listed.
 const mostUnnamed = 10
 
-// leftOut says what the configuration leaves out, which a person may have meant: globs that match nothing; where nothing is to be
-// changed at all, also a policy that changes nothing and the groups that have a limit and are not looked after.
+// leftOut says what the configuration leaves out, which a person may have meant: globs that match nothing; where
+// nothing is to be changed at all, also a policy that changes nothing and the groups that have a limit and are not
+// managed.
 func leftOut(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, nothing bool) []string {
 	var notes []string
 	for _, glob := range file.Unmatched(found.Groups()) {
@@ -33,7 +34,7 @@ func leftOut(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, noth
 		if n := len(list) - mostUnnamed; n > 0 {
 			list, more = list[:mostUnnamed], fmt.Sprintf(" and %d more", n)
 		}
-		notes = append(notes, "These groups have a limit and are not looked after, for nothing names them: "+strings.Join(list, ", ")+more+". hint: --include "+word(list[0]))
+		notes = append(notes, "These groups have a limit and are not managed, because nothing names them: "+strings.Join(list, ", ")+more+". hint: --include "+word(list[0]))
 	}
 	return notes
 }
@@ -79,5 +80,5 @@ func (s *selection) empty() string {
 	for i, glob := range globs {
 		globs[i] = word(glob)
 	}
-	return "nothing is looked after: no control group matches " + strings.Join(globs, ", ") + " (hint: `plimsoll plan` lists the groups that have a limit)"
+	return "nothing is managed: no control group matches " + strings.Join(globs, ", ") + " (hint: `plimsoll plan` lists the groups that have a limit)"
 }

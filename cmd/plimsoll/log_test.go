@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +21,7 @@ func TestLogFormat(t *testing.T) {
 	write := func(format string) string {
 		t.Helper()
 		var b strings.Builder
-		log, err := (&runFlags{logFormat: format}).logger(&b)
+		log, err := (&logFlags{format: format}).logger(&b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,10 +42,33 @@ func TestLogFormat(t *testing.T) {
 	}
 }
 
+// TestHostileNamesInTheLog: whatever a group or container is called, its line is one line that prints, in both formats,
+// and the name is no format.
+func TestHostileNamesInTheLog(t *testing.T) {
+	name := "default/\x1b[2J\u009b31m\u202e%d%!n(MISSING)\x7f\r\nlevel=ERROR msg=forged\u2028<script>" + strings.Repeat("x", 253)
+	for _, format := range []string{"text", "json"} {
+		var b strings.Builder
+		plain, err := (&logFlags{format: format}).logger(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := slog.New(namesGroups{plain.Handler(), func(string) string { return name }})
+		log.Warn("write", "cgroup", "/lab/"+name, "error", errors.New(name))
+		log.With("object", name).WithGroup(name).Info(name, name, name)
+		text := b.String()
+		if strings.Count(text, "\n") != 2 || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+			t.Errorf("%s: %q", format, text)
+		}
+		if n := strings.Count(text, "%d%!n(MISSING)"); n < 7 {
+			t.Errorf("%s: the name is in it %d times:\n%s", format, n, text)
+		}
+	}
+}
+
 // TestLogNamesContainers: the path of a container says nothing to people, so its name stands beside it.
 func TestLogNamesContainers(t *testing.T) {
 	var b strings.Builder
-	plain, err := (&runFlags{logFormat: "text"}).logger(&b)
+	plain, err := (&logFlags{format: "text"}).logger(&b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -24,7 +25,7 @@ import (
 type machine struct {
 	dir     *cgroup.Dir
 	tree    *cgroup.Tree
-	lock    *apply.Lock
+	lock    *lock.Lock
 	journal *journal.Journal
 	writer  *apply.Writer
 	notify  *cgroup.Notify // nil: not watched
@@ -69,13 +70,30 @@ func (g *globals) openMachine(take func(*machine, *globals) error) (*machine, er
 	return m, nil
 }
 
-// root is what is locked: the root of the hierarchy with the cpu controller.
-func (m *machine) root(g *globals) string { return filepath.Join(g.cgroupRoot, m.tree.Dir("/")) }
+// place is what is locked: the hierarchy with the cpu controller.
+func (m *machine) place(g *globals) lock.Place {
+	return lock.Place{Dir: g.lockDir, Root: filepath.Join(g.cgroupRoot, m.tree.Dir("/")), StateDir: g.stateDir}
+}
 
 func (m *machine) takeLock(g *globals) error {
 	var err error
-	m.lock, err = apply.TakeLock(m.root(g))
+	m.lock, err = lock.Take(m.place(g))
 	return err
+}
+
+// strangers says who has locked what agents lock, and keeps no agent from running.
+func (m *machine) strangers() []string {
+	var list []string
+	for _, p := range m.lock.Strangers {
+		list = append(list, fmt.Sprintf("%v, which is no plimsoll, has locked the control groups: going on all the same", p))
+	}
+	return list
+}
+
+func (m *machine) warnOfStrangers(log *slog.Logger) {
+	for _, note := range m.strangers() {
+		log.Warn(note)
+	}
 }
 
 // open opens the journal. The caller must have the lock.

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll/internal/guide"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/report"
 )
 
@@ -26,6 +28,7 @@ const defaultStateDir = "/run/plimsoll"
 type globals struct {
 	cgroupRoot string
 	stateDir   string
+	lockDir    string
 }
 
 // hinted is an error with advice for the person who reads it.
@@ -152,10 +155,18 @@ func newRoot() *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := within(cmd, askTimeout)
+			defer cancel()
+			_, err := io.WriteString(cmd.OutOrStdout(), guide.Text(guide.Next(g.facts(ctx))))
+			return err
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.cgroupRoot, "cgroup-root", "/sys/fs/cgroup", "where the control groups are mounted")
 	flags.StringVar(&g.stateDir, "state-dir", defaultStateDir, "where the journal and the control socket live")
+	flags.StringVar(&g.lockDir, "lock-dir", lock.LockDir, "where all agents of this machine have their locks")
+	_ = flags.MarkHidden("lock-dir") // for tests, and for a container that mounts the node's elsewhere
 	for _, s := range sections(g) {
 		root.AddGroup(&cobra.Group{ID: s.title, Title: s.title + ":"})
 		for _, cmd := range s.commands {
@@ -163,7 +174,8 @@ func newRoot() *cobra.Command {
 		}
 		root.AddCommand(s.commands...)
 	}
-	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand(), versionCommand())
+	root.AddCommand(demoServiceCommand(), waitCommand(), spinCommand(), versionCommand(),
+		manCommand(func() []*cobra.Command { return []*cobra.Command{newRoot(), newPlugin()} }))
 	addCompletion(root, g)
 	explainUse(root)
 	return root
@@ -188,8 +200,8 @@ type section struct {
 
 func sections(g *globals) []section {
 	return []section{
-		{"Run it", []*cobra.Command{runCommand(g), schedCommand(g)}},
-		{"Look, and change nothing", []*cobra.Command{doctorCommand(g), statusCommand(g), reportCommand(g), diagnoseCommand(g)}},
+		{"Run it", []*cobra.Command{runCommand(g), serveCommand(g), schedCommand(g)}},
+		{"Look, and change nothing", []*cobra.Command{topCommand(g), whyCommand(g), statusCommand(g), reportCommand(g), diagnoseCommand(g), doctorCommand(g), snapshotCommand()}},
 		{"Stop it, or step aside", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
 		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g)}},
 	}

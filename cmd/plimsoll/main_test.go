@@ -18,7 +18,7 @@ func TestWrongUse(t *testing.T) {
 		"nosuch":         "`plimsoll help` lists the commands",
 		"run --nosuch":   "`plimsoll run --help` lists the flags",
 		"pause":          "plimsoll pause CONTAINER",
-		"status extra":   "plimsoll status [flags]",
+		"status a b":     "plimsoll status [NAME] [flags]",
 		"sched load":     "plimsoll sched load FILE.bpf.o",
 		"sched nosuch":   "`plimsoll sched --help` lists the commands",
 		"sched laod":     "did you mean `plimsoll sched load`?",

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/logqueue"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/ratelimit"
 )
 
 // nameOf is what a group is called; "" where it has no name but its path.
@@ -38,8 +41,32 @@ func namesOf(found *cgroupfs.Scanner, changes []plan.Change) map[string]string {
 	return names
 }
 
-// namesGroups is a handler of a log that adds the name of a container to each line that has its group: the path of a container of
-// Docker has 78 letters, and its id is all that it says.
+// logLines are the bounds of the agent's log.
+type logLines struct {
+	*ratelimit.Lines
+	queue *logqueue.Queue
+	log   *slog.Logger
+}
+
+// agentLog is the log of a running agent. It never waits for its reader, names containers, and bounds the lines about one
+// object and about all of them: whoever owns an object chooses how often there is something to say about it. In its first
+// minute on a full node the agent has a line or two about each container.
+func agentLog(log *slog.Logger, queue *logqueue.Queue, found *cgroupfs.Scanner) (*slog.Logger, *logLines) {
+	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second}, ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
+	log = slog.New(lines.Over(queue.Over(namesGroups{log.Handler(), func(group string) string { return nameOf(found, group) }})))
+	return log, &logLines{lines, queue, log}
+}
+
+// Dropped is the number of lines that are not in the log, since the start.
+func (l *logLines) Dropped() int64 { return l.Lines.Dropped() + l.queue.Dropped() }
+
+func (l *logLines) serve(ctx context.Context) error {
+	l.Run(ctx, l.log)
+	return nil
+}
+
+// namesGroups is a handler of a log that adds the name of a container to each line that has its group: the path of a
+// container of Docker has 78 letters, and its id is all that it says.
 type namesGroups struct {
 	slog.Handler
 	name func(group string) string

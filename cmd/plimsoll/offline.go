@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// offlineStatus says what still stands in the kernel's files although no agent runs.
+// offlineStatus finds the values of ours that are still in the kernel's files although no agent runs.
 func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	state, err := journal.Load(g.stateDir)
 	if err != nil {
@@ -34,11 +34,11 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	s := report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernel,
 		Cgroup: "?", Problems: state.Notes, Node: report.Node{State: "unknown"}}
 	if len(state.Entries) > 0 && state.BootID != boot {
-		s.Problems = append(s.Problems, "the journal is of an earlier boot: its control groups are gone, nothing of it stands")
+		s.Problems = append(s.Problems, "the journal is of an earlier boot: its control groups and their values are gone")
 		return s, nil
 	}
-	if locked := g.holder(); locked != nil && locked.Unprivileged() {
-		s.Problems = append(s.Problems, locked.Error()+": no agent can start (hint: "+locked.Hint()+")")
+	if locked := g.holder(); locked != nil && locked.Stranger {
+		s.Problems = append(s.Problems, locked.Error()+" (hint: "+locked.Hint()+")")
 	}
 	dir, tree, err := g.openTree()
 	if err != nil {
@@ -63,7 +63,7 @@ func others(w *apply.Writer, entries []journal.Entry) []string {
 		if e.Knob == plan.Quota || e.Knob == plan.Burst {
 			continue
 		}
-		if held, ours := w.Stands(e); ours {
+		if held, ours := w.InFile(e); ours {
 			list = append(list, fmt.Sprintf("%s: %s is %q in place of %q although no agent runs (hint: `plimsoll restore` puts it back)",
 				e.Path, e.Knob, held, e.Target()))
 		}

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
@@ -23,17 +24,28 @@ import (
 
 func planCommand(g *globals) *cobra.Command {
 	f := &runFlags{}
-	var asJSON bool
+	var asJSON, ofAgent bool
 	var watch time.Duration
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show every change that `run` would make now, with its why, and write nothing",
 		Long: `Show every change that ` + "`plimsoll run`" + ` would make, with its why, and write nothing. It watches for a moment first, for
 a quota is raised only when a container is throttled. Beside a running agent, and after one that was killed, it goes by
-what that agent has written. It does not know what Kubernetes asks for: see ` + "`kubectl plimsoll plan`" + `.`,
-		Args: cobra.NoArgs,
+what that agent has written. It does not know what Kubernetes requests: --of-agent and ` + "`kubectl plimsoll plan`" + ` do.`,
+		Example: "  plimsoll plan --policy auto\n  plimsoll plan --policy auto --include '/lab/*' --watch 30s\n  plimsoll plan --of-agent",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := dryRun(g, f, watch)
+			var p report.Plan
+			var err error
+			bar := progress.For(bars(cmd), "watching for throttling", watch)
+			if ofAgent {
+				ctx, cancel := within(cmd, watch+askTimeout)
+				defer cancel()
+				p, err = g.client().Plan(ctx, f.policy, watch)
+			} else {
+				p, err = dryRun(g, f, watch)
+			}
+			bar.Stop()
 			if err != nil {
 				return err
 			}
@@ -42,6 +54,7 @@ what that agent has written. It does not know what Kubernetes asks for: see ` + 
 	}
 	f.register(cmd)
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVar(&ofAgent, "of-agent", false, "ask the running agent, which knows what Kubernetes requests, in place of looking anew")
 	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/trace"
@@ -157,7 +158,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if err != nil {
 		return err
 	}
-	end := showProgress(&r, cmd.ErrOrStderr(), periods)
+	end := showProgress(&r, bars(cmd), periods)
 	begin := time.Now()
 	t, stopped := r.Run(ctx, periods)
 	end()
@@ -272,31 +273,9 @@ func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, 
 	}
 }
 
-// bar shows on a terminal how far the recording is.
-type bar struct {
-	w      io.Writer
-	total  int
-	period time.Duration
-	shown  int
-}
-
 // showProgress shows on a terminal how far a recording is, until end is called.
 func showProgress(r *trace.Recorder, w io.Writer, samples int) (end func()) {
-	if !terminal(w) {
-		return func() {}
-	}
-	b := &bar{w: w, total: samples, period: r.Period}
-	r.Progress = b.show
-	return func() { fmt.Fprintln(w) }
-}
-
-func (b *bar) show(done int) {
-	const width = 40
-	if done < b.total && time.Duration(done-b.shown)*b.period < time.Second/2 {
-		return
-	}
-	b.shown = done
-	full := width * done / b.total
-	left := (time.Duration(b.total-done) * b.period).Round(time.Second)
-	fmt.Fprintf(b.w, "\r%s%s %3d %%, %d of %d periods, %s left ", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*done/b.total, done, b.total, left)
+	b := progress.Start(w, "recording", int64(samples))
+	r.Progress = func(done int) { b.Set(int64(done)) }
+	return b.Stop
 }

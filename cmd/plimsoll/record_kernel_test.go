@@ -92,6 +92,9 @@ func TestKernelRecordUncounted(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if err := g.Tree().SetWeight(path, 1<<18); err != nil { // so that a loop has its CPU beside any load
+		t.Fatal(err)
+	}
 	pid := g.Spin(1)[0].PID()
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
 		t.Fatal(err)

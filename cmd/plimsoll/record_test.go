@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -208,23 +207,5 @@ func TestFileName(t *testing.T) {
 	}
 	if got := fileName(make([]report.Container, 2)); got != "recording.npy" {
 		t.Error(got)
-	}
-}
-
-func TestBar(t *testing.T) {
-	var out bytes.Buffer
-	var r trace.Recorder
-	if showProgress(&r, &out, 10)(); r.Progress != nil || out.Len() > 0 {
-		t.Error("a bar is shown without a terminal")
-	}
-	b := &bar{w: &out, total: 40, period: 100 * time.Millisecond}
-	for i := range 40 {
-		b.show(i + 1)
-	}
-	if got := strings.Count(out.String(), "\r"); got != 8 {
-		t.Errorf("shown %d times, want every 5th of 40", got)
-	}
-	if want := fmt.Sprintf("%s 100 %%, 40 of 40 periods, 0s left", strings.Repeat("█", 40)); !strings.Contains(out.String(), want) {
-		t.Errorf("%q does not end with %q", out.String(), want)
 	}
 }

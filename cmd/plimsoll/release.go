@@ -18,7 +18,7 @@ func releaseCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release CONTAINER",
 		Short: "Step aside for another writer of a limit, such as docker update --cpus",
-		Long: `Lower what would make somebody else's write of the limit fail, and leave it so for a while. The kernel refuses a
+		Long: `Lower the values with which another program's write of the limit would fail, and keep them low for a while. The kernel refuses a
 quota below the burst (EINVAL, "invalid argument"), so ` + "`docker update --cpus`" + ` and ` + "`systemctl set-property CPUQuota=`" + ` may
 fail while a burst is set.
 

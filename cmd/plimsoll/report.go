@@ -16,7 +16,8 @@ func reportCommand(g *globals) *cobra.Command {
 		Long: `Show for each container, since the agent knows it: the share of its periods that ended throttled, the wall time
 lost to that, how often it burst and for how much CPU time, the CPU time that it used above its limit, how often
 its quota was raised and for how long.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll report\n  plimsoll report --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, askTimeout)
 			defer cancel()

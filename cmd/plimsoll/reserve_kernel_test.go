@@ -171,12 +171,12 @@ func TestRunReservesBesidePartition(t *testing.T) {
 	if tree.Version() == cgroup.V1 || !cgrouptest.AtLeast(cgrouptest.Release(t), "6.7") {
 		cgrouptest.Elsewhere(t, "test/vm/matrix.sh on 6.12:v2 and 6.18:v2", "a partition has a list of CPUs here, which shows its CPUs")
 	}
-	if handed, err := tree.HandsCPUSets("/"); err != nil || !handed {
-		if err := errors.Join(err, tree.HandCPUSets("/", true)); err != nil {
+	if handed, err := tree.CPUSetsEnabled("/"); err != nil || !handed {
+		if err := errors.Join(err, tree.EnableCPUSets("/", true)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := tree.HandCPUSets("/", false); err != nil {
+			if err := tree.EnableCPUSets("/", false); err != nil {
 				t.Error(err)
 			}
 		})

@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/apply"
 	"plimsoll/internal/config"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 	"plimsoll/internal/workload"
@@ -30,18 +31,21 @@ declared (systemd property, runtime state).
 
 With --unless-running it does nothing beside a running agent, also while one takes over from another, and exits with 0.
 That is for ExecStopPost= of a service: the agent that runs then is not the one that was stopped.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll restore\n  plimsoll restore --to-spec    # also what others left behind",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(cmd, steerTimeout)
 			defer cancel()
 			var results []plan.Result
 			var held bool
 			var err error
+			bar := progress.Start(bars(cmd), "putting back", 0)
 			if unlessRunning {
 				results, err = restoreUnlessRunning(g, toSpec, cmd.ErrOrStderr())
 			} else {
-				results, held, err = restore(ctx, g, toSpec)
+				results, held, err = restore(ctx, g, toSpec, cmd.ErrOrStderr())
 			}
+			bar.Stop()
 			if held {
 				fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: hint: the agent is held now, and writes nothing, also after a restart: `plimsoll resume` ends that")
 			}
@@ -58,7 +62,7 @@ That is for ExecStopPost= of a service: the agent that runs then is not the one 
 }
 
 // restore asks the agent, or restores by itself where none runs. held says that the agent writes nothing from now on.
-func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Result, held bool, err error) {
+func restore(ctx context.Context, g *globals, toSpec bool, notes io.Writer) (results []plan.Result, held bool, err error) {
 	if err := g.answers(ctx); err != nil {
 		return nil, false, withHint(err, "if it hangs for good, end it with `kill -9` and call this again")
 	}
@@ -70,15 +74,15 @@ func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Resul
 		return results, err == nil, err
 	}
 	m, err := g.openMachine((*machine).takeLock)
-	var locked *apply.LockedError
-	if errors.As(err, &locked) {
+	var locked *lock.TakenError
+	if errors.As(err, &locked) && !locked.Stranger {
 		return nil, false, withHint(err, "it does not answer in --state-dir "+g.stateDir+"; "+g.stateDirHint(locked))
 	}
 	if err != nil {
 		return nil, false, err
 	}
 	defer m.close()
-	results, err = m.restore(toSpec)
+	results, err = m.restore(toSpec, notes)
 	return results, false, err
 }
 
@@ -86,18 +90,21 @@ func restore(ctx context.Context, g *globals, toSpec bool) (results []plan.Resul
 func restoreUnlessRunning(g *globals, toSpec bool, notes io.Writer) ([]plan.Result, error) {
 	m, err := g.openMachine((*machine).takeUnusedLock)
 	if anotherRuns(err) {
-		_, err = fmt.Fprintf(notes, "plimsoll: nothing is restored: %v\n", err)
+		_, err = fmt.Fprintf(notes, "plimsoll: nothing is restored: %s\n", report.Printable(err.Error()))
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer m.close()
-	return m.restore(toSpec)
+	return m.restore(toSpec, notes)
 }
 
 // restore puts back what the journal has, and with toSpec what differs from a declared limit.
-func (m *machine) restore(toSpec bool) ([]plan.Result, error) {
+func (m *machine) restore(toSpec bool, notes io.Writer) ([]plan.Result, error) {
+	for _, note := range m.strangers() {
+		fmt.Fprintln(notes, "plimsoll:", report.Printable(note))
+	}
 	results := m.writer.Restore(nil, toSpec)
 	if toSpec {
 		repaired, err := repair(m)
@@ -106,7 +113,7 @@ func (m *machine) restore(toSpec bool) ([]plan.Result, error) {
 	return results, nil
 }
 
-// repair writes the declared limit wherever another one stands.
+// repair writes the declared limit wherever the file holds another value.
 func repair(m *machine) ([]plan.Result, error) {
 	found, err := scanner(m.tree, "", &config.File{}, slog.New(slog.DiscardHandler))
 	if err != nil {

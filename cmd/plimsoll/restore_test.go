@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/apply"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/workload"
 )
@@ -63,7 +63,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 			line, done := n.wait(t), make(chan error, 1)
 			go func() {
 				time.Sleep(300 * ms) // as after an agent that hands over: the lock is free, and the successor is about to try
-				lock, _, err := line.Take(t.Context(), filepath.Join(n.cgroups, "cpu"))
+				lock, _, err := line.Take(t.Context(), n.place())
 				done <- err
 				if err == nil {
 					t.Cleanup(func() { lock.Release() })
@@ -100,7 +100,7 @@ func TestRestoreUnlessRunning(t *testing.T) {
 // lock is the lock of a running agent.
 func (n node) lock(t *testing.T) {
 	t.Helper()
-	lock, err := apply.TakeLock(filepath.Join(n.cgroups, "cpu"))
+	lock, err := lock.Take(n.place())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +108,13 @@ func (n node) lock(t *testing.T) {
 }
 
 // wait is a successor that waits for the handover. It leaves when the context of the test ends.
-func (n node) wait(t *testing.T) *apply.Line {
+func (n node) wait(t *testing.T) *lock.Line {
 	t.Helper()
-	line, err := apply.WaitForHandover(t.Context(), n.state)
+	line, err := lock.WaitForHandover(t.Context(), n.state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { line.Take(t.Context(), filepath.Join(n.cgroups, "none")) }) // which fails, and leaves the line
+	t.Cleanup(func() { line.Take(t.Context(), lock.Place{Dir: n.state, Root: n.cgroups + "/none"}) }) // which fails, and leaves the line
 	return line
 }
 

@@ -10,7 +10,11 @@ func resumeCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume [CONTAINER]",
 		Short: "End a hold, or the pause of one container",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `End a hold, or the pause or release of one container.
+
+` + containerForms + `.`,
+		Example: "  plimsoll resume\n  plimsoll resume default/web/nginx",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return pause(cmd, g, args[0], 0)

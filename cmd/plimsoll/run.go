@@ -12,13 +12,16 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/logqueue"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/printable"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
@@ -29,10 +32,12 @@ import (
 // runFlags are the flags of run and plan.
 type runFlags struct {
 	source
+	logFlags
 	listen    string
+	metrics   string
+	read      web.ReadAccess
+	readGroup string
 	checkOnly bool
-	verbose   bool
-	logFormat string
 	polls     bool
 	realtime  bool
 	ahead     bool
@@ -84,11 +89,15 @@ looked after when the configuration, or --include, names them. The default polic
 			ctx, rereads, stop := asDaemon(cmd, os.Stdin)
 			defer stop()
 			f.rereads = rereads
-			return run(ctx, g, f, file, loaded, log)
+			addProcessors()
+			queue := logqueue.New()
+			defer queue.End()
+			return run(ctx, g, f, file, loaded, log, queue)
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of /metrics, /healthz and the status; "" for none`)
+	cmd.Flags().StringVar(&f.listen, "listen", web.DefaultListen, `address of metrics, health and status, of a process without privileges that run starts ("plimsoll serve"); "" for none`)
+	cmd.Flags().StringVar(&f.metrics, "metrics", string(report.Basic), metricsHelp)
 	cmd.Flags().BoolVar(&f.checkOnly, "check-config", false, "check the file of --config, list all errors, and exit")
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
@@ -96,29 +105,44 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
-	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "format of the log on standard error: text or json")
+	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "", "socket from which the state is read; read.sock in the state directory")
+	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from it, by its name or number; without one, root, and the process that --listen starts")
+	f.logFlags.register(cmd.Flags())
 	return cmd
 }
 
+// logFlags are those of a command that runs until it is stopped.
+type logFlags struct {
+	verbose bool
+	format  string
+}
+
+func (f *logFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every write")
+	flags.StringVar(&f.format, "log-format", "text", "format of the log on standard error: text or json")
+}
+
 // logger writes lines for people, or objects for log collectors.
-func (f *runFlags) logger(w io.Writer) (*slog.Logger, error) {
+func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}
-	switch f.logFormat {
+	switch f.format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
+		return slog.New(slog.NewJSONHandler(printable.JSON(w), o)), nil
 	}
-	return nil, withHint(misusef("--log-format %q is not known", f.logFormat), "text, json")
+	return nil, withHint(misusef("--log-format %q is not known", f.format), "text, json")
 }
 
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
-func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger) error {
+func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger, queue *logqueue.Queue) error {
+	if err := f.resolveRead(g); err != nil {
+		return err
+	}
 	m, err := g.findMachine()
 	if err != nil {
 		return err
@@ -128,14 +152,14 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return err
 	}
-	log = slog.New(namesGroups{log.Handler(), func(group string) string { return nameOf(found, group) }})
+	log, lines := agentLog(log, queue, found)
 	cluster, err := f.kube.open(m.tree, found, file, log)
 	if err != nil {
 		return err
 	}
 	c := newServices(ctx, log)
 	defer c.stop()
-	c.start(service{"discovery", found.Run}, service{"kubernetes", cluster.run})
+	c.start(service{"discovery", found.Run}, service{"kubernetes", cluster.run}, service{"log", lines.serve})
 	passed, err := f.takeOver(c.ctx, g, m, cluster, log)
 	if err == nil {
 		err = m.open(g)
@@ -143,6 +167,8 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(notCanceled(err))
 	}
+	m.warnOfStrangers(log)
+	left := m.putBackLeft(passed, log)
 	named := &selection{Scanner: found}
 	named.take(file, log)
 	begun := false
@@ -151,25 +177,30 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 			recovered(log, m.writer.Restore(nil, false))
 		}
 	}()
-	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, f.subscribe(log), log)
+	throttles := f.subscribe(log)
+	a, err := newAgent(g, m.dir, m.tree, cluster.over(found), file, throttles, log)
 	if err != nil {
 		return c.end(err)
 	}
-	a.Writer, a.Successor = m.writer.Over(a.Tasks), g.successor(log)
+	recorded := throttles.periods(cluster.over(found))
+	a.Writer, a.Successor = noted{m.writer.Over(a.Tasks), recorded}, g.successor(log)
 	m.watchQuotas(a, log)
-	if err := m.inherit(c.ctx, g, a, passed, log); err != nil {
+	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {
 		return c.end(err)
 	}
+	heart := g.heart(log)
+	defer heart.Close()
+	a.Beat = heart.Beat
 	cluster.serve(a)
 	resizes := f.kube.nri.open(f.kube.on, a, log)
 	measured := f.openWaits(m.tree, cluster.over(found), log)
-	server, err := web.Listen(reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy)}, web.Options{Listen: f.listen, Socket: filepath.Join(g.stateDir, web.SocketName), Now: time.Now, Log: log,
-		Plan: g.dryRun(a, m.journal.Entries)})
+	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines}
+	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)
 	}
-	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", server.Addr(), "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"web", server.Serve}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
+	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
+	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true
@@ -178,12 +209,30 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	return c.end(a.Run(c.ctx))
 }
 
+// listenFor opens the agent's sockets, and starts the process that serves the network, whose address it returns.
+func (f *runFlags) listenFor(c *services, g *globals, r reporter, plan web.DryRun, recorded web.Periods) (address string, err error) {
+	if _, err := report.ParseDetail(f.metrics); err != nil {
+		return "", withHint(misusef("--metrics: %v", err), metricsHelp)
+	}
+	server, err := web.Listen(r, web.Options{Control: filepath.Join(g.stateDir, web.ControlSocket), Read: f.read, Now: time.Now,
+		Log: c.log, Plan: plan, Periods: recorded})
+	if err != nil {
+		return "", err
+	}
+	c.start(service{"sockets", server.Serve})
+	network, address, err := startChild(f.listen, f.metrics, f.read, c.log)
+	if err == nil {
+		c.start(service{"network", network.run})
+	}
+	return address, err
+}
+
 // takeOver takes the lock, with --stand-by when the agent that has it ends.
 func (f *runFlags) takeOver(ctx context.Context, g *globals, m *machine, k *cluster, log *slog.Logger) (passed bool, err error) {
 	if !f.standBy {
 		return false, m.takeLock(g)
 	}
-	return m.standBy(ctx, g, f.listen, k.ready, log)
+	return m.standBy(ctx, g, f.read, k.ready, log)
 }
 
 // ready notifies the service manager that started the agent that it manages its containers (sd_notify(3)); without one it
@@ -245,7 +294,7 @@ func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Log
 		log.Info("configuration loaded", "policy", file.Strategy().Policy)
 		named.take(file, log)
 		a.Reserve(file.Reserve())
-		a.Configure(cluster.configure(file.Strategy()), nil)
+		a.Configure(cluster.configure(file), nil)
 	}
 }
 

@@ -3,9 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -322,40 +319,4 @@ func TestRunReloads(t *testing.T) {
 	if !s.status().ConfigOK {
 		t.Error("the status still has the error")
 	}
-}
-
-var listens = regexp.MustCompile(`listen=(127\.0\.0\.1:[0-9]+)`)
-
-func TestRunServesMetrics(t *testing.T) {
-	s := newShipped(t)
-	g, _ := newHog(t)
-	before := files(t, g)
-	s.configure("auto", g.Path)
-	agent := s.start()
-	changed(t, s, before, g)
-	at := listens.FindStringSubmatch(agent.log.String())
-	if at == nil {
-		t.Fatalf("the log does not say where it listens:\n%s", agent.log)
-	}
-	for path, want := range map[string]string{"/metrics": "plimsoll_", "/healthz": "ok", "/readyz": "ok"} {
-		text := get(t, "http://"+at[1]+path)
-		if !strings.Contains(text, want) || path == "/metrics" && !strings.Contains(text, g.Path) {
-			t.Errorf("%s does not have %q:\n%s", path, want, text)
-		}
-	}
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	client := http.Client{Timeout: patience(5 * time.Second)}
-	answer, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, answer.Status, err)
-	}
-	return string(text)
 }

@@ -28,11 +28,12 @@ func schedCommand(g *globals) *cobra.Command {
 		Use:   "sched",
 		Short: "Load a sched_ext scheduler into the kernel while it runs, replace it, and take it out again",
 		Long: `Load a sched_ext scheduler into the kernel while it runs, replace it, and take it out again.
-Before anything changes, what stands in the way is looked for, and the kernel checks the programs. The scheduler is in
+Before anything changes, the machine is checked for obstacles, and the kernel verifies the programs. The scheduler is in
 force for all tasks or for none. It ends with the process that loaded it, whatever ends that: tasks are then run by the
 kernel's own scheduler, and nothing stays behind.`,
-		Args: cobra.NoArgs, // without RunE cobra answers to a mistyped command with the help, and without an error
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  plimsoll sched check my.bpf.o && plimsoll sched load my.bpf.o",
+		Args:    cobra.NoArgs, // without RunE cobra answers to a mistyped command with the help, and without an error
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(schedLoad(g), schedSwap(g), schedUnload(g), schedStatus(g), schedCheck())
 	return cmd
@@ -47,9 +48,10 @@ func mostFlag(cmd *cobra.Command, most *time.Duration) {
 func schedLoad(g *globals) *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
-		Use:   "load FILE.bpf.o",
-		Short: "Put a scheduler in force, and keep it until this command is ended",
-		Args:  cobra.ExactArgs(1),
+		Use:     "load FILE.bpf.o",
+		Short:   "Put a scheduler in force, and keep it until this command is ended",
+		Example: "  plimsoll sched load my.bpf.o",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, _, err := readObject(args[0])
 			if err != nil {
@@ -161,9 +163,10 @@ func explainSched(err error) error {
 func schedSwap(g *globals) *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
-		Use:   "swap FILE.bpf.o",
-		Short: "Replace the scheduler that `load` has loaded; if that fails, the old one is put back",
-		Args:  cobra.ExactArgs(1),
+		Use:     "swap FILE.bpf.o",
+		Short:   "Replace the scheduler that `load` has loaded; if that fails, the old one is put back",
+		Example: "  plimsoll sched swap better.bpf.o",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, data, err := readObject(args[0])
 			if err != nil {
@@ -183,9 +186,10 @@ func schedSwap(g *globals) *cobra.Command {
 
 func schedUnload(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "unload",
-		Short: "Remove the scheduler that `load` has loaded",
-		Args:  cobra.NoArgs,
+		Use:     "unload",
+		Short:   "Remove the scheduler that `load` has loaded",
+		Example: "  plimsoll sched unload",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.askSched(schedRequest{Do: doUnload})
 			if err != nil {
@@ -230,9 +234,10 @@ func (r schedReport) Text(w io.Writer) error {
 func schedStatus(g *globals) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show which scheduler is in force, which process loaded it, and how long its load took",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "Show which scheduler is in force, which process loaded it, and how long its load took",
+		Example: "  plimsoll sched status --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := schedReport{Schema: schedSchema}
 			var err error
@@ -252,9 +257,10 @@ func schedStatus(g *globals) *cobra.Command {
 func schedCheck() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check FILE.bpf.o",
-		Short: "Say whether a scheduler can be loaded here, and change nothing",
-		Args:  cobra.ExactArgs(1),
+		Use:     "check FILE.bpf.o",
+		Short:   "Say whether a scheduler can be loaded here, and change nothing",
+		Example: "  plimsoll sched check my.bpf.o",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, _, err := readObject(args[0])
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ type schedServer struct {
 
 // listenSched opens the socket.
 func listenSched(path string) (*schedServer, error) {
-	l, err := web.ListenUnix(path)
+	l, err := web.ListenUnix(path, web.Nobody, slog.New(slog.DiscardHandler))
 	if errors.Is(err, web.ErrInUse) {
 		return nil, fmt.Errorf("another `plimsoll sched load` has loaded a scheduler: %w", err)
 	}

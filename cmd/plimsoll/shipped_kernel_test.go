@@ -22,7 +22,7 @@ import (
 
 const ms = time.Millisecond
 
-// binaryVar names the binary to test. Without it, it is built.
+// binaryVar names the binary to test; plimsoll-lease is beside it. Without it, they are built.
 const binaryVar = "PLIMSOLL_BINARY"
 
 // lockWait is how long another agent on this machine may keep the lock: tests of other packages start some too.
@@ -38,7 +38,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built.dir = dir
-	cmd := exec.Command("go", "build", "-o", dir, ".")
+	cmd := exec.Command("go", "build", "-o", dir, ".", "../plimsoll-lease")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
@@ -51,6 +51,20 @@ var built struct{ dir string }
 func TestMain(m *testing.M) {
 	if program := os.Getenv(baselineVar); program != "" {
 		fmt.Fprintln(os.Stderr, becomeBaseline(program))
+		os.Exit(1)
+	}
+	if root := os.Getenv(strangerVar); root != "" {
+		if becomeStranger(root) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if os.Getenv(tryVar) != "" && os.Getenv(confinedVar) == "" {
+		try()
+		os.Exit(0)
+	}
+	if text := os.Getenv(confinedVar); text != "" {
+		fmt.Fprintln(os.Stderr, becomeConfined(text))
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -80,6 +94,7 @@ type shipped struct {
 	stderr        *os.File // of run; nil: kept as its log
 	apart         bool     // it runs in a PID namespace of its own
 	baseline      bool     // it sees a constant use of the machine
+	confined      *confinement
 }
 
 func newShipped(t *testing.T) *shipped {
@@ -98,7 +113,13 @@ func newShipped(t *testing.T) *shipped {
 }
 
 func (s *shipped) command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, s.binary, append(args, "--state-dir", s.state, "--cgroup-root", cgrouptest.Root())...)
+	cmd := exec.CommandContext(ctx, s.binary, append(args, "--state-dir", s.state, "--cgroup-root", cgrouptest.Root())...)
+	if s.confined != nil {
+		if err := s.confined.apply(cmd); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return cmd
 }
 
 // run runs a command to its end.
@@ -210,26 +231,37 @@ func (s *shipped) launch(flags ...string) *daemon {
 			s.t.Fatal(err)
 		}
 	}
-	l.cmd.Stderr = l.log
 	if s.stderr != nil {
 		l.cmd.Stderr = s.stderr
 	}
+	l.begin()
+	return l
+}
+
+// begin starts the process.
+func (l *daemon) begin() {
+	l.t.Helper()
+	if l.cmd.Stderr == nil {
+		l.cmd.Stderr = l.log
+	}
 	if err := l.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	go func() {
 		_ = l.cmd.Wait() // ProcessState has it
 		close(l.done)
 	}()
-	s.t.Cleanup(l.end)
-	return l
+	l.t.Cleanup(l.end)
 }
 
-func (l *daemon) runs() bool { return l.says("msg=running") }
+// runs waits until it takes turns. How long a start takes is no matter here.
+func (l *daemon) runs() bool { return l.saysWithin("msg=running", patience(30*time.Second)) }
 
 // says waits until the log has a text.
-func (l *daemon) says(text string) bool {
-	for end := time.Now().Add(patience(5 * time.Second)); time.Now().Before(end); time.Sleep(5 * ms) {
+func (l *daemon) says(text string) bool { return l.saysWithin(text, patience(5*time.Second)) }
+
+func (l *daemon) saysWithin(text string, wait time.Duration) bool {
+	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * ms) {
 		select {
 		case <-l.done:
 			return false

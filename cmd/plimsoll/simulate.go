@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/figure"
 	"plimsoll/internal/loadline"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
 
@@ -38,7 +39,8 @@ coincided: P(WCET > 1 period), and the expected time E(WCET), with intervals; an
 throttled and for how long, without and with its burst. The model is in docs/MODEL.md.
 
 Demand is of a law (exp, pareto, poisson) or recorded (data). Ratios are written 0.7 or 70%; a number above 10 needs its %.`,
-		Args: cobra.NoArgs,
+		Example: "  plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1\n  plimsoll simulate data web.npy --cgroups 10 --burst 200%",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return withHint(misusef("what demand is not said"), "plimsoll simulate exp --utilization 0.7 --cgroups 10 --burst 1, or pareto, poisson, data FILE")
 		},
@@ -150,14 +152,21 @@ func (f *simulateFlags) run(cmd *cobra.Command, d demands) error {
 	if err := f.complete(cmd, ranges, d); err != nil {
 		return err
 	}
+	points := int64(1)
+	for _, r := range ranges {
+		points *= int64(len(r.values))
+	}
+	bar := progress.Start(bars(cmd), "simulating", points)
 	if len(ranges) == 0 {
 		s, err := simulate(d, base, o)
+		bar.Stop()
 		if err != nil {
 			return err
 		}
 		return show(cmd.OutOrStdout(), s, f.asJSON)
 	}
-	sweep, err := f.sweepOver(d, base, ranges, o)
+	sweep, err := f.sweepOver(d, base, ranges, o, bar)
+	bar.Stop()
 	if err != nil {
 		return err
 	}

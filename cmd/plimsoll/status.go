@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,26 +15,83 @@ import (
 )
 
 func statusCommand(g *globals) *cobra.Command {
-	var asJSON bool
+	f := &statusFlags{}
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [NAME]",
 		Short: "Show what is changed on this node: requested, in force, since when, why",
 		Long: `Show what is changed on this node: for each container its limit, the quota and burst that are in force (and
-what was asked for where the kernel has another value), since when, until when it is paused, and why.
-Without a running agent the journal says what still stands in the kernel's files.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := within(cmd, askTimeout)
-			defer cancel()
-			s, err := g.status(ctx)
-			if err != nil {
-				return err
+the requested value where the kernel has another one), since when, until when it is paused, and why.
+Without a running agent the journal shows which values of Plimsoll are still in the kernel's files.
+
+NAME is a container or pod, or a part of its name or path: only what has it is shown.`,
+		Example: `  plimsoll status
+  plimsoll status nginx --sort lost
+  plimsoll status --watch
+  plimsoll status --json | jq '.containers[] | {name, why}'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.name = strings.Join(args, "")
+			if _, err := report.ParseOrder(f.sort); err != nil {
+				return misusef("--sort: %w", err)
 			}
-			return show(cmd.OutOrStdout(), s, asJSON)
+			if f.watch {
+				return f.keepShowing(cmd, g)
+			}
+			return f.once(cmd, g)
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	jsonFlag(cmd, &f.json)
+	cmd.Flags().StringVar(&f.sort, "sort", string(report.ByName), "order of the containers: name, lost (wall time), use (CPUs) or throttled (periods)")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "show it anew each second, until Ctrl-C")
 	return cmd
+}
+
+// statusFlags are what a person may choose about a status.
+type statusFlags struct {
+	name, sort  string
+	json, watch bool
+}
+
+func (f *statusFlags) once(cmd *cobra.Command, g *globals) error {
+	ctx, cancel := within(cmd, askTimeout)
+	defer cancel()
+	s, err := g.status(ctx)
+	if err == nil && f.name != "" {
+		s, err = s.Named(g.container(f.name))
+	}
+	if err != nil {
+		return err
+	}
+	if f.watch && !f.json {
+		fmt.Fprint(cmd.OutOrStdout(), clearScreen(cmd.OutOrStdout()))
+	}
+	if !f.json || cmd.Flags().Changed("sort") {
+		s = s.Sorted(report.Order(f.sort))
+	}
+	return show(cmd.OutOrStdout(), s, f.json)
+}
+
+// keepShowing shows a status each second. An error takes its place, and is not the end: the agent may come back.
+func (f *statusFlags) keepShowing(cmd *cobra.Command, g *globals) error {
+	ctx, stop := untilAsked(cmd)
+	defer stop()
+	cmd.SetContext(ctx)
+	for tick := time.NewTicker(time.Second); ; {
+		err := f.once(cmd, g)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, syscall.EPIPE):
+			return err
+		case err != nil:
+			complain(cmd.ErrOrStderr(), "plimsoll", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // status reads the agent, or the journal where none runs.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/loadline"
+	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
 
@@ -120,7 +121,7 @@ func steps(from, rest string, parse func(string) (float64, error)) ([]float64, e
 }
 
 // sweepOver simulates each case, the last range varying fastest.
-func (f *simulateFlags) sweepOver(d demands, base scenario, ranges []sweepRange, o loadline.Options) (report.Sweep, error) {
+func (f *simulateFlags) sweepOver(d demands, base scenario, ranges []sweepRange, o loadline.Options, bar *progress.Bar) (report.Sweep, error) {
 	sweep := report.Sweep{Schema: report.SweepSchema, Conditions: conditions(d, o)}
 	err := every(base, ranges, func(c scenario) error {
 		s, err := simulate(d, c, o)
@@ -131,6 +132,7 @@ func (f *simulateFlags) sweepOver(d demands, base scenario, ranges []sweepRange,
 		if err != nil {
 			return err
 		}
+		defer func() { bar.Set(int64(len(sweep.Points))) }()
 		sweep.Points = append(sweep.Points, report.Point{Burst: c.burst, Cgroups: c.cgroups, Utilization: load, Result: s})
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/sysfs"
 )
 
-// uncounted measures the CPU time of groups that no counter of the kernel has: on cgroup v1 those that stand in the cpu
+// uncounted measures the CPU time of groups that no counter of the kernel has: on cgroup v1 those that are in the cpu
 // hierarchy and not in that of cpuacct. The programs of `diagnose` do it, at each switch of a thread.
 type uncounted struct {
 	*meter

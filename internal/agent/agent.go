@@ -1,16 +1,15 @@
-// Package agent is the loop: it looks at the containers that are due, decides, writes, and says what it did.
+// Package agent is the loop: it reads the containers that are due, decides, writes, and records the results.
 //
-// Time and order are the loop's. Most of what happens elsewhere (a container appears, a limit is written, a
-// configuration is read) only asks for an earlier turn. What cannot wait for one writes on the thread that learns of
-// it, under the same lock: AnswerThrottles when a throttle begins, PrepareResize when an owner is about to write
-// another limit, and Pause, Hold and Retire, which tell who asked what became of it.
+// The loop decides when and in which order. Most events (a container appears, a limit is written, a configuration is
+// read) only request an earlier turn. Urgent ones write on the thread that receives them, under the same lock:
+// AnswerThrottles when a throttle begins, PrepareResize when an owner is about to write another limit, and Pause, Hold
+// and Retire, which return the results to their callers.
 package agent
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"plimsoll/internal/apply"
@@ -24,6 +23,7 @@ import (
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/preempt"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 	"plimsoll/internal/reserve"
@@ -33,36 +33,36 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Discoverer knows the containers.
+// Discoverer finds the containers.
 type Discoverer interface {
-	// Pods is a snapshot, cheap to take. Path and limit events since the last call are folded in. A snapshot never
-	// changes: where anything is new, it is another slice.
+	// Pods returns a snapshot, at little cost, with all path and limit events since the last call. A snapshot is
+	// immutable: after any change Pods returns another slice.
 	Pods() ([]workload.Pod, error)
 	// Touched lists the groups whose limit files or tasks were written since the last call.
 	Touched() []string
 	// Wake has a value when something changed.
 	Wake() <-chan struct{}
-	// Counts tells rescans and lost events, since the start.
+	// Counts returns the numbers of rescans and lost events since the start.
 	Counts() (rescans, lost int64)
 }
 
-// ThrottleEvents are the kernel's, in the moment in which throttles begin.
+// ThrottleEvents reports throttles when they begin.
 type ThrottleEvents interface {
-	// Watch subscribes to the events of these groups, by inode, and of no others.
+	// Watch subscribes to the events of exactly these groups, by inode.
 	Watch(groups []uint64) error
-	// SuppressEvents has a group's throttles counted, but sends no events of them, until it is called with false.
+	// SuppressEvents stops the events of a group until it is called with false. Its throttles are still counted.
 	SuppressEvents(group uint64, suppress bool) error
-	// Limit has the use of a group's periods counted by a quota that is not the one in force.
+	// Limit sets the quota by which the use of a group's periods is classified, if not the one in force.
 	Limit(group uint64, quota time.Duration) error
-	// Read waits for throttles, and returns those there are; none at an instant, if that is not zero. An error says that none
-	// will come any more; it is io.EOF after Close.
+	// Read waits for throttles and returns them, or none at time until, if that is not zero. After an error no more
+	// throttles will come; the error is io.EOF after Close.
 	Read(until time.Time) ([]policy.Throttle, error)
-	// Lost counts the throttles that were not reported, since the start, but for those of a group that has too many of them.
+	// Lost counts the throttles that were not reported since the start, except those of groups with too many of them.
 	Lost() int64
-	// Priority is that of the thread that reads: "fifo" is real time, "nice -20" and "plain" are what was left; "" before it
-	// has begun.
-	Priority() string
-	// Totals is what was counted of a group, reported or not; false for one that is not watched.
+	// Priority is the priority of the reading thread: "fifo" is real time, "nice -20" and "plain" are fallbacks, with
+	// the reason; "" before Read has begun.
+	Priority() (got, why string)
+	// Totals returns the totals of a group, over all throttles; false for one that is not watched.
 	Totals(group uint64) (report.Throttles, bool)
 	Close() error
 }
@@ -70,19 +70,25 @@ type ThrottleEvents interface {
 // Host measures the machine.
 type Host interface {
 	Online() (int, error)
-	// Busy is the CPU time that all of the machine has used.
+	// Busy is the CPU time that the whole machine has used.
 	Busy() (time.Duration, error)
-	// Threads tells the CPU time of each of these threads that still lives.
+	// Threads returns the CPU time of each of these threads that still exists.
 	Threads(tids []int) map[int]time.Duration
-	// Self is what this process has used, and its resident memory.
+	// Self is the CPU time and the resident memory of this process.
 	Self() (used time.Duration, rss int64)
 }
 
-// Writer carries changes out.
+// Writer carries out changes.
 type Writer interface {
+	// Claim does in advance what Do has to wait for the disk for. It may be called during a Do.
+	Claim([]plan.Change)
+	// Steps lists what Do makes of changes, in order. Do may be called for a part of them.
+	Steps([]plan.Change) []plan.Change
 	Do([]plan.Change) []plan.Result
 	Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result
 	TryRestore(filter func(journal.Entry) bool) []plan.Result
+	// RestoreAgain restores bursts again which owners' writes of the quota have put back since their restore.
+	RestoreAgain() []plan.Result
 	Rebase(id workload.ID, knob plan.Knob, base plan.Value) error
 	Forget(id workload.ID, knob plan.Knob) error
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value) error
@@ -91,115 +97,124 @@ type Writer interface {
 	Unshield() []plan.Result
 }
 
-// Switch is the kill switch, kept where it outlives the agent.
+// Switch is the kill switch, which is kept on disk.
 type Switch interface {
 	Held() bool
 	Hold(reason string, at time.Time) error
 	Resume() error
-	// Why tells of a hold: its reason, "" where nobody has said one, and since when it is. Without one that is zero.
+	// Why returns the reason of a hold, "" if none was given, and its time, zero without a hold.
 	Why() (reason string, since time.Time)
 }
 
-// Options are what an agent is made of.
+// Options are the parts of an agent.
 type Options struct {
 	Tree       *cgroup.Tree
 	Discover   Discoverer
 	Host       Host
 	Events     ThrottleEvents       // nil: throttles are found by polling
 	Polling    string               // why there are no Events
-	Missing    []report.MissingPart // what it does not tell
+	Missing    []report.MissingPart // what Events does not report
 	Uncounted  bool                 // the use of periods is in Missing
 	Writer     Writer
 	Switch     Switch
 	Pauses     *pauses.Pauses
-	Undone     func() ([]apply.Undone, error)           // owners' writes that refills may have undone, since the last call; nil: nobody looks
-	Refillable func(undeclared, declared []workload.ID) // takes all groups that may be refilled from now on; nil: nobody asks
-	Foreign    func(group, what string)                 // called once for another program that writes a group's limit; nil: nobody
+	Undone     func() ([]apply.Undone, error)           // owners' writes that refills may have undone; nil: not known
+	Refillable func(undeclared, declared []workload.ID) // called with all groups that may be refilled; may be nil
+	Foreign    func(group, what string)                 // called once for each other program that writes a limit
+	Bounded    func(group, what string)                 // called once for each bound that limits a group
 	Rules      policy.Rules
-	Machine    policy.Machine    // what it has for online before offline
-	Schedulers schedext.Loader   // nil: no scheduler is ever loaded
-	Overruled  func() string     // names a scheduler that runs all tasks, "" where the kernel does; nil: it always does
-	Tasks      colocation.Tasks  // nil: nothing is set of single tasks
+	Machine    policy.Machine    // its mechanisms for online before offline
+	Schedulers schedext.Loader   // nil: no scheduler is loaded
+	Overruled  func() string     // names the sched_ext scheduler in force, "" if none is; nil: none can be
+	Tasks      colocation.Tasks  // nil: no knob of tasks is set
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock      func() time.Time
 	Log        *slog.Logger
 	Version    string
 	Kernel     string
-	DryRun     bool        // it only plans: Plan is called in place of Tick, and there is no Writer
-	Successor  func() bool // asked at the end: does another agent take over? nil: none does
+	DryRun     bool                // Plan is called in place of Tick, and there is no Writer
+	Successor  func() bool         // says at the end whether another agent takes over; nil: none does
+	Beat       func(now time.Time) // called after turns, as a heartbeat (package lease); never blocks; nil: no lease
 
 	Reserving exclusive.Options
 }
 
-// Agent looks after the containers of one machine.
+// Agent manages the containers of one machine.
 type Agent struct {
 	Options
-	mu           sync.Mutex // of everything below; a turn holds it
-	state        *policy.State
-	ledger       *ledger.Ledger
-	reader       *observe.Reader
-	scheduler    *schedext.Keeper
-	node         observe.NodeMeter
-	groups       map[workload.ID]*group
-	started      time.Time
-	snapshot     []workload.Pod // of the turn before
-	asked        bool           // somebody asks for the state of all groups in this turn
-	resizes      resizes
-	subscription subscription
-	risk         *risk.Meter
-	colocation   *colocation.Colocation
-	next         time.Time // when the next turn is due
-	fresh        time.Time // when all groups were looked at for somebody who asked
-	record       *record.Recorder
-	config       error
-	failed       error                // of the last discovery
-	poke         chan struct{}        // a turn is wanted now
-	sooner       chan struct{}        // next is earlier than it was
-	turned       chan struct{}        // a turn was taken
-	notes        []record.Note        // of files, since they were said last
-	adopted      map[workload.ID]bool // what was taken over, until the first look
-	retired      time.Time            // zero: it is not
-	ended        bool                 // everything has been put back for good
-	pending      map[plan.Key]bool    // what the kernel has refused to have put back
-	overruled    overruled
-	blind        bool // it was said that quota files cannot be watched
+	mu             preempt.Mutex // of everything below; a turn holds it, and yields to AnswerThrottles
+	state          *policy.State
+	ledger         *ledger.Ledger
+	reader         *observe.Reader
+	scheduler      *schedext.Keeper
+	otherScheduler schedext.Other
+	node           observe.NodeMeter
+	groups         map[workload.ID]*group
+	started        time.Time
+	snapshot       []workload.Pod              // of the previous turn
+	readAll        bool                        // this turn reads all groups, for a status
+	answered       map[*workload.Pod]time.Time // pods answered since this turn began to read: their last refill
+	resizes        resizes
+	subscription   subscription
+	risk           *risk.Meter
+	colocation     *colocation.Colocation
+	next           time.Time // when the next turn is due
+	record         *record.Recorder
+	config         error
+	failed         error                // of the last discovery
+	poke           chan struct{}        // a turn is requested now
+	sooner         chan struct{}        // next is earlier than before
+	turned         chan struct{}        // a turn has ended
+	notes          []record.Note        // what happened to files, not recorded yet
+	adopted        map[workload.ID]bool // groups taken over, until the first reading
+	retired        time.Time            // when Retire was called; zero: it was not
+	ended          bool                 // Run has ended, and everything is restored
+	pending        map[plan.Key]bool    // restores that the kernel has refused, to be retried
+	blind          bool                 // it was logged that not all quota files can be watched
 
 	cpus  *exclusive.CPUs
-	share func(group string) reserve.Share // what a group has of CPUs of its own
+	share func(group string) reserve.Share // the exclusive CPUs of a group
 }
 
 // New makes an agent; Run starts it.
 func New(o Options) *Agent {
 	now := o.Clock()
 	a := &Agent{
-		Options: o, state: policy.NewState(), ledger: cmp.Or(o.Reserving.Known(), ledger.New()), groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{},
-		resizes: resizes{}, started: now, record: record.New(o.Log), poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		Options: o, state: policy.NewState(), record: record.New(o.Log),
+		ledger: cmp.Or(o.Reserving.Known(), ledger.New()), answered: map[*workload.Pod]time.Time{},
+		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: resizes{}, started: now,
+		poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
-	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts, Totals: func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }}
-	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger, Agent: asked{a}})
+	a.otherScheduler.Log = o.Log
+	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
+	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
+	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,
+		Agent: services{a, &a.mu}})
 	a.share = a.cpus.Share
-	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log, Ledger: a.ledger, Scheduler: a.scheduler,
-		Machine: o.Machine, Agent: asked{a}})
+	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log,
+		Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
 	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.record.Unreadable
+	a.reader.Yield = a.mu.Yield
 	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
-	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counted(inode).Counters }
+	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }
 	return a
 }
 
-// paused says whether a group is held at its limit, whatever its owner asks for.
+// paused says whether a group is kept at its limit, whatever its strategy.
 func (a *Agent) paused(group string, now time.Time) bool {
-	return a.Pauses.Paused(group, now) || a.scheduler.InForce() || a.overruled.by != "" || a.resizes.open(group, now) ||
+	return a.Pauses.Paused(group, now) || a.resizes.open(group, now) ||
+		a.scheduler.InForce() || a.otherScheduler.Name() != "" ||
 		a.colocation.Suppresses(group) && !a.share(group).Unlimited
 }
 
-// gather is for how long events are let come together before a turn: a container's birth is a bunch of them, and
-// whoever writes limits without end is to cost a bounded number of turns.
+// gather is for how long events are collected before a turn: the start of a container causes several of them, and a
+// program that writes limits without end must cost a bounded number of turns.
 const gather = 5 * time.Millisecond
 
-// Run takes turns until the context ends, and then puts everything back.
+// Run takes turns until the context ends, and then restores everything.
 func (a *Agent) Run(ctx context.Context) error {
 	stopListening := a.listen()
 	timer := time.NewTimer(0)
@@ -213,14 +228,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.stop()
 }
 
-// Configure takes a new configuration of the node, or the reason why there is none.
+// Configure sets a new configuration of the node, or the error of its last reading.
 func (a *Agent) Configure(s strategy.Strategy, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.config = err
 	if err == nil {
 		if (a.Strategy.LoadLinePercent == 0) != (s.LoadLinePercent == 0) {
-			a.subscription.stale = true // other groups may have to be subscribed to now
+			a.subscription.stale = true // the set of groups with events may change
 		}
 		a.Strategy = s
 		a.reader.StaleAll(a.Clock())
@@ -252,10 +267,10 @@ func (a *Agent) nextTurn() time.Time {
 	return a.next
 }
 
-// Turns has a value when a turn was taken, for what goes with the agent's turns so as not to wake the machine for itself.
+// Turns receives a value after each turn, for work that follows the turns instead of waking the machine by itself.
 func (a *Agent) Turns() <-chan struct{} { return a.turned }
 
-// wake asks for a turn now.
+// wake requests a turn now.
 func (a *Agent) wake() { signal(a.poke) }
 
 func signal(c chan struct{}) {
@@ -265,5 +280,5 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Wanted has a value when a turn is wanted now. Run takes it itself.
+// Wanted receives a value when a turn is requested. Run takes the turn itself.
 func (a *Agent) Wanted() <-chan struct{} { return a.poke }

@@ -56,7 +56,7 @@ func TestStatusOfARaise(t *testing.T) {
 	}
 	if s.Mode != report.Active || s.Version != "1.0" || s.Kernel != "sim" || s.Cgroup != "v1" || !s.ConfigOK || s.Node.CPUs != 4 ||
 		s.Node.State != "idle" || s.Node.Granted <= 0 || s.LastTurn.IsZero() || s.Self.Rescans != 3 || s.Self.EventsLost != 1 ||
-		s.Self.Looks == 0 || s.Self.Turns == 0 || s.Writes.Results[plan.Quota][plan.Applied] == 0 || s.Writes.Decisions["raise"] == 0 {
+		s.Self.Looks == 0 || s.Self.Goroutines == 0 || s.Self.Turns == 0 || s.Writes.Results[plan.Quota][plan.Applied] == 0 || s.Writes.Decisions["raise"] == 0 {
 		t.Errorf("%+v", s)
 	}
 	w.kernel.SetLoad("/lab/a", sim.Load{})

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,81 +10,99 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Where there are throttle events, each throttle is answered in the millisecond in which it begins by a turn for the
-// groups concerned alone, on the thread that reads the events. The ordinary turns go on beside: they size what is to stand
-// for longer, and need to look only at groups with an event of late.
+// With throttle events, a throttle is answered in the millisecond in which it begins, by a turn for its pod only, on
+// the thread that reads the events. Ordinary turns decide on bursts and raises, and read groups with a recent event.
 
-// AnswerThrottles answers throttle events, and those that were put off and are due. It says when it is to be called at
-// the latest without any; zero: not at all.
+// overdue is how late the loop's turn may be while an answered throttle still is a heartbeat. The loop gives raises
+// back: where it hangs, answers show nothing.
+const overdue = time.Second
+
+// AnswerThrottles answers throttle events, and postponed ones that are due. It returns when to call it next at the
+// latest; zero: when the next event arrives.
 func (a *Agent) AnswerThrottles(throttles []policy.Throttle) (next time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.subscription.active { // the groups that are subscribed to are not known any more
+	a.mu.LockShort() // a turn that is under way yields
+	defer a.mu.UnlockShort()
+	if !a.subscription.active { // the subscription has ended
 		a.subscription.foreseen = nil
 		return time.Time{}
 	}
 	now := a.Clock()
-	a.answerThrottles(now, a.subscription.due(now, throttles))
+	a.answerThrottles(now, a.subscription.foreseen.Due(now, throttles))
 	a.judge(a.Clock()) // after the writes: it reads
+	if now = a.Clock(); now.Before(a.next.Add(overdue)) {
+		a.beat(now)
+	}
 	return a.subscription.next()
 }
 
-// answerThrottles takes a turn for the groups that were throttled a moment ago, and for them alone.
+// answerThrottles takes a turn for the pods of the throttled groups only.
 func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 	pods := a.concerned(now, throttles)
 	if len(pods) == 0 {
 		return
 	}
 	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.Cut(),
-		Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+		Extra: a.Strategy.Extra,
+		Node:  a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
 		if pod, ok := a.reader.ReadPod(now, *p); ok {
 			in.Pods = append(in.Pods, a.seePod(now, pod))
 		}
 	}
-	out := a.state.AnswerThrottles(in, throttles, a.subscription.budget.Open(now))
-	a.note()
+	out := a.state.AnswerThrottles(in, throttles)
 	begin := a.Clock()
 	results := a.write(a.ledger.Plan(now, out.Intents))
-	a.subscription.budget.Spend(len(results), a.Clock().Sub(begin))
+	a.state.Wrote(len(results), a.Clock().Sub(begin))
 	a.record.Results(results)
-	a.booked(now, out, results)
+	a.booked(now, out, results, false)
 	a.refilled(begin, throttles, results)
 	a.subscription.foreseen = append(a.subscription.foreseen, out.Later...)
 	a.scheduleAnswered(now, out)
+	for _, p := range pods { // for a turn that is under way
+		last := a.answered[p]
+		for _, r := range results {
+			if a.subscription.pods[r.Change.Cgroup.Inode] == p {
+				last = r.At
+			}
+		}
+		a.answered[p] = last
+	}
 }
 
-// concerned lists the pods that are to be answered at once, and has the groups with an event read. Where nothing is refilled the
-// answer is a raise, which is a matter for the whole node.
+// concerned lists the pods to answer at once, and makes groups with an event due, but those that are refused unseen.
+// Where a group cannot be refilled, the answer is a raise, which the next turn decides with the whole node in view.
 func (a *Agent) concerned(now time.Time, throttles []policy.Throttle) []*workload.Pod {
 	var pods []*workload.Pod
+	batch := policy.Batch{}
 	for _, t := range throttles {
 		p := a.subscription.pods[t.Inode]
 		if p == nil {
-			continue // it has gone since
+			continue // the group is gone
 		}
-		refills := a.Rules.Refill
+		refills, refused := a.Rules.Refill, false
 		for _, id := range p.IDs() {
 			if g := a.groups[id]; g != nil && id.Inode == t.Inode {
-				a.throttled(now, g, t)
+				a.throttled(now, g, t) // first: it may show that refills have no effect
 				refills = refills && a.state.Refills(now, id)
+				if refused = refills && a.state.Refuse(now, id, t, batch); !refused {
+					g.Due, g.Watched = now, true
+					a.reader.KeepOpen(g.Group.Group, true)
+					g.MarkDue()
+				}
 			}
 		}
 		if !refills {
 			a.subscription.waiting = append(a.subscription.waiting, t)
 			a.wake()
-		} else if !slices.Contains(pods, p) {
+		} else if !refused && !slices.Contains(pods, p) {
 			pods = append(pods, p)
 		}
 	}
 	return pods
 }
 
-// throttled takes that a group was throttled, or is about to be.
+// throttled records that a group was throttled or is about to be.
 func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
-	g.Due, g.Watched = now, true
-	a.reader.KeepOpen(g.Group.Group, true)
-	g.MarkDue()
 	if g.refill != nil {
 		a.effect(now, g, g.refill.Throttled(t))
 	}
@@ -95,17 +114,14 @@ func (a *Agent) throttled(now time.Time, g *group, t policy.Throttle) {
 	}
 }
 
-// scheduleAnswered sets when the groups are to be looked at next.
+// scheduleAnswered sets when the groups are read next.
 func (a *Agent) scheduleAnswered(now time.Time, out policy.Output) {
 	for _, v := range out.Views {
 		g := a.groups[v.Cgroup]
 		if g == nil {
 			continue
 		}
-		g.Due = a.reader.InStep(now, observe.LookEvery)
-		if at, ok := out.Looks[v.Cgroup]; ok {
-			g.Due = at
-		}
+		g.Due, g.Looked = cmp.Or(out.Looks[v.Cgroup], a.reader.InStep(now, observe.LookEvery)), false // decided on
 		if g.Due.Before(a.next) {
 			a.next = g.Due
 			signal(a.sooner)

@@ -108,7 +108,7 @@ func (w *world) throttled(path string, ago time.Duration) policy.Throttle {
 	}
 	at := w.kernel.Now()
 	w.kernel.Advance(ago)
-	return policy.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Handed: 50 * ms, Expires: w.kernel.NextExpiry(path), Counted: true, Used: 50 * ms}
+	return policy.Throttle{Inode: w.id(path).Inode, At: at, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: w.kernel.NextExpiry(path), UseKnown: true, Used: 50 * ms}
 }
 
 // TestForeseenAndBegunIsOne: a throttle that was foreseen and has begun in the same batch is answered, and counted, once.
@@ -150,12 +150,12 @@ func TestForeseenWaits(t *testing.T) {
 	w.run(time.Second)
 	foreseen := func(path string, within time.Duration) policy.Throttle {
 		now := w.kernel.Now()
-		return policy.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Handed: 50 * ms, Expires: now.Add(50 * ms),
+		return policy.Throttle{Inode: w.id(path).Inode, At: now, Bandwidth: w.kernel.Bandwidth(path), Snap: 50 * ms, Expires: now.Add(50 * ms),
 			Ahead: true, Dry: now.Add(within)}
 	}
 	for _, path := range []string{"/a", "/b"} {
 		capped := foreseen(path, 0)
-		capped.Ahead, capped.Counted, capped.Used = false, true, 200*ms
+		capped.Ahead, capped.UseKnown, capped.Used = false, true, 200*ms
 		w.agent.AnswerThrottles([]policy.Throttle{capped})
 	}
 	a, b := foreseen("/a", 6*ms), foreseen("/b", 5*ms)

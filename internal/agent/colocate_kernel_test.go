@@ -286,11 +286,11 @@ func TestKernelConfines(t *testing.T) {
 func handCPUSets(t *testing.T, tree *cgroup.Tree, groups ...string) {
 	t.Helper()
 	for _, group := range groups {
-		before, err := tree.HandsCPUSets(group)
+		before, err := tree.CPUSetsEnabled(group)
 		if err == nil && !before {
-			err = tree.HandCPUSets(group, true)
+			err = tree.EnableCPUSets(group, true)
 			t.Cleanup(func() {
-				if err := tree.HandCPUSets(group, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := tree.EnableCPUSets(group, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					t.Error(err)
 				}
 			})

@@ -1,22 +1,22 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
+	"slices"
+	"time"
+
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
-	"slices"
-	"sort"
-	"time"
 )
 
-// Hold stops writing, and first puts everything back if restore is set.
+// Hold turns the kill switch on, and restores everything if restore is set.
 func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,7 +31,7 @@ func (a *Agent) Hold(_ context.Context, restore bool, reason string) ([]plan.Res
 	return a.putBack()
 }
 
-// Resume writes again.
+// Resume turns the kill switch off.
 func (a *Agent) Resume(context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *Agent) Resume(context.Context) error {
 	return nil
 }
 
-// Pause holds a container at its limit for a while; 0 ends it.
+// Pause keeps a container at its limit for a time; 0 ends the pause.
 func (a *Agent) Pause(_ context.Context, container string, d time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,8 +61,8 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	if d < 0 {
 		return nil, fmt.Errorf("pause for %v: not a time", d)
 	}
-	a.colocation.Again() // suppression makes way
-	for _, path := range a.family(found) {
+	a.colocation.Again() // suppression ends
+	for _, path := range a.reader.Family(found.Cgroup) {
 		if err := a.Pauses.Set(path, now.Add(d), now, release); err != nil {
 			return nil, err
 		}
@@ -71,26 +71,11 @@ func (a *Agent) pause(container string, d time.Duration, release bool) ([]plan.R
 	return a.tick(now).Results, nil
 }
 
-// family is the container, or a pod's containers and the pod.
-func (a *Agent) family(c report.Container) []string {
-	paths := []string{c.Cgroup}
-	if c.Level != string(observe.LevelPod) {
-		return paths
-	}
-	for _, g := range a.groups {
-		if g.Level == observe.LevelContainer && g.Pod == c.Pod && workload.Under(g.Path, c.Cgroup) {
-			paths = append(paths, g.Path)
-		}
-	}
-	sort.Strings(paths)
-	return paths
-}
+// errNotReleased says that a file still holds a value of ours.
+var errNotReleased = errors.New("not everything could be restored")
 
-// errNotReleased says that something of ours still stands.
-var errNotReleased = errors.New("not everything could be put back")
-
-// Release puts a container's files back for a while, so that its owner can set a lower limit: a burst above the new
-// quota would make the kernel refuse it.
+// Release restores a container's files for a time, so that its owner can set a lower limit: the kernel would refuse a
+// quota below our burst.
 func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,25 +88,22 @@ func (a *Agent) Release(_ context.Context, container string, d time.Duration) ([
 	return results, err
 }
 
-// resizeFor is for how long a pod is left at its limits after its owner said that it will write others: the container's
-// comes first, and the pod's follows.
+// resizeFor is for how long a pod is kept at its limits after its owner announced others: the owner writes the
+// container's limit first, then the pod's.
 const resizeFor = 2 * time.Second
 
-// resizes are the groups that are kept at their limits because their owner is about to write others, and until when.
+// resizes says until when groups are kept at their limits because their owner is about to write others.
 type resizes map[string]time.Time
 
 func (w resizes) open(path string, now time.Time) bool { return now.Before(w[path]) }
 
-// PrepareResize puts a group, and all of the pod that it is in, at their limits without a burst, now and for a while: its owner
-// is about to write another limit, and the kernel refuses a quota below the burst, and on v1 one of a pod below those of
-// its containers. Nothing is done where the limit is what it was. It says whether there was anything to put back.
+// PrepareResize restores the limits of a group and of its whole pod, without a burst, now and for resizeFor: its owner
+// is about to write another limit, and the kernel refuses a quota below the burst, and on v1 a pod's quota below those
+// of its containers. It does nothing if the limit is unchanged. It says whether there was a value of ours.
 func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	g := a.at(group)
-	if g == nil {
-		g = a.at(path.Join(group, workload.InScope))
-	}
+	g := cmp.Or(a.at(group), a.at(path.Join(group, workload.InScope)))
 	if g == nil || g.limit.Quota == limit.Quota && g.limit.Period == limit.Period {
 		return false
 	}
@@ -130,7 +112,7 @@ func (a *Agent) PrepareResize(group string, limit cpu.Bandwidth) bool {
 		return false
 	}
 	now, ours := a.Clock(), false
-	a.colocation.Again() // suppression makes way, too
+	a.colocation.Again() // suppression ends
 	maps.DeleteFunc(a.resizes, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, id := range a.snapshot[place].IDs() {
 		a.resizes[id.Path] = now.Add(resizeFor)

@@ -6,25 +6,24 @@ import (
 
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
-	"plimsoll/internal/strategy"
-	"plimsoll/internal/workload"
 )
 
-// A refill counts when its effect was seen (policy/effect.go). What is read for that is read after the write, so that a
-// throttle is ended as soon as before.
+// A refill counts once its effect is known (policy/effect.go). The counters for that are read after the write, so that
+// they do not delay it.
 
-// refilled takes the refills that the kernel took. A throttle that was foreseen and has begun since is answered by one.
+// refilled records the successful refills.
 func (a *Agent) refilled(begun time.Time, throttles []policy.Throttle, results []plan.Result) {
 	for _, r := range results {
 		g := a.groups[r.Change.Cgroup]
 		if g == nil || !r.Change.Refill || r.Outcome != plan.Applied {
 			continue
 		}
-		if g.refill != nil { // the period goes on, and so does the group
+		if g.refill != nil { // a further refill in the same period: judge the previous one
 			a.effect(r.At, g, g.refill.Later(g.Reading.At, g.Reading.Counters))
 		}
 		t, _ := policy.Latest(throttles, r.Change.Cgroup.Inode)
-		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t, Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
+		g.refill = &policy.Refill{Of: g.ID, Begun: begun, At: r.At, For: t,
+			Before: g.Reading.Counters, CPUs: max(1, a.node.CPUs)}
 		if counters, err := a.Tree.Stat(g.Path); err == nil {
 			a.effect(r.At, g, g.refill.AtOnce(counters))
 		}
@@ -50,7 +49,7 @@ func (a *Agent) judge(now time.Time) {
 	})
 }
 
-// effect books what became of a group's last refill.
+// effect records the effect of a group's last refill.
 func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 	if e == policy.Undecided {
 		return
@@ -63,8 +62,8 @@ func (a *Agent) effect(now time.Time, g *group, e policy.Effect) {
 	a.record.Trust(nil, node)
 }
 
-// aboveLimit is what a group has used above its limit since the last look: in each of its periods, where the kernel's
-// programs see them, and else in the mean, in which quiet periods make up for others.
+// aboveLimit is the CPU time that a group has used above its limit since the last reading: period by period where eBPF
+// counts it, and else from the mean, in which quiet periods offset others.
 func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 	if !a.subscription.active || a.scheduler.InForce() || !g.Disk.Limited() {
 		return v.AboveLimit
@@ -74,18 +73,19 @@ func (a *Agent) aboveLimit(g *group, v policy.View) time.Duration {
 		return v.AboveLimit
 	}
 	more := t.Above - g.above
-	if more < 0 { // it is watched anew
+	if more < 0 { // the count has begun anew
 		more = t.Above
 	}
 	g.above = t.Above
 	return more
 }
 
-// An owner's write of a quota that a refill may have undone is found in two ways: by what is declared (ledger.WasLost), and
-// by what inotify reports of the file (apply/undone.go). The latter is only reported, and what stands is left alone.
+// An owner's write of a quota that a refill may have undone is found in two ways: by the declared limit
+// (ledger.WasLost), and by inotify (apply/undone.go). The latter is only reported, and the value of the file is left
+// alone.
 
-// undone takes what inotify reported. Where the limit is declared that decides: it may be the same value that its owner wrote
-// again, and else the two differ from then on.
+// undone records what inotify reported. It ignores groups with a declared limit: either the owner rewrote the same
+// value, or the ledger finds that the file differs from the declared value.
 func (a *Agent) undone(now time.Time) {
 	if a.Undone == nil {
 		return
@@ -93,7 +93,7 @@ func (a *Agent) undone(now time.Time) {
 	found, err := a.Undone()
 	if err != nil && !a.blind {
 		a.blind = true
-		a.Log.Warn("not all owners' writes that a refill undoes are seen", "error", err)
+		a.Log.Warn("cannot detect all writes of owners that a refill undoes", "error", err)
 	}
 	for _, u := range found {
 		g := a.groups[u.ID]
@@ -101,40 +101,10 @@ func (a *Agent) undone(now time.Time) {
 			continue
 		}
 		g.Stale(now)
-		held, err := u.Held.Time()
+		held, err := u.InFile.Time()
 		if err != nil || g.Declared != nil {
 			continue
 		}
 		a.record.Undone(g.Group, held)
 	}
-}
-
-// expectRefills names the groups that may be refilled, so that writes to their quotas are seen before the first refill.
-func (a *Agent) expectRefills(pods []workload.Pod) {
-	if a.Refillable == nil || !a.Rules.Refill {
-		return
-	}
-	var undeclared, declared []workload.ID
-	add := func(id workload.ID, d *workload.Declared) {
-		switch {
-		case id.Inode == 0: // a container without a pod
-		case d == nil:
-			undeclared = append(undeclared, id)
-		default:
-			declared = append(declared, id)
-		}
-	}
-	for _, p := range pods {
-		passive := true
-		for _, c := range p.Containers {
-			if c.Strategy.Policy != strategy.None {
-				passive = false
-				add(c.ID, c.Declared)
-			}
-		}
-		if !passive {
-			add(p.ID, p.Declared)
-		}
-	}
-	a.Refillable(undeclared, declared)
 }

@@ -3,70 +3,46 @@ package agent
 import (
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
 	"plimsoll/internal/policy"
-	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
 
-// subscription is the agent's subscription to throttle events, and what came of it.
+// subscription is the agent's subscription to throttle events.
 type subscription struct {
 	active   bool
-	why      string                   // why it does not
-	ended    bool                     // and never will again
-	pods     map[uint64]*workload.Pod // the pod of each group that is subscribed to, by the group's inode
-	stale    bool                     // the groups have to be named again
+	why      string                   // why it is not active
+	ended    bool                     // it will not become active again
+	pods     map[uint64]*workload.Pod // the pod of each group with events, by the group's inode
+	stale    bool                     // the set of groups must be renewed
 	waiting  []policy.Throttle
-	foreseen []policy.Throttle // foreseen, and put off
+	foreseen policy.PutOff
 	lost     int64
-	unsure   []*group // whose last refill is to be judged
-	budget   policy.WriteAccount
+	unsure   []*group // groups whose last refill is not judged yet
 }
 
-// take hands over the throttles that wait for an ordinary turn.
+// take returns the throttles that wait for an ordinary turn, and clears them.
 func (e *subscription) take() []policy.Throttle {
 	throttles := e.waiting
 	e.waiting = nil
 	return throttles
 }
 
-// due adds to the throttles those that were put off until now. A newer event of the same group replaces one.
-func (e *subscription) due(now time.Time, throttles []policy.Throttle) []policy.Throttle {
-	e.foreseen = slices.DeleteFunc(e.foreseen, func(old policy.Throttle) bool {
-		_, newer := policy.Latest(throttles, old.Inode)
-		if !newer && !now.Before(old.Due()) {
-			throttles = append(throttles, old)
-			return true
-		}
-		return newer
-	})
-	return throttles
-}
-
-// next is when the first of those that were put off is due; zero: there is none.
-func (e *subscription) next() (first time.Time) {
-	for _, t := range e.foreseen {
-		first = sooner(first, t.Due())
-	}
+// next is when the first postponed throttle or judgement is due; zero: there is none.
+func (e *subscription) next() time.Time {
+	first := e.foreseen.Next()
 	for _, g := range e.unsure {
 		if g.refill != nil {
-			first = sooner(first, g.refill.Due())
+			first = policy.Sooner(first, g.refill.Due())
 		}
 	}
 	return first
 }
 
-// sooner is the earlier of two instants, of which the zero one is none.
-func sooner(first, at time.Time) time.Time {
-	if first.IsZero() || at.Before(first) {
-		return at
-	}
-	return first
-}
-
-// listen answers throttles until it is stopped.
+// listen answers throttle events until stop is called.
 func (a *Agent) listen() (stop func()) {
 	if a.Events == nil {
 		return func() {}
@@ -91,7 +67,7 @@ func (a *Agent) listen() (stop func()) {
 	}
 }
 
-// endSubscription goes back to polling.
+// endSubscription falls back to polling.
 func (a *Agent) endSubscription(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +80,7 @@ func (a *Agent) endSubscription(err error) {
 	a.wake()
 }
 
-// poll does without throttle events.
+// poll continues without throttle events.
 func (a *Agent) poll(why error) {
 	if a.subscription.active {
 		a.Log.Warn("no throttle events for these groups: polling from now on", "error", why)
@@ -113,34 +89,33 @@ func (a *Agent) poll(why error) {
 	a.reader.DueAll()
 }
 
-// watch subscribes to the throttle events of all groups for which anything is to be done, and with a load line of all others.
-// It is called with a new snapshot. What is refused is tried again with the next one.
+// watch subscribes to the throttle events of all groups that a policy changes, and with a load line of all groups. It
+// is called for each new snapshot. A failed subscription is retried with the next one.
 func (a *Agent) watch(pods []workload.Pod) {
 	if a.Events == nil || a.subscription.ended {
 		return
 	}
-	before := a.subscription.pods
-	a.subscription.pods = map[uint64]*workload.Pod{}
-	var inodes []uint64
+	before, watched := a.subscription.pods, map[uint64]*workload.Pod{}
 	for i := range pods {
-		p := &pods[i]
-		passive := !slices.ContainsFunc(p.Containers, func(c workload.Container) bool { return c.Strategy.Policy != strategy.None })
-		if passive && a.Strategy.LoadLinePercent == 0 {
-			continue
-		}
-		for _, id := range p.IDs() {
-			if id.Inode != 0 {
-				a.subscription.pods[id.Inode] = p
-				inodes = append(inodes, id.Inode)
+		a.mu.Yield()
+		if p := &pods[i]; !p.Passive() || a.Strategy.LoadLinePercent != 0 {
+			for _, id := range p.IDs() {
+				watched[id.Inode] = p
 			}
 		}
 	}
-	if err := a.Events.Watch(inodes); err != nil {
+	delete(watched, 0) // pods without a group
+	a.subscription.pods = watched
+	var err error
+	a.mu.Outside(func() { err = a.Events.Watch(slices.Sorted(maps.Keys(watched))) })
+	if err != nil {
 		a.subscription.pods = nil
 		a.poll(err)
 		return
 	}
-	a.expectRefills(pods)
+	if a.Refillable != nil && a.Rules.Refill {
+		a.Refillable(workload.Refillable(pods)) // to see writes to their quotas before the first refill
+	}
 	if !a.subscription.active {
 		a.subscription.active, a.subscription.why = true, a.Polling
 		a.Log.Info("throttle events again")
@@ -152,7 +127,7 @@ func (a *Agent) watch(pods []workload.Pod) {
 	}
 }
 
-// introduce tells the kernel what it may not know of a group that it tells of only now, or again after a refusal.
+// introduce sets the eBPF state of a group that is watched for the first time, or again after a failure.
 func (a *Agent) introduce(g *group) {
 	a.setSuppressed(g, false)
 	g.suppressed = false
@@ -161,16 +136,15 @@ func (a *Agent) introduce(g *group) {
 	}
 }
 
-// suppressEvents keeps the kernel from sending events that nothing can be done about. The kernel forgets this with
-// the group, so that no other group may inherit it.
+// suppressEvents stops events that cannot be answered. The setting ends with the group, so that no other group inherits
+// it.
 func (a *Agent) suppressEvents(g *group, suppress bool) {
-	if !a.subscription.active || g.suppressed == suppress || a.subscription.pods[g.Inode] == nil {
-		return
+	if a.subscription.active && g.suppressed != suppress && a.subscription.pods[g.Inode] != nil {
+		a.setSuppressed(g, suppress)
 	}
-	a.setSuppressed(g, suppress)
 }
 
-// setSuppressed leaves g.suppressed as it was when it fails, so that it is tried again.
+// setSuppressed leaves g.suppressed unchanged on failure, so that the next turn retries.
 func (a *Agent) setSuppressed(g *group, suppress bool) {
 	err := a.Events.SuppressEvents(g.Inode, suppress)
 	if err == nil {
@@ -180,7 +154,7 @@ func (a *Agent) setSuppressed(g *group, suppress bool) {
 	}
 }
 
-// missed says whether throttles were lost since the last turn, and has all groups looked at then.
+// missed says whether events were lost since the last turn. If so, the turn reads all groups.
 func (a *Agent) missed() bool {
 	if a.Events == nil {
 		return false

@@ -62,9 +62,9 @@ func (e *fakeEvents) Totals(group uint64) (report.Throttles, bool) {
 	return report.Throttles{Begun: 7, Wall: 3 * ms}, slices.Contains(e.watched, group)
 }
 
-func (e *fakeEvents) Lost() int64      { return e.lost }
-func (e *fakeEvents) Priority() string { return "plain" }
-func (e *fakeEvents) Close() error     { close(e.told); return nil }
+func (e *fakeEvents) Lost() int64                { return e.lost }
+func (e *fakeEvents) Priority() (string, string) { return "plain", "" }
+func (e *fakeEvents) Close() error               { close(e.told); return nil }
 
 // subscribed is a world whose agent has throttle events.
 func subscribed(t testing.TB, refill bool) (*world, *fakeEvents) {
@@ -80,10 +80,38 @@ func (w *world) subscribes(refill bool) *fakeEvents {
 			return
 		}
 		w.kernel.At(w.kernel.Now().Add(100*time.Microsecond), func() {
-			w.agent.AnswerThrottles([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Handed: x.Handed, Expires: x.Expires}})
+			w.agent.AnswerThrottles([]policy.Throttle{{Inode: x.Group.Inode, At: x.At, Bandwidth: x.Bandwidth, Snap: x.Snap, Expires: x.Expires}})
 		})
 	}
 	return e
+}
+
+// TestGlanceReadsSeldom: who asks each second does not have all quiet groups read each second, as a status does.
+func TestGlanceReadsSeldom(t *testing.T) {
+	w, _ := subscribed(t, true)
+	w.calm("/a", strategy.CFSQuotaBurstOnly)
+	w.run(2 * time.Second)
+	looks := func(ask func() report.Status, seconds int) int64 {
+		before := w.agent.reader.Looks
+		for range seconds {
+			w.run(time.Second)
+			if s := ask(); len(s.Containers) != 1 || !s.Now.Equal(w.kernel.Now()) {
+				t.Fatalf("%+v", s)
+			}
+		}
+		return w.agent.reader.Looks - before
+	}
+	if n := looks(w.agent.Glance, 20); n != 0 {
+		t.Errorf("%d readings of a group with a limit for 20 glances", n)
+	}
+	w.file("/a", "cpu.cfs_quota_us", "-1")
+	w.run(2 * time.Second)
+	if n := looks(w.agent.Glance, 20); n == 0 || n > 5 {
+		t.Errorf("%d readings of a group without a limit for 20 glances", n)
+	}
+	if n := looks(w.agent.Status, 5); n < 5 {
+		t.Errorf("%d readings for 5 statuses", n)
+	}
 }
 
 // TestSubscribedAgain: when the kernel refuses to tell of all groups they are polled at once, and it is asked again when there
@@ -145,7 +173,7 @@ func TestEventBetweenTurns(t *testing.T) {
 			w.run(time.Second)
 			c.between(w, e)
 			now := w.kernel.Now()
-			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Handed: 50 * ms, Expires: now.Add(50 * ms)}})
+			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: w.kernel.Bandwidth("/a"), Snap: 50 * ms, Expires: now.Add(50 * ms)}})
 			if got := w.refills(); got != c.refills {
 				t.Errorf("%d refills, want %d", got, c.refills)
 			}

@@ -18,23 +18,23 @@ import (
 type shelf struct {
 	*sim.Kernel
 	most int
-	held map[string]bool
+	keep map[string]bool
 	open map[string]bool // files
 }
 
 func (s *shelf) ReadFile(name string) ([]byte, error) {
-	if base := path.Base(name); s.held[path.Dir(name)] && (base == "cpu.stat" || base == "cpuacct.usage") {
+	if base := path.Base(name); s.keep[path.Dir(name)] && (base == "cpu.stat" || base == "cpuacct.usage") {
 		s.open[name] = true
 	}
 	return s.Kernel.ReadFile(name)
 }
 
-func (s *shelf) KeepOnly(most int)  { s.most = most }
-func (s *shelf) Hold(dir string)    { s.held[dir] = true }
-func (s *shelf) Release(dir string) { s.Forget(dir) }
+func (s *shelf) KeepOnly(most int)     { s.most = most }
+func (s *shelf) KeepOpen(dir string)   { s.keep[dir] = true }
+func (s *shelf) CloseFiles(dir string) { s.Forget(dir) }
 
 func (s *shelf) Forget(dir string) {
-	delete(s.held, dir)
+	delete(s.keep, dir)
 	for name := range s.open {
 		if path.Dir(name) == dir {
 			delete(s.open, name)
@@ -55,7 +55,7 @@ func (s *shelf) of(group string) (n int) {
 // shelve has the world's agent read through a shelf.
 func (w *world) shelve() *shelf {
 	w.t.Helper()
-	s := &shelf{Kernel: w.kernel, held: map[string]bool{}, open: map[string]bool{}}
+	s := &shelf{Kernel: w.kernel, keep: map[string]bool{}, open: map[string]bool{}}
 	tree, err := cgroup.Detect(s)
 	if err != nil {
 		w.t.Fatal(err)
@@ -80,13 +80,13 @@ func TestOpenFiles(t *testing.T) {
 	if n := s.of("/hog"); n == 0 {
 		t.Error("the files of a throttled group are opened anew for each look")
 	}
-	if len(s.open) != s.of("/hog") || len(s.held) > 2 {
-		t.Errorf("open: %v, held: %v", s.open, s.held)
+	if len(s.open) != s.of("/hog") || len(s.keep) > 2 {
+		t.Errorf("open: %v, held: %v", s.open, s.keep)
 	}
 	w.kernel.SetLoad("/hog", sim.Load{})
 	w.run(2 * time.Minute)
-	if len(s.open) != 0 || len(s.held) != 0 {
-		t.Errorf("all is idle, open: %v, held: %v", s.open, s.held)
+	if len(s.open) != 0 || len(s.keep) != 0 {
+		t.Errorf("all is idle, open: %v, held: %v", s.open, s.keep)
 	}
 	w.kernel.SetLoad("/hog", sim.Spin(2))
 	w.run(5 * time.Second)
@@ -97,8 +97,8 @@ func TestOpenFiles(t *testing.T) {
 		return p.Containers[0].Path == "/hog"
 	})
 	w.run(time.Second)
-	if len(s.open) != 0 || len(s.held) != 0 || s.most != 23 {
-		t.Errorf("the group is gone, open: %v, held: %v of at most %d", s.open, s.held, s.most)
+	if len(s.open) != 0 || len(s.keep) != 0 || s.most != 23 {
+		t.Errorf("the group is gone, open: %v, held: %v of at most %d", s.open, s.keep, s.most)
 	}
 }
 
@@ -115,8 +115,8 @@ func TestOpenFilesOfAGroupMadeAnew(t *testing.T) {
 	w.place.pods = nil
 	w.calm("/hog", strategy.None) // which is never looked at often
 	w.run(time.Minute)
-	if len(s.open) != 0 || len(s.held) != 0 {
-		t.Errorf("open: %v, held: %v", s.open, s.held)
+	if len(s.open) != 0 || len(s.keep) != 0 {
+		t.Errorf("open: %v, held: %v", s.open, s.keep)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestDryRunLeavesOpenFiles(t *testing.T) {
 	w, _ := subscribed(t, true)
 	s := w.shelve()
 	w.agent.reader.Borrowed, s.most = true, 7
-	s.held["cpu/other"] = true
+	s.keep["cpu/other"] = true
 	w.hog("/hog")
 	w.run(time.Second)
 	w.place.pods = nil
 	w.run(time.Second)
-	if len(s.held) != 1 || len(s.open) != 0 || s.most != 7 {
-		t.Errorf("held: %v, open: %v, at most %d", s.held, s.open, s.most)
+	if len(s.keep) != 1 || len(s.open) != 0 || s.most != 7 {
+		t.Errorf("held: %v, open: %v, at most %d", s.keep, s.open, s.most)
 	}
 }

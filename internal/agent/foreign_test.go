@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"plimsoll/internal/journal"
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/internal/journal"
 )
 
 // Another program that writes a limit is reported once, with the group and what it did.

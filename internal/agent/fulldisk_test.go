@@ -2,13 +2,14 @@ package agent
 
 import (
 	"errors"
+	"syscall"
+	"testing"
+	"time"
+
 	"plimsoll/internal/apply"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
-	"syscall"
-	"testing"
-	"time"
 )
 
 // fullDisk is a journal's disk that can be full.

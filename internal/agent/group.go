@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -12,18 +13,19 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// group is what the agent keeps of one group that it looks after.
+// group is the agent's state of one group that it manages.
 type group struct {
 	*record.Group
-	suppressed bool           // it sends no throttle events
-	late       time.Time      // when its owner's write of the limit counts as lost; zero: it is in force
+	suppressed bool           // its throttle events are suppressed
+	late       time.Time      // when its owner's write of the limit counts as lost; zero: the limit is in force
 	limit      cpu.Bandwidth  // its owner's
-	counted    time.Duration  // the quota by which the kernel's programs count the use of its periods; 0: the one in force
-	refill     *policy.Refill // the last one, as long as its effect is not known
-	above      time.Duration  // used above the limit, as the kernel's programs had counted it at the last reading
+	counted    time.Duration  // the quota by which the use of its periods is counted; 0: the one in force
+	refill     *policy.Refill // the last one, while its effect is not known
+	sights     ledger.Sights
+	above      time.Duration // the eBPF count of use above the limit at the last reading
 }
 
-// of is what the agent keeps of a group that was read.
+// of is the agent's state of a group that was read.
 func (a *Agent) of(g *observe.Group) *group {
 	known := a.groups[g.ID]
 	if known == nil {
@@ -33,7 +35,7 @@ func (a *Agent) of(g *observe.Group) *group {
 	return known
 }
 
-// at is the group of a path; nil: there is none.
+// at is the group with a path; nil: there is none.
 func (a *Agent) at(path string) *group {
 	if g := a.reader.At(path); g != nil {
 		return a.groups[g.ID]
@@ -41,22 +43,35 @@ func (a *Agent) at(path string) *group {
 	return nil
 }
 
-// ours says whether a value of ours is in the quota or the burst of a group, whatever for.
+// ours says whether the quota or burst file of a group holds a value of ours, of any decider.
 func (a *Agent) ours(id workload.ID) bool {
 	quota, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
 	burst, _ := a.ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})
 	return quota.Ours() || burst.Ours()
 }
 
-// attend has a group read as often, and its throttles reported, as decisions ask for.
+// account adds up the use of a group since its last reading.
+func (a *Agent) account(v policy.View) {
+	g := a.groups[v.Cgroup]
+	if g == nil || v.Window.Elapsed() <= 0 {
+		return
+	}
+	g.Above(a.aboveLimit(g, v))
+	if !v.IsPod {
+		a.colocation.Used(g.QOS.Rank(), v.Window.Used)
+	}
+}
+
+// attend sets how often a group is read and whether its throttles are reported, as the decisions require.
 func (a *Agent) attend(v policy.View) {
 	g := a.groups[v.Cgroup]
 	if g == nil {
 		return
 	}
 	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
-	g.Attention = observe.Attention{Watched: v.Watched, Stable: v.Stable && g.late.IsZero(), Suppressed: v.SuppressEvents,
-		Throttled: v.Window.Throttled > 0, Raised: quota.Ours() && quota.By == plan.ForBandwidth, Bounded: v.BudgetLeft != cpu.Unlimited}
+	g.Attention = observe.Attention{Watched: v.Watched, Suppressed: v.SuppressEvents, Throttled: v.Window.Throttled > 0,
+		Stable: v.Stable && g.late.IsZero(), Bounded: v.BudgetLeft != cpu.Unlimited,
+		Raised: quota.Ours() && quota.By == plan.ForBandwidth}
 	if !g.Stable {
 		g.MarkDue()
 	}
@@ -64,20 +79,14 @@ func (a *Agent) attend(v policy.View) {
 	if v.Limit.Limited() {
 		a.countBy(g, v.Limit.Quota)
 	}
-	if v.Window.Elapsed() > 0 && g.Looked {
-		g.Above(a.aboveLimit(g, v))
-		if !v.IsPod {
-			a.colocation.Used(g.QOS.Rank(), v.Window.Used)
-		}
-	}
 }
 
-// see has the ledger compare what the files of a group hold with what is known, and tells the policy what it says.
+// see shows the ledger the quota and burst of a group, and passes its answers to the policy.
 func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
 	q, resized := a.seeFile(now, g, plan.Quota)
 	b, _ := a.seeFile(now, g, plan.Burst)
 	to.Limit.Period = g.Disk.Period
-	to.Limit.Quota, _ = q.Baseline.Time() // they were times when they were written
+	to.Limit.Quota, _ = q.Baseline.Time() // both were made by plan.Time
 	to.Limit.Burst, _ = b.Baseline.Time()
 	to.QuotaBlocked, to.BurstBlocked, to.Resized = a.blocked(now, g, q), a.blocked(now, g, b), resized
 	g.limit = to.Limit
@@ -86,21 +95,23 @@ func (a *Agent) see(now time.Time, g *group, to *policy.Group) {
 }
 
 func (a *Agent) seeFile(now time.Time, g *group, knob plan.Knob) (e ledger.Entry, resized bool) {
-	key, s := plan.Key{ID: g.ID, Knob: knob}, ledger.Bandwidth(g.Disk, g.Declared, knob)
+	key, s := plan.Key{ID: g.ID, Knob: knob}, g.sights.Of(g.Disk, g.Declared, knob)
 	event := a.ledger.See(now, key, s)
-	a.noteSight(key, s.Held, event)
+	a.noteSight(key, s.InFile, event)
 	e, _ = a.ledger.Entry(key)
 	return e, event == ledger.Resized || event == ledger.Rebased
 }
 
-// noteSight keeps what happened to a file for the notes.
+// noteSight keeps an event of a file for note.
 func (a *Agent) noteSight(key plan.Key, found plan.Value, event ledger.Event) {
-	if e, _ := a.ledger.Entry(key); event != ledger.None {
-		a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
+	if event == ledger.None {
+		return
 	}
+	e, _ := a.ledger.Entry(key)
+	a.notes = append(a.notes, record.Note{Key: key, Event: event, Found: found, Base: e.Baseline, Undone: e.Undone()})
 }
 
-// blocked says why a file may not be written: nothing of ours is written before its owner has set the group up.
+// blocked says why a file may not be written. A group without tasks is not written: its owner is still setting it up.
 func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	why := e.Blocked(now)
 	switch {
@@ -112,26 +123,20 @@ func (a *Agent) blocked(now time.Time, g *group, e ledger.Entry) plan.Blocked {
 	return why
 }
 
-// lost says whether the limit of a pod or of a container in it is not in force, since its owner's write was lost.
+// lost says whether the limit of a pod or of a container in it is not in force because its owner's write was lost.
 func (a *Agent) lost(p policy.Pod) bool {
-	groups := append(p.Containers[:len(p.Containers):len(p.Containers)], p.Group)
-	for _, s := range p.Scopes {
-		groups = append(groups, s.Group)
+	lost := func(g policy.Group) bool {
+		e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
+		return e.State == ledger.Lost
 	}
-	for _, g := range groups {
-		if e, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota}); e.State == ledger.Lost {
-			return true
-		}
-	}
-	return false
+	return lost(p.Group) || slices.ContainsFunc(p.Containers, lost) ||
+		slices.ContainsFunc(p.Scopes, func(s policy.Scope) bool { return lost(s.Group) })
 }
 
-// note says what happened to files, and keeps the journal true to it. It is called before any write: what is no longer ours
-// leaves the journal, and a write claims it anew.
+// note records what happened to files, and keeps the journal in step. It is called before any write: values that are no
+// longer ours leave the journal, and a write claims the file anew.
 func (a *Agent) note() {
-	notes := a.notes
-	a.notes = nil
-	for _, n := range notes {
+	for _, n := range a.notes {
 		problem := a.record.Note(n)
 		if n.Event == ledger.Overrode && a.Foreign != nil {
 			a.Foreign(n.Path, problem)
@@ -140,13 +145,16 @@ func (a *Agent) note() {
 			a.keepJournal(n)
 		}
 	}
+	a.notes = nil
 }
 
 func (a *Agent) keepJournal(n record.Note) {
 	switch n.Event {
 	case ledger.Resized, ledger.Overrode:
-		a.sayJournal(a.Writer.Forget(n.ID, n.Knob))
+		a.logJournal(a.Writer.Forget(n.ID, n.Knob))
 	case ledger.Rebased:
-		a.sayJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
+		a.logJournal(a.Writer.Rebase(n.ID, n.Knob, n.Base))
+	case ledger.CameBack:
+		a.logJournal(a.Writer.Adopt(n.ID, n.Knob, n.Found, n.Base))
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// passes says whether what is in a knob may stay for the next agent. A burst may: the kernel bounds what it hands
-// out. A raised quota may not: nobody would lower it if the next agent did not come.
+// passes says whether a value may stay in place for the next agent. A burst may: the kernel bounds what it grants. A
+// raised quota may not: no program would lower it if the next agent failed to start.
 func passes(e journal.Entry) bool { return e.Knob == plan.Burst }
 
-// Adopt takes over the bursts that another agent has left for this one, and puts the rest back. An agent that writes
-// nothing cannot do that, and takes raised quotas over, too. It is called before the first turn, with the entries of the
-// journal.
+// Adopt takes over the bursts that another agent has left for this one, and restores the rest. A dry run cannot
+// restore, and takes over raised quotas as well. It is called before the first turn, with the entries of the journal.
 func (a *Agent) Adopt(entries []journal.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,10 +30,10 @@ func (a *Agent) Adopt(entries []journal.Entry) {
 		}
 		a.adopted[e.ID] = true
 	}
-	a.Log.Info("taken over from the agent before", "groups", len(a.adopted))
+	a.Log.Info("took over values of the previous agent", "groups", len(a.adopted))
 }
 
-// written is which of the values of an entry stands in the file: the last one, or the one before where the kernel refused that.
+// written is the value of an entry that is in the file: the last one, or the one before if the kernel refused that.
 func (a *Agent) written(e journal.Entry) plan.Value {
 	if held, err := apply.Read(a.Tree, e.Path, e.Knob); err == nil && e.Ours(held) {
 		return held
@@ -42,7 +41,7 @@ func (a *Agent) written(e journal.Entry) plan.Value {
 	return e.Last
 }
 
-// releaseUnclaimed puts back what was taken over for groups that turn out to be nobody's to look after.
+// releaseUnclaimed restores values that were taken over in groups that the agent does not manage.
 func (a *Agent) releaseUnclaimed(now time.Time) {
 	if a.adopted == nil || a.failed != nil {
 		return
@@ -53,17 +52,16 @@ func (a *Agent) releaseUnclaimed(now time.Time) {
 		}
 	}
 	if len(a.adopted) > 0 {
-		left := a.adopted
-		a.putBackIn(now, func(e journal.Entry) bool { return left[e.ID] })
+		a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] })
 	}
 	a.adopted = nil
 }
 
-// stop puts everything back at the end of Run, but for what the next agent takes over.
+// stop restores everything at the end of Run, except what the next agent takes over.
 func (a *Agent) stop() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = true // the control socket and the container runtime may ask for a turn yet
+	a.ended = true // the control socket and the container runtime may still request turns
 	a.Writer.SetHold(true)
 	a.scheduler.End(a.Clock())
 	var only func(journal.Entry) bool
@@ -74,8 +72,8 @@ func (a *Agent) stop() error {
 	return a.putBackAll(only)
 }
 
-// Retire puts everything back, and writes nothing for the rest of this agent's life, or until Resume. The next agent
-// knows nothing of it, as it does of a hold.
+// Retire restores everything, and writes nothing until this agent ends or Resume is called. Unlike a hold, it does not
+// affect the next agent.
 func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,14 +86,14 @@ func (a *Agent) Retire(context.Context) ([]plan.Result, error) {
 // held says whether nothing may be written.
 func (a *Agent) held() bool { return a.ended || !a.retired.IsZero() || a.Switch.Held() }
 
-// DryRunOptions are those of an agent that decides as this one would, and has nothing in common with it but who runs.
-// Tree, Host, Writer and Log are the caller's to set.
+// DryRunOptions returns options for an agent that decides as this one would. It shares only the discovery with this
+// one. The caller sets Tree, Host, Writer and Log.
 func (a *Agent) DryRunOptions() Options {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o := a.Options
 	o.Tree, o.Host, o.Writer, o.Log = nil, nil, nil, nil
-	o.Events, o.Successor, o.Foreign = nil, nil, nil
+	o.Events, o.Successor, o.Foreign, o.Beat = nil, nil, nil, nil
 	o.Pauses, o.DryRun = a.Pauses.Copy(), true
 	o.Reserving = a.cpus.DryRun()
 	return o

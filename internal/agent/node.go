@@ -1,51 +1,14 @@
 package agent
 
 import (
-	"fmt"
+	"time"
+
 	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/risk"
-	"time"
 )
 
-// While somebody else's sched_ext scheduler runs all tasks, the kernel enforces no quota and no burst of theirs (KERNEL.md). What
-// would be raised or refilled then would change nothing now and stand when the scheduler ends: so all groups are held at
-// their limits meanwhile, as beside a scheduler of our own.
-
-// overruledEvery is how often that is looked at.
-const overruledEvery = time.Second
-
-// overruled is what is known of such a scheduler.
-type overruled struct {
-	by string // its name; "" where there is none
-	at time.Time
-}
-
-// overrule finds out whether there is one.
-func (a *Agent) overrule(now time.Time) {
-	if a.Overruled == nil || now.Sub(a.overruled.at) < overruledEvery {
-		return
-	}
-	by := ""
-	if !a.scheduler.Busy() { // or it may be ours
-		by = a.Overruled()
-	}
-	if by != a.overruled.by {
-		a.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", by, "before", a.overruled.by)
-		a.reader.StaleAll(now)
-	}
-	a.overruled = overruled{by, now}
-}
-
-// problem says it; "" where there is none.
-func (o overruled) problem() string {
-	if o.by == "" {
-		return ""
-	}
-	return fmt.Sprintf("the sched_ext scheduler %s runs all tasks: the kernel enforces no quota and no burst, and none is raised meanwhile", o.by)
-}
-
-// measureRisk has the bursts sized anew, once a minute.
+// measureRisk sizes the bursts for the load line, once a minute.
 func (a *Agent) measureRisk(now time.Time) {
 	switch target := a.Strategy.LoadLinePercent; {
 	case target == 0:
@@ -56,7 +19,8 @@ func (a *Agent) measureRisk(now time.Time) {
 		var groups []risk.Group
 		for id, g := range a.groups {
 			if g.Level == observe.LevelContainer && g.Disk.Limited() {
-				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since, Asked: policy.AskedBurst(g.Strategy, a.Rules)})
+				groups = append(groups, risk.Group{ID: id, Limit: g.limit.Quota, Bandwidth: g.Disk, Since: g.Since,
+					Asked: policy.AskedBurst(g.Strategy, a.Rules)})
 			}
 		}
 		busy, err := a.Host.Busy()
@@ -64,7 +28,7 @@ func (a *Agent) measureRisk(now time.Time) {
 	}
 }
 
-// otherBursts has all bursts decided anew.
+// otherBursts requests new decisions on all bursts.
 func (a *Agent) otherBursts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +36,7 @@ func (a *Agent) otherBursts() {
 	a.wake()
 }
 
-// countBy has the use of a group's periods counted by its limit, raised or not.
+// countBy sets a group's limit as the quota by which eBPF classifies the use of its periods, raised or not.
 func (a *Agent) countBy(g *group, limit time.Duration) {
 	if !a.subscription.active || a.subscription.pods[g.Inode] == nil || g.counted == limit {
 		return

@@ -85,7 +85,7 @@ func TestLostLimitIsRepaired(t *testing.T) {
 // TestRefusedRepairIsAProblem: what the kernel refuses is tried again, and said until it is in force.
 func TestRefusedRepairIsAProblem(t *testing.T) {
 	w, pod, a := onePod(t, 100*ms, 100*ms)
-	c := w.group("/pod/other", 100*ms) // not looked after, and on v1 in the way of a lower limit of the pod
+	c := w.group("/pod/other", 100*ms) // not managed, and on v1 in the way of a lower limit of the pod
 	pod.Declared = declared(40 * ms)
 	a.Declared = declared(40 * ms)
 	w.show(pod, a)

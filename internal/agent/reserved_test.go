@@ -176,7 +176,7 @@ func TestReserveNotPutBack(t *testing.T) {
 	tries := w.refuse("write", "/b/cpuset.cpus", "0-3\n", syscall.EACCES)
 	w.place.pods = nil
 	w.run(3 * time.Second)
-	w.wantProblem(`/b: its cpus is not put back to "0-3"`)
+	w.wantProblem(`/b: its cpus could not be restored to "0-3"`)
 	w.kernel.Fault = nil
 	w.run(20 * time.Second)
 	w.wantProblem("")

@@ -71,3 +71,30 @@ func TestPrepareResizeOfNothing(t *testing.T) {
 		t.Errorf("%d writes", got-writes)
 	}
 }
+
+// TestBurstComesBackInAResize: an owner's write of the quota, which began before the burst was restored for it, puts the
+// burst back. It is restored again, also at the end.
+func TestBurstComesBackInAResize(t *testing.T) {
+	for _, passed := range []bool{false, true} {
+		w := newWorld(t)
+		w.alone(w.container("/calm", 50*ms, sim.Periodic(time.Second, sim.Fixed(10*ms), 1)))
+		w.run(3 * time.Second)
+		w.want("/calm", 50*ms, 50*ms)
+		back := func() {
+			if err := w.kernel.ForeignWrite("cpu/calm/cpu.cfs_burst_us", "50000"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !w.agent.PrepareResize("/calm", cpu.Bandwidth{Quota: 20 * ms, Period: 100 * ms}) {
+			t.Fatal("there was nothing to put back")
+		}
+		w.want("/calm", 50*ms, 0)
+		back()
+		w.run(time.Second)
+		w.want("/calm", 50*ms, 0)
+		w.wantProblem("")
+		back() // and nobody reads the file before the end
+		w.succeed(passed)
+		w.want("/calm", 50*ms, 0)
+	}
+}

@@ -11,12 +11,13 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// For a group that is no longer looked after no decision is made any more. What the kernel refuses to have put back there
-// stays in the ledger, and is tried again.
+// For a group that is no longer managed there are no more decisions. A refused restore there stays in the ledger, and
+// is retried.
 
-// leave puts back what is left of ours in groups that are gone or no longer looked after, and what another agent has left
-// in groups that nobody claims; and tries again what was refused.
+// leave restores our values in groups that are gone or no longer managed, and those of a former agent in groups that
+// this one does not manage. It retries refused restores.
 func (a *Agent) leave(now time.Time, gone []*observe.Group) {
+	a.record.Results(a.Writer.RestoreAgain())
 	a.retryRestores(now)
 	left := map[workload.ID]bool{}
 	for _, g := range gone {
@@ -30,7 +31,7 @@ func (a *Agent) leave(now time.Time, gone []*observe.Group) {
 	a.releaseUnclaimed(now)
 }
 
-// putBackIn puts back what the journal has of these entries.
+// putBackIn restores the entries of the journal that of selects.
 func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 	results := a.Writer.TryRestore(of)
 	a.record.Results(results)
@@ -45,10 +46,12 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 		if !a.pending[key] {
 			a.pending[key] = true
 			a.ledger.Adopt(key, r.Change.To, r.Change.From)
-			a.Log.Warn("not put back: tried again", "cgroup", key.Path, "knob", key.Knob, "to", r.Change.To, "error", r.Err)
+			a.Log.Warn("could not restore a file; retrying", "cgroup", key.Path, "knob", key.Knob, "to", r.Change.To,
+				"error", r.Err)
 		}
 		a.ledger.Learn(now, []plan.Result{r})
-		a.record.Problem(problem, fmt.Sprintf("%s: no longer looked after, and its %s is not put back to %s: %s", key.Path, key.Knob, r.Change.To, r.Err))
+		a.record.Problem(problem, fmt.Sprintf("%s: no longer managed, and its %s could not be restored to %s: %s",
+			key.Path, key.Knob, r.Change.To, r.Err))
 	}
 }
 
@@ -57,13 +60,13 @@ func (a *Agent) forgetPending(key plan.Key) {
 	a.record.Problem(key.Path+" pending restore of "+string(key.Knob), "")
 }
 
-// retryRestores tries again what could not be put back.
+// retryRestores retries refused restores.
 func (a *Agent) retryRestores(now time.Time) {
 	ready := map[plan.Key]bool{}
 	for key := range a.pending {
 		e, _ := a.ledger.Entry(key)
 		switch {
-		case a.groups[key.ID] != nil: // it is looked after again
+		case a.groups[key.ID] != nil: // the group is managed again
 			a.forgetPending(key)
 		case e.Retry.Ready(now):
 			ready[key] = true
@@ -74,18 +77,18 @@ func (a *Agent) retryRestores(now time.Time) {
 	}
 }
 
-// putBack puts everything back while nothing is written any more, and reads what then is in the files.
+// putBack restores everything while the kill switch is on, and reads the files afterwards.
 func (a *Agent) putBack() ([]plan.Result, error) {
 	a.scheduler.End(a.Clock())
 	begin := a.Clock()
 	results := a.Writer.Restore(nil, false)
 	a.record.Results(results)
 	a.restored(begin, results)
-	a.tick(a.Clock()) // writes nothing, and has the status tell what stands now
+	a.tick(a.Clock()) // writes nothing, and updates the status
 	return results, a.record.Restored(results)
 }
 
-// restored takes what was put back as it stands now.
+// restored records the results of a restore.
 func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.ledger.Learn(begin, results)
 	a.state.Learn(begin, results)
@@ -94,14 +97,14 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.reader.Learn(results)
 }
 
-// putBackAll puts back what only says, at the end.
+// putBackAll restores the entries that only selects, at the end.
 func (a *Agent) putBackAll(only func(journal.Entry) bool) error {
 	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
 	a.record.Results(results)
 	return a.record.Restored(results)
 }
 
-// unshield takes apart the cpusets that an agent before this one left for exclusive CPUs.
+// unshield removes the shield that a previous agent left.
 func (a *Agent) unshield() {
 	results := a.Writer.Unshield()
 	a.record.Results(results)

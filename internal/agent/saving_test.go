@@ -42,7 +42,7 @@ func TestSavedOnce(t *testing.T) {
 		judged(true)
 		if c.expires > 0 {
 			w.agent.AnswerThrottles([]policy.Throttle{{Inode: w.id("/a").Inode, At: now, Bandwidth: cpu.Bandwidth{Quota: c.quota, Period: 100 * ms},
-				Handed: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
+				Snap: 50 * ms, Expires: start.Add(c.expires), Ahead: c.ahead}})
 			judged(!c.ahead)
 		}
 		if got := w.agent.status(now).Containers[0].Totals.WallSaved; got != c.saved {

@@ -2,45 +2,48 @@ package agent
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
-	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/record"
 	"plimsoll/internal/report"
 )
 
-// Status is a snapshot for people and metrics.
-func (a *Agent) Status() report.Status {
+// Status is a snapshot of the agent for people and metrics.
+func (a *Agent) Status() report.Status { return a.statusOf(true) }
+
+// Glance is a Status for who asks each second: the counters of quiet groups may be half a minute old.
+func (a *Agent) Glance() report.Status { return a.statusOf(false) }
+
+func (a *Agent) statusOf(all bool) report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.Clock()
-	a.refresh(now)
+	a.refresh(now, all)
 	return a.status(now)
 }
 
-// refresh has all groups looked at for who asks, where they are looked at rarely.
-func (a *Agent) refresh(now time.Time) {
-	if !a.subscription.active || a.reader.Turn() == 0 || now.Sub(a.fresh) < observe.IdleEvery {
+// refresh reads all groups for a status, where they are otherwise read rarely.
+func (a *Agent) refresh(now time.Time, all bool) {
+	if !a.subscription.active || !a.reader.Refresh(now, all) {
 		return
 	}
-	a.fresh = now
-	a.reader.Refresh()
-	a.asked = true
+	a.readAll = all
 	a.tick(now)
-	a.asked = false
+	a.readAll = false
 	signal(a.sooner)
 }
 
 func (a *Agent) status(now time.Time) report.Status {
-	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now, Mode: a.mode(),
-		Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil, Node: a.record.Node(),
-		Writes: a.record.Writes(), Events: a.events(), Self: a.self(), LastTurn: a.record.LastTurn(), Problems: a.record.Problems()}
-	if a.config != nil {
-		s.ConfigMsg = a.config.Error()
-	}
-	if s.Mode == report.Held {
+	s := report.Status{Schema: report.StatusSchema, Version: a.Version, Started: a.started, Now: now,
+		Mode: report.Active, Kernel: a.Kernel, Cgroup: a.Tree.Version().String(), ConfigOK: a.config == nil,
+		Node: a.record.Node(), Writes: a.record.Writes(), Events: a.events(), Self: a.self(),
+		LastTurn: a.record.LastTurn(), Problems: a.record.Problems(), Clamped: a.record.Clamped(now),
+		ConfigMsg: report.Message(a.config)}
+	if a.held() {
+		s.Mode = report.Held
 		s.HeldReason, s.HeldSince = a.whyHeld()
 	}
 	var risky string
@@ -49,7 +52,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Problems = append(s.Problems, a.cpus.Problems()...)
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
-	for _, problem := range []string{risky, a.overruled.problem()} {
+	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
 		}
@@ -57,8 +60,10 @@ func (a *Agent) status(now time.Time) report.Status {
 	if a.failed != nil {
 		s.Problems = append(s.Problems, a.failed.Error())
 	}
-	s.Containers = a.record.Containers(now, a.throttles, func(g *record.Group) report.Throttles { return a.scheduler.Counted(g.Inode).Throttles })
+	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
+	s.Containers = a.record.Containers(now, a.throttles, scheduled)
 	for i := range s.Containers {
+		a.mu.Yield()
 		c := &s.Containers[i]
 		if until, released, paused := a.Pauses.Until(c.Cgroup, now); paused {
 			c.Paused, c.Released = &until, released
@@ -68,14 +73,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	return s
 }
 
-func (a *Agent) mode() report.Mode {
-	if a.held() {
-		return report.Held
-	}
-	return report.Active
-}
-
-// whyHeld tells of the hold, or where there is none of the retirement.
+// whyHeld returns reason and time of the hold, or else of the retirement.
 func (a *Agent) whyHeld() (reason string, since *time.Time) {
 	if reason, at := a.Switch.Why(); !at.IsZero() {
 		return reason, &at
@@ -83,42 +81,45 @@ func (a *Agent) whyHeld() (reason string, since *time.Time) {
 	if at := a.retired; !at.IsZero() {
 		return "retired until it is stopped", &at
 	}
-	return "", nil // its file has just been removed
+	return "", nil // the hold has just ended
 }
 
 func (a *Agent) events() report.Events {
 	e := &a.subscription
 	events := a.record.Events(report.Events{Subscribed: e.active, Why: e.why, Lost: e.lost})
 	if e.active {
-		events.Priority, events.Missing = a.Events.Priority(), a.Missing
+		events.Priority, events.PriorityWhy = a.Events.Priority()
+		events.Missing = a.Missing
 	}
 	return events
 }
 
 func (a *Agent) self() report.Self {
-	self := a.record.Self(report.Self{Looks: a.reader.Looks})
+	self := a.record.Self(report.Self{Looks: a.reader.Looks, Goroutines: runtime.NumGoroutine()})
 	self.CPU, self.RSS = a.Host.Self()
 	self.Rescans, self.EventsLost = a.Discover.Counts()
 	return self
 }
 
-// throttles are what the kernel's programs count of a group; false where they do not.
+// throttles are the totals of a group by eBPF; false without them.
 func (a *Agent) throttles(g *record.Group) (t report.Throttles, watched bool) {
+	a.mu.Yield() // there may be thousands of groups
 	if a.subscription.active {
 		return a.Events.Totals(g.Inode)
 	}
 	return t, false
 }
 
-// LastTurn is when the loop last turned: the sign of life.
-func (a *Agent) LastTurn() time.Time {
+// Health is the part of Status that says whether the agent lives and is ready.
+func (a *Agent) Health() report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.record.LastTurn()
+	return report.Status{Started: a.started, LastTurn: a.record.LastTurn(), ConfigOK: a.config == nil,
+		ConfigMsg: report.Message(a.config)}
 }
 
-// why is the reason for what is in a group's files, in words that say which rule it was: the policy does not know why a
-// group is to stay at its limit.
+// why is the reason for the values of a group's files. It completes the policy's reason, because the policy does not
+// know why a group is paused.
 func (a *Agent) why(g *group, decided string, now time.Time) string {
 	switch {
 	case g == nil:
@@ -130,22 +131,22 @@ func (a *Agent) why(g *group, decided string, now time.Time) string {
 	return decided
 }
 
-// whyAtLimit says who keeps a group at its limit.
+// whyAtLimit says why a group is kept at its limit.
 func (a *Agent) whyAtLimit(g *group, now time.Time) string {
 	_, released, paused := a.Pauses.Until(g.Path, now)
 	switch {
 	case paused && released:
-		return "released: held at the limit for another writer"
+		return "released: kept at the limit for another writer"
 	case paused:
-		return "paused: held at the limit"
+		return "paused: kept at the limit"
 	case a.scheduler.InForce():
-		return "held at the limit: the scheduler of mechanism schedExt runs all tasks"
-	case a.overruled.by != "":
-		return fmt.Sprintf("held at the limit: the sched_ext scheduler %s runs all tasks", a.overruled.by)
+		return "kept at the limit: the scheduler of mechanism schedExt runs all tasks"
+	case a.otherScheduler.Name() != "":
+		return fmt.Sprintf("kept at the limit: the sched_ext scheduler %s runs all tasks", a.otherScheduler.Name())
 	case a.resizes.open(g.Path, now):
-		return "held at the limit: the container runtime is about to resize it"
+		return "kept at the limit: the container runtime is about to resize it"
 	case a.colocation.Suppresses(g.Path):
-		return "suppressed: offline work is held at its limit"
+		return "suppressed: offline work is kept at its limit"
 	}
-	return "held at the limit: a resize of its pod is under way"
+	return "kept at the limit: a resize of its pod is under way"
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -11,21 +12,34 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Turn is what one tick did.
+// Turn is the result of one turn.
 type Turn struct {
 	Results []plan.Result
 	Next    time.Time // when the next group is due
 }
 
-// Tick takes one turn: who is there, what happened to them, what is to be done, what became of it.
+// Tick takes one turn of the loop.
+//
+// A turn over many groups takes long, and yields to AnswerThrottles again and again. For a pod that was answered
+// meanwhile the answer counts: an older reading is not recorded (policy.State.Decide), a decision from before a refill
+// is not carried out in the same period (refilledSince), and the answer says when the pod is read again (booked).
 func (a *Agent) Tick(now time.Time) Turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.record.Turned(now) // a sign of life of the loop, and of nobody else's turns
-	return a.tick(now)
+	a.record.Turned(now) // only turns of the loop count for the health check
+	turn := a.tick(now)
+	a.beat(a.Clock())
+	return turn
 }
 
-// tick takes one turn. Only its third line writes.
+// beat sends the heartbeat. The lock is held: a write that hangs keeps the lock, and ends the heartbeat.
+func (a *Agent) beat(now time.Time) {
+	if a.Beat != nil {
+		a.Beat(now)
+	}
+}
+
+// tick takes one turn. Only do writes.
 func (a *Agent) tick(now time.Time) Turn {
 	world := a.read(now)
 	decided := a.decide(now, world)
@@ -35,8 +49,8 @@ func (a *Agent) tick(now time.Time) Turn {
 	return Turn{Results: results, Next: a.next}
 }
 
-// Plan is a dry run of a turn: it returns what a turn would write. An agent made with DryRunOptions has no writer, and its
-// Plan is called in place of Tick.
+// Plan is a dry run of a turn: it returns what a turn would write. An agent made with DryRunOptions has no writer, and
+// its Plan is called in place of Tick.
 func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,31 +61,33 @@ func (a *Agent) Plan(now time.Time) (changes []plan.Change, next time.Time) {
 	return changes, a.cpus.Next(now, a.schedule(now, decided.bandwidth))
 }
 
-// observed is what is known of the machine in one turn.
+// observed is what one turn has read.
 type observed struct {
 	pods  []workload.Pod
 	input policy.Input
-	gone  []*observe.Group // no longer there, or no longer looked after
+	gone  []*observe.Group // groups that are gone or no longer managed
 }
 
-// read finds out what runs, what became of earlier writes, and what the groups hold that are due.
+// read takes the snapshot of the discovery, judges earlier refills, and reads the groups that are due.
 func (a *Agent) read(now time.Time) observed {
 	w := observed{pods: a.discover(now)}
 	a.judge(now)
 	a.undone(now)
-	a.overrule(now)
+	if a.otherScheduler.Watch(now, a.Overruled, a.scheduler) {
+		a.reader.StaleAll(now)
+	}
 	w.input, w.gone = a.look(now, w.pods)
 	return w
 }
 
-// decided is what the deciders intend.
+// decided is the intents of all deciders.
 type decided struct {
 	bandwidth  policy.Output
 	colocation ledger.Want
 	cpus       ledger.Want
 }
 
-// decide asks all deciders.
+// decide runs all deciders.
 func (a *Agent) decide(now time.Time, w observed) decided {
 	return decided{
 		bandwidth:  a.state.Decide(w.input),
@@ -80,24 +96,45 @@ func (a *Agent) decide(now time.Time, w observed) decided {
 	}
 }
 
-// plan makes changes of what was decided.
+// plan makes the changes for the intents.
 func (a *Agent) plan(now time.Time, d decided) []plan.Change {
 	return a.ledger.PlanAll(now, ledger.Want{Intents: d.bandwidth.Intents}, d.colocation, d.cpus)
 }
 
-// do writes: what is left in groups that are no longer looked after, and the changes.
+// do writes: restores in groups that are no longer managed, and the changes.
 func (a *Agent) do(now time.Time, w observed, d decided, changes []plan.Change) []plan.Result {
 	a.Writer.SetHold(a.held())
 	a.note()
 	a.leave(now, w.gone)
-	results := a.write(changes)
+	results := a.writeAll(changes)
 	if d.cpus.Of != nil {
 		results = append(results, a.cpus.Protect(a.Writer, !a.held())...)
 	}
 	return results
 }
 
-// write carries changes out, and has the ledger and the deciders learn what became of them.
+// writeAll carries out the changes of a turn, a few at a time. Raises wait for the journal's disk here; refills do not.
+func (a *Agent) writeAll(changes []plan.Change) (results []plan.Result) {
+	if len(changes) > 0 {
+		a.mu.Outside(func() { a.Writer.Claim(changes) })
+	}
+	for some := range slices.Chunk(a.Writer.Steps(changes), writeAtOnce) {
+		a.mu.Yield()
+		results = append(results, a.write(slices.DeleteFunc(some, a.refilledSince))...)
+	}
+	return results
+}
+
+// writeAtOnce is how many changes are written before the turn yields: each takes about 50 µs.
+const writeAtOnce = 4
+
+// refilledSince says whether a refill of the pod came after a change was decided, less than a period ago.
+func (a *Agent) refilledSince(c plan.Change) bool {
+	at, g := a.answered[a.subscription.pods[c.Cgroup.Inode]], a.groups[c.Cgroup]
+	return c.Knob.OfBandwidth() && g != nil && a.Clock().Sub(at) < g.Disk.Period
+}
+
+// write carries out changes, and passes the results to the ledger, the policy and the reader.
 func (a *Agent) write(changes []plan.Change) []plan.Result {
 	begin := a.Clock()
 	results := a.Writer.Do(changes)
@@ -107,7 +144,7 @@ func (a *Agent) write(changes []plan.Change) []plan.Result {
 	return results
 }
 
-// tell records what was decided and done.
+// tell records the decisions and the results.
 func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 	of := map[string][]plan.Result{}
 	for _, r := range results {
@@ -115,13 +152,13 @@ func (a *Agent) tell(now time.Time, d decided, results []plan.Result) {
 		of[decider] = append(of[decider], r)
 	}
 	a.record.Results(results)
-	a.booked(now, d.bandwidth, of[forBandwidth])
-	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now))
+	a.booked(now, d.bandwidth, of[forBandwidth], true)
+	a.record.WholeTurn(d.bandwidth, a.Clock().Sub(now), a.Bounded)
 	a.colocation.Done(d.colocation, of[forColocation])
 	a.cpus.Done(now, d.cpus, of[forCPUs])
 	for _, r := range of[forBandwidth] {
-		if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) { // it was lifted: now its CPUs may go
-			a.cpus.Again()
+		if r.Change.Knob == plan.Quota && r.Change.From == plan.Time(cpu.Unlimited) {
+			a.cpus.Again() // its quota is restored: now its CPUs may be taken away
 		}
 	}
 }
@@ -133,7 +170,7 @@ const (
 	forCPUs       = "exclusive CPUs"
 )
 
-// decider is for whom a file is written.
+// decider names the decider of a file.
 func (a *Agent) decider(key plan.Key) string {
 	switch {
 	case a.colocation.Claims(key):
@@ -144,17 +181,34 @@ func (a *Agent) decider(key plan.Key) string {
 	return forBandwidth
 }
 
-// booked has what was decided of bandwidth, and written for that, recorded, and the groups read as often as that asks for.
-func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result) {
-	a.record.Decided(now, out, results)
+// booked records the decisions on bandwidth and their results, and sets how often the groups are read. A whole turn
+// yields, and leaves that as it is for pods that were answered meanwhile.
+func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result, whole bool) {
+	a.record.Decisions(out.Kinds)
 	for _, v := range out.Views {
-		a.attend(v)
+		if whole {
+			a.mu.Yield()
+		}
+		a.record.View(now, v)
+		a.account(v)
+		if _, answered := a.answered[a.subscription.pods[v.Cgroup.Inode]]; !whole || !answered {
+			a.attend(v)
+		}
+	}
+	for _, x := range results {
+		a.record.Result(now, x)
 	}
 }
 
-// discover takes the snapshot of what runs. When it fails the last one is kept, and the failure is reported.
-func (a *Agent) discover(now time.Time) []workload.Pod {
-	pods, err := a.Discover.Pods()
+// discover takes the snapshot of the discovery; no refill waits for it. After a failure the last snapshot is kept, and
+// the error is reported.
+func (a *Agent) discover(now time.Time) (pods []workload.Pod) {
+	var touched []string
+	var err error
+	a.mu.Outside(func() {
+		pods, err = a.Discover.Pods()
+		touched = a.Discover.Touched()
+	})
 	switch {
 	case err != nil && a.failed == nil:
 		a.Log.Warn("discovery fails: the last snapshot is kept", "error", err)
@@ -162,7 +216,7 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 		a.Log.Info("discovery works again")
 	}
 	a.failed = err
-	for _, path := range a.Discover.Touched() {
+	for _, path := range touched {
 		if g := a.at(path); g != nil {
 			g.Stale(now)
 		}
@@ -170,20 +224,24 @@ func (a *Agent) discover(now time.Time) []workload.Pod {
 	return pods
 }
 
-// look reads the groups that are due, and makes of all groups what the policy decides on. It also returns those that are gone.
+// look reads the groups that are due and makes the input of the policy. It also returns the groups that are gone.
 func (a *Agent) look(now time.Time, pods []workload.Pod) (in policy.Input, gone []*observe.Group) {
 	if a.subscription.stale || !workload.Same(pods, a.snapshot) {
 		a.snapshot, a.subscription.stale = pods, false
 		a.reader.Renew()
 		a.watch(pods)
 	}
-	in = policy.Input{Now: now, Rules: a.Rules, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
-		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Throttles: a.subscription.take()}
+	in = policy.Input{Now: now, Rules: a.Rules,
+		Node:       a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent),
+		Subscribed: a.subscription.active, Missed: a.missed(), Held: a.held(), Extra: a.Strategy.Extra,
+		Throttles: a.subscription.take(), Yield: a.mu.Yield}
 	a.measureRisk(now)
 	in.BurstCut = a.risk.Cut()
 	a.reader.Subscribed = a.subscription.active
-	world := a.reader.Read(now, pods, a.asked)
+	clear(a.answered)
+	world := a.reader.Read(now, pods, a.readAll)
 	for _, p := range world.Pods {
+		a.mu.Yield()
 		in.Pods = append(in.Pods, a.seePod(now, p))
 	}
 	for _, g := range world.Gone {
@@ -193,9 +251,10 @@ func (a *Agent) look(now time.Time, pods []workload.Pod) (in policy.Input, gone 
 	return in, world.Gone
 }
 
-// seePod makes of a pod that was read what the policy decides on.
+// seePod makes the policy's input for a pod that was read.
 func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
-	pod := policy.Pod{Own: p.Own, Ceiling: p.Ceiling, Containers: make([]policy.Group, 0, len(p.Containers))}
+	pod := policy.Pod{Own: p.Own, Namespace: p.Namespace, Ceiling: p.Ceiling,
+		Containers: make([]policy.Group, 0, len(p.Containers))}
 	if p.Group != nil {
 		pod.Group = a.seeGroup(now, p.Group)
 	}
@@ -205,7 +264,7 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 	for _, s := range p.Scopes {
 		pod.Scopes = append(pod.Scopes, policy.Scope{Group: a.seeGroup(now, s.Group), Of: s.Of})
 	}
-	if a.lost(pod) { // as before a resize: neither a burst nor a raise is in the way of the limit
+	if a.lost(pod) { // pause as before a resize, so that burst and raise do not conflict with the limit
 		pod.Paused = true
 		for i := range pod.Containers {
 			pod.Containers[i].Paused = true
@@ -220,20 +279,22 @@ func (a *Agent) seePod(now time.Time, p observe.Pod) policy.Pod {
 func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 	g := a.of(read)
 	share := a.share(g.Path)
-	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy, Request: g.Request, Class: g.Class,
-		Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused, Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked,
-		Starting: g.Starts}
+	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
+		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused,
+		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts}
 	a.see(now, g, &group)
 	return group
 }
 
 // schedule sets when each group that was read is due again, and returns the earliest time.
 func (a *Agent) schedule(now time.Time, out policy.Output) time.Time {
-	return a.reader.Schedule(now, func(g *observe.Group) time.Time {
+	a.next = now.Add(observe.IdleEvery) // an answer meanwhile may make it earlier
+	next := a.reader.Schedule(now, func(g *observe.Group) time.Time {
 		at := out.Looks[g.ID]
 		if known := a.groups[g.ID]; known != nil && known.late.After(now) {
-			at = sooner(at, known.late)
+			at = policy.Sooner(at, known.late)
 		}
 		return at
 	})
+	return policy.Sooner(next, a.next)
 }

@@ -44,11 +44,11 @@ func TestUndoneIsSaid(t *testing.T) {
 		if path != "/gone" {
 			id = w.id(path)
 		}
-		found = append(found, apply.Undone{ID: id, Held: plan.Time(50 * ms), At: w.kernel.Now()})
+		found = append(found, apply.Undone{ID: id, InFile: plan.Time(50 * ms), At: w.kernel.Now()})
 	}
 	w.run(time.Second)
 	count("by inotify", 1)
-	w.wantProblem("/a: another program wrote the quota in the midst of a refill, and the quota is still 50ms")
+	w.wantProblem("/a: another program wrote the quota during a refill, and the quota is still 50ms")
 	w.limit("/a", 60*ms)
 	w.place.touched = []string{"/a"}
 	w.run(time.Second)

@@ -24,23 +24,23 @@ func TestWhy(t *testing.T) {
 	if _, err := w.agent.Release(ctx, "a", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	why("/lab/a", "released: held at the limit for another writer")
+	why("/lab/a", "released: kept at the limit for another writer")
 	if c := w.status("/lab/a"); c.Paused == nil || !c.Released {
 		t.Errorf("%+v is no release", c)
 	}
 	if err := w.agent.Pause(ctx, "a", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	why("/lab/a", "paused: held at the limit")
+	why("/lab/a", "paused: kept at the limit")
 	if c := w.status("/lab/a"); c.Released {
 		t.Error("a pause is a release")
 	}
 	if err := w.agent.Pause(ctx, "a", 0); err != nil {
 		t.Fatal(err)
 	}
-	w.agent.overruled = overruled{by: "scx_rusty", at: w.kernel.Now().Add(time.Hour)}
+	w.agent.Overruled = func() string { return "scx_rusty" }
 	w.run(time.Second)
-	why("/lab/a", "held at the limit: the sched_ext scheduler scx_rusty runs all tasks")
+	why("/lab/a", "kept at the limit: the sched_ext scheduler scx_rusty runs all tasks")
 
 	w = newWorld(t)
 	batch := w.container("/batch", 50*ms, sim.Spin(2))

@@ -51,7 +51,7 @@ func worldOf(t testing.TB, cpus int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: apply.New(tree, j, k.Now), Switch: w.lever,
+	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: apply.New(tree, j, k.Now).Sleeping(func(time.Duration) {}), Switch: w.lever,
 		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim"})
 	return w
@@ -65,7 +65,7 @@ func (w *world) group(path string, quota time.Duration) workload.ID {
 	return w.id(path)
 }
 
-// container makes a group that is looked after with policy auto.
+// container makes a group that is managed with policy auto.
 func (w *world) container(path string, quota time.Duration, load sim.Load) workload.Container {
 	w.t.Helper()
 	c := workload.Container{ID: w.group(path, quota), Name: path, Runtime: "cgroup", Strategy: strategy.Default()}

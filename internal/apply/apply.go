@@ -1,25 +1,25 @@
-// Package apply carries a plan to the kernel through the journal, and puts everything back.
+// Package apply writes changes to control groups through the journal, and restores them.
 //
 // # Problem
 //
-// Others write the same files, at any time: the kubelet, systemd, runc, an operator. The kernel refuses and clamps.
-// The process may die between any two system calls. Still nothing of anybody else's may be lost, and nothing of
-// ours may stay.
+// Other programs write the same files at any time: the kubelet, systemd, runc, an operator. The kernel refuses and
+// clamps values. The process may die between any two system calls. Still no value of another program may be lost, and
+// no value of ours may remain.
 //
 // # Approach
 //
-// Each change carries what its decision was based on. The writer looks at the identity of the group and at what
-// stands in the file, and writes only if that is what the decision saw and not what is wanted already: each write
-// of a quota or burst refills the group (kernel/sched/core.c, tg_set_cfs_bandwidth), also with an unchanged value.
-// The journal knows of the value before the kernel does. After the write the file is read back.
+// Each change carries the value that its decision was based on (From). The writer checks the identity of the group and
+// the value of the file, and writes only if the file still holds From and not yet the new value: each write of a quota
+// or burst refills the group (kernel/sched/core.c, tg_set_cfs_bandwidth), even with an unchanged value. A value is in
+// the journal before it is in the file. After the write the file is read back.
 //
-// A restore goes to the declared limit where it is known, else to the original, and only from a value of ours in
+// A restore writes the declared limit where that is known, else the original value. It only replaces a value of ours in
 // the same group.
 //
 // # Known limits
 //
-// The files have no compare-and-swap: a foreign write between our look and our write is overwritten. The
-// window is two system calls wide. For the same reason a group can be replaced by another of its name in it.
+// The files have no compare-and-swap: a foreign write between our reading and our write is overwritten. The window is
+// two system calls wide. In the same window a group can be replaced by another of its name.
 package apply
 
 import (
@@ -42,14 +42,15 @@ import (
 type Writer struct {
 	tree    *cgroup.Tree
 	journal *journal.Journal
-	tasks   Tasks   // nil: no knob of tasks is ever set
-	all     cpu.Set // the CPUs that may ever be online; none: not known
+	tasks   Tasks   // nil: no knob of tasks is set
+	all     cpu.Set // the CPUs that may ever be online; empty: not known
 	now     func() time.Time
 	sleep   func(time.Duration)
 	shield  shield
 	quotas  quotas
+	bursts  []restored
 	hold    atomic.Bool
-	mu      sync.Mutex // a plan and a restore do not mix
+	mu      sync.Mutex // serializes plans and restores
 }
 
 // New makes a writer.
@@ -57,40 +58,55 @@ func New(tree *cgroup.Tree, j *journal.Journal, now func() time.Time) *Writer {
 	return &Writer{tree: tree, journal: j, now: now, sleep: time.Sleep}
 }
 
-// SetHold turns the kill switch: while it is held, only restoring writes.
+// Sleeping sets how the writer waits: a simulated machine need not.
+func (w *Writer) Sleeping(sleep func(time.Duration)) *Writer {
+	w.sleep = sleep
+	return w
+}
+
+// SetHold sets the kill switch: while it is on, only restores are written.
 func (w *Writer) SetHold(hold bool) { w.hold.Store(hold) }
 
-// Held says how the kill switch stands.
+// Held says whether the kill switch is on.
 func (w *Writer) Held() bool { return w.hold.Load() }
 
-// Do carries out changes in the order that the kernel wants (plan.Order), and reports in that order. A change that
-// fails does not stop the others: where it matters the kernel refuses those as well.
+// Do carries out changes in the order that the kernel requires (plan.Order), and returns the results in that order. A
+// failing change does not stop the others: where one depends on another, the kernel refuses it as well.
 func (w *Writer) Do(changes []plan.Change) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ordered := w.Steps(changes)
+	results := make([]plan.Result, 0, len(ordered))
+	for _, c := range ordered {
+		results = append(results, w.family(c, false)...)
+	}
+	w.readRefilled() // after all writes, so that no throttle waits for it
+	return results
+}
+
+// Steps are what Do makes of changes, in the order that the kernel wants. Any part of them may be done by itself.
+func (w *Writer) Steps(changes []plan.Change) []plan.Change {
 	ordered := make([]plan.Change, 0, len(changes))
 	for _, c := range changes {
 		ordered = append(ordered, w.steps(c)...)
 	}
 	plan.Order(ordered)
-	results := make([]plan.Result, 0, len(ordered))
-	for _, c := range ordered {
-		results = append(results, w.family(c, false)...)
-	}
-	w.lookAfter() // no throttle waits for that
-	return results
+	return ordered
 }
 
 var (
 	errGone   = errors.New("the group is gone")
-	errOther  = errors.New("another group of the same name stands in its place")
+	errOther  = errors.New("another group has its name now")
 	errNoFile = errors.New("the group has no such file")
+	// errNotOurs and errInUse say why a restore writes nothing.
+	errNotOurs = errors.New("the file holds no value of ours")
+	errInUse   = errors.New("another program has bound a group below it meanwhile; left alone")
 )
 
 // look reads a knob of exactly this group.
 func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
 	held, err := Read(w.tree, id.Path, knob)
-	if other := w.identify(id, knob); other != nil { // asked last, so that it is true of what was read
+	if other := w.identify(id, knob); other != nil { // checked last, so that it holds for the value read
 		return "", other
 	}
 	if missing(err) {
@@ -99,7 +115,7 @@ func (w *Writer) look(id workload.ID, knob plan.Knob) (plan.Value, error) {
 	return held, err
 }
 
-// identify tells whether the group is still the one that is meant.
+// identify checks that the group is still the intended one.
 func (w *Writer) identify(id workload.ID, knob plan.Knob) error {
 	inode, err := w.inode(id.Path, knob)
 	switch {
@@ -125,12 +141,12 @@ func (w *Writer) result(c plan.Change, o plan.Outcome, inForce plan.Value, err e
 	return r
 }
 
-// ended is a result after which nothing of ours is in the file.
+// ended makes a result after which no value of ours is in the file.
 func (w *Writer) ended(c plan.Change, o plan.Outcome, inForce plan.Value, err error) plan.Result {
 	return w.result(c, o, inForce, errors.Join(err, w.journal.Done(c.Cgroup, c.Knob), w.unclaimCompanion(c)))
 }
 
-// one carries out one change. With force, a restore overwrites a foreign value as well.
+// one carries out one change. With force, a restore also overwrites a foreign value.
 func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if w.Held() && !c.Restore {
 		return w.result(c, plan.Skipped, "", errors.New("writing is held"))
@@ -140,7 +156,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 		return w.result(c, plan.Refused, "", err)
 	}
 	if c.Knob.OfTasks() {
-		return w.stamp(c)
+		return w.setTasks(c)
 	}
 	if r, stop := w.compare(c, force); stop {
 		return r
@@ -152,7 +168,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 		return w.repair(c)
 	}
 	if c.Restore {
-		_ = w.claimCompanion(c) // a full disk must not keep us from restoring
+		_ = w.claimCompanion(c) // a full disk must not prevent a restore
 		return w.write(c, false)
 	}
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
@@ -160,7 +176,7 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	if err != nil {
 		return w.unjournalled(c, e, err)
 	}
-	if synced { // which can take long: look again
+	if synced { // a sync can take long: compare again
 		if r, stop := w.compare(c, force); stop {
 			return r
 		}
@@ -171,8 +187,8 @@ func (w *Writer) one(c plan.Change, force bool) plan.Result {
 	return w.write(c, !w.ours(e, c.From))
 }
 
-// unjournalled carries out what needs no journal while that fails, as on a full disk: a lowering of a value of ours goes all the
-// way to what a restore would write. Anything else is refused.
+// unjournalled handles a change while the journal fails, as on a full disk: a lowering of a value of ours goes all the
+// way to the value that a restore would write, which needs no journal. Any other change is refused.
 func (w *Writer) unjournalled(c plan.Change, e journal.Entry, why error) plan.Result {
 	target := e.Target()
 	lowers, ok1 := order(c.Knob, c.To, c.From)
@@ -184,12 +200,12 @@ func (w *Writer) unjournalled(c plan.Change, e journal.Entry, why error) plan.Re
 	return w.write(c, false)
 }
 
-// compare reads the file before it is written. stop says that it must not or need not be.
+// compare reads the file before it is written. stop says that it must not or need not be written.
 func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	held, err := w.look(c.Cgroup, c.Knob)
 	switch {
-	case isGone(err), errors.Is(err, errNoFile) && claimed: // with the file went the value
+	case isGone(err), errors.Is(err, errNoFile) && claimed: // our value went with the file
 		return w.ended(c, plan.Gone, "", err), true
 	case err != nil:
 		return w.result(c, plan.Refused, "", w.explain(c, err)), true
@@ -198,15 +214,16 @@ func (w *Writer) compare(c plan.Change, force bool) (r plan.Result, stop bool) {
 	case held != c.From && w.ours(e, held):
 		return w.result(c, plan.Trampled, held, fmt.Errorf("expected %s, found our own %s", c.From, held)), true
 	case held != c.From:
-		return w.ended(c, plan.Trampled, held, fmt.Errorf("expected %s, another program has set %s", c.From, held)), true
+		err := fmt.Errorf("expected %s, another program has set %s", c.From, held)
+		return w.ended(c, plan.Trampled, held, err), true
 	case held == c.To && c.Restore:
 		return w.ended(c, plan.Skipped, held, nil), true
 	case held == c.To && !c.Refill:
 		return w.result(c, plan.Skipped, held, nil), true
 	case c.Restore && claimed && w.inUse(c):
-		return w.ended(c, plan.Skipped, held, errors.New("another program has bound a group below it meanwhile; left alone")), true
+		return w.ended(c, plan.Skipped, held, errInUse), true
 	case c.Restore && !claimed:
-		return w.result(c, plan.Skipped, held, errors.New("nothing of ours stands here")), true
+		return w.result(c, plan.Skipped, held, errNotOurs), true
 	case c.Restore && !force && !w.ours(e, held):
 		return w.ended(c, plan.Trampled, held, leftAlone(held)), true
 	}
@@ -217,11 +234,11 @@ func leftAlone(held plan.Value) error {
 	return fmt.Errorf("another program changed it to %s; left alone", held)
 }
 
-// refill writes what is in the file already, for the runtime that the write grants. Nothing of ours stands there
-// after it that did not before, so the journal need not know.
+// refill rewrites the file with its current value, for the runtime that the write grants. The journal need not record
+// it, because the file holds the same value before and after.
 func (w *Writer) refill(c plan.Change) plan.Result {
 	if c.To != c.From {
-		return w.result(c, plan.Refused, c.From, fmt.Errorf("a refill from %s to %s is none", c.From, c.To))
+		return w.result(c, plan.Refused, c.From, fmt.Errorf("not a refill: it changes %s to %s", c.From, c.To))
 	}
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	held, lookErr := w.look(c.Cgroup, c.Knob)
@@ -231,17 +248,17 @@ func (w *Writer) refill(c plan.Change) plan.Result {
 	return w.rewritten(c, err, held, lookErr)
 }
 
-// repair writes what the owner declared in its place. The value is the owner's, so that nothing is put back after it, and the
-// journal need not know.
+// repair writes the declared value for the owner. The value is the owner's, so that there is nothing to restore and
+// nothing to record in the journal.
 func (w *Writer) repair(c plan.Change) plan.Result {
-	_ = w.claimCompanion(c) // a full disk must not keep a limit from being in force
+	_ = w.claimCompanion(c) // a full disk must not prevent the repair of a limit
 	err := set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 	held, lookErr := w.look(c.Cgroup, c.Knob)
 	_ = w.unclaimCompanion(c)
 	return w.rewritten(c, err, held, lookErr)
 }
 
-// rewritten is what became of a write of a value that is not ours, or was ours before.
+// rewritten makes the result of a refill or repair, which writes no new value of ours.
 func (w *Writer) rewritten(c plan.Change, err error, held plan.Value, lookErr error) plan.Result {
 	switch {
 	case isGone(lookErr):
@@ -250,13 +267,15 @@ func (w *Writer) rewritten(c plan.Change, err error, held plan.Value, lookErr er
 		return w.result(c, plan.Refused, held, w.explain(c, err))
 	case lookErr != nil:
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
+	case held != c.To && w.holdsOurs(c, held):
+		return w.result(c, plan.Trampled, held, errBack)
 	case held != c.To:
 		return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 	}
 	return w.result(c, plan.Applied, held, nil)
 }
 
-// normal spells the values of a change canonically and gives it a range if it has none.
+// normal brings the values of a change into canonical form, and sets its range if it has none.
 func normal(c plan.Change) (plan.Change, error) {
 	out := c
 	var err, sum error
@@ -279,12 +298,12 @@ func normal(c plan.Change) (plan.Change, error) {
 	return out, nil
 }
 
-// claim makes sure that the journal knows what stood in the file before us, and that the new value is in the range
-// that was claimed. synced says that it had to wait for the disk.
+// claim makes sure that the journal has the original value of the file, and that the new value is in the claimed range.
+// synced says that it had to wait for the disk.
 func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	e, ok := w.journal.Entry(c.Cgroup, c.Knob)
 	if ok && !w.ours(e, c.From) && c.From != e.Original {
-		// What we had written was overwritten, and the decision knows: what stands there now is the original.
+		// Our value was overwritten before the decision was made: the current value is the new original.
 		if err := w.journal.Done(c.Cgroup, c.Knob); err != nil {
 			return false, err
 		}
@@ -292,8 +311,7 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	}
 	if !ok || !within(c.Knob, c.To, e.Min, e.Max) {
 		synced = true
-		err = w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: c.From, Baseline: e.Baseline,
-			Min: c.Min, Max: c.Max})
+		err = w.journal.Claim(ownClaim(c, e))
 	}
 	if err == nil {
 		err = w.claimCompanion(c)
@@ -301,12 +319,12 @@ func (w *Writer) claim(c plan.Change) (synced bool, err error) {
 	return synced, err
 }
 
-// intend notes the value that is about to be written.
+// intend records the value about to be written.
 func (w *Writer) intend(c plan.Change) error {
 	e, _ := w.journal.Entry(c.Cgroup, c.Knob)
 	if w.ours(e, c.From) && c.From != e.Last {
-		// The last intent was refused, or a crash came before its write. The journal keeps track of two intents, so
-		// what is in the file must be one of them once more.
+		// The last intent was refused, or a crash came before its write. The journal keeps the last two intents, so the
+		// current value must become one of them again.
 		if err := w.journal.Intend(c.Cgroup, c.Knob, c.From); err != nil {
 			return err
 		}
@@ -314,30 +332,33 @@ func (w *Writer) intend(c plan.Change) error {
 	return w.journal.Intend(c.Cgroup, c.Knob, c.To)
 }
 
-// write does it and reads back. fresh: if it fails, nothing of ours is in the file.
+// write writes the value and reads it back. fresh: if it fails, the file holds no value of ours.
 func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
-	var err error
-	if c.Knob == plan.Idle && c.To == "0" {
-		err = w.clearIdle(c.Cgroup)
-	} else {
-		err = set(w.tree, c.Cgroup.Path, c.Knob, c.To)
-	}
+	err := w.set(c)
 	if errors.Is(err, syscall.ENOSPC) && c.Restore && c.Knob == plan.CPUs && c.To == "" {
 		return w.free(c, err)
 	}
 	held, lookErr := w.look(c.Cgroup, c.Knob)
+	back := func() bool { return err == nil && lookErr == nil && w.isBack(c, held) }
+	for n := 1; n < writesAtMost && back(); n++ {
+		err = w.set(c)
+		held, lookErr = w.look(c.Cgroup, c.Knob)
+	}
 	switch {
+	case back():
+		return w.result(c, plan.Refused, held, errBack)
 	case isGone(lookErr):
 		return w.ended(c, plan.Gone, "", lookErr)
 	case err != nil && fresh && held == c.From:
 		return w.ended(c, plan.Refused, held, w.explain(c, err))
-	case err != nil && held == c.To: // it was taken, and what belongs to it was not
+	case err != nil && held == c.To: // the value was accepted, a later part of the write was not
 		return w.result(c, plan.Applied, held, err)
 	case err != nil:
 		return w.result(c, plan.Refused, held, w.explain(c, err))
 	case lookErr != nil:
 		return w.result(c, plan.Applied, "", fmt.Errorf("written, but it cannot be read back: %w", lookErr))
 	case held == c.To && c.Restore:
+		w.remember(c)
 		return w.ended(c, plan.Applied, held, nil)
 	case held == c.To:
 		return w.result(c, plan.Applied, held, nil)
@@ -347,29 +368,10 @@ func (w *Writer) write(c plan.Change, fresh bool) plan.Result {
 	return w.ended(c, plan.Trampled, held, fmt.Errorf("wrote %s, and another program then %s", c.To, held))
 }
 
-// Possible has the writer know the CPUs that may ever be online.
-func (w *Writer) Possible(all cpu.Set) *Writer {
-	w.all = all
-	return w
-}
-
-// free gives a group all CPUs that was bound to none. Most kernels do not take the empty list back while there are
-// tasks in the group (v2; kernel/cgroup/cpuset.c, validate_change). A list of all possible CPUs is as good: the kernel takes
-// CPUs that are offline (v2, update_cpumask), and those of a list that are online follow the group above.
-func (w *Writer) free(c plan.Change, refused error) plan.Result {
-	all, err := w.all, error(nil)
-	if len(all) == 0 {
-		all, err = w.tree.EffectiveCPUs("/")
+// set writes the value of a change.
+func (w *Writer) set(c plan.Change) error {
+	if c.Knob == plan.Idle && c.To == "0" {
+		return w.clearIdle(c.Cgroup)
 	}
-	if err == nil {
-		err = w.tree.SetCPUs(c.Cgroup.Path, all)
-	}
-	held, lookErr := w.look(c.Cgroup, c.Knob)
-	switch {
-	case isGone(lookErr):
-		return w.ended(c, plan.Gone, "", lookErr)
-	case err != nil || lookErr != nil:
-		return w.result(c, plan.Refused, held, w.explain(c, errors.Join(refused, err, lookErr)))
-	}
-	return w.ended(c, plan.Clamped, held, fmt.Errorf("the kernel takes no empty list while tasks are in the group; it has all CPUs: %s", held))
+	return set(w.tree, c.Cgroup.Path, c.Knob, c.To)
 }

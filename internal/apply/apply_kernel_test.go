@@ -236,18 +236,6 @@ func TestKernelDyingChild(t *testing.T) {
 	}
 }
 
-func TestKernelLock(t *testing.T) {
-	dir := cgrouptest.New(t).File("")
-	lock, err := TakeLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Release()
-	if _, err := TakeLock(dir); err == nil || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-		t.Errorf("second lock: %v", err)
-	}
-}
-
 // victim is the child: it changes its pod as fast as it can until it is killed.
 func victim() error {
 	seed, err := strconv.ParseUint(os.Getenv(seedVar), 10, 64)

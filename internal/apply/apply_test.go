@@ -169,14 +169,14 @@ func TestRefused(t *testing.T) {
 
 func TestRefusedForWantOfRights(t *testing.T) {
 	n := newNode(t, v2)
-	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS} {
+	for errno, want := range map[syscall.Errno]string{syscall.EACCES: "CAP_DAC_OVERRIDE", syscall.EPERM: "run as root", syscall.EROFS: "mount them writable"} {
 		n.k.Fault = func(op, _ string, _ []byte) error {
 			if op == "write" {
 				return errno
 			}
 			return nil
 		}
-		if r := n.do(n.change("/pod/a", plan.Quota, "60ms"), plan.Refused); !strings.Contains(r.Err, "run as root") {
+		if r := n.do(n.change("/pod/a", plan.Quota, "60ms"), plan.Refused); !strings.Contains(r.Err, want) {
 			t.Errorf("%v: %q", errno, r.Err)
 		}
 	}

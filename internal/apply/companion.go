@@ -10,16 +10,16 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Some writes change another file as well, and the journal must know what stood there, too.
+// Some writes change another file as well, and the journal must have the original value of that file, too.
 //
-// Setting cpu.idle forces the weight to its minimum and locks it, and clearing it sets the weight to the default:
-// what it was is lost (kernel/sched/fair.c, sched_group_set_idle). So who sets idle claims the weight, and who clears
-// it puts the weight back.
+// Setting cpu.idle forces the weight to its minimum and locks it, and clearing it sets the weight to the default: the
+// former weight is lost (kernel/sched/fair.c, sched_group_set_idle). So a change that sets idle claims the weight, and
+// one that clears idle restores it.
 //
-// Writing cpu.max divides the burst by 1000 on kernels without commit 49217ea147df. cgroup.Tree mends that at once,
-// but a crash may come between. So who writes the quota on v2 claims the burst, if there is one.
+// Writing cpu.max divides the burst by 1000 on kernels without commit 49217ea147df. cgroup.Tree repairs that at once,
+// but a crash may come between. So a change of the quota on v2 claims the burst, if there is one.
 
-// companion is the knob that a change may change as well.
+// companion is the other knob that a change may affect.
 func (w *Writer) companion(c plan.Change) (knob plan.Knob, ok bool) {
 	switch {
 	case c.Knob == plan.Idle:
@@ -30,26 +30,32 @@ func (w *Writer) companion(c plan.Change) (knob plan.Knob, ok bool) {
 	return "", false
 }
 
-// claimCompanion claims what a change may change as well.
+// claimCompanion claims the other knob that a change may affect.
 func (w *Writer) claimCompanion(c plan.Change) error {
+	claims, err := w.companionClaims(c)
+	return errors.Join(err, w.journal.Claim(claims...))
+}
+
+// companionClaims is the claim of that knob, if the journal lacks it.
+func (w *Writer) companionClaims(c plan.Change) ([]journal.Entry, error) {
 	knob, ok := w.companion(c)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	if _, claimed := w.journal.Entry(c.Cgroup, knob); claimed {
-		return nil
+		return nil, nil
 	}
 	held, err := w.look(c.Cgroup, knob)
 	switch {
 	case isGone(err), errors.Is(err, errNoFile), knob == plan.Burst && held == plan.Time(0):
-		return nil // what is not there cannot be changed
+		return nil, nil // there is nothing to change
 	case err != nil:
-		return err
+		return nil, err
 	}
-	return w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: knob, Original: held, Min: held, Max: held})
+	return []journal.Entry{{ID: c.Cgroup, Knob: knob, Original: held, Min: held, Max: held}}, nil
 }
 
-// unclaimCompanion ends such a claim when the change has ended, unless something else than the original stands there.
+// unclaimCompanion ends such a claim when the change has ended, unless the file holds another value than the original.
 func (w *Writer) unclaimCompanion(c plan.Change) error {
 	knob, ok := w.companion(c)
 	if !ok {
@@ -73,7 +79,7 @@ func (w *Writer) idle(id workload.ID) bool {
 	return err == nil && idle
 }
 
-// defaultWeight is what a group has after cpu.idle was cleared.
+// defaultWeight is the weight of a group after cpu.idle was cleared.
 func defaultWeight(v cgroup.Version) plan.Value {
 	if v == cgroup.V2 {
 		return "100" // CGROUP_WEIGHT_DFL
@@ -87,8 +93,8 @@ func (w *Writer) clearIdle(id workload.ID) error {
 	if !claimed {
 		return w.tree.SetIdle(id.Path, false)
 	}
-	// The default is an intent too, for a crash may come before the weight is put back. That a full disk cannot take
-	// it is no reason to leave the group idle.
+	// The default is an intent too, because a crash may come before the weight is restored. A full disk is no reason to
+	// leave the group idle.
 	after := defaultWeight(w.tree.Version())
 	_ = w.journal.Intend(id, plan.Weight, after)
 	if err := w.tree.SetIdle(id.Path, false); err != nil {
@@ -102,7 +108,7 @@ func (w *Writer) clearIdle(id workload.ID) error {
 	return w.journal.Done(id, plan.Weight)
 }
 
-// ours says whether a value that is in the file is there because of us.
+// ours says whether the value of the file is there because of us.
 func (w *Writer) ours(e journal.Entry, held plan.Value) bool {
 	return e.Ours(held) || w.divided(e, held) || w.shrunk(e, held)
 }
@@ -116,8 +122,8 @@ func (w *Writer) isDivided(e journal.Entry) bool {
 	return err == nil && w.divided(e, held)
 }
 
-// divided says whether a burst is one of those that the journal knows, divided by a write of cpu.max. Below a
-// microsecond it would be 0, which anybody may have written.
+// divided says whether a burst is one of those in the journal, divided by a write of cpu.max. Below a microsecond the
+// result would be 0, which any program may have written.
 func (w *Writer) divided(e journal.Entry, held plan.Value) bool {
 	if e.Knob != plan.Burst || w.tree.Version() != cgroup.V2 || held == plan.Time(0) {
 		return false

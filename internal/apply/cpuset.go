@@ -14,10 +14,11 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// CPUs have three peculiarities on v1. The groups of the cpuset controller are another hierarchy's, with inodes of their
-// own. When a CPU goes offline the kernel takes it out of cpuset.cpus for good, and nobody has written
-// (kernel/cgroup/cpuset-v1.c, cpuset1_hotplug_update_tasks). And a group begins without CPUs, so that whoever makes one
-// copies its parent's, which may be ours: a group that inherits it is in no journal, and is widened with its parent.
+// CPUs have three peculiarities on v1. The groups of the cpuset controller are in another hierarchy, with inodes of
+// their own. When a CPU goes offline, the kernel removes it from cpuset.cpus permanently, without a write by any
+// program (kernel/cgroup/cpuset-v1.c, cpuset1_hotplug_update_tasks). And a new group has no CPUs, so that the program
+// that makes it copies its parent's, which may be ours: such a group is not in the journal, and is widened with its
+// parent.
 
 // ofCPUSet says whether a knob is the cpuset controller's.
 func ofCPUSet(knob plan.Knob) bool {
@@ -32,8 +33,8 @@ func (w *Writer) inode(group string, knob plan.Knob) (uint64, error) {
 	return w.tree.Inode(group)
 }
 
-// setPartition writes cpuset.cpus.partition. The kernel takes a partition that it cannot make, and calls it invalid: that
-// is taken back, for an invalid one becomes valid at any later time.
+// setPartition writes cpuset.cpus.partition. The kernel accepts the write of a partition that it cannot make, and calls
+// it invalid. Such a write is undone, because an invalid partition may become valid at any later time.
 func setPartition(tree *cgroup.Tree, group string, kind plan.Value) error {
 	before, _, err := tree.Partition(group)
 	if err != nil {
@@ -46,11 +47,12 @@ func setPartition(tree *cgroup.Tree, group string, kind plan.Value) error {
 	if err != nil || invalid == "" {
 		return err
 	}
-	return errors.Join(fmt.Errorf("the kernel cannot make the partition: %s", invalid), tree.SetPartition(group, before))
+	why := fmt.Errorf("the kernel cannot make the partition: %s", invalid)
+	return errors.Join(why, tree.SetPartition(group, before))
 }
 
-// shrunk says whether CPUs that went offline were taken by the kernel out of a value of ours, be it all of them: no other
-// writer can empty a group that has processes (validate_change).
+// shrunk says whether the kernel removed CPUs that went offline from a value of ours, possibly all of them: no other
+// writer can empty the set of a group with processes (validate_change).
 func (w *Writer) shrunk(e journal.Entry, held plan.Value) bool {
 	if e.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 || !e.Written() {
 		return false
@@ -58,8 +60,8 @@ func (w *Writer) shrunk(e journal.Entry, held plan.Value) bool {
 	return held.Within(e.Last) || e.Ours(e.Prev) && held.Within(e.Prev)
 }
 
-// attainable is what of a value can be restored below a group: on v1 the kernel refuses CPUs that the group has not. The root has
-// not those that are offline, and any other may have lost them.
+// attainable is the part of a value that can be restored below a group: on v1 the kernel refuses CPUs that the parent
+// lacks. The root lacks offline CPUs, and any other group may have lost them.
 func (w *Writer) attainable(knob plan.Knob, v plan.Value, group string) plan.Value {
 	if knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
 		return v
@@ -72,8 +74,8 @@ func (w *Writer) attainable(knob plan.Knob, v plan.Value, group string) plan.Val
 	return v
 }
 
-// steps is one change; of CPUs on v1 it is one by way of all of before and after where some are added and some taken, so that
-// neither parents nor children are in the way.
+// steps returns the change, or two for CPUs on v1 where some are added and some removed: first to the union of old and
+// new, then to the new set, so that neither parents nor children prevent it.
 func (w *Writer) steps(c plan.Change) []plan.Change {
 	if c.Knob != plan.CPUs || w.tree.Version() != cgroup.V1 {
 		return []plan.Change{c}
@@ -81,7 +83,7 @@ func (w *Writer) steps(c plan.Change) []plan.Change {
 	if c.Restore {
 		c.To = w.attainable(c.Knob, c.To, "/")
 	}
-	live := w.attainable(c.Knob, c.From, "/") // the kernel, that is about to take the others out, refuses them
+	live := w.attainable(c.Knob, c.From, "/") // the kernel refuses CPUs that are offline
 	a, err1 := cpu.ParseSet(string(live))
 	b, err2 := cpu.ParseSet(string(c.To))
 	if err1 != nil || err2 != nil || a.Within(b) || c.To.Within(c.From) {
@@ -93,8 +95,8 @@ func (w *Writer) steps(c plan.Change) []plan.Change {
 	return []plan.Change{first, last}
 }
 
-// inUse says of the cpuset controller that another program has bound a group to which it was handed on because of us. Not to
-// hand it on any more would unbind that group.
+// inUse says whether another program has bound a group for which we enabled the cpuset controller. Disabling the
+// controller would unbind that group.
 func (w *Writer) inUse(c plan.Change) bool {
 	if c.Knob != plan.SubtreeControl {
 		return false
@@ -107,8 +109,8 @@ func (w *Writer) inUse(c plan.Change) bool {
 	})
 }
 
-// family carries out a change, and where it gives a group its CPUs back, widens those that inherit it. The journal knows of
-// them before: a crash in between leaves them to the next restore.
+// family carries out a change. Where it restores a group's CPUs, it widens the groups that copied them as well. These
+// are in the journal before: after a crash in between the next restore finds them.
 func (w *Writer) family(c plan.Change, force bool) []plan.Result {
 	if c.Restore {
 		c.To = w.attainable(c.Knob, c.To, path.Dir(c.Cgroup.Path))
@@ -118,15 +120,15 @@ func (w *Writer) family(c plan.Change, force bool) []plan.Result {
 	for _, c := range inherited {
 		if r.Outcome == plan.Applied {
 			results = append(results, w.one(c, true))
-		} else if err := w.journal.Done(c.Cgroup, c.Knob); err != nil { // what it holds its parent has still
+		} else if err := w.journal.Done(c.Cgroup, c.Knob); err != nil { // the parent still has its CPUs
 			results = append(results, w.result(c, plan.Refused, c.From, err))
 		}
 	}
 	return append([]plan.Result{r}, results...)
 }
 
-// claimInherited claims the groups below one whose CPUs are to be put back, as far as they hold what it holds and nobody else
-// has claimed them, and makes the changes that widen them.
+// claimInherited claims the groups below one whose CPUs are restored, if they hold the same CPUs and have no claim yet,
+// and makes the changes that widen them.
 func (w *Writer) claimInherited(c plan.Change) (inherited []plan.Change, failed []plan.Result) {
 	if c.Knob != plan.CPUs || !c.Restore || w.tree.Version() != cgroup.V1 {
 		return nil, nil
@@ -143,7 +145,8 @@ func (w *Writer) claimInherited(c plan.Change) (inherited []plan.Change, failed 
 			continue
 		}
 		inherits[s.Path] = true
-		widening := plan.Change{Cgroup: child, Knob: plan.CPUs, From: c.From, To: c.To, Restore: true, Why: "made while its parent was confined"}
+		widening := plan.Change{Cgroup: child, Knob: plan.CPUs, From: c.From, To: c.To,
+			Restore: true, Why: "made while its parent was confined"}
 		if err := w.adopt(child, plan.CPUs, c.From, c.To); err != nil {
 			failed = append(failed, w.result(widening, plan.Refused, c.From, err))
 			continue
@@ -166,4 +169,32 @@ func (w *Writer) whyCPUs(err error) string {
 		return "a CPU of these is offline, or another group has it exclusively"
 	}
 	return ""
+}
+
+// Possible sets the CPUs that may ever be online.
+func (w *Writer) Possible(all cpu.Set) *Writer {
+	w.all = all
+	return w
+}
+
+// free restores the CPUs of a group that was not bound to any. Most kernels refuse an empty list while there are tasks
+// in the group (v2; kernel/cgroup/cpuset.c, validate_change). A list of all possible CPUs is equivalent: the kernel
+// accepts offline CPUs (v2, update_cpumask), and cuts the list to the CPUs of the parent.
+func (w *Writer) free(c plan.Change, refused error) plan.Result {
+	all, err := w.all, error(nil)
+	if len(all) == 0 {
+		all, err = w.tree.EffectiveCPUs("/")
+	}
+	if err == nil {
+		err = w.tree.SetCPUs(c.Cgroup.Path, all)
+	}
+	held, lookErr := w.look(c.Cgroup, c.Knob)
+	switch {
+	case isGone(lookErr):
+		return w.ended(c, plan.Gone, "", lookErr)
+	case err != nil || lookErr != nil:
+		return w.result(c, plan.Refused, held, w.explain(c, errors.Join(refused, err, lookErr)))
+	}
+	why := fmt.Errorf("the kernel takes no empty list while tasks are in the group; it has all CPUs: %s", held)
+	return w.ended(c, plan.Clamped, held, why)
 }

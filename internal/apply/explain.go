@@ -12,10 +12,10 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// minQuota is the least quota and period of the kernel (kernel/sched/core.c, min_cfs_quota_period).
+// minQuota is the smallest quota and period that the kernel accepts (kernel/sched/core.c, min_cfs_quota_period).
 const minQuota = time.Millisecond
 
-// explain adds to what the kernel said why it probably said so, from what is in the files now.
+// explain adds the probable reason to an error of the kernel, from the values of the files.
 func (w *Writer) explain(c plan.Change, err error) error {
 	if why := w.why(c, err); why != "" {
 		return fmt.Errorf("%w: %s", err, why)
@@ -29,12 +29,17 @@ func (w *Writer) why(c plan.Change, err error) string {
 		return noFile(c.Knob)
 	case c.Knob == plan.CPUs && w.whyCPUs(err) != "":
 		return w.whyCPUs(err)
+	case c.Knob == plan.Cookie && errors.Is(err, syscall.EPERM):
+		return "a cookie for tasks of another user takes CAP_SYS_PTRACE"
 	case c.Knob.OfTasks() && errors.Is(err, syscall.EPERM):
-		return "tasks of others cannot be set here: run as root, and in a container with CAP_SYS_NICE and CAP_SYS_PTRACE"
+		return "to set tasks of another user takes CAP_SYS_NICE"
 	case c.Knob == plan.IdentitySysctl && errors.Is(err, syscall.EROFS):
 		return "/proc/sys is read-only here (ProtectKernelTunables= of the unit, or a container)"
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
-		return "control groups cannot be written here: run as root, and in a container mount them writable"
+	case errors.Is(err, syscall.EROFS):
+		return "control groups cannot be written here: in a container, mount them writable"
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "this control group cannot be written: run as root; " +
+			"where another user owns it, as one of a rootless container, that takes CAP_DAC_OVERRIDE"
 	case !errors.Is(err, syscall.EINVAL):
 		return ""
 	}
@@ -90,13 +95,13 @@ func (w *Writer) whyQuota(c plan.Change) string {
 	return ""
 }
 
-// dyingChild is what remains when nobody alive is in the way: on v1 a removed group counts in the hierarchy until
-// the kernel has let go of it (kernel/sched/core.c, cpu_cgroup_css_released), 15 to 20 ms after rmdir on an idle
+// dyingChild is the reason that remains if no existing group conflicts: on v1 a removed group counts in the hierarchy
+// until the kernel has released it (kernel/sched/core.c, cpu_cgroup_css_released), 15 to 20 ms after rmdir on an idle
 // machine.
 const dyingChild = "a child that was removed a moment ago may still count: try again"
 
-// whyHierarchy finds the relative that a quota is in conflict with. On v1 a group's quota may not be above its
-// nearest limited ancestor's, as a share of the period (kernel/sched/core.c, tg_cfs_schedulable_down).
+// whyHierarchy finds the ancestor or child with which a quota conflicts. On v1 a group's quota may not exceed that of
+// its nearest limited ancestor, as a share of the period (kernel/sched/core.c, tg_cfs_schedulable_down).
 func (w *Writer) whyHierarchy(group string, want cpu.Bandwidth) string {
 	for parent := path.Dir(group); parent != "/" && parent != "."; parent = path.Dir(parent) {
 		b, err := w.tree.Bandwidth(parent)

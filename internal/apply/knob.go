@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// Read spells what is in a knob of a group.
+// Read returns the value of a knob of a group.
 func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 	switch knob {
 	case plan.Quota:
@@ -31,7 +31,7 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 		set, err := tree.ExclusiveCPUs(group)
 		return plan.Value(set.String()), err
 	case plan.SubtreeControl:
-		on, err := tree.HandsCPUSets(group)
+		on, err := tree.CPUSetsEnabled(group)
 		return flag(on), err
 	case plan.IdentitySysctl:
 		on, err := tree.IdentityEnabled()
@@ -53,7 +53,7 @@ func flag(set bool) plan.Value {
 	return "0"
 }
 
-// set writes a value, in its canonical spelling, to a knob of a group.
+// set writes a value in canonical form to a knob of a group.
 func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 	switch knob {
 	case plan.Quota, plan.Burst:
@@ -74,7 +74,7 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 	case plan.Idle:
 		return tree.SetIdle(group, v == "1")
 	case plan.SubtreeControl:
-		return tree.HandCPUSets(group, v == "1")
+		return tree.EnableCPUSets(group, v == "1")
 	case plan.IdentitySysctl:
 		return tree.EnableIdentity(v == "1")
 	case plan.Partition:
@@ -98,8 +98,8 @@ func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 	return fmt.Errorf("unknown knob %q", knob)
 }
 
-// canonical is the one spelling of a value that a kernel can hold: times in whole microseconds. Values can be
-// compared only so.
+// canonical is the canonical form of a value: times in whole microseconds, as the kernel holds them. Only canonical
+// values can be compared.
 func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 	switch knob {
 	case plan.Quota, plan.Burst:
@@ -169,9 +169,9 @@ func within(knob plan.Knob, v, lo, hi plan.Value) bool {
 	return !ok1 && !ok2 || ok1 && ok2 && below >= 0 && above <= 0
 }
 
-// clamps says whether a kernel that was given a change may hold this value for it. Only of weights (cpu.shares) it
-// takes the nearest that it can (kernel/sched/fair.c, __sched_group_set_shares); another quota or burst than the one
-// that was written is another program's.
+// clamps says whether the kernel may have clamped the change to this value. It clamps only weights (cpu.shares;
+// kernel/sched/fair.c, __sched_group_set_shares); a quota or burst that differs from the written one is another
+// program's.
 func clamps(c plan.Change, held plan.Value) bool {
 	if c.Knob != plan.Weight {
 		return false

@@ -6,7 +6,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Rebase books the limit that an owner declared while a value of ours stands: a restore goes there.
+// Rebase records the limit that an owner declared while a value of ours is in the file: a restore writes it.
 func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) error {
 	v, err := canonical(knob, declared)
 	if err != nil {
@@ -15,11 +15,11 @@ func (w *Writer) Rebase(id workload.ID, knob plan.Knob, declared plan.Value) err
 	return w.journal.SetBaseline(id, knob, v)
 }
 
-// Forget books that what is in a file is not ours: its owner resized it, or another program wrote it.
+// Forget records that the value of a file is not ours: its owner resized it, or another program wrote it.
 func (w *Writer) Forget(id workload.ID, knob plan.Knob) error { return w.journal.Done(id, knob) }
 
-// Adopt books a value that is in a file because of us, though we have not written it there: a group was made while
-// its parent held it. A restore goes to baseline.
+// Adopt records a value that is in a file because of us although we did not write it there: a new group copied it from
+// its parent. A restore writes baseline.
 func (w *Writer) Adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,11 +34,11 @@ func (w *Writer) adopt(id workload.ID, knob plan.Knob, held, baseline plan.Value
 	return w.journal.Intend(id, knob, held)
 }
 
-// Stands says what is in the file of an entry, and whether that is ours and to be put back. It changes nothing, not even in
-// a journal, and does without one.
-func (w *Writer) Stands(e journal.Entry) (held plan.Value, ours bool) {
+// InFile returns the value of an entry's file, and whether that is ours and must be restored. It needs no journal and
+// changes nothing.
+func (w *Writer) InFile(e journal.Entry) (held plan.Value, ours bool) {
 	if e.Knob.OfTasks() {
-		return w.standsInTasks(e)
+		return w.inTasks(e)
 	}
 	held, err := w.look(e.ID, e.Knob)
 	return held, err == nil && held != w.attainable(e.Knob, e.Target(), "/") && w.ours(e, held)

@@ -10,18 +10,18 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Restore puts back what we overwrote, for the entries of the journal that the filter lets pass (nil: all). A value
-// of ours gives way to the declared limit where that is known, else to the original; what somebody else has written
-// since stays. With toSpec a foreign value gives way too, where the declared limit is known. To restore all undoes the shield
-// too. After it the journal knows only what was refused: to restore again changes nothing.
+// Restore restores the values that we overwrote, for the entries of the journal that the filter selects (nil: all). A
+// value of ours is replaced by the declared limit where that is known, else by the original; a value that another
+// program has written since stays. With toSpec a foreign value is replaced too, where the declared limit is known.
+// Restoring all entries also removes the shield. Afterwards the journal has only the entries whose restore was refused:
+// a second Restore changes nothing.
 func (w *Writer) Restore(filter func(journal.Entry) bool, toSpec bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.putBack(filter, toSpec, lastWait)
 }
 
-// TryRestore puts back what the filter lets pass as Restore does, but does not wait for dying groups: what is refused is to be
-// tried again.
+// TryRestore is Restore without waiting for dying groups: the caller retries what is refused.
 func (w *Writer) TryRestore(filter func(journal.Entry) bool) []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience 
 	}
 	var results []plan.Result
 	for _, wave := range []func(journal.Entry) bool{
-		w.isDivided, // before a write of cpu.max divides it once more, beyond recognition
+		w.isDivided, // before a write of cpu.max divides the burst again, so that it cannot be recognized
 		func(e journal.Entry) bool { return e.Knob != plan.Weight },
 		func(e journal.Entry) bool { return e.Knob == plan.Weight }, // after idle, which locks it
 	} {
@@ -47,6 +47,7 @@ func (w *Writer) putBack(filter func(journal.Entry) bool, toSpec bool, patience 
 		}
 		results = append(results, w.restore(entries, toSpec, patience)...)
 	}
+	results = append(results, w.awaitOwners(patience)...)
 	if all {
 		results = append(results, w.unshield()...)
 	}
@@ -62,7 +63,7 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Dur
 		case write:
 			changes = append(changes, c)
 		case !e.Written() && (r.Outcome == plan.Skipped && r.Err == "" || r.Outcome == plan.Gone):
-			// A mere claim: nothing ever happened that there would be a word to say of.
+			// A claim without a write: there is nothing to report.
 		default:
 			results = append(results, r)
 		}
@@ -71,8 +72,8 @@ func (w *Writer) restore(entries []journal.Entry, toSpec bool, patience time.Dur
 	return append(results, w.persist(changes, toSpec, patience)...)
 }
 
-// persist carries out changes, and tries again those that were refused as long as others were not: one foreign
-// value in a hierarchy can make any order wrong. For a dying group it waits, longer each time, up to patience.
+// persist carries out changes, and retries the refused ones as long as others succeed: a foreign value in a hierarchy
+// can make any order wrong. It waits for a dying group, longer each time, up to patience.
 func (w *Writer) persist(changes []plan.Change, toSpec bool, patience time.Duration) []plan.Result {
 	var results []plan.Result
 	wait := firstWait
@@ -108,17 +109,18 @@ const (
 	lastWait  = 320 * time.Millisecond
 )
 
-// waits says whether a change was refused, as far as can be seen, because of a group that is dying.
+// waits says whether a change was probably refused because of a dying group.
 func (w *Writer) waits(c plan.Change) bool {
 	return c.Knob == plan.Quota && w.whyQuota(c) == dyingChild
 }
 
-// examine finds out what an entry needs: a write, or only a word.
+// examine says whether an entry needs a write, and else makes its result.
 func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Result, write bool) {
 	if e.Knob.OfTasks() {
 		return examineTasks(e), r, true
 	}
-	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.attainable(e.Knob, e.Target(), "/"), Restore: true, Why: "restore the original value"}
+	c = plan.Change{Cgroup: e.ID, Knob: e.Knob, To: w.attainable(e.Knob, e.Target(), "/"),
+		Restore: true, Why: "restore the original value"}
 	if e.Baseline != "" {
 		c.Why = "restore the declared limit"
 	}
@@ -142,8 +144,8 @@ func (w *Writer) examine(e journal.Entry, toSpec bool) (c plan.Change, r plan.Re
 	return c, w.ended(c, plan.Trampled, held, leftAlone(held)), false
 }
 
-// RestoreTo repairs a knob that deviates from its declared limit though the journal may not know it: an agent that
-// is not ours may have died with its value in the file. Where several are repaired, the caller keeps plan.Order.
+// RestoreTo restores a knob that deviates from its declared limit, even without a journal entry: a foreign agent may
+// have died with its value in the file. A caller that restores several knobs does so in plan.Order.
 func (w *Writer) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +157,7 @@ func (w *Writer) RestoreTo(id workload.ID, knob plan.Knob, value plan.Value, why
 	}
 	_, claimed := w.journal.Entry(id, knob)
 	if err != nil || claimed || c.From == c.To {
-		return w.one(c, true) // which finds the same, and has the words for it
+		return w.one(c, true) // makes the result
 	}
 	err = w.journal.Claim(journal.Entry{ID: id, Knob: knob, Original: c.From, Baseline: c.To, Min: c.Min, Max: c.Max})
 	if err != nil {

@@ -12,60 +12,62 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// The shield: keeping the tasks of the cpuset root off CPUs that are somebody's own.
+// The shield: keeping the tasks of the cpuset root off exclusive CPUs.
 //
-// Problem: on v1 the root of the cpuset hierarchy holds the services of the machine and its kernel threads, and the root
-// cannot be bound.
+// Problem: on v1 the root of the cpuset hierarchy contains the services of the machine and its kernel threads, and the
+// root cannot be bound.
 //
-// Approach: as `cset shield` does, they are moved into one group, that begins with all that the root has. From then on it
-// is a group like any other, that package reserve confines. It is undone by moving all that is in it to the root, whatever
-// the journal knows: the group's name is fixed. Threads are moved one by one, for a process may have threads in groups of
-// others, which moving the process would take away from there.
+// Approach: like `cset shield`, move them into one group, which starts with all CPUs of the root. From then on package
+// reserve confines it like any other group. To undo the shield, all tasks in it are moved to the root. This needs no
+// journal, because the group's name is fixed. Threads are moved one by one: a process may have threads in groups of
+// other programs, and moving the process would move those as well.
 //
-// What stays in the root: a thread that the kernel does not let go (kernel/cgroup/cgroup.c, cgroup_procs_write_start:
-// PF_NO_SETAFFINITY, as per-CPU kernel threads and workers have, and kthreadd), and one that is bound to fewer CPUs than
-// the root has. Before 6.2 the latter would come back with all CPUs, and nobody would know what it had.
+// Some threads stay in the root: those that the kernel refuses to move (kernel/cgroup/cgroup.c,
+// cgroup_procs_write_start: kthreadd, and PF_NO_SETAFFINITY of per-CPU kernel threads and workers), and those bound to
+// fewer CPUs than the root has. Before 6.2 the latter would come back with all CPUs, and their former binding would be
+// lost.
 //
-// Known limits: a task that binds itself to CPUs while it is in the group can lose that at the end (before 6.2). A refused
-// thread is tried again after a while; one that takes over its number meanwhile waits as long. Whoever makes groups in the
-// group, as a runtime with a relative path does, keeps it from being removed until those are gone. So does a thread that
-// was born in the group and that the kernel does not let go, as io_uring's workers were (until 01e68ce08a30 took
-// PF_NO_SETAFFINITY from them). All others are moved, and the group, which has all CPUs again, is said to be left.
+// Known limits: a task that binds itself to CPUs while it is in the group can lose that binding at the end (before
+// 6.2). A refused thread is retried after tryAgain; a new thread with the same number waits as long. Groups that
+// another program makes in the shield, such as a runtime with a relative path, prevent its removal until they are gone.
+// So does a thread that was created in the group and that the kernel refuses to move, such as io_uring's workers (until
+// 01e68ce08a30 removed their PF_NO_SETAFFINITY). All other threads are moved, the group gets all CPUs again, and the
+// result reports that it was not removed.
 
 // shieldName is the name of the group.
 const shieldName = "plimsoll-shield"
 
-// tryAgain is when a thread that stayed in the root is tried again: a kernel thread that is just being made cannot be
-// moved (no_cgroup_migration), and who was bound may be no longer. A try that is refused takes a lock that all of the
-// machine's forks and exits share (cgroup_threadgroup_rwsem).
+// tryAgain is after what time a thread that stayed in the root is retried: a kernel thread that is just being created
+// cannot be moved (no_cgroup_migration), and a bound thread may have been unbound. A refused attempt takes a lock that
+// all forks and exits on the machine share (cgroup_threadgroup_rwsem).
 const tryAgain = time.Minute
 
-// shield is what the writer knows of it.
+// shield is the writer's state of the shield.
 type shield struct {
-	root  string       // the group whose tasks are moved; "": none are
-	stays map[int]stay // threads that stay there
+	root  string       // the group whose tasks are moved; "": there is no shield
+	stays map[int]stay // by thread id: threads that stay in the root
 }
 
-// stay is when it was found out that a thread stays, and what the kernel said, if it was asked.
+// stay is when a thread was found to stay in the root, and the kernel's error if it refused to move it.
 type stay struct {
 	since time.Time
 	err   error
 }
 
-// Shield is the group that the tasks of the root are in.
+// Shield is the group of the tasks of the root.
 type Shield struct {
 	Group string
 	Tasks int
 	New   bool // it was made just now
 }
 
-// Shielding has the writer move tasks of one group, the root of the cpuset hierarchy, when it is asked to, and back.
+// Shielding lets the writer move the tasks of root, the root of the cpuset hierarchy, into a shield, and back.
 func (w *Writer) Shielding(root string) *Writer {
 	w.shield = shield{root, map[int]stay{}}
 	return w
 }
 
-// Shield sees that the group is there, and moves into it whoever is in the root now.
+// Shield makes the shield if it does not exist, and moves the current tasks of the root into it.
 func (w *Writer) Shield() (Shield, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,9 +95,8 @@ func (w *Writer) Shield() (Shield, error) {
 	return s, nil
 }
 
-// shieldHint is what a person can do who gave the agent fewer capabilities than root has: the root of the hierarchy is
-// writable for nobody (mode 0555), and another's task is moved by who may renice it (kernel/cgroup/cpuset.c,
-// cpuset_can_attach: security_task_setscheduler).
+// shieldHint says which capabilities are missing: the root of the hierarchy has mode 0555, and moving the task of
+// another user requires the right to renice it (kernel/cgroup/cpuset.c, cpuset_can_attach: security_task_setscheduler).
 func shieldHint(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return " (hint: it takes CAP_DAC_OVERRIDE and CAP_SYS_NICE)"
@@ -103,13 +104,13 @@ func shieldHint(err error) string {
 	return ""
 }
 
-// shieldGroup is the path of the group, where there can be one.
+// shieldGroup is the path of the shield, and whether there can be one.
 func (w *Writer) shieldGroup() (group string, possible bool) {
 	return path.Join(w.shield.root, shieldName), w.shield.root != "" && w.tree.CPUSetsSeparate()
 }
 
-// makeShield makes the group, or takes over one that was left behind, maybe before it had any CPUs. Without the group the
-// answer is empty.
+// makeShield makes the group, or takes over one that a former agent left, possibly before it had CPUs. The result is
+// empty if the group could not be made.
 func (w *Writer) makeShield(group string) (Shield, error) {
 	s := Shield{Group: group}
 	cpus, err := w.tree.CPUs(group)
@@ -154,15 +155,15 @@ func (w *Writer) fill(group string) error {
 			at = stay{w.now(), err}
 		}
 		w.shield.stays[tid] = at
-		if errors.Is(at.err, fs.ErrPermission) { // EINVAL is how the kernel keeps its own
+		if errors.Is(at.err, fs.ErrPermission) { // EINVAL is normal for kernel threads
 			denied.add(tid, at.err)
 		}
 	}
 	return denied.error(w.tasks)
 }
 
-// isStuck says of an error that it is this thread that cannot be moved, and that others may be: it is one that the kernel
-// binds, or one of somebody whom the agent may not touch.
+// isStuck says whether an error concerns only this thread, and others may be moved: the kernel binds the thread, or the
+// agent lacks the right to move it.
 func isStuck(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrPermission)
 }
@@ -180,7 +181,7 @@ func (r *refusals) add(tid int, err error) {
 	}
 }
 
-// error is nil where there are none.
+// error is nil if there are no refusals.
 func (r *refusals) error(tasks Tasks) error {
 	if r.n == 0 {
 		return nil
@@ -192,7 +193,7 @@ func (r *refusals) error(tasks Tasks) error {
 	return fmt.Errorf("threads that cannot be moved: %d, the first is %d (%s): %w", r.n, r.first, name, r.err)
 }
 
-// Shielded says whether there is a shield, whoever has made it, and how many tasks are in it. It changes nothing.
+// Shielded says whether there is a shield, of this agent or another, and how many tasks are in it. It changes nothing.
 func (w *Writer) Shielded() (s Shield, there bool) {
 	group, possible := w.shieldGroup()
 	if !possible {
@@ -202,7 +203,8 @@ func (w *Writer) Shielded() (s Shield, there bool) {
 	return Shield{Group: group, Tasks: len(in)}, err == nil
 }
 
-// Unshield moves all back, and removes the group. It says nothing where there is none. The group's CPUs are put back before.
+// Unshield moves all tasks back and removes the group; without a shield it returns nil. The caller restores the group's
+// CPUs before.
 func (w *Writer) Unshield() []plan.Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +221,7 @@ func (w *Writer) unshield() []plan.Result {
 		return nil
 	}
 	moved, err := 0, error(nil)
-	for wait := firstWait; ; wait *= 2 { // what is in the group makes others meanwhile
+	for wait := firstWait; ; wait *= 2 { // tasks in the group may create others meanwhile
 		var n int
 		if n, err = w.empty(group); err == nil {
 			err = w.tree.RemoveCPUSet(group)
@@ -234,7 +236,8 @@ func (w *Writer) unshield() []plan.Result {
 		}
 		w.sleep(wait)
 	}
-	c := plan.Change{Cgroup: workload.ID{Path: group, Inode: inode}, Knob: plan.Shield, From: plan.Number(int64(moved)), To: plan.Number(0),
+	c := plan.Change{Cgroup: workload.ID{Path: group, Inode: inode}, Knob: plan.Shield,
+		From: plan.Number(int64(moved)), To: plan.Number(0),
 		Restore: true, Why: "tasks of the root are in the root again"}
 	if err != nil && !missing(err) {
 		return []plan.Result{w.result(c, plan.Refused, "", err)}
@@ -242,7 +245,7 @@ func (w *Writer) unshield() []plan.Result {
 	return []plan.Result{w.result(c, plan.Applied, c.To, nil)}
 }
 
-// empty moves the threads of the group to the root, and says how many. One that cannot be moved keeps none of the others.
+// empty moves the threads of the group to the root, and says how many. It goes on after a thread that cannot be moved.
 func (w *Writer) empty(group string) (moved int, err error) {
 	tids, err := w.tree.CPUSetThreads(group)
 	if err != nil {

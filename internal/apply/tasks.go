@@ -11,26 +11,26 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// A knob of tasks (plan.Slice, plan.Cookie) is set in each task of a group and of what is below it. The journal has one
-// entry for the group: what nobody has set is always the same, so that of no task more need be known than whether it holds
-// a value of ours. To undo it is to take away what is ours, wherever it is found in the group; a task that holds anything
-// else has it from somebody else, and keeps it. Tasks that are made while the group is walked inherit what is being
-// replaced, so a walk is repeated until it finds nothing to do.
+// A knob of tasks (plan.Slice, plan.Cookie) is set for each task of a group and of the groups below. The journal has
+// one entry for the group: the original value is always the kernel's default, so that only our values need to be known.
+// A restore resets every task in the group that has a value of ours; any other value is another program's, and stays.
+// Tasks created during a walk inherit the value that is being replaced, so the walk is repeated until it finds nothing
+// to do.
 
 // Tasks are the kernel's tasks, by thread id.
 type Tasks interface {
 	Slice(tid int) (time.Duration, error)
-	SetSlice(tid int, slice time.Duration) error // 0: the kernel's own
-	BaseSlice() (time.Duration, error)           // of a task that has none of its own
+	SetSlice(tid int, slice time.Duration) error // 0: the kernel's default
+	BaseSlice() (time.Duration, error)           // the kernel's default
 	Cookie(tid int) (uint64, error)
 	SetCookie(tid int, id uint64) error // 0: none
 	RunsOn(tid int, cpus []int) (bool, error)
 	Name(tid int) string // "" where the task has ended
-	// Passed says of an error that the task has ended, or is of a kind that does not have the knob.
+	// Passed says whether an error means that the task has exited, or is of a kind without this knob.
 	Passed(error) bool
 }
 
-// Over has the writer set knobs of tasks, too.
+// Over lets the writer set knobs of tasks.
 func (w *Writer) Over(t Tasks) *Writer {
 	w.tasks = t
 	return w
@@ -38,7 +38,7 @@ func (w *Writer) Over(t Tasks) *Writer {
 
 // attribute is one knob of tasks.
 type attribute struct {
-	base plan.Value // as it reads where nobody has set it
+	base plan.Value // the value read while it is not set
 	get  func(tid int) (plan.Value, error)
 	set  func(tid int, v plan.Value) error
 }
@@ -72,8 +72,8 @@ func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
 		}}, nil
 }
 
-// ReadTasks counts the tasks of a group, and of what is below it, that hold each value: those that could be read, where
-// not all could.
+// ReadTasks counts the tasks of a group and of the groups below by their value. With an error it counts the tasks that
+// could be read.
 func ReadTasks(tree *cgroup.Tree, t Tasks, group string, knob plan.Knob) (map[plan.Value]int, error) {
 	counts := map[plan.Value]int{}
 	a, err := attributeOf(t, knob)
@@ -90,7 +90,7 @@ func ReadTasks(tree *cgroup.Tree, t Tasks, group string, knob plan.Knob) (map[pl
 	return counts, err
 }
 
-// each calls f with every task of a group and of what is below it, and what it holds.
+// each calls f with every task of a group and of the groups below, and its value.
 func (a attribute) each(tree *cgroup.Tree, t Tasks, group string, f func(tid int, held plan.Value) error) error {
 	tids, err := tree.Tasks(group)
 	if err != nil {
@@ -102,7 +102,7 @@ func (a attribute) each(tree *cgroup.Tree, t Tasks, group string, f func(tid int
 		if err == nil {
 			err = f(tid, held)
 		}
-		if err != nil && !t.Passed(err) && faults == nil { // they tend to be alike
+		if err != nil && !t.Passed(err) && faults == nil { // report the first error only
 			faults = err
 		}
 	}
@@ -118,11 +118,11 @@ func (a attribute) each(tree *cgroup.Tree, t Tasks, group string, f func(tid int
 	return faults
 }
 
-// walks is how often a group is walked at most: each finds only what was made during the one before.
+// walks bounds the walks over a group: each finds only tasks created during the previous one.
 const walks = 5
 
-// stamp carries out a change of a knob of tasks.
-func (w *Writer) stamp(c plan.Change) plan.Result {
+// setTasks carries out a change of a knob of tasks.
+func (w *Writer) setTasks(c plan.Change) plan.Result {
 	if err := w.identify(c.Cgroup, c.Knob); isGone(err) {
 		return w.ended(c, plan.Gone, "", err)
 	} else if err != nil {
@@ -130,7 +130,7 @@ func (w *Writer) stamp(c plan.Change) plan.Result {
 	}
 	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	if c.Restore && !claimed {
-		return w.result(c, plan.Skipped, c.From, errors.New("nothing of ours stands here"))
+		return w.result(c, plan.Skipped, c.From, errNotOurs)
 	}
 	a, err := attributeOf(w.tasks, c.Knob)
 	if err == nil && !c.Restore {
@@ -150,7 +150,7 @@ func (w *Writer) stamp(c plan.Change) plan.Result {
 	return w.result(c, plan.Applied, c.To, nil)
 }
 
-// walk sets every task whose value is to be replaced, and says how many were.
+// walk sets every task whose value is replaced, and returns their number.
 func (w *Writer) walk(a attribute, c plan.Change, replaced func(plan.Value) bool) (set int, err error) {
 	for range walks {
 		before := set
@@ -168,18 +168,23 @@ func (w *Writer) walk(a attribute, c plan.Change, replaced func(plan.Value) bool
 			break
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // and with the group its tasks
+	if errors.Is(err, fs.ErrNotExist) { // the group and its tasks are gone
 		err = nil
 	}
 	return set, err
 }
 
-// claimTasks has the journal know what is about to be set.
+// taskClaim is the claim of a knob of tasks. Tasks have no original value but the knob's default.
+func taskClaim(c plan.Change) journal.Entry {
+	unset := c.Knob.Unset()
+	return journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: unset, Min: unset, Max: c.To}
+}
+
+// claimTasks records in the journal the value about to be set.
 func (w *Writer) claimTasks(c plan.Change) error {
 	e, claimed := w.journal.Entry(c.Cgroup, c.Knob)
 	if !claimed {
-		err := w.journal.Claim(journal.Entry{ID: c.Cgroup, Knob: c.Knob, Original: c.Knob.Unset(), Min: c.Knob.Unset(), Max: c.To})
-		if err != nil {
+		if err := w.journal.Claim(taskClaim(c)); err != nil {
 			return err
 		}
 	}
@@ -189,22 +194,23 @@ func (w *Writer) claimTasks(c plan.Change) error {
 	return w.journal.Intend(c.Cgroup, c.Knob, c.To)
 }
 
-// standsInTasks says whether a task of a group holds a value of ours.
-func (w *Writer) standsInTasks(e journal.Entry) (stands plan.Value, ours bool) {
+// inTasks says whether a task of a group has a value of ours.
+func (w *Writer) inTasks(e journal.Entry) (found plan.Value, ours bool) {
 	a, err := attributeOf(w.tasks, e.Knob)
 	if err != nil || w.identify(e.ID, e.Knob) != nil {
 		return "", false
 	}
-	_ = a.each(w.tree, w.tasks, e.Path, func(_ int, held plan.Value) error { // what can be read counts
+	_ = a.each(w.tree, w.tasks, e.Path, func(_ int, held plan.Value) error { // an error leaves out tasks only
 		if e.Ours(held) && held != a.base {
-			stands, ours = held, true
+			found, ours = held, true
 		}
 		return nil
 	})
-	return stands, ours
+	return found, ours
 }
 
-// examineTasks is the change that takes back what an entry says of tasks.
+// examineTasks makes the change that restores the tasks of an entry.
 func examineTasks(e journal.Entry) plan.Change {
-	return plan.Change{Cgroup: e.ID, Knob: e.Knob, From: e.Last, To: e.Knob.Unset(), Restore: true, Why: "restore the original value"}
+	return plan.Change{Cgroup: e.ID, Knob: e.Knob, From: e.Last, To: e.Knob.Unset(),
+		Restore: true, Why: "restore the original value"}
 }

@@ -117,11 +117,11 @@ func TestSlicesOfAGroup(t *testing.T) {
 	n.start() // after a crash
 	n.w.Over(f)
 	e := n.j.Entries()[0]
-	if held, ours := n.w.Stands(e); held != "5ms" || !ours {
+	if held, ours := n.w.InFile(e); held != "5ms" || !ours {
 		t.Errorf("stands %s, ours %v", held, ours)
 	}
 	n.wantOutcomes(n.w.Restore(nil, false), "/pod slice applied 0s")
-	if held, ours := n.w.Stands(e); ours {
+	if held, ours := n.w.InFile(e); ours {
 		t.Errorf("%s stands after it was put back", held)
 	}
 	f.want(t, before)

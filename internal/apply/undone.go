@@ -11,38 +11,39 @@ import (
 
 // Owners' writes that a refill may undo.
 //
-// Problem: a write of the burst reads the quota before it takes the mutex (kernel/sched/core.c, tg_set_cfs_burst), and then
-// sets both. A quota that its owner writes in between is set back, and the owner's write has succeeded.
+// Problem: on a write of the burst, the kernel reads the quota before it takes the mutex (kernel/sched/core.c,
+// tg_set_cfs_burst), and then sets both. A quota that its owner writes in between is set back, although the owner's
+// write has succeeded.
 //
-// Approach: where a group may be refilled, inotify tells of writes to its quota file, and after each refill the quota is read.
-// A write that was made while there was a refill, and after which the quota is what it was before it, was undone. All of it
-// comes after the refill's own write, so that a throttle does not wait for it. A raise of ours is seen as any other write: one
-// that is reported, and another value.
+// Approach: inotify reports writes to the quota files of groups that may be refilled, and after each refill the quota
+// is read. A write during a refill after which the quota has not changed was undone. All of this happens after the
+// refill's write, so that no throttle waits for it. A raise of ours appears as any other write: it is reported, and
+// the value changes.
 //
-// A group whose limit nobody declares is watched from when the agent subscribes to its throttle events (ExpectRefills), before
-// its first refill. A group with a declared limit is watched from its first refill on: there the declared limit shows also
-// the write that this refill undid (policy/undone.go).
+// A group without a declared limit is watched from the time when the agent subscribes to its throttle events
+// (ExpectRefills), before its first refill. A group with a declared limit is watched from its first refill on: the
+// declared limit also shows the write that this refill undid (ledger, State Lost). A container of Kubernetes has no
+// declared limit before its pod's status names it, and is watched in between.
 //
-// Known limits: the first refill is not covered of a group that gets its first quota after it was named, of one of many that are
-// named at once (watchAtOnce), and of one for which there is no room: maxWatched groups are watched, and a group that was
-// refilled takes the place of one that was not, or was refilled longest ago. An owner that writes the very value that
-// stands there is taken for one whose write was undone, where that coincides with a refill and nobody declares the limit
-// (agent/undone.go). Of several writes between two readings only the last one is judged, and of an owner that keeps the
-// file open none before it closes it.
+// Known limits: the first refill is not covered for a group that gets its first quota after ExpectRefills, for some of
+// many groups named at once (watchAtOnce), and for a group beyond maxWatched: a refilled group replaces one that was
+// not refilled, or was refilled longest ago. An owner that rewrites the current value during a refill is taken for one
+// whose write was undone, where the limit is not declared (agent/undone.go). Of several writes between two readings
+// only the last one is judged. A write of an owner that keeps the file open is judged when it closes the file.
 
-// maxWatched bounds the groups whose quota files are watched: each takes an inotify watch, and what pins it in memory.
+// maxWatched bounds the groups whose quota files are watched: each takes an inotify watch and pins an inode in memory.
 const maxWatched = 256
 
-// watchAtOnce bounds the groups whose watches begin in one turn: to open and read a file takes about 15 µs, and throttle events
-// wait for the turn.
+// watchAtOnce bounds the watches that begin in one turn: opening and reading a file takes about 15 µs, and throttle
+// events wait for the turn.
 const watchAtOnce = 8
 
-// lateness is how long after a refill the news of a write may come that it has undone: inotify tells of it when the writer has
-// come back from the kernel's function that sets it and closes the file, and it may be preempted before. newsAfter is how long
-// that of a write may come whose value was seen: it is longer, for that is no case.
+// lateness is how long after a refill inotify may report a write that the refill undid: inotify reports when the
+// writer closes the file, and the writer may be preempted before. newsAfter is the same for a write whose value was
+// seen. It is longer, because such a write needs no action.
 const lateness, newsAfter = 30 * time.Millisecond, time.Second
 
-// Notifier tells of writes to the quota files of groups (cgroup.Notify).
+// Notifier reports writes to the quota files of groups (cgroup.Notify).
 type Notifier interface {
 	Watch(group string) error
 	Unwatch(group string)
@@ -51,32 +52,32 @@ type Notifier interface {
 
 // Undone is a write of a quota by its owner that may have been undone by a refill.
 type Undone struct {
-	ID   workload.ID
-	Held plan.Value // what is in the file, and did before
-	At   time.Time  // when it was found
+	ID     workload.ID
+	InFile plan.Value // the value of the file, unchanged by the write
+	At     time.Time  // when it was found
 }
 
-// quotas is what is known of the quotas of groups that were refilled.
+// quotas is the state of the watched quota files.
 type quotas struct {
-	notify   Notifier // nil: nobody looks
+	notify   Notifier // nil: quota files are not watched
 	groups   map[string]*quota
 	expected []workload.ID          // groups to watch before they are refilled
-	refilled map[string]workload.ID // and not looked at since
+	refilled map[string]workload.ID // groups refilled since their quotas were last read
 	found    []Undone
-	err      error // the last reason why a group is not watched
+	err      error // the last reason why a group could not be watched
 }
 
-// quota is that of one group.
+// quota is the state of one watched file.
 type quota struct {
 	id          workload.ID
 	held        plan.Value
-	refilled    time.Time // last; zero: never
+	refilled    time.Time // the last refill; zero: none
 	racing      bool      // a write that is reported now may have raced with a refill
-	changed     time.Time // when another value was seen last
-	unconfirmed int       // values that were seen, and the news of whose writes is to come
+	changed     time.Time // when the value was last seen to change
+	unconfirmed int       // changes that were seen, and whose writes inotify has not reported yet
 }
 
-// Watching has the writer look for writes that its refills undo.
+// Watching lets the writer find writes that its refills undo.
 func (w *Writer) Watching(n Notifier) *Writer {
 	w.quotas = quotas{notify: n, groups: map[string]*quota{}, refilled: map[string]workload.ID{}}
 	return w
@@ -96,8 +97,9 @@ func (w *Writer) Undone() ([]Undone, error) {
 	return found, err
 }
 
-// ExpectRefills names all groups that may be refilled from now on. Those whose limit nobody declares are watched before the first
-// refill, a few now and in each call of Undone. A group that is in neither list is watched no more.
+// ExpectRefills names all groups that may be refilled from now on. Those without a declared limit are watched before
+// their first refill, a few from now on and a few more at each call of Undone. No longer watched are groups in
+// neither list, and those declared by now that were not refilled: they would take the room of undeclared ones.
 func (w *Writer) ExpectRefills(undeclared, declared []workload.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,21 +107,26 @@ func (w *Writer) ExpectRefills(undeclared, declared []workload.ID) {
 	if q.notify == nil {
 		return
 	}
-	named := make(map[workload.ID]bool, len(undeclared)+len(declared))
-	for _, id := range slices.Concat(undeclared, declared) {
-		named[id] = true
+	keep := make(map[workload.ID]bool, len(undeclared)+len(declared))
+	for _, id := range undeclared {
+		keep[id] = true
+	}
+	for _, id := range declared {
+		g := q.groups[id.Path]
+		keep[id] = g != nil && !g.refilled.IsZero()
 	}
 	for path, g := range q.groups {
-		if !named[g.id] {
+		if !keep[g.id] {
 			q.forget(path)
 		}
 	}
-	q.expected = slices.DeleteFunc(slices.Clone(undeclared), func(id workload.ID) bool { return q.groups[id.Path] != nil })
+	watched := func(id workload.ID) bool { return q.groups[id.Path] != nil }
+	q.expected = slices.DeleteFunc(slices.Clone(undeclared), watched)
 	w.watchExpected()
 }
 
-// watchExpected watches the next few groups that are expected to be refilled, as long as there is room. A group without a quota
-// is never refilled and takes no room. One whose file cannot be watched is left to its first refill, which says why.
+// watchExpected watches the next few expected groups, up to maxWatched. A group without a quota is never refilled and
+// not watched. A group whose file cannot be watched is retried at its first refill, which reports the reason.
 func (w *Writer) watchExpected() {
 	q := &w.quotas
 	for range min(watchAtOnce, len(q.expected), maxWatched-len(q.groups)) {
@@ -128,7 +135,7 @@ func (w *Writer) watchExpected() {
 		if q.groups[id.Path] != nil || q.notify.Watch(id.Path) != nil {
 			continue
 		}
-		held, err := w.look(id, plan.Quota) // after the watch has begun: a write that is not reported is in it
+		held, err := w.look(id, plan.Quota) // after the watch has begun, so that no write is missed
 		if err != nil || held == plan.Time(cpu.Unlimited) {
 			q.notify.Unwatch(id.Path)
 			continue
@@ -137,8 +144,8 @@ func (w *Writer) watchExpected() {
 	}
 }
 
-// lookAfter looks at the quotas of the groups that were refilled, when all of a turn's writes are made.
-func (w *Writer) lookAfter() {
+// readRefilled reads the quotas of the groups that were refilled, after all writes of a turn.
+func (w *Writer) readRefilled() {
 	q := &w.quotas
 	if len(q.refilled) == 0 {
 		return
@@ -158,7 +165,7 @@ func (w *Writer) lookAfter() {
 	clear(q.refilled)
 }
 
-// watch watches one more group, in place of the one that was refilled longest ago if there are too many.
+// watch watches one more group, and beyond maxWatched drops the one that was refilled longest ago.
 func (q *quotas) watch(id workload.ID, now time.Time) *quota {
 	if len(q.groups) >= maxWatched {
 		var oldest *quota
@@ -184,7 +191,7 @@ func (q *quotas) forget(path string) {
 	delete(q.groups, path)
 }
 
-// judgeQuotas judges the writes that inotify tells of. The groups that have just been refilled are read in any case.
+// judgeQuotas judges the writes that inotify reports. The groups that have just been refilled are read in any case.
 func (w *Writer) judgeQuotas() {
 	q, now := &w.quotas, w.now()
 	counts, lost := q.notify.Writes()
@@ -208,12 +215,13 @@ func (w *Writer) judgeQuotas() {
 			q.found = append(q.found, Undone{g.id, held, now})
 		}
 	}
-	for _, g := range q.groups { // what was reported now is the last that may have raced
+	for _, g := range q.groups { // a write reported later cannot have raced with the refill
 		g.racing = g.racing && now.Sub(g.refilled) <= lateness
 	}
 }
 
-// judge takes how many writes were reported since the last reading, and what is read now. It says whether one was undone.
+// judge says whether a write was undone, from the number of writes reported since the last reading and the value read
+// now.
 func (g *quota) judge(now time.Time, writes int, held plan.Value) bool {
 	changed, unconfirmed := held != g.held, g.unconfirmed
 	if g.held = held; changed {

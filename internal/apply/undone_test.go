@@ -135,6 +135,23 @@ func TestUndoneAtTheFirstRefill(t *testing.T) {
 	})
 }
 
+// TestDeclaredAfterAll: a group whose limit is declared late is watched until then. One that was refilled stays watched.
+func TestDeclaredAfterAll(t *testing.T) {
+	each(t, func(t *testing.T, n *node) {
+		told := &notifier{watched: map[string]bool{}}
+		n.w.Watching(told)
+		both := []workload.ID{n.id("/pod/a"), n.id("/pod")}
+		n.w.ExpectRefills(both, nil)
+		n.do(n.refill("/pod/a"), plan.Applied)
+		for range 2 {
+			n.w.ExpectRefills(nil, both)
+			if got := slices.Sorted(maps.Keys(told.watched)); !slices.Equal(got, []string{"/pod/a"}) {
+				t.Errorf("watched %q, want /pod/a", got)
+			}
+		}
+	})
+}
+
 // TestFewAreWatchedAtOnce: of many groups that are expected to be refilled some are watched in each turn, and no more than there
 // is room for. A refilled group takes the place of one that was not refilled.
 func TestFewAreWatchedAtOnce(t *testing.T) {

@@ -54,6 +54,8 @@ func TestRules(t *testing.T) {
 		{"wide comment", "\t// " + strings.Repeat("x", 124), checkWidth, []string{"line 2: a comment of 131 columns, at most 130"}},
 		{"comment that fits", "\t// " + strings.Repeat("x", 123), checkWidth, nil},
 		{"wide code", "// x\nvar s = `" + strings.Repeat("x", 130) + "`", checkWidth, nil},
+		{"wide code of a narrow package", "\t// " + strings.Repeat("µ", 114), checkLines, []string{"line 2: 121 columns, at most 120"}},
+		{"code that fits a narrow package", "\t// " + strings.Repeat("µ", 113), checkLines, nil},
 		{"long file", strings.Repeat("\n", 400), checkLength, []string{"401 lines, at most 400"}},
 	} {
 		if diff := cmp.Diff(c.want, c.check(parse(t, "x.go", "package x\n"+c.text))); diff != "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // The ratchet: these only ever go down.
@@ -16,7 +17,14 @@ const (
 	maxFunction = 70
 	maxFile     = 400
 	maxComment  = 130 // columns
+	maxLine     = 120 // columns, of every line of a narrow package
 )
+
+// narrow lists the packages whose code, without tests, has no line wider than maxLine.
+func narrow() []string {
+	return []string{"internal/agent", "internal/apply", "internal/ledger", "internal/observe", "internal/policy",
+		"internal/reserve"}
+}
 
 func TestLength(t *testing.T) {
 	for _, p := range packages(t) {
@@ -38,7 +46,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// checkWidth looks at lines that are a comment and nothing else: they can be broken anywhere.
+// checkWidth checks lines that are a comment and nothing else: they can be broken anywhere.
 func checkWidth(s source) []string {
 	var bad []string
 	n := 0
@@ -47,6 +55,38 @@ func checkWidth(s source) []string {
 		wide := strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    ")
 		if strings.HasPrefix(strings.TrimSpace(wide), "// ") && len(wide) > maxComment {
 			bad = append(bad, fmt.Sprintf("line %d: a comment of %d columns, at most %d", n, len(wide), maxComment))
+		}
+	}
+	return bad
+}
+
+func TestWidthOfCode(t *testing.T) {
+	missing := narrow()
+	for _, p := range packages(t) {
+		if !slices.Contains(narrow(), p.dir) {
+			continue
+		}
+		missing = slices.DeleteFunc(missing, func(dir string) bool { return dir == p.dir })
+		for _, s := range p.code() {
+			for _, complaint := range checkLines(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+	for _, dir := range missing {
+		t.Errorf("%s: is narrow, but there is no such package", dir)
+	}
+}
+
+// checkLines checks the width of every line.
+func checkLines(s source) []string {
+	var bad []string
+	n := 0
+	for line := range strings.Lines(s.text) {
+		n++
+		width := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "))
+		if width > maxLine {
+			bad = append(bad, fmt.Sprintf("line %d: %d columns, at most %d", n, width, maxLine))
 		}
 	}
 	return bad

@@ -21,49 +21,70 @@ func rules() map[string]rule {
 		"internal/plan":     {pure: true, imports: values},
 
 		// pure: same input, same output
+		"internal/printable":          {pure: true},
 		"internal/bandwidth":          {pure: true, imports: values},
 		"internal/sample":             {pure: true, imports: values},
-		"internal/config":             {pure: true, imports: values},
-		"internal/report":             {pure: true, imports: values},
+		"internal/config":             {pure: true, imports: and(values, "printable")},
+		"internal/report":             {pure: true, imports: and(values, "printable")},
 		"internal/loadline":           {pure: true, imports: values},
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
 		"internal/ledger":             {pure: true, imports: values},
-		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline")},
+		"internal/tenant":             {pure: true, imports: values},
+		"internal/suppress":           {pure: true, imports: and(values, "tenant")},
+		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline", "tenant")},
 		"internal/reserve":            {pure: true, imports: values},
 		"internal/diagnose":           {pure: true, imports: []string{"report"}},
+		"internal/history":            {pure: true},
+		"internal/view":               {pure: true, imports: and(values, "bandwidth", "history", "loadline", "printable", "report")},
+		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
+		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
+		"internal/guide":              {pure: true, imports: []string{"printable"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
 		// the kernel's spelling
+		"internal/capability": {},
+
 		"internal/cgroup": {imports: []string{"cpu"}},
 		"internal/sysfs":  {imports: []string{"cpu"}},
-		"internal/probe":  {imports: []string{"cpu", "probe/programs"}},
+		"internal/probe":  {imports: []string{"capability", "cpu", "probe/programs"}},
 		"internal/scx":    {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
-		"internal/task":   {},
+		"internal/task":   {imports: []string{"capability"}},
 
 		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
 		"internal/probe/programs": {},
 
 		// state
 		"internal/journal": {imports: values},
+		"internal/lease":   {},
+		"internal/lock":    {},
 		"internal/trace":   {imports: values},
 
 		// load
 		"internal/load": {},
 
+		"internal/logqueue": {},
+		"internal/preempt":  {},
+
+		"internal/progress":   {},
+		"internal/top/screen": {imports: []string{"top", "view"}},
+		"internal/ratelimit":  {},
+
 		// doing
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
-		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs"), kube: true},
+		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs", "printable", "ratelimit"), kube: true},
 		"internal/observe":           {imports: and(values, "cgroup", "policy", "sample")},
 		"internal/schedext":          {imports: and(values, "policy", "report")},
-		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext")},
+		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext", "suppress")},
 		"internal/exclusive":         {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
 		"internal/pauses":            {},
 		"internal/risk":              {imports: and(values, "policy", "report")},
 		"internal/record":            {imports: and(values, "ledger", "observe", "policy", "report")},
-		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "record", "report", "reserve", "risk", "schedext")},
+		"internal/agent":             {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve", "risk", "schedext")},
 		"internal/nri":               {imports: []string{"cpu"}},
-		"internal/web":               {imports: and(values, "report")},
+		"internal/web":               {imports: and(values, "history", "printable", "report", "view")},
+		"internal/page":              {},
+		"internal/kubeauth":          {imports: []string{"web"}, kube: true},
 
 		// simulated: satisfies cgroup.FS without importing it
 		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
@@ -76,7 +97,9 @@ func rules() map[string]rule {
 
 		"deploy/tools/image":     {}, // a module of its own, with what builds the chart and the image
 		"deploy/tools/manifests": {},
+		"deploy/tools/sbom":      {},
 
+		"test/browser":              {free: true},
 		"test/kube/pause":           {},
 		"test/vm/table":             {},
 		"test/kube/kubernetes/1.28": {kube: true}, // modules of their own: their versions are not the product's
@@ -84,19 +107,22 @@ func rules() map[string]rule {
 		"test/kube/kubernetes/1.37": {kube: true},
 
 		// programs
-		"cmd/plimsoll":    {free: true},
-		"lab/apache":      {free: true},
-		"lab/colocation":  {free: true},
-		"lab/cost":        {free: true},
-		"lab/density":     {free: true},
-		"lab/experiment":  {free: true},
-		"lab/model":       {free: true},
-		"lab/figures":     {free: true},
-		"lab/burst":       {free: true},
-		"lab/reaction":    {free: true},
-		"lab/readers":     {free: true},
-		"lab/reservation": {free: true},
-		"lab/start":       {free: true},
+		"cmd/plimsoll":       {free: true},
+		"cmd/plimsoll-lease": {imports: and(values, "apply", "cgroup", "journal", "lease", "lock", "sysfs", "task")}, // small: no more
+		"lab/apache":         {free: true},
+		"lab/colocation":     {free: true},
+		"lab/cost":           {free: true},
+		"lab/density":        {free: true},
+		"lab/experiment":     {free: true},
+		"lab/model":          {free: true},
+		"lab/figures":        {free: true},
+		"lab/hostile":        {free: true},
+		"lab/burst":          {free: true},
+		"lab/reaction":       {free: true},
+		"lab/readers":        {free: true},
+		"lab/reservation":    {free: true},
+		"lab/soak":           {free: true},
+		"lab/start":          {free: true},
 	}
 }
 

@@ -127,9 +127,9 @@ func (t *Tree) SetPartition(group, kind string) error {
 	return t.write(group, "cpuset.cpus.partition", kind)
 }
 
-// HandsCPUSets says whether the cpuset controller is enabled for the children of a group (cgroup.subtree_control). On
+// CPUSetsEnabled says whether the cpuset controller is enabled for the children of a group (cgroup.subtree_control). On
 // v1 every child has it.
-func (t *Tree) HandsCPUSets(group string) (bool, error) {
+func (t *Tree) CPUSetsEnabled(group string) (bool, error) {
 	if t.version == V1 {
 		return true, nil
 	}
@@ -137,8 +137,8 @@ func (t *Tree) HandsCPUSets(group string) (bool, error) {
 	return containsWord(string(data), "cpuset"), err
 }
 
-// HandCPUSets enables the cpuset controller for the children of a group, or disables it.
-func (t *Tree) HandCPUSets(group string, on bool) error {
+// EnableCPUSets enables the cpuset controller for the children of a group, or disables it.
+func (t *Tree) EnableCPUSets(group string, on bool) error {
 	text := "-cpuset"
 	if on {
 		text = "+cpuset"

@@ -125,29 +125,29 @@ func (d *Dir) drop(name string, fd int) {
 	}
 }
 
-// KeepOnly keeps files open only of the directories that Hold names, and at most so many.
+// KeepOnly keeps files open only of the directories that KeepOpen names, and at most so many.
 func (d *Dir) KeepOnly(most int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open.keepOnly(most)
 }
 
-// Hold keeps the files of a directory open that are read or written from now on.
-func (d *Dir) Hold(dir string) {
+// KeepOpen keeps the files of a directory open that are read or written from now on.
+func (d *Dir) KeepOpen(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open.held[path.Clean(dir)] = true
+	d.open.keep[path.Clean(dir)] = true
 }
 
-// Release closes the open files of a directory except the one that was written last. The next refill of the group
+// CloseFiles closes the open files of a directory except the one that was written last. The next refill of the group
 // writes that file, and opening it would take longer than the write.
-func (d *Dir) Release(dir string) {
+func (d *Dir) CloseFiles(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open.release(path.Clean(dir))
+	d.open.closeRead(path.Clean(dir))
 }
 
-// Forget closes the open files of a directory and of all directories below it, and undoes Hold.
+// Forget closes the open files of a directory and of all directories below it, and undoes KeepOpen.
 func (d *Dir) Forget(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,7 +168,7 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	}
 	fd, err := d.writeOpen(name, data)
 	if errors.Is(err, errNotOpen) || err == unix.ENODEV {
-		d.drop(name, fd) // a group of the same name may stand there now
+		d.drop(name, fd) // there may be a new group of the same name
 		return d.writeNew(name, full, data)
 	}
 	return pathError("write", full, err)

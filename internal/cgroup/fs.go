@@ -1,5 +1,5 @@
 // Package cgroup is the only package that knows how the kernel spells things in control groups: which hierarchies
-// there are, what the files are called on v1 and v2, and what stands in them.
+// there are, what the files are called on v1 and v2, and what their values mean.
 package cgroup
 
 // FS is the seam between Plimsoll and the kernel: a tree of control-group files below one root. Names are relative

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Group Identity is Alibaba Cloud Linux' and Anolis': cpu.bvt_warp_ns takes -2..2, and cpu.identity the bits that stand
-// for the same (UNDERCLASS 1, HIGHCLASS 2, SMT_EXPELLER 4, IDLE_SAVER 8, IDLE_SEEKER 16). What is below inherits. No such
-// kernel was run here: files, values and versions are as its documentation and its kernel's self-tests record them.
+// Group Identity is Alibaba Cloud Linux' and Anolis': cpu.bvt_warp_ns takes -2..2, and cpu.identity the bits of the
+// same meaning (UNDERCLASS 1, HIGHCLASS 2, SMT_EXPELLER 4, IDLE_SAVER 8, IDLE_SEEKER 16). What is below inherits. No
+// such kernel was run here: files, values and versions are as its documentation and its kernel's self-tests record
+// them.
 
 // bits spells a grade as cpu.identity has it.
 func bits(grade int64) (string, bool) {
@@ -41,10 +42,11 @@ func (t *Tree) SetIdentity(group string, grade int64) error {
 	return t.write(group, "cpu.identity", text)
 }
 
-// identitySysctl is the machine's switch of Group Identity, below /proc/sys/kernel. Where there is none, it is always on.
+// identitySysctl is the machine's switch of Group Identity, below /proc/sys/kernel. Where there is none, it is always
+// on.
 const identitySysctl = "sched_group_identity_enabled"
 
-// IdentityEnabled says how the switch stands. The error is fs.ErrNotExist where there is none.
+// IdentityEnabled says whether the sysctl of Group Identity is on. The error is fs.ErrNotExist where there is none.
 func (t *Tree) IdentityEnabled() (bool, error) {
 	if t.sysctls == nil {
 		return false, fmt.Errorf("%s: %w", identitySysctl, fs.ErrNotExist)

@@ -57,7 +57,7 @@ func TestKernelHeldFiles(t *testing.T) {
 	if open := refill(0); len(open) != 0 {
 		t.Errorf("of a group without Hold %q are open", open)
 	}
-	tree.Hold(g.Path)
+	tree.KeepOpen(g.Path)
 	look()
 	first := refill(3 * time.Millisecond)
 	if len(first) != 2 {
@@ -66,7 +66,7 @@ func TestKernelHeldFiles(t *testing.T) {
 	if again := refill(7 * time.Millisecond); !slices.Equal(first, again) {
 		t.Errorf("the second refill has opened a file: %q, then %q", first, again)
 	}
-	tree.Release(g.Path)
+	tree.CloseFiles(g.Path)
 	look()
 	if rest := refill(0); len(rest) != 1 || !slices.Contains(first, rest[0]) || !strings.Contains(rest[0], "burst") {
 		t.Errorf("of a group that is released %q are open, before %q", rest, first)
@@ -82,7 +82,7 @@ func TestKernelWriteToAGroupMadeAnew(t *testing.T) {
 	g := cgrouptest.New(t)
 	tree, dir := g.Tree(), g.Dir()
 	tree.KeepOnly(10)
-	tree.Hold(g.Path)
+	tree.KeepOpen(g.Path)
 	g.Limit(20 * time.Millisecond)
 	root := path.Dir(g.File("cpu.stat"))
 	if n := len(descriptors(t, root)); n != 1 {

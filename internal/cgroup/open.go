@@ -15,7 +15,7 @@ import (
 type openFiles struct {
 	limit  int
 	chosen bool            // only files of directories named by Hold are kept
-	held   map[string]bool // directories
+	keep   map[string]bool // directories
 	at     map[string]int
 	in     map[string][]string // the open files of each directory that has some
 	list   []openFile          // dense, so that a victim can be drawn
@@ -29,7 +29,7 @@ type openFile struct {
 }
 
 func newOpenFiles(limit int) openFiles {
-	return openFiles{limit: limit, held: map[string]bool{}, at: map[string]int{}, in: map[string][]string{},
+	return openFiles{limit: limit, keep: map[string]bool{}, at: map[string]int{}, in: map[string][]string{},
 		rnd: rand.New(rand.NewPCG(1, 1))}
 }
 
@@ -48,12 +48,12 @@ func often(name string) bool {
 	return base == "cpu.stat" || base == "cpuacct.usage"
 }
 
-// wants says whether a file is to be kept open while the list is not full.
+// wants says whether a file is kept open as long as the list is not full.
 func (o *openFiles) wants(f openFile) bool {
 	if !o.chosen {
 		return o.limit > 0 && !f.writes
 	}
-	return o.limit > 0 && (f.writes || often(f.name)) && o.held[path.Dir(f.name)]
+	return o.limit > 0 && (f.writes || often(f.name)) && o.keep[path.Dir(f.name)]
 }
 
 // add keeps a file open. Where the list is full, a random file is closed. The files are read in a cycle, so the oldest
@@ -120,16 +120,16 @@ func (o *openFiles) keepOnly(most int) {
 	}
 }
 
-func (o *openFiles) release(dir string) {
-	delete(o.held, dir)
+func (o *openFiles) closeRead(dir string) {
+	delete(o.keep, dir)
 	o.closeIn(dir, func(f openFile) bool { return !f.writes })
 }
 
 func (o *openFiles) forget(dir string) {
 	inside := func(other string) bool { return dir == "." || other == dir || strings.HasPrefix(other, dir+"/") }
-	for held := range o.held {
-		if inside(held) {
-			delete(o.held, held)
+	for other := range o.keep {
+		if inside(other) {
+			delete(o.keep, other)
 		}
 	}
 	for other := range o.in {

@@ -73,7 +73,7 @@ func TestOpenFilesOfHeldGroups(t *testing.T) {
 	if s.take("cpu/a/cpu.stat", false) || s.take("cpu/a/cpu.cfs_burst_us", true) {
 		t.Error("a file of a group is kept open without Hold")
 	}
-	s.held["cpu/a"] = true
+	s.keep["cpu/a"] = true
 	for _, seldom := range []string{"cpu/a/cpu.cfs_quota_us", "cpu/a/cpu.max", "cpu/b/cpu.stat", "cpu/a/c/cpu.stat"} {
 		if s.take(seldom, false) {
 			t.Errorf("%s is kept", seldom)
@@ -82,10 +82,10 @@ func TestOpenFilesOfHeldGroups(t *testing.T) {
 	s.take("cpu/a/cpu.stat", false)
 	s.take("cpu/a/cpuacct.usage", false)
 	s.take("cpu/a/cpu.cfs_quota_us", true)
-	s.want("held", "cpu/a/cpu.stat", "cpu/a/cpuacct.usage", "cpu/a/cpu.cfs_quota_us")
+	s.want("kept open", "cpu/a/cpu.stat", "cpu/a/cpuacct.usage", "cpu/a/cpu.cfs_quota_us")
 	s.take("cpu/a/cpu.cfs_burst_us", true)
 	s.want("another was written", "cpu/a/cpu.stat", "cpu/a/cpuacct.usage", "cpu/a/cpu.cfs_burst_us")
-	s.release("cpu/a")
+	s.closeRead("cpu/a")
 	s.want("released", "cpu/a/cpu.cfs_burst_us")
 	if s.take("cpu/a/cpu.stat", false) {
 		t.Error("a file of a released group is kept")
@@ -98,13 +98,13 @@ func TestOpenFilesOfHeldGroups(t *testing.T) {
 func TestForgetClosesAllBelow(t *testing.T) {
 	s := newShelf(t, 100)
 	for _, dir := range []string{"pod1", "pod1/c", "pod10", "pod10/c"} {
-		s.held[dir] = true
+		s.keep[dir] = true
 		s.take(dir+"/cpu.stat", false)
 	}
 	s.forget("pod1")
 	s.want("forgotten", "pod10/cpu.stat", "pod10/c/cpu.stat")
-	if s.held["pod1"] || s.held["pod1/c"] || !s.held["pod10/c"] {
-		t.Errorf("after Hold: %v", s.held)
+	if s.keep["pod1"] || s.keep["pod1/c"] || !s.keep["pod10/c"] {
+		t.Errorf("after Forget: %v", s.keep)
 	}
 	if len(s.in) != 2 {
 		t.Errorf("%d directories are known that have open files, want 2", len(s.in))
@@ -116,7 +116,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	s := newShelf(t, 3)
 	groups := []string{"a", "b", "c"}
 	for _, g := range groups {
-		s.held[g] = true
+		s.keep[g] = true
 		s.take(g+"/cpu.stat", false)
 		s.take(g+"/cpuacct.usage", false)
 		if len(s.list) > 3 {
@@ -143,7 +143,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 // TestWrittenTakesThePlaceOfRead: the file that is opened for writing is read through the same descriptor.
 func TestWrittenTakesThePlaceOfRead(t *testing.T) {
 	s := newShelf(t, 10)
-	s.held["a"] = true
+	s.keep["a"] = true
 	s.chosen = false
 	s.take("a/cpu.max.burst", false)
 	old, file := s.fds["a/cpu.max.burst"], s.files["a/cpu.max.burst"]

@@ -174,7 +174,7 @@ func parseKey[T any](data []byte, want string, parse func(string) (T, error)) (T
 // maxPID bounds a process or thread number (include/linux/threads.h, PID_MAX_LIMIT).
 const maxPID = 4 << 20
 
-// parsePIDs reads a list of tasks. 0 stands for a task that this PID namespace cannot see.
+// parsePIDs reads a list of tasks. 0 is a task that this PID namespace cannot see.
 func parsePIDs(data []byte) ([]int, error) {
 	var pids []int
 	for len(data) > 0 {

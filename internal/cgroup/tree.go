@@ -33,7 +33,7 @@ type Tree struct {
 	sysctls FS // /proc/sys/kernel; nil: none
 }
 
-// ErrNoCPU says that no cpu controller stands below the root.
+// ErrNoCPU says that there is no cpu controller below the root.
 var ErrNoCPU = errors.New("no cpu controller below the cgroup root")
 
 // Detect finds out how the controllers are mounted below the root of fsys: v2 when the root has a cpu controller
@@ -210,8 +210,8 @@ func (t *Tree) burstFile() string {
 }
 
 // SetQuota writes the quota and leaves period and burst as they are: cpu.max keeps the period when only a quota is
-// written (cpu_period_quota_parse), so that a period that its owner writes meanwhile stands. Every such write refills the
-// group's runtime (kernel/sched/core.c, tg_set_cfs_bandwidth): the caller accounts for it.
+// written (cpu_period_quota_parse), so that a period that its owner writes meanwhile is kept. Every such write refills
+// the group's runtime (kernel/sched/core.c, tg_set_cfs_bandwidth): the caller accounts for it.
 func (t *Tree) SetQuota(group string, quota time.Duration) error {
 	if t.version == V1 {
 		return t.write(group, "cpu.cfs_quota_us", formatQuotaV1(quota))
@@ -326,7 +326,7 @@ func (t *Tree) Usage(group string) (time.Duration, error) {
 	return 0, fmt.Errorf("%s: %w", name, err)
 }
 
-// ThrottledLocal is the time that the group's own tasks stood throttled, by its own quota or an ancestor's
+// ThrottledLocal is the time that the group's own tasks were throttled, by its own quota or an ancestor's
 // (cpu.stat.local, 6.6+).
 func (t *Tree) ThrottledLocal(group string) (time.Duration, error) {
 	data, err := t.read(group, "cpu.stat.local")

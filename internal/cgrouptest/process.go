@@ -11,6 +11,9 @@ import (
 	"plimsoll/internal/cgroup"
 )
 
+// idle is the script of a process that does nothing.
+const idle = "exec sleep 600"
+
 // Process is a process in a test's group.
 type Process struct {
 	cmd  *exec.Cmd
@@ -21,8 +24,19 @@ type Process struct {
 // the kernel when the thread that started it dies or when a minute of CPU is used up.
 func (g *Group) Start(script string) *Process {
 	g.t.Helper()
+	return g.start(script, nil)
+}
+
+// IdleOf is Idle as another user.
+func (g *Group) IdleOf(user uint32) *Process {
+	g.t.Helper()
+	return g.start(idle, &syscall.Credential{Uid: user, Gid: user})
+}
+
+func (g *Group) start(script string, user *syscall.Credential) *Process {
+	g.t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "ulimit -t 60; read go && { "+script+"\n}")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: user}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -52,7 +66,7 @@ func (g *Group) Spin(processes int) []*Process {
 // Idle is a process that does nothing, for groups that must not be empty.
 func (g *Group) Idle() *Process {
 	g.t.Helper()
-	return g.Start("exec sleep 600")
+	return g.Start(idle)
 }
 
 // Move puts a process into the group.

@@ -1,6 +1,6 @@
-// Package colocation reads what decisions on online and offline work need: who runs beside whom, what files and tasks hold,
-// and what offline work uses. It asks the deciders of package policy, has the ledger see what stands, and keeps what a status
-// says. It writes nothing.
+// Package colocation gathers the inputs of decisions on online and offline work: the tree of groups, the values of
+// files and tasks, and the use of offline work. Package policy decides. The ledger compares the values of the files.
+// The package also keeps what the status shows. It writes nothing.
 package colocation
 
 import (
@@ -23,77 +23,81 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// colocateEvery is how often the knobs of the priority are looked at, levelEvery how often the groups around them, and
-// unclassifiedAfter is how long a group may be there before it is somebody's whom nobody gave a class: a pod's group is made
-// before anybody tells of the pod.
+// colocateEvery is how often the knobs of the priority are read, and levelEvery how often the groups around them.
+// unclassifiedAfter is how long a group may exist before it counts as unclassified: a pod's group is made before the
+// pod is reported.
 const (
 	colocateEvery     = time.Second
-	levelEvery        = 2 * time.Second // unclassified groups are looked for
+	levelEvery        = 2 * time.Second // search for unclassified groups
 	unclassifiedAfter = 3 * time.Second
 )
 
-// Agent is what colocation asks of the agent.
+// Agent is what this package needs of the agent.
 type Agent interface {
-	// Bandwidth is the group whose bandwidth a file is one of, if the group is looked after; nil: it is not.
+	// Bandwidth is the group of a quota or burst file, if the agent manages that group; else nil.
 	Bandwidth(plan.Key) *observe.Group
-	// Outranked says whether something that goes before suppression is for the quota of a group.
+	// Outranked says whether the quota of a group has a reason of a higher priority than suppression.
 	Outranked(now time.Time, group string) bool
-	// Topology are the CPUs that offline work may be bound to; false: others may have CPUs of their own.
+	// Topology is the CPUs that offline work may be bound to; false: containers may have exclusive CPUs.
 	Topology() (cpu.Topology, bool, error)
-	// Saw takes what was seen of a file of a group's bandwidth.
+	// Saw records an event of a quota or burst file.
 	Saw(key plan.Key, held plan.Value, event ledger.Event)
-	// Stale has all groups read anew: whether a group is held at its limit is another question now.
+	// Stale makes the next turn read all groups: which of them are kept at their limits has changed.
 	Stale(now time.Time)
-	// Groups are all groups.
+	// Groups returns all groups.
 	Groups() map[workload.ID]*observe.Group
-	// Adopt and Forget keep the journal true.
+	// Adopt and Forget keep the journal in step with the ledger.
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value)
 	Forget(id workload.ID, knob plan.Knob)
+	// Yield lets waiting throttles be answered. Outside does, too, while do runs, which must use neither the ledger nor
+	// the agent.
+	Yield()
+	Outside(do func())
 }
 
-// Colocation keeps what is known of online and offline work.
+// Colocation is the state of colocation.
 type Colocation struct {
 	Tree      *cgroup.Tree
 	Host      observe.Host
-	Tasks     Tasks // nil: nothing is set of single tasks
+	Tasks     Tasks // nil: no knob of tasks is set
 	Log       *slog.Logger
 	Ledger    *ledger.Ledger
 	Scheduler *schedext.Keeper
-	Machine   policy.Machine // what the machine has for online before offline
+	Machine   policy.Machine // the mechanisms that the machine supports
 	Agent     Agent
 
-	at           time.Time // of the last look
-	claims       bool      // files, since then
+	at           time.Time // of the last decision
+	claims       bool      // files are claimed since then
 	pods         []workload.Pod
-	asked        strategy.Colocation
+	requested    strategy.Colocation
 	mechanism    strategy.Mechanism
 	why          string
 	levels       []policy.Level
 	leveled      time.Time
 	exposed      []string
-	missing      []string        // groups that do not have the file
+	missing      []string        // groups without the file
 	inForce      map[string]bool // offline groups, by path
 	unclassified map[string]time.Time
-	searched     map[string]bool // groups in which unclassified groups were looked for
-	tasksAt      time.Time       // tasks were looked at
+	searched     map[string]bool // groups searched for unclassified groups
+	tasksAt      time.Time       // when tasks were read
 	usage        rankUsage
 	suppressor   suppressor
 }
 
-// New makes one of which nothing stands.
+// New makes the state of an agent that starts.
 func New(c Colocation) *Colocation {
 	c.unclassified, c.searched, c.usage = map[string]time.Time{}, map[string]bool{}, newRankUsage()
 	return &c
 }
 
-// Again has everything looked at in the next turn.
+// Again makes the next turn decide anew.
 func (c *Colocation) Again() { c.at = time.Time{} }
 
-// Used books what a container of a rank has used since the last look.
+// Used adds the CPU time of a container of a rank since its last reading.
 func (c *Colocation) Used(r strategy.Rank, used time.Duration) { c.usage.add(r, used) }
 
-// Deprioritized says whether the kernel verifiably keeps a group behind all online work: by cpu.idle, whoever set it, or by the
-// mechanism. Neither does where online work does not stand beside the group, unless a scheduler knows who is who.
+// Deprioritized says whether the kernel verifiably runs a group only after online work: by cpu.idle, set by any
+// program, or by the mechanism. Neither is true of an exposed group, unless our scheduler is in force.
 func (c *Colocation) Deprioritized(g *observe.Group) bool {
 	if c.exposes(g.Path) && !c.Scheduler.InForce() {
 		return false
@@ -101,12 +105,12 @@ func (c *Colocation) Deprioritized(g *observe.Group) bool {
 	return g.Idle || g.Offline() && c.deprioritized(g.Path)
 }
 
-// exposes says whether a group is one that some online work does not stand beside, or is in one.
+// exposes says whether a group is exposed (policy.Exposed) or in an exposed one.
 func (c *Colocation) exposes(group string) bool {
 	return slices.ContainsFunc(c.exposed, func(level string) bool { return group == level || workload.Under(group, level) })
 }
 
-// deprioritized says whether the mechanism verifiably keeps a group behind online work.
+// deprioritized says whether the mechanism is verified in force for a group.
 func (c *Colocation) deprioritized(group string) bool {
 	for ; group != "/" && group != "." && len(c.inForce) > 0; group = path.Dir(group) {
 		if in, known := c.inForce[group]; known {
@@ -116,47 +120,51 @@ func (c *Colocation) deprioritized(group string) bool {
 	return false
 }
 
-// due says whether there is anything to look at.
-func (c *Colocation) due(now time.Time, pods []workload.Pod, asked strategy.Colocation) bool {
-	if !asked.Enabled() && !c.claims && !c.Scheduler.Busy() {
-		c.mechanism, c.why, c.exposed, c.missing, c.inForce = strategy.MechanismNone, "not asked for", nil, nil, nil
+// due says whether this turn decides.
+func (c *Colocation) due(now time.Time, pods []workload.Pod, requested strategy.Colocation) bool {
+	if !requested.Enabled() && !c.claims && !c.Scheduler.Busy() {
+		c.mechanism, c.why, c.exposed, c.missing, c.inForce = strategy.MechanismNone, "not requested", nil, nil, nil
 		return false
 	}
-	return c.news(pods, asked) || now.Sub(c.at) >= colocateEvery
+	return c.news(pods, requested) || now.Sub(c.at) >= colocateEvery
 }
 
-// news says whether the containers, or what is asked for, are others than at the last look.
-func (c *Colocation) news(pods []workload.Pod, asked strategy.Colocation) bool {
-	return !workload.Same(pods, c.pods) || asked != c.asked
+// news says whether the containers or the configuration have changed since the last decision.
+func (c *Colocation) news(pods []workload.Pod, requested strategy.Colocation) bool {
+	return !workload.Same(pods, c.pods) || requested != c.requested
 }
 
-// Decide says what files are to hold so that the kernel runs online work before offline work, and has the ledger see what they
-// hold. free says that a scheduler may be loaded.
-func (c *Colocation) Decide(now time.Time, pods []workload.Pod, asked strategy.Colocation, free bool) ledger.Want {
-	if !c.due(now, pods, asked) {
+// Decide makes the intents by which the kernel runs online work before offline work, and shows the ledger the values of
+// the files. free says that a scheduler may be loaded.
+func (c *Colocation) Decide(now time.Time, pods []workload.Pod, requested strategy.Colocation, free bool) ledger.Want {
+	if !c.due(now, pods, requested) {
 		return ledger.Want{}
 	}
-	news := c.news(pods, asked)
+	news := c.news(pods, requested)
 	if news || now.Sub(c.leveled) >= levelEvery {
-		c.level(now, pods, asked)
+		c.level(now, pods, requested)
 	}
 	if news || now.Sub(c.tasksAt) >= TasksEvery {
 		c.tasksAt = now
 	}
-	c.at, c.pods, c.asked = now, pods, asked
+	c.at, c.pods, c.requested = now, pods, requested
 	c.usage.mark(now)
-	machine := c.machine(now, asked.Mechanism)
-	mechanism, why := policy.Choose(asked.Mechanism, machine)
+	machine := c.machine(now, requested.Mechanism)
+	mechanism, why := policy.Choose(requested.Mechanism, machine)
+	if no := policy.NoSlices(mechanism, requested.Slice, machine); no != "" {
+		why += "; " + no
+	}
 	if mechanism != c.mechanism || why != c.why {
 		c.Log.Info("co-location", "mechanism", mechanism, "why", why)
 	}
 	c.mechanism, c.why = mechanism, why
-	intents := append(policy.Colocate(mechanism, asked.Slice, c.levels, machine), c.suppress(now, asked.Suppress, c.levels)...)
+	intents := policy.Colocate(mechanism, requested.Slice, c.levels, machine)
+	intents = append(intents, c.suppress(now, requested.Suppress, c.levels)...)
 	c.schedule(now, mechanism, free)
 	return ledger.Want{Intents: c.seeKnobs(now, intents), Of: c.Claims}
 }
 
-// Done records what became of the files.
+// Done records the results of the writes.
 func (c *Colocation) Done(k ledger.Want, results []plan.Result) {
 	if k.Of == nil {
 		return
@@ -167,10 +175,10 @@ func (c *Colocation) Done(k ledger.Want, results []plan.Result) {
 			of = append(of, r)
 		}
 	}
-	c.sayKnobs(of)
+	c.logWrites(of)
 	c.unclaimKnobs(k.Intents, of)
-	c.inForce = policy.InForce(k.Intents, func(key plan.Key) bool { e, known := c.Ledger.Entry(key); return known && e.InForce() },
-		c.exposed)
+	holds := func(key plan.Key) bool { e, known := c.Ledger.Entry(key); return known && e.InForce() }
+	c.inForce = policy.InForce(k.Intents, holds, c.exposed)
 }
 
 // Claims says whether colocation claims a file.
@@ -179,7 +187,7 @@ func (c *Colocation) Claims(key plan.Key) bool {
 	return e.By == plan.ForColocation
 }
 
-// unclaimKnobs gives up the files that are no longer intended to hold anything, and in which nothing of ours stands.
+// unclaimKnobs ends the claims on files without an intent that hold no value of ours.
 func (c *Colocation) unclaimKnobs(intents []plan.Intent, results []plan.Result) {
 	intended, restored := map[plan.Key]bool{}, map[plan.Key]bool{}
 	for _, in := range intents {
@@ -198,18 +206,20 @@ func (c *Colocation) unclaimKnobs(intents []plan.Intent, results []plan.Result) 
 	}
 }
 
-// level finds the groups at which the priority takes hold.
-func (c *Colocation) level(now time.Time, pods []workload.Pod, asked strategy.Colocation) {
-	c.leveled, c.levels, c.exposed = now, nil, nil
-	if asked.Enabled() {
-		root := c.tree(now, pods)
-		c.levels = policy.Levels(root)
-		c.exposed = policy.Exposed(root, c.levels)
+// level finds the groups at which the priority is set.
+func (c *Colocation) level(now time.Time, pods []workload.Pod, requested strategy.Colocation) {
+	c.leveled = now
+	if !requested.Enabled() {
+		c.levels, c.exposed = nil, nil
+		return
 	}
+	var root *policy.TreeNode
+	c.Agent.Outside(func() { root = c.tree(now, pods) })
+	c.levels = policy.Levels(root)
+	c.exposed = policy.Exposed(root, c.levels)
 }
 
-// seeKnobs has the ledger see the files that are intended to hold something, and those that are claimed already. It returns the
-// intents for files that are there.
+// seeKnobs shows the ledger the files with an intent or a claim. It returns the intents for files that exist.
 func (c *Colocation) seeKnobs(now time.Time, intents []plan.Intent) []plan.Intent {
 	keys := make([]plan.Key, 0, len(intents))
 	for _, in := range intents {
@@ -218,6 +228,7 @@ func (c *Colocation) seeKnobs(now time.Time, intents []plan.Intent) []plan.Inten
 	there := map[plan.Key]bool{}
 	c.missing = nil
 	for i, key := range append(keys, c.Ledger.Claimed(plan.ForColocation)...) {
+		c.Agent.Yield()
 		if _, seen := there[key]; !seen {
 			there[key] = c.seeKnob(now, key, i < len(intents))
 		}
@@ -225,14 +236,14 @@ func (c *Colocation) seeKnobs(now time.Time, intents []plan.Intent) []plan.Inten
 	return slices.DeleteFunc(intents, func(in plan.Intent) bool { return !there[in.Key] })
 }
 
-// seeKnob has the ledger see a file, and says whether the file is there.
+// seeKnob shows the ledger a file, and says whether the file exists.
 func (c *Colocation) seeKnob(now time.Time, key plan.Key, intended bool) (there bool) {
 	s, due, err := c.sight(now, key)
 	inode, other := c.inode(key)
 	switch {
 	case err == nil && other == nil && inode == key.Inode:
 		if due {
-			c.saw(key, s.Held, c.Ledger.See(now, key, s), intended)
+			c.saw(key, s.InFile, c.Ledger.See(now, key, s), intended)
 		}
 		return true
 	case errors.Is(err, fs.ErrNotExist), errors.Is(other, fs.ErrNotExist), other == nil && inode != key.Inode: // gone
@@ -248,7 +259,7 @@ func (c *Colocation) seeKnob(now time.Time, key plan.Key, intended bool) (there 
 	return known
 }
 
-// sight reads a file, and what is known of it besides; tasks only when they are due.
+// sight reads a file and makes the ledger's sight of it; tasks are read only when due.
 func (c *Colocation) sight(now time.Time, key plan.Key) (s ledger.Sight, due bool, err error) {
 	if key.Knob.OfTasks() {
 		if _, known := c.Ledger.Entry(key); known && now.After(c.tasksAt) {
@@ -264,13 +275,13 @@ func (c *Colocation) sight(now time.Time, key plan.Key) (s ledger.Sight, due boo
 		}
 		return ledger.Bandwidth(g.Disk, g.Declared, key.Knob), true, err
 	}
-	s.Held, err = apply.Read(c.Tree, key.Path, key.Knob)
+	s.InFile, err = apply.Read(c.Tree, key.Path, key.Knob)
 	s.Follows = key.Knob == plan.Weight && policy.WeightByKubelet(key.Path)
 	s.Sheds = key.Knob == plan.CPUs && c.Tree.Version() == cgroup.V1
 	return s, true, err
 }
 
-// inode is the identity of the group that has the knob now.
+// inode is the inode of the group that has the knob now.
 func (c *Colocation) inode(k plan.Key) (uint64, error) {
 	if k.Knob == plan.CPUs {
 		return c.Tree.CPUSetInode(k.Path)
@@ -278,7 +289,7 @@ func (c *Colocation) inode(k plan.Key) (uint64, error) {
 	return c.Tree.Inode(k.Path)
 }
 
-// saw tells of other writers, and keeps the journal true.
+// saw logs other writers, and keeps the journal in step.
 func (c *Colocation) saw(key plan.Key, found plan.Value, event ledger.Event, intended bool) {
 	log := c.Log.With("cgroup", key.Path, "knob", key.Knob, "found", found)
 	switch {
@@ -286,8 +297,8 @@ func (c *Colocation) saw(key plan.Key, found plan.Value, event ledger.Event, int
 		c.Agent.Saw(key, found, event)
 	case !intended:
 	case event == ledger.Reset:
-		log.Info("put back by its owner: applied again after a while")
-		if key.Knob == plan.Idle { // with it the weight: what stands there now is the owner's
+		log.Info("the owner has restored its value; ours is written again after a while")
+		if key.Knob == plan.Idle { // the weight is the owner's as well now
 			c.Agent.Forget(key.ID, plan.Weight)
 		}
 	case event == ledger.Overrode:
@@ -296,8 +307,8 @@ func (c *Colocation) saw(key plan.Key, found plan.Value, event ledger.Event, int
 	}
 }
 
-// sayKnobs logs what became of writes: each is rare.
-func (c *Colocation) sayKnobs(results []plan.Result) {
+// logWrites logs the results of writes, which are rare.
+func (c *Colocation) logWrites(results []plan.Result) {
 	for _, r := range results {
 		log := c.Log.Info
 		if r.Outcome == plan.Refused || r.Outcome == plan.Trampled {

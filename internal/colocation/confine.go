@@ -10,12 +10,13 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/suppress"
 	"plimsoll/internal/workload"
 )
 
-// confinable finds the groups that bind offline work to CPUs, and the CPUs there are; none where a group cannot be bound,
-// or where others may have CPUs of their own.
-func (c *Colocation) confinable(levels []policy.Level) ([]policy.Confined, cpu.Topology, error) {
+// confinable finds the groups by which offline work is bound to CPUs, and the machine's CPUs; none where a group cannot
+// be bound, or where containers may have exclusive CPUs.
+func (c *Colocation) confinable(levels []policy.Level) ([]suppress.Confined, cpu.Topology, error) {
 	on, free, err := c.Agent.Topology()
 	if !free || !c.Tree.HasCPUSets() {
 		return nil, cpu.Topology{}, nil
@@ -23,7 +24,7 @@ func (c *Colocation) confinable(levels []policy.Level) ([]policy.Confined, cpu.T
 	if err != nil {
 		return nil, on, err
 	}
-	var list []policy.Confined
+	var list []suppress.Confined
 	for _, l := range levels {
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
 			continue
@@ -35,23 +36,24 @@ func (c *Colocation) confinable(levels []policy.Level) ([]policy.Confined, cpu.T
 		if err != nil {
 			return nil, on, err
 		}
-		if len(groups[0].cpus) == 0 { // on v2 it inherits, and while tasks are in it may not do so again (ENOSPC)
+		if len(groups[0].cpus) == 0 { // on v2 it inherits, which cannot be restored while tasks are in it (ENOSPC)
 			return nil, on, nil
 		}
 		for _, g := range groups {
-			list = append(list, policy.Confined{ID: g.ID, Before: c.cpusBefore(g, list), Follows: g.Path != l.Path && c.Tree.Version() == cgroup.V2})
+			follows := g.Path != l.Path && c.Tree.Version() == cgroup.V2
+			list = append(list, suppress.Confined{ID: g.ID, Before: c.cpusBefore(g, list), Follows: follows})
 		}
 	}
 	return list, on, nil
 }
 
-// bound is a group, and what it is bound to now.
+// bound is a group and its current CPUs.
 type bound struct {
 	workload.ID
 	cpus cpu.Set
 }
 
-// cpusets are a group and those below it that are bound themselves.
+// cpusets lists a group and those below it that have CPUs in their file.
 func (c *Colocation) cpusets(group string) ([]bound, error) {
 	cpus, err := c.Tree.CPUs(group)
 	inode, err2 := c.Tree.CPUSetInode(group)
@@ -61,19 +63,19 @@ func (c *Colocation) cpusets(group string) ([]bound, error) {
 	list := []bound{{workload.ID{Path: group, Inode: inode}, cpus}}
 	below, err := c.Tree.CPUSets(group)
 	for _, s := range below {
-		if len(s.CPUs) > 0 { // else it inherits (v2), or can have no tasks (v1)
+		if len(s.CPUs) > 0 { // else it inherits (v2), or cannot have tasks (v1)
 			list = append(list, bound{workload.ID{Path: s.Path, Inode: s.Inode}, s.CPUs})
 		}
 	}
 	return list, err
 }
 
-// cpusBefore is what a group was bound to before us. One that was made meanwhile has what its parent has because of us
-// (v1), and would have had what its parent had: so it is booked. above are those that are known already, parents first.
-func (c *Colocation) cpusBefore(g bound, above []policy.Confined) cpu.Set {
+// cpusBefore is the CPUs of a group before us. A group made since then has copied its parent's CPUs, which are ours
+// (v1): its baseline is that of the parent. above lists the groups found so far, parents first.
+func (c *Colocation) cpusBefore(g bound, above []suppress.Confined) cpu.Set {
 	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, plan.Set(g.cpus)
 	if e, _ := c.Ledger.Entry(key); e.Ours() {
-		set, _ := cpu.ParseSet(string(e.Baseline)) // it was a set when it was read
+		set, _ := cpu.ParseSet(string(e.Baseline)) // the ledger has it from a set
 		return set
 	}
 	for _, p := range above {

@@ -3,18 +3,19 @@ package colocation
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"time"
+
 	"plimsoll/internal/policy"
 	"plimsoll/internal/schedext"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
-	"slices"
-	"time"
 )
 
-// schedule has a scheduler of ours in force where that is the mechanism, and the groups read that it says were throttled.
+// schedule runs our sched_ext scheduler where that is the mechanism, and makes the groups due that it has throttled.
 func (c *Colocation) schedule(now time.Time, mechanism strategy.Mechanism, free bool) {
-	options := schedext.Options{Expel: c.asked.Expels() || expels(c.levels), SchedExt: c.asked.SchedExt}
-	changed := c.Scheduler.Keep(now, free, c.asked.Mechanism == strategy.MechanismSchedExt, mechanism, options, c.levels)
+	options := schedext.Options{Expel: c.requested.Expels() || expels(c.levels), SchedExt: c.requested.SchedExt}
+	changed := c.Scheduler.Keep(now, free, c.requested.Mechanism == strategy.MechanismSchedExt, mechanism, options, c.levels)
 	if len(changed) == 0 {
 		return
 	}
@@ -26,22 +27,22 @@ func (c *Colocation) schedule(now time.Time, mechanism strategy.Mechanism, free 
 	}
 }
 
-// expels says whether some group is to have no offline task beside it, whatever its class: a pod may ask for that itself.
+// expels says whether a group expels offline tasks from its cores. A pod may request that itself, whatever its class.
 func expels(levels []policy.Level) bool {
 	return slices.ContainsFunc(levels, func(l policy.Level) bool { return l.QOS.Expels() })
 }
 
-// machine is what this machine has. Whether a scheduler can be loaded is asked when somebody wants it.
-func (c *Colocation) machine(now time.Time, asked strategy.Mechanism) policy.Machine {
-	if asked == strategy.MechanismSchedExt {
+// machine is what this machine supports. Whether a scheduler can be loaded is only checked on request.
+func (c *Colocation) machine(now time.Time, requested strategy.Mechanism) policy.Machine {
+	if requested == strategy.MechanismSchedExt {
 		c.Scheduler.Probe(now, &c.Machine)
 	}
-	c.cookie(asked)
+	c.cookie(requested)
 	c.Machine.IdentitySysctl = c.identitySysctl()
 	return c.Machine
 }
 
-// identitySysctl is the root group where the machine has a switch of Group Identity, which is a knob of it.
+// identitySysctl is the key for the sysctl of Group Identity, the root group; zero where there is no sysctl.
 func (c *Colocation) identitySysctl() (root workload.ID) {
 	if !c.Machine.Identity {
 		return root

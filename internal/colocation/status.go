@@ -22,16 +22,15 @@ type rankSample struct {
 	total map[strategy.Rank]time.Duration
 }
 
-// rankSpan is how far back the present use of a rank looks. Groups at rest are looked at every ten seconds only, and
-// then use next to nothing.
+// rankSpan is the span of the mean use of a rank. Idle groups are read rarely, and use almost nothing.
 const rankSpan = 10 * time.Second
 
 func newRankUsage() rankUsage { return rankUsage{total: map[strategy.Rank]time.Duration{}} }
 
-// add books what a container has used since the last look.
+// add adds the CPU time of a container since its last reading.
 func (u *rankUsage) add(r strategy.Rank, used time.Duration) { u.total[r] += used }
 
-// mark keeps the sums of now, for the use from now on.
+// mark keeps the current sums, to compute the use since then.
 func (u *rankUsage) mark(now time.Time) {
 	for len(u.past) > 1 && now.Sub(u.past[1].at) >= rankSpan {
 		u.past = u.past[1:]
@@ -43,7 +42,7 @@ func (u *rankUsage) mark(now time.Time) {
 	u.past = append(u.past, s)
 }
 
-// cpus is how many CPUs a rank uses of late.
+// cpus is how many CPUs a rank has recently used.
 func (u *rankUsage) cpus(now time.Time, r strategy.Rank) float64 {
 	if len(u.past) == 0 || !now.After(u.past[0].at) {
 		return 0
@@ -51,13 +50,14 @@ func (u *rankUsage) cpus(now time.Time, r strategy.Rank) float64 {
 	return (u.total[r] - u.past[0].total[r]).Seconds() / now.Sub(u.past[0].at).Seconds()
 }
 
-// Status is what a status says of colocation; nil where none is asked for and none stands.
-func (c *Colocation) Status(now time.Time, asked strategy.Colocation) *report.Colocation {
+// Status is the status of colocation; nil where it is not configured and no file is claimed.
+func (c *Colocation) Status(now time.Time, requested strategy.Colocation) *report.Colocation {
 	keys := c.Ledger.Claimed(plan.ForColocation)
-	if !asked.Enabled() && len(keys) == 0 {
+	if !requested.Enabled() && len(keys) == 0 {
 		return nil
 	}
-	r := &report.Colocation{Asked: asked.Mechanism, Mechanism: c.mechanism, Why: c.why, Exposed: c.exposed, Missing: c.missing}
+	r := &report.Colocation{Asked: requested.Mechanism, Mechanism: c.mechanism, Why: c.why, Exposed: c.exposed,
+		Missing: c.missing}
 	r.Scheduler = c.Scheduler.Status()
 	if room, bounded := c.suppressor.state.Room(); bounded {
 		r.Room = &room
@@ -67,7 +67,7 @@ func (c *Colocation) Status(now time.Time, asked strategy.Colocation) *report.Co
 	}
 	for _, key := range keys {
 		e, _ := c.Ledger.Entry(key)
-		r.Knobs = append(r.Knobs, knobStands(key, e))
+		r.Knobs = append(r.Knobs, knobStatus(key, e))
 	}
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline, strategy.Neutral} {
 		n := 0
@@ -81,12 +81,12 @@ func (c *Colocation) Status(now time.Time, asked strategy.Colocation) *report.Co
 	return r
 }
 
-func knobStands(key plan.Key, e ledger.Entry) report.Priority {
-	k := report.Priority{Cgroup: key.Path, Knob: key.Knob, Want: e.Intended, Have: e.Held, Original: e.Baseline, InForce: e.InForce(),
+func knobStatus(key plan.Key, e ledger.Entry) report.Priority {
+	k := report.Priority{Cgroup: key.Path, Knob: key.Knob, Want: e.Intended, Have: e.InFile, Original: e.Baseline, InForce: e.InForce(),
 		Since: e.Since, Resets: e.Resets, Refused: e.Refused, Foreign: e.State == ledger.Foreign, Problem: e.Problem}
 	switch {
 	case k.Foreign:
-		k.Problem = "another program set it to " + string(e.Held) + "; left alone"
+		k.Problem = "another program set it to " + string(e.InFile) + "; left alone"
 	case e.Unread:
 		k.Problem = string(plan.Unread)
 	}

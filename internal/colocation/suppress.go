@@ -10,20 +10,21 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/suppress"
 	"plimsoll/internal/workload"
 )
 
-// suppressor measures what offline groups and the node use from second to second, and bounds the former.
+// suppressor measures the use of offline groups and of the node every second, and bounds the former.
 type suppressor struct {
-	state   policy.Suppression
+	state   suppress.State
 	at      time.Time
 	busy    time.Duration
 	used    map[workload.ID]time.Duration
 	intents []plan.Intent
 }
 
-// suppresses says whether a group is an offline one whose use is bounded, or is in one. It is held at its owner's limit
-// meanwhile: nothing is raised of what is to be kept small, and nobody takes a raise for the owner's quota.
+// suppresses says whether a group is an offline one whose use is bounded, or is in one. It is kept at its owner's limit
+// meanwhile: a raise would counteract the suppression, and could be taken for the owner's quota.
 func (s *suppressor) suppresses(group string) bool {
 	if _, bounded := s.state.Room(); !bounded {
 		return false
@@ -36,11 +37,11 @@ func (s *suppressor) suppresses(group string) bool {
 	return false
 }
 
-// soonest is how short a time a measurement may span: colocate may look more often than once a second.
+// soonest is the shortest time between two measurements: decisions may be more frequent than one a second.
 const soonest = colocateEvery * 9 / 10
 
-// suppress says what the quotas of the offline levels are to be, but for those in which a raise or burst still stands, and those
-// that something of a higher priority is for.
+// suppress makes the intents for the offline levels, except for groups with a raise or burst of ours, and those with a
+// reason of a higher priority.
 func (c *Colocation) suppress(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
 	_, before := c.suppressor.state.Room()
 	list := c.suppressOffline(now, ask, levels)
@@ -52,14 +53,14 @@ func (c *Colocation) suppress(now time.Time, ask strategy.Suppress, levels []pol
 	})
 }
 
-// raised says whether a raise or a burst stands in a group.
+// raised says whether a raise or a burst of ours is in force in a group.
 func (c *Colocation) raised(id workload.ID) bool {
 	quota, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: plan.Quota})
 	burst, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: plan.Burst})
 	return quota.Ours() && quota.By == plan.ForBandwidth || burst.Ours() && burst.By == plan.ForBandwidth
 }
 
-// suppressOffline measures, once a second, and says what the offline levels are bound to.
+// suppressOffline measures once a second, and decides on the offline levels.
 func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, levels []policy.Level) []plan.Intent {
 	s := &c.suppressor
 	if !ask.Enable {
@@ -76,7 +77,7 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 		c.Log.Debug("suppression of offline work", "error", err)
 		return s.intents
 	}
-	load := policy.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
+	load := suppress.Load{CPUs: float64(cpus), Used: (busy - s.busy).Seconds() / elapsed.Seconds()}
 	used := map[workload.ID]time.Duration{}
 	for _, l := range levels {
 		if l.Inner || l.QOS.Rank() != strategy.Offline {
@@ -92,7 +93,7 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 		}
 		used[l.ID] = usage
 		if before, known := s.used[l.ID]; known {
-			load.Offline = append(load.Offline, policy.Suppressed{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
+			load.Offline = append(load.Offline, suppress.Group{ID: l.ID, Used: (usage - before).Seconds() / elapsed.Seconds(),
 				Limit: c.ownersLimit(l.ID, b)})
 		}
 	}
@@ -110,11 +111,11 @@ func (c *Colocation) suppressOffline(now time.Time, ask strategy.Suppress, level
 	return s.intents
 }
 
-// ownersLimit is what the owner of a group gave it, whatever stands in its files.
+// ownersLimit is the limit that the owner of a group set, also while values of ours are in its files.
 func (c *Colocation) ownersLimit(id workload.ID, limit cpu.Bandwidth) cpu.Bandwidth {
 	for knob, d := range map[plan.Knob]*time.Duration{plan.Quota: &limit.Quota, plan.Burst: &limit.Burst} {
 		if e, _ := c.Ledger.Entry(plan.Key{ID: id, Knob: knob}); e.Ours() {
-			*d, _ = e.Baseline.Time() // it was a time when it was read
+			*d, _ = e.Baseline.Time() // the ledger has it from a time
 		}
 	}
 	return limit

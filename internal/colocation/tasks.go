@@ -10,20 +10,20 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Tasks are the machine's, by thread id. They are read here, and set by the Writer.
+// Tasks are the machine's tasks, by thread id. This package reads their knobs, and the writer sets them.
 type Tasks interface {
 	apply.Tasks
-	// NewCookie makes the cookie that offline tasks are given, if there is none yet.
+	// NewCookie makes the cookie for offline tasks, if there is none yet.
 	NewCookie() (uint64, error)
 }
 
-// TasksEvery is how often tasks are looked at of which others may have come. Those that these make have what they have.
+// TasksEvery is how often a group is rescanned for tasks that moved in. Forked children inherit the setting.
 const TasksEvery = 5 * time.Second
 
-// countTasks counts the tasks of a group that hold each value.
+// countTasks counts the tasks of a group by value.
 func (c *Colocation) countTasks(key plan.Key) (map[plan.Value]int, error) {
 	counts, err := apply.ReadTasks(c.Tree, c.Tasks, key.Path, key.Knob)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // what a task holds that cannot be read nobody knows: to set it anew says so, or does it
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // count an unreadable task as unset: the write sets it, or fails
 		c.Log.Debug("co-location", "cgroup", key.Path, "knob", key.Knob, "error", err)
 		counts[key.Knob.Unset()]++
 		err = nil
@@ -31,10 +31,10 @@ func (c *Colocation) countTasks(key plan.Key) (map[plan.Value]int, error) {
 	return counts, err
 }
 
-// cookie has a cookie at hand where core scheduling is wanted.
-func (c *Colocation) cookie(asked strategy.Mechanism) {
+// cookie makes a cookie where core scheduling is requested.
+func (c *Colocation) cookie(requested strategy.Mechanism) {
 	m := &c.Machine
-	if asked != strategy.MechanismCoreSched || !m.CoreSched || m.Cookie != "" || c.Tasks == nil {
+	if requested != strategy.MechanismCoreSched || !m.CoreSched || m.Cookie != "" || c.Tasks == nil {
 		return
 	}
 	id, err := c.Tasks.NewCookie()

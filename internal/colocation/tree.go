@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// tree makes that of the containers, with the groups above those of a class. What else runs in such a group is
-// looked for, but not in pods, whose groups the discovery knows.
+// tree makes the tree of the containers and the groups above them. It searches those groups for unclassified tasks, but
+// not pods, all of whose groups the discovery reports.
 func (c *Colocation) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
 	t := treeBuilder{of: c, now: now, at: map[string]*policy.TreeNode{}, pods: map[string]bool{}}
 	root := &policy.TreeNode{ID: workload.ID{Path: "/"}}
@@ -31,16 +31,16 @@ func (c *Colocation) tree(now time.Time, pods []workload.Pod) *policy.TreeNode {
 	return root
 }
 
-// engine says whether a container engine made a group, and so nobody else makes groups in it.
+// engine says whether a container engine made a group. No other program makes groups in such a group.
 func engine(runtime string) bool { return runtime != "cgroup" && runtime != "systemd" }
 
-// treeBuilder is the making of such a tree.
+// treeBuilder builds the tree.
 type treeBuilder struct {
 	of   *Colocation
 	now  time.Time
 	at   map[string]*policy.TreeNode
 	pods map[string]bool
-	met  map[string]bool // groups nobody gave a class
+	met  map[string]bool // unclassified groups that were found
 }
 
 // add puts a container into the tree.
@@ -52,7 +52,7 @@ func (t *treeBuilder) add(c workload.Container) {
 	}
 }
 
-// above is the node of a group that holds others, nil where it is gone.
+// above is the node of a group that contains others, nil if the group is gone.
 func (t *treeBuilder) above(group string) *policy.TreeNode {
 	if s := t.at[group]; s != nil {
 		return s
@@ -68,8 +68,7 @@ func (t *treeBuilder) above(group string) *policy.TreeNode {
 	return s
 }
 
-// others marks the groups in which something runs that has no node. Only those above work that is to yield or to
-// be preferred are of interest.
+// others marks the groups with tasks outside the tree. Only groups above graded containers matter.
 func (t *treeBuilder) others() {
 	t.met = map[string]bool{}
 	groups := make([]string, 0, len(t.at))
@@ -87,12 +86,13 @@ func (t *treeBuilder) others() {
 	t.of.searched = searched
 }
 
-// graded says whether something in the node has a class that is enabled.
+// graded says whether a container in the node has an enabled class.
 func graded(s *policy.TreeNode) bool {
 	return s.QOS.Enable || slices.ContainsFunc(s.Children, graded)
 }
 
-// unclassified says whether a group holds tasks of its own, or a group without a node in which something has run for a while.
+// unclassified says whether a group contains tasks of its own, or a group without a node that has had tasks for
+// unclassifiedAfter.
 func (t *treeBuilder) unclassified(group string) bool {
 	tree := t.of.Tree
 	if tasks, err := tree.Tasks(group); err == nil && len(tasks) > 0 {
@@ -113,7 +113,7 @@ func (t *treeBuilder) unclassified(group string) bool {
 		t.met[c] = true
 		since, known := t.of.unclassified[c]
 		if !known {
-			if t.of.searched[group] { // else it has been there before us
+			if t.of.searched[group] { // else it existed before us
 				since = t.now
 			}
 			t.of.unclassified[c] = since

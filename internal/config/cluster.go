@@ -10,7 +10,6 @@ import (
 const (
 	BurstKey     = "cpu-burst-config" // of slo-controller-config and ack-slo-config
 	NamespaceKey = "cpu-burst"        // of ack-slo-pod-config
-	MaximaKey    = "plimsoll-maxima"  // ours, beside either
 )
 
 // Cluster is the configuration by the administrator of a cluster, node by node. The zero Cluster sets nothing.

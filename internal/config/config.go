@@ -21,6 +21,7 @@ type File struct {
 	strategy  strategy.Patch
 	overrides []override
 	reserve   *strategy.Reserve
+	tenants   Tenants
 }
 
 // override is one entry of overrides, or of include: an entry without a field.
@@ -44,7 +45,11 @@ type Effective struct {
 }
 
 // Strategy is the strategy of the node, before any override. SharePoolThresholdPercent is read from here.
-func (f *File) Strategy() strategy.Strategy { return f.strategy.Over(strategy.Default()) }
+func (f *File) Strategy() strategy.Strategy {
+	s := f.strategy.Over(strategy.Default())
+	s.Extra = f.tenants.Extra
+	return s
+}
 
 // Unmatched lists the globs of overrides and include that match none of the groups, in the order of the file, each once.
 func (f *File) Unmatched(groups []string) []string {

@@ -243,7 +243,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		text := format(want)
 		got := mustParse(t, text)
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(File{}, override{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(File{}, override{}, Tenants{})); diff != "" {
 			t.Fatalf("seed %d:\n%s-want +got\n%s", seed, text, diff)
 		}
 	}

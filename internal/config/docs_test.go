@@ -97,9 +97,9 @@ func TestDocumentedKubernetes(t *testing.T) {
 	if p := namespaces.For("black-ns").Policy; len(bad) > 0 || p == nil || *p != strategy.None {
 		t.Errorf("cpu-burst: %v", messages(bad))
 	}
-	maxima, bad := ParseMaxima("", examples[3][1], Maxima{})
-	if len(bad) > 0 || *maxima.ExtraCoresPerNamespace != 8 || len(maxima.exempt) != 1 {
-		t.Errorf("plimsoll-maxima: %+v, %v", maxima, messages(bad))
+	shared, bad := ParseTenants("", examples[3][1], Tenants{})
+	if len(bad) > 0 || shared.Extra.PerNamespace.CPUs != 8 || len(*shared.exclusive) != 1 || len(shared.maxima) != 2 {
+		t.Errorf("plimsoll-tenants: %+v, %v", shared, messages(bad))
 	}
 	_, _, bad = ParseAnnotations("Pod default/web", map[string]string{Annotation: `{"policy": "on"}`}, strategy.Patch{})
 	_, more := ParseCluster("ConfigMap kube-system/ack-slo-config", `{"clusterStrategy": {"cfsQuotaBurstPercent": 99}, "nodeStrategies": [{}]}`, Cluster{})
@@ -109,7 +109,7 @@ func TestDocumentedKubernetes(t *testing.T) {
 			t.Errorf("docs/CONFIG.md does not show %v", r)
 		}
 	}
-	for _, key := range []string{Annotation, OldAnnotation, ExclusiveAnnotation, ClassLabel, OldClassLabel, BurstKey, NamespaceKey, MaximaKey} {
+	for _, key := range []string{Annotation, OldAnnotation, ExclusiveAnnotation, ClassLabel, OldClassLabel, BurstKey, NamespaceKey, TenantsKey} {
 		if !strings.Contains(doc, "`"+key+"`") {
 			t.Errorf("docs/CONFIG.md does not name %s", key)
 		}

@@ -122,8 +122,14 @@ func faultOf(err error, hint string) *fault {
 	return &fault{err.Error(), hint}
 }
 
+// longestWord is far above every word that there is to mean. The search takes a time in proportion to the length.
+const longestWord = 64
+
 // didYouMean names the word that is nearest to what was written, or nothing when none is near.
 func didYouMean(written string, words []string) string {
+	if len(written) > longestWord {
+		return ""
+	}
 	best, nearest := "", len(written)/3+1
 	for _, w := range words {
 		if d := distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest && (best == "" || d < nearest) {

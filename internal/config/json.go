@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/printable"
 	"plimsoll/internal/strategy"
 )
 
@@ -17,11 +18,19 @@ import (
 // encoding/json, by which the peers read the same text.
 type jsonReader struct {
 	object, key string
-	bad         []*Rejected
+	bad         []*Rejected // of at most mostFaults fields
 }
 
+// mostFaults bounds what is said of one text: whoever writes it chooses how many faults it has.
+const mostFaults = 16
+
 func (r *jsonReader) reject(field string, f *fault) {
-	r.bad = append(r.bad, &Rejected{Object: r.object, Key: r.key, Field: field, Msg: f.msg, Hint: f.hint})
+	switch n := len(r.bad); {
+	case n < mostFaults-1:
+		r.bad = append(r.bad, f.in(r.object, r.key, field))
+	case n == mostFaults-1:
+		r.bad = append(r.bad, faultf("", "more faults than these").in(r.object, r.key, ""))
+	}
 }
 
 // member is one field of an object, in the order of the text: the last of two of the same name counts.
@@ -141,13 +150,12 @@ func (r *jsonReader) number(field string, raw []byte) (float64, bool) {
 	return v, true
 }
 
+// longestValue is how much is shown of a value of the wrong type.
+const longestValue = 44
+
 // wrong says that a value has the wrong type.
 func (r *jsonReader) wrong(field, want string, raw []byte) {
-	const most = 40
-	got := string(raw)
-	if len(got) > most {
-		got = strings.ToValidUTF8(got[:most], "") + "..."
-	}
+	got := printable.Cut(string(raw), longestValue)
 	hint := ""
 	if unquoted := strings.Trim(got, `"`); unquoted != got {
 		if _, err := strconv.ParseInt(unquoted, 10, 64); err == nil {
@@ -220,7 +228,7 @@ func kept[T any](r *jsonReader, field string, raw []byte, last *T, read func(fie
 func (r *jsonReader) policy(field string, raw []byte, last *strategy.Policy) *strategy.Policy {
 	read := func(field string, raw []byte) (strategy.Policy, bool) {
 		text, ok := r.text(field, raw)
-		return strategy.Policy(text), ok
+		return strategy.Policy(printable.Cut(text, longestWord)), ok // no policy is as long
 	}
 	return kept(r, field, raw, last, read, func(p *strategy.Policy) *fault {
 		return checkStrategy(strategy.Patch{Policy: p}, string(*p))

@@ -50,28 +50,33 @@ func FuzzCluster(f *testing.F) {
 	})
 }
 
-func FuzzNamespacesAndMaxima(f *testing.F) {
+func FuzzNamespacesAndTenants(f *testing.F) {
 	for _, seed := range []string{`{"enabledNamespaces": ["a"], "disabledNamespaces": ["b"]}`, `{"enabledNamespaces": [1]}`, `{"extraCoresPerPod": 1e400}`,
-		`{"cpuBurstPercent": 5, "extraCoresPerNamespace": 0.5, "exemptNamespaces": null}`} {
+		`{"extraCoresPerNamespace": 0.5, "exclusiveNamespaces": null}`, `{"annotationMaxima": [{"namespaces": ["*"], "cpuBurstPercent": 5}, null]}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		n, bad := ParseNamespaces("o", text, Namespaces{})
 		complain(t, text, bad)
 		n.For("a")
-		m, bad := ParseMaxima("o", text, Maxima{})
+		tenants, bad := ParseTenants("o", text, Tenants{})
 		complain(t, text, bad)
-		asked := strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 10000, CFSQuotaBurstPercent: 10000, CFSQuotaBurstPeriodSeconds: -1}
-		s, _ := m.Bound("o", asked, strategy.Default(),
-			Asked{Share: Share{PodCPUs: 0.1, NamespaceCPUs: 3}})
+		most := int64(10000)
+		asked := Asked{Key: Annotation, Patch: strategy.Patch{CPUBurstPercent: &most, CFSQuotaBurstPercent: &most}}
+		own := strategy.Default()
+		s := Kubernetes{Tenants: tenants}.Pod("o", own, asked).Strategy
 		if s.CFSQuotaBurstPercent < 100 || s.CPUBurstPercent < 0 || s.CFSQuotaBurstPeriodSeconds < -1 {
 			t.Fatalf("%q: %+v", text, s)
+		}
+		if tenants.maxima == nil && (s.CFSQuotaBurstPercent > own.CFSQuotaBurstPercent || s.CPUBurstPercent > own.CPUBurstPercent) {
+			t.Fatalf("%q: nobody allows more, and it has %+v", text, s)
 		}
 	})
 }
 
 func complain(t *testing.T, text string, bad []*Rejected) {
 	t.Helper()
+	bounded(t, text, bad)
 	for _, r := range bad {
 		if r.Object != "o" || r.Key == "" || r.Msg == "" {
 			t.Fatalf("%q: %+v", text, r)

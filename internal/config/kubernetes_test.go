@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -218,7 +217,7 @@ func TestPrecedence(t *testing.T) {
 	node := k.Node(own, map[string]string{"pool": "web"})
 	asked := func(ns, text string) Asked {
 		p, _, _ := ParseAnnotations("", map[string]string{Annotation: text}, strategy.Patch{})
-		return Asked{Annotated: text != "", Patch: p, Share: Share{Namespace: ns}}
+		return askedFor(ns, text, p)
 	}
 	for _, c := range []struct {
 		asked  Asked
@@ -232,130 +231,11 @@ func TestPrecedence(t *testing.T) {
 		{asked("off", `{"cfsQuotaBurstPercent": 150}`), strategy.None, 150},
 		{asked("plain", `{"cfsQuotaBurstPercent": 150}`), strategy.CFSQuotaBurstOnly, 150},
 	} {
-		got, cut := k.Pod("Pod a/b", node, c.asked)
+		g := k.Pod("Pod a/b", node, c.asked)
+		got, cut := g.Strategy, g.Clamped
 		want := strategy.Strategy{Policy: c.policy, CPUBurstPercent: 800, CFSQuotaBurstPercent: c.quota, CFSQuotaBurstPeriodSeconds: 30, StartupSeconds: 60, SharePoolThresholdPercent: 60}
 		if diff := cmp.Diff(want, got); diff != "" || cut != nil {
 			t.Errorf("%+v: cut %v, -want +got\n%s", c.asked, cut, diff)
 		}
-	}
-}
-
-func TestMaxima(t *testing.T) {
-	m, bad := ParseMaxima("ConfigMap a/b", `{"cpuBurstPercent": 100, "cfsQuotaBurstPercent": 250, "cfsQuotaBurstPeriodSeconds": 60,
-		"extraCoresPerPod": 0.3, "extraCoresPerNamespace": 1, "exemptNamespaces": ["trusted"]}`, Maxima{})
-	if bad != nil {
-		t.Fatal(messages(bad))
-	}
-	k := Kubernetes{Maxima: m}
-	for _, c := range []struct {
-		name string
-		text string
-		s    Share
-		want strategy.Strategy
-		bad  []string
-	}{
-		{"cut to the maxima without a word where nothing was named", `{"policy": "auto"}`, Share{PodCPUs: 0.1, NamespaceCPUs: 0.1},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
-		{"by the pod's cores", `{"policy": "auto", "cfsQuotaBurstPercent": 200}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 160, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50},
-			[]string{`Pod a/b: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 200 is above the administrator's extraCoresPerPod: cut to 160`}},
-		{"by the namespace's cores", `{"policy": "auto"}`, Share{PodCPUs: 0.5, NamespaceCPUs: 4},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 125, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
-		{"lowering is free", `{"policy": "auto", "cpuBurstPercent": 50, "cfsQuotaBurstPercent": 110, "cfsQuotaBurstPeriodSeconds": 5}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 50, CFSQuotaBurstPercent: 110, CFSQuotaBurstPeriodSeconds: 5, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
-		{"a start is bound by the same", `{"policy": "auto", "cfsQuotaBurstPercent": 110, "startupBurstPercent": 200}`, Share{PodCPUs: 0.5, NamespaceCPUs: 0.5},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 100, CFSQuotaBurstPercent: 110, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, StartupBurstPercent: 160, SharePoolThresholdPercent: 50},
-			[]string{`Pod a/b: koordinator.sh/cpuBurst: startupBurstPercent: 200 is above the administrator's extraCoresPerPod: cut to 160`}},
-		{"no bound is above any", `{"policy": "cfsQuotaBurstOnly", "cfsQuotaBurstPeriodSeconds": -1}`, Share{},
-			strategy.Strategy{Policy: strategy.CFSQuotaBurstOnly, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 250, CFSQuotaBurstPeriodSeconds: 60, StartupSeconds: 60, SharePoolThresholdPercent: 50},
-			[]string{`Pod a/b: koordinator.sh/cpuBurst: cfsQuotaBurstPeriodSeconds: -1 is above the administrator's maximum: cut to 60`}},
-		{"allowed", `{"policy": "auto", "cfsQuotaBurstPercent": 900}`, Share{Namespace: "trusted", PodCPUs: 4},
-			strategy.Strategy{Policy: strategy.Auto, CPUBurstPercent: 1000, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
-		{"nothing is raised", `{"policy": "none", "cfsQuotaBurstPercent": 900, "cpuBurstPercent": 900}`, Share{PodCPUs: 4},
-			strategy.Strategy{Policy: strategy.None, CPUBurstPercent: 900, CFSQuotaBurstPercent: 900, CFSQuotaBurstPeriodSeconds: -1, StartupSeconds: 60, SharePoolThresholdPercent: 50}, nil},
-		{"the administrator is not bound", ``, Share{PodCPUs: 4}, strategy.Default(), nil},
-	} {
-		p, _, _ := ParseAnnotations("", map[string]string{Annotation: c.text}, strategy.Patch{})
-		got, cut := k.Pod("Pod a/b", strategy.Default(), Asked{Annotated: c.text != "", Patch: p, Share: c.s})
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: -want +got\n%s", c.name, diff)
-		}
-		if diff := cmp.Diff(c.bad, messages(cut)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", c.name, diff)
-		}
-	}
-}
-
-// TestStartIsBoundByTheAdministrator: an annotation cannot give a start more than the pod would have without the annotation;
-// neither does it lose what the administrator gives.
-func TestStartIsBoundByTheAdministrator(t *testing.T) {
-	for name, c := range map[string]struct {
-		own, quota int64 // the administrator's startupBurstPercent, 0 where it is not said, and cfsQuotaBurstPercent
-		text       string
-		namespace  string
-		want       int64
-		bad        string
-	}{
-		"default":             {0, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "", 150, "1000 is above the administrator's cfsQuotaBurstPercent: cut to 150"},
-		"said":                {400, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "", 400, "1000 is above the administrator's startupBurstPercent: cut to 400"},
-		"with a larger quota": {0, 150, `{"policy": "auto", "cfsQuotaBurstPercent": 200, "startupBurstPercent": 1000}`, "", 150, "1000 is above the administrator's cfsQuotaBurstPercent: cut to 150"},
-		"lowering is free":    {400, 150, `{"policy": "auto", "startupBurstPercent": 120}`, "", 120, ""},
-		"not set":             {400, 150, `{"policy": "auto"}`, "", 400, ""},
-		"no annotation":       {400, 150, "", "", 400, ""},
-		"an exempt namespace": {0, 150, `{"policy": "auto", "startupBurstPercent": 1000}`, "trusted", 1000, ""},
-	} {
-		node := auto()
-		node.StartupBurstPercent, node.CFSQuotaBurstPercent = c.own, c.quota
-		p, _, _ := ParseAnnotations("", map[string]string{Annotation: c.text}, strategy.Patch{})
-		k := Kubernetes{Maxima: Maxima{exempt: []string{"trusted"}}}
-		got, cut := k.Pod("Pod a/b", node, Asked{Annotated: c.text != "", Patch: p, Share: Share{Namespace: c.namespace}})
-		if got.StartupBurstPercent != c.want {
-			t.Errorf("%s: %d, want %d", name, got.StartupBurstPercent, c.want)
-		}
-		if said := strings.Join(messages(cut), "\n"); (c.bad == "") != (said == "") || !strings.Contains(said, c.bad) {
-			t.Errorf("%s: said %q, want %q", name, said, c.bad)
-		}
-	}
-}
-
-func TestMaximaDoNotBindTheAdministrator(t *testing.T) {
-	k := Kubernetes{Maxima: Maxima{CFSQuotaBurstPercent: of(int64(150))}}
-	if got, cut := k.Pod("o", auto(), Asked{}); got != auto() || cut != nil {
-		t.Errorf("%+v, %v", got, cut)
-	}
-}
-
-// Extra cores in percent of the limits: exact where they are a whole percent.
-func TestPercent(t *testing.T) {
-	for _, c := range []struct {
-		extra, limits float64
-		want          int64
-	}{{0.3, 0.1, 400}, {0.3, 0.5, 160}, {1, 3, 133}, {0, 1, 100}, {8192, 1e-9, 1000100}} {
-		if got := percent(&c.extra, c.limits); got != c.want {
-			t.Errorf("%v above %v: %d %%, want %d", c.extra, c.limits, got, c.want)
-		}
-	}
-	if got := percent(nil, 1); got != math.MaxInt64 {
-		t.Error(got)
-	}
-}
-
-func TestParseMaximaKeepsWhatWasGood(t *testing.T) {
-	last := Maxima{CPUBurstPercent: of(int64(10)), ExtraCoresPerPod: of(1.5), exempt: []string{"kube-system"}}
-	got, bad := ParseMaxima("o", `{"cpuBurstPercent": -1, "extraCoresPerPod": -1, "extraCoresPerNamespace": "2", "exemptNamespaces": "x"}`, last)
-	if diff := cmp.Diff(last, got, cmp.AllowUnexported(Maxima{})); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{
-		"o: plimsoll-maxima: cpuBurstPercent: -1 is outside 0..10000", "o: plimsoll-maxima: extraCoresPerPod: -1 is outside 0..8192",
-		`o: plimsoll-maxima: extraCoresPerNamespace: must be a number, not "2" (remove the quotes)`,
-		`o: plimsoll-maxima: exemptNamespaces: must be a list [...], not "x"`}, messages(bad)); diff != "" {
-		t.Error(diff)
-	}
-	if got, _ := ParseMaxima("o", "[", last); got.CPUBurstPercent == nil {
-		t.Error("no JSON, and the last value is lost")
-	}
-	if got, _ := ParseMaxima("o", "", last); got.CPUBurstPercent != nil {
-		t.Error("nothing is said any more, and the last value stays")
 	}
 }

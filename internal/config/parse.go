@@ -36,6 +36,7 @@ func Parse(name string, data []byte) (*File, error) {
 			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
 		})},
 		{"reserve", r.reserve(f)},
+		{"tenants", r.tenants(&f.tenants)},
 		{"experimental", r.flag(func(on bool) { experimental = on })},
 		{"colocation", r.optional(func(field string, n ast.Node) error {
 			colocation = n

@@ -1,26 +1,41 @@
 package config
 
-import "plimsoll/internal/strategy"
+import (
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
 
 // Kubernetes is what the objects of a cluster say, all read.
 //
 // Precedence, weakest first: what Plimsoll's own file says (or the defaults), the cluster's strategy, the first node
-// strategy that matches, the namespace, the annotation. Each lays only the fields that it names over what was there before.
-// The maxima come last, and bind pods with an annotation only. Without maxima too, an annotation's startupBurstPercent is
-// bound by what the pod would get without the annotation.
+// strategy that matches, the namespace, the annotation. Each lays only the fields that it names over what was there
+// before. What an administrator allows to those who write pods comes last (tenants.go).
 type Kubernetes struct {
 	Cluster    Cluster
 	QOS        Cluster // online and offline classes
 	Threshold  Cluster // how much offline work may use
 	Namespaces Namespaces
-	Maxima     Maxima
+	Tenants    Tenants
+	Own        Tenants // what the node's own file says of tenants
 }
 
 // Asked is the request of a pod, and the facts that decide on it.
 type Asked struct {
-	Annotated bool
+	Namespace string
+	Key       string // the name of its annotation; "": it has none
 	Patch     strategy.Patch
-	Share     Share
+	ClassKey  string // the name of its label
+	Class     workload.Class
+	Exclusive workload.Exclusive
+	InitOnly  bool // of its containers only init containers have a limit
+}
+
+// Given is what a pod gets.
+type Given struct {
+	Strategy  strategy.Strategy
+	Class     workload.Class
+	Exclusive workload.Exclusive
+	Clamped   []Clamp // what it asked for in vain
 }
 
 // Node is what a node with these labels gets, over what its own file says.
@@ -30,24 +45,27 @@ func (k Kubernetes) Node(own strategy.Strategy, labels map[string]string) strate
 			own = p.Over(own)
 		}
 	}
+	own.Extra = k.Tenants.Extra.Over(own.Extra)
 	return own
 }
 
-// Unbounded is what a pod would get without maxima. node is what its node gets.
-func (k Kubernetes) Unbounded(node strategy.Strategy, a Asked) strategy.Strategy {
-	return a.Patch.Over(k.administrators(node, a))
-}
-
-// administrators is what a pod would get without its annotation.
-func (k Kubernetes) administrators(node strategy.Strategy, a Asked) strategy.Strategy {
-	return k.Namespaces.For(a.Share.Namespace).Over(node)
-}
-
-// Pod is what a pod gets, and what was cut.
-func (k Kubernetes) Pod(object string, node strategy.Strategy, a Asked) (strategy.Strategy, []*Rejected) {
-	s := k.Unbounded(node, a)
-	if !a.Annotated {
-		return s, nil
+// Pod is what a pod gets. node is what its node gets.
+func (k Kubernetes) Pod(object string, node strategy.Strategy, a Asked) (g Given) {
+	own := k.Namespaces.For(a.Namespace).Over(node)
+	tenants := k.Tenants.Over(k.Own)
+	burst := tenants.reserved(object, a, &g)
+	g.Strategy = a.Patch.Over(own)
+	if a.Key != "" {
+		var cut []Clamp
+		g.Strategy, cut = tenants.clamp(object, g.Strategy, own, a)
+		g.Clamped = append(g.Clamped, cut...)
 	}
-	return k.Maxima.Bound(object, s, k.administrators(node, a), a)
+	if asked := a.Patch.Policy; a.InitOnly && asked != nil && *asked != strategy.None {
+		g.Clamped = append(g.Clamped, Clamp{object, a.Key, "policy", string(*asked), string(strategy.None),
+			"neither the pod nor one of its main containers has a limit"})
+	}
+	if a.InitOnly || !burst {
+		g.Strategy.Policy = strategy.None
+	}
+	return g
 }

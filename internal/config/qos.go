@@ -131,6 +131,9 @@ func ParseQOSAnnotation(object, text string, last strategy.CPUQOSPatch) (strateg
 	if strings.TrimSpace(text) == "" {
 		return strategy.CPUQOSPatch{}, nil
 	}
+	if bad := tooLong(object, QOSAnnotation, text); bad != nil {
+		return last, bad
+	}
 	return parsed(object, QOSAnnotation, text, last, func(r *jsonReader, list []member) strategy.CPUQOSPatch {
 		return r.qos("", list, last)
 	})

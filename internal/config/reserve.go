@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/printable"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
@@ -57,7 +58,7 @@ func oneOf(text string, words []string) *fault {
 			return nil
 		}
 	}
-	return faultf(didYouMean(text, words), "%q is not one of %s", text, strings.Join(words, ", "))
+	return faultf(didYouMean(text, words), "%q is not one of %s", printable.Cut(text, longestWord), strings.Join(words, ", "))
 }
 
 // cpuList reads the kernel's list format: 0-3,8. A single CPU is a number to YAML.

@@ -11,11 +11,16 @@ const (
 // ParseClass reads the class of a pod. Koordinator spells its classes in one way. A word that is not one of them
 // (apis/extension/qos.go, getPodQoSClassByName) leaves the class that the pod had.
 func ParseClass(object string, labels map[string]string, last workload.Class) (workload.Class, []*Rejected) {
-	key := ClassLabel
-	if labels[key] == "" {
-		key = OldClassLabel
-	}
+	key := ClassKey(labels)
 	return word(object, key, labels[key], last, checkClass)
+}
+
+// ClassKey is the name of the label that counts.
+func ClassKey(labels map[string]string) string {
+	if labels[ClassLabel] == "" {
+		return OldClassLabel
+	}
+	return ClassLabel
 }
 
 // ParseExclusive reads whether the containers of a pod request CPUs of their own. Any other word leaves the
@@ -29,8 +34,11 @@ func word[T ~string](object, key, text string, last T, check func(string) *fault
 	if text == "" {
 		return "", nil
 	}
+	if bad := tooLong(object, key, text); bad != nil {
+		return last, bad
+	}
 	if f := check(text); f != nil {
-		return last, []*Rejected{{Object: object, Key: key, Msg: f.msg, Hint: f.hint}}
+		return last, []*Rejected{f.in(object, key, "")}
 	}
 	return T(text), nil
 }

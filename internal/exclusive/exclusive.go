@@ -1,6 +1,6 @@
-// Package exclusive reads what decisions on exclusive CPUs need: who asks, what is in the groups' cpusets, and what the
-// machine has. It asks package reserve, has the ledger see what stands, and keeps what a status says. It writes nothing but
-// through the agent's writer, which it is given.
+// Package exclusive gathers the inputs of decisions on exclusive CPUs: the containers that request some, the cpusets of
+// the groups, and the CPUs of the machine. Package reserve decides. The ledger compares the values of the files. The
+// package also keeps what the status shows, and writes only through the agent's writer.
 package exclusive
 
 import (
@@ -24,50 +24,54 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// reserveEvery is how often the groups' CPUs are looked at although nothing tells of a change, and reserveGap how soon
-// after a look the next one may be: whoever makes groups without end is to cost a bounded number of looks.
+// reserveEvery is how often the groups' CPUs are read although nothing reports a change, and reserveGap the shortest
+// time between two readings: a program that makes groups without end must cost a bounded number of readings.
 const (
 	reserveEvery = 2 * time.Second
 	reserveGap   = 50 * time.Millisecond
-	// gather is how soon a look follows another one that asks for it.
+	// gather is how soon a reading follows a turn that requests one.
 	gather = 5 * time.Millisecond
 )
 
-// Options are what must be known to give containers CPUs of their own.
+// Options are what exclusive CPUs need to know of the node.
 type Options struct {
-	Topology func() (cpu.Topology, error) // nil: nobody is given any
-	Owner    func() string                // another program that shares out the node's CPUs; "": nobody
-	Kept     func() (cpu.Set, float64)    // CPUs that the kubelet keeps for itself and the system, and so many more
-	Isolated cpu.Set                      // CPUs that boot parameters keep out of the balancing
+	Topology func() (cpu.Topology, error) // nil: no container gets any
+	Owner    func() string                // another program that allocates the node's CPUs; "": none
+	Kept     func() (cpu.Set, float64)    // CPUs that the kubelet reserves for the system, by set and by number
+	Isolated cpu.Set                      // CPUs that boot parameters exclude from load balancing
 	Rules    strategy.Reserve
 
-	state  *reserve.State // of an agent whose dry run this one is
+	state  *reserve.State // of the agent whose dry run this is
 	ledger *ledger.Ledger
 }
 
-// Known is the ledger of the agent whose dry run this is; nil: it is none.
+// Known is the ledger of the agent whose dry run this is; nil: this is no dry run.
 func (o Options) Known() *ledger.Ledger { return o.ledger }
 
-// Agent is what exclusive CPUs ask of the agent.
+// Agent is what this package needs of the agent.
 type Agent interface {
-	// Claimed says whether a file of CPUs is another decider's.
+	// Claimed says whether another decider claims a file of CPUs.
 	Claimed(plan.Key) bool
-	// Due has a group read in the next turn: its limit is another question now.
+	// Due makes the next turn read a group: its quota may be removed or restored now.
 	Due(now time.Time, group string)
-	// Adopt and Forget keep the journal true.
+	// Adopt and Forget keep the journal in step with the ledger.
 	Adopt(id workload.ID, knob plan.Knob, held, base plan.Value)
 	Forget(id workload.ID, knob plan.Knob)
-	// Overrode takes that another program has set a group's CPUs.
+	// Overrode records that another program has set a group's CPUs.
 	Overrode(group string)
+	// Yield lets waiting throttles be answered. Outside does, too, while do runs, which must use neither the ledger nor
+	// the agent.
+	Yield()
+	Outside(do func())
 }
 
-// Shielder can keep the tasks of the cpuset root in a group.
+// Shielder moves the tasks of the cpuset root into a group, and back.
 type Shielder interface {
 	Shield() (apply.Shield, error)
 	Unshield() []plan.Result
 }
 
-// CPUs keeps what is known of exclusive CPUs.
+// CPUs is the state of exclusive CPUs.
 type CPUs struct {
 	Options
 	Tree   *cgroup.Tree
@@ -75,26 +79,26 @@ type CPUs struct {
 	Ledger *ledger.Ledger
 	Agent  Agent
 
-	state    *reserve.State
-	at       time.Time // of the last look; zero: to be looked at
-	pods     []workload.Pod
-	asking   bool // somebody asks
-	active   bool // there is something to look at
-	standing bool // something of ours stands, or did at the last look
-	soon     bool // groups have come or gone
-	waits    bool // for a quota that is put back in this turn
-	since    map[workload.ID]int64
-	arrivals int64
-	shares   map[string]reserve.Share
-	last     reserve.Output
-	unbound  int // processes that no cpuset binds
-	shield   apply.Shield
-	rules    strategy.Reserve
-	problem  string
-	said     map[string]bool
+	state     *reserve.State
+	at        time.Time // of the last reading; zero: read in the next turn
+	pods      []workload.Pod
+	requested bool // a container requests exclusive CPUs
+	active    bool // the groups' CPUs are read
+	ours      bool // a value of ours is in a file, or was at the last reading
+	soon      bool // groups were made or removed
+	waits     bool // for a quota that is restored in this turn
+	since     map[workload.ID]int64
+	arrivals  int64
+	shares    map[string]reserve.Share
+	last      reserve.Output
+	unbound   int // processes that no cpuset keeps off exclusive CPUs
+	shield    apply.Shield
+	rules     strategy.Reserve
+	problem   string
+	said      map[string]bool
 }
 
-// New makes one of which nothing is known.
+// New makes the state of an agent that starts.
 func New(c CPUs) *CPUs {
 	if c.state = c.Options.state; c.state == nil {
 		c.state = reserve.NewState()
@@ -103,32 +107,32 @@ func New(c CPUs) *CPUs {
 	return &c
 }
 
-// DryRun are options for an agent that decides as this one would.
+// DryRun returns options for a dry run, which decides as this one would.
 func (c *CPUs) DryRun() Options {
 	o := c.Options
 	o.state, o.ledger = c.state.Clone(), c.Ledger.Clone(c.Of)
 	return o
 }
 
-// Reserve takes new rules.
+// Reserve sets new rules.
 func (c *CPUs) Reserve(rules strategy.Reserve) {
 	c.Rules, c.at = rules, time.Time{}
-	c.pods = nil // who asks is another question now
+	c.pods = nil // evaluate the containers' requests again
 }
 
-// Share is what a container has of CPUs; the zero one: none of its own.
+// Share returns the CPUs of a container; zero: it has no exclusive ones.
 func (c *CPUs) Share(group string) reserve.Share { return c.shares[group] }
 
-// Active says whether there is something to look at.
+// Active says whether the groups' CPUs are read.
 func (c *CPUs) Active() bool { return c.active }
 
-// Again has the groups' CPUs looked at in the next turn.
+// Again makes the next turn read the groups' CPUs.
 func (c *CPUs) Again() { c.at = time.Time{} }
 
-// Regroup has the groups' CPUs looked at soon: a group was made, or is gone.
+// Regroup makes a turn read the groups' CPUs soon: a group was made or removed.
 func (c *CPUs) Regroup() { c.soon = true }
 
-// OfCPUs says whether a knob is one of those that make CPUs exclusive.
+// OfCPUs says whether a knob serves to make CPUs exclusive.
 func OfCPUs(knob plan.Knob) bool {
 	switch knob {
 	case plan.CPUs, plan.SubtreeControl, plan.Exclusive, plan.Partition:
@@ -137,27 +141,28 @@ func OfCPUs(knob plan.Knob) bool {
 	return false
 }
 
-// Of says whether a file is written to make CPUs exclusive, if it is written at all.
+// Of says whether this package manages a file.
 func (c *CPUs) Of(key plan.Key) bool { return OfCPUs(key.Knob) && !c.Agent.Claimed(key) }
 
-// due says whether there is anything to look at.
+// due says whether the groups' CPUs are read in this turn.
 func (c *CPUs) due(now time.Time, pods []workload.Pod) bool {
 	if !workload.Same(pods, c.pods) {
-		c.pods, c.asking, c.at = pods, false, time.Time{}
+		c.pods, c.requested, c.at = pods, false, time.Time{}
 		for _, p := range pods {
-			c.asking = c.asking || slices.ContainsFunc(p.Containers, func(x workload.Container) bool {
-				asks, _ := x.Asks(c.Rules)
-				return asks != workload.ExclusiveNo
+			c.requested = c.requested || slices.ContainsFunc(p.Containers, func(x workload.Container) bool {
+				exclusive, _ := x.Asks(c.Rules)
+				return exclusive != workload.ExclusiveNo
 			})
 		}
 	}
-	c.active = c.asking && c.Rules.Policy != strategy.ReserveNone || c.standing || len(c.shares)+len(c.last.Refused) > 0 || c.shield.Group != ""
+	c.active = c.requested && c.Rules.Policy != strategy.ReserveNone || c.ours ||
+		len(c.shares)+len(c.last.Refused) > 0 || c.shield.Group != ""
 	age := now.Sub(c.at)
 	return c.active && (age >= reserveEvery || c.soon && age >= reserveGap)
 }
 
-// Decide says what files are to hold so that those who ask have CPUs of their own and everybody else stays off them, and has the
-// ledger see what they hold.
+// Decide makes the intents by which the containers that request it get exclusive CPUs and all other groups stay off
+// them, and shows the ledger the values of the files.
 func (c *CPUs) Decide(now time.Time, pods []workload.Pod) ledger.Want {
 	if c.Topology == nil || !c.due(now, pods) {
 		return ledger.Want{}
@@ -168,24 +173,26 @@ func (c *CPUs) Decide(now time.Time, pods []workload.Pod) ledger.Want {
 		c.problem = fmt.Sprintf("CPUs of their own: %v", err)
 		return ledger.Want{}
 	}
-	out := c.state.Decide(in)
-	c.waits = out.Lifted && !c.last.Lifted // for a quota that is put back in this turn
+	var out reserve.Output
+	c.Agent.Outside(func() { out = c.state.Decide(in) })
+	c.waits = out.Waits && !c.last.Waits // for a quota that is restored in this turn
 	c.last, c.rules = out, in.Rules
 	for _, intent := range out.Intents {
 		if intent.Knob != plan.CPUs {
 			c.seeCPUFile(now, intent.Key)
 		}
 	}
-	c.countUnbound(in)
+	c.Agent.Outside(func() { c.countUnbound(in) })
 	return ledger.Want{Intents: out.Intents, Of: c.Of}
 }
 
-// Done books who has what now, and looks again at once where the kernel's answer asks for another decision.
+// Done records the CPUs that containers have after the writes, and requests a new decision where the kernel's answer
+// requires one.
 func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 	if w.Of == nil {
 		return
 	}
-	c.standing = len(results)+len(c.Ledger.Ours(c.Of)) > 0 // a group may have been made meanwhile
+	c.ours = len(results)+len(c.Ledger.Ours(c.Of)) > 0 // a group may have been made meanwhile
 	if c.waits {
 		c.at = time.Time{}
 	}
@@ -193,11 +200,12 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 	for _, x := range results {
 		log := c.Log.Debug
 		switch {
-		case x.Outcome == plan.Refused && x.Change.Knob == plan.CPUs: // others are to have them
+		case x.Outcome == plan.Refused && x.Change.Knob == plan.CPUs: // allocate these CPUs to others
 			refused[x.Change.Cgroup.Path], c.at, log = true, time.Time{}, c.Log.Warn
-		case x.Outcome == plan.Refused: // it has its CPUs all the same
+		case x.Outcome == plan.Refused: // the container has its CPUs in any case
 			log = c.Log.Warn
-		case x.Outcome == plan.Applied && x.Change.Knob == plan.SubtreeControl, x.Outcome == plan.Applied && x.Change.Knob == plan.Partition:
+		case x.Outcome != plan.Applied:
+		case x.Change.Knob == plan.SubtreeControl, x.Change.Knob == plan.Partition:
 			c.at = time.Time{}
 		}
 		log("CPUs", "cgroup", x.Change.Cgroup.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
@@ -211,7 +219,8 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 		}
 		c.shares[sh.Path] = sh
 		if old, had := before[sh.Path]; !had || !old.CPUs.Equal(sh.CPUs) || old.Unlimited != sh.Unlimited {
-			c.Log.Info("CPUs of its own", "cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_unlimited", sh.Unlimited)
+			c.Log.Info("CPUs of its own",
+				"cgroup", sh.Path, "cpus", sh.Own, "may_use", sh.CPUs, "quota_unlimited", sh.Unlimited)
 			c.Agent.Due(now, sh.Path)
 		}
 	}
@@ -230,26 +239,15 @@ func (c *CPUs) Done(now time.Time, w ledger.Want, results []plan.Result) {
 	}
 }
 
-// reserveInput reads what stands.
+// reserveInput reads the inputs of a decision.
 func (c *CPUs) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, error) {
 	in := reserve.Input{Rules: c.Rules, Inherits: c.Tree.Version() == cgroup.V2, Shield: c.shield.Group}
 	if !c.Tree.HasCPUSets() {
 		return in, errors.New("there is no cpuset controller here; hint: on cgroup v1 mount it beside the cpu controller")
 	}
-	if c.Owner != nil {
-		in.Owner = c.Owner()
-	}
-	if c.Kept != nil {
-		kept, more := c.Kept()
-		in.Rules.CPUs, in.Rules.Floor = in.Rules.CPUs.Union(kept), max(in.Rules.Floor, more)
-		in.Requested = more
-	}
+	var sets []cgroup.CPUSet
 	var err error
-	if in.Topology, err = c.Topology(); err != nil {
-		return in, err
-	}
-	in.Isolated = c.isolated(in)
-	sets, err := c.Tree.CPUSets("/")
+	c.Agent.Outside(func() { sets, err = c.readMachine(&in) })
 	if err != nil {
 		return in, err
 	}
@@ -263,27 +261,20 @@ func (c *CPUs) reserveInput(now time.Time, pods []workload.Pod) (reserve.Input, 
 	return in, nil
 }
 
-// isolated are the CPUs that no balancing reaches. The root has not those of valid partitions below it (v2,
-// kernel/cgroup/cpuset.c, cpuset.cpus.effective).
-func (c *CPUs) isolated(in reserve.Input) cpu.Set {
-	if effective, err := c.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
-		return c.Isolated.Union(in.Topology.Set().Minus(effective))
-	}
-	return c.Isolated
-}
-
-// requesters lists who asks for CPUs, in the order in which they came, and sums what all others requested.
+// requesters lists the containers that request exclusive CPUs, in the order of their arrival, and sums the requests of
+// all others.
 func (c *CPUs) requesters(pods []workload.Pod, in *reserve.Input) {
 	since := map[workload.ID]int64{}
 	for _, p := range pods {
+		c.Agent.Yield()
 		for _, x := range p.Containers {
 			limit := c.limitOf(x)
 			request := x.Request
 			if request == 0 && !math.IsInf(limit, 1) {
 				request = limit
 			}
-			asks, byNode := x.Asks(c.Rules)
-			if asks == workload.ExclusiveNo || byNode && request == 0 {
+			exclusive, byNode := x.Asks(c.Rules)
+			if exclusive == workload.ExclusiveNo || byNode && request == 0 {
 				in.Requested += x.Request
 				continue
 			}
@@ -291,14 +282,15 @@ func (c *CPUs) requesters(pods []workload.Pod, in *reserve.Input) {
 				c.arrivals++
 				since[x.ID] = c.arrivals
 			}
-			in.Containers = append(in.Containers, reserve.Container{ID: x.ID, Request: request, Limit: limit, Strict: asks == workload.ExclusiveStrict, ByNode: byNode})
+			in.Containers = append(in.Containers, reserve.Container{ID: x.ID, Request: request, Limit: limit,
+				Strict: exclusive == workload.ExclusiveStrict, ByNode: byNode})
 		}
 	}
 	c.since = since
 	slices.SortStableFunc(in.Containers, func(x, y reserve.Container) int { return int(since[x.ID] - since[y.ID]) })
 }
 
-// limitOf is a container's limit in CPUs, whatever stands in the file because of us.
+// limitOf is a container's limit in CPUs, also while a quota of ours is in its file.
 func (c *CPUs) limitOf(x workload.Container) float64 {
 	if x.Declared != nil {
 		return x.Declared.Bandwidth.CPUs()
@@ -308,12 +300,13 @@ func (c *CPUs) limitOf(x workload.Container) float64 {
 		return math.Inf(1)
 	}
 	if e, known := c.Ledger.Entry(plan.Key{ID: x.ID, Knob: plan.Quota}); known {
-		b.Quota, _ = e.Baseline.Time() // it was a time when it was written
+		b.Quota, _ = e.Baseline.Time() // the ledger has it from a quota
 	}
 	return b.CPUs()
 }
 
-// ancestorsOf lists the groups from the root to those who ask, which must hand the cpuset controller on (v2).
+// ancestorsOf lists the groups above the requesting containers, from the root on. They must enable the cpuset
+// controller for their children (v2).
 func (c *CPUs) ancestorsOf(in *reserve.Input) {
 	if !in.Inherits {
 		return
@@ -329,8 +322,8 @@ func (c *CPUs) ancestorsOf(in *reserve.Input) {
 	}
 }
 
-// countUnbound counts what no cpuset keeps off exclusive CPUs: processes and kernel threads of the root, and on v1 those in
-// groups above containers that have some.
+// countUnbound counts the processes that no cpuset keeps off exclusive CPUs: processes and kernel threads of the root,
+// and on v1 those in groups above containers with exclusive CPUs.
 func (c *CPUs) countUnbound(in reserve.Input) {
 	groups := map[string]bool{"/": true}
 	for _, x := range in.Containers {
@@ -349,7 +342,7 @@ func (c *CPUs) countUnbound(in reserve.Input) {
 	c.unbound = n
 }
 
-// Problems are those of the status.
+// Problems lists the problems for the status.
 func (c *CPUs) Problems() []string {
 	var list []string
 	if c.problem != "" {
@@ -366,13 +359,13 @@ func (c *CPUs) Problems() []string {
 	}
 	for _, key := range c.Ledger.Ours(c.Of) {
 		if e, _ := c.Ledger.Entry(key); e.Leaving && e.Problem != "" {
-			list = append(list, fmt.Sprintf("%s: its %s is not put back to %q: %s", key.Path, key.Knob, e.Baseline, e.Problem))
+			list = append(list, fmt.Sprintf("%s: its %s could not be restored to %q: %s", key.Path, key.Knob, e.Baseline, e.Problem))
 		}
 	}
 	return list
 }
 
-// Next is when the groups' CPUs are to be looked at again, if that is before another time.
+// Next is when the groups' CPUs are read next, or other if that is earlier.
 func (c *CPUs) Next(now, other time.Time) time.Time {
 	at := other
 	switch {

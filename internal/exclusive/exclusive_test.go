@@ -23,13 +23,15 @@ func (quiet) Due(time.Time, string)                                {}
 func (quiet) Adopt(workload.ID, plan.Knob, plan.Value, plan.Value) {}
 func (quiet) Forget(workload.ID, plan.Knob)                        {}
 func (quiet) Overrode(string)                                      {}
+func (quiet) Yield()                                               {}
+func (quiet) Outside(do func())                                    { do() }
 
 func newCPUs() *CPUs {
 	return New(CPUs{Log: slog.New(slog.DiscardHandler), Ledger: ledger.New(), Agent: quiet{}})
 }
 
-// TestReserveIsRefused: CPUs that a group may not have are others' at once. A controller that is not handed on (EBUSY for as
-// long as whoever is in the way) is asked for with the next look, not in each turn.
+// TestReserveIsRefused: CPUs that a group may not have are others' at once. A controller that is not enabled (EBUSY for
+// as long as whoever is in the way) is asked for with the next look, not in each turn.
 func TestReserveIsRefused(t *testing.T) {
 	c, now := newCPUs(), time.Unix(1000, 0)
 	for knob, again := range map[plan.Knob]time.Duration{plan.CPUs: gather, plan.SubtreeControl: reserveEvery, plan.Partition: reserveEvery} {

@@ -18,8 +18,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// seeCPUs has the ledger compare what is in the groups' files with what is known, and tells what it says. What it knows of
-// groups that are gone is forgotten, by the journal too.
+// seeCPUs shows the ledger the values of the groups' files, and returns the groups with the ledger's answers. Ledger
+// and journal forget groups that are gone.
 func (c *CPUs) seeCPUs(now time.Time, sets []cgroup.CPUSet, online cpu.Set) []reserve.Group {
 	ids := map[string]workload.ID{}
 	for _, s := range sets {
@@ -33,25 +33,27 @@ func (c *CPUs) seeCPUs(now time.Time, sets []cgroup.CPUSet, online cpu.Set) []re
 			c.forgetCPUs(key)
 		}
 	}
-	lifted := map[string]bool{}
+	noQuota := map[string]bool{}
 	for _, key := range c.Ledger.Ours(func(k plan.Key) bool { return k.Knob == plan.Quota }) {
 		e, _ := c.Ledger.Entry(key)
-		lifted[key.Path] = e.Held == plan.Time(cpu.Unlimited)
+		noQuota[key.Path] = e.InFile == plan.Time(cpu.Unlimited)
 	}
 	list := make([]reserve.Group, 0, len(sets))
 	for _, s := range sets {
+		c.Agent.Yield()
 		g := c.seeCPUSet(now, s, ids[path.Dir(s.Path)], online)
-		g.Lifted = lifted[s.Path]
+		g.NoQuota = noQuota[s.Path]
 		list = append(list, g)
 	}
 	return list
 }
 
-// seeCPUSet sees the CPUs of one group. On v1 a group that was made in one with CPUs of ours has copied them.
+// seeCPUSet shows the ledger the CPUs of one group. On v1 the kernel copies the CPUs of a group, also ours, into a new
+// child.
 func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, online cpu.Set) reserve.Group {
 	g := reserve.Group{ID: workload.ID{Path: s.Path, Inode: s.Inode}, CPUs: s.CPUs, Baseline: s.CPUs}
 	key, v1 := plan.Key{ID: g.ID, Knob: plan.CPUs}, c.Tree.Version() == cgroup.V1
-	if !c.Of(key) { // offline work is bound to it
+	if !c.Of(key) { // suppression binds offline work to these CPUs
 		return g
 	}
 	before, known := c.Ledger.Entry(key)
@@ -59,14 +61,15 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 		c.Ledger.Adopt(key, baseline, plan.Set(s.CPUs))
 		c.Agent.Adopt(g.ID, plan.CPUs, plan.Set(s.CPUs), baseline)
 	}
-	had, _ := cpu.ParseSet(string(before.Held)) // it was a set when it was read
-	e := c.seeCPUValue(now, key, ledger.Sight{Held: plan.Set(s.CPUs), Sheds: v1 && len(had.Minus(s.CPUs).And(online)) == 0})
+	had, _ := cpu.ParseSet(string(before.InFile)) // the ledger has it from a set
+	sheds := v1 && len(had.Minus(s.CPUs).And(online)) == 0
+	e := c.seeCPUValue(now, key, ledger.Sight{InFile: plan.Set(s.CPUs), Sheds: sheds})
 	g.Blocked, g.Problem = e.Blocked(now), strings.TrimPrefix(e.Problem, string(plan.Refused)+": ")
 	part, _ := c.Ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Partition})
 	exclusive, _ := c.Ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Exclusive})
 	g.Partition, g.Unpartitions = part.Ours(), cmp.Or(part.Blocked(now), exclusive.Blocked(now))
 	if exclusive.Ours() {
-		g.Exclusive, _ = cpu.ParseSet(string(exclusive.Held))
+		g.Exclusive, _ = cpu.ParseSet(string(exclusive.InFile))
 	}
 	if e.State == ledger.Foreign {
 		return g
@@ -78,15 +81,17 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 	return g
 }
 
-// seeCPUValue says what happened to a file, and keeps the journal true to it.
+// seeCPUValue shows the ledger the value of a file, and keeps the journal in step.
 func (c *CPUs) seeCPUValue(now time.Time, key plan.Key, s ledger.Sight) ledger.Entry {
 	switch c.Ledger.See(now, key, s) {
 	case ledger.Resized:
 		c.Agent.Forget(key.ID, key.Knob)
 	case ledger.Reset:
-		c.Log.Info("its owner has put CPUs back: applied again after a while", "cgroup", key.Path, "knob", key.Knob, "cpus", s.Held)
+		c.Log.Info("the owner has restored CPUs; they are written again after a while",
+			"cgroup", key.Path, "knob", key.Knob, "cpus", s.InFile)
 	case ledger.Overrode:
-		c.Log.Warn("another program has set CPUs: left alone", "cgroup", key.Path, "knob", key.Knob, "cpus", s.Held)
+		c.Log.Warn("another program has set CPUs: left alone",
+			"cgroup", key.Path, "knob", key.Knob, "cpus", s.InFile)
 		c.Agent.Forget(key.ID, key.Knob)
 		c.Agent.Overrode(key.Path)
 	}
@@ -99,8 +104,8 @@ func (c *CPUs) forgetCPUs(key plan.Key) {
 	c.Agent.Forget(key.ID, key.Knob)
 }
 
-// seeCPUFile sees a file that only some groups have, and forgets one that is gone. A partition of ours that the kernel calls
-// invalid counts as refused.
+// seeCPUFile shows the ledger a file that only some groups have, and forgets a file that is gone. A partition of ours
+// that the kernel calls invalid counts as refused.
 func (c *CPUs) seeCPUFile(now time.Time, key plan.Key) {
 	inode, err := c.Tree.CPUSetInode(key.Path)
 	held, err2 := apply.Read(c.Tree, key.Path, key.Knob)
@@ -111,20 +116,21 @@ func (c *CPUs) seeCPUFile(now time.Time, key plan.Key) {
 	case err != nil, err2 != nil:
 		return
 	}
-	e := c.seeCPUValue(now, key, ledger.Sight{Held: held})
+	e := c.seeCPUValue(now, key, ledger.Sight{InFile: held})
 	if key.Knob != plan.Partition || !e.Ours() {
 		return
 	}
 	if _, why, err := c.Tree.Partition(key.Path); err == nil && why != "" {
-		c.Log.Warn("the kernel calls a partition invalid: taken back", "cgroup", key.Path, "why", why)
-		c.Ledger.Learn(now, []plan.Result{{Change: plan.Change{Cgroup: key.ID, Knob: key.Knob}, Outcome: plan.Refused, Err: why}})
+		c.Log.Warn("the kernel calls a partition invalid: removing it", "cgroup", key.Path, "why", why)
+		change := plan.Change{Cgroup: key.ID, Knob: key.Knob}
+		c.Ledger.Learn(now, []plan.Result{{Change: change, Outcome: plan.Refused, Err: why}})
 	}
 }
 
-// Status is what the status says of CPUs of their own; nil where nobody asks for any and none stand.
+// Status is the status of exclusive CPUs; nil where no container requests any and none has any.
 func (c *CPUs) Status() *report.Reserve {
-	asked := c.asking && c.Rules.Policy != strategy.ReserveNone
-	if c.Topology == nil || !asked && len(c.shares) == 0 {
+	requested := c.requested && c.Rules.Policy != strategy.ReserveNone
+	if c.Topology == nil || !requested && len(c.shares) == 0 {
 		return nil
 	}
 	out := &report.Reserve{Policy: string(c.Rules.Policy), All: c.Rules.All, Shared: c.last.Shared.String(), CPUs: len(c.last.Shared),
@@ -143,4 +149,30 @@ func (c *CPUs) Status() *report.Reserve {
 		out.Pinned = append(out.Pinned, report.BoundCPUs{Cgroup: p.Path, CPUs: p.CPUs.String()})
 	}
 	return out
+}
+
+// readMachine reads what does not depend on the ledger.
+func (c *CPUs) readMachine(in *reserve.Input) (sets []cgroup.CPUSet, err error) {
+	if c.Owner != nil {
+		in.Owner = c.Owner()
+	}
+	if c.Kept != nil {
+		kept, more := c.Kept()
+		in.Rules.CPUs, in.Rules.Floor = in.Rules.CPUs.Union(kept), max(in.Rules.Floor, more)
+		in.Requested = more
+	}
+	if in.Topology, err = c.Topology(); err != nil {
+		return nil, err
+	}
+	in.Isolated = c.isolated(*in)
+	return c.Tree.CPUSets("/")
+}
+
+// isolated is the set of CPUs without load balancing. The CPUs of valid partitions are missing in the root (v2,
+// kernel/cgroup/cpuset.c, cpuset.cpus.effective).
+func (c *CPUs) isolated(in reserve.Input) cpu.Set {
+	if effective, err := c.Tree.EffectiveCPUs("/"); err == nil && in.Inherits && len(effective) > 0 {
+		return c.Isolated.Union(in.Topology.Set().Minus(effective))
+	}
+	return c.Isolated
 }

@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/reserve"
 )
 
-// Protect keeps the tasks of the cpuset root off CPUs that are somebody's own, as long as that is wanted. The group that
-// they are in is confined as all others are, from the next look on, and has all CPUs again before they are let go.
+// Protect keeps the tasks of the cpuset root off exclusive CPUs, as long as the rules say so. The shield, their group,
+// is confined like all others from the next reading on, and has all CPUs again before the tasks leave it.
 func (c *CPUs) Protect(by Shielder, free bool) []plan.Result {
 	wanted := c.last.Shield
 	switch {
@@ -37,7 +37,7 @@ func (c *CPUs) Protect(by Shielder, free bool) []plan.Result {
 	return nil
 }
 
-// Unshielded books what became of the shield.
+// Unshielded records the results of removing the shield.
 func (c *CPUs) Unshielded(results []plan.Result) {
 	c.shield = apply.Shield{}
 	for _, x := range results {
@@ -48,12 +48,14 @@ func (c *CPUs) Unshielded(results []plan.Result) {
 	}
 }
 
-// shieldless says why there is no shield where one is asked for.
+// shieldless says why there is no shield although the rules request one.
 func (c *CPUs) shieldless() string {
-	if !c.rules.Shield || c.Tree.Version() == cgroup.V1 || !slices.ContainsFunc(c.last.Shares, func(sh reserve.Share) bool { return !sh.Partition }) {
+	unprotected := func(sh reserve.Share) bool { return !sh.Partition }
+	if !c.rules.Shield || c.Tree.Version() == cgroup.V1 || !slices.ContainsFunc(c.last.Shares, unprotected) {
 		return ""
 	}
-	return "shield: cgroup v2 has no cpuset hierarchy of its own; with policy auto, from 6.7, a partition takes its CPUs from the tasks of the root"
+	return "shield: cgroup v2 has no cpuset hierarchy of its own; " +
+		"with policy auto, from 6.7, a partition takes its CPUs from the tasks of the root"
 }
 
 // shieldStatus is nil where there is no shield.

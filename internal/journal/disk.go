@@ -11,7 +11,7 @@ import (
 
 // Disk is the directory that holds a journal. Dir is the real one, Memory one without files.
 type Disk interface {
-	ReadFile(name string) ([]byte, error)
+	Open(name string) (io.ReadCloser, error)
 	// Append opens an existing file; what is written goes to its end.
 	Append(name string) (File, error)
 	// Create makes an empty file, also where one was.
@@ -29,11 +29,12 @@ type File interface {
 	Close() error
 }
 
-// Dir is a directory of the operating system. Only its owner can read it.
+// Dir is a directory of the operating system. Only its owner can list it and read its files. Others may pass through it: the
+// agent's socket for readers is in it.
 type Dir string
 
 const (
-	dirMode  fs.FileMode = 0o700
+	dirMode  fs.FileMode = 0o711
 	fileMode fs.FileMode = 0o600
 )
 
@@ -50,8 +51,14 @@ func (d Dir) make() error {
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
-// ReadFile implements Disk.
-func (d Dir) ReadFile(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+// Open implements Disk.
+func (d Dir) Open(name string) (io.ReadCloser, error) {
+	f, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err // and no ReadCloser that holds a nil *os.File
+	}
+	return f, nil
+}
 
 // Append implements Disk.
 func (d Dir) Append(name string) (File, error) {

@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
+	"slices"
 	"syscall"
 )
 
@@ -58,12 +61,12 @@ func (d *faultyDisk) next() (half bool, err error) {
 	return false, nil
 }
 
-func (d *faultyDisk) ReadFile(name string) ([]byte, error) {
+func (d *faultyDisk) Open(name string) (io.ReadCloser, error) {
 	n, ok := d.names[name]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	return append([]byte(nil), n.data...), nil
+	return io.NopCloser(bytes.NewReader(slices.Clone(n.data))), nil
 }
 
 func (d *faultyDisk) Append(name string) (File, error) {

@@ -20,8 +20,10 @@
 package journal
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"sync"
 	"time"
@@ -46,18 +48,19 @@ const compactAbove = 4096
 var ErrClosed = errors.New("the journal is closed")
 
 // Journal is an open journal. Its methods may be called from several goroutines. One process at a time may hold
-// a journal open (apply.Lock); any may Load it.
+// a journal open (lock.Lock); any may Load it.
 type Journal struct {
 	mu        sync.Mutex
 	disk      Disk
 	now       func() time.Time
 	boot      string
 	file      File
-	table     table
-	records   int   // lines in the file, without the header
-	size      int64 // of the lines that are whole
-	torn      bool  // bytes of a failed append may follow size
-	unsynced  bool  // the directory does not yet hold the file's name for good
+	view      sync.RWMutex // of the table, for who reads it while mu waits for the disk
+	table     table        // changed under both
+	records   int          // lines in the file, without the header
+	size      int64        // of the lines that are whole
+	torn      bool         // bytes of a failed append may follow size
+	unsynced  bool         // the directory does not yet hold the file's name for good
 	compactAt int
 	notes     []string
 }
@@ -88,15 +91,10 @@ func openWith(disk Disk, bootID string, now func() time.Time, known map[int]read
 }
 
 func (j *Journal) open(known map[int]reader) error {
-	data, err := j.disk.ReadFile(fileName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j.rewrite()
-	}
-	if err != nil {
-		return fmt.Errorf("read the journal: %w", err)
-	}
-	c, err := parse(data, known)
+	c, err := read(j.disk, known)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return j.rewrite()
 	case errors.Is(err, errTornHeader):
 		return j.startAfter(damagedName, "the journal had no whole first line")
 	case err != nil:
@@ -106,7 +104,7 @@ func (j *Journal) open(known map[int]reader) error {
 	}
 	j.table, j.records, j.size, j.notes = c.table, c.records, c.size, c.notes
 	if c.damaged {
-		if err := j.setAside(data); err != nil {
+		if err := j.setAside(); err != nil {
 			return err
 		}
 	}
@@ -117,7 +115,7 @@ func (j *Journal) open(known map[int]reader) error {
 		return fmt.Errorf("open the journal: %w", err)
 	}
 	// The name may be younger than the last sync of the directory, and the end may be torn.
-	j.unsynced, j.torn = true, c.size < int64(len(data))
+	j.unsynced, j.torn = true, c.torn
 	return nil
 }
 
@@ -131,10 +129,10 @@ func (j *Journal) startAfter(name, why string) error {
 }
 
 // setAside keeps a copy of a journal with unreadable lines before it is written anew without them.
-func (j *Journal) setAside(data []byte) error {
+func (j *Journal) setAside() error {
 	f, err := j.disk.Create(damagedName)
 	if err == nil {
-		err = writeAndClose(f, data)
+		err = copyAndClose(f, j.disk)
 	}
 	if err != nil {
 		return fmt.Errorf("set a copy of the damaged journal aside: %w", err)
@@ -143,8 +141,12 @@ func (j *Journal) setAside(data []byte) error {
 	return nil
 }
 
-func writeAndClose(f File, data []byte) error {
-	_, err := f.Write(data)
+func copyAndClose(f File, disk Disk) error {
+	from, err := disk.Open(fileName)
+	if err == nil {
+		_, err = io.Copy(f, from)
+		err = errors.Join(err, from.Close())
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -154,15 +156,11 @@ func writeAndClose(f File, data []byte) error {
 // rewrite writes the fewest lines that amount to the table into a new file. A rename replaces the old file in one
 // step: a crash leaves one or the other.
 func (j *Journal) rewrite() error {
-	data, records, err := j.encodeAll()
-	if err != nil {
-		return err
-	}
 	f, err := j.disk.Create(newName)
 	if err != nil {
 		return fmt.Errorf("make a journal: %w", err)
 	}
-	_, err = f.Write(data)
+	size, records, err := j.writeAll(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -176,34 +174,50 @@ func (j *Journal) rewrite() error {
 		err = j.file.Close() // its records are in the new file
 	}
 	// After a power loss the old file may be back under the name, and is as good: the next claim syncs the name.
-	j.file, j.size, j.records, j.torn, j.unsynced = f, int64(len(data)), records, false, true
+	j.file, j.size, j.records, j.torn, j.unsynced = f, size, records, false, true
 	return err
 }
 
-func (j *Journal) encodeAll() (data []byte, records int, err error) {
-	data, err = encode(header{Format: format, Version: version, BootID: j.boot})
+// writeAll writes them piece by piece: the text of all of them is the largest thing that a small process has.
+func (j *Journal) writeAll(f File) (size int64, records int, err error) {
+	w := bufio.NewWriterSize(f, 64<<10)
+	write := func(v any) error {
+		line, err := encode(v)
+		if err == nil {
+			_, err = w.Write(line)
+		}
+		size += int64(len(line))
+		return err
+	}
+	if err := write(header{Format: format, Version: version, BootID: j.boot}); err != nil {
+		return 0, 0, err
+	}
 	for _, e := range j.table.sorted() {
 		for _, r := range e.records() {
-			line, lineErr := encode(r)
-			err = errors.Join(err, lineErr)
-			data = append(data, line...)
+			if err := write(r); err != nil {
+				return 0, 0, err
+			}
 			records++
 		}
 	}
-	return data, records, err
+	return size, records, w.Flush()
 }
 
-// Claim syncs to disk the value of a file before its first write, and the range of the values that
-// will be written. Claim ignores Last, Prev and Since of the entry. Claiming again widens the range.
-// When it fails, the file must not be written.
-func (j *Journal) Claim(e Entry) error {
-	if !utf8.ValidString(e.Path) {
-		return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
+// Claim syncs to disk the values of files before their first write, and the ranges of the values that
+// will be written, all of them or none. Claim ignores Last, Prev and Since of the entries. Claiming again widens the
+// range. When it fails, the files must not be written.
+func (j *Journal) Claim(entries ...Entry) error {
+	records := make([]record, 0, len(entries))
+	for _, e := range entries {
+		if !utf8.ValidString(e.Path) {
+			return fmt.Errorf("claim %s of %q: a path that is not UTF-8 cannot be journalled", e.Knob, e.Path)
+		}
+		records = append(records, record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original, Baseline: e.Baseline,
+			Min: e.Min, Max: e.Max, Time: j.now().Round(0)})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.append(record{Op: opClaim, ID: e.ID, Knob: e.Knob, Original: e.Original, Baseline: e.Baseline,
-		Min: e.Min, Max: e.Max, Time: j.now().Round(0)})
+	return j.append(records...)
 }
 
 // Intend notes the value that is about to be written to a claimed knob. When it fails, the file must not be written.
@@ -233,36 +247,55 @@ func (j *Journal) Done(id workload.ID, knob plan.Knob) error {
 	return j.append(record{Op: opDone, ID: id, Knob: knob})
 }
 
-// append writes one record, and then applies it to the table. A failed append changes neither file nor table.
-func (j *Journal) append(r record) error {
+// append writes records of one kind, and then applies them to the table. A failed append changes neither file nor table.
+func (j *Journal) append(records ...record) error {
 	if j.file == nil {
 		return ErrClosed
 	}
-	if _, ok := j.table[key{r.ID, r.Knob}]; !ok && r.Op != opClaim {
-		return fmt.Errorf("journal: %s of %s in %s, which was not claimed", r.Op, r.Knob, r.Path)
+	var lines []byte
+	for _, r := range records {
+		if _, ok := j.table[key{r.ID, r.Knob}]; !ok && r.Op != opClaim {
+			return fmt.Errorf("journal: %s of %s in %s, which was not claimed", r.Op, r.Knob, r.Path)
+		}
+		line, err := encode(r)
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		lines = append(lines, line...)
 	}
-	line, err := encode(r)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
+	if len(records) == 0 {
+		return nil
 	}
 	if err := j.heal(); err != nil {
 		return err
 	}
-	_, err = j.file.Write(line)
-	if err == nil && r.Op == opClaim {
+	_, err := j.file.Write(lines)
+	if err == nil && records[0].Op == opClaim {
 		err = j.sync()
 	}
 	if err != nil {
 		j.torn = true
+		r := records[0]
 		return fmt.Errorf("journal %s of %s in %s: %w", r.Op, r.Knob, r.Path, errors.Join(err, j.heal()))
 	}
-	j.size += int64(len(line))
-	j.records++
-	if err := j.table.play(r); err != nil {
+	j.size += int64(len(lines))
+	j.records += len(records)
+	if err := j.play(records); err != nil {
 		return err
 	}
 	j.compact()
 	return nil
+}
+
+// play applies records to the table.
+func (j *Journal) play(records []record) error {
+	j.view.Lock()
+	defer j.view.Unlock()
+	var errs []error
+	for _, r := range records {
+		errs = append(errs, j.table.play(r))
+	}
+	return errors.Join(errs...)
 }
 
 // sync makes the file and its name last a crash of the machine.
@@ -302,17 +335,17 @@ func (j *Journal) compact() {
 	}
 }
 
-// Entries lists all entries by path, inode and knob.
+// Entries lists all entries by path, inode and knob. It does not wait for the disk.
 func (j *Journal) Entries() []Entry {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.view.RLock()
+	defer j.view.RUnlock()
 	return j.table.sorted()
 }
 
-// Entry finds one entry.
+// Entry finds one entry. It does not wait for the disk.
 func (j *Journal) Entry(id workload.ID, knob plan.Knob) (Entry, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.view.RLock()
+	defer j.view.RUnlock()
 	e, ok := j.table[key{id, knob}]
 	if !ok {
 		return Entry{}, false

@@ -377,7 +377,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(headerLine + "\n" + strings.Replace(claimLine, "claim", "done", 1) + "\n"))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parse(data, readers())
+		c, err := parse(bytes.NewReader(data), readers())
 		if err != nil {
 			return
 		}

@@ -50,14 +50,10 @@ func Load(dir string) (State, error) {
 
 // LoadDisk is Load for any disk.
 func LoadDisk(disk Disk) (State, error) {
-	data, err := disk.ReadFile(fileName)
+	c, err := read(disk, readers())
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}
-	if err != nil {
-		return State{}, fmt.Errorf("read the journal: %w", err)
-	}
-	c, err := parse(data, readers())
 	if errors.Is(err, errTornHeader) {
 		return State{Notes: []string{err.Error()}}, nil
 	}

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"bytes"
+	"io"
 	"io/fs"
 	"sync"
 )
@@ -19,7 +21,13 @@ type memoryFile struct {
 	data []byte
 }
 
-// ReadFile implements Disk.
+// Open implements Disk.
+func (m *Memory) Open(name string) (io.ReadCloser, error) {
+	data, err := m.ReadFile(name)
+	return io.NopCloser(bytes.NewReader(data)), err
+}
+
+// ReadFile is the content of a file.
 func (m *Memory) ReadFile(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,11 @@
 package journal
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sort"
 	"time"
 
@@ -146,6 +147,7 @@ type content struct {
 	table   table
 	records int
 	size    int64    // of the lines that are whole
+	torn    bool     // more follows them
 	damaged bool     // a line that is not the last could not be read
 	notes   []string // for people: what was dropped
 }
@@ -153,30 +155,51 @@ type content struct {
 // errTornHeader says that not even the first line is whole: no claim can have been made.
 var errTornHeader = errors.New("the first line is not whole")
 
+// read reads the journal of a disk, line by line: a small process has no room for the text of all of them.
+func read(disk Disk, known map[int]reader) (content, error) {
+	f, err := disk.Open(fileName)
+	if err != nil {
+		return content{}, err
+	}
+	c, err := parse(f, known)
+	return c, errors.Join(err, f.Close())
+}
+
 // parse reads a journal file. A last line without its newline was being appended when the process died: whoever
 // wrote it never saw the append succeed, and the line is dropped.
-func parse(data []byte, known map[int]reader) (content, error) {
+func parse(text io.Reader, known map[int]reader) (content, error) {
 	c := content{table: table{}}
-	first, rest, ok := bytes.Cut(data, []byte("\n"))
-	if !ok {
+	lines := bufio.NewReader(text)
+	first, err := lines.ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF):
 		return c, errTornHeader
+	case err != nil:
+		return c, err
 	}
 	if err := json.Unmarshal(first, &c.header); err != nil || c.Format != format {
 		return c, &ForeignError{}
 	}
-	read, ok := known[c.Version]
+	record, ok := known[c.Version]
 	if !ok {
 		return c, &VersionError{Version: c.Version}
 	}
-	for n := 2; len(rest) > 0; n++ {
-		line, next, ok := bytes.Cut(rest, []byte("\n"))
-		if !ok {
+	c.size = int64(len(first))
+	for n := 2; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return c, nil
+		case errors.Is(err, io.EOF):
+			c.torn = true
 			c.notes = append(c.notes, fmt.Sprintf("line %d is torn; dropped", n))
-			break
+			return c, nil
+		case err != nil:
+			return c, err
 		}
-		rest = next
 		c.records++
-		r, err := read(line)
+		c.size += int64(len(line))
+		r, err := record(line[:len(line)-1])
 		if err == nil {
 			err = c.table.play(r)
 		}
@@ -185,6 +208,4 @@ func parse(data []byte, known map[int]reader) (content, error) {
 			c.notes = append(c.notes, fmt.Sprintf("line %d: %v; dropped", n, err))
 		}
 	}
-	c.size = int64(len(data) - len(rest))
-	return c, nil
 }

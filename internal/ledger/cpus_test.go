@@ -26,20 +26,20 @@ func (l *Ledger) want(t *testing.T, name string, state State, baseline plan.Valu
 // TestNoCPUs: no CPUs is a value as any other, that of a group that inherits.
 func TestNoCPUs(t *testing.T) {
 	l := New()
-	l.See(t0, cpus, Sight{Held: ""})
+	l.See(t0, cpus, Sight{InFile: ""})
 	write(l, t0, "", "2-3", false)
-	l.See(t0, cpus, Sight{Held: "2-3"})
+	l.See(t0, cpus, Sight{InFile: "2-3"})
 	l.want(t, "written", Ours, "")
 	write(l, t0, "2-3", "", true)
-	if event := l.See(t0, cpus, Sight{Held: ""}); event != None {
+	if event := l.See(t0, cpus, Sight{InFile: ""}); event != None {
 		t.Errorf("put back: %q", event)
 	}
 	l.want(t, "put back", Untouched, "")
 	for _, other := range []plan.Value{"2", ""} {
 		l := New()
-		l.See(t0, cpus, Sight{Held: "0-3"})
+		l.See(t0, cpus, Sight{InFile: "0-3"})
 		write(l, t0, "0-3", "1", false)
-		l.See(t0, cpus, Sight{Held: other})
+		l.See(t0, cpus, Sight{InFile: other})
 		l.want(t, "another's", Foreign, "0-3")
 	}
 }
@@ -48,13 +48,13 @@ func TestNoCPUs(t *testing.T) {
 func TestShedsOfAnOwner(t *testing.T) {
 	for _, sheds := range []bool{true, false} {
 		l := New()
-		l.See(t0, cpus, Sight{Held: "0-3"})
-		l.See(t0, cpus, Sight{Held: "0-2", Sheds: sheds})
+		l.See(t0, cpus, Sight{InFile: "0-3"})
+		l.See(t0, cpus, Sight{InFile: "0-2", Sheds: sheds})
 		if baseline := map[bool]plan.Value{true: "0-3", false: "0-2"}[sheds]; true {
 			l.want(t, "before ours", Untouched, baseline)
 		}
 		write(l, t0, "0-2", "1-2", false)
-		l.See(t0, cpus, Sight{Held: "1", Sheds: sheds})
+		l.See(t0, cpus, Sight{InFile: "1", Sheds: sheds})
 		if e, _ := l.Entry(cpus); e.Ours() != sheds {
 			t.Errorf("sheds %v: %s", sheds, e.State)
 		}
@@ -64,9 +64,9 @@ func TestShedsOfAnOwner(t *testing.T) {
 // TestCopied: a group that was made since the last sight may have copied what stood at that, and what was written after it.
 func TestCopied(t *testing.T) {
 	l := New()
-	l.See(t0, cpus, Sight{Held: "0-3"})
+	l.See(t0, cpus, Sight{InFile: "0-3"})
 	write(l, t0, "0-3", "2-3", false)
-	l.See(t0, cpus, Sight{Held: "2-3"})
+	l.See(t0, cpus, Sight{InFile: "2-3"})
 	copied := func(name string, want map[plan.Value]bool) {
 		t.Helper()
 		for _, value := range []plan.Value{"", "0-3", "2-3", "3"} {
@@ -77,9 +77,9 @@ func TestCopied(t *testing.T) {
 	}
 	copied("ours", map[plan.Value]bool{"2-3": true})
 	write(l, t0, "2-3", "3", false)
-	l.See(t0, cpus, Sight{Held: "0-3"}) // its owner
+	l.See(t0, cpus, Sight{InFile: "0-3"}) // its owner
 	copied("put back by its owner", map[plan.Value]bool{"2-3": true, "3": true})
-	l.See(t0, cpus, Sight{Held: "0-3"})
+	l.See(t0, cpus, Sight{InFile: "0-3"})
 	copied("a sight later", nil)
 }
 
@@ -87,7 +87,7 @@ func TestCopied(t *testing.T) {
 // so although it was put back meanwhile. Where nothing of ours is found, it is not tried again.
 func TestReturn(t *testing.T) {
 	l := New()
-	l.See(t0, cpus, Sight{Held: "0-3"})
+	l.See(t0, cpus, Sight{InFile: "0-3"})
 	write(l, t0, "0-3", "2-3", false)
 	refuse := func(restore bool) {
 		l.Learn(t0, []plan.Result{{Change: plan.Change{Cgroup: cpus.ID, Knob: cpus.Knob, Restore: restore}, Outcome: plan.Refused, Err: "no"}})

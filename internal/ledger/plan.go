@@ -9,18 +9,18 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// notIntended is why a baseline is put back.
-const notIntended = "no longer asked for"
+// notIntended is the reason of a restore.
+const notIntended = "no longer requested"
 
-// Want is what one decider wants of files: what they are to hold, and the files whose baseline goes back where it intends
-// nothing; nil where the decider was not asked.
+// Want is the result of one decider: its intents, and in Of the files that it manages, whose baseline is restored where
+// it has no intent. Of is nil where the decider did not decide.
 type Want struct {
 	Intents []plan.Intent
 	Of      func(plan.Key) bool
 }
 
-// PlanAll makes changes of what all deciders want. Restores come first: a weight cannot be put back under the cpu.idle that
-// comes in its place.
+// PlanAll makes the changes for all deciders. Restores come first: a weight cannot be restored once cpu.idle, which
+// replaces it, is set.
 func (l *Ledger) PlanAll(now time.Time, wants ...Want) []plan.Change {
 	var changes []plan.Change
 	var intents []plan.Intent
@@ -33,37 +33,39 @@ func (l *Ledger) PlanAll(now time.Time, wants ...Want) []plan.Change {
 	return append(changes, l.Plan(now, intents)...)
 }
 
-// Plan makes changes of intents: what differs from what the file holds, and may be written now. An intent for the baseline of a
-// file whose owner's write was lost is a repair.
+// Plan makes changes of the intents whose value differs from the file's and may be written now. An intent for the
+// baseline of a file whose owner's write was lost is a repair.
 func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 	changes := make([]plan.Change, 0, len(intents))
-	intents = slices.Clone(intents)
-	slices.SortStableFunc(intents, func(x, y plan.Intent) int { return int(y.Priority - x.Priority) }) // who claims a file comes first
+	intents = slices.Clone(intents) // the highest priority first: it claims the file
+	slices.SortStableFunc(intents, func(x, y plan.Intent) int { return int(y.Priority - x.Priority) })
 	for _, in := range intents {
 		e := l.entries[in.Key]
 		if e == nil || in.Priority < e.By {
 			continue
 		}
 		e.By = in.Priority
-		if e.Leaving { // what came of putting it back says nothing of what is intended now
+		if e.Leaving { // the problem of the restore does not apply to the new intent
 			e.Leaving, e.Problem = false, ""
 		}
 		e.intend(in.Key, in.Value)
-		if e.Blocked(now) != plan.Free || in.Value == e.Held && !in.Refill {
+		if e.Blocked(now) != plan.Free || in.Value == e.InFile && !in.Refill {
 			continue
 		}
-		if in.Knob.OfTasks() { // some may take it where the kernel refuses it for others
+		if in.Knob.OfTasks() { // the write may succeed for some tasks and be refused for others
 			e.State = Ours
 		}
 		back := in.Value == e.Baseline
-		changes = append(changes, plan.Change{Cgroup: in.ID, Knob: in.Knob, From: e.Held, To: in.Value, Min: in.Min, Max: in.Max, Why: in.Why,
-			Refill: in.Refill, Restore: in.Release && back && e.State != Lost, Repair: back && e.State == Lost && !in.Refill})
+		changes = append(changes, plan.Change{
+			Cgroup: in.ID, Knob: in.Knob, From: e.InFile, To: in.Value, Min: in.Min, Max: in.Max, Why: in.Why,
+			Refill: in.Refill, Restore: in.Release && back && e.State != Lost,
+			Repair: back && e.State == Lost && !in.Refill})
 	}
 	return changes
 }
 
-// Restores makes changes that put the baseline back, in those of these files where a value of ours stands that nobody intends.
-// It is tried until it is done, ever more rarely where the kernel refuses it.
+// Restores makes the changes that restore the baseline of files that hold a value of ours without an intent for it. A
+// restore is retried until it succeeds, with back-off where the kernel refuses it.
 func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key) bool) []plan.Change {
 	intended := map[plan.Key]bool{}
 	for _, in := range intents {
@@ -80,37 +82,38 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 			e.Leaving, e.Problem, e.Return = true, "", Backoff{}
 		}
 		e.intend(key, e.Baseline)
-		gate := key.Knob == plan.IdentitySysctl && identities // without it no identity can be put back
-		if e.State == Ours && !e.Unread && e.Return.Ready(now) && !gate {
-			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.Held, To: e.Baseline, Why: notIntended, Restore: true})
+		needed := key.Knob == plan.IdentitySysctl && identities // without it no identity can be restored
+		if e.State == Ours && !e.Unread && e.Return.Ready(now) && !needed {
+			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.InFile, To: e.Baseline,
+				Why: notIntended, Restore: true})
 		}
 	}
 	return changes
 }
 
-// intend books what the file is to hold.
+// intend records the intended value.
 func (e *Entry) intend(key plan.Key, value plan.Value) {
 	if key.Knob.OfTasks() {
 		if value != e.Intended {
-			e.Wrote = e.Intended // some tasks may hold it
+			e.Wrote = e.Intended // some tasks may have it
 		}
 		e.Intended = value
-		e.Held = e.ofTasks()
+		e.InFile = e.ofTasks()
 	}
 	e.Intended = value
 }
 
-// Ours lists the files of these in which a value of ours stands, by path and knob.
+// Ours lists the files selected by of that hold a value of ours, by path and knob.
 func (l *Ledger) Ours(of func(plan.Key) bool) []plan.Key {
 	return l.list(func(key plan.Key, e *Entry) bool { return e.Ours() && of(key) })
 }
 
-// Known lists the files of these of which something is known, by path and knob.
+// Known lists the files selected by of that have an entry, by path and knob.
 func (l *Ledger) Known(of func(plan.Key) bool) []plan.Key {
 	return l.list(func(key plan.Key, _ *Entry) bool { return of(key) })
 }
 
-// Claimed lists the files that intents of a priority claim, by path and knob.
+// Claimed lists the files that an intent of this priority claims, by path and knob.
 func (l *Ledger) Claimed(by plan.Priority) []plan.Key {
 	return l.list(func(_ plan.Key, e *Entry) bool { return e.By == by })
 }
@@ -129,7 +132,7 @@ func (l *Ledger) list(of func(plan.Key, *Entry) bool) []plan.Key {
 	return list
 }
 
-// Learn books what became of changes, the first of which was begun at a time.
+// Learn records the results of changes. begun is when the first of them began.
 func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
 		e := l.entries[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}]
@@ -143,20 +146,20 @@ func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 			switch {
 			case e.Leaving:
 				e.Return.hit(begun, e.knob)
-			case r.Outcome == plan.Refused || e.Problem != "": // one write of another program says nothing of the next one
+			case r.Outcome == plan.Refused || e.Problem != "": // a single overwrite is no reason to back off
 				e.Retry.hit(begun, e.knob)
 			}
 			e.Refused++
 			e.Problem = fmt.Sprintf("%s: %s", r.Outcome, r.Err)
 		case plan.Skipped:
-			if r.Change.Restore && r.InForce != "" { // there was nothing of ours
+			if r.Change.Restore && r.InForce != "" { // the file held no value of ours
 				l.took(begun, e, r)
 			}
 		}
 	}
 }
 
-// took books a value that the kernel took.
+// took records a value that the kernel accepted.
 func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 	e.Problem = ""
 	if r.Change.Refill {
@@ -165,18 +168,21 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 		}
 	}
 	unread := r.InForce == "" && r.Change.To != ""
-	if unread || r.Change.Repair { // a repaired value is the owner's, and seen as such
+	if unread || r.Change.Repair { // a repaired value is the owner's; See finds it in the file
 		return
 	}
-	if e.Held != r.InForce {
+	if e.InFile != r.InForce {
 		e.Since = begun
 	}
-	e.Wrote, e.Held = r.InForce, r.InForce
+	if e.knob == plan.Burst && e.Ours() && r.InForce != e.Wrote {
+		e.replaced, e.wroteAt = e.Wrote, begun
+	}
+	e.Wrote, e.InFile = r.InForce, r.InForce
 	e.State = Ours
 	if r.Change.Knob.OfTasks() {
 		e.tasks = map[plan.Value]int{r.InForce: 1}
 	}
-	if r.Outcome == plan.Clamped && !r.Change.Restore { // what is intended is asked for once in a while
+	if r.Outcome == plan.Clamped && !r.Change.Restore { // the intended value is retried with back-off
 		e.Retry.hit(begun, e.knob)
 	}
 	if r.InForce == e.Baseline || r.Change.Restore {
@@ -184,11 +190,11 @@ func (l *Ledger) took(begun time.Time, e *Entry, r plan.Result) {
 	}
 }
 
-// Backoff is that of a file which another program writes too, or whose write the kernel refuses.
+// Backoff delays writes of a file that another program writes too, or whose writes the kernel refuses.
 type Backoff struct{ plan.Backoff }
 
-// Of CPUs the first gap is longer than the kubelet's reconcile period (10 s, cpuManagerReconcilePeriod), so that one who writes
-// in each of these is met ever more rarely.
+// For CPUs the first gap is longer than the kubelet's reconcile period (10 s, cpuManagerReconcilePeriod), so that a
+// kubelet that writes in every period makes the gap grow.
 const (
 	firstGap, maxGap         = time.Second, time.Minute
 	firstCPUsGap, maxCPUsGap = 15 * time.Second, 10 * time.Minute

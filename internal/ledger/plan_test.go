@@ -53,12 +53,12 @@ func TestWaits(t *testing.T) {
 		for name, disturb := range map[string]func(l *Ledger, now time.Time){
 			"reset": func(l *Ledger, now time.Time) {
 				l.Learn(now, result(plan.Applied))
-				l.See(now, key, Sight{Held: before})
+				l.See(now, key, Sight{InFile: before})
 			},
 			"refused": func(l *Ledger, now time.Time) { l.Learn(now, result(plan.Refused)) },
 		} {
 			l, now := New(), t0
-			l.See(now, key, Sight{Held: before})
+			l.See(now, key, Sight{InFile: before})
 			waits := func(want time.Duration) {
 				t.Helper()
 				disturb(l, now)
@@ -83,7 +83,7 @@ func TestWaits(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	l := New()
 	l.Adopt(key, before, ours)
-	if event := l.See(t0, key, Sight{Held: ours, Declared: before}); event != None {
+	if event := l.See(t0, key, Sight{InFile: ours, Declared: before}); event != None {
 		t.Errorf("%q", event)
 	}
 	if e, _ := l.Entry(key); !e.Ours() || e.Baseline != before {

@@ -23,7 +23,7 @@ func TestPriority(t *testing.T) {
 	}
 	s.facts.Declared = "500ms" // it is resized meanwhile
 	s.file = "500ms"
-	s.ledger.See(s.now, s.key, Sight{Held: s.file, Declared: "500ms"})
+	s.ledger.See(s.now, s.key, Sight{InFile: s.file, Declared: "500ms"})
 	if e := s.entry(); e.By != plan.ForColocation || e.Intended != "50ms" || e.Ours() {
 		t.Errorf("resized: %+v", e)
 	}

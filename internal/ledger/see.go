@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// undisturbed is how long a value of ours must stand for the next reset not to count as a quarrel with its owner.
+// undisturbed is how long a value of ours must stay in the file for its back-off to end.
 const undisturbed, undisturbedCPUs = 20 * time.Second, 2 * maxCPUsGap
 
 func patience(knob plan.Knob) time.Duration {
@@ -19,7 +19,7 @@ func patience(knob plan.Knob) time.Duration {
 	return undisturbed
 }
 
-// See books what a file holds, and says what became of it since the last sight.
+// See records an observation of a file, and says what happened to the file since the last one.
 func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 	e := l.entries[key]
 	if key.Knob.OfTasks() {
@@ -27,26 +27,26 @@ func (l *Ledger) See(now time.Time, key plan.Key, s Sight) Event {
 		return None
 	}
 	if e == nil {
-		e = &Entry{State: Untouched, Baseline: s.Held, Since: now, knob: key.Knob}
+		e = &Entry{State: Untouched, Baseline: s.InFile, Since: now, knob: key.Knob}
 		l.entries[key] = e
-		if s.Declared != "" && s.Declared != s.Held && s.Next != s.Held {
+		if s.Declared != "" && s.Declared != s.InFile && s.Next != s.InFile {
 			e.Baseline = s.Declared
 			e.leave(now, Deviation)
 		}
-		e.Held, e.Declared = s.Held, s.Declared
+		e.InFile, e.Declared = s.InFile, s.Declared
 		return None
 	}
-	e.recent = [2]plan.Value{e.seen, e.standing()}
+	e.recent = [2]plan.Value{e.seen, e.ourValue()}
 	e.adjust(s)
-	e.calm(now, s.Held)
+	e.endBackoff(now, s.InFile)
 	event := e.see(now, s)
-	e.seen = e.standing()
-	e.read(now, s.Held)
+	e.seen = e.ourValue()
+	e.read(now, s.InFile)
 	e.Declared = s.Declared
 	return event
 }
 
-// seeTasks books what the tasks of a group hold.
+// seeTasks records the values of the tasks of a group.
 func (l *Ledger) seeTasks(now time.Time, key plan.Key, tasks map[plan.Value]int) {
 	e := l.entries[key]
 	if e == nil {
@@ -54,11 +54,11 @@ func (l *Ledger) seeTasks(now time.Time, key plan.Key, tasks map[plan.Value]int)
 		l.entries[key] = e
 	}
 	e.tasks = maps.Clone(tasks)
-	e.calm(now, e.ofTasks())
+	e.endBackoff(now, e.ofTasks())
 	e.read(now, e.ofTasks())
 }
 
-// ofTasks is what the tasks of a group hold: what is intended where no task is left to be set, else what one of those holds.
+// ofTasks is the value of a group's tasks: the intended one if all tasks have it, else that of a task that does not.
 func (e *Entry) ofTasks() plan.Value {
 	for _, v := range []plan.Value{e.Baseline, e.Wrote} {
 		if v != e.Intended && e.tasks[v] > 0 {
@@ -68,85 +68,93 @@ func (e *Entry) ofTasks() plan.Value {
 	return e.Intended
 }
 
-// read books what a file holds.
+// read records the value of a file.
 func (e *Entry) read(now time.Time, held plan.Value) {
-	if held != e.Held || e.Unread {
+	if held != e.InFile || e.Unread {
 		e.Since = now
 	}
 	if held == e.Intended {
 		e.Problem = ""
 	}
-	e.Held, e.Unread = held, false
+	e.InFile, e.Unread = held, false
 }
 
-// Unread books that a file could not be read: whose value it holds is as it was.
+// Unread records that a file could not be read. The entry's state does not change.
 func (l *Ledger) Unread(key plan.Key) {
 	if e := l.entries[key]; e != nil {
 		e.Unread = true
 	}
 }
 
-// adjust takes what the kernel and an owner do to a value of ours without disputing it.
+// adjust adopts changes of our value by the kernel or its owner that conflict with nothing.
 func (e *Entry) adjust(s Sight) {
 	switch {
-	case !e.Ours() || s.Held == e.Wrote:
-	case s.Sheds && s.Held.Within(e.Wrote):
-		e.Wrote = s.Held
+	case !e.Ours() || s.InFile == e.Wrote:
+	case s.Sheds && s.InFile.Within(e.Wrote):
+		e.Wrote = s.InFile
 	case s.Follows:
-		e.Baseline = s.Held
+		e.Baseline = s.InFile
 	}
 }
 
-// calm ends the back-off once what is intended has stood for long.
-func (e *Entry) calm(now time.Time, held plan.Value) {
-	if e.State == Ours && held == e.Held && held == e.Intended && now.Sub(e.Since) >= patience(e.knob) {
+// endBackoff ends the back-off once the intended value has been in the file for long.
+func (e *Entry) endBackoff(now time.Time, held plan.Value) {
+	if e.State == Ours && held == e.InFile && held == e.Intended && now.Sub(e.Since) >= patience(e.knob) {
 		e.Retry = Backoff{}
 	}
 }
 
-// see compares a sight with an entry that is known.
+// see compares a sight with a known entry.
 func (e *Entry) see(now time.Time, s Sight) Event {
-	owners := s.Declared != "" && s.Held == s.Declared || s.Next != "" && s.Held == s.Next // the owner says so
+	owners := s.Declared != "" && s.InFile == s.Declared || s.Next != "" && s.InFile == s.Next
 	switch {
+	case e.isBack(now, s.InFile):
+		e.State, e.Wrote = Ours, s.InFile
+		return CameBack
 	case e.State == Foreign:
-		if owners || s.Declared == "" && s.Held == e.Baseline {
-			return e.resized(s.Held, Backoff{})
+		if owners || s.Declared == "" && s.InFile == e.Baseline {
+			return e.resized(s.InFile, Backoff{})
 		}
-		return e.tell(now)
-	case e.Ours() && s.Held == e.Wrote && s.Held == s.Next && s.Held != s.Declared:
+		return e.reportForeign(now)
+	case e.Ours() && s.InFile == e.Wrote && s.InFile == s.Next && s.InFile != s.Declared:
 		e.State = Provisional
 		return None
-	case e.Ours() && s.Held == e.Wrote:
+	case e.Ours() && s.InFile == e.Wrote:
 		e.State = Ours
 		return e.redeclared(s)
-	case e.Ours() && s.Held == e.Baseline:
+	case e.Ours() && s.InFile == e.Baseline:
 		e.State = Untouched
 		e.Resets++
 		e.Retry.hit(now, e.knob)
 		return Reset
-	case e.State == Untouched && s.Sheds && s.Held.Within(e.Baseline):
+	case e.State == Untouched && s.Sheds && s.InFile.Within(e.Baseline):
 		return None
-	case e.State == Lost && (owners || s.Held == e.Baseline):
-		return e.resized(s.Held, e.Retry)
-	case e.State == Lost && s.Held == e.Held:
+	case e.State == Lost && (owners || s.InFile == e.Baseline):
+		return e.resized(s.InFile, e.Retry)
+	case e.State == Lost && s.InFile == e.InFile:
 		return e.stillLost(s)
 	case owners || !e.Ours() && s.Declared == "":
 		e.settled()
-		if s.Held != e.Baseline {
-			return e.resized(s.Held, e.Retry)
+		if s.InFile != e.Baseline {
+			return e.resized(s.InFile, e.Retry)
 		}
 		return None
-	case e.Ours() || s.Held != e.Baseline:
+	case e.Ours() || s.InFile != e.Baseline:
 		e.leave(now, Overrode)
 		return None
 	}
 	return e.late(now, s)
 }
 
-// late: the file holds the baseline, and its owner declares another value.
+// isBack says whether the file holds a burst of ours that we had replaced.
+func (e *Entry) isBack(now time.Time, held plan.Value) bool {
+	return held == e.replaced && held != e.ourValue() && held != e.Baseline && now.Sub(e.wroteAt) < backWithin
+}
+
+// late handles a file that holds the baseline while its owner declares another value.
 func (e *Entry) late(now time.Time, s Sight) Event {
 	switch {
-	case s.Next != "": // the owner is at work
+	case s.Next != "": // the owner is resizing
 		e.settled()
 	case e.State != Late:
 		e.State, e.since = Late, now
@@ -157,36 +165,37 @@ func (e *Entry) late(now time.Time, s Sight) Event {
 	return None
 }
 
-// stillLost follows what the owner says of a value that is lost.
+// stillLost follows changes of the declared value while the owner's write is lost.
 func (e *Entry) stillLost(s Sight) Event {
 	e.Baseline = s.Declared
-	if s.Declared == "" || s.Next != "" { // nobody declares it any more, or the owner is at work
-		e.State, e.Baseline = Untouched, s.Held
+	if s.Declared == "" || s.Next != "" { // it is no longer declared, or the owner is resizing
+		e.State, e.Baseline = Untouched, s.InFile
 	}
 	return None
 }
 
-// settled ends a lateness.
+// settled ends the state Late.
 func (e *Entry) settled() {
 	if e.State == Late {
 		e.State = Untouched
 	}
 }
 
-// resized takes what its owner wrote for the new baseline.
+// resized makes the value that the owner wrote the new baseline.
 func (e *Entry) resized(held plan.Value, retry Backoff) Event {
-	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused, refilled: e.refilled, Held: e.Held,
-		Intended: e.Intended, By: e.By, knob: e.knob, seen: e.seen, recent: e.recent}
+	*e = Entry{State: Untouched, Baseline: held, Retry: retry, Since: e.Since, Resets: e.Resets, Refused: e.Refused,
+		refilled: e.refilled, InFile: e.InFile, Intended: e.Intended, By: e.By, knob: e.knob,
+		seen: e.seen, recent: e.recent}
 	return Resized
 }
 
-// leave gives the file up to another writer.
+// leave leaves the file to another writer.
 func (e *Entry) leave(now time.Time, report Event) {
 	e.State, e.since, e.report = Foreign, now, report
 }
 
-// tell reports a foreign value, once.
-func (e *Entry) tell(now time.Time) Event {
+// reportForeign reports a foreign value, once.
+func (e *Entry) reportForeign(now time.Time) Event {
 	if e.report == None || now.Sub(e.since) < settling {
 		return None
 	}
@@ -195,19 +204,19 @@ func (e *Entry) tell(now time.Time) Event {
 	return event
 }
 
-// redeclared follows a declared value that changed while a value of ours is in the file.
+// redeclared follows changes of the declared value while a value of ours is in the file.
 func (e *Entry) redeclared(s Sight) Event {
 	if s.Declared == "" || s.Declared == e.Baseline {
 		return None
 	}
-	if s.Declared == s.Held {
-		return e.resized(s.Held, e.Retry)
+	if s.Declared == s.InFile {
+		return e.resized(s.InFile, e.Retry)
 	}
 	e.Baseline = s.Declared
 	return Rebased
 }
 
-// Entry is a copy of what is known of a file; false: nothing.
+// Entry returns a copy of the entry of a file; false: there is none.
 func (l *Ledger) Entry(key plan.Key) (Entry, bool) {
 	e := l.entries[key]
 	if e == nil {
@@ -216,10 +225,10 @@ func (l *Ledger) Entry(key plan.Key) (Entry, bool) {
 	return *e, true
 }
 
-// Undone says whether a refill may have undone the owner's write that is lost.
+// Undone says whether a refill may have undone the owner's lost write.
 func (e *Entry) Undone() bool { return e.State == Lost && e.undone }
 
-// Due is when a lateness ends at the latest; zero: there is none.
+// Due is when the state Late ends at the latest; zero: the state is another.
 func (e *Entry) Due() time.Time {
 	if e.State != Late {
 		return time.Time{}
@@ -242,31 +251,31 @@ func (e *Entry) Blocked(now time.Time) plan.Blocked {
 	return plan.Free
 }
 
-// Adopt books a value of ours that another agent, or nobody, has written: it stands in place of the baseline.
-func (l *Ledger) Adopt(key plan.Key, baseline, stands plan.Value) {
-	e := &Entry{State: Untouched, Baseline: baseline, Wrote: stands, Held: stands, knob: key.Knob}
-	if stands != baseline {
+// Adopt records a value of ours that this ledger did not plan: a former agent wrote it, or the kernel copied it.
+func (l *Ledger) Adopt(key plan.Key, baseline, held plan.Value) {
+	e := &Entry{State: Untouched, Baseline: baseline, Wrote: held, InFile: held, knob: key.Knob}
+	if held != baseline {
 		e.State = Ours
 	}
 	l.entries[key] = e
 }
 
-// Claim gives a file to the decider with a priority. Who claims it restores it.
+// Claim assigns a file to the decider with this priority, which then restores it.
 func (l *Ledger) Claim(key plan.Key, by plan.Priority) {
 	if e := l.entries[key]; e != nil {
 		e.By = by
 	}
 }
 
-// Drop forgets a group that is gone.
+// Drop removes entries of a group that is gone.
 func (l *Ledger) Drop(id workload.ID, knobs ...plan.Knob) {
 	for _, knob := range knobs {
 		delete(l.entries, plan.Key{ID: id, Knob: knob})
 	}
 }
 
-// Copied says whether a value stood in a file because of us at the last sight of it or since, so that a group which was made in
-// that one with a copy of it has it from us. The baseline is the one of the file.
+// Copied says whether a value of ours was in a file at the previous sight or since. A group made below with a copy of
+// that value then has it from us. The baseline is that of the file.
 func (l *Ledger) Copied(key plan.Key, value plan.Value) (baseline plan.Value, copied bool) {
 	e := l.entries[key]
 	if e == nil || value == "" || !(e.Ours() && value == e.Wrote) && !slices.Contains(e.recent[:], value) {
@@ -275,7 +284,7 @@ func (l *Ledger) Copied(key plan.Key, value plan.Value) (baseline plan.Value, co
 	return e.Baseline, true
 }
 
-// Clone is a ledger of its own that knows the same of these files.
+// Clone is an independent copy of the entries selected by of.
 func (l *Ledger) Clone(of func(plan.Key) bool) *Ledger {
 	c := New()
 	for key, e := range l.entries {

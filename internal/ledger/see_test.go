@@ -36,15 +36,15 @@ func word(v plan.Value) string {
 // in makes a ledger whose one file is in a state that lasts since t0.
 func in(s State) *Ledger {
 	l := New()
-	l.entries[key] = &Entry{State: s, Baseline: before, Held: before, Declared: before, since: t0}
+	l.entries[key] = &Entry{State: s, Baseline: before, InFile: before, Declared: before, since: t0}
 	e := l.entries[key]
 	switch s {
 	case Ours, Provisional:
-		e.Wrote, e.Held = ours, ours
+		e.Wrote, e.InFile = ours, ours
 	case Lost:
 		e.Baseline, e.Declared = wanted, wanted
 	case Foreign:
-		e.Held, e.report = other, Overrode
+		e.InFile, e.report = other, Overrode
 	}
 	return l
 }
@@ -56,7 +56,7 @@ func sights(f func(s State, sight Sight)) {
 			for _, declared := range []plan.Value{"", before, ours, wanted} {
 				for _, next := range []plan.Value{"", ours, wanted} {
 					if next == "" || declared != "" && declared != next { // who declares what is next declares what is
-						f(s, Sight{Held: held, Declared: declared, Next: next})
+						f(s, Sight{InFile: held, Declared: declared, Next: next})
 					}
 				}
 			}
@@ -73,7 +73,7 @@ func TestEverySight(t *testing.T) {
 		l := in(s)
 		event := l.See(t0.Add(lostAfter), key, sight)
 		e, _ := l.Entry(key)
-		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.Held), word(sight.Declared), word(sight.Next), e.State, word(e.Baseline), event)
+		fmt.Fprintf(&got, "%-12s%-8s%-10s%-8s -> %-12s%-10s%s\n", s, word(sight.InFile), word(sight.Declared), word(sight.Next), e.State, word(e.Baseline), event)
 	})
 	const file = "testdata/sights.txt"
 	if *update {
@@ -98,21 +98,21 @@ func TestRulesOfSights(t *testing.T) {
 		e, _ := l.Entry(key)
 		fail := func(rule string) { t.Errorf("%s, %+v: %s, baseline %s: %s", s, sight, e.State, word(e.Baseline), rule) }
 		switch {
-		case sight.Held == sight.Declared && (e.State != Untouched || e.Baseline != sight.Held):
+		case sight.InFile == sight.Declared && (e.State != Untouched || e.Baseline != sight.InFile):
 			fail("what its owner declares and the file holds is the owner's")
-		case e.Ours() && sight.Held != ours:
+		case e.Ours() && sight.InFile != ours:
 			fail("a value is ours that is not the one that was written last")
-		case sight.Held == other && sight.Declared != "" && e.State != Foreign:
+		case sight.InFile == other && sight.Declared != "" && e.State != Foreign:
 			fail("a value that nobody declared is foreign")
 		case e.State == Lost && sight.Next != "" && s != Lost:
 			fail("lost, while its owner is at work")
-		case sight.Next == ours && sight.Held == ours && s == Ours && e.State != Provisional:
+		case sight.Next == ours && sight.InFile == ours && s == Ours && e.State != Provisional:
 			fail("equality with a value of ours is provisional until the owner confirms")
 		}
 		for _, value := range []plan.Value{before, ours, wanted, other} {
 			for _, c := range l.Plan(t0.Add(time.Hour), []plan.Intent{{Key: key, Value: value}}) {
 				switch {
-				case c.From != sight.Held:
+				case c.From != sight.InFile:
 					fail("a change from what the file does not hold")
 				case e.State == Foreign || e.State == Provisional:
 					fail("written")
@@ -127,7 +127,7 @@ func TestRulesOfSights(t *testing.T) {
 // TestForeignIsReportedOnce: when it has stood for a moment, for an owner may write a limit before it declares it.
 func TestForeignIsReportedOnce(t *testing.T) {
 	l := in(Ours)
-	sight := Sight{Held: other, Declared: before}
+	sight := Sight{InFile: other, Declared: before}
 	for at, want := range map[time.Duration]Event{0: None, settling - 1: None} {
 		if got := l.See(t0.Add(at), key, sight); got != want {
 			t.Errorf("after %v: %q", at, got)
@@ -139,7 +139,7 @@ func TestForeignIsReportedOnce(t *testing.T) {
 	if got := l.See(t0.Add(time.Minute), key, sight); got != None {
 		t.Errorf("said %q a second time", got)
 	}
-	if got := l.See(t0.Add(time.Hour), key, Sight{Held: other, Declared: other}); got != Resized {
+	if got := l.See(t0.Add(time.Hour), key, Sight{InFile: other, Declared: other}); got != Resized {
 		t.Errorf("declared at last: %q", got)
 	}
 }
@@ -152,10 +152,10 @@ func TestFirstSight(t *testing.T) {
 		base  plan.Value
 		event Event // within a second
 	}{
-		{Sight{Held: before}, Untouched, before, None},
-		{Sight{Held: before, Declared: before}, Untouched, before, None},
-		{Sight{Held: ours, Declared: before}, Foreign, before, Deviation},
-		{Sight{Held: wanted, Declared: before, Next: wanted}, Untouched, wanted, None},
+		{Sight{InFile: before}, Untouched, before, None},
+		{Sight{InFile: before, Declared: before}, Untouched, before, None},
+		{Sight{InFile: ours, Declared: before}, Foreign, before, Deviation},
+		{Sight{InFile: wanted, Declared: before, Next: wanted}, Untouched, wanted, None},
 	} {
 		l := New()
 		first := l.See(t0, key, c.sight)
@@ -178,9 +178,9 @@ func TestLate(t *testing.T) {
 		"under way":       {wanted, before, Untouched},
 	} {
 		l := in(Untouched)
-		l.See(t0, key, Sight{Held: before, Declared: wanted})
-		l.See(t0.Add(2*time.Second), key, Sight{Held: c.held, Declared: wanted, Next: c.next})
-		l.See(t0.Add(lostAfter), key, Sight{Held: c.held, Declared: wanted, Next: c.next})
+		l.See(t0, key, Sight{InFile: before, Declared: wanted})
+		l.See(t0.Add(2*time.Second), key, Sight{InFile: c.held, Declared: wanted, Next: c.next})
+		l.See(t0.Add(lostAfter), key, Sight{InFile: c.held, Declared: wanted, Next: c.next})
 		if e, _ := l.Entry(key); e.State != c.want {
 			t.Errorf("%s: %s, want %s", name, e.State, c.want)
 		}
@@ -192,9 +192,9 @@ func TestUndone(t *testing.T) {
 	for refill, want := range map[time.Duration]bool{-6 * time.Second: false, -4 * time.Second: true, time.Second: true} {
 		l := in(Untouched)
 		burst := plan.Key{ID: key.ID, Knob: plan.Burst}
-		l.See(t0, burst, Sight{Held: "0s"})
+		l.See(t0, burst, Sight{InFile: "0s"})
 		for at := -10 * time.Second; at <= lostAfter; at += time.Second {
-			sight := Sight{Held: before, Declared: before}
+			sight := Sight{InFile: before, Declared: before}
 			if at >= 0 {
 				sight.Declared = wanted
 			}
@@ -205,6 +205,45 @@ func TestUndone(t *testing.T) {
 		}
 		if e, _ := l.Entry(key); e.State != Lost || e.Undone() != want {
 			t.Errorf("a refill at %v: %s, undone %v, want %v", refill, e.State, e.Undone(), want)
+		}
+	}
+}
+
+// TestBurstComesBack: a burst that we replaced is still ours when an owner's write of the quota has put it back, and is
+// replaced again; later it is the owner's.
+func TestBurstComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		knob  plan.Knob
+		to    plan.Value // what replaces ours
+		after time.Duration
+		state State
+		event Event
+		base  plan.Value
+	}{
+		"restored":        {plan.Burst, before, time.Second, Ours, CameBack, before},
+		"made smaller":    {plan.Burst, wanted, time.Second, Ours, CameBack, before},
+		"late":            {plan.Burst, before, backWithin + time.Second, Untouched, Resized, ours},
+		"a quota, not it": {plan.Quota, before, time.Second, Untouched, Resized, ours},
+	} {
+		l, k := New(), plan.Key{ID: key.ID, Knob: c.knob}
+		at := t0
+		write := func(to plan.Value) {
+			changes := l.Plan(at, []plan.Intent{{Key: k, Value: to, Release: to == before}})
+			l.Learn(at, []plan.Result{{Change: changes[0], Outcome: plan.Applied, InForce: to}})
+			at = at.Add(time.Second)
+			l.See(at, k, Sight{InFile: to})
+		}
+		l.See(at, k, Sight{InFile: before})
+		write(ours)
+		write(c.to)
+		event := l.See(at.Add(c.after), k, Sight{InFile: ours})
+		if e, _ := l.Entry(k); e.State != c.state || event != c.event || e.Baseline != c.base {
+			t.Errorf("%s: %s, baseline %s, %q", name, e.State, word(e.Baseline), event)
+		}
+		if event == CameBack {
+			if again := l.Plan(at.Add(c.after), []plan.Intent{{Key: k, Value: c.to}}); len(again) != 1 || again[0].From != ours {
+				t.Errorf("%s: it is not replaced again: %+v", name, again)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *shelf) turn() {
 	s.t.Helper()
 	s.now = s.now.Add(time.Second)
 	sight := s.facts
-	sight.Held = s.file
+	sight.InFile = s.file
 	if event := s.ledger.See(s.now, s.key, sight); event != None {
 		s.events = append(s.events, event)
 	}
@@ -351,7 +351,7 @@ func TestSysctlStaysForIdentities(t *testing.T) {
 	turn := func(intents ...plan.Intent) {
 		now = now.Add(time.Minute)
 		for key, held := range files {
-			l.See(now, key, Sight{Held: held})
+			l.See(now, key, Sight{InFile: held})
 		}
 		var results []plan.Result
 		for _, c := range append(l.Restores(now, intents, func(plan.Key) bool { return true }), l.Plan(now, intents)...) {

@@ -2,9 +2,9 @@ package observe
 
 import "plimsoll/internal/workload"
 
-// A group that is read often keeps its files open, since opening one takes several times as long as reading it. One that is idle
-// has none open, but for the file whose write ended its last throttle: the next refill does not wait for the file to be opened.
-// There are never more open files than groups.
+// The files of a group that is read often stay open, because opening a file takes several times as long as reading it.
+// Of an idle group, only the file whose write ended the last throttle stays open, so that the next refill need not open
+// it. There are never more open files than groups.
 
 // keepFew bounds the files that stay open.
 func (r *Reader) keepFew(pods []workload.Pod) {
@@ -25,9 +25,9 @@ func (r *Reader) KeepOpen(g *Group, open bool) {
 	}
 	g.open = open
 	if open {
-		r.Tree.Hold(g.Path)
+		r.Tree.KeepOpen(g.Path)
 	} else {
-		r.Tree.Release(g.Path)
+		r.Tree.CloseFiles(g.Path)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Level is where a group stands.
+// Level says whether a group is a pod's or a container's.
 type Level string
 
 // The levels.
@@ -21,50 +21,50 @@ const (
 	LevelContainer Level = "container"
 )
 
-// Group is what is known of one control group.
+// Group is what is known about one control group.
 type Group struct {
 	workload.Container
 	Level   Level
 	Pod     string        // its name
 	Disk    cpu.Bandwidth // what the limit's files hold
-	Ready   bool          // a task is in it: the owner has set it up
-	Idle    bool          // cpu.idle is set, of it or of a group above
-	Starts  bool          // it is new, and in its start
+	Ready   bool          // it contains a task: its owner has set it up
+	Idle    bool          // cpu.idle of it or of a group above is set
+	Starts  bool          // it is in its start
 	Reading sample.Reading
-	Looked  bool      // the reading is of this turn
-	Quiet   time.Time // it has used nothing from the reading before until then, at least; zero: not known
-	Due     time.Time // when it is to be read again
+	Looked  bool      // Reading is of this turn
+	Quiet   time.Time // it has used no CPU from the previous reading until then; zero: not known
+	Due     time.Time // when it is read again
 	Since   time.Time // when it was first seen
 	Attention
-	DiskAt    time.Time // when the files were read; zero: to be read again
+	DiskAt    time.Time // when the files were read; zero: they are read again in the next turn
 	threads   threadMeter
-	seen      int64     // the last turn in which it was there
-	moved     time.Time // when its counters last differed from those of the reading before
-	top       *Group    // the pod that is idle, or was at the last reading
+	seen      int64     // the last turn in which it existed
+	moved     time.Time // when its counters last changed
+	top       *Group    // its pod, if that is idle or was at the last reading
 	idleUntil time.Time // of a pod: until when it may be skipped as idle
 	skipped   int64     // of a pod: the last turn in which it was skipped
 	open      bool      // its files are kept open
-	born      time.Time // its first task was seen then; zero: it has none yet
-	old       bool      // it was there before the agent
+	born      time.Time // when its first task was seen; zero: it has had none yet
+	old       bool      // it existed before the agent started
 }
 
-// Attention is what decisions say of a group, and how often it is read hangs on.
+// Attention is what the decisions found about a group. It determines how often the group is read.
 type Attention struct {
-	Watched    bool // a decision may depend on what it uses: every reading is to be complete
-	Stable     bool // nothing is to be done for it until it uses CPU, or something is written
-	Suppressed bool // it is throttled, and nothing can be done about that before the next reading
-	Throttled  bool // it was throttled of late all the same
+	Watched    bool // a decision may depend on its use: every reading must be complete
+	Stable     bool // nothing to do until it uses CPU or a program writes its files
+	Suppressed bool // its throttle events are suppressed: none can be answered before the next reading
+	Throttled  bool // it was recently throttled in spite of the decisions
 	Raised     bool // its quota is raised
 	Bounded    bool // its time above the limit is bounded
 }
 
-// Stale has everything of the group read at the next turn.
+// Stale makes the next turn read all files of the group.
 func (g *Group) Stale(now time.Time) {
 	g.DiskAt, g.Due = time.Time{}, now
 	g.MarkDue()
 }
 
-// MarkDue has all of the pod read in the next turn.
+// MarkDue makes the next turn read all groups of the pod.
 func (g *Group) MarkDue() {
 	g.idleUntil = time.Time{}
 	if g.top != nil {
@@ -72,12 +72,12 @@ func (g *Group) MarkDue() {
 	}
 }
 
-// Offline says whether a group is to yield.
+// Offline says whether a group is offline work.
 func (g *Group) Offline() bool {
 	return g.Class == workload.ClassBE || g.QOS.Rank() == strategy.Offline
 }
 
-// starting says whether a container is in its start. Of one that was there before the agent nobody knows how old it is.
+// starting says whether a container is in its start. The age of a container from before the agent's start is unknown.
 func (r *Reader) starting(now time.Time, g *Group, pod string) bool {
 	most := time.Duration(g.Strategy.StartupSeconds) * time.Second
 	if g.Level != LevelContainer || g.old || g.Started || g.born.IsZero() || now.Sub(g.born) >= most {

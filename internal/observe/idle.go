@@ -7,38 +7,35 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// A node has hundreds of containers, and most of them do nothing at most times. What runs in a pod that has a limit
-// is charged to the pod too (kernel/sched/fair.c, update_curr and account_cfs_rq_runtime, for each level), which
-// starts the pod's period timer, and each of that timer's expiries is counted in its nr_periods. So while the
-// counters of a pod stand still, nothing runs in it, and its containers need not be read: one that begins to run is
-// seen at the first look after the pod's next expiry, within a period and a look. The same holds of a container's own
-// counters where it is in no pod.
+// A node has hundreds of containers, and most of them are idle at most times. CPU time used in a pod with a limit is
+// charged to the pod too (kernel/sched/fair.c, update_curr and account_cfs_rq_runtime, for each level), which starts
+// the pod's period timer, and nr_periods counts each expiry of that timer. So while the counters of a pod do not
+// change, nothing runs in it, and its containers need not be read: one that begins to run is seen at the first reading
+// after the pod's next expiry. The same is true of the counters of a container without a pod.
 //
-// Where there are throttle events, a pod that nothing is to be done for may be idle whatever it uses: if that becomes too
-// much for its limit, there is an event.
+// With throttle events, a pod for which there is nothing to do may be skipped as idle whatever it uses: an event
+// reports when its use reaches its limit.
 //
-// What a CPU has left of the slice that it took last, a millisecond at most (min_cfs_rq_runtime), is used up before
-// the timer starts.
+// A CPU uses up the rest of its last slice, at most a millisecond (min_cfs_rq_runtime), before the timer starts.
 
 const (
-	// stillPeriods is for how many periods nothing must have moved. A timer counts up to two more expiries after the
-	// last use, and those of pod and containers are not in phase.
+	// stillPeriods is for how many periods the counters must not have changed. A timer counts up to two more expiries
+	// after the last use, and the timers of pod and containers are not in phase.
 	stillPeriods = 3
-	// PolledIdleAtMost is after how long all of a pod is looked at again although nothing moved; where the kernel tells of
-	// throttles, rarelyEvery, and longer the longer the pod has been idle.
+	// PolledIdleAtMost is after how long all groups of an idle pod are read again. With throttle events it is
+	// rarelyEvery, and longer the longer the pod has been idle.
 	PolledIdleAtMost = 30 * time.Second
-	// IdleAtMost is the longest that an idle pod goes unread where the kernel tells of throttles and inotify of writes:
-	// then reading only keeps the books, and catches what neither reported.
+	// IdleAtMost is the longest time between readings of an idle pod with throttle events and inotify: then readings
+	// only update the totals, and find what neither reported.
 	IdleAtMost = 5 * time.Minute
-	// sweepTurns is over how many turns at least the reading of all idle pods is spread: a turn that reads all of a
-	// thousand pods takes a quarter of a second, in which no throttle is answered. So many pods
-	// are read in any turn.
+	// sweepTurns is over how many turns at least the reading of all idle pods is spread: a turn that reads a thousand
+	// pods takes a quarter of a second, in which no throttle is answered. sweepLeast pods may be read in any turn.
 	sweepTurns = 30
 	sweepLeast = 32
 )
 
-// skipsIdle says whether the pod at this place of the snapshot was idle in the turn before and still is. Its own counters
-// are read when they are due, and nothing else of it is even thought of.
+// skipsIdle says whether the pod at this place of the snapshot was idle in the previous turn and still is. Only its own
+// counters are read, when they are due.
 func (r *Reader) skipsIdle(now time.Time, place int, groups int) bool {
 	pod := r.idlePods[place]
 	switch {
@@ -65,16 +62,16 @@ func (r *Reader) sweep() bool {
 	return r.sweeps >= 0
 }
 
-// sweepsIn is how many idle pods may be read in a turn. With all, every pod.
-func (r *Reader) sweepsIn(pods int, asked bool) int {
-	if asked || !r.Subscribed {
+// sweepsIn is how many idle pods may be read in a turn; all of them if all is set.
+func (r *Reader) sweepsIn(pods int, all bool) int {
+	if all || !r.Subscribed {
 		return math.MaxInt
 	}
 	return max(sweepLeast, pods/sweepTurns)
 }
 
-// backOff is for how long a pod need not be read that has been idle for so long already. Where throttles are polled for
-// there is none.
+// backOff is for how long an idle pod need not be read: as long as it has been idle already. Without throttle events
+// there is no back-off.
 func (r *Reader) backOff(now time.Time, pod *Group) time.Duration {
 	if !r.Subscribed || pod.moved.IsZero() {
 		return 0
@@ -82,8 +79,8 @@ func (r *Reader) backOff(now time.Time, pod *Group) time.Duration {
 	return min(now.Sub(pod.moved), IdleAtMost)
 }
 
-// backOffIdle has a pod skipped from the next turn on, if nothing has moved in it of late and nothing is to be done for it. A
-// container that is in no pod is its own.
+// backOffIdle makes the next turns skip a pod that is idle and for which there is nothing to do. A container without a
+// pod counts as its own pod.
 func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
 	pod := r.groups[p.ID]
 	if p.Path == "" && len(p.Containers) == 1 {
@@ -113,37 +110,38 @@ func (r *Reader) backOffIdle(now time.Time, place int, p *workload.Pod) {
 	pod.idleUntil, r.idlePods[place] = until.Add(most), pod
 }
 
-// isIdle says whether a group has nothing to be done for, and nothing happened to it of late.
+// isIdle says whether there is nothing to do for a group, and its counters have not changed recently.
 func (r *Reader) isIdle(now time.Time, g *Group) bool {
-	stable := g != nil && g.Stable && g.Ready && !g.DiskAt.IsZero() && !g.Paused && g.Class.Burstable() && g.seen == r.turn
+	known := g != nil && g.Ready && !g.DiskAt.IsZero() && g.seen == r.turn
+	stable := known && g.Stable && !g.Paused && g.Class.Burstable()
 	if !stable || r.Subscribed {
 		return stable
 	}
 	return now.Sub(g.DiskAt) < filesEvery && now.Sub(g.moved) > stillPeriods*g.Disk.Period
 }
 
-// moved says whether the counters of a group are other ones than at the last look, or cannot be read.
+// hasMoved says whether the counters of a group have changed since the last reading, or cannot be read.
 func (r *Reader) hasMoved(g *Group) bool {
 	r.Looks++
 	last := g.Reading.Counters
-	if !g.Disk.Limited() { // its period timer never runs: only its usage tells
+	if !g.Disk.Limited() { // its period timer never runs: compare its usage
 		usage, err := r.Tree.Usage(g.Path)
 		return err != nil || usage != last.Usage
 	}
 	c, err := r.Tree.Stat(g.Path)
-	c = c.Plus(r.Extra(g.Inode)) // as they are in the reading
+	c = c.Plus(r.Extra(g.Inode)) // as in the reading
 	if !c.HasUsage {
 		c.Usage, c.HasUsage = last.Usage, last.HasUsage
 	}
 	return err != nil || c != last
 }
 
-// Skipped says whether the group, or the pod that it is in, was only counted in this turn.
+// Skipped says whether this turn skipped the group or its pod.
 func (r *Reader) Skipped(g *Group) bool {
 	return g.skipped == r.turn || g.top != nil && g.top.skipped == r.turn
 }
 
-// wakened tells a container of a pod that was idle until when nothing ran in it.
+// wakened ends the group's idle state, and derives from its pod until when it used no CPU.
 func (g *Group) wakened() {
 	if g.top == nil {
 		return

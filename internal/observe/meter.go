@@ -19,10 +19,10 @@ type busySample struct {
 	busy time.Duration
 }
 
-// leastSpan is the shortest time over which a mean means anything.
+// leastSpan is the shortest time over which a mean is taken.
 const leastSpan = 150 * time.Millisecond
 
-// Measure takes a sample and returns the mean since about NodeSpan ago.
+// Measure takes a sample and returns the mean use over about NodeSpan.
 func (m *NodeMeter) Measure(now time.Time, h Host, thresholdPercent int64) policy.Node {
 	if now.Sub(m.cpusAt) >= filesEvery {
 		if n, err := h.Online(); err == nil {
@@ -46,8 +46,8 @@ func (m *NodeMeter) Measure(now time.Time, h Host, thresholdPercent int64) polic
 	return n
 }
 
-// threadMeter measures the CPU time of a group that has no usage counter (a v1 group that stands in the cpu
-// hierarchy alone) through its threads. Threads that end between two looks lose what they used since the last one.
+// threadMeter measures the CPU time of a group without a usage counter (a v1 group in the cpu hierarchy only) through
+// its threads. The use of a thread that exits between two readings is missed from the first of them on.
 type threadMeter struct {
 	used  time.Duration
 	seen  map[int]time.Duration
@@ -61,7 +61,7 @@ func (m *threadMeter) usage(tree *cgroup.Tree, host Host, group string, now time
 		switch {
 		case known:
 			m.used += max(0, runtime-before)
-		case m.seen != nil: // new since the last look: it cannot have run longer than that
+		case m.seen != nil: // new since the last reading: it cannot have run longer than that
 			m.used += min(runtime, now.Sub(m.since))
 		}
 	}

@@ -1,19 +1,19 @@
-// Package observe reads what control groups hold and have used, as far as it is due, and writes nothing.
+// Package observe reads the limits and counters of the control groups that are due. It writes nothing.
 //
 // # Problem
 //
-// A node has hundreds of containers, most of which do nothing at most times, and each file that is read costs ten
-// microseconds. What a decision needs must be fresh all the same.
+// A node has hundreds of containers, most of which are idle at most times, and reading a file costs ten microseconds.
+// Still, decisions need fresh readings.
 //
 // # Approach
 //
-// Each group is read at an interval that hangs on what decisions say of it (Attention): every 90 ms where a limit may be
-// near, every 30 s where throttle events tell of what matters. The limit's files are read again where inotify reports a write,
-// and once in a while. Pods in which nothing moves are skipped altogether (idle.go).
+// Each group is read at an interval that depends on the last decisions about it (Attention): every 90 ms where its use
+// may be near the limit, every 30 s where throttle events report that. The files of the limit are read when inotify
+// reports a write, and at long intervals. Idle pods are skipped (idle.go).
 //
 // # Known limits
 //
-// What is read of a group is of slightly different instants: its files, its counters, the node's use.
+// The files and counters of a group and the use of the node are read at slightly different instants.
 package observe
 
 import (
@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cgroup"
@@ -33,48 +34,53 @@ import (
 // Host measures the machine.
 type Host interface {
 	Online() (int, error)
-	// Busy is the CPU time that all of the machine has used.
+	// Busy is the CPU time that the whole machine has used.
 	Busy() (time.Duration, error)
-	// Threads tells the CPU time of each of these threads that still lives.
+	// Threads returns the CPU time of each of these threads that still exists.
 	Threads(tids []int) map[int]time.Duration
 }
 
-// World is what one turn knows.
+// World is the observations of one turn.
 type World struct {
 	Pods []Pod
 	Gone []*Group
 }
 
-// Pod is a group with containers in it, or just containers.
+// Pod is a group with containers in it, or containers without a pod.
 type Pod struct {
-	Group      *Group // nil: the containers stand alone
-	Own        bool   // its limit is one for all its containers together (workload.Pod)
+	Group      *Group // nil: the containers have no pod
+	Own        bool   // its limit applies to all its containers together (workload.Pod)
+	Namespace  string // "" if unknown
 	Ceiling    float64
 	Containers []*Group
 	Scopes     []Scope
 }
 
-// Scope is the group around that of a container, which has the container's limit too (workload.Container).
+// Scope is the parent group of a container's group that has the container's limit too (workload.Container).
 type Scope struct {
 	*Group
 	Of workload.ID // the container
 }
 
-// Reader keeps what was read.
+// Reader reads the groups and keeps the last readings.
 type Reader struct {
 	Tree  *cgroup.Tree
 	Host  Host
 	Clock func() time.Time
-	// Borrowed: the tree's open files are another agent's, and none is kept open.
+	// Borrowed: the open files of Tree belong to another agent, and this reader keeps none open.
 	Borrowed bool
-	// Paused says whether a container is held at its limits, whatever its owner asks for.
+	// Paused says whether a container is kept at its limit, whatever its strategy.
 	Paused func(group string, now time.Time) bool
-	// Extra is what a scheduler of ours has counted of a group beside the kernel.
+	// Extra is what our sched_ext scheduler counted for a group in addition to the kernel.
 	Extra func(inode uint64) cpu.Counters
-	// Failed takes what a reading of a group came to, nil where it can be read again.
+	// Failed is called with the error of a group's reading, nil where it succeeded.
 	Failed func(g *Group, err error)
-	// Subscribed: there are throttle events.
+	// Subscribed: throttle events are on.
 	Subscribed bool
+	// Yield is called between two pods: another pod may be read meanwhile.
+	Yield func()
+	// Refreshed is when Refresh last made a turn read every group.
+	Refreshed time.Time
 	// Looks counts readings.
 	Looks int64
 
@@ -82,35 +88,56 @@ type Reader struct {
 	paths      map[string]workload.ID
 	started    time.Time
 	turn       int64
-	present    int            // groups that are there in this turn
+	present    int            // groups that exist in this turn
 	snapshot   []workload.Pod // of the last turn
-	idlePods   []*Group       // the pods of the snapshot that are idle
-	sweeps     int            // idle pods that may yet be read in this turn
+	idlePods   []*Group       // by place in the snapshot: the pods that are idle
+	sweeps     int            // idle pods that may still be read in this turn
 	starts     startBudgets
 	ceilings   map[string]float64
 	ceilingsAt time.Time
 }
 
-// New makes a reader that knows of no group.
+// New makes a reader without groups.
 func New(tree *cgroup.Tree, host Host, clock func() time.Time) *Reader {
-	return &Reader{Tree: tree, Host: host, Clock: clock, started: clock(), groups: map[workload.ID]*Group{}, paths: map[string]workload.ID{}, starts: startBudgets{},
-		Paused: func(string, time.Time) bool { return false }, Extra: func(uint64) cpu.Counters { return cpu.Counters{} },
-		Failed: func(*Group, error) {}}
+	return &Reader{
+		Tree: tree, Host: host, Clock: clock, started: clock(),
+		groups: map[workload.ID]*Group{}, paths: map[string]workload.ID{}, starts: startBudgets{},
+		Paused: func(string, time.Time) bool { return false },
+		Extra:  func(uint64) cpu.Counters { return cpu.Counters{} },
+		Failed: func(*Group, error) {},
+		Yield:  func() {},
+	}
 }
 
-// Groups are all groups, by identity. The map is the reader's: it is not to be written to.
+// Groups returns all groups, by identity. The caller must not modify the map.
 func (r *Reader) Groups() map[workload.ID]*Group { return r.groups }
 
-// At is the group of a path; nil: there is none.
+// At returns the group with this path; nil: there is none.
 func (r *Reader) At(group string) *Group { return r.groups[r.paths[group]] }
 
-// Renew has all that is remembered of idle pods forgotten: each is read in the next turn.
+// Family lists the path of a container, or of a pod and its containers.
+func (r *Reader) Family(group string) []string {
+	paths := []string{group}
+	of := r.At(group)
+	if of == nil || of.Level != LevelPod {
+		return paths
+	}
+	for _, g := range r.groups {
+		if g.Level == LevelContainer && g.Pod == of.Pod && workload.Under(g.Path, group) {
+			paths = append(paths, g.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Renew forgets which pods are idle: the next turn reads all pods.
 func (r *Reader) Renew() { r.snapshot = nil }
 
 // Turn counts the turns.
 func (r *Reader) Turn() int64 { return r.turn }
 
-// Read reads the groups that are due; with all, every pod that is idle, too.
+// Read reads the groups that are due; with all, every idle pod as well.
 func (r *Reader) Read(now time.Time, pods []workload.Pod, all bool) World {
 	if !workload.Same(pods, r.snapshot) {
 		r.snapshot, r.idlePods = pods, make([]*Group, len(pods))
@@ -121,6 +148,7 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod, all bool) World {
 	r.present = 0
 	var w World
 	for i := range pods {
+		r.Yield()
 		if r.skipsIdle(now, i, pods[i].Groups()) {
 			continue
 		}
@@ -133,9 +161,9 @@ func (r *Reader) Read(now time.Time, pods []workload.Pod, all bool) World {
 	return w
 }
 
-// ReadPod reads one pod; false where nothing of it can be read.
+// ReadPod reads one pod; false where no container of it can be read.
 func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
-	pod := Pod{Own: p.Own}
+	pod := Pod{Own: p.Own, Namespace: p.Namespace}
 	outermost := p.Path
 	if p.Path != "" {
 		first := workload.Container{ID: p.ID, Name: p.Name, Request: p.Request, Declared: p.Declared, Runtime: "pod"}
@@ -160,13 +188,14 @@ func (r *Reader) ReadPod(now time.Time, p workload.Pod) (Pod, bool) {
 	return pod, len(pod.Containers) > 0
 }
 
-// scope reads the scope of a container, which throttles the container as a pod does. The owner declares the container's limit for
-// it; where systemd has rounded that up, what is in its file is its limit.
+// scope reads the scope of a container, which throttles the container as a pod does. The declared limit of the
+// container is also that of the scope; where systemd has rounded it up, the scope's limit is the value of its file.
 func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, pod *Pod) {
 	if c.Scope.Path == "" {
 		return
 	}
-	scope := workload.Container{ID: c.Scope, Name: "scope of " + c.Name, Strategy: c.Strategy, Declared: c.Declared, Runtime: "pod"}
+	scope := workload.Container{ID: c.Scope, Name: "scope of " + c.Name, Strategy: c.Strategy, Runtime: "pod"}
+	scope.Declared = c.Declared
 	g := r.group(now, scope, LevelPod, p)
 	if g == nil {
 		return
@@ -177,11 +206,11 @@ func (r *Reader) scope(now time.Time, c *workload.Container, p *workload.Pod, po
 	pod.Scopes = append(pod.Scopes, Scope{g, c.ID})
 }
 
-// group reads one group, when it is due; nil when it is gone, or could never be read.
+// group reads one group if it is due; nil if it is gone or could never be read.
 func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *workload.Pod) *Group {
 	g := r.groups[c.ID]
 	if g == nil {
-		if _, known := r.paths[c.Path]; known { // another group of that name
+		if _, known := r.paths[c.Path]; known { // a new group with the path of an old one
 			r.forgetFiles(c.Path)
 		}
 		g = &Group{Since: now, old: r.turn <= 1}
@@ -192,20 +221,22 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 		g.Stale(now)
 	}
 	g.Container, g.Level, g.Pod = c, level, pod.Name
+	counted := g.seen == r.turn || r.Skipped(g)
 	g.wakened()
 	switch err := r.read(now, g); {
 	case Gone(err):
 		return nil
 	case err != nil:
-		// What was read last stands: a group that was forgotten with our quota in its file would be known again with that
-		// for its limit.
-		g.Looked, g.Due = false, now.Add(IdleEvery) // soon: it may be a passing trouble
+		// The last reading is kept: if the group were forgotten while our quota is in its file, that quota would later
+		// be taken for its limit.
+		g.Looked, g.Due = false, now.Add(IdleEvery) // soon: the error may be transient
 		r.Failed(g, err)
 	case g.Looked:
 		r.Failed(g, nil)
 	}
-	g.seen = r.turn
-	r.present++
+	if g.seen = r.turn; !counted {
+		r.present++
+	}
 	if g.Disk.Period == 0 {
 		return nil
 	}
@@ -213,7 +244,7 @@ func (r *Reader) group(now time.Time, c workload.Container, level Level, pod *wo
 	return g
 }
 
-// read brings what is known of a group up to date, as far as it is due.
+// read updates a group: its files and counters, each if due.
 func (r *Reader) read(now time.Time, g *Group) error {
 	g.Looked = false
 	if now.Sub(g.DiskAt) >= r.reread(g) {
@@ -250,7 +281,7 @@ func (r *Reader) read(now time.Time, g *Group) error {
 	return nil
 }
 
-// idle says whether the kernel keeps a group, or one above it, behind all others (cpu.idle).
+// idle says whether cpu.idle of a group or of one above it is set.
 func (r *Reader) idle(group string) bool {
 	for ; group != "/" && group != "."; group = path.Dir(group) {
 		if idle, err := r.Tree.Idle(group); err == nil && idle {
@@ -260,8 +291,8 @@ func (r *Reader) idle(group string) bool {
 	return false
 }
 
-// readUsage completes a reading with the CPU time used, where cpu.stat does not have it. Nothing depends on that of a group at
-// its limit whose period timer has not ticked: it has not been throttled, and what it has begun to use is read at the tick.
+// readUsage adds the CPU time used to a reading where cpu.stat lacks it. It is not needed for a group at its limit
+// whose period timer has not expired: the group has not been throttled, and its use is read after the next expiry.
 func (r *Reader) readUsage(g *Group, c *cpu.Counters, at time.Time) error {
 	last := g.Reading.Counters
 	switch {
@@ -280,8 +311,8 @@ func (r *Reader) readUsage(g *Group, c *cpu.Counters, at time.Time) error {
 	return nil
 }
 
-// Counters reads what the kernel has counted of a group now. hadUsage says that the reading that it is compared with had the CPU
-// time used.
+// Counters reads the counters of a group now. hadUsage says that the reading to compare with contains the CPU time
+// used.
 func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 	c, err := r.Tree.Counters(g.Path)
 	if err == nil && !c.HasUsage && hadUsage {
@@ -290,7 +321,8 @@ func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 	return c, err
 }
 
-// Learn takes what was read back after writes of quotas and bursts, and has the files read again before the next decision.
+// Learn takes over the values read back after writes of quotas and bursts, and makes the next turn read the files
+// again.
 func (r *Reader) Learn(results []plan.Result) {
 	for _, x := range results {
 		g := r.groups[x.Change.Cgroup]
@@ -309,11 +341,12 @@ func (r *Reader) Learn(results []plan.Result) {
 	}
 }
 
-// drop forgets the groups that were not there in this turn, and returns them.
+// drop forgets the groups that no longer exist, and returns them.
 func (r *Reader) drop() (list []*Group) {
 	if r.present == len(r.groups) {
 		return nil
 	}
+	var free []string // paths that no other group has
 	for id, g := range r.groups {
 		if g.seen == r.turn || r.Skipped(g) {
 			continue
@@ -322,7 +355,13 @@ func (r *Reader) drop() (list []*Group) {
 		delete(r.groups, id)
 		if r.paths[id.Path] == id {
 			delete(r.paths, id.Path)
-			r.forgetFiles(id.Path)
+			free = append(free, id.Path)
+		}
+	}
+	for _, path := range free {
+		r.Yield()
+		if _, taken := r.paths[path]; !taken { // meanwhile
+			r.forgetFiles(path)
 		}
 	}
 	return list

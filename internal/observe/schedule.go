@@ -5,25 +5,28 @@ import (
 )
 
 const (
-	// LookEvery is how often a group is read whose limit may be near. It is not the usual period of 100 ms, so that readings
-	// sweep over the period and find out when it begins (sample.Phase).
+	// LookEvery is how often a group is read whose use may be near its limit. It differs from the usual period of 100
+	// ms, so that readings sweep over the period and find its begin (sample.Phase).
 	LookEvery = 90 * time.Millisecond
-	// CappedEvery is how often a group is read that is throttled though nothing more can be done for it: it only remains to see
-	// when it wants less. A group that is read as seldom or less is read in steps of that, so that all such groups share their
+	// CappedEvery is how often a group is read that is throttled and can get nothing more: the readings only find when
+	// its demand falls. Groups with this interval or a longer one are read at multiples of it, so that they share
 	// turns.
 	CappedEvery = 5 * LookEvery
-	// followEvery is how often a pod is read whose quota only follows its containers'.
+	// followEvery is how often a pod is read whose quota only follows its containers.
 	followEvery = 3 * CappedEvery
-	// IdleEvery is how often a group is read that nothing is to be decided for, and quietEvery how often where there are throttle
-	// events: then reading only keeps the books.
+	// IdleEvery is how often a group is read for which there is nothing to decide, and quietEvery with throttle events:
+	// then readings only update the totals.
 	IdleEvery  = time.Second
 	quietEvery = 30 * time.Second
+	// glanceEvery is how often groups without a limit, which nothing else shows, are read for who looks all the time.
+	glanceEvery = 5 * time.Second
 	// leastGap is how soon after a reading the next one may be.
 	leastGap = LookEvery / 9
 )
 
-// filesEvery is how often limit files are read although inotify reports no write. Where there are throttle events, and with each
-// of the limit, it is raisedEvery for a group that is raised or throttled, and rarelyEvery for one that is idle.
+// filesEvery is how often limit files are read although inotify reports no write. With throttle events it is
+// raisedEvery for a group that is raised or throttled, and rarelyEvery for others: each event carries the limit in
+// force.
 const (
 	filesEvery  = 2 * time.Second
 	raisedEvery = 10 * time.Second
@@ -32,7 +35,7 @@ const (
 
 // Interval is how long the group may go without a reading.
 func (r *Reader) Interval(g *Group) time.Duration {
-	if !g.Class.Burstable() { // the guard counts on what it uses (policy/guard.go)
+	if !g.Class.Burstable() { // the guard needs its use (policy/guard.go)
 		return IdleEvery
 	}
 	near := g.Strategy.Policy.Quota()
@@ -53,7 +56,7 @@ func (r *Reader) Interval(g *Group) time.Duration {
 	return LookEvery
 }
 
-// reread is how long what was read of a group's limit files holds.
+// reread is how long a reading of a group's limit files stays valid.
 func (r *Reader) reread(g *Group) time.Duration {
 	switch {
 	case !r.Subscribed || !g.Class.Burstable():
@@ -64,9 +67,8 @@ func (r *Reader) reread(g *Group) time.Duration {
 	return rarelyEvery
 }
 
-// InStep is when a group is due that was read now: after d, or a little earlier, at an instant that all groups have in common.
-// So a group that is read at an instant of its own is in step again after it, and groups do not each ask for turns of their
-// own.
+// InStep is when a group that was read now is due: after d, or slightly earlier, at an instant common to all groups. So
+// a group that was read at another instant is in step again afterwards, and groups share turns.
 func (r *Reader) InStep(now time.Time, d time.Duration) time.Time {
 	step := LookEvery
 	if d >= CappedEvery {
@@ -80,11 +82,12 @@ func (r *Reader) InStep(now time.Time, d time.Duration) time.Time {
 	return due
 }
 
-// Schedule sets when the groups that were read are due again, unless sooner says that it is to be earlier, and returns the
-// earliest time.
+// Schedule sets when the groups that were read are due again, or the time of sooner if that is earlier, and returns the
+// earliest due time.
 func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Time {
 	next := now.Add(IdleEvery)
 	for _, g := range r.groups {
+		r.Yield()
 		if g.top != nil && g.top.skipped == r.turn {
 			continue // due with its pod
 		}
@@ -103,14 +106,14 @@ func (r *Reader) Schedule(now time.Time, sooner func(*Group) time.Time) time.Tim
 	return next
 }
 
-// StaleAll has everything of all groups read in the next turn.
+// StaleAll makes the next turn read all files of all groups.
 func (r *Reader) StaleAll(now time.Time) {
 	for _, g := range r.groups {
 		g.Stale(now)
 	}
 }
 
-// DueAll has every group, also of idle pods, read in the next turn.
+// DueAll makes the next turn read every group, including those of idle pods.
 func (r *Reader) DueAll() {
 	for _, g := range r.groups {
 		g.Due = time.Time{}
@@ -118,7 +121,7 @@ func (r *Reader) DueAll() {
 	}
 }
 
-// Inodes are those of all groups.
+// Inodes returns the inodes of all groups.
 func (r *Reader) Inodes() []uint64 {
 	list := make([]uint64, 0, len(r.groups))
 	for id := range r.groups {
@@ -127,9 +130,21 @@ func (r *Reader) Inodes() []uint64 {
 	return list
 }
 
-// Refresh has every group read in the next turn; an idle pod is only asked whether anything moved.
-func (r *Reader) Refresh() {
-	for _, g := range r.groups {
-		g.Due = time.Time{}
+// Refresh makes the next turn read every group; of an idle pod only the pod's own counters. Without all it is every
+// group that has no limit. It does nothing, and says so, soon after the last time.
+func (r *Reader) Refresh(now time.Time, all bool) bool {
+	every := IdleEvery
+	if !all {
+		every = glanceEvery
 	}
+	if r.turn == 0 || now.Sub(r.Refreshed) < every {
+		return false
+	}
+	r.Refreshed = now
+	for _, g := range r.groups {
+		if all || !g.Disk.Limited() {
+			g.Due = time.Time{}
+		}
+	}
+	return true
 }

@@ -2,17 +2,18 @@ package observe
 
 import "time"
 
-// startsForgotten is how long a pod must be without a new container before its starts are forgotten. The kubelet waits five
-// minutes at most before it starts a container anew that fails again and again.
+// startsForgotten is how long after its last start the starts of a pod are forgotten. The kubelet restarts a container
+// that fails repeatedly after five minutes at most.
 const startsForgotten = time.Hour
 
-// startBudgets bound the starts of pods: all that happen in one pod share startupSeconds. A start is handed more than other
-// times, and a container that fails and is started anew again and again would be in its start all the time.
+// startBudgets bound the starts of pods: all starts in one pod share startupSeconds. A start gets more CPU time than
+// other times, and a container that fails and is restarted repeatedly would always be in its start.
 //
-// The key is the path of the pod, which stays the same when a container in it is started anew; of a container without a
-// pod its own path. Time in which several containers of a pod start counts once.
+// The key is the path of the pod, which stays the same when a container is restarted, or the path of a container
+// without a pod. Time in which several containers of a pod start counts once.
 //
-// Known limits: a new pod has a new budget, and so has each `docker run`, for nothing tells that they belong together.
+// Known limits: a new pod has a new budget, and so has each `docker run`, because nothing shows that they belong
+// together.
 type startBudgets map[string]*startBudget
 
 type startBudget struct {
@@ -20,7 +21,7 @@ type startBudget struct {
 	until time.Time // spent counts the time until then
 }
 
-// spend books a new container of a pod, born then, and says for how long the pod has had new ones.
+// spend accounts for a starting container of a pod, and returns the time that the pod's starts have taken so far.
 func (s startBudgets) spend(pod string, born, now time.Time) time.Duration {
 	b := s[pod]
 	if b == nil {
@@ -40,7 +41,7 @@ func (s startBudgets) spend(pod string, born, now time.Time) time.Duration {
 	return b.spent
 }
 
-// forget keeps the map from growing without bound.
+// forget removes expired budgets, so that the map does not grow without bound.
 func (s startBudgets) forget(now time.Time) {
 	for pod, b := range s {
 		if now.Sub(b.until) >= startsForgotten {

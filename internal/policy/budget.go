@@ -11,20 +11,20 @@ import (
 // budget bounds how long a container may run above its limit: cfsQuotaBurstPeriodSeconds as a token bucket of CPU
 // time.
 //
-// The bucket holds as much as running at the cap for that many seconds costs above the limit, and is full at the
-// start. CPU time used above the limit empties it, time left unused below the limit fills it, both for the real
-// time that passed. It may run into debt by what a container used between two looks; the debt is paid back first.
+// The bucket holds the CPU time above the limit that running at the cap for that many seconds takes. It is full at the
+// start. CPU time used above the limit empties it, and CPU time left unused below the limit fills it. Use between two
+// readings may put the bucket into debt, which is paid back first.
 type budget struct {
 	capacity time.Duration
 	tokens   time.Duration
-	spent    bool // ran out, and has not yet recovered enough to start again
+	spent    bool // the bucket ran out and has not yet refilled enough (recoverFraction) to be used again
 	bounded  bool
 }
 
-// recover is the part of the capacity that must be back before a spent budget is used again.
+// recoverFraction: a spent budget is used again once a tenth of its capacity is back.
 const recoverFraction = 10
 
-// advance books a window.
+// advance accounts for the usage of one window.
 func (b *budget) advance(u sample.Usage, limit cpu.Bandwidth, s strategy.Strategy) {
 	b.resize(limit, s)
 	if !b.bounded {
@@ -40,14 +40,14 @@ func (b *budget) advance(u sample.Usage, limit cpu.Bandwidth, s strategy.Strateg
 	}
 }
 
-// charge takes a grant that a write could not avoid.
+// charge subtracts what a write granted although the cap had no room for it.
 func (b *budget) charge(grant time.Duration) {
 	if b.bounded {
 		b.tokens = max(-b.capacity, b.tokens-grant)
 	}
 }
 
-// resize follows the configuration: a new capacity starts full.
+// resize sets the capacity that the strategy configures. A budget of a new capacity starts full.
 func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 	if s.CFSQuotaBurstPeriodSeconds == strategy.Unlimited || !limit.Limited() {
 		*b = budget{}
@@ -60,7 +60,7 @@ func (b *budget) resize(limit cpu.Bandwidth, s strategy.Strategy) {
 	}
 }
 
-// left is what may still be used above the limit.
+// left is the CPU time that may still be used above the limit.
 func (b *budget) left() time.Duration {
 	if !b.bounded {
 		return cpu.Unlimited

@@ -8,14 +8,15 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// makeIntents turns decisions into intents.
+// makeIntents turns the decisions into intents, containers before their pod.
 func makeIntents(in Input, pods []podCandidates, out *Output) {
 	for _, p := range pods {
+		in.yield()
 		for _, u := range p.containers {
 			if !p.raises(u) {
 				u.release()
 			}
-			u.lift()
+			u.removeQuota()
 			u.requested, u.buffer = u.burst(in.Now, in.Rules)
 			u.pace(in, out)
 			u.emit(in, &p, out)
@@ -40,7 +41,7 @@ func (p *podCandidates) change(in Input, out *Output) {
 	u.emit(in, p, out)
 }
 
-// release takes back what is left of ours in the quota of a group that is not to be raised.
+// release restores the quota of a group that is not raised, where the file still holds a value of ours.
 func (u *candidate) release() {
 	u.decision = decision{u.Disk.Quota, "", u.why}
 	if !u.QuotaBlocked.LeftAlone() && u.Disk.Quota != u.limit.Quota {
@@ -48,14 +49,14 @@ func (u *candidate) release() {
 	}
 }
 
-// pace holds a change of quota back until its write grants no more than the cap (grant.go), or cuts it to what may
-// be written now, and asks for a look when it can be made whole.
+// pace postpones a change of quota until its write grants no more than the cap (grant.go), or cuts the quota to what
+// may be written now, and requests a reading for the time when the full quota can be written.
 func (u *candidate) pace(in Input, out *Output) {
 	if u.quota == u.Disk.Quota || u.kind == KindRestore || u.kind == KindReserve || u.QuotaBlocked.LeftAlone() {
 		u.m.overdue = time.Time{}
 		return
 	}
-	p := u.m.standing(in.Now, u.Disk)
+	p := u.m.currentPeriod(in.Now, u.Disk)
 	room := p.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	lowering := u.quota < u.Disk.Quota
 	if u.quota <= room || lowering && p.atEdge(u.period()) {
@@ -65,7 +66,7 @@ func (u *candidate) pace(in Input, out *Output) {
 	width, known := u.m.phase.Known()
 	bridged := known && !lowering && u.refilled(in) && !u.fresh(in.Now, width)
 	switch {
-	case bridged: // refills do until a period has just begun: then most may be written
+	case bridged: // refills suffice until a period has just begun, when the largest quota may be written
 		out.Looks[u.ID] = u.m.phase.Next(in.Now).Add(width)
 	case known && (lowering || u.gains(p, width)):
 		out.Looks[u.ID] = u.m.phase.Next(in.Now.Add(2 * writeDelay))
@@ -82,30 +83,30 @@ func (u *candidate) pace(in Input, out *Output) {
 	}
 }
 
-// fresh says whether a period has surely begun, and not long ago.
+// fresh says whether a period is known to have begun a short time ago.
 func (u *candidate) fresh(now time.Time, width time.Duration) bool {
 	begun := u.m.begun(now, u.period())
 	return begun < u.period() && begun <= 3*width
 }
 
-// gains says whether more may be written at an edge that is known as exactly as width than now.
+// gains says whether a larger quota may be written at the period's edge, when it is known to within width, than now.
 func (u *candidate) gains(now period, width time.Duration) bool {
 	edge := period{handed: u.Disk.Quota + u.m.saved, used: now.used, edge: width / 2}
 	room := edge.room(u.cap(), u.buffer, u.buffer != u.Disk.Burst, u.cpus).Truncate(time.Microsecond)
 	return room > u.Disk.Quota && worth(u.Disk.Quota, min(room, u.quota))
 }
 
-// stay leaves the quota as it is for this turn, and sizes the burst for that.
+// stay leaves the quota unchanged in this turn and sizes the burst for it.
 func (u *candidate) stay(now time.Time, r Rules) {
 	u.decision = decision{u.Disk.Quota, "", u.why + "; waiting for a moment to write"}
 	u.requested, u.buffer = u.burst(now, r)
 }
 
-// Overdue ends the why of a lowering that waited in vain for a moment in which it grants nothing beyond the cap.
+// Overdue ends the reason of a lowering for which no moment came in which its write grants nothing beyond the cap.
 const Overdue = "; it could wait no longer"
 
-// wait postpones a lowering, but not for ever: to the next edge where that is known, else until patience ends. Then it
-// is made all the same, and charged.
+// wait postpones a lowering to the next edge of the period where that is known, else until patience ends. Then the
+// lowering is written in any case, and charged to the budget.
 func (u *candidate) wait(in Input, known bool) {
 	if u.m.overdue.IsZero() {
 		u.m.overdue = in.Now
@@ -118,7 +119,7 @@ func (u *candidate) wait(in Input, known bool) {
 		u.stay(in.Now, in.Rules)
 		return
 	}
-	u.buffer = min(u.buffer, u.Disk.Burst) // of two writes, the second waits for the next period
+	u.buffer = min(u.buffer, u.Disk.Burst) // of two writes, the one of the burst waits for the next period
 	u.m.budget.charge(u.quota)
 	u.why += Overdue
 }
@@ -131,7 +132,7 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 	if u.buffer != u.Disk.Burst && u.BurstBlocked == plan.Free {
 		kind, why := KindBurst, fmt.Sprintf("burst of %v requested, %v fits", u.requested, u.buffer)
 		if u.buffer == u.limit.Burst {
-			kind, why = KindRestore, "no burst is asked for"
+			kind, why = KindRestore, "no burst is requested"
 		}
 		out.add(u, plan.Burst, u.buffer, kind, why)
 	}
@@ -140,29 +141,30 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 	out.Views = append(out.Views, u.m.view)
 }
 
-// burst is what is asked for and what is to be in the file. While the quota is raised the buffer only shrinks: a
-// write that enlarges it would grant one more quota, and it fills again when the raise is given back.
+// burst is the requested burst and the value for the file. While the quota is raised the buffer only shrinks: a write
+// that enlarges it would grant one more quota. It grows again when the raise is given back.
 func (u *candidate) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	if !u.bursts() {
-		return u.limit.Burst, u.unburst() // nothing is asked for
+		return u.limit.Burst, u.ownerBurst() // no burst is requested
 	}
 	requested, buffer = burstFor(u.limit, u.Strategy, u.quota, r)
 	return requested, u.fit(now, buffer, r)
 }
 
-// bursts says whether the candidate is to have a burst buffer of ours.
+// bursts says whether the candidate gets a burst buffer of ours.
 func (u *candidate) bursts() bool {
 	return !u.Paused && u.Strategy.Policy.Burst() && u.limit.Limited() && u.Class.Burstable()
 }
 
-// unburst is the burst of a candidate that is to have none of ours.
-func (u *candidate) unburst() time.Duration {
+// ownerBurst is the burst of a candidate that gets none of ours.
+func (u *candidate) ownerBurst() time.Duration {
 	if u.BurstBlocked.LeftAlone() {
 		return u.Disk.Burst
 	}
 	return u.limit.Burst
 }
 
+// fit cuts a burst to what may be written now.
 func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Duration {
 	switch {
 	case !r.Burst:
@@ -176,26 +178,27 @@ func (u *candidate) fit(now time.Time, buffer time.Duration, r Rules) time.Durat
 	return buffer
 }
 
-// stable says whether nothing is to be done as long as the group uses nothing and nobody writes its files.
+// stable says whether there is nothing to do as long as the group uses no CPU and no program writes its files.
 func (u *candidate) stable(now time.Time) bool {
 	for _, blocked := range []plan.Blocked{u.QuotaBlocked, u.BurstBlocked} {
 		if blocked != plan.Free && blocked != plan.NoTask {
 			return false
 		}
 	}
-	return u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
+	settled := u.quota == u.Disk.Quota && u.buffer == u.Disk.Burst
+	return settled && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
 func (u *candidate) view(in Input, p *podCandidates) View {
 	now := in.Now
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
 		BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
-	raised := u.raised() && p.raises(u) // nothing hangs on what a pod uses that follows its containers
-	v.Watched = u.m.everStood || raised
+	raised := u.raised() && p.raises(u) // the usage of a pod whose quota follows its containers is not needed
+	v.Watched = u.m.everThrottled || raised
 	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
-	v.LimitTooLow = u.m.throttledPeriods.limitTooLow(now)
+	v.LimitTooLow, v.Bounded = u.m.throttledPeriods.limitTooLow(now), u.bounded()
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	v.Stable = !v.Watched && u.stable(now)
 	v.AboveLimit = u.window.AboveLimit(u.limit)
@@ -203,18 +206,20 @@ func (u *candidate) view(in Input, p *podCandidates) View {
 	return v
 }
 
-// viewAgain is what is to be seen of a candidate between two whole turns.
+// viewAgain is the view of a candidate between two full turns.
 func (u *candidate) viewAgain(in Input, p *podCandidates) View {
 	v := u.m.view
-	v.Cgroup, v.IsPod, v.Why, v.Window, v.Watched, v.Stable = u.ID, u.isPod, u.why, u.window, v.Watched || u.stood, false
-	v.Limit = u.limit
-	v.AboveLimit, v.LimitTooLow, v.AtCap = u.window.AboveLimit(u.limit), u.m.throttledPeriods.limitTooLow(in.Now), u.stands
+	v.Cgroup, v.IsPod, v.Why, v.Window = u.ID, u.isPod, u.why, u.window
+	v.Watched, v.Stable = v.Watched || u.throttled, false
+	v.Limit, v.Bounded = u.limit, u.bounded()
+	v.AboveLimit, v.AtCap = u.window.AboveLimit(u.limit), u.atCap
+	v.LimitTooLow = u.m.throttledPeriods.limitTooLow(in.Now)
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
 
-// add appends one intent, counted by its kind.
+// add appends one intent and counts its kind.
 func (o *Output) add(u *candidate, knob plan.Knob, to time.Duration, kind Kind, why string) {
 	in := plan.Intent{Key: plan.Key{ID: u.ID, Knob: knob}, Value: plan.Time(to), Why: why, Release: kind == KindRestore}
 	if knob == plan.Quota {

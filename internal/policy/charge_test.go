@@ -42,14 +42,14 @@ func TestChargeAddsUpWithinAPeriod(t *testing.T) {
 	b := cpu.Bandwidth{Quota: 100 * ms, Period: time.Second}
 	m := &memory{lastWrite: t0.Add(-time.Hour)}
 	m.charge(t0, b, cpu.Bandwidth{Quota: 200 * ms})
-	if got := m.standing(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}).handed; got != 300*ms {
+	if got := m.currentPeriod(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}).handed; got != 300*ms {
 		t.Errorf("handed %v after a raise to 200ms, want 300ms", got)
 	}
 	m.charge(t0.Add(100*ms), cpu.Bandwidth{Quota: 200 * ms, Period: time.Second}, b)
-	if got := m.standing(t0.Add(200*ms), b).handed; got != 400*ms {
+	if got := m.currentPeriod(t0.Add(200*ms), b).handed; got != 400*ms {
 		t.Errorf("handed %v after lowering it again, want 400ms", got)
 	}
-	if got := m.standing(t0.Add(1200*ms), b).handed; got != 100*ms {
+	if got := m.currentPeriod(t0.Add(1200*ms), b).handed; got != 100*ms {
 		t.Errorf("handed %v a period later, want 100ms", got)
 	}
 }
@@ -130,7 +130,8 @@ func TestBurstFor(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasTakenIsCharged: a write that the kernel refused hands out nothing; one of a restore or of a repair does.
+// TestOnlyWhatWasTakenIsCharged: a write that the kernel refused hands out nothing; one of a restore or of a repair
+// does.
 func TestOnlyWhatWasTakenIsCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  plan.Change

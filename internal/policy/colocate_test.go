@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestInForce: at groups of which every knob of the mechanism holds what it is to, and which no online work meets from outside.
-// Slices and quotas keep nobody behind.
+// TestInForce: at groups of which every knob of the mechanism holds what it is to, and which no online work meets from
+// outside. Slices and quotas keep nobody behind.
 func TestInForce(t *testing.T) {
 	key := func(path string, knob plan.Knob) plan.Key { return plan.Key{ID: workload.ID{Path: path}, Knob: knob} }
 	var intents []plan.Intent

@@ -1,20 +1,21 @@
-// Package policy decides what each group's bandwidth shall be. It does no I/O and knows no clock: a turn's
-// observations go in, changes as data come out.
+// Package policy decides the quota and burst of each group. It does no I/O and reads no clock: the observations of a
+// turn go in, and intents come out as data.
 //
-// Problem: a container is throttled whenever it uses one period's quota up, even when it is far below its limit on
-// average. What it may have beyond its limit depends on its strategy, on what it has wanted of late, on its
-// neighbours and on the node.
+// Problem: a container is throttled whenever it uses up the quota of one period, even when its average use is far below
+// its limit. How much it may use beyond its limit depends on its strategy, on its recent demand, on its neighbours and
+// on the node.
 //
-// Approach: one straight line for all groups that were looked at. observe books what happened and whose values
-// are in the files; demand says what each group needs (burst first, quota for what burst did not cover); guard cuts
-// the demands to what the node can spare, and takes raises back; makeIntents turns what is left into intents, each
-// charged with the runtime that its write grants, and lets pods follow their containers.
+// Approach: the same steps for all groups that were read. observe records the usage since the last turn and the values
+// of the files; demand sizes the quota that each group needs (burst first, a raise for what burst did not cover); guard
+// cuts the demands to what the node can spare, and takes raises back; keepBounds cuts them to
+// what an administrator allows; makeIntents turns the remaining demands into
+// intents, each charged with the runtime that its write grants. The quota of a pod follows its containers.
 //
 // Terminology: limit is the declared quota, a raise is a quota above it, the cap is the most that may be used in
 // one period, a grant is what a raise or a write allows beyond the limit.
 //
-// Known limits: what a group would have used while it was throttled is bounded by the time that its CPUs stood
-// still, not known. Looking every 100 ms sees a throttle after its period's end.
+// Known limits: what a group would have used while it was throttled is not known; the throttled time of its CPUs bounds
+// it. Polling every 100 ms sees a throttle only after its period has ended.
 package policy
 
 import (
@@ -26,17 +27,18 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
+	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
-// WhyAtLimit is the reason of a group that is not to be raised for now. Who paused it knows why.
-const WhyAtLimit = "held at the limit"
+// WhyAtLimit is the reason of a group that is paused: no raise for now. The caller that paused it knows why.
+const WhyAtLimit = "kept at the limit"
 
 const (
-	// demandSpan is the last while: a raise is given back when nothing in it needed more than the limit.
+	// demandSpan is how far back demand is considered: a raise is given back when no demand in it exceeded the limit.
 	demandSpan = 3 * time.Second
-	// marginDivisor adds a tenth to what was wanted: the kernel hands out runtime in slices, and what CPUs hold
-	// of theirs when they go idle is lost to the others.
+	// marginDivisor adds a tenth to the demand: the kernel hands out runtime in slices, and the part of a slice that an
+	// idle CPU holds is lost to the other CPUs.
 	marginDivisor = 10
 	// keepDivisor: a raise is lowered in part only when at least a quarter of it is not needed.
 	keepDivisor = 4
@@ -46,16 +48,18 @@ const (
 	patience = 2 * time.Second
 )
 
-// Decide takes a turn.
+// Decide decides for all groups of a full turn. Between two pods it yields (Input.Yield). AnswerThrottles may be called
+// then, and is the later one: what Decide says of a group that was answered meanwhile is not to be done.
 func (s *State) Decide(in Input) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
-	s.rest = restOf(pods)
-	in.Node = s.rest.off(in.Node)
+	s.sums = sumsOf(pods).with(s.sums)
+	in.Node = s.sums.off(in.Node)
 	out.Node = in.Node
 	raisable := demand(in, pods)
 	s.guard(in, raisable, out)
+	s.keepBounds(in, pods)
 	makeIntents(in, pods, out)
 	return *out
 }
@@ -64,19 +68,22 @@ func newOutput() *Output {
 	return &Output{Kinds: map[Kind]int64{}, Looks: map[workload.ID]time.Time{}}
 }
 
-// observe books the readings and finds out whose values are in the files.
+// observe records the readings and makes the candidates.
 func (s *State) observe(in Input, out *Output) []podCandidates {
 	for _, id := range in.Gone {
 		delete(s.groups, id)
+		s.extra.Drop(id)
 	}
 	pods := make([]podCandidates, 0, len(in.Pods))
 	for _, p := range in.Pods {
-		pu := podCandidates{pod: s.candidate(in, p.Group, p.Ceiling, out), own: p.Own}
+		in.yield()
+		owner := p.owner()
+		pu := podCandidates{pod: s.candidate(in, p.Group, owner, p.Ceiling, out), own: p.Own}
 		ceiling := math.Min(p.Ceiling, podCeiling(in, pu.pod))
 		pu.containers = make([]*candidate, 0, len(p.Containers))
 		for _, c := range p.Containers {
-			scope := s.scope(in, p.Scopes, c.ID, ceiling, out)
-			u := s.candidate(in, c, math.Min(ceiling, podCeiling(in, scope)), out)
+			scope := s.scope(in, p, c.ID, ceiling, out)
+			u := s.candidate(in, c, owner, math.Min(ceiling, podCeiling(in, scope)), out)
 			pu.containers = append(pu.containers, u)
 			if scope != nil {
 				pu.scopes = append(pu.scopes, podCandidates{pod: scope, containers: []*candidate{u}})
@@ -86,20 +93,21 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 		pu.assess()
 		pods = append(pods, pu)
 	}
+	s.boundCeilings(in, pods)
 	return pods
 }
 
 // scope makes the candidate of a container's scope, nil where it has none.
-func (s *State) scope(in Input, scopes []Scope, container workload.ID, ceiling float64, out *Output) *candidate {
-	for _, g := range scopes {
+func (s *State) scope(in Input, p Pod, container workload.ID, ceiling float64, out *Output) *candidate {
+	for _, g := range p.Scopes {
 		if g.Of == container {
-			return s.candidate(in, g.Group, ceiling, out)
+			return s.candidate(in, g.Group, p.owner(), ceiling, out)
 		}
 	}
 	return nil
 }
 
-// podCeiling is what a pod's own quota allows its containers where it cannot follow them.
+// podCeiling is the CPUs that a pod's quota allows its containers where the quota cannot be written.
 func podCeiling(in Input, pod *candidate) float64 {
 	if pod == nil || !pod.limit.Limited() || pod.QuotaBlocked == plan.Free || pod.QuotaBlocked == plan.NoTask {
 		return math.Inf(1)
@@ -107,8 +115,8 @@ func podCeiling(in Input, pod *candidate) float64 {
 	return pod.Disk.CPUs()
 }
 
-// candidate makes the candidate of a group, nil for the pod that is none.
-func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *candidate {
+// candidate makes the candidate of a group, nil for a pod without a group.
+func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64, out *Output) *candidate {
 	if g.Path == "" {
 		return nil
 	}
@@ -117,10 +125,11 @@ func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *cand
 		m = &memory{last: g.Reading, lastWrite: in.Now.Add(-time.Hour)}
 		s.groups[g.ID] = m
 	}
-	m.holds = g.Disk
+	m.owner, m.inFile = owner, g.Disk
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
-	u := &candidate{Group: g, configured: configured, m: m, ceiling: g.bound(ceiling), now: in.Now, cpus: max(1, in.Node.CPUs)}
+	u := &candidate{Group: g, configured: configured, m: m, owner: owner, ceiling: g.bound(ceiling), now: in.Now}
+	u.cpus = max(1, in.Node.CPUs)
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {
 		m.history.Reset()
@@ -136,7 +145,7 @@ func (s *State) candidate(in Input, g Group, ceiling float64, out *Output) *cand
 	return u
 }
 
-// book adds what happened since the last look to what is remembered.
+// book adds the usage since the last reading to the group's memory.
 func (u *candidate) book(in Input) {
 	if !u.Looked {
 		return
@@ -146,30 +155,34 @@ func (u *candidate) book(in Input) {
 	}
 	u.bookUntil(u.Reading)
 	switch {
-	case !u.stood:
+	case !u.throttled:
 	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
 		u.m.throttledPeriods.hit(u.Reading.At, u.period())
 		u.m.throttledPeriods.count += max(0, u.window.Throttled-1)
 	default:
-		u.owes()
+		u.bookUnreported()
 	}
 }
 
-// owes books a period that a throttle stood through. CPUs may run beyond their slices, up to a tick each, and where the quota
-// does not pay for that the group stands still for several periods; but the kernel tells of the throttle once.
-func (u *candidate) owes() {
+// bookUnreported counts a period that was throttled from begin to end. CPUs may run beyond their slices, up to a tick
+// each; where one quota does not pay that debt, the group stays throttled for several periods, but the kernel reports
+// the throttle once.
+func (u *candidate) bookUnreported() {
 	if _, known := u.m.phase.Known(); known && throttledThroughout(u.window) {
 		u.m.throttledPeriods.hit(u.m.phase.Next(u.Reading.At).Add(-u.period()), u.period())
 	}
 }
 
 func (u *candidate) bookUntil(r sample.Reading) {
+	if r.At.Before(u.m.last.At) {
+		return // an answer has booked a younger one meanwhile
+	}
 	u.window = sample.Between(u.m.last, r)
 	u.m.last = r
 	if u.window.Elapsed() <= 0 {
 		return
 	}
-	u.stood = u.window.Throttled > 0
+	u.throttled = u.window.Throttled > 0
 	u.m.history.Add(u.window, demandSpan)
 	if u.active() && !u.window.From.Equal(u.Quiet) { // an expiry before it may be counted after it
 		u.m.phase.Observe(u.window, u.period())
@@ -178,12 +191,12 @@ func (u *candidate) bookUntil(r sample.Reading) {
 	u.m.observeSaved(u.window, u.Disk)
 	u.save()
 	u.m.budget.advance(u.window, u.limit, u.configured)
-	if u.stood {
-		u.m.throttledAt, u.m.everStood = r.At, true
+	if u.throttled {
+		u.m.throttledAt, u.m.everThrottled = r.At, true
 	}
 }
 
-// save keeps account of the time left unused, up to the burst that was asked for.
+// save accounts for the CPU time left unused, up to the requested burst.
 func (u *candidate) save() {
 	if !u.limit.Limited() {
 		u.m.savings = 0
@@ -197,17 +210,18 @@ func (u *candidate) save() {
 // throttledThroughout says whether every period that ended in the window ended throttled.
 func throttledThroughout(w sample.Usage) bool { return w.Periods > 0 && w.Throttled == w.Periods }
 
-// active says whether the period timer cannot have missed an expiry in the window. It rests only after a whole period
-// without use. So it ran at the window's begin when the group ran in the window before, within a period; and it goes
-// on through a window of a period at most, or through one in which each period ended throttled.
+// active says whether the period timer was active throughout the window. The kernel stops the timer only after a whole
+// period without use. So it was active at the window's begin when the group ran in the window before, within a period;
+// and it stays active through a window of at most one period, or through one in which each period ended throttled.
 func (u *candidate) active() bool {
 	return u.m.ran && (u.window.Elapsed() <= u.period() || throttledThroughout(u.window))
 }
 
-// demand says what each raisable candidate needs, and lists those candidates.
+// demand sizes the quota that each raisable candidate needs, and lists those candidates.
 func demand(in Input, pods []podCandidates) []*candidate {
 	var all []*candidate
 	for _, p := range pods {
+		in.yield()
 		list := p.raisable()
 		for _, scope := range p.scopes {
 			if scope.raises(scope.pod) {
@@ -222,7 +236,7 @@ func demand(in Input, pods []podCandidates) []*candidate {
 	return all
 }
 
-// decideQuota decides the quota that one candidate needs, were it alone on the node.
+// decideQuota decides the quota that one candidate would get if it were alone on the node.
 func (u *candidate) decideQuota(in Input) {
 	switch now := in.Now; {
 	case u.QuotaBlocked.LeftAlone():
@@ -242,26 +256,27 @@ func (u *candidate) decideQuota(in Input) {
 			u.Strategy.CFSQuotaBurstPeriodSeconds)}
 	case !u.Ready:
 		u.decision = decision{u.limit.Quota, "", "nothing is written before a task is in it"}
-	case !u.m.everStood && !u.raised():
+	case !u.m.everThrottled && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
 	case u.Starting:
-		u.decision = decision{u.limit.Quota, KindGiveBack, "starting: throttles are ended one by one, and the quota stays"}
+		why := "starting: throttles are ended one by one, and the quota stays"
+		u.decision = decision{u.limit.Quota, KindGiveBack, why}
 	case u.Looked:
 		u.decision = u.demand(in)
 	}
 }
 
-// demand sizes a raise from what the candidate has wanted of late.
+// demand sizes a raise from the candidate's recent demand.
 //
-// A throttle proves that the limit (and its burst) did not do; after it, the raise stays for demandSpan, and then
-// until the demand of that span would have fitted. So a raise outlives the gaps between bursts, and ends soon after
-// the last one. Where throttles are ended one by one (refill.go), the first raise waits for a demand that lasts.
+// A throttle proves that the limit and its burst did not suffice. After it, the raise stays for demandSpan, and then
+// until the limit would have covered the demand of that span. So a raise outlasts the gaps between bursts and ends soon
+// after the last one. Where throttles are ended one by one (refill.go), only lasting demand causes the first raise.
 func (u *candidate) demand(in Input) decision {
 	now, period, limit := in.Now, u.period(), u.limit.Quota
-	recent := u.m.everStood && now.Sub(u.m.throttledAt) < demandSpan
+	recent := u.m.everThrottled && now.Sub(u.m.throttledAt) < demandSpan
 	plain := cpu.Bandwidth{Quota: limit, Period: period, Burst: u.Disk.Burst}
 	if !recent && bandwidth.Covers(u.m.history.Demands(period, demandSpan), plain) {
-		u.m.everStood = false
+		u.m.everThrottled = false
 		return decision{limit, KindGiveBack, "the limit covers the demand of the last 3 s"}
 	}
 	if u.refilled(in) && !u.raised() && !u.m.throttledPeriods.lasting(now, period) {
@@ -269,7 +284,7 @@ func (u *candidate) demand(in Input) decision {
 	}
 	peak := u.m.history.Peak(period, demandSpan)
 	need := peak + peak/marginDivisor
-	if u.stood {
+	if u.throttled {
 		need = max(need, u.Disk.Quota+u.Disk.Quota/marginDivisor)
 	}
 	if u.refilled(in) {
@@ -291,11 +306,13 @@ func (u *candidate) demand(in Input) decision {
 	if !recent {
 		rule = "the limit would not cover the last 3 s"
 	}
-	return decision{need, kind, fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)}
+	why := fmt.Sprintf("%s: demand up to %v a period, limit %v", rule, peak.Round(time.Millisecond), limit)
+	return decision{need, kind, why}
 }
 
-// toTheCap is the quota of a demand that lasts where throttles are ended one by one: all or nothing, for a quota
-// between half of the cap and the cap leaves no room for a refill. What a little more of it would take is not worth it.
+// toTheCap is the quota for lasting demand where throttles are ended one by one. It is the cap or nothing, because a
+// quota between half of the cap and the cap leaves no room for a refill. A raise by less than an eighth of the cap is
+// not worth a write.
 func (u *candidate) toTheCap() time.Duration {
 	most := u.cap()
 	if u.raised() && most-u.Disk.Quota < most/8 {

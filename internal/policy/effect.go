@@ -10,39 +10,40 @@ import (
 
 // Judging refills by their effect.
 //
-// Problem: that the kernel took a refill's write does not say that it did anything. A kernel may take an unchanged value
-// for nothing to be done (a patch was posted in 2024), and then each throttle that is answered by a refill lasts to the end
-// of its period, while the agent counts time saved.
+// Problem: a successful write does not prove that the refill had an effect. A kernel may ignore a write of an unchanged
+// value (a patch was posted in 2024). Then each throttle that is answered by a refill lasts to the end of its period,
+// while the agent counts time saved.
 //
-// Approach: each refill is judged by what the kernel counts of the group.
-//   - One that answers a throttle took effect if it ended one: the kernel books a throttle's time as it ends
-//     (unthrottle_cfs_rq, called by tg_set_cfs_bandwidth for each CPU), so the throttled time has grown when the write
-//     returns. Else the group is looked at once more just before its period ends: it took effect if the group used more
-//     than it had left, and it was ineffective if the throttle stood all the time.
-//   - One ahead of a throttle took effect if the group used more than it had left. It was ineffective if a throttle began
-//     although the group had used no more than that. Else it was not needed: the job ended by itself.
+// Approach: each refill is judged by the group's counters.
+//   - A refill that answers a throttle was effective if it ended one: the kernel accounts a throttle's time when the
+//     throttle ends (unthrottle_cfs_rq, called by tg_set_cfs_bandwidth for each CPU), so the throttled time has grown
+//     when the write returns. Else the group is read once more just before its period ends: the refill was effective if
+//     the group used more than it had left, and ineffective if the throttle lasted until then.
+//   - A refill ahead of a throttle was effective if the group used more than it had left. It was ineffective if a
+//     throttle began although the group had used no more than that. Else it was unneeded: the job ended by itself.
 //
-// After missesToDoubt ineffective refills in a row a group is raised instead of refilled; after as many in a row, each in
-// another group than the one before, all are. After a while, twice as long each time, the next throttle is answered by a
-// refill again, and its effect decides.
+// After missesToDoubt ineffective refills in a row the group is raised instead of refilled. After as many in a row,
+// each in another group than the one before, all groups are. After a back-off, which doubles each time, the next
+// throttle is answered by a refill again, and its effect decides.
 //
-// Known limits: use is counted at ticks, so what was needed by less than a tick counts as not needed. A throttle that ends
-// by itself between the reading and the write (CPUs give runtime back that they do not need) counts as ineffective, where
-// the group then uses little.
+// Known limits: usage is accounted at ticks, so a refill that was needed for less than a tick counts as unneeded. A
+// throttle that ends by itself between the reading and the write (CPUs return runtime that they do not need) counts as
+// ineffective if the group then uses little.
 
 const (
-	// missesToDoubt: one refill in vain may be a stall of the machine, or a throttle that ended by itself. Three in a row
-	// hardly are, and each more would let a group stand still for the rest of a period.
+	// missesToDoubt: one ineffective refill may be a stall of the machine, or a throttle that ended by itself. Three in
+	// a row hardly are, and each further one would leave a group throttled for the rest of a period.
 	missesToDoubt = 3
-	// For so long nothing is refilled after that: at first, and at most.
+	// firstDoubt and mostDoubt are the first and the longest back-off from refills after that.
 	firstDoubt, mostDoubt = time.Minute, time.Hour
 	// judgedBefore is how long before the period's end a refill is judged.
 	judgedBefore = time.Millisecond
-	// useSlack is what a group may seem to use more than it does: readings are some time apart from the write.
+	// useSlack is by how much the measured use may exceed the true one: the readings are some time apart from the
+	// write.
 	useSlack = time.Millisecond
 )
 
-// Effect is what became of a refill.
+// Effect is what a refill did.
 type Effect string
 
 // The effects.
@@ -50,21 +51,21 @@ const (
 	Undecided   Effect = ""            // it is not known yet
 	Effective   Effect = "effective"   // it ended a throttle, or prevented one
 	Unneeded    Effect = "unneeded"    // the throttle that was foreseen would not have begun, or ended by itself
-	Ineffective Effect = "ineffective" // the group stood still all the same
+	Ineffective Effect = "ineffective" // the group stayed throttled
 )
 
-// Refill is one that the kernel took.
+// Refill is a refill whose write succeeded.
 type Refill struct {
 	Of      workload.ID
-	Begun   time.Time // when its write was begun
-	At      time.Time // when that was done
-	For     Throttle  // what it answers
+	Begun   time.Time // when its write began
+	At      time.Time // when its write returned
+	For     Throttle  // the throttle that it answers
 	Before  cpu.Counters
 	CPUs    int
 	decided bool
 }
 
-// ends is when the period of the refill ends, or may end where the kernel does not tell.
+// ends is when the period of the refill ends, or an estimate where the kernel does not report that.
 func (r *Refill) ends() time.Time {
 	if r.For.Expires.IsZero() {
 		return r.At.Add(r.For.Bandwidth.Period / 8)
@@ -72,13 +73,13 @@ func (r *Refill) ends() time.Time {
 	return r.For.Expires
 }
 
-// Due is when the refill is to be judged, if it was not before.
+// Due is when the refill is judged at the latest.
 func (r *Refill) Due() time.Time { return r.ends().Add(-judgedBefore) }
 
 // left bounds what the group could use without the refill, and says whether that is known.
 func (r *Refill) left() (time.Duration, bool) {
 	switch t := r.For; {
-	case t.Counted:
+	case t.UseKnown:
 		return max(0, t.Left), true
 	case t.Ahead && !t.Dry.IsZero():
 		return t.Dry.Sub(t.At) * time.Duration(r.CPUs), true
@@ -86,7 +87,7 @@ func (r *Refill) left() (time.Duration, bool) {
 	return 0, false
 }
 
-// AtOnce judges by what the kernel counted when the write was done.
+// AtOnce judges by the counters right after the write.
 func (r *Refill) AtOnce(after cpu.Counters) Effect {
 	if !r.For.Ahead && after.ThrottledTime > r.Before.ThrottledTime {
 		return Effective
@@ -94,7 +95,7 @@ func (r *Refill) AtOnce(after cpu.Counters) Effect {
 	return Undecided
 }
 
-// Later judges by a later reading, at best when it is due.
+// Later judges by a later reading, best by one at the time Due.
 func (r *Refill) Later(now time.Time, after cpu.Counters) Effect {
 	late := max(0, now.Sub(r.ends()))
 	ran := time.Duration(0)
@@ -111,7 +112,7 @@ func (r *Refill) Later(now time.Time, after cpu.Counters) Effect {
 	case ended == 0 && late == 0:
 		return Ineffective // it is throttled
 	case late > 0 && !r.For.Expires.IsZero() && ended >= r.ends().Sub(r.At):
-		return Ineffective // it stood still to the end
+		return Ineffective // the throttle lasted to the period's end
 	}
 	return Unneeded
 }
@@ -122,18 +123,18 @@ func (r *Refill) Throttled(t Throttle) Effect {
 		return Undecided
 	}
 	left, known := r.left()
-	if !known || !t.Counted {
+	if !known || !t.UseKnown {
 		return Undecided
 	}
-	if ran := t.Used - r.For.Used; ran > left+t.Bandwidth.Quota/2 { // CPUs may run beyond their slices, up to a tick each
-		return Effective
+	if ran := t.Used - r.For.Used; ran > left+t.Bandwidth.Quota/2 {
+		return Effective // half a quota more, because CPUs may run beyond their slices, up to a tick each
 	}
 	return Ineffective
 }
 
-// trust is whether refills are relied on, for one group or for the node.
+// trust says whether refills are known to have effect, for one group or for the node.
 type trust struct {
-	misses int // ineffective ones in a row
+	misses int // ineffective refills in a row
 	last   workload.ID
 	retry  plan.Backoff
 }
@@ -141,7 +142,7 @@ type trust struct {
 // open says whether refills may be made.
 func (t *trust) open(now time.Time) bool { return t.misses < missesToDoubt || t.retry.Ready(now) }
 
-// learn takes an effect, and says whether refills are given up by it.
+// learn records an effect, and says whether refills are given up because of it.
 func (t *trust) learn(now time.Time, of workload.ID, e Effect) (lost bool) {
 	switch e {
 	case Effective:
@@ -155,45 +156,45 @@ func (t *trust) learn(now time.Time, of workload.ID, e Effect) (lost bool) {
 	return lost
 }
 
-// Trust is whether refills are relied on, for the status.
+// Trust says whether refills are known to have effect, for the status.
 type Trust struct {
 	Lost  bool      // nothing is refilled
 	Until time.Time // when a refill is tried again
-	News  bool      // it has just been lost, or is back
+	News  bool      // Lost has just changed, or the back-off was renewed
 }
 
-func (t *trust) tell() Trust {
+func (t *trust) report() Trust {
 	return Trust{Lost: t.misses >= missesToDoubt, Until: t.retry.Until()}
 }
 
-// Refilled takes what became of a refill, once, and says how the group and the node stand after it.
+// Refilled records the effect of a refill, once, and returns the trust of the group and of the node after it.
 func (s *State) Refilled(now time.Time, r *Refill, e Effect) (group, node Trust) {
 	m := s.groups[r.Of]
 	if r.decided || m == nil || e == Undecided {
-		return Trust{}, s.trust.tell()
+		return Trust{}, s.trust.report()
 	}
 	r.decided = true
-	before := m.trust.tell()
+	before := m.trust.report()
 	lost := m.trust.learn(now, r.Of, e)
-	group = m.trust.tell()
+	group = m.trust.report()
 	group.News = lost || before.Lost != group.Lost
-	before, lost = s.trust.tell(), false
+	before, lost = s.trust.report(), false
 	if e != Ineffective || s.trust.last != r.Of {
 		lost = s.trust.learn(now, r.Of, e)
 	}
-	node = s.trust.tell()
+	node = s.trust.report()
 	node.News = lost || before.Lost != node.Lost
 	return group, node
 }
 
-// Refills says whether the throttles of a group are answered by refills: they have had effect of late, or it is time to try
-// again.
+// Refills says whether the throttles of a group are answered by refills: recent refills had effect, or the back-off has
+// passed.
 func (s *State) Refills(now time.Time, id workload.ID) bool {
 	m := s.groups[id]
 	return s.trust.open(now) && (m == nil || m.trust.open(now))
 }
 
-// trusted has nothing refilled on a node on which refills have no effect.
+// trusted turns refills off on a node on which they have no effect.
 func (s *State) trusted(in Input) Input {
 	in.Rules.Refill = in.Rules.Refill && s.trust.open(in.Now)
 	return in

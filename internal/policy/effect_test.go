@@ -8,18 +8,18 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// TestJudgeRefill: a refill 60 ms before its period's end, of a group of 50 ms that had used 80 ms of CPU and stood still for
-// 10 ms so far.
+// TestJudgeRefill: a refill 60 ms before its period's end, of a group of 50 ms that had used 80 ms of CPU and stayed
+// throttled for 10 ms so far.
 func TestJudgeRefill(t *testing.T) {
 	begun := t0.Add(time.Second)
-	stood := Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), Counted: true, Used: 50 * ms}
-	ahead := stood
+	throttle := Throttle{At: begun.Add(-ms), Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 50 * ms}
+	ahead := throttle
 	ahead.Ahead, ahead.Used, ahead.Left, ahead.Dry = true, 46*ms, 4*ms, begun.Add(4*ms)
-	unknown := stood
-	unknown.Counted = false
+	unknown := throttle
+	unknown.UseKnown = false
 	vague := ahead
-	vague.Counted = false
-	endless := stood
+	vague.UseKnown = false
+	endless := throttle
 	endless.Expires = time.Time{}
 	read := func(used, throttled time.Duration) cpu.Counters {
 		return cpu.Counters{HasUsage: true, Usage: 80*ms + used, ThrottledTime: 10*ms + throttled}
@@ -30,21 +30,21 @@ func TestJudgeRefill(t *testing.T) {
 		at     time.Duration // from when the write was begun; 0: when it is done
 		effect Effect
 	}{
-		"a throttle has ended":                      {stood, read(0, ms), 0, Effective},
-		"none has ended yet":                        {stood, read(0, 0), 0, Undecided},
+		"a throttle has ended":                      {throttle, read(0, ms), 0, Effective},
+		"none has ended yet":                        {throttle, read(0, 0), 0, Undecided},
 		"ahead, nothing is known at once":           {ahead, read(0, ms), 0, Undecided},
-		"it stands to the end":                      {stood, read(0, 0), 59 * ms, Ineffective},
-		"it ran all the same":                       {stood, read(20*ms, 0), 59 * ms, Effective},
-		"within what is not exact":                  {stood, read(ms, 0), 59 * ms, Ineffective},
-		"it ended by itself":                        {stood, read(ms/2, 5*ms), 59 * ms, Unneeded},
-		"read late, it ended with its period":       {stood, read(20*ms, 60*ms), 80 * ms, Ineffective},
-		"read late, it ended by itself":             {stood, read(20*ms, 30*ms), 80 * ms, Unneeded},
-		"read late, it ran more than after the end": {stood, read(82*ms, 0), 80 * ms, Effective},
+		"it lasts to the end":                       {throttle, read(0, 0), 59 * ms, Ineffective},
+		"it ran all the same":                       {throttle, read(20*ms, 0), 59 * ms, Effective},
+		"within what is not exact":                  {throttle, read(ms, 0), 59 * ms, Ineffective},
+		"it ended by itself":                        {throttle, read(ms/2, 5*ms), 59 * ms, Unneeded},
+		"read late, it ended with its period":       {throttle, read(20*ms, 60*ms), 80 * ms, Ineffective},
+		"read late, it ended by itself":             {throttle, read(20*ms, 30*ms), 80 * ms, Unneeded},
+		"read late, it ran more than after the end": {throttle, read(82*ms, 0), 80 * ms, Effective},
 		"nobody knows what it had left":             {unknown, read(20*ms, 0), 59 * ms, Unneeded},
-		"nor does that matter while it stands":      {unknown, read(0, 0), 59 * ms, Ineffective},
+		"nor does that matter while it lasts":       {unknown, read(0, 0), 59 * ms, Ineffective},
 		"the kernel does not tell the end":          {endless, read(0, 0), 11 * ms, Ineffective},
 		"read late, and nobody knows":               {endless, read(0, 90*ms), 80 * ms, Unneeded},
-		"no usage is counted":                       {stood, cpu.Counters{ThrottledTime: 10 * ms}, 59 * ms, Ineffective},
+		"no usage is counted":                       {throttle, cpu.Counters{ThrottledTime: 10 * ms}, 59 * ms, Ineffective},
 		"ahead, and used":                           {ahead, read(6*ms, 0), 59 * ms, Effective},
 		"ahead, and not used":                       {ahead, read(4*ms, 0), 59 * ms, Unneeded},
 		"ahead, and the job ended":                  {ahead, read(0, 0), 59 * ms, Unneeded},
@@ -67,7 +67,7 @@ func TestJudgeRefill(t *testing.T) {
 // TestThrottledAhead: a throttle that begins after a refill that was to prevent it.
 func TestThrottledAhead(t *testing.T) {
 	begun := t0.Add(time.Second)
-	ahead := Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), Counted: true, Used: 46 * ms, Left: 4 * ms}
+	ahead := Throttle{Ahead: true, At: begun, Bandwidth: cpu.Bandwidth{Quota: 50 * ms, Period: 100 * ms}, Expires: begun.Add(60 * ms), UseKnown: true, Used: 46 * ms, Left: 4 * ms}
 	for name, c := range map[string]struct {
 		change func(refill, throttle *Throttle)
 		effect Effect
@@ -78,8 +78,8 @@ func TestThrottledAhead(t *testing.T) {
 		"it began before the write":      {func(_, th *Throttle) { th.At = begun }, Undecided},
 		"in the next period":             {func(_, th *Throttle) { th.At = begun.Add(61 * ms) }, Undecided},
 		"it is foreseen again":           {func(_, th *Throttle) { th.Ahead = true }, Undecided},
-		"the use is not known":           {func(_, th *Throttle) { th.Counted = false }, Undecided},
-		"nor was what it had left":       {func(r, _ *Throttle) { r.Counted = false }, Undecided},
+		"the use is not known":           {func(_, th *Throttle) { th.UseKnown = false }, Undecided},
+		"nor was what it had left":       {func(r, _ *Throttle) { r.UseKnown = false }, Undecided},
 		"the refill was after one":       {func(r, _ *Throttle) { r.Ahead = false }, Undecided},
 		"of a kernel that tells no ends": {func(r, _ *Throttle) { r.Expires = time.Time{} }, Ineffective},
 	} {
@@ -93,8 +93,8 @@ func TestThrottledAhead(t *testing.T) {
 	}
 }
 
-// TestTrust: after three ineffective refills in a row a group is refilled no more for a minute, and then once, and after
-// three in a row in changing groups none is.
+// TestTrust: after three ineffective refills in a row a group is refilled no more for a minute, and then once, and
+// after three in a row in changing groups none is.
 func TestTrust(t *testing.T) {
 	s := NewState()
 	ids := map[string]workload.ID{}

@@ -10,46 +10,46 @@ import (
 
 // Charging a write with the runtime that it grants.
 //
-// Problem: the cap is on the CPU that a group uses in one period, not on the number in a file. Every write of a
-// quota or burst refills the group (kernel/sched/core.c, tg_set_cfs_bandwidth: runtime = min(runtime + quota,
-// quota + burst)). A group that has used its quota Q and is then raised to 3Q can use 4Q in that period, and
-// lowering it in the same period gives a fifth (measured: 5.1).
+// Problem: the cap limits the CPU time that a group uses in one period, not the number in a file. Every write of a
+// quota or burst refills the group (kernel/sched/core.c, tg_set_cfs_bandwidth: runtime = min(runtime + quota, quota +
+// burst)). A group that has used its quota Q and is then raised to 3Q can use 4Q in that period, and lowering it in the
+// same period grants a fifth Q (measured: 5.1).
 //
-// Approach: before a write, bound from above what the group has used in the standing period and what is left in
-// its pool, and write no more than keeps the sum at the cap. There are three bounds, each sufficient:
-//   - by hand: used and left together are what the period was handed: quota, saved burst, earlier writes;
-//   - by use: what the counters say was used in the last whole period, and what of the pool survives a write;
+// Approach: before a write, compute upper bounds of what the group has used in the current period and of what is left
+// in its pool, and write the largest quota that keeps the sum within the cap. There are three bounds, each sufficient:
+//   - by grants: used and left together are what the period was granted: quota, saved burst, earlier writes;
+//   - by use: the usage of the last whole period by the counters, and the part of the pool that survives a write;
 //   - at the edge: near the period's expiry (sample.Phase) the group cannot use more before, or have used more
 //     after, than all CPUs in the time by which the expiry is uncertain.
 //
-// A write that no bound allows waits for a quiet moment or for the edge. Only a lowering is not put off for ever: after
-// a while it is made, and what it grants is charged to the budget.
+// A write that no bound allows waits until the group has used little, or for the edge. Only a lowering has a deadline:
+// after it, the lowering is written, and its grant is charged to the budget.
 //
 // Terminology: room is the largest quota that may be written now.
 //
-// Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and what a CPU
-// has left of its slice crosses the period's end. On many CPUs the edge must be known more exactly than looking
-// from outside can tell, and a sustained demand is then raised to cap - quota only. A lowering that
-// could wait no longer can make one period exceed the cap, by at most a quota.
-// A write lets CPUs off what they have run beyond their slices, up to a tick each (tg_set_cfs_bandwidth sets their
-// runtime_remaining anew, also from below 0). That is not charged, for the last refill under the cap has room for a quota and no
-// more, and would hardly ever be made. So a period can exceed the cap by as much; it is not refilled any more once it has
-// had the cap by the kernel's own account (refill.go), and the budget counts all of it.
+// Known limits: the kernel hands out runtime in slices (sched_cfs_bandwidth_slice_us, 5 ms a CPU), and the rest of a
+// CPU's slice crosses the period's end. On many CPUs the edge must be known more exactly than polling can tell, and a
+// lasting demand is then raised to cap - quota only. A lowering that could wait no longer can make one period exceed
+// the cap, by at most a quota. A write cancels the debt of CPUs that have run beyond their slices, up to a tick each
+// (tg_set_cfs_bandwidth resets their runtime_remaining, also from below 0). That debt is not charged: the last refill
+// under the cap has room for exactly one quota, and would hardly ever be allowed. So a period can exceed the cap by as
+// much. It is not refilled again once it has used the cap by the kernel's own account (refill.go), and the budget
+// counts all of it.
 
-// writeDelay is the time that may pass between a reading and the write that it led to.
+// writeDelay is the time that may pass between a reading and the write that it causes.
 const writeDelay = time.Millisecond
 
-// period is what is known of the period that stands.
+// period is what is known of the current period.
 type period struct {
-	handed time.Duration // upper bound of what it was handed, spent or not
+	handed time.Duration // upper bound of the runtime that it was granted, used or not
 	used   time.Duration // upper bound of what was used in it
-	// edge is how far from now its expiry, or its begin, is at most; negative: not known.
+	// edge bounds the distance from now to its expiry or begin; negative: not known.
 	edge time.Duration
 }
 
-// room is the largest quota that may be written now so that the CPU used in the standing period stays within limit,
-// when the burst is to be burst. A burst that is to be written too refills the pool once more before the quota's
-// write, which leaves quota and burst in it.
+// room is the largest quota that may be written now so that the CPU time used in the current period stays within limit,
+// together with the given burst. If the burst is rewritten too, its write refills the pool once more before the quota's
+// write, which leaves quota and burst in the pool.
 func (p period) room(limit, burst time.Duration, rewritten bool, cpus int) time.Duration {
 	kept := min(max(0, p.handed-p.used), burst)
 	byHand := limit - p.handed
@@ -66,15 +66,15 @@ func (p period) room(limit, burst time.Duration, rewritten bool, cpus int) time.
 	return room
 }
 
-// nearEdge is how exactly an expiry must be known, as a part of the period, so that a lowering may be made there
+// nearEdge is how exactly an expiry must be known, as a part of the period, so that a lowering may be written there
 // whatever was used: at the usual period of 100 ms it then grants no more than the slices that CPUs hold.
 const nearEdge = 32
 
-// atEdge says whether a period of this length expires just now.
+// atEdge says whether a period of this length expires now.
 func (p period) atEdge(length time.Duration) bool { return p.edge >= 0 && p.edge <= length/nearEdge }
 
-// standing bounds what the candidate's period may have seen by now.
-func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
+// currentPeriod bounds what the group's current period has been granted and has used by now.
+func (m *memory) currentPeriod(now time.Time, b cpu.Bandwidth) period {
 	p := period{handed: b.Quota + m.saved, edge: -1}
 	begun := m.begun(now, b.Period)
 	if now.Sub(m.lastWrite) < begun {
@@ -90,7 +90,7 @@ func (m *memory) standing(now time.Time, b cpu.Bandwidth) period {
 	return p
 }
 
-// begun is how long ago the standing period began, at most.
+// begun bounds how long ago the current period began.
 func (m *memory) begun(now time.Time, length time.Duration) time.Duration {
 	width, known := m.phase.Known()
 	if !known || m.phase.Distance(now) <= width/2 {
@@ -99,14 +99,14 @@ func (m *memory) begun(now time.Time, length time.Duration) time.Duration {
 	return min(length, length-m.phase.Next(now).Sub(now)+width/2)
 }
 
-// correct has the ledger follow the kernel's own account of the period, where no write came after it.
+// correct lowers the bound of the grants to the kernel's own account of the period, where no write came after it.
 func (m *memory) correct(t Throttle) {
-	if t.Counted && t.At.After(m.written) {
+	if t.UseKnown && t.At.After(m.written) {
 		m.handed = min(m.handed, t.Used+t.Left)
 	}
 }
 
-// Learn books what became of the intents of the last turn, and when the first write was begun.
+// Learn records the results of the last turn's intents. begun is when the first write began.
 func (s *State) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
 		m := s.groups[r.Change.Cgroup]
@@ -121,9 +121,9 @@ func (s *State) Learn(begun time.Time, results []plan.Result) {
 	}
 }
 
-// took charges a write that the kernel took, whatever it was made for: also a rewrite, a restore or a repair refills the group.
+// took charges a successful write, whatever its reason: a rewrite, a restore or a repair refills the group, too.
 func (m *memory) took(begun time.Time, r plan.Result) {
-	after := m.holds
+	after := m.inFile
 	if d, err := r.InForce.Time(); err != nil {
 		return
 	} else if r.Change.Knob == plan.Burst {
@@ -131,18 +131,18 @@ func (m *memory) took(begun time.Time, r plan.Result) {
 	} else {
 		after.Quota = d
 	}
-	m.charge(begun, m.holds, after)
-	m.holds = after
+	m.charge(begun, m.inFile, after)
+	m.inFile = after
 }
 
-// charge books a write of ours.
+// charge adds the grant of a write to the current period.
 func (m *memory) charge(now time.Time, before, after cpu.Bandwidth) {
-	m.handed = m.standing(now, before).handed + after.Quota
+	m.handed = m.currentPeriod(now, before).handed + after.Quota
 	m.lastWrite = now
 }
 
-// observeSaved bounds the burst saved at the begin of the standing period: none when every period of the window
-// ended throttled, for then the pool was empty.
+// observeSaved bounds the burst saved at the begin of the current period: none when every period of the window ended
+// throttled, for then the pool was empty.
 func (m *memory) observeSaved(u sample.Usage, b cpu.Bandwidth) {
 	switch {
 	case u.Periods > 0 && u.Throttled == u.Periods:

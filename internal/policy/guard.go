@@ -2,17 +2,16 @@ package policy
 
 import (
 	"math"
-	"sort"
 
 	"plimsoll/internal/workload"
 )
 
-// NodeState is the guard's judgement of the machine, in the peer's words.
+// NodeState is the guard's judgement of the machine, in the words of Koordinator.
 type NodeState string
 
 // The states.
 const (
-	NodeIdle     NodeState = "idle"     // raises are granted, as far as the headroom goes
+	NodeIdle     NodeState = "idle"     // raises are granted within the headroom
 	NodeCooling  NodeState = "cooling"  // from 90 % of the threshold: no raise, nothing is taken back
 	NodeOverload NodeState = "overload" // from the threshold: raises are taken back, the largest first
 	NodeUnknown  NodeState = "unknown"  // not measured: as cooling
@@ -31,11 +30,11 @@ func (s NodeState) words() string {
 	return "the node is idle"
 }
 
-// coolingRatio is where cooling begins, as a part of the threshold (the peer's sharePoolCoolingThresholdRatio).
+// coolingRatio is where cooling begins, as a part of the threshold (Koordinator: sharePoolCoolingThresholdRatio).
 const coolingRatio = 0.9
 
-// Node is what is known of the machine, or of its share pool: then its CPUs without those that are reserved, and what
-// runs there, the system too.
+// Node is the use and capacity of the machine, or of its share pool: the CPUs that are not reserved, and the use of all
+// tasks there, including the system's.
 type Node struct {
 	Known            bool
 	CPUs             int     // online
@@ -66,13 +65,13 @@ func (n Node) less(cpus float64) Node {
 	return n
 }
 
-// restOf finds what starts use above their quotas, and what of the machine is not the share pool's: the CPUs that classes LSE
-// and LSR reserve and what they use of them. Offline work counts as use unless the kernel verifiably keeps it behind: only then
-// is its time there for the asking.
-func restOf(pods []podCandidates) rest {
-	var r rest
+// sumsOf adds up the use of starts above their quotas, and the part of the machine outside the share pool: the CPUs
+// that classes LSE and LSR reserve, and their use of them. Offline work counts as use unless the kernel verifiably
+// deprioritizes it: only then is its CPU time available to others.
+func sumsOf(pods []podCandidates) sums {
+	var r sums
 	for _, p := range pods {
-		r.starts += p.handed()
+		r.starts += p.startUse()
 		for _, u := range p.containers {
 			used := u.m.history.Mean(nodeSpan)
 			if u.Unlimited {
@@ -94,68 +93,51 @@ func restOf(pods []podCandidates) rest {
 	return r
 }
 
-// headroom is how many CPUs may be granted above limits in all so that the predicted use stays below 90 % of the
-// threshold: what the node uses already, less what raised groups use above their limits, which is a part of what
-// they were granted.
+// headroom is how many CPUs may be granted above limits in total so that the predicted use stays below 90 % of the
+// threshold. The use of raised groups above their limits is subtracted from the node's use, because it is part of the
+// grants.
 func (n Node) headroom(aboveLimits float64) float64 {
 	return n.below(coolingRatio*n.Threshold(), aboveLimits)
 }
 
-// below is how many CPUs may be so granted that the predicted use stays below a line.
+// below is headroom for another line than 90 % of the threshold.
 func (n Node) below(line, aboveLimits float64) float64 {
 	return math.Max(0, line-math.Max(0, n.Used-aboveLimits))
 }
 
-// claim is one group's share in the headroom.
-type claim struct {
-	weight float64 // the reservation
-	want   float64 // CPUs above its limit
-}
-
-// split divides the headroom among claims so that no claim gets more than it wants, and what is short is short in
-// proportion to the weights (weighted max-min fairness). Fifty groups that are throttled in the same millisecond so
-// share what is free, and do not each take it.
-func split(claims []claim, free float64) []float64 {
-	order := make([]int, len(claims))
-	weight := 0.0
-	for i, c := range claims {
-		order[i] = i
-		weight += c.weight
+// shed picks the raised groups to bring back to their limits so that the use falls below the threshold: of the tenant
+// whose groups use most above their limits, the one with the largest excess, and so on. So many small raises of one
+// tenant do not outlast the only one of another. relief is what groups that were brought back a moment ago used, and
+// the measured use still holds.
+func shed(n Node, raised []excess, relief float64) []int {
+	of := map[string]float64{}
+	for _, e := range raised {
+		of[e.tenant] += e.above
 	}
-	sort.SliceStable(order, func(a, b int) bool { // the most modest for its weight first
-		x, y := claims[order[a]], claims[order[b]]
-		return x.want*y.weight < y.want*x.weight
-	})
-	got := make([]float64, len(claims))
-	for _, i := range order {
-		c := claims[i]
-		if c.weight <= 0 {
-			continue
+	more := func(a, b excess) bool {
+		if of[a.tenant] != of[b.tenant] {
+			return of[a.tenant] > of[b.tenant]
 		}
-		got[i] = math.Min(c.want, free*c.weight/weight)
-		free -= got[i]
-		weight -= c.weight
+		return a.above > b.above
 	}
-	return got
-}
-
-// shed picks the raised groups to bring back to their limits so that the use falls below the threshold: the largest
-// excess first. Each entry is how many CPUs a raised group uses above its limit. relief is what groups that were
-// brought back a moment ago used, and the measured use still holds.
-func shed(n Node, above []float64, relief float64) []int {
-	order := make([]int, len(above))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return above[order[a]] > above[order[b]] })
-	predicted := n.Used - relief
 	var picked []int
-	for _, i := range order {
-		if predicted < n.Threshold() {
-			break
+	taken := make([]bool, len(raised))
+	for predicted := n.Used - relief; predicted >= n.Threshold() && len(picked) < len(raised); {
+		next := -1
+		for i, e := range raised {
+			if !taken[i] && (next < 0 || more(e, raised[next])) {
+				next = i
+			}
 		}
-		picked = append(picked, i)
-		predicted -= above[i]
+		taken[next], picked = true, append(picked, next)
+		predicted -= raised[next].above
+		of[raised[next].tenant] -= raised[next].above
 	}
 	return picked
+}
+
+// excess is how many CPUs a raised group uses above its limit.
+type excess struct {
+	tenant string
+	above  float64
 }

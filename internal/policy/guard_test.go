@@ -6,14 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/workload"
 )
-
-var near = cmpopts.EquateApprox(0, 1e-9)
 
 func TestNodeState(t *testing.T) {
 	for _, c := range []struct {
@@ -48,52 +45,20 @@ func TestHeadroomDoesNotCountRaisesTwice(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		claims []claim
-		free   float64
-		want   []float64
-	}{
-		{"enough for all", []claim{{1, 0.2}, {2, 0.3}}, 1, []float64{0.2, 0.3}},
-		{"short: by weight", []claim{{1, 9}, {2, 9}}, 3, []float64{1, 2}},
-		{"a modest one leaves its rest", []claim{{1, 0.1}, {1, 9}, {2, 9}}, 3.1, []float64{0.1, 1, 2}},
-		{"nothing free", []claim{{1, 1}}, 0, []float64{0}},
-		{"no weight, nothing", []claim{{0, 1}, {1, 1}}, 1, []float64{0, 1}},
-	} {
-		if diff := cmp.Diff(c.want, split(c.claims, c.free), near); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
-	}
-}
-
-// TestSplitOfFifty: fifty containers that are throttled at once share what is free.
-func TestSplitOfFifty(t *testing.T) {
-	claims := make([]claim, 50)
-	for i := range claims {
-		claims[i] = claim{weight: float64(1 + i%3), want: 1}
-	}
-	sum := 0.0
-	for _, got := range split(claims, 4) {
-		sum += got
-	}
-	if math.Abs(sum-4) > 1e-9 {
-		t.Errorf("granted %v in all of 4 free", sum)
-	}
-}
-
 func TestShed(t *testing.T) {
 	n := Node{Known: true, Used: 3, Capacity: 4, ThresholdPercent: 50}
 	for _, c := range []struct {
 		name   string
-		above  []float64
+		above  []excess
 		relief float64
 		want   []int
 	}{
-		{"the largest is enough", []float64{0.1, 1.5, 0.3}, 0, []int{1}},
-		{"the largest two", []float64{0.2, 0.8, 0.4}, 0, []int{1, 2}},
-		{"not enough: all", []float64{0.1, 0.1}, 0, []int{0, 1}},
-		{"what was taken back a moment ago counts", []float64{0.1, 1.5}, 1.1, nil},
+		{"the largest is enough", []excess{{"", 0.1}, {"", 1.5}, {"", 0.3}}, 0, []int{1}},
+		{"the largest two", []excess{{"", 0.2}, {"", 0.8}, {"", 0.4}}, 0, []int{1, 2}},
+		{"not enough: all", []excess{{"", 0.1}, {"", 0.1}}, 0, []int{0, 1}},
+		{"what was taken back a moment ago counts", []excess{{"", 0.1}, {"", 1.5}}, 1.1, nil},
+		{"many small ones of one tenant", []excess{{"victim", 0.9}, {"a", 0.5}, {"a", 0.5}, {"a", 0.5}}, 0.3, []int{1, 2}},
+		{"until it has less than the other", []excess{{"victim", 0.9}, {"a", 0.5}, {"a", 0.6}, {"victim", 0.1}}, 0, []int{2, 0}},
 	} {
 		if diff := cmp.Diff(c.want, shed(n, c.above, c.relief)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
@@ -119,15 +84,15 @@ func TestSharePool(t *testing.T) {
 		{"offline work that nothing holds back counts", of(workload.ClassBE, false, 0, 3), 16, 10},
 		{"offline work that is kept behind does not", of(workload.ClassBE, true, 0, 3), 16, 7},
 	} {
-		got := restOf([]podCandidates{{containers: []*candidate{c.u}}}).off(n)
+		got := sumsOf([]podCandidates{{containers: []*candidate{c.u}}}).off(n)
 		if math.Abs(got.Capacity-c.capacity) > 1e-9 || math.Abs(got.Used-c.used) > 1e-9 {
 			t.Errorf("%s: %v of %v CPUs, want %v of %v", c.name, got.Used, got.Capacity, c.used, c.capacity)
 		}
 	}
 }
 
-// TestGrantIsWholeWhereThrottlesAreEnded: a raise that the node can only spare in part is made where throttles are polled
-// for, or where the demand for it endures.
+// TestGrantIsWholeWhereThrottlesAreEnded: a raise that the node can only spare in part is made where throttles are
+// polled for, or where the demand for it endures.
 func TestGrantIsWholeWhereThrottlesAreEnded(t *testing.T) {
 	n := Node{Known: true, CPUs: 4, Capacity: 4, ThresholdPercent: 50, Used: 1.25} // 0.55 below 90 % of the threshold
 	for _, c := range []struct {

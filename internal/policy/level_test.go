@@ -167,7 +167,7 @@ func TestChoose(t *testing.T) {
 }
 
 // TestGateOfIdentity: the machine's switch of Group Identity is on while somebody has one, and is no sign that anybody
-// stands back.
+// yields.
 func TestGateOfIdentity(t *testing.T) {
 	root, levels := workload.ID{Path: "/", Inode: 1}, Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
 	for name, c := range map[string]struct {
@@ -197,7 +197,7 @@ func TestGateOfIdentity(t *testing.T) {
 	}
 }
 
-// A scheduler of our own has idle underneath, so that offline work stands back also when it is gone.
+// A scheduler of our own has idle underneath, so that offline work stays deprioritized when it is unloaded.
 func TestSchedExtHasIdleUnderneath(t *testing.T) {
 	levels := Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline()}))
 	for _, c := range []struct {

@@ -9,21 +9,22 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Machine is what a machine has of what the mechanisms need. Why says what is missing.
+// Machine says which features that mechanisms need the machine has. The Why fields say what is missing.
 type Machine struct {
 	Idle         bool // cpu.idle
 	IdleWhy      string
-	Identity     bool // cpu.bvt_warp_ns or cpu.identity, switched on, on a kernel that bears it
+	Identity     bool // cpu.bvt_warp_ns or cpu.identity is enabled, on a kernel on which it is safe
 	IdentityWhy  string
-	SchedExt     bool // a scheduler of ours can be loaded
+	SchedExt     bool // our sched_ext scheduler can be loaded
 	SchedExtWhy  string
 	Slice        bool // tasks can have slices of their own
 	SliceWhy     string
 	CoreSched    bool // tasks can be kept off each other's cores
 	CoreSchedWhy string
-	Cookie       plan.Value // that offline tasks are given
-	LeastWeight  int64      // of cpu.shares (2) or cpu.weight (1)
-	// IdentitySysctl is the group that the machine's switch of Group Identity is the knob of; the zero value: there is no switch.
+	Cookie       plan.Value // the core-scheduling cookie for offline tasks
+	LeastWeight  int64      // the smallest value of cpu.shares (2) or cpu.weight (1)
+	// IdentitySysctl is the key of the sysctl that enables Group Identity on the machine; the zero value: there is
+	// none.
 	IdentitySysctl workload.ID
 }
 
@@ -34,14 +35,14 @@ type Verdict struct {
 	Why       string             `json:"why"`
 }
 
-// driver is one way to have the kernel run online tasks before offline ones: whether the machine has it, and which
-// knobs it turns at a level of the tree.
+// driver is one way to make the kernel run online tasks before offline ones: whether the machine supports it, and which
+// knobs it sets at a level of the tree.
 type driver interface {
 	preflight(Machine) (usable bool, why string)
 	intents(Level, Machine) []plan.Intent
 }
 
-// drivers are those there are, the best first. Without asking, only the first three are chosen (forTheAsking).
+// drivers lists all drivers, the best first. Only the first three are chosen without a request (onlyOnRequest).
 func drivers() []struct {
 	name strategy.Mechanism
 	driver
@@ -59,7 +60,7 @@ func drivers() []struct {
 	}
 }
 
-// Preflight asks every driver.
+// Preflight runs the preflight of every driver.
 func Preflight(m Machine) []Verdict {
 	var list []Verdict
 	for _, d := range drivers() {
@@ -69,27 +70,27 @@ func Preflight(m Machine) []Verdict {
 	return list
 }
 
-// forTheAsking says whether a mechanism is never chosen without asking: it costs others something, or does little.
-func forTheAsking(m strategy.Mechanism) bool {
+// onlyOnRequest says whether a mechanism is chosen only on request: it costs other tasks something, or does little.
+func onlyOnRequest(m strategy.Mechanism) bool {
 	return m == strategy.MechanismSchedExt || m == strategy.MechanismCoreSched || m == strategy.MechanismSlice
 }
 
-// Choose picks a mechanism: the one that was asked for if it is usable, else the best that is.
+// Choose picks a mechanism: the requested one if it is usable, else the best usable one.
 func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why string) {
 	if asked == strategy.MechanismNone || asked == "" {
-		return strategy.MechanismNone, "not asked for"
+		return strategy.MechanismNone, "not requested"
 	}
 	missing := ""
 	for _, v := range Preflight(m) {
 		switch {
 		case v.Mechanism == asked && v.Usable:
-			return v.Mechanism, "asked for: " + v.Why
+			return v.Mechanism, "requested: " + v.Why
 		case v.Mechanism == asked:
-			missing = fmt.Sprintf("%s is not to be had (%s); ", asked, v.Why)
+			missing = fmt.Sprintf("%s is not usable (%s); ", asked, v.Why)
 		}
 	}
 	for _, v := range Preflight(m) {
-		if v.Usable && !forTheAsking(v.Mechanism) {
+		if v.Usable && !onlyOnRequest(v.Mechanism) {
 			return v.Mechanism, missing + "the best here: " + v.Why
 		}
 	}
@@ -105,11 +106,12 @@ func driverOf(name strategy.Mechanism) driver {
 	return nil
 }
 
-// idleDriver sets cpu.idle, which locks the weight: a kubelet that writes the weight of its QoS groups, at its start and
-// once a minute, would fail with EINVAL (kubernetes #136025, koordinator #2732), and systemd clears idle before it
-// writes a weight. So a group whose weight is kept by such an owner gets the least weight, which the kubelet gives it
-// too, and what is below it is idle instead: there nobody writes. A pod whose weight is written when it is resized gets the
-// least weight as well; beside its own kind, below a group that has it, it needs nothing.
+// idleDriver sets cpu.idle, which locks the weight: the kubelet, which writes the weight of its QoS groups at its start
+// and once a minute, would fail with EINVAL (kubernetes #136025, koordinator #2732), and systemd clears idle before it
+// writes a weight. So a group whose weight such an owner writes repeatedly gets the least weight, which the kubelet
+// writes too, and the groups below it are made idle instead, because no program writes their weights. A pod whose
+// weight is written at a resize gets the least weight as well; below a group that has the least weight it needs
+// nothing.
 type idleDriver struct{}
 
 func (idleDriver) preflight(m Machine) (bool, string) { return m.Idle, m.IdleWhy }
@@ -119,13 +121,13 @@ func (idleDriver) intents(l Level, m Machine) []plan.Intent {
 	case l.QOS.Rank() != strategy.Offline:
 		return nil
 	case l.Kept:
-		return leastWeight(l, m, "offline, and its owner writes its weight again and again")
+		return leastWeight(l, m, "offline, and its owner writes its weight repeatedly")
 	case l.Sized && l.Inner:
 		return nil
 	case l.Sized:
 		return leastWeight(l, m, "offline, and its owner writes its weight when it is resized")
 	}
-	return []plan.Intent{intent(l.ID, plan.Idle, "1", "offline: runs when nothing beside it wants to")}
+	return []plan.Intent{intent(l.ID, plan.Idle, "1", "offline: runs when no sibling is runnable")}
 }
 
 // weightDriver gives offline groups the least weight beside their siblings.
@@ -144,15 +146,15 @@ func leastWeight(l Level, m Machine, why string) []plan.Intent {
 	return []plan.Intent{intent(l.ID, plan.Weight, plan.Number(m.LeastWeight), why)}
 }
 
-// schedExtDriver is the scheduler of our own, which somebody else loads. Underneath, offline groups are idle, so that
-// they yield also when the scheduler is gone.
+// schedExtDriver is our sched_ext scheduler; package schedext loads it. In addition, offline groups are idle, so that
+// they stay deprioritized when the scheduler is unloaded.
 type schedExtDriver struct{}
 
 func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
 
 func (schedExtDriver) intents(l Level, m Machine) []plan.Intent { return deprioritized(l, m) }
 
-// identityDriver gives groups their Group Identity, which what is below inherits.
+// identityDriver sets the Group Identity of groups. The groups below inherit it.
 type identityDriver struct{}
 
 func (identityDriver) preflight(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }
@@ -164,9 +166,10 @@ func (identityDriver) intents(l Level, _ Machine) []plan.Intent {
 	return []plan.Intent{intent(l.ID, plan.Identity, plan.Number(l.QOS.GroupIdentity), string(l.QOS.Rank()))}
 }
 
-// identitySysctl has the machine's switch of Group Identity on as long as groups are to have one.
+// identitySysctl keeps the sysctl of Group Identity enabled as long as an intent sets an identity.
 func identitySysctl(intents []plan.Intent, m Machine) []plan.Intent {
-	if m.IdentitySysctl.Path == "" || !slices.ContainsFunc(intents, func(in plan.Intent) bool { return in.Knob == plan.Identity }) {
+	ofIdentity := func(in plan.Intent) bool { return in.Knob == plan.Identity }
+	if m.IdentitySysctl.Path == "" || !slices.ContainsFunc(intents, ofIdentity) {
 		return nil
 	}
 	return []plan.Intent{intent(m.IdentitySysctl, plan.IdentitySysctl, "1", "Group Identity is used")}

@@ -9,29 +9,30 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// podCandidates is a pod and its containers during a turn. The scope of a container is a pod of that container alone: it
-// throttles the container as a pod does, and its quota and burst follow the container's in the same way.
+// podCandidates is a pod and its containers during a turn. The scope of a container is a pod of that container alone:
+// it throttles the container as a pod does, and its quota and burst follow the container's in the same way.
 type podCandidates struct {
-	pod        *candidate // nil: the containers stand alone
+	pod        *candidate // nil: the containers have no pod
 	containers []*candidate
 	scopes     []podCandidates // of single containers of the pod
-	own        bool            // the pod's limit is one for all its containers together (workload.Pod)
-	itself     bool            // the pod's own limit binds before its containers' do: it is the candidate that is raised
+	own        bool            // the pod's limit applies to all its containers together (workload.Pod)
+	itself     bool            // the pod's own limit binds before those of its containers: the pod is raised, not they
 }
 
-// sandboxMost tells a container without a limit that does something from one that only holds the pod's namespaces. Each pod
-// of Kubernetes has one of these (pause), which has no limit and uses some 20 ms, in its start. Its limit says nothing of
-// what the pod's other containers may use.
+// sandboxMost distinguishes a container without a limit from the pod's sandbox, which only keeps its namespaces. Each
+// pod of Kubernetes has such a container (pause). It has no limit, uses about 20 ms of CPU time in its start, and is
+// not counted when the containers' limits are added up.
 const sandboxMost = 100 * time.Millisecond
 
-// assess finds out at which level the pod's limit stands, and books the pod's throttling for a container where the
-// container is what is raised.
+// assess decides whether the pod's own limit binds, and attributes the pod's throttles to a container where the
+// container is raised instead.
 func (p *podCandidates) assess() {
 	if p.pod == nil {
 		return
 	}
 	p.pod.isPod = true
-	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, func(c *candidate) bool { return !c.Paused })
+	runs := func(c *candidate) bool { return !c.Paused }
+	p.pod.Paused = p.pod.Paused || len(p.containers) > 0 && !slices.ContainsFunc(p.containers, runs)
 	sum := 0.0
 	for _, c := range p.containers {
 		if c.limit.Limited() || c.Reading.Counters.Usage > sandboxMost {
@@ -47,12 +48,12 @@ func (p *podCandidates) assess() {
 		}
 	}
 	p.pod.starts(slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Starting }))
-	if p.pod.stood && !p.itself {
-		p.blame()
+	if p.pod.throttled && !p.itself {
+		p.attributeThrottle()
 	}
 }
 
-// strategy of a pod is that of the first container that asks for anything.
+// strategy of a pod is that of the first container whose policy raises quotas or sets bursts.
 func (p *podCandidates) strategy() strategy.Strategy {
 	for _, c := range p.containers {
 		if !c.Paused && (c.Strategy.Policy.Quota() || c.Strategy.Policy.Burst()) {
@@ -62,9 +63,10 @@ func (p *podCandidates) strategy() strategy.Strategy {
 	return p.containers[0].Strategy
 }
 
-// blame books a throttling by the pod's quota for the container that used most for its limit: when periods of pod
-// and container are not in phase, a container may use two of its quotas in one of the pod's periods.
-func (p *podCandidates) blame() {
+// attributeThrottle attributes a throttle by the pod's quota to the container that used most relative to its limit:
+// when the periods of pod and container are out of phase, a container may use two of its quotas in one period of the
+// pod.
+func (p *podCandidates) attributeThrottle() {
 	var most *candidate
 	var share float64
 	for _, c := range p.containers {
@@ -72,32 +74,36 @@ func (p *podCandidates) blame() {
 			most, share = c, s
 		}
 	}
-	if most == nil || most.stood {
+	if most == nil || most.throttled {
 		return
 	}
-	most.stood = true
-	most.m.throttledAt, most.m.everStood = most.Reading.At, true
+	most.throttled = true
+	most.m.throttledAt, most.m.everThrottled = most.Reading.At, true
 }
 
-// handed is how many CPUs starts in the pod use above their quotas. What its refills let through is its containers' use.
-func (p *podCandidates) handed() float64 {
+// startUse is how many CPUs starting containers of the pod use above their quotas. Use that refills of the pod allow is
+// use of its containers.
+func (p *podCandidates) startUse() float64 {
 	sum := 0.0
 	for _, c := range p.containers {
-		sum += c.handed()
+		sum += c.startUse()
 	}
 	if p.pod == nil {
 		return sum
 	}
-	return max(sum, p.pod.handed())
+	return max(sum, p.pod.startUse())
 }
 
 // raisable lists the candidates of the pod whose quota may be raised by their own demand.
 func (p *podCandidates) raisable() []*candidate {
-	var units []*candidate
-	for _, u := range append(p.containers[:len(p.containers):len(p.containers)], p.pod) {
-		if u != nil && p.raises(u) {
+	units := make([]*candidate, 0, len(p.containers)+1)
+	for _, u := range p.containers {
+		if p.raises(u) {
 			units = append(units, u)
 		}
+	}
+	if p.pod != nil && p.raises(p.pod) {
+		units = append(units, p.pod)
 	}
 	return units
 }
@@ -106,9 +112,9 @@ func (p *podCandidates) raises(u *candidate) bool {
 	return !u.Unlimited && (!u.isPod || p.itself) && u.Class.Burstable()
 }
 
-// follow sets the quota of a pod whose containers are raised: its declared quota and what they have above their
-// limits. It is absolute, so that it cannot drift; -1 stays -1. A pod that is raised itself is kept from standing
-// below a container (v1 refuses that).
+// follow sets the quota of a pod whose containers are raised: the pod's declared quota plus the sum of their raises. It
+// is computed from declared values, so that it cannot drift; -1 stays -1. The quota of a pod that is raised itself is
+// at least that of each container (v1 refuses less).
 func (p *podCandidates) follow(in Input) {
 	u := p.pod
 	if !u.limit.Limited() || u.QuotaBlocked.LeftAlone() {
@@ -120,7 +126,7 @@ func (p *podCandidates) follow(in Input) {
 		if !c.limit.Limited() || c.quota == cpu.Unlimited {
 			continue
 		}
-		if !c.QuotaBlocked.LeftAlone() { // another's value: the owner's own, in the midst of a resize, or nothing of ours to follow
+		if !c.QuotaBlocked.LeftAlone() { // else the value is not ours: of a resize, or of another program
 			above += scale(max(0, c.quota-c.limit.Quota), c.period(), u.period())
 		}
 		most = max(most, scale(c.quota, c.period(), u.period()))
@@ -131,7 +137,7 @@ func (p *podCandidates) follow(in Input) {
 		}
 		return
 	}
-	if p.lifted() && u.QuotaBlocked != plan.Waiting {
+	if p.unlimited() && u.QuotaBlocked != plan.Waiting {
 		u.decision = decision{cpu.Unlimited, KindReserve, "follows a container that has CPUs of its own"}
 		return
 	}
@@ -142,15 +148,16 @@ func (p *podCandidates) follow(in Input) {
 	}
 }
 
-// burst of a pod is the sum over its containers: the pod's own quota throttles them all. Where the pod's limit binds before
-// theirs do, and they may have none at all (limits of the pod in Kubernetes), it is sized by the pod's.
+// burst of a pod is the sum over its containers: the pod's own quota throttles them all. Where the pod's limit binds
+// before those of its containers, which may have none (pod-level limits in Kubernetes), the burst is sized by the pod's
+// limit.
 func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Duration) {
 	u := p.pod
 	if p.itself {
 		return u.burst(now, r)
 	}
 	if !u.bursts() {
-		return u.limit.Burst, u.unburst() // nothing is asked for
+		return u.limit.Burst, u.ownerBurst() // no burst is requested
 	}
 	for _, c := range p.containers {
 		requested += scale(c.requested, c.period(), u.period())

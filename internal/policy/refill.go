@@ -2,42 +2,44 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/tenant"
 )
 
-// Rescuing: ending a throttle in the millisecond in which it begins.
+// Refills: ending a throttle in the millisecond in which it begins.
 //
-// Problem: a group that has used its quota up stands still until its period ends. Raising the quota ends that, but
-// whoever reads cpu.max meanwhile (GOMAXPROCS, the JVM) takes the raise for the limit, a resize meets a value that is
-// not the owner's, and an agent that dies leaves the raise behind.
+// Problem: a group that has used up its quota is throttled until its period ends. Raising the quota ends the throttle,
+// but a runtime that reads cpu.max meanwhile (GOMAXPROCS, the JVM) takes the raise for the limit, a resize finds a
+// value that is not the owner's, and an agent that dies leaves the raise behind.
 //
-// Approach: writing the burst file once more with the value that it holds refills the group by one quota and
-// unthrottles it at once (kernel/sched/core.c, tg_set_cfs_bandwidth), and no value moves. So a throttle that the
-// kernel tells of is answered by such a refill, if
-//   - the cap allows it: a refill hands out a quota, and is charged as any other write (grant.go), against what the
-//     kernel says that the period can use by now: what it has used, and what is left in the pool and on CPUs. A refill
-//     takes from all CPUs what they hold, so that this is less than what was handed out, and next to nothing of a refill
-//     may remain of which one CPU had taken the slice;
+// Approach: rewriting the burst file with its current value refills the group by one quota and unthrottles it at once
+// (kernel/sched/core.c, tg_set_cfs_bandwidth), and no value changes. So a throttle that the kernel reports is answered
+// by such a refill, if
+//   - the cap allows it: a refill grants one quota and is charged like any other write (grant.go), against the runtime
+//     that, by the kernel's account, the period can use by now: what it has used, and what is left in the pool and on
+//     CPUs. A refill takes away the runtime that CPUs hold, so that this is less than the sum of the grants. Where one
+//     CPU had taken the slice, almost nothing of a refill may remain;
 //   - the budget above the limit is not used up;
-//   - the node can spare it (share.go), unless the group has saved it up: a strategy that asks for a burst of
-//     cpuBurstPercent is owed the time that was left unused, up to that much, of which mainline itself keeps one quota
-//     at most (burst <= quota). Like the kernel's own burst it does not wait for the node's leave.
+//   - the node can spare it (share.go), unless the group has saved it up: a strategy with a burst of cpuBurstPercent
+//     entitles the group to the time left unused, up to that burst, of which mainline itself keeps one quota at most
+//     (burst <= quota). Like the kernel's own burst, such a refill does not depend on the load of the node.
 //
-// What became of a refill is judged by what the group then runs (effect.go).
+// The effect of a refill is judged by what the group uses after it (effect.go).
 //
-// A throttle may be reported more than once: as it is foreseen and as it begins, and by several CPUs. What began before the
-// last write of quota or burst was begun has been ended by that, and is not answered by another one.
+// A throttle may be reported more than once: when it is predicted and when it begins, and by several CPUs. The last
+// write of quota or burst has ended each throttle that began before it, so such a throttle needs no further refill.
 //
-// The quota itself is raised only for demand that lasts: throttles in lastingHits of lastingPeriods periods.
+// The quota itself is raised only for lasting demand: throttles in lastingHits of lastingPeriods periods.
 //
 // A start is the first seconds of a container (startupSeconds), or until its owner says that it is ready. A runtime
 // such as the JVM reads its limit then, and sizes its heap, its garbage collector and its pools by it for life; so the
 // quota stays what it is however long the demand lasts. It takes seconds of CPU time when nothing was saved up yet: it
-// is refilled however often it is throttled, also when writes are scarce (others then go without), as far as the node
+// is refilled however often it is throttled, from writes of its own (tenant.Writes), as far as the node
 // can spare it and up to a cap of its own (startupBurstPercent). The cap of other times bounds what a container takes
 // beyond what it was sized for. A start is not what it was sized for: it wants what CPUs there are, once, and is over
 // the sooner the more it gets. What it wants says nothing of its limit. The node spares it all below the threshold, and
@@ -46,74 +48,85 @@ import (
 // the threshold (share.go). Its throttles are reported from there on too: the use falls as soon as it is refilled no
 // more, and then it is its turn again. Where throttles are polled for, a start is as any other time.
 //
-// What a refill takes of the node: it is used until its period ends, if at all, or until the group is throttled again,
-// and shows in the node's use from then on. Until then it counts as that much more of the mean over nodeSpan. That of a
-// pod whose containers have limits of their own counts for nothing: they can use no more for it than they are handed.
-// To count it for longer would be to count it twice: a start that may use three quotas a period would not get half of
-// them on a machine that it has to itself. A quota is a coarse measure of a small machine, and so is rounded: there
-// must be room for half of it. The mean use then comes up to the line, and not only to a quota below it.
+// A refill adds load to the node only until its period ends or the group is throttled again; from then on the load
+// shows in the node's use. Until then it counts as an addition to the mean over nodeSpan. To count it for longer would
+// count it twice: a start that may use three quotas a period would not get half of them on an otherwise idle machine.
+// The refill of a pod whose containers have limits of their own is not counted: the containers can use no more than
+// their own grants. On a small machine a quota is a large part of the headroom, and so is rounded: headroom for half of
+// it suffices. The mean use then reaches the line, and does not stop one quota below it.
+//
+// Whoever is first has what the node can spare, below 90 % of the threshold. From there to the threshold only those
+// namespaces are refilled that have less above their limits than an equal part of what there is for that, by what the
+// node uses and not by what others were granted; and a start like any other, unless its namespace is the only one. So a
+// tenant with many containers that are throttled all the time, or started over and over, fills the node up to 90 %, and
+// what others are due comes on top; where that overloads the node, raises are taken back, first those of the namespace
+// that has most (guard.go). Where nothing tells of namespaces all groups are in one: they are the administrator's.
+//
+// Writes are shared by tenants too (tenant.Writes). A throttle that is refused is charged like a refill, for it takes
+// the thread about as long. Where a tenant's share is used up, its groups that are throttled in most periods send no
+// events for a second, and for longer each time (View.SuppressEvents), so that a real-time thread is not kept busy with
+// refusals. Until then they are refused unseen (refuse.go).
 //
 // Terminology: a refill is the rewrite; a throttled period is one in which a throttle began or was foreseen, or that
 // one stood through; the limit of a group is too low when it was throttled in more than half of the periods of a
 // minute, and it is then refilled only while writes are not scarce.
 //
-// Ahead of the throttle: where the kernel foresees that the runtime will be used up before the period ends, a refill in
-// time leaves nothing to be ended. It hands out no more than one after the throttle would; but where the job ends by
-// itself in the last moment it was for nothing. The kernel can look ahead by a tick, and does so for quotas from 20 ms on
-// (probe/bpf/ahead.h): of smaller ones most would be foreseen in vain. A refill takes away what is left in the pool,
-// unless there is a buffer for it, and on CPUs: of 4 ms on two CPUs that is 8 ms of CPU time, as much less to be had
-// below the cap. So a group that has come to its cap of late waits for as long as it can: until a moment before the
-// first of the CPUs that it was on would stand still. Others have nothing to win by it.
+// Ahead of the throttle: where the eBPF program predicts that the runtime will be used up before the period ends, a
+// refill in time prevents the throttle. It grants no more than a refill after the throttle would; but it is unneeded if
+// the job ends by itself at the last moment. The program predicts one tick ahead, for quotas of 20 ms and more
+// (probe/bpf/ahead.h): of smaller quotas, most predictions would be false. A refill discards the runtime that is left
+// in the pool, unless there is a burst buffer for it, and on CPUs: 4 ms each on two CPUs are 8 ms of CPU time less
+// below the cap. So for a group that has recently reached its cap the refill is delayed as long as possible: until a
+// moment before the first of its CPUs would be throttled. Other groups would gain nothing from the delay.
 //
-// Known limits: refills are handed out first come, first served, a quota at a time, while raises are shared by weight.
+// Known limits: within a namespace refills are handed out first come, first served, a quota at a time, while raises are
+// shared by weight. A raise that stands is not taken from one for another's sake unless the node is overloaded.
 // A start that exits is forgotten at once, and the node's mean holds what it used for a moment longer (nodeSpan).
 // Kernels below 5.14 have no burst file, and are raised instead.
 
 const (
-	// leastGain is for how long at least the throttle would last: a refill just before the period's own is banked.
+	// leastGain is the shortest throttle that a refill ends: just before the period's end, a refill gains nothing.
 	leastGain = 2 * time.Millisecond
-	// A demand lasts when lastingHits of lastingPeriods periods were struck.
-	lastingHits, lastingPeriods = 3, 5
 	// capMemory is how long it counts that a group has come to its cap.
 	capMemory = 10 * time.Minute
-	// lead is how long before a throttle would begin the refill ahead of it is due that waits. It begins when it was to, to a
-	// quarter of a millisecond, but the agent has to wake up and write: on a virtual machine that shares its CPUs one timer
-	// in ten is a millisecond late. With 1.5 ms there 14 % of the throttles still began (cfsQuotaBurstOnly in the demo), with 3
-	// ms 1 %.
+	// lead is how long before a predicted throttle a delayed refill is due. The prediction is exact to a quarter of a
+	// millisecond, but the agent has to wake up and write: on a virtual machine that shares its CPUs, one timer in ten
+	// is a millisecond late. There 14 % of the throttles still began with 1.5 ms (cfsQuotaBurstOnly in the demo), and 1
+	// % with 3 ms.
 	lead = 3 * time.Millisecond
-	// verdictSlack is how long after its minute the next verdict on a limit may come: with the next throttle, which polling
-	// may find late.
-	verdictSlack = 5 * time.Second
+	// For so long the events of a group are suppressed that is throttled all the time, and whose tenant has used up its
+	// share: at first, and at most.
+	firstQuiet, mostQuiet = time.Second, 8 * time.Second
 )
 
 // Throttle is what the kernel reported of one group when its runtime ran out.
 type Throttle struct {
 	Inode     uint64
 	At        time.Time
-	Bandwidth cpu.Bandwidth // as the kernel has it
-	Handed    time.Duration // what was in the pool after its last refill; negative: the kernel does not keep that
+	Bandwidth cpu.Bandwidth // in force in the kernel
+	Snap      time.Duration // in the pool after its last refill (runtime_snap); negative: the kernel does not keep it
 	Expires   time.Time     // when the period timer fires next; zero: not known
-	Counted   bool          // Used and Left are known
-	Used      time.Duration // CPU time since the period began, or some more
-	Left      time.Duration // in the pool, and taken from it by CPUs that have not used it
-	Ahead     bool          // it has not begun yet: the runtime will be used up soon
-	Dry       time.Time     // when the first CPU is to stand still, if those go on that use it now
+	UseKnown  bool          // Used and Left are known
+	Used      time.Duration // upper bound of the CPU time since the period began
+	Left      time.Duration // in the pool, and held by CPUs that have not used it
+	Ahead     bool          // it is predicted and has not begun yet
+	Dry       time.Time     // when the first CPU will be throttled if the same CPUs go on running
 }
 
-// Due is when one that is put off is to be brought again (Output.Later).
+// Due is when the caller passes a postponed throttle (Output.Later) to AnswerThrottles again.
 func (t Throttle) Due() time.Time { return t.Dry.Add(-lead) }
 
-// AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of the
-// groups those with an event are to be looked at.
-func (s *State) AnswerThrottles(in Input, throttles []Throttle, budget WriteBudget) Output {
+// AnswerThrottles takes a turn for groups that were throttled a moment ago. in.Pods are the pods that they are in; of
+// the groups those with an event are to be looked at.
+func (s *State) AnswerThrottles(in Input, throttles []Throttle) Output {
 	in = s.trusted(in)
 	out := newOutput()
 	pods := s.observe(in, out)
 	s.expire(in.Now)
-	in.Node = s.rest.off(in.Node)
+	in.Node = s.sums.off(in.Node)
 	answer := func(p podCandidates, u *candidate) {
 		if t, ok := Latest(throttles, u.Inode); ok {
-			s.answerThrottle(in, p, u, t, &budget, out)
+			s.answerThrottle(in, p, u, t, out)
 		}
 		if u.Looked {
 			out.Views = append(out.Views, u.viewAgain(in, &p))
@@ -138,7 +151,7 @@ func (s *State) AnswerThrottles(in Input, throttles []Throttle, budget WriteBudg
 func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 	var found Throttle
 	for _, t := range throttles {
-		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // what has begun is what is to be ended
+		if t.Inode == inode && (found.Inode == 0 || found.Ahead) { // a throttle that has begun has precedence
 			found = t
 		}
 	}
@@ -146,7 +159,7 @@ func Latest(throttles []Throttle, inode uint64) (Throttle, bool) {
 }
 
 // answerThrottle refills one candidate, or says why not.
-func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Throttle, budget *WriteBudget, out *Output) {
+func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Throttle, out *Output) {
 	u.bookThrottle(t)
 	if t.At.Before(u.m.refilled) {
 		return // a write has ended it since
@@ -155,21 +168,29 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 		out.Later = append(out.Later, t)
 		return
 	}
+	paid := s.writes.Afford(in.Now, u.owner.Tenant(), u.need(in.Now))
 	why := u.hopeless(in, &p, t)
 	if u.capped && !t.Ahead && t.Expires.Sub(u.m.cappedUntil) > u.period()/2 { // once a period
-		u.stands, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
+		u.atCap, u.m.cappedUntil = max(0, t.Expires.Sub(t.At)), t.Expires
 	}
-	if why == "" && !u.Starting && !budget.affords(u.m.throttledPeriods.limitTooLow(in.Now)) {
-		why = "too many writes"
+	if why == "" && !paid {
+		why = tooManyWrites
 	}
 	if why == "" && !u.covered() {
-		why = s.spare(in, &p, u, t)
+		why = s.spare(in, u)
 	}
-	if why != "" {
-		u.why = "throttled, and not refilled: " + why
-	} else {
+	switch {
+	case why == "":
+		s.book(in, &p, u, t)
 		u.refill(in.Now, t, out)
-		budget.Left--
+	case paid:
+		s.writes.Refused()
+		u.why = notRefilled + why
+	default:
+		u.why = notRefilled + why
+		if u.m.throttledPeriods.lasting(in.Now, u.period()) {
+			u.m.quiet.Hit(in.Now, firstQuiet, mostQuiet)
+		}
 	}
 	if t.Bandwidth != u.Disk {
 		out.Looks[u.ID] = in.Now
@@ -177,7 +198,24 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 	u.m.why = u.why
 }
 
-// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be reported.
+const (
+	notRefilled   = "throttled, and not refilled: "
+	tooManyWrites = "too many writes"
+)
+
+// need is what a refill of the candidate is for.
+func (u *candidate) need(now time.Time) tenant.Need {
+	switch {
+	case u.Starting:
+		return tenant.Start
+	case u.m.throttledPeriods.limitTooLow(now):
+		return tenant.TooLow
+	}
+	return tenant.Ordinary
+}
+
+// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be
+// reported.
 func (u *candidate) barred(in Input, p *podCandidates) string {
 	switch left := u.m.budget.left(); {
 	case in.Held:
@@ -191,14 +229,16 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"
 	case u.topped():
-		return u.atCap("leaves no room for another quota")
-	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // a start is refilled as soon as that ends (spare)
+		return u.capReason("leaves no room for another quota")
+	case !u.m.quiet.Ready(in.Now):
+		return "too many writes, and throttled all the time"
+	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // spare refills a start as soon as it ends
 		return NodeOverload.words()
 	}
 	return ""
 }
 
-// hopeless says why a candidate is not to be refilled whatever the node can spare, or "".
+// hopeless says why a candidate is not refilled however much the node can spare, or "".
 func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
 	if why := u.barred(in, p); why != "" {
 		return why
@@ -210,33 +250,37 @@ func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
 		return "waiting after a refused write"
 	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
 		return "its period ends"
-	case u.full(in.Now) || t.Counted && t.Used >= u.cap():
-		return u.atCap("is reached")
+	case u.full(in.Now) || t.UseKnown && t.Used >= u.cap():
+		return u.capReason("is reached")
 	}
 	return ""
 }
 
-// atCap is why nothing may be handed out in this period, and is remembered.
-func (u *candidate) atCap(what string) string {
+// capReason is the reason that the cap forbids a grant in this period. It marks the candidate as capped.
+func (u *candidate) capReason(what string) string {
 	u.capped = true
-	return fmt.Sprintf("the cap of %v a period %s", u.cap(), what)
+	by := ""
+	if bound := u.boundBy(); bound != "" {
+		by, u.cutBy = " ("+bound+")", bound
+	}
+	return fmt.Sprintf("the cap of %v a period%s %s", u.cap(), by, what)
 }
 
 // topped says whether the quota is raised so far that no period has room for another one.
 func (u *candidate) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
 
-// full says whether the standing period has no room for another quota.
+// full says whether the current period has no room for another quota.
 func (u *candidate) full(now time.Time) bool {
-	return u.m.standing(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
+	return u.m.currentPeriod(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
 }
 
-// saves says whether a refill ahead of a throttle is to come as late as can be, for the sake of what it takes away: the
-// cap has been come to of late, and there is no buffer for what is left.
+// saves says whether a refill ahead of a throttle is delayed as long as possible, so that it discards little runtime:
+// the group has recently reached its cap, and has no burst buffer for the runtime that is left.
 func (u *candidate) saves(now time.Time) bool {
 	return u.Disk.Burst == 0 && now.Sub(u.m.cappedUntil) < capMemory
 }
 
-// refillable says whether a candidate may be refilled at all: a pod may for the sake of its containers.
+// refillable says whether a candidate may be refilled at all. A pod may if one of its containers may.
 func (p *podCandidates) refillable(u *candidate) bool {
 	if !u.isPod {
 		return u.Strategy.Policy.Quota() && u.Class.Burstable()
@@ -249,57 +293,88 @@ func (p *podCandidates) refillable(u *candidate) bool {
 	return false
 }
 
-// covered says whether the candidate has saved up what a refill hands out.
+// covered says whether the candidate has saved up what a refill grants.
 func (u *candidate) covered() bool {
 	return u.Strategy.Policy.Burst() && u.m.savings >= u.Disk.Quota
 }
 
-// spare says why the node cannot spare a refill, or "" and books it.
-func (s *State) spare(in Input, p *podCandidates, u *candidate, t Throttle) string {
+// spare says why the node cannot spare a refill, or "".
+func (s *State) spare(in Input, u *candidate) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
 	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
-	room, line := in.Node.headroom(s.rest.above), "90 % of the threshold"
-	if u.Starting {
-		room, line = in.Node.below(in.Node.Threshold(), s.rest.above), "the threshold"
+	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-s.sums.granted, "the threshold"
+	if within, others := s.within(in.Node, u.owner.Namespace, cost); others {
+		favoured, room = within, in.Node.below(in.Node.Threshold(), 0)
+	}
+	if !favoured {
+		room, line = in.Node.headroom(s.sums.above)-s.sums.granted, "90 % of the threshold"
 	}
 	switch state := in.Node.State(); {
-	case state != NodeIdle && (state != NodeCooling || !u.Starting):
+	case state != NodeIdle && (state != NodeCooling || !favoured):
 		return state.words()
 	case !u.m.wait.Ready(in.Now):
 		return "taken back because of the node's load, waiting"
-	case room-s.rest.held-sum(s.refills) < cost/2:
+	case room-sum(s.refills) < cost/2:
 		return "node has no headroom below " + line
-	}
-	until := t.Expires
-	if until.IsZero() {
-		until = in.Now.Add(u.period())
-	}
-	if !u.isPod || p.itself {
-		s.refills = append(s.refills, relief{u.ID, until, cost})
 	}
 	return ""
 }
 
-// refill is the write, charged.
+// within says whether a namespace has less above its limits than its part of what there is for all, when it gets so
+// much more; and whether there are others.
+func (s *State) within(n Node, of string, more float64) (within, others bool) {
+	has := maps.Clone(s.sums.tenants)
+	if has == nil {
+		has = map[string]float64{}
+	}
+	has[of] += more
+	for _, r := range s.refills {
+		has[r.tenant] += r.cpus
+	}
+	return has[of]*float64(len(has)) <= n.headroom(s.sums.over), len(has) > 1
+}
+
+// book keeps account of what a refill hands out, until the node's use shows it.
+func (s *State) book(in Input, p *podCandidates, u *candidate, t Throttle) {
+	until := t.Expires
+	if until.IsZero() {
+		until = in.Now.Add(u.period())
+	}
+	if !u.covered() && (!u.isPod || p.itself) {
+		cpus := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
+		s.refills = append(s.refills, relief{u.ID, u.owner.Namespace, until, cpus})
+	}
+	if p.counts(u) {
+		s.holdRefill(in.Now, u, until)
+	}
+}
+
+// refill appends the intent of a refill.
 func (u *candidate) refill(now time.Time, t Throttle, out *Output) {
 	u.why = "throttled, and refilled"
 	switch {
 	case t.Ahead:
-		u.why = fmt.Sprintf("refilled before it was throttled, %v before its period's end", t.Expires.Sub(now).Round(time.Millisecond))
+		left := t.Expires.Sub(now).Round(time.Millisecond)
+		u.why = fmt.Sprintf("refilled before it was throttled, %v before its period's end", left)
 	case !t.Expires.IsZero():
-		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", t.Expires.Sub(t.At).Round(time.Millisecond))
+		left := t.Expires.Sub(t.At).Round(time.Millisecond)
+		u.why = fmt.Sprintf("throttled %v before its period's end, and refilled", left)
 	}
-	out.Intents = append(out.Intents, plan.Intent{Key: plan.Key{ID: u.ID, Knob: plan.Burst}, Value: plan.Time(u.Disk.Burst), Refill: true, Why: u.why})
+	key := plan.Key{ID: u.ID, Knob: plan.Burst}
+	out.Intents = append(out.Intents, plan.Intent{Key: key, Value: plan.Time(u.Disk.Burst), Refill: true, Why: u.why})
 	out.Kinds[KindRefill]++
 }
 
-// bookThrottle books an event.
+// bookThrottle records an event.
 func (u *candidate) bookThrottle(t Throttle) {
-	m := u.m
-	u.stood = true
-	m.throttledAt, m.everStood = t.At, true
+	u.throttled = true
+	u.m.bookThrottle(t, u.Starting)
+}
+
+func (m *memory) bookThrottle(t Throttle, starting bool) {
+	m.throttledAt, m.everThrottled = t.At, true
 	book := m.throttledPeriods.hit
-	if t.Ahead || u.Starting {
+	if t.Ahead || starting {
 		book = m.throttledPeriods.want
 	}
 	if t.Expires.IsZero() {
@@ -309,59 +384,7 @@ func (u *candidate) bookThrottle(t Throttle) {
 	m.phase.Pin(t.Expires, t.Bandwidth.Period)
 	book(t.Expires, t.Bandwidth.Period)
 	m.correct(t)
-	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Handed >= 0 && m.lastWrite.Before(begin) {
-		m.saved = max(0, t.Handed-t.Bandwidth.Quota)
+	if begin := t.Expires.Add(-t.Bandwidth.Period); t.Snap >= 0 && m.lastWrite.Before(begin) {
+		m.saved = max(0, t.Snap-t.Bandwidth.Quota)
 	}
 }
-
-// throttledPeriods are those in which a group was throttled, or was about to be.
-type throttledPeriods struct {
-	recent [lastingHits]time.Time // their ends, oldest first
-	rare   time.Time              // the end of the last one that did not come soon after others
-	begun  time.Time              // the end of the last one in which it was throttled
-	minute time.Time              // when the count of those began
-	count  int64
-	until  time.Time // the limit is too low until then
-}
-
-// want books a period whose quota does not do, once, whether that stopped the group or was foreseen.
-func (s *throttledPeriods) want(end time.Time, period time.Duration) {
-	last := s.recent[lastingHits-1]
-	if end.Sub(last) < period/2 {
-		return
-	}
-	copy(s.recent[:], s.recent[1:])
-	s.recent[lastingHits-1] = end
-	if !s.lasting(end, period) {
-		s.rare = end
-	}
-}
-
-// hit books a period in which the group was throttled, once.
-func (s *throttledPeriods) hit(end time.Time, period time.Duration) {
-	s.want(end, period)
-	if end.Sub(s.begun) < period/2 {
-		return
-	}
-	s.begun = end
-	if end.Sub(s.minute) >= time.Minute {
-		if period > 0 && end.Sub(s.minute) < 2*time.Minute && s.count > int64(time.Minute/period)/2 {
-			s.until = end.Add(time.Minute + verdictSlack)
-		}
-		s.minute, s.count = end, 0
-	}
-	s.count++
-}
-
-// lasting says whether throttles come period after period.
-func (s *throttledPeriods) lasting(now time.Time, period time.Duration) bool {
-	return now.Sub(s.recent[0]) <= lastingPeriods*period
-}
-
-// enduring says whether they have done so for as long as a raise looks back.
-func (s *throttledPeriods) enduring(now time.Time, period time.Duration) bool {
-	return s.lasting(now, period) && now.Sub(s.rare) >= demandSpan
-}
-
-// limitTooLow says whether the limit is too low.
-func (s *throttledPeriods) limitTooLow(now time.Time) bool { return now.Before(s.until) }

@@ -10,18 +10,20 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
 // answered is a group of 50 ms in 100 ms that was throttled at t0 + 1 s, 60 ms before its period's end.
 type answered struct {
-	state  *State
-	group  Group
-	node   Node
-	event  Throttle
-	budget WriteBudget
-	held   bool
-	cut    float64
+	state     *State
+	group     Group
+	namespace string
+	node      Node
+	event     Throttle
+	held      bool
+	cut       float64
+	extra     strategy.ExtraCores
 }
 
 func newAnswered(p strategy.Policy) *answered {
@@ -32,9 +34,8 @@ func newAnswered(p strategy.Policy) *answered {
 		state: NewState(),
 		group: Group{ID: workload.ID{Path: "/a", Inode: 7}, Strategy: s, Limit: b, Disk: b, Ready: true, Looked: true,
 			Reading: sample.Reading{At: t0, Counters: cpu.Counters{HasUsage: true}}},
-		node:   Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
-		event:  Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Handed: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
-		budget: WriteBudget{Left: 10, Full: 10},
+		node:  Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50},
+		event: Throttle{Inode: 7, At: t0.Add(time.Second), Bandwidth: b, Snap: 50 * ms, Expires: t0.Add(time.Second + 60*ms)},
 	}
 	r.state.Decide(r.input(t0))
 	r.group.Reading = sample.Reading{At: r.event.At, Counters: cpu.Counters{HasUsage: true, Usage: 400 * ms, Periods: 10}}
@@ -42,11 +43,23 @@ func newAnswered(p strategy.Policy) *answered {
 }
 
 func (r *answered) input(now time.Time) Input {
-	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Pods: []Pod{{Ceiling: math.Inf(1), Containers: []Group{r.group}}}}
+	return Input{Now: now, Held: r.held, BurstCut: r.cut, Node: r.node, Rules: Rules{Burst: true, Refill: true}, Subscribed: true, Extra: r.extra, Pods: []Pod{{Ceiling: math.Inf(1), Namespace: r.namespace, Containers: []Group{r.group}}}}
+}
+
+// leave has a tenant so many writes left, at the time of the event.
+func (r *answered) leave(left int, name string, n tenant.Need) {
+	count := 0
+	for w := (tenant.Writes{}); w.Afford(r.event.At, name, n); count++ {
+	}
+	r.state.writes = tenant.Writes{}
+	for range count - left {
+		r.state.writes.Afford(r.event.At, name, n)
+	}
+	r.state.Wrote(count-left, time.Duration(count-left)*50*time.Microsecond) // as long as was thought
 }
 
 func (r *answered) answer() Output {
-	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []Throttle{r.event}, r.budget)
+	return r.state.AnswerThrottles(r.input(r.event.At.Add(100*time.Microsecond)), []Throttle{r.event})
 }
 
 // result is what became of one intent.
@@ -79,7 +92,7 @@ func TestAnswerThrottles(t *testing.T) {
 		}, "the cap"},
 		{"what was saved counts", strategy.Auto, func(r *answered) {
 			r.group.Strategy.CFSQuotaBurstPercent = 200
-			r.group.Disk.Burst, r.event.Bandwidth.Burst, r.event.Handed = 50*ms, 50*ms, 90*ms
+			r.group.Disk.Burst, r.event.Bandwidth.Burst, r.event.Snap = 50*ms, 50*ms, 90*ms
 		}, "the cap"},
 		{"no budget", strategy.Auto, func(r *answered) { r.group.Strategy.CFSQuotaBurstPeriodSeconds = 0 }, "budget"},
 		{"nor one by what the load line makes of the cap", strategy.Auto, func(r *answered) {
@@ -97,8 +110,15 @@ func TestAnswerThrottles(t *testing.T) {
 			r.node.Used, r.group.Reading.Counters.Usage = 5, 460*ms
 		}, "use is above the threshold"},
 		{"no burst is asked for", strategy.Auto, func(r *answered) { r.node.Used, r.group.Strategy.CPUBurstPercent = 5, 0 }, "use is above the threshold"},
-		{"no writes left", strategy.Auto, func(r *answered) { r.budget.Left = 0 }, "too many writes"},
-		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.budget.Left, r.group.Starting = 0, true }, ""},
+		{"no writes left", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Ordinary) }, "too many writes"},
+		{"one write left", strategy.Auto, func(r *answered) { r.leave(1, "/a", tenant.Ordinary) }, ""},
+		{"none for a limit that is too low", strategy.Auto, func(r *answered) {
+			r.leave(0, "/a", tenant.TooLow)
+			r.state.groups[r.group.ID].throttledPeriods.until = r.event.At.Add(time.Minute)
+		}, "too many writes"},
+		{"others have used up theirs", strategy.Auto, func(r *answered) { r.leave(0, "/b", tenant.Ordinary) }, ""},
+		{"no writes left, but it starts", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Ordinary); r.group.Starting = true }, ""},
+		{"nor any for starts", strategy.Auto, func(r *answered) { r.leave(0, "/a", tenant.Start); r.group.Starting = true }, "too many writes"},
 		{"a start is not worth a full node", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 5, true }, "use is above the threshold"},
 		{"nothing above 90 % of the threshold", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used = 3.8 }, "above 90 % of the threshold"},
 		{"but for a start", strategy.CFSQuotaBurstOnly, func(r *answered) { r.node.Used, r.group.Starting = 3.8, true }, ""},
@@ -208,8 +228,8 @@ func TestRefillsAddUp(t *testing.T) {
 	}
 }
 
-// TestRefillsAreCountedUntilUsed: what is left of the node goes to one of two groups. The other has to wait until the first
-// has used it, which shows when it is throttled again, or until its period is over.
+// TestRefillsAreCountedUntilUsed: what is left of the node goes to one of two groups. The other has to wait until the
+// first has used it, which shows when it is throttled again, or until its period is over.
 func TestRefillsAreCountedUntilUsed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -260,14 +280,14 @@ func TestPodsRefillsAreNotCounted(t *testing.T) {
 		if itself {
 			in.Pods[0].Containers = append(in.Pods[0].Containers, second)
 		}
-		if out := r.state.AnswerThrottles(in, events, r.budget); len(out.Intents) != want {
+		if out := r.state.AnswerThrottles(in, events); len(out.Intents) != want {
 			t.Errorf("limit of its own %v: %d refills, want %d: %+v", itself, len(out.Intents), want, out.Views)
 		}
 	}
 }
 
-// TestRefillsByTheKernelsAccount: a refill takes what CPUs hold, so that the period can use less than was handed out in it. A
-// word from before the last write says nothing of that write.
+// TestRefillsByTheKernelsAccount: a refill takes what CPUs hold, so that the period can use less than was handed out in
+// it. A word from before the last write says nothing of that write.
 func TestRefillsByTheKernelsAccount(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -290,7 +310,7 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 			r.state.Learn(r.event.At.Add(100*time.Microsecond), result(out.Intents[0], plan.Applied, done))
 			r.event.At = r.event.At.Add(10 * ms)
 		}
-		r.event.Counted, r.event.Used, r.event.Left = true, c.used, c.left
+		r.event.UseKnown, r.event.Used, r.event.Left = true, c.used, c.left
 		if c.stale {
 			r.event.At = r.event.At.Add(150*time.Microsecond - 10*ms)
 		}
@@ -300,15 +320,15 @@ func TestRefillsByTheKernelsAccount(t *testing.T) {
 	}
 }
 
-// TestNothingBeyondTheCap: many CPUs that run beyond their slices are let off that by a refill, so that a period may have had
-// its cap before that much was handed out.
+// TestNothingBeyondTheCap: many CPUs that run beyond their slices are let off that by a refill, so that a period may
+// have had its cap before that much was handed out.
 func TestNothingBeyondTheCap(t *testing.T) {
 	for used, want := range map[time.Duration]int{149 * ms: 1, 150 * ms: 0} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
 		if out := r.answer(); len(out.Intents) != 1 {
 			t.Fatalf("not refilled: %+v", out.Views)
 		}
-		r.event.At, r.event.Counted, r.event.Used = r.event.At.Add(10*ms), true, used
+		r.event.At, r.event.UseKnown, r.event.Used = r.event.At.Add(10*ms), true, used
 		out := r.answer()
 		if got := len(out.Intents); got != want || (out.Views[0].AtCap > 0) != (want == 0) {
 			t.Errorf("%v used of a cap of 150ms: %d refills, %v at the cap", used, got, out.Views[0].AtCap)
@@ -355,12 +375,14 @@ func TestPodFirst(t *testing.T) {
 	in := r.input(r.event.At)
 	r.group.Path = "/p/a"
 	in.Pods = []Pod{{Group: pod, Ceiling: math.Inf(1), Containers: []Group{r.group}}}
-	out := r.state.AnswerThrottles(in, events, r.budget)
+	out := r.state.AnswerThrottles(in, events)
 	if len(out.Intents) != 2 || out.Intents[0].Path != "/p" || out.Intents[1].Path != "/p/a" {
 		t.Fatalf("%+v", out.Intents)
 	}
 	in.Now, events[0].At, events[1].At = in.Now.Add(10*ms), events[0].At.Add(10*ms), events[1].At.Add(10*ms)
-	out = r.state.AnswerThrottles(in, events, WriteBudget{Left: 1, Full: 10})
+	r.event.At = in.Now
+	r.leave(1, "/p", tenant.Ordinary)
+	out = r.state.AnswerThrottles(in, events)
 	if len(out.Intents) != 1 || out.Intents[0].Path != "/p" {
 		t.Errorf("with one write left: %+v", out.Intents)
 	}

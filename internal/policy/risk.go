@@ -10,42 +10,44 @@ import (
 
 // The load line: how much burst the node can bear.
 //
-// Problem: a burst is CPU time that was promised to nobody. Bursts that coincide take from neighbours what they were
-// promised, and how often they do depends on the demands of all containers together.
+// Problem: a burst is CPU time that no request reserves. Bursts that coincide take reserved CPU time from neighbours,
+// and how often that happens depends on the demands of all containers together.
 //
-// Approach: each container's demand per period of late, counted by sixteenths of its limit, is its law. From the laws
-// loadline finds how often the demands admitted in a period exceed what the node has, and the largest share of the
-// bursts asked for with which that happens in no more periods than the operator allows (loadLinePercent). The share cuts
-// every container's cpuBurstPercent, and what cfsQuotaBurstPercent and startupBurstPercent allow beyond its limit, alike.
+// Approach: the recent demand of each container per period, counted in sixteenths of its limit, is its distribution.
+// From the distributions, loadline computes how often the demands admitted in a period exceed the node's capacity, and
+// the largest share of the requested bursts with which that happens in no more periods than the operator allows
+// (loadLinePercent). Every container's cpuBurstPercent is multiplied by the share, and so are the parts of
+// cfsQuotaBurstPercent and startupBurstPercent above 100 %.
 //
-// Terminology: the burst asked for is the most that a strategy lets a container use in one period beyond its limit; the
-// risk is the part of the periods in which somebody does not get what was admitted.
+// Terminology: the requested burst is the most that a strategy lets a container use in one period beyond its limit; the
+// risk is the part of the periods in which some container does not get what was admitted.
 //
-// Known limits: containers are taken to be independent of each other, and their periods too (docs/MODEL.md); `plimsoll
-// advise` says at which correlation a verdict turns. What a limit has cut off is not in the record. Work without a limit
-// counts with its mean. What a start may use beyond other times is not in the burst asked for: the node's guard alone bounds it.
+// Known limits: containers are assumed to be independent of each other, and so are their periods (docs/MODEL.md);
+// `plimsoll advise` says at which correlation a verdict changes. Demand that a limit cut off is not in the record. Work
+// without a limit counts with its mean. The extra use of a start is not in the requested burst: only the node's guard
+// bounds it.
 
-// UsesPerQuota is how finely the use of a period is counted: in classes of a sixteenth of the limit.
+// UsesPerQuota is the number of classes per limit by which the use of a period is counted.
 const UsesPerQuota = 16
 
-// Demand is what one container has wanted of late.
+// Demand is the recent demand of one container.
 type Demand struct {
 	Quota float64 // its limit in CPUs
-	Asked float64 // the burst asked for, in limits
+	Asked float64 // the requested burst, in limits
 	Uses  []int64 // periods by their use: (i-1, i] sixteenths of the limit; the last class is open
 }
 
-// Risk is how the node stands to its load line.
+// Risk compares the node with its load line.
 type Risk struct {
-	Target     float64 // part of the periods in which everybody is to get what was admitted
-	Asked      float64 // risk with all bursts asked for
+	Target     float64 // part of the periods in which every container should get what was admitted
+	Asked      float64 // risk with all requested bursts
 	Now        float64 // risk with the share that is granted
-	Share      float64 // of the bursts asked for
+	Share      float64 // of the requested bursts that is granted
 	Met        bool
 	Containers int
 }
 
-// LoadLine sizes the bursts of a node that has so many CPUs for these containers.
+// LoadLine sizes the bursts of a node whose containers have capacity CPUs.
 func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, error) {
 	n := loadline.Node{Capacity: capacity}
 	for _, d := range demands {
@@ -67,10 +69,10 @@ func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, 
 	return r, nil
 }
 
-// samplesMost bounds what a law is made from: ten minutes of periods of 100 ms are 6,000, a tenth says as much.
+// samplesMost bounds the samples of a distribution: ten minutes of periods of 100 ms are 6,000, and a tenth suffices.
 const samplesMost = 600
 
-// samples are demands in CPUs, as frequent as they were counted, rounded up to their class.
+// samples lists demands in CPUs, each as often as it was counted, rounded up to its class.
 func (d Demand) samples() []float64 {
 	var total int64
 	for _, n := range d.Uses {
@@ -102,7 +104,7 @@ func AskedBurst(s strategy.Strategy, r Rules) float64 {
 	return max(burst, raise)
 }
 
-// cut takes a part off what a strategy asks for beyond the limit.
+// cut reduces what a strategy allows beyond the limit by a part.
 func cut(s strategy.Strategy, part float64, r Rules) strategy.Strategy {
 	if part <= 0 {
 		return s

@@ -5,17 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
 // guard cuts the demands to what the node can spare, and takes raises back when it is overloaded.
 //
-// A start may bring the node up to the threshold, and a little above it (refill.go). Nobody pays for that with a raise: from
-// the threshold on a start is refilled no more, so that what it uses above its quota ends with its period, and soon leaves the
-// mean. Raises are taken back where the node would be overloaded without that.
+// A start may bring the node's use up to the threshold, and slightly above it (refill.go). That costs no group its
+// raise: from the threshold on a start is not refilled, so that its use above its quota ends with its period and soon
+// leaves the mean. Raises are taken back only if the node would be overloaded without the starts.
 func (s *State) guard(in Input, units []*candidate, out *Output) {
 	s.expire(in.Now)
-	state, lasting := in.Node.State(), in.Node.less(s.rest.starts)
+	state, lasting := in.Node.State(), in.Node.less(s.sums.starts)
 	overloaded := lasting.State() == NodeOverload
 	if !overloaded {
 		s.overload = time.Time{}
@@ -30,10 +31,15 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 			u.deny(state.words() + ": no raise")
 		}
 	}
+	s.sums.above, s.sums.granted, s.sums.over, s.sums.tenants = 0, 0, 0, map[string]float64{}
 	for _, u := range units {
 		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
-		s.rest.above += u.above()
-		s.rest.held += u.excess(u.quota)
+		s.sums.above += u.above()
+		s.sums.granted += u.excess(u.quota)
+		s.sums.over += u.over()
+		if has := max(u.over(), u.excess(u.quota)); has > 0 {
+			s.sums.tenants[u.owner.Namespace] += has
+		}
 	}
 }
 
@@ -44,18 +50,19 @@ func (u *candidate) deny(why string) {
 	}
 }
 
-// takeBack brings raised candidates back to their limits, the largest excess first until the predicted use is below the
-// threshold, and all of them when a second of that did not do. lasting is the node without what ends by itself.
+// takeBack lowers raised candidates to their limits, the largest excess first, until the predicted use is below the
+// threshold, and all of them if the overload lasts a second. lasting is the node without the use of starts, which ends
+// by itself.
 func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 	if s.overload.IsZero() {
 		s.overload = in.Now
 	}
 	var raised []*candidate
-	var above []float64
+	var above []excess
 	for _, u := range units {
 		u.deny("node is overloaded: no raise")
 		if u.raised() && !u.QuotaBlocked.LeftAlone() {
-			raised, above = append(raised, u), append(above, u.above())
+			raised, above = append(raised, u), append(above, excess{u.owner.Namespace, u.above()})
 		}
 	}
 	picked := shed(lasting, above, sum(s.relief))
@@ -66,7 +73,7 @@ func (s *State) takeBack(in Input, lasting Node, units []*candidate) {
 		u := raised[i]
 		if u.m.wait.Ready(in.Now) {
 			u.m.wait.hit(in.Now)
-			s.relief = append(s.relief, relief{u.ID, in.Now.Add(nodeSpan), above[i]})
+			s.relief = append(s.relief, relief{u.ID, u.owner.Namespace, in.Now.Add(nodeSpan), above[i].above})
 		}
 		u.decision = decision{u.limit.Quota, KindGuard, fmt.Sprintf("node uses %.2f CPUs of a threshold of %.2f",
 			in.Node.Used, in.Node.Threshold())}
@@ -86,7 +93,7 @@ func (s *State) expire(now time.Time) {
 	s.relief, s.refills = slices.DeleteFunc(s.relief, over), slices.DeleteFunc(s.refills, over)
 }
 
-// of are those of one group.
+// of selects the entries of one group.
 func of(id workload.ID, list []relief) []relief {
 	return slices.DeleteFunc(slices.Clone(list), func(r relief) bool { return r.of != id })
 }
@@ -99,35 +106,34 @@ func sum(list []relief) float64 {
 	return total
 }
 
-// grant splits the node's headroom among the candidates that want to be raised. What is granted already and stays is
-// taken off first, and so is what the writes themselves hand out, spread over a second: each refills its group with
-// what it has used in the standing period; refills are those that the node's use does not show yet.
+// grant splits the node's headroom among the candidates with a demand for a raise. Raises that stay are subtracted
+// first, and so are the grants of the writes themselves, spread over a second: each write refills its group by what the
+// group has used in the current period. refills lists the refills that the node's use does not show yet.
 //
-// Where throttles are ended one by one (endsThrottles), a raise is made whole or not at all. One that the node cuts
-// leaves no room for a refill below the cap, and is itself too small for the peaks that it was wanted for; refills take
-// from the node only when they are needed. Demand that endures is an exception: a small raise costs less than to
-// answer each throttle. A raise takes the place of the group's refills: what they have handed out, and what was used of it, is
-// free for the raise.
+// Where throttles are ended one by one (endsThrottles), a raise is granted in full or not at all. A partial raise
+// leaves no room for a refill below the cap, and is too small for the demand's peaks; refills take headroom only when
+// they are needed. Enduring demand is an exception: a small raise costs less than answering each throttle. A raise
+// replaces the group's refills: their grants, and the use of them, count as headroom for the raise.
 func grant(n Node, units []*candidate, refills []relief, endsThrottles bool) {
 	var above float64
-	held := sum(refills)
+	granted := sum(refills)
 	var raising []*candidate
-	var claims []claim
+	var claims []tenant.Claim
 	for _, u := range units {
 		above += u.above()
 		if u.quota > u.Disk.Quota {
 			if endsThrottles && !u.raised() {
 				above += u.beyond(u.quota)
-				held -= sum(of(u.ID, refills))
+				granted -= sum(of(u.ID, refills))
 			}
 			raising = append(raising, u)
-			claims = append(claims, claim{weight: u.weight(), want: u.excess(u.quota)})
-			held += u.Disk.Quota.Seconds()
+			claims = append(claims, tenant.Claim{Weight: u.weight(), Want: u.excess(u.quota)})
+			granted += u.Disk.Quota.Seconds()
 			continue
 		}
-		held += u.excess(u.Disk.Quota)
+		granted += u.excess(u.Disk.Quota)
 	}
-	got := split(claims, max(0, n.headroom(above)-held))
+	got := tenant.Split(claims, max(0, n.headroom(above)-granted))
 	for i, u := range raising {
 		quota := u.limit.Quota + time.Duration(got[i]*float64(u.period())).Truncate(time.Microsecond)
 		if quota >= u.quota {

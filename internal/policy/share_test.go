@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// beside is a raised group on the node of a start, which has used 2 CPUs for a second, of a limit of 0.5, and is refilled up
-// to the threshold of 4 CPUs.
+// beside is a raised group on the node of a start, which has used 2 CPUs for a second, of a limit of 0.5, and is
+// refilled up to the threshold of 4 CPUs.
 func beside(t *testing.T) (r *answered, raised Group) {
 	t.Helper()
 	r = newAnswered(strategy.CFSQuotaBurstOnly)
@@ -79,7 +79,7 @@ func TestStartsDoNotCountInWhatIsShed(t *testing.T) {
 		return u
 	}
 	s, units := NewState(), []*candidate{raised(), raised()}
-	s.rest.starts = 1.5
+	s.sums.starts = 1.5
 	s.guard(Input{Now: t0, Node: Node{Known: true, CPUs: 8, Capacity: 8, ThresholdPercent: 50, Used: 5.6}}, units, newOutput())
 	if units[0].kind != KindGuard || units[1].kind == KindGuard {
 		t.Errorf("%+v, %+v: want half a CPU taken back, of the first", units[0].decision, units[1].decision)
@@ -105,7 +105,7 @@ func TestStartInAPodCountsOnce(t *testing.T) {
 		{"the same limit", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(50*ms, time.Second)}}, 0.5},
 		{"a limit of the pod alone", podCandidates{pod: of(50*ms, time.Second), containers: []*candidate{of(cpu.Unlimited, time.Second)}}, 0.5},
 	} {
-		if got := restOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
+		if got := sumsOf([]podCandidates{c.pod}).starts; math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v CPUs, want %v", c.name, got, c.want)
 		}
 	}

@@ -8,39 +8,50 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
+	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
 
-// Group is what is known of one control group at one turn.
+// Group is what is known about one control group in one turn.
 type Group struct {
 	workload.ID
 	Strategy      strategy.Strategy
 	Request       float64 // CPUs; 0: not known
 	Class         workload.Class
-	Deprioritized bool // the kernel runs it only when nothing else wants to (cpu.idle, of it or of a group above)
+	Deprioritized bool // the kernel runs it only when no other task is runnable (cpu.idle of it or of a group above)
 	Paused        bool
-	Unlimited     bool          // it has CPUs of its own, and can use no others
-	CPUs          int           // that it is bound to; 0: to none
-	Starting      bool          // it is new, and in its start
+	Unlimited     bool          // it has exclusive CPUs, and can use no others
+	CPUs          int           // the number of CPUs that it is bound to; 0: not bound
+	Starting      bool          // it is in its start
 	Limit         cpu.Bandwidth // its owner's
-	Resized       bool          // that is another one since the last turn
+	Resized       bool          // Limit has changed since the last turn
 	QuotaBlocked  plan.Blocked  // why the quota may not be written
 	BurstBlocked  plan.Blocked
 	Disk          cpu.Bandwidth  // what the files hold
-	Ready         bool           // a task is in it: the owner has set it up
+	Ready         bool           // it contains a task: its owner has set it up
 	Reading       sample.Reading // of this turn, when Looked
 	Looked        bool
-	// Quiet is until when, at least, it has used nothing since the reading before. Zero: not known.
+	// Quiet is a time until which it has used no CPU since the previous reading. Zero: not known.
 	Quiet time.Time
 }
 
-// Pod is a group with containers in it, or just containers, when its ID is zero.
+// Pod is a group with containers in it, or containers without a pod, when its ID is zero.
 type Pod struct {
 	Group
 	Ceiling    float64 // CPUs that the nearest finite ancestor outside allows; +Inf when there is none
-	Own        bool    // its limit is one for all its containers together (workload.Pod)
+	Own        bool    // its limit applies to all its containers together (workload.Pod)
+	Namespace  string  // "" if unknown
 	Containers []Group
-	Scopes     []Scope // those of the containers, as far as they have one with a limit
+	Scopes     []Scope // the scopes of containers that have one with a limit
+}
+
+// owner is whose the pod's groups are.
+func (p Pod) owner() tenant.Owner {
+	o := tenant.Owner{Pod: p.Path, Namespace: p.Namespace}
+	if o.Pod == "" && len(p.Containers) > 0 {
+		o.Pod = p.Containers[0].Path
+	}
+	return o
 }
 
 // Scope is the group around that of a container, which has the container's limit too (workload.Container).
@@ -49,23 +60,32 @@ type Scope struct {
 	Of workload.ID // the container
 }
 
-// Input is everything that a turn decides on.
+// Input is everything that the decisions of a turn depend on.
 type Input struct {
 	Now   time.Time
 	Node  Node
 	Rules Rules
-	// Pods need not have groups that were Stable (View), and to which nothing has happened since.
+	// Pods may omit groups that were Stable (View) and have neither run nor been written since.
 	Pods []Pod
 	Gone []workload.ID
 	Held bool // nothing may be written
+	// Extra bounds the CPUs above limits (bounds.go).
+	Extra strategy.ExtraCores
 	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
 	BurstCut float64
-	// Subscribed says that there are throttle events, so that each throttle has been, or will be, a case for
-	// AnswerThrottles. Throttles are those since the last turn for which there was none. Missed says that some were
-	// lost since then.
+	// Subscribed says that throttle events are on, so that each throttle has been or will be passed to AnswerThrottles.
+	// Throttles lists the throttles since the last turn that were not passed to it. Missed says that events were lost
+	// since then.
 	Subscribed bool
 	Missed     bool
 	Throttles  []Throttle
+	Yield      func() // called between two pods of a whole turn; nil: nobody waits
+}
+
+func (in Input) yield() {
+	if in.Yield != nil {
+		in.Yield()
+	}
 }
 
 // endsThrottles says whether throttles are ended one by one.
@@ -81,13 +101,14 @@ const (
 	KindGiveBack Kind = "give-back" // a raise is no longer needed
 	KindGuard    Kind = "guard"     // the node's load takes a raise back
 	KindBudget   Kind = "budget"    // the time above the limit is used up
-	KindRestore  Kind = "restore"   // the policy, or an operator, wants nothing of ours
+	KindRestore  Kind = "restore"   // the policy or an operator allows no value of ours
 	KindPod      Kind = "pod"       // a pod follows its containers
-	KindReserve  Kind = "reserve"   // the quota of a container with CPUs of its own is lifted
+	KindReserve  Kind = "reserve"   // the quota of a container with exclusive CPUs is removed
 	KindRefill   Kind = "refill"    // a throttle is ended, or prevented, by a refill
+	KindBound    Kind = "bound"     // a raise is lowered so that others have their share of the bound
 )
 
-// View is what was decided for one group, for the status.
+// View is the decision for one group, for the status.
 type View struct {
 	Cgroup         workload.ID
 	IsPod          bool
@@ -96,60 +117,82 @@ type View struct {
 	RequestedBurst time.Duration
 	BudgetLeft     time.Duration // cpu.Unlimited: no bound
 	Why            string
-	Watched        bool         // a decision may hang on what it uses: every reading is to be complete
-	Stable         bool         // nothing is to be done for it until it uses CPU, or something is written
-	Window         sample.Usage // what happened since the last look; zero when not looked at
+	Watched        bool         // a decision may depend on its use: every reading must be complete
+	Stable         bool         // nothing to do until it uses CPU or a program writes its files
+	Window         sample.Usage // the usage since the last reading; zero when it was not read
 	AboveLimit     time.Duration
-	SuppressEvents bool          // its throttles need no events: nothing can be done about them before the next look
-	AtCap          time.Duration // of a throttle that the cap leaves standing: how long it lasts
+	SuppressEvents bool          // its throttles need no events: none can be answered before the next reading
+	AtCap          time.Duration // how long a throttle lasts that is not ended because of the cap
 	LimitTooLow    bool          // throttled in more than half of the periods of a minute
+	Bounded        Bounded
 }
 
-// Output is what a turn decided.
+// Bounded is what a bound of the administrator's keeps a group from, in CPUs above its limit. The zero one: nothing.
+type Bounded struct {
+	By           string // extraCoresPerPod, extraCoresPerNamespace or extraCoresPerNode
+	Asked, Given float64
+}
+
+// Output is the decisions of a turn.
 type Output struct {
 	Intents []plan.Intent
 	Kinds   map[Kind]int64
 	Views   []View
-	Later   []Throttle                // what is to be brought again when it is due: Throttle.Due
-	Looks   map[workload.ID]time.Time // groups that are to be looked at at a certain time, earlier than usual
+	Later   []Throttle                // to be passed to AnswerThrottles again when they are due (Throttle.Due)
+	Looks   map[workload.ID]time.Time // groups to read at a certain time, earlier than usual
 	Granted float64                   // CPUs above limits, in all
-	Node    Node                      // the share pool that was judged
+	Node    Node                      // the share pool that the decisions are based on
 }
 
-// State is what the policy remembers from turn to turn. It depends on its inputs only: same inputs, same outputs.
+// State is the policy's memory from turn to turn. It depends on its inputs only: same inputs, same outputs.
 type State struct {
 	groups   map[workload.ID]*memory
-	overload time.Time // since when; zero when not
+	overload time.Time // when the overload began; zero: none
 	relief   []relief
 	refills  []relief // what refills handed out, and the node's use does not show yet
-	rest     rest
+	sums     sums
 	trust    trust // that refills have effect
+	writes   tenant.Writes
+	extra    tenant.Extra
 }
 
-// rest is what the last whole turn found of the node, for the turns of single groups.
-type rest struct {
-	reserved    float64 // CPUs that are not the share pool's
-	reservedUse float64 // CPUs in use that do not count against it
-	above       float64 // CPUs that raised groups use above their limits
-	held        float64 // CPUs that are granted already
-	starts      float64 // CPUs that starts use above their quotas
+// Wrote says how many refills of the last answer were written, and how long that took.
+func (s *State) Wrote(writes int, took time.Duration) { s.writes.Took(writes, took) }
+
+// sums are sums over all groups in the last full turn, for the turns of single pods.
+type sums struct {
+	reserved    float64            // CPUs that are not the share pool's
+	reservedUse float64            // CPUs in use that do not count against it
+	above       float64            // CPUs that raised groups use above their limits
+	granted     float64            // CPUs that are granted already
+	starts      float64            // CPUs that starts use above their quotas
+	over        float64            // CPUs that groups use above their limits, raised or not
+	tenants     map[string]float64 // CPUs that each tenant's groups use above their limits, or may use
 }
 
-// off takes off the machine what is not the share pool's.
-func (r rest) off(n Node) Node {
+// with is r with what guard adds up, as the last turn left it.
+func (r sums) with(last sums) sums {
+	r.above, r.granted, r.over, r.tenants = last.above, last.granted, last.over, last.tenants
+	return r
+}
+
+// off reduces the machine to its share pool.
+func (r sums) off(n Node) Node {
 	n.Capacity, n.Used = max(0, n.Capacity-r.reserved), max(0, n.Used-r.reservedUse)
 	return n
 }
 
-// relief is what a group uses more or less by a decision, as long as the node's use does not show it.
+// relief is by how much a decision changes a group's use, as long as the node's use does not show the change.
 type relief struct {
-	of    workload.ID
-	until time.Time
-	cpus  float64
+	of     workload.ID
+	tenant string
+	until  time.Time
+	cpus   float64
 }
 
-// memory is what is remembered of one group.
+// memory is what is remembered about one group.
 type memory struct {
+	owner            tenant.Owner
 	last             sample.Reading
 	history          sample.History
 	phase            sample.Phase
@@ -157,30 +200,31 @@ type memory struct {
 	budget           budget
 	wait             backoff // after the guard took a raise back
 	throttledAt      time.Time
-	everStood        bool
-	overdue          time.Time // since when a lowering has waited for room
+	everThrottled    bool
+	overdue          time.Time // when a waiting lowering was first postponed
 	throttledPeriods throttledPeriods
-	cappedUntil      time.Time     // the end of the last period in which the cap left a throttle standing
-	started          time.Time     // when it was in its start last
+	cappedUntil      time.Time     // the end of the last period in which a throttle was not ended because of the cap
+	started          time.Time     // when it was last in its start
 	eventsSuppressed bool          // View.SuppressEvents
+	quiet            plan.Backoff  // of its events, when they are refused for want of writes (refill.go)
 	savings          time.Duration // time left unused, up to the burst that was asked for
 	saved            time.Duration
 	handed           time.Duration
 	lastWrite        time.Time
-	holds            cpu.Bandwidth // what the files hold, as far as is known
-	written          time.Time     // when it was done
-	refilled         time.Time     // when the last write was begun that the kernel took
+	inFile           cpu.Bandwidth // what the files hold, as far as known
+	written          time.Time     // when the last write returned
+	refilled         time.Time     // when the last successful write began
 	why              string
 	view             View  // of the last whole turn
 	trust            trust // that refills have effect
 }
 
-// NewState remembers nothing.
+// NewState makes an empty State.
 func NewState() *State {
 	return &State{groups: map[workload.ID]*memory{}}
 }
 
-// backoff is that of raises after the guard took one back.
+// backoff delays raises after the guard took one back.
 type backoff struct{ plan.Backoff }
 
 func (b *backoff) hit(now time.Time) { b.Hit(now, time.Second, time.Minute) }
@@ -192,20 +236,23 @@ type candidate struct {
 	m          *memory
 	isPod      bool
 	limit      cpu.Bandwidth // the baseline quota over the real period, the baseline burst
+	owner      tenant.Owner
 	ceiling    float64
+	bound      string // which bound makes the ceiling what it is; "": none does
+	cutBy      string // which bound keeps it from what it wants
 	now        time.Time
 	cpus       int
 	window     sample.Usage
-	stood      bool // throttled in the window
+	throttled  bool // throttled in the window
 	decision
-	requested time.Duration // burst asked for
-	buffer    time.Duration // burst that is to be in the file
-	capped    bool          // the cap is why it is not refilled
-	stands    time.Duration // for how long the throttle lasts that the cap leaves standing
-	postponed bool          // a larger one is wanted, in the next period
+	requested time.Duration // the requested burst
+	buffer    time.Duration // the burst for the file
+	capped    bool          // it is not refilled because of the cap
+	atCap     time.Duration // how long a throttle lasts that is not ended because of the cap
+	postponed bool          // a larger burst is written in the next period
 }
 
-// decision is what a candidate shall hold.
+// decision is the quota decided for a candidate.
 type decision struct {
 	quota time.Duration
 	kind  Kind
@@ -217,12 +264,18 @@ func (u *candidate) period() time.Duration { return u.Disk.Period }
 func (u *candidate) raised() bool { return u.limit.Limited() && u.Disk.Quota > u.limit.Quota }
 
 func (u *candidate) cap() time.Duration {
+	c := u.strategyCap()
+	if !math.IsInf(u.ceiling, 1) {
+		c = min(c, max(u.limit.Quota, time.Duration(u.ceiling*float64(u.period()))))
+	}
+	return c
+}
+
+// strategyCap is the cap without a ceiling.
+func (u *candidate) strategyCap() time.Duration {
 	c := capFor(u.limit, u.Strategy)
 	if u.Starting {
 		c = max(c, cpu.Percent(u.limit.Quota, u.Strategy.StartupBurstPercent))
-	}
-	if !math.IsInf(u.ceiling, 1) {
-		c = min(c, max(u.limit.Quota, time.Duration(u.ceiling*float64(u.period()))))
 	}
 	return c
 }
@@ -235,7 +288,7 @@ func (u *candidate) excess(quota time.Duration) float64 {
 	return max(0, float64(quota-u.limit.Quota)/float64(u.period()))
 }
 
-// above is how many CPUs a raised group has used above its limit of late, without what writes handed out once.
+// above is how many CPUs a raised group has recently used above its limit, without one-time grants of writes.
 func (u *candidate) above() float64 {
 	if !u.raised() {
 		return 0
@@ -244,32 +297,37 @@ func (u *candidate) above() float64 {
 }
 
 // beyond is how many CPUs a group has used above its limit of late, as far as this quota allows.
-func (u *candidate) beyond(quota time.Duration) float64 {
-	return min(u.excess(quota), max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs()))
+func (u *candidate) beyond(quota time.Duration) float64 { return min(u.excess(quota), u.over()) }
+
+// over is how many CPUs a group has used above its limit of late, by whatever.
+func (u *candidate) over() float64 {
+	if !u.limit.Limited() {
+		return 0
+	}
+	return max(0, u.m.history.Mean(nodeSpan)-u.limit.CPUs())
 }
 
-// starts says whether the candidate is in its start.
+// starts records whether the candidate is in its start.
 func (u *candidate) starts(does bool) {
 	if u.Starting = does; does {
 		u.m.started = u.now
 	}
 }
 
-// handed is how many CPUs the candidate has used of late above its quota, when it was in its start: what refills, and
-// a burst that was saved up, handed out once.
-func (u *candidate) handed() float64 {
+// startUse is how many CPUs the candidate recently used above its quota while it was in its start: one-time grants of
+// refills and of a saved burst.
+func (u *candidate) startUse() float64 {
 	if u.now.Sub(u.m.started) >= nodeSpan {
 		return 0
 	}
 	return max(0, u.m.history.MeanBefore(u.now, nodeSpan)-u.Disk.CPUs())
 }
 
-// nodeSpan is how far the node's mean use looks back, and the groups' beside it: a second, as the peers' metrics have it. On
-// a small machine one service that is bursting fills half of that by itself, and a shorter mean takes that for a load to be
-// guarded against.
+// nodeSpan is the span of the mean use of the node and of the groups: a second, as in the metrics of Koordinator. On a
+// small machine a single bursting service would dominate a shorter mean, and the guard would take that for an overload.
 const nodeSpan = time.Second
 
-// NodeSpan is how far back Node.Used is to look.
+// NodeSpan is the span over which Node.Used is averaged.
 func NodeSpan() time.Duration { return nodeSpan }
 
 func (u *candidate) weight() float64 {

@@ -1,39 +1,41 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"plimsoll/internal/plan"
 	"plimsoll/internal/strategy"
 )
 
-// Knobs that each task of a group has, and not the group.
+// Attributes of the tasks of a group, not of the group itself.
 //
-// A slice (EEVDF) decides who of those that are due is run first, and how long who runs is left alone. A short one gets an
-// online task a CPU sooner, and no more of it; that is all the mechanism slice does. Beside a mechanism that has online
-// tasks preempt offline ones anyway, as cpu.idle does, a long one may pay: idle is a weight of 3 and no more, so that a task
-// at the end of its slice can be made to wait for an idle group until the next tick (kernel/sched/fair.c, pick_eevdf: who
-// has had more than its share is not picked, whatever it weighs), and what it is owed for that is remembered in proportion
-// to its slice (update_entity_lag). lab/colocation measures both.
+// The slice of a task (EEVDF) decides which eligible task runs first and how long a task runs before it may be
+// preempted. A short slice gets an online task a CPU sooner, but no more CPU time; that is all that the mechanism slice
+// does. With a mechanism by which online tasks preempt offline ones anyway, such as cpu.idle, a long slice may be
+// better: an idle group still has a weight of 3, so that a task at the end of its slice may have to wait for an idle
+// group until the next tick (kernel/sched/fair.c, pick_eevdf: an entity that has had more than its share is not
+// eligible, whatever its weight), and its lag is limited in proportion to its slice (update_entity_lag). lab/colocation
+// measures both.
 //
-// A core-scheduling cookie keeps tasks that have different ones off each other's cores, and puts nobody first: so it goes
-// to offline tasks, one cookie for all, and beside it they yield as ever. Online tasks have none, and share cores
-// with each other and with the system's.
+// A core-scheduling cookie keeps tasks with different cookies off each other's cores, and prioritizes no task: so all
+// offline tasks get one cookie, and are deprioritized by another knob as well. Online tasks have no cookie, and share
+// cores with each other and with system tasks.
 //
-// Known limits: a task that leaves its group takes both along, until it ends. Who has set a slice or a cookie of his own
-// keeps it.
+// Known limits: a task that leaves its group keeps both until it exits. A task that has set its own slice or cookie
+// keeps them.
 
-// shortSlice is what online tasks get where nothing else is done for them: the least that the kernel takes.
+// shortSlice is the slice of online tasks under the mechanism slice: the shortest that the kernel accepts.
 const shortSlice = 100 * time.Microsecond
 
-// sliceDriver gives online tasks slices, and does nothing else: what slicesOf does under every mechanism.
+// sliceDriver makes no intents of its own: slicesOf makes those for slices under every mechanism.
 type sliceDriver struct{}
 
 func (sliceDriver) preflight(m Machine) (bool, string) { return m.Slice, m.SliceWhy }
 
 func (sliceDriver) intents(Level, Machine) []plan.Intent { return nil }
 
-// slicesOf are the slices of online levels. A scheduler of our own has slices of its own.
+// slicesOf makes the intents for slices of online levels. Our sched_ext scheduler has slices of its own.
 func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []plan.Intent {
 	if slice == 0 && name == strategy.MechanismSlice {
 		slice = shortSlice
@@ -44,18 +46,26 @@ func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Ma
 	var list []plan.Intent
 	for _, l := range levels {
 		if l.QOS.Rank() == strategy.Online && !l.Inner {
-			list = append(list, intent(l.ID, plan.Slice, plan.Time(slice), "online: the slice that is asked for"))
+			list = append(list, intent(l.ID, plan.Slice, plan.Time(slice), "online: the requested slice"))
 		}
 	}
 	return list
 }
 
-// coreDriver gives offline tasks a cookie, and has them yield as they would without.
+// NoSlices says why online tasks do not get the slice that is asked for beside a mechanism; "" where they get it.
+func NoSlices(name strategy.Mechanism, slice time.Duration, m Machine) string {
+	if slice == 0 || m.Slice || name == strategy.MechanismSchedExt {
+		return ""
+	}
+	return fmt.Sprintf("a slice of %s is asked for and not set: %s", slice, m.SliceWhy)
+}
+
+// coreDriver gives offline tasks a cookie, and deprioritizes them by idle or weight.
 type coreDriver struct{}
 
 func (coreDriver) preflight(m Machine) (bool, string) {
 	if m.Identity {
-		return false, "the kernel has Group Identity, beside which core scheduling locks the machine up"
+		return false, "the kernel has Group Identity, with which core scheduling locks the machine up"
 	}
 	return m.CoreSched, m.CoreSchedWhy
 }
@@ -63,12 +73,12 @@ func (coreDriver) preflight(m Machine) (bool, string) {
 func (coreDriver) intents(l Level, m Machine) []plan.Intent {
 	list := deprioritized(l, m)
 	if l.QOS.Rank() == strategy.Offline && !l.Inner {
-		list = append(list, intent(l.ID, plan.Cookie, m.Cookie, "offline: not beside others on a core"))
+		list = append(list, intent(l.ID, plan.Cookie, m.Cookie, "offline: shares no core with other tasks"))
 	}
 	return list
 }
 
-// deprioritized is how offline groups yield under a mechanism that has something else besides.
+// deprioritized makes the intents that deprioritize offline groups under a mechanism that does more than that.
 func deprioritized(l Level, m Machine) []plan.Intent {
 	if m.Idle {
 		return idleDriver{}.intents(l, m)

@@ -33,6 +33,26 @@ func TestSlicesOfLevels(t *testing.T) {
 	}
 }
 
+// TestNoSlices: a slice that is asked for and cannot be set is no secret.
+func TestNoSlices(t *testing.T) {
+	cannot := Machine{SliceWhy: "without CAP_SYS_NICE"}
+	for _, c := range []struct {
+		mechanism strategy.Mechanism
+		slice     time.Duration
+		machine   Machine
+		want      string
+	}{
+		{strategy.MechanismWeight, 3 * time.Millisecond, cannot, "a slice of 3ms is asked for and not set: without CAP_SYS_NICE"},
+		{strategy.MechanismWeight, 0, cannot, ""},
+		{strategy.MechanismWeight, 3 * time.Millisecond, Machine{Slice: true}, ""},
+		{strategy.MechanismSchedExt, 3 * time.Millisecond, cannot, ""},
+	} {
+		if got := NoSlices(c.mechanism, c.slice, c.machine); got != c.want {
+			t.Errorf("%s, %v: %q, want %q", c.mechanism, c.slice, got, c.want)
+		}
+	}
+}
+
 // TestCoreScheduling: offline tasks have the one cookie, stand back as without it, and never beside Group Identity.
 func TestCoreScheduling(t *testing.T) {
 	levels := Levels(forest(map[string]strategy.CPUQOS{"/lab/web": online(), "/lab/batch": offline(), "/kubepods/besteffort/pod2/c": offline()}))

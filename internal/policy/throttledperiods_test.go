@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// TestLowLimitsLeaveWritesToOthers: a group that is throttled all the time is refilled only while writes are plenty.
-func TestLowLimitsLeaveWritesToOthers(t *testing.T) {
+// TestLimitIsTooLow: a group that is throttled in most periods of a minute has a limit that is too low, until it is not.
+func TestLimitIsTooLow(t *testing.T) {
 	var s throttledPeriods
 	end := t0
 	for range 601 {
@@ -26,10 +26,6 @@ func TestLowLimitsLeaveWritesToOthers(t *testing.T) {
 			t.Fatalf("the verdict lapses after throttle %d", i)
 		}
 	}
-	half := WriteBudget{Left: 5, Full: 10}
-	if half.affords(true) || !half.affords(false) {
-		t.Error("with half of the writes left: those with a limit that is too low wait, others do not")
-	}
 	var rare throttledPeriods
 	for i := range 300 {
 		rare.hit(t0.Add(time.Duration(i)*300*ms), 100*ms)
@@ -40,8 +36,8 @@ func TestLowLimitsLeaveWritesToOthers(t *testing.T) {
 	}
 }
 
-// TestForeseenIsNotThrottled: a minute of throttles that were foreseen and did not begin says that demand lasts, not that
-// the group stood still.
+// TestForeseenIsNotThrottled: a minute of throttles that were foreseen and did not begin says that demand lasts, not
+// that the group was throttled.
 func TestForeseenIsNotThrottled(t *testing.T) {
 	for name, c := range map[string]struct {
 		foreseen, begins bool
@@ -77,25 +73,25 @@ func TestForeseenIsNotThrottled(t *testing.T) {
 // twice; where it is not known which period it was, none.
 func TestDebtIsCounted(t *testing.T) {
 	for _, c := range []struct {
-		stands  int64
-		every   time.Duration
-		periods int64
+		throttled int64
+		every     time.Duration
+		periods   int64
 	}{
 		{1, 90 * ms, 1}, {2, 90 * ms, 2}, {3, 90 * ms, 3}, {1, 130 * ms, 1}, {1, 350 * ms, 1}, {2, 350 * ms, 1},
 	} {
 		r := newAnswered(strategy.CFSQuotaBurstOnly)
-		r.event.Counted, r.event.Used = true, 150*ms // the cap: nothing is handed out
+		r.event.UseKnown, r.event.Used = true, 150*ms // the cap: nothing is handed out
 		r.answer()
 		now := r.group.Reading
 		for end := r.event.At.Add(time.Second); now.At.Before(end); {
 			now.At = now.At.Add(c.every)
 			now.Counters.Periods = 10 + int64((now.At.Sub(r.event.Expires)+100*ms)/(100*ms))
-			now.Counters.Throttled = min(now.Counters.Periods-10, c.stands)
+			now.Counters.Throttled = min(now.Counters.Periods-10, c.throttled)
 			r.group.Reading = now
 			r.state.Decide(r.input(now.At))
 		}
 		s := &r.state.groups[r.group.ID].throttledPeriods
-		last := r.event.Expires.Add(time.Duration(c.stands-1) * 100 * ms)
+		last := r.event.Expires.Add(time.Duration(c.throttled-1) * 100 * ms)
 		if s.count != c.periods || s.lasting(last, 100*ms) != (c.periods >= lastingHits) {
 			t.Errorf("%+v: %d throttled periods, lasting %v", c, s.count, s.lasting(last, 100*ms))
 		}

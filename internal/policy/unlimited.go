@@ -7,15 +7,14 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// Lifting the quota of a group that has CPUs of its own.
+// Removing the quota of a group that has exclusive CPUs.
 //
-// A group that cannot use more than its own CPUs takes nothing from anybody by using them whenever it wants, and a quota
-// would stop it on CPUs that nobody else may use. So its quota is lifted, and its pod's with it, for a quota of the pod
-// would stop it as well. A group that is bound to some CPUs without having them to itself keeps its quota, and no raise
-// of it goes beyond the number of these CPUs.
+// A group with exclusive CPUs takes no CPU time from others when it uses them, and a quota would throttle it on CPUs
+// that no other group may use. So its quota is removed, and the quota of its pod as well, which would throttle it too.
+// A group that is bound to CPUs that are not exclusive keeps its quota, and no raise exceeds the number of these CPUs.
 
-// lift makes the decision of a candidate that is to be lifted, or is not to be any longer.
-func (u *candidate) lift() {
+// removeQuota decides for a candidate that has exclusive CPUs, or has them no longer.
+func (u *candidate) removeQuota() {
 	switch {
 	case u.QuotaBlocked.LeftAlone() || !u.limit.Limited():
 	case u.Unlimited && !u.Paused && u.QuotaBlocked != plan.Waiting:
@@ -25,8 +24,8 @@ func (u *candidate) lift() {
 	}
 }
 
-// lifted says whether a container of the pod has no quota because of us.
-func (p *podCandidates) lifted() bool {
+// unlimited says whether we removed the quota of a container of the pod.
+func (p *podCandidates) unlimited() bool {
 	for _, c := range p.containers {
 		if c.limit.Limited() && c.quota == cpu.Unlimited {
 			return true
@@ -43,5 +42,5 @@ func (g Group) bound(ceiling float64) float64 {
 	return ceiling
 }
 
-// most is the largest quota that may be written for a change to this one.
+// most is the largest quota that may be written in place of this one.
 func (u *candidate) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }

@@ -31,7 +31,7 @@ func TestBalance(t *testing.T) {
 		even := 0
 		for _, e := range h.begins(id) {
 			f := e.Facts
-			if sum := f.Used + f.Runtime + f.Held; f.Used != NoUse && sum > quota-off && sum < quota+off {
+			if sum := f.Used + f.Runtime + f.OnCPUs; f.Used != NoUse && sum > quota-off && sum < quota+off {
 				even++
 			}
 		}
@@ -51,7 +51,7 @@ func TestNoUse(t *testing.T) {
 	id := inode(t, g)
 	within(t, 20*time.Second, "three throttles begin", func() bool { return len(h.begins(id)) >= 3 })
 	for _, e := range h.begins(id) {
-		if e.Facts.Used != NoUse || e.Facts.Held != 0 {
+		if e.Facts.Used != NoUse || e.Facts.OnCPUs != 0 {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -78,7 +78,7 @@ func TestRefillTakesTheRuntimeOfCPUs(t *testing.T) {
 		for _, e := range h.begins(id) {
 			f := e.Facts
 			handed[f.Expires] += 20 * ms
-			if f.Used != NoUse && f.Used+f.Runtime+f.Held < handed[f.Expires]-ms {
+			if f.Used != NoUse && f.Used+f.Runtime+f.OnCPUs < handed[f.Expires]-ms {
 				return true
 			}
 		}

@@ -31,7 +31,7 @@ func entersyscallblock()
 func exitsyscall()
 
 // blockingPoll is ppoll(2) with all signals let through. Between the two calls no stack may grow, and nothing may be
-// instrumented. What is pointed to is to be on the heap.
+// instrumented. The pointers must be to the heap.
 //
 //go:nosplit
 //go:norace

@@ -47,7 +47,7 @@ type Facts struct {
 	Expires time.Duration // when the period ends, CLOCK_MONOTONIC; 0 while no timer runs
 	Periods int64         // nr_periods of cpu.stat
 	Used    time.Duration // CPU time since the period began, or some more; NoUse where that was not seen
-	Held    time.Duration // what CPUs have taken from the pool and not used
+	OnCPUs  time.Duration // taken from the pool by CPUs and not used
 }
 
 // Event is a throttle's begin or end, or word of one that is to come.
@@ -76,7 +76,7 @@ func decode(raw []byte) (Event, error) {
 	e.Facts = Facts{
 		Quota: w.quota(), Period: w.time(), Burst: w.time(), Runtime: w.time(),
 		Snap: w.known(NoSnap), Expires: w.time(), Periods: int64(w.time()),
-		Used: w.known(NoUse), Held: w.time(),
+		Used: w.known(NoUse), OnCPUs: w.time(),
 	}
 	if e.Kind < Begin || e.Kind > Dry {
 		return Event{}, fmt.Errorf("decode event: %v", e.Kind)

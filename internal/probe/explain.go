@@ -8,6 +8,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/capability"
+	"plimsoll/internal/probe/programs"
 )
 
 // lockdown is where the kernel says what it keeps even root from.
@@ -15,12 +18,15 @@ const lockdown = "/sys/kernel/security/lockdown"
 
 // Explain says what can be done about an error of Open; "" if nothing comes to mind.
 func Explain(err error) string {
-	mode, _ := os.ReadFile(lockdown) // not there: the kernel has no lockdown, or securityfs is not mounted
-	return explain(err, string(mode))
+	// Not there: the kernel has no lockdown, or securityfs is not mounted.
+	mode, _ := os.ReadFile(lockdown)
+	missing, _ := capability.Missing(capability.BPF, capability.Perfmon) // not known: none is named
+	return explain(err, string(mode), missing)
 }
 
-// explain is Explain with the text of the file lockdown, in which the mode in force stands in brackets.
-func explain(err error, mode string) string {
+// explain is Explain with the text of the file lockdown, in which the mode in force is in brackets, and the
+// capabilities for eBPF that this process lacks.
+func explain(err error, mode string, missing capability.List) string {
 	var refused *ebpf.VerifierError
 	switch {
 	case err == nil:
@@ -28,8 +34,7 @@ func explain(err error, mode string) string {
 	case strings.Contains(mode, "[confidentiality]"):
 		return "kernel lockdown is set to confidentiality, which keeps programs from reading the scheduler"
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &refused):
-		return "eBPF is not permitted: run as root or with CAP_BPF and CAP_PERFMON, in the initial user namespace, " +
-			"and where seccomp allows bpf(2)"
+		return notPermitted(err, missing)
 	case errors.As(err, &refused):
 		return "the kernel refused a program; it may lack CONFIG_CFS_BANDWIDTH, or be newer than this version knows"
 	case errors.Is(err, ErrRealtime):
@@ -40,4 +45,16 @@ func explain(err error, mode string) string {
 		return "the kernel is too old for it (5.10 is the oldest that is tested)"
 	}
 	return ""
+}
+
+// notPermitted is explain of a refusal that is no fault of a program's.
+func notPermitted(err error, missing capability.List) string {
+	switch {
+	case len(missing) > 0:
+		return "eBPF takes CAP_BPF and CAP_PERFMON, and this process lacks " + missing.String()
+	case errors.Is(err, programs.ErrMemlock):
+		return "below 5.11 the kernel counts the memory of programs against RLIMIT_MEMLOCK: give the process CAP_SYS_RESOURCE, " +
+			"which may raise the limit, or start it with LimitMEMLOCK=infinity (systemd)"
+	}
+	return "this process has CAP_BPF and CAP_PERFMON: it is in another user namespace than the first, or seccomp refuses bpf(2)"
 }

@@ -37,35 +37,38 @@ type kernelFree struct {
 }
 
 type kernelGroup struct {
-	_          structs.HostLayout
-	Due        uint64
-	DueAhead   uint64
-	Begins     uint64
-	Ends       uint64
-	Wall       uint64
-	Dropped    uint64
-	Lengths    [24]uint64
-	Aheads     uint64
-	Counted    uint64
-	Running    uint64
-	Sum        uint64
-	Outside    uint64
-	End        uint64
-	Periods    uint64
-	Used       uint64
-	Peak       uint64
-	Epoch      uint64
-	SecondFrom uint64
-	SecondSum  uint64
-	SecondPeak uint64
-	Owed       uint64
-	Above      uint64
-	Actives    uint64
-	First      uint64
-	Active     [16]uint64
-	Known      [16]uint64
-	Uses       [65]uint32
-	Pad        uint32
+	_              structs.HostLayout
+	Due            uint64
+	DueAhead       uint64
+	Begins         uint64
+	Ends           uint64
+	Wall           uint64
+	Dropped        uint64
+	Lengths        [24]uint64
+	Aheads         uint64
+	Counted        uint64
+	Running        uint64
+	Sum            uint64
+	Outside        uint64
+	End            uint64
+	Periods        uint64
+	Used           uint64
+	Peak           uint64
+	Epoch          uint64
+	SecondFrom     uint64
+	SecondSum      uint64
+	SecondPeak     uint64
+	Owed           uint64
+	Above          uint64
+	Actives        uint64
+	First          uint64
+	Active         [16]uint64
+	Known          [16]uint64
+	Uses           [65]uint32
+	Pad            uint32
+	Recorded       uint64
+	RecordedBegins uint64
+	RecordedLost   uint64
 }
 
 type kernelQueue struct {
@@ -130,6 +133,7 @@ const (
 	kernelMapLimits                  = "limits"
 	kernelMapQueues                  = "queues"
 	kernelMapRecents                 = "recents"
+	kernelMapRecorded                = "recorded"
 	kernelMapStanding                = "standing"
 	kernelMapSuppressed              = "suppressed"
 	kernelMapWalked                  = "walked"
@@ -153,9 +157,11 @@ const (
 	kernelVarInterval                = "interval"
 	kernelVarLeast                   = "least"
 	kernelVarLimited                 = "limited"
+	kernelVarRecording               = "recording"
 	kernelVarSlice                   = "slice"
 	kernelVarStep                    = "step"
 	kernelVarUnplaced                = "unplaced"
+	kernelVarUnrecorded              = "unrecorded"
 	kernelVarWords                   = "words"
 )
 
@@ -222,6 +228,7 @@ type kernelMapSpecs struct {
 	Limits     *ebpf.MapSpec `ebpf:"limits"`
 	Queues     *ebpf.MapSpec `ebpf:"queues"`
 	Recents    *ebpf.MapSpec `ebpf:"recents"`
+	Recorded   *ebpf.MapSpec `ebpf:"recorded"`
 	Standing   *ebpf.MapSpec `ebpf:"standing"`
 	Suppressed *ebpf.MapSpec `ebpf:"suppressed"`
 	Walked     *ebpf.MapSpec `ebpf:"walked"`
@@ -232,22 +239,24 @@ type kernelMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
-	Advance   *ebpf.VariableSpec `ebpf:"advance"`
-	Balanced  *ebpf.VariableSpec `ebpf:"balanced"`
-	Begun     *ebpf.VariableSpec `ebpf:"begun"`
-	Cpus      *ebpf.VariableSpec `ebpf:"cpus"`
-	Ended     *ebpf.VariableSpec `ebpf:"ended"`
-	Epoch     *ebpf.VariableSpec `ebpf:"epoch"`
-	Forgotten *ebpf.VariableSpec `ebpf:"forgotten"`
-	Full      *ebpf.VariableSpec `ebpf:"full"`
-	Horizon   *ebpf.VariableSpec `ebpf:"horizon"`
-	Interval  *ebpf.VariableSpec `ebpf:"interval"`
-	Least     *ebpf.VariableSpec `ebpf:"least"`
-	Limited   *ebpf.VariableSpec `ebpf:"limited"`
-	Slice     *ebpf.VariableSpec `ebpf:"slice"`
-	Step      *ebpf.VariableSpec `ebpf:"step"`
-	Unplaced  *ebpf.VariableSpec `ebpf:"unplaced"`
-	Words     *ebpf.VariableSpec `ebpf:"words"`
+	Advance    *ebpf.VariableSpec `ebpf:"advance"`
+	Balanced   *ebpf.VariableSpec `ebpf:"balanced"`
+	Begun      *ebpf.VariableSpec `ebpf:"begun"`
+	Cpus       *ebpf.VariableSpec `ebpf:"cpus"`
+	Ended      *ebpf.VariableSpec `ebpf:"ended"`
+	Epoch      *ebpf.VariableSpec `ebpf:"epoch"`
+	Forgotten  *ebpf.VariableSpec `ebpf:"forgotten"`
+	Full       *ebpf.VariableSpec `ebpf:"full"`
+	Horizon    *ebpf.VariableSpec `ebpf:"horizon"`
+	Interval   *ebpf.VariableSpec `ebpf:"interval"`
+	Least      *ebpf.VariableSpec `ebpf:"least"`
+	Limited    *ebpf.VariableSpec `ebpf:"limited"`
+	Recording  *ebpf.VariableSpec `ebpf:"recording"`
+	Slice      *ebpf.VariableSpec `ebpf:"slice"`
+	Step       *ebpf.VariableSpec `ebpf:"step"`
+	Unplaced   *ebpf.VariableSpec `ebpf:"unplaced"`
+	Unrecorded *ebpf.VariableSpec `ebpf:"unrecorded"`
+	Words      *ebpf.VariableSpec `ebpf:"words"`
 }
 
 // kernelObjects contains all objects after they have been loaded into the kernel.
@@ -278,6 +287,7 @@ type kernelMaps struct {
 	Limits     *ebpf.Map `ebpf:"limits"`
 	Queues     *ebpf.Map `ebpf:"queues"`
 	Recents    *ebpf.Map `ebpf:"recents"`
+	Recorded   *ebpf.Map `ebpf:"recorded"`
 	Standing   *ebpf.Map `ebpf:"standing"`
 	Suppressed *ebpf.Map `ebpf:"suppressed"`
 	Walked     *ebpf.Map `ebpf:"walked"`
@@ -294,6 +304,7 @@ func (m *kernelMaps) Close() error {
 		m.Limits,
 		m.Queues,
 		m.Recents,
+		m.Recorded,
 		m.Standing,
 		m.Suppressed,
 		m.Walked,
@@ -305,22 +316,24 @@ func (m *kernelMaps) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
-	Advance   *ebpf.Variable `ebpf:"advance"`
-	Balanced  *ebpf.Variable `ebpf:"balanced"`
-	Begun     *ebpf.Variable `ebpf:"begun"`
-	Cpus      *ebpf.Variable `ebpf:"cpus"`
-	Ended     *ebpf.Variable `ebpf:"ended"`
-	Epoch     *ebpf.Variable `ebpf:"epoch"`
-	Forgotten *ebpf.Variable `ebpf:"forgotten"`
-	Full      *ebpf.Variable `ebpf:"full"`
-	Horizon   *ebpf.Variable `ebpf:"horizon"`
-	Interval  *ebpf.Variable `ebpf:"interval"`
-	Least     *ebpf.Variable `ebpf:"least"`
-	Limited   *ebpf.Variable `ebpf:"limited"`
-	Slice     *ebpf.Variable `ebpf:"slice"`
-	Step      *ebpf.Variable `ebpf:"step"`
-	Unplaced  *ebpf.Variable `ebpf:"unplaced"`
-	Words     *ebpf.Variable `ebpf:"words"`
+	Advance    *ebpf.Variable `ebpf:"advance"`
+	Balanced   *ebpf.Variable `ebpf:"balanced"`
+	Begun      *ebpf.Variable `ebpf:"begun"`
+	Cpus       *ebpf.Variable `ebpf:"cpus"`
+	Ended      *ebpf.Variable `ebpf:"ended"`
+	Epoch      *ebpf.Variable `ebpf:"epoch"`
+	Forgotten  *ebpf.Variable `ebpf:"forgotten"`
+	Full       *ebpf.Variable `ebpf:"full"`
+	Horizon    *ebpf.Variable `ebpf:"horizon"`
+	Interval   *ebpf.Variable `ebpf:"interval"`
+	Least      *ebpf.Variable `ebpf:"least"`
+	Limited    *ebpf.Variable `ebpf:"limited"`
+	Recording  *ebpf.Variable `ebpf:"recording"`
+	Slice      *ebpf.Variable `ebpf:"slice"`
+	Step       *ebpf.Variable `ebpf:"step"`
+	Unplaced   *ebpf.Variable `ebpf:"unplaced"`
+	Unrecorded *ebpf.Variable `ebpf:"unrecorded"`
+	Words      *ebpf.Variable `ebpf:"words"`
 }
 
 // kernelPrograms contains all programs after they have been loaded into the kernel.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/probe/programs"
@@ -40,9 +41,14 @@ type Probe struct {
 	programs *programs.Set
 	missing  []Missing
 	ring     *Ring
+	records  *ringbuf.Reader // of periods; nil: see ErrNoPeriods
+	record   ringbuf.Record  // used by Periods
 	epoch    atomic.Uint64
 	realtime bool
-	priority atomic.Pointer[string]
+	priority atomic.Pointer[priority]
+
+	reading sync.Mutex
+	scratch kernelGroup // of Totals: a thousand bytes for each of a thousand groups are garbage
 
 	mu        sync.Mutex
 	watched   map[uint64]bool
@@ -84,6 +90,9 @@ func (p *Probe) open(o Options) error {
 		return err
 	}
 	if p.ring, err = OpenRing(p.objects.Events); err != nil {
+		return err
+	}
+	if err = p.openRecords(o); err != nil {
 		return err
 	}
 	return p.programs.Attach()
@@ -293,6 +302,9 @@ func (p *Probe) Close() error {
 	err := p.programs.Close()
 	if p.ring != nil {
 		err = errors.Join(err, p.ring.Close())
+	}
+	if p.records != nil {
+		err = errors.Join(err, p.records.Close())
 	}
 	return errors.Join(err, p.objects.Close())
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/capability"
 )
 
 // Read waits for events and returns all that are there, in order. At the instant until, if it is not zero, it returns
@@ -28,24 +30,44 @@ func (p *Probe) prioritize() {
 	if p.priority.Load() != nil {
 		return
 	}
-	got := "plain"
+	got := priority{got: "plain"}
 	if p.realtime {
 		runtime.LockOSThread()
 		// Threads that are started from this one are ordinary again.
 		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-		if err := unix.SchedSetAttr(0, &attr, 0); err == nil {
-			got = "fifo"
-		} else if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20); err == nil {
-			got = "nice -20"
+		err := unix.SchedSetAttr(0, &attr, 0)
+		switch {
+		case err == nil:
+			got.got = "fifo"
+		case unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20) == nil:
+			got.got = "nice -20"
 		}
+		got.why = notRealtime(err)
 	}
 	p.priority.Store(&got)
 }
 
-// Priority is what the reading thread got: "fifo", "nice -20" or "plain"; "" before the first Read.
-func (p *Probe) Priority() string {
-	if s := p.priority.Load(); s != nil {
-		return *s
+// notRealtime says why a thread was refused real-time priority (kernel/sched/syscalls.c, user_check_sched_setscheduler and
+// __sched_setscheduler); "" for no error.
+func notRealtime(err error) string {
+	missing, _ := capability.Missing(capability.Nice) // not known: it is not named
+	switch {
+	case err == nil:
+		return ""
+	case len(missing) > 0:
+		return "real-time priority takes " + missing.String()
 	}
-	return ""
+	return fmt.Sprintf("real-time priority is refused: %v; CONFIG_RT_GROUP_SCHED without cpu.rt_runtime_us for this control group, or seccomp", err)
+}
+
+// priority is what the reading thread got, and why it is not real time although that was asked for.
+type priority struct{ got, why string }
+
+// Priority is what the reading thread got: "fifo", "nice -20" or "plain"; "" before the first Read. Why says what refused
+// "fifo" where it was asked for.
+func (p *Probe) Priority() (got, why string) {
+	if s := p.priority.Load(); s != nil {
+		return s.got, s.why
+	}
+	return "", ""
 }

@@ -65,7 +65,9 @@ func checkFacts(t *testing.T, list []Event) {
 	for _, e := range list {
 		f := e.Facts
 		left := f.Expires - e.At
-		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 || left > f.Period || left <= 0 && !emulated() {
+		// The other CPU of an emulated machine may refill the pool after this one has found it empty, before the program runs.
+		refilled := emulated() && left > 99*ms
+		if f.Quota != 40*ms || f.Period != 100*ms || f.Burst != 0 || f.Runtime != 0 && !refilled || left > f.Period || left <= 0 && !emulated() {
 			t.Errorf("facts, %v before the end of the period: %+v", left, f)
 		}
 		if f.Snap != NoSnap && f.Snap != 40*ms {
@@ -180,7 +182,7 @@ func TestLevels(t *testing.T) {
 			}
 			watch(t, p, groups...)
 			if c.beside { // first, and on the same CPU: the container alone would use up its own limit
-				for i := range 2 { // two, for the container's period may have parts of two of the pod's
+				for i := range 6 { // for the container's period may have parts of several of the pod's, where a timer is late
 					cgrouptest.Pin(t, 0, pod.Child(fmt.Sprint("beside", i)).Spin(1)[0])
 				}
 			}
@@ -233,7 +235,7 @@ func TestOnlyWatchedGroups(t *testing.T) {
 	container := pod.Child("container")
 	h := subscribe(t, p, nil)
 	watch(t, p, pod)
-	limit(t, container, 20*ms, 100*ms)
+	limit(t, container, 5*ms, 100*ms) // it is reached on a busy machine, too
 	container.Spin(1)
 	time.Sleep(300 * ms)
 	if list := h.begins(0); len(list) > 0 {

@@ -19,7 +19,7 @@ type Totals struct {
 	Ends    int64
 	Dropped int64          // begins of which no event was sent
 	Wall    time.Duration  // from the begin until a task of the group ran again; of throttles that ended
-	Since   time.Duration  // when the throttle that stands now began, CLOCK_MONOTONIC; 0: none stands
+	Since   time.Duration  // when the current throttle began, CLOCK_MONOTONIC; 0: there is none
 	Lengths [Buckets]int64 // throttles that ended, by length
 	Aheads  int64          // pools that were seen to run dry before their time; with Options.Ahead
 
@@ -35,8 +35,10 @@ type Totals struct {
 
 // Totals is false for a group that is not watched.
 func (p *Probe) Totals(group uint64) (Totals, bool) {
-	var g kernelGroup
-	if err := p.objects.Groups.Lookup(group, &g); err != nil {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	g := &p.scratch
+	if err := p.objects.Groups.Lookup(group, g); err != nil {
 		return Totals{}, false
 	}
 	t := Totals{Begins: int64(g.Begins), Ends: int64(g.Ends), Dropped: int64(g.Dropped), Wall: time.Duration(g.Wall)}
@@ -55,6 +57,9 @@ func (p *Probe) Totals(group uint64) (Totals, bool) {
 	}
 	t.Sum, t.Above = time.Duration(g.Sum+g.Outside), time.Duration(g.Above)
 	var s kernelThrottle
+	if g.Begins == g.Ends {
+		return t, true // none lasts
+	}
 	if err := p.objects.Standing.Lookup(group, &s); err == nil {
 		t.Since = time.Duration(s.Since)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"

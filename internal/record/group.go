@@ -17,7 +17,7 @@ import (
 // Group is the record of one group.
 type Group struct {
 	*observe.Group
-	QuotaOurs  bool // a value of ours stood in the file at the last reading
+	QuotaOurs  bool // the file held a value of ours at the last reading
 	BurstOurs  bool
 	limit      time.Duration
 	period     time.Duration
@@ -30,16 +30,18 @@ type Group struct {
 	totals     report.Totals
 	saving     saving
 	throttles  throttles
-	undone     time.Duration // the quota that stands though its owner may have written another one; 0: none
-	said       []string      // outcomes that were logged
+	undone     time.Duration // the quota in force although its owner may have written another one; 0: none
+	bounded    policy.Bounded
+	boundedAt  time.Time // when a bound kept it from more last
+	logged     []string  // outcomes that were logged
 }
 
-// First says whether something is said of the group for the first time.
+// First says whether a message about the group is logged for the first time.
 func (g *Group) First(what string) bool {
-	if slices.Contains(g.said, what) {
+	if slices.Contains(g.logged, what) {
 		return false
 	}
-	g.said = append(g.said, what)
+	g.logged = append(g.logged, what)
 	return true
 }
 
@@ -50,7 +52,7 @@ func (g *Group) knob(knob plan.Knob) *report.Knob {
 	return &g.quota
 }
 
-// view books what was decided for one group and what it did since the last reading.
+// view records the decision for one group and its usage since the last reading.
 func (r *Recorder) view(now time.Time, g *Group, v policy.View) {
 	g.limit, g.period, g.why = v.Limit.Quota, v.Limit.Period, v.Why
 	g.quota.Original, g.quota.Requested, g.quota.InForce = v.Limit.Quota, v.RequestedQuota, g.Disk.Quota
@@ -60,23 +62,28 @@ func (r *Recorder) view(now time.Time, g *Group, v policy.View) {
 	change(&g.burst, g.BurstOurs, now)
 	r.tooLow(g, v.LimitTooLow)
 	r.writtenAgain(g)
+	if v.Bounded.By != "" {
+		g.bounded, g.boundedAt = v.Bounded, now
+		r.bounded = append(r.bounded, g)
+	}
 	if v.AtCap > 0 {
 		g.totals.AtCap++
 		g.totals.AtCapWall += v.AtCap
 	}
 	g.budgetLeft = nil
-	if left := v.BudgetLeft; left != cpu.Unlimited {
+	if v.BudgetLeft != cpu.Unlimited {
+		left := v.BudgetLeft
 		g.budgetLeft = &left
 	}
-	if v.Window.Elapsed() > 0 && g.Looked {
+	if v.Window.Elapsed() > 0 {
 		addTotals(&g.totals, v, g.quota.Changed)
 	}
 }
 
-// Above books what the group has used above its limit.
+// Above adds CPU time that the group has used above its limit.
 func (g *Group) Above(used time.Duration) { g.totals.AboveLimit += used }
 
-// tooLow says of a limit, once, that it is too low.
+// tooLow reports, once, that a limit is too low.
 func (r *Recorder) tooLow(g *Group, now bool) {
 	if now == g.tooLow {
 		return
@@ -87,14 +94,16 @@ func (r *Recorder) tooLow(g *Group, now bool) {
 		r.Problem(key, "")
 		return
 	}
-	r.Problem(key, fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last minute; hint: raise the limit", g.Path))
+	r.Problem(key, fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last minute; "+
+		"hint: raise the limit", g.Path))
 	r.log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.limit, "period", g.period)
 }
 
 func change(k *report.Knob, ours bool, now time.Time) {
 	switch {
 	case ours && !k.Changed:
-		k.Since = &now
+		since := now // now itself would escape to the heap at each call
+		k.Since = &since
 	case !ours:
 		k.Since = nil
 	}
@@ -117,7 +126,7 @@ func addTotals(t *report.Totals, v policy.View, raised bool) {
 	}
 }
 
-// result says what became of a change: one line for an outcome, not one for each time it is the same.
+// result records the result of a change. It logs a repeated outcome once.
 func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
 	c := x.Change
 	k := g.knob(c.Knob)
@@ -147,20 +156,20 @@ func (r *Recorder) applied(now time.Time, g *Group, k *report.Knob, x plan.Resul
 	}
 	change(k, in != k.Original, now)
 	level := slog.LevelDebug
-	if g.First(string(x.Change.Knob) + " " + string(x.Outcome)) { // the first of its kind is news
+	if g.First(string(x.Change.Knob) + " " + string(x.Outcome)) { // the first of its kind
 		level = slog.LevelInfo
 	}
 	r.log.Log(context.Background(), level, "write", "cgroup", g.Path, "knob", x.Change.Knob, "from", x.Change.From, "to", x.Change.To,
 		"in_force", x.InForce, "why", x.Change.Why)
 }
 
-// container is what a status says of the group.
+// container is the status of the group.
 func (g *Group) container(now time.Time, t report.Throttles, watched bool, scheduled report.Throttles) report.Container {
 	g.totals.WallSaved += g.saving.by(now)
 	c := report.Container{Cgroup: g.Path, Name: g.Name, Pod: g.Pod, Runtime: g.Runtime, Level: string(g.Level), Strategy: g.Strategy,
 		Request: g.Request, Since: g.Since, LimitFrom: "cgroup", Limit: g.limit, Period: g.period, Quota: g.quota, Burst: g.burst,
 		BudgetLeft: g.budgetLeft, Why: g.why, TooLow: g.tooLow, RefillsOff: g.refillsOff, Totals: g.totals}
-	g.throttles.book(t, watched, &c.Totals)
+	g.throttles.add(t, watched, &c.Totals)
 	addThrottles(scheduled, &c.Totals)
 	if g.Declared != nil {
 		c.LimitFrom = g.Declared.Source
@@ -168,8 +177,8 @@ func (g *Group) container(now time.Time, t report.Throttles, watched bool, sched
 	return c
 }
 
-// addThrottles adds what a scheduler has counted. Where the kernel's programs count none, the time lost is estimated from the
-// counters, which have the scheduler's part already.
+// addThrottles adds the throttles that a scheduler has counted. Without eBPF the time lost is estimated from the
+// counters, which include the scheduler's part already.
 func addThrottles(t report.Throttles, totals *report.Totals) {
 	switch {
 	case t.Begun == 0 && t.Peak == 0:
@@ -179,4 +188,19 @@ func addThrottles(t report.Throttles, totals *report.Totals) {
 		sum := totals.Events.Plus(t)
 		totals.Events, totals.ThrottledWall = &sum, sum.Wall
 	}
+}
+
+// boundedFor is for how long it is told that a bound kept a group from more.
+const boundedFor = 10 * time.Second
+
+// Clamped lists the groups that bounds on CPUs above limits have kept from more of late, in any order.
+func (r *Recorder) Clamped(now time.Time) []report.Clamp {
+	var list []report.Clamp
+	for _, g := range r.groups {
+		if b := g.bounded; b.By != "" && now.Sub(g.boundedAt) < boundedFor {
+			list = append(list, report.Clamp{Object: g.Name, Key: "CPUs above the limit", Asked: fmt.Sprintf("%.2f", b.Asked),
+				Given: fmt.Sprintf("%.2f", b.Given), Bound: b.By})
+		}
+	}
+	return list
 }

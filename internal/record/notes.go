@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// Note is something that happened to a file of a group's bandwidth, and is said once.
+// Note is an event of a quota or burst file, which is recorded once.
 type Note struct {
 	plan.Key
 	Event  ledger.Event
@@ -20,32 +20,36 @@ type Note struct {
 	Undone bool       // a refill may have undone the owner's write
 }
 
-// Note says what happened to a file. It returns the problem that it is, "" where it is none.
+// Note records an event of a file. It returns the problem, "" if the event is none.
 func (r *Recorder) Note(n Note) string {
 	log := r.log.With("cgroup", n.Path, "knob", n.Knob, "found", n.Found, "limit", n.Base)
 	problem := ""
 	switch n.Event {
 	case ledger.Resized:
-		log.Log(context.Background(), r.newsOfResize(n), "resized by its owner: this is the limit now")
+		log.Log(context.Background(), r.newsOfResize(n), "the owner has resized the group: this is the limit now")
 	case ledger.Rebased:
 		log.Info("the declared limit changed")
 	case ledger.Reset:
-		log.Info("put back by its owner: applied again after a while")
+		log.Info("the owner has restored its value; ours is written again after a while")
+	case ledger.CameBack:
+		log.Info("the owner's write of the quota put our former burst back; it is replaced again")
 	case ledger.Overrode:
 		log.Warn("another program wrote it: left alone")
-		problem = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)", n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)",
+			n.Path, n.Knob, n.Found, n.Base)
 	case ledger.Deviation:
 		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
-		problem = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec", n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec",
+			n.Path, n.Knob, n.Found, n.Base)
 	case ledger.WasLost:
 		why := "the kernel refused its owner's write, or its owner did not write it"
 		if n.Undone {
 			why = "the kernel may have undone its owner's write in a refill"
 			r.writes.Undone++
 		}
-		log.Warn("a declared limit is not in force: it is written in its owner's place", "why", why)
-		problem = fmt.Sprintf("%s: the declared %s is %s, and the file holds %s: %s; it is written in its owner's place", n.Path, n.Knob, n.Base,
-			n.Found, why)
+		log.Warn("a declared limit is not in force; writing it for the owner", "why", why)
+		problem = fmt.Sprintf("%s: the declared %s is %s, and the file holds %s: %s; the agent writes it for the owner",
+			n.Path, n.Knob, n.Base, n.Found, why)
 	}
 	r.Problem(n.Path+" "+string(n.Knob), problem)
 	if g := r.groups[n.ID]; g != nil {
@@ -54,7 +58,7 @@ func (r *Recorder) Note(n Note) string {
 	return problem
 }
 
-// newsOfResize: that a new container gets its limit is no news.
+// newsOfResize is the log level of a resize: the first limit of a new container is routine.
 func (r *Recorder) newsOfResize(n Note) slog.Level {
 	if g := r.groups[n.ID]; g == nil || g.limit == 0 || g.limit == cpu.Unlimited {
 		return slog.LevelDebug
@@ -62,18 +66,19 @@ func (r *Recorder) newsOfResize(n Note) slog.Level {
 	return slog.LevelInfo
 }
 
-// Undone says that a quota may be another one than its owner has written, where nobody declares the limit. What stands is left
-// alone.
+// Undone records that a quota may differ from what its owner has written, in a group without a declared limit. The
+// value is left alone.
 func (r *Recorder) Undone(g *Group, held time.Duration) {
-	const why = "another program wrote the quota in the midst of a refill"
+	const why = "another program wrote the quota during a refill"
 	r.writes.Undone++
 	g.undone = held
-	r.Problem(g.Path+" undone", fmt.Sprintf("%s: %s, and the quota is still %s: the kernel may have undone the write; hint: write it again",
-		g.Path, why, plan.Time(held)))
-	r.log.Warn("the kernel may have undone an owner's write of a quota", "cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
+	r.Problem(g.Path+" undone", fmt.Sprintf("%s: %s, and the quota is still %s: the kernel may have undone the write; "+
+		"hint: write it again", g.Path, why, plan.Time(held)))
+	r.log.Warn("the kernel may have undone an owner's write of a quota",
+		"cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
 }
 
-// writtenAgain forgets it when another value stands, or the limit is declared by now: then the ledger judges.
+// writtenAgain ends that problem when the value has changed, or the limit is declared by now: then the ledger judges.
 func (r *Recorder) writtenAgain(g *Group) {
 	if g.undone != 0 && (g.Disk.Quota != g.undone || g.Declared != nil) {
 		g.undone = 0

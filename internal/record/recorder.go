@@ -1,8 +1,8 @@
-// Package record keeps what the agent tells of itself: log lines, the status and what metrics are made of, and problems. All of
-// them come from here, and nothing is decided by them.
+// Package record keeps what the agent reports: log lines, the status, the numbers for the metrics, and problems. No
+// decision depends on it.
 //
-// A problem is a sentence for people, with a hint, that stands as long as the thing does. It has a key that begins with the
-// group's path, so that it goes with the group.
+// A problem is a sentence for people, with a hint, and is reported as long as it persists. Its key begins with the
+// group's path, so that it is removed with the group.
 package record
 
 import (
@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -30,6 +29,7 @@ type Recorder struct {
 	node     report.Node
 	turns    ring
 	refills  refills
+	bounded  []*Group // since the last full turn
 	lastTurn time.Time
 }
 
@@ -39,7 +39,7 @@ func New(log *slog.Logger) *Recorder {
 		writes: report.Writes{Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: map[string]int64{}}}
 }
 
-// Problem says what is wrong, or with "" that it is no longer.
+// Problem sets a problem, or with "" removes it.
 func (r *Recorder) Problem(key, text string) {
 	delete(r.problems, key)
 	if text != "" {
@@ -47,7 +47,7 @@ func (r *Recorder) Problem(key, text string) {
 	}
 }
 
-// Unreadable says that a group cannot be read, or with nil that it can.
+// Unreadable records that a group cannot be read, or with nil that it can.
 func (r *Recorder) Unreadable(g *observe.Group, err error) {
 	problem := ""
 	if err != nil {
@@ -59,13 +59,13 @@ func (r *Recorder) Unreadable(g *observe.Group, err error) {
 // Problems lists all problems.
 func (r *Recorder) Problems() []string { return slices.Sorted(maps.Values(r.problems)) }
 
-// Turned notes that the loop took a turn by itself: a sign of life.
+// Turned records that the loop took a turn, for the health check.
 func (r *Recorder) Turned(now time.Time) { r.lastTurn = now }
 
 // LastTurn is when the loop last took a turn.
 func (r *Recorder) LastTurn() time.Time { return r.lastTurn }
 
-// Results counts what became of writes.
+// Results counts the outcomes of writes.
 func (r *Recorder) Results(results []plan.Result) {
 	for _, x := range results {
 		if r.writes.Results[x.Change.Knob] == nil {
@@ -75,35 +75,46 @@ func (r *Recorder) Results(results []plan.Result) {
 	}
 }
 
-// Decided books what was decided for the bandwidth of groups, and what became of it.
-func (r *Recorder) Decided(now time.Time, out policy.Output, results []plan.Result) {
-	for kind, n := range out.Kinds {
+// Decisions counts the decisions on the bandwidth of groups.
+func (r *Recorder) Decisions(kinds map[policy.Kind]int64) {
+	for kind, n := range kinds {
 		r.writes.Decisions[string(kind)] += n
-	}
-	for _, v := range out.Views {
-		if g := r.groups[v.Cgroup]; g != nil {
-			r.view(now, g, v)
-		}
-	}
-	for _, x := range results {
-		if g := r.groups[x.Change.Cgroup]; g != nil && x.Change.Knob.OfBandwidth() {
-			r.result(now, g, x)
-		}
 	}
 }
 
-// WholeTurn books what a turn for all groups found of the node, and how long it took.
-func (r *Recorder) WholeTurn(out policy.Output, took time.Duration) {
+// View books what was decided for the bandwidth of one group.
+func (r *Recorder) View(now time.Time, v policy.View) {
+	if g := r.groups[v.Cgroup]; g != nil {
+		r.view(now, g, v)
+	}
+}
+
+// Result books what became of a change of bandwidth.
+func (r *Recorder) Result(now time.Time, x plan.Result) {
+	if g := r.groups[x.Change.Cgroup]; g != nil && x.Change.Knob.OfBandwidth() {
+		r.result(now, g, x)
+	}
+}
+
+// WholeTurn records the state of the node in a full turn, and how long the turn took. It calls bounded, unless that is
+// nil, once for each group and bound that limits the group.
+func (r *Recorder) WholeTurn(out policy.Output, took time.Duration, bounded func(group, what string)) {
+	for _, g := range r.bounded {
+		if bounded != nil && g.First("bound "+g.bounded.By) {
+			bounded(g.Path, g.bounded.By+" is the administrator's bound on CPUs above limits, and keeps it from more")
+		}
+	}
+	r.bounded = nil
 	n := out.Node
 	r.node = report.Node{State: string(n.State()), CPUs: n.CPUs, Capacity: n.Capacity, Used: n.Used, Threshold: n.Threshold(),
 		Granted: out.Granted}
 	r.turns.add(took)
 }
 
-// Node is what the last whole turn found of the machine.
+// Node is the state of the node in the last full turn.
 func (r *Recorder) Node() report.Node { return r.node }
 
-// Writes is a copy of what was counted of writes.
+// Writes is a copy of the counts of writes.
 func (r *Recorder) Writes() report.Writes {
 	w := report.Writes{Undone: r.writes.Undone, Results: map[plan.Knob]map[plan.Outcome]int64{}, Decisions: maps.Clone(r.writes.Decisions)}
 	for knob, outcomes := range r.writes.Results {
@@ -112,7 +123,7 @@ func (r *Recorder) Writes() report.Writes {
 	return w
 }
 
-// Self adds what the record knows of the agent's cost.
+// Self adds the numbers of the agent's turns.
 func (r *Recorder) Self(self report.Self) report.Self {
 	self.Turns, self.TurnP50, self.TurnP99 = r.turns.count, r.turns.quantile(0.5), r.turns.quantile(0.99)
 	return self
@@ -128,13 +139,13 @@ func (r *Recorder) Restored(results []plan.Result) error {
 			first = fmt.Errorf("restore %s of %s to %s: %s", x.Change.Knob, x.Change.Cgroup.Path, x.Change.To, x.Err)
 		}
 	}
-	// A file that took another value is put back, too: a cpuset that inherited has all CPUs (v2).
+	// A clamped value counts as restored: a cpuset that inherited now has all CPUs (v2).
 	r.log.Info("restored", "files", counts[plan.Applied]+counts[plan.Clamped], "gone", counts[plan.Gone],
 		"left_alone", counts[plan.Trampled], "refused", counts[plan.Refused])
 	return first
 }
 
-// Group is the record of a group that was read; it begins with the first call.
+// Group is the record of a group. It begins with the first call.
 func (r *Recorder) Group(g *observe.Group) *Group {
 	known := r.groups[g.ID]
 	if known == nil {
@@ -154,15 +165,16 @@ func (r *Recorder) Drop(id workload.ID) {
 	}
 }
 
-// Containers is what a status says of all groups. throttles are what the kernel's programs count of a group, and scheduled what a
-// scheduler of ours has counted besides.
-func (r *Recorder) Containers(now time.Time, throttles func(*Group) (report.Throttles, bool), scheduled func(*Group) report.Throttles) []report.Container {
-	list := make([]report.Container, 0, len(r.groups))
-	for _, g := range r.groups {
+// Containers is the status of all groups. throttles returns the eBPF totals of a group, and scheduled those of our
+// scheduler.
+func (r *Recorder) Containers(now time.Time, throttles func(*Group) (report.Throttles, bool),
+	scheduled func(*Group) report.Throttles) []report.Container {
+	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *Group) int { return strings.Compare(a.Path, b.Path) })
+	list := make([]report.Container, 0, len(groups)) // which are large: they are not moved
+	for _, g := range groups {
 		t, watched := throttles(g)
 		list = append(list, g.container(now, t, watched, scheduled(g)))
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Cgroup < list[j].Cgroup })
 	return list
 }
 

@@ -8,17 +8,17 @@ import (
 	"plimsoll/internal/report"
 )
 
-// refills counts refills by what became of them.
+// refills counts refills by effect.
 type refills struct {
 	effective, unneeded, ineffective int64
 	off                              *time.Time // nothing is refilled on this node until then; nil: refills have effect
 	delays                           ring       // from the begin of a throttle to its end by a refill
 }
 
-// Throttled books that a throttle began: what was saved by a refill ends there.
+// Throttled records the begin of a throttle, which ends the saving of the last refill.
 func (g *Group) Throttled(at time.Time) { g.totals.WallSaved += g.saving.end(at) }
 
-// Effect books what became of a refill.
+// Effect records the effect of a refill.
 func (r *Recorder) Effect(g *Group, refill *policy.Refill, e policy.Effect) {
 	switch e {
 	case policy.Effective:
@@ -41,7 +41,8 @@ func (r *Recorder) Effect(g *Group, refill *policy.Refill, e policy.Effect) {
 	}
 }
 
-// Trust says that the throttles of a group, or with nil of the node, are answered by raises from now on, or by refills again.
+// Trust records whether throttles of a group, or of the node if g is nil, are now answered by raises, or by refills
+// again.
 func (r *Recorder) Trust(g *Group, t policy.Trust) {
 	if !t.News {
 		return
@@ -58,11 +59,12 @@ func (r *Recorder) Trust(g *Group, t policy.Trust) {
 	}
 	const hint = "see refill-on-rewrite in `plimsoll doctor`"
 	*off = &t.Until
-	r.Problem(key, fmt.Sprintf("%s answered by raises of the quota, and by a refill again from %s on; hint: %s", where, t.Until.UTC().Format(time.RFC3339), hint))
+	r.Problem(key, fmt.Sprintf("%s answered by raises of the quota, and by a refill again from %s on; hint: %s",
+		where, t.Until.UTC().Format(time.RFC3339), hint))
 	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint", hint)
 }
 
-// Events adds what the record knows of refills.
+// Events adds the numbers of refills.
 func (r *Recorder) Events(e report.Events) report.Events {
 	x := &r.refills
 	e.Refills, e.Unneeded, e.Ineffective, e.RefillsOff = x.effective, x.unneeded, x.ineffective, x.off

@@ -2,24 +2,24 @@ package record
 
 import "time"
 
-// saving is the rest of a period in which a group that was refilled would have stood still. It counts as it passes, so once
-// however many refills a period takes, and ends where the group stands still all the same.
+// saving is the rest of a period in which a refilled group would have been throttled. Time counts as it passes, and so
+// only once for several refills of a period. The saving ends if the group is throttled again.
 type saving struct{ from, until time.Time }
 
-// begin has the time up to the period's end count from a refill on, and returns what was saved before.
+// begin counts the time from a refill to the end of the period, and returns what was saved before.
 func (s *saving) begin(refill, until time.Time) time.Duration {
 	saved := s.by(refill)
-	if s.from.After(refill) && s.from.Before(until) { // it is reported late, and what passed meanwhile was counted
+	if s.from.After(refill) && s.from.Before(until) { // the refill is reported late, and the time since then is counted already
 		refill = s.from
 	}
 	*s = saving{refill, until}
 	return saved
 }
 
-// end has no more count from a throttle on, and returns what was saved before.
+// end stops counting at a throttle, and returns what was saved before.
 func (s *saving) end(throttle time.Time) time.Duration {
 	if throttle.Before(s.from) {
-		return 0 // it is the one that was ended
+		return 0 // the throttle that the refill has ended
 	}
 	saved := s.by(throttle)
 	s.until = s.from

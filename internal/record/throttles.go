@@ -6,24 +6,23 @@ import (
 	"plimsoll/internal/report"
 )
 
-// throttles adds up what is known of a group's throttles, so that it never runs backwards. The kernel's programs
-// forget a group that is not subscribed to (its policy is none for a while) and begin anew; meanwhile the time lost
-// is estimated.
+// throttles sums up a group's throttles, so that the totals never decrease. The eBPF programs forget a group that is
+// unsubscribed (its policy is none for a while) and count from zero afterwards; meanwhile the time lost is estimated.
 type throttles struct {
-	before   report.Throttles // what the programs had counted when they forgot
-	now      report.Throttles // what they have counted since
+	before   report.Throttles // eBPF counts before the last unsubscription
+	now      report.Throttles // eBPF counts since then
 	ever     bool
-	estimate time.Duration // as of the last time
-	guessed  time.Duration // of it, what nobody counted
+	estimate time.Duration // of the time lost, at the last call
+	guessed  time.Duration // the part of the estimate without eBPF counts
 }
 
-// book takes what the programs tell, if they do, and puts the sums into the totals, which hold the estimate.
-func (h *throttles) book(t report.Throttles, watched bool, totals *report.Totals) {
+// add adds the eBPF counts of a watched group, and puts the sums into totals, which contains the estimate.
+func (h *throttles) add(t report.Throttles, watched bool, totals *report.Totals) {
 	if watched {
-		t.Uses = nil // the load line has its own, and a group's would be a thousand bytes here
+		t.Uses = nil // only the load line needs them, and they take a thousand bytes a group
 		if t.Begun < h.now.Begun || t.Wall < h.now.Wall {
 			h.before = h.before.Plus(h.now)
-			h.before.Last = 0 // there is no period of it any more
+			h.before.Last = 0 // its last period has ended
 		}
 		h.now, h.ever = t, true
 	} else {

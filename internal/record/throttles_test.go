@@ -26,7 +26,7 @@ func TestThrottleBook(t *testing.T) {
 		{watched: true, begun: 1, wall: 2 * ms, guess: 120 * ms, want: 51 * ms, events: 4},
 	} {
 		totals := report.Totals{ThrottledWall: c.guess}
-		h.book(report.Throttles{Begun: c.begun, Wall: c.wall}, c.watched, &totals)
+		h.add(report.Throttles{Begun: c.begun, Wall: c.wall}, c.watched, &totals)
 		events := int64(-1)
 		if totals.Events != nil {
 			events = totals.Events.Begun

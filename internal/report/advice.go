@@ -74,21 +74,21 @@ func (a Advice) Text(w io.Writer) error {
 		p.printf("\nOn average more is wanted than the limits or the CPUs have: the backlog grows for ever, and no burst helps.\n")
 	}
 	for _, k := range a.Kinds {
-		p.printf("\n%s\n", printable(k.Name))
+		p.printf("\n%s\n", k.Name)
 		for _, line := range k.lines(a) {
 			p.printf("  %s\n", line)
 		}
 	}
 	p.printf("\nThis holds under these conditions:\n")
 	for _, c := range a.Conditions {
-		p.printf("- %s\n", printable(c))
+		p.printf("- %s\n", c)
 	}
 	return p.writeTo(w)
 }
 
 func (a Advice) subject() string {
 	if len(a.Kinds) == 1 {
-		return fmt.Sprintf("%d containers like %s, with %s CPUs each,", a.Count, printable(a.Kinds[0].Name), cpus(a.Kinds[0].Limit))
+		return fmt.Sprintf("%d containers like %s, with %s CPUs each,", a.Count, Printable(a.Kinds[0].Name), cpus(a.Kinds[0].Limit))
 	}
 	return fmt.Sprintf("%d containers of %d recordings", a.Count, len(a.Kinds))
 }
@@ -131,7 +131,7 @@ func (a Advice) node(p *page) {
 	}
 }
 
-// lines say what becomes of one kind.
+// lines are the advice for one kind.
 func (k AdvisedKind) lines(a Advice) []string {
 	now := fmt.Sprintf("Now: %d with a limit of %s CPUs, mean demand %s CPUs (%s).", k.Count, cpus(k.Limit), cpus(k.Mean), percent(k.Mean/k.Limit))
 	if k.Saturated {

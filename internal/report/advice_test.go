@@ -110,9 +110,9 @@ func TestProbabilities(t *testing.T) {
 	}
 }
 
-// TestRiskBar: three blocks are a decade.
+// TestRiskBar: a block is a decade.
 func TestRiskBar(t *testing.T) {
-	for p, want := range map[float64]string{0: "", 1e-6: "", 1e-5: "███", 1: strings.Repeat("█", 18), 2e-6: "▉"} {
+	for p, want := range map[float64]string{0: "", 1e-6: "", 1e-5: "█", 1: strings.Repeat("█", 6), 2e-6: "▎"} {
 		if got := bar(p); got != want {
 			t.Errorf("%g: %q, want %q", p, got, want)
 		}

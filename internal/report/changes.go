@@ -42,7 +42,7 @@ func (p Plan) Text(w io.Writer) error {
 		}
 		rows := [][]string{{first, "KNOB", "FROM", "TO", "WHY"}}
 		for _, c := range p.Changes {
-			rows = append(rows, []string{printable(cmp.Or(p.Names[c.Cgroup.Path], c.Cgroup.Path)), string(c.Knob), string(c.From), string(c.To), printable(c.Why)})
+			rows = append(rows, []string{cmp.Or(p.Names[c.Cgroup.Path], c.Cgroup.Path), string(c.Knob), string(c.From), string(c.To), c.Why})
 		}
 		out.table(rows)
 	}
@@ -50,7 +50,7 @@ func (p Plan) Text(w io.Writer) error {
 		if i == 0 {
 			out.printf("\n")
 		}
-		out.printf("%s\n", printable(note))
+		out.printf("%s\n", note)
 	}
 	return out.writeTo(w)
 }
@@ -94,5 +94,5 @@ func resultLine(r plan.Result) string {
 	if c.Why != "" {
 		line += " (" + c.Why + ")"
 	}
-	return printable(line)
+	return Printable(line)
 }

@@ -18,7 +18,7 @@ type Colocation struct {
 	Why        string             `json:"why"`
 	Mechanisms []Mechanism        `json:"mechanisms"` // that there are, and whether this machine has them
 	Knobs      []Priority         `json:"knobs"`
-	Exposed    []string           `json:"exposed,omitempty"`           // offline groups that some online work does not stand beside
+	Exposed    []string           `json:"exposed,omitempty"`           // offline groups of which some online work is no sibling
 	Missing    []string           `json:"missing,omitempty"`           // groups that have no such file
 	Room       *float64           `json:"offline_room_cpus,omitempty"` // what offline work may use; nil: as much as there is
 	Ranks      []Rank             `json:"ranks"`
@@ -52,7 +52,7 @@ type Rank struct {
 	Rank       strategy.Rank `json:"rank"`
 	Containers int           `json:"containers"`
 	Usage      time.Duration `json:"usage_ns"`  // CPU time used since the agent runs, also by containers that are gone
-	Used       float64       `json:"used_cpus"` // of late
+	Used       float64       `json:"used_cpus"` // recently
 }
 
 // InForce says whether the mechanism is in force everywhere.
@@ -76,7 +76,7 @@ func (c Colocation) line() string {
 	}
 	line += fmt.Sprintf("; in force in %d of %d files", in, len(c.Knobs))
 	if resets, refused := c.resets(), c.Refused(); resets+refused > 0 {
-		line += fmt.Sprintf(", put back by others %d times, refused %d times", resets, refused)
+		line += fmt.Sprintf(", reset by others %d times, refused %d times", resets, refused)
 	}
 	if c.Scheduler != nil {
 		line += "; " + c.Scheduler.line()
@@ -116,19 +116,19 @@ func (c *Colocation) Problems() []string {
 	var list []string
 	for _, k := range c.Knobs {
 		if k.Problem != "" {
-			list = append(list, fmt.Sprintf("%s: %s: %s", printable(k.Cgroup), k.Knob, k.Problem))
+			list = append(list, fmt.Sprintf("%s: %s: %s", Printable(k.Cgroup), k.Knob, k.Problem))
 		}
 	}
 	if c.Scheduler != nil && c.Scheduler.Problem != "" {
 		list = append(list, c.Scheduler.Problem)
 	}
 	for _, group := range c.Missing {
-		list = append(list, fmt.Sprintf("%s: has no such file: the group above does not hand on the cpu controller; hint: give a unit beside "+
-			"it a CPUWeight=, or write +cpu to the cgroup.subtree_control above", printable(group)))
+		list = append(list, fmt.Sprintf("%s: has no such file: the group above does not enable the cpu controller; hint: give a unit beside "+
+			"it a CPUWeight=, or write +cpu to the cgroup.subtree_control above", Printable(group)))
 	}
 	for _, group := range c.Exposed {
-		list = append(list, fmt.Sprintf("%s: offline, and some online work does not stand beside it: it meets the group above it, at that "+
-			"group's weight; hint: give offline pods no CPU request, so that they are BestEffort", printable(group)))
+		list = append(list, fmt.Sprintf("%s: offline, and some online work is no sibling of it: that work competes with the group above it, at "+
+			"the weight of that group; hint: give offline pods no CPU request, so that they are BestEffort", Printable(group)))
 	}
 	return list
 }
@@ -139,7 +139,7 @@ type colocationMetrics struct{ inForce, mechanism, resets, refused, usage, used,
 func newColocationMetrics() colocationMetrics {
 	return colocationMetrics{
 		inForce:    describe("colocation_in_force", "1 while every file that gives online work priority holds the value that the agent requests."),
-		mechanism:  describe("colocation_mechanism", "1 for the mechanism that makes offline work stand back.", "mechanism"),
+		mechanism:  describe("colocation_mechanism", "1 for the mechanism that deprioritizes offline work.", "mechanism"),
 		resets:     describe("colocation_resets", "Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
 		refused:    describe("colocation_refused", "Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
 		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank.", "rank"),

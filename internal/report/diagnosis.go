@@ -56,7 +56,7 @@ type Neighbour struct {
 	Waking  time.Duration `json:"waking_ns"`  // of it: the container woke while a slice was running
 }
 
-// Cause is what stood between a container's threads and a CPU.
+// Cause is the reason why a container's threads waited for a CPU.
 type Cause string
 
 // The causes. Each moment of a wait has one.
@@ -76,6 +76,9 @@ const (
 func Causes() []Cause {
 	return []Cause{CauseOwnLimit, CausePodLimit, CauseNeighbour, CauseKernel, CauseInterrupts, CauseHypervisor, CauseIdle, CauseOwnThreads, CauseUnnamed}
 }
+
+// Text is how a person reads a cause.
+func (c Cause) Text() string { text, _ := c.words(); return text }
 
 // words is how a person reads a cause, and mark its letter in the bar.
 func (c Cause) words() (text, mark string) {
@@ -143,7 +146,7 @@ func (d Diagnosis) Text(w io.Writer) error {
 	}
 	p.printf("\nover %s on %d CPUs; %s\n", span(d.Elapsed), d.CPUs, d.Overhead.line())
 	for _, n := range d.Notes {
-		p.printf("note: %s\n", printable(n))
+		p.printf("note: %s\n", n)
 	}
 	return p.writeTo(w)
 }
@@ -172,7 +175,7 @@ func (d Diagnosis) rows(list []Diagnosed) [][]string {
 		if c.Short != nil {
 			short = d.rate(*c.Short)
 		}
-		rows = append(rows, []string{printable(c.Name), optional(c.Reserved), optional(c.Limit), d.rate(c.Wanted), d.rate(c.Received), used, short})
+		rows = append(rows, []string{c.Name, optional(c.Reserved), optional(c.Limit), d.rate(c.Wanted), d.rate(c.Received), used, short})
 	}
 	return rows
 }
@@ -195,7 +198,7 @@ func optional(v *float64) string {
 }
 
 func (c Diagnosed) text(p *page, elapsed time.Duration) {
-	p.printf("\n%s\n  %s\n", printable(c.Name), c.bar())
+	p.printf("\n%s\n  %s\n", c.Name, c.bar())
 	rows := [][]string{{"  █ received", rate(c.Received, elapsed), share(c.Received, c.Wanted), ""}}
 	for _, w := range c.Waits {
 		text, mark := w.Cause.words()
@@ -217,14 +220,14 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 			p.printf("    and %d more\n", len(c.Neighbours)-i)
 			break
 		}
-		p.printf("    %d. %s: %s CPUs%s\n", i+1, printable(n.Name), rate(n.Time, elapsed), n.circumstances())
+		p.printf("    %d. %s: %s CPUs%s\n", i+1, n.Name, rate(n.Time, elapsed), n.circumstances())
 	}
 	if c.Beside > 0 {
 		p.printf("  of what it received, %s CPUs beside a busy hardware thread\n", rate(c.Beside, elapsed))
 	}
-	p.printf("  %s\n", printable(c.Verdict))
+	p.printf("  %s\n", c.Verdict)
 	if c.Next != "" {
-		p.printf("  next: %s\n", printable(c.Next))
+		p.printf("  next: %s\n", c.Next)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/workload"
@@ -22,20 +23,24 @@ const mostCandidates = 5
 
 // Hint lists similar names, and the command that lists all.
 func (e *UnknownError) Hint() string {
-	const all = "`plimsoll status` lists what is looked after"
+	const all = "`plimsoll status` lists the managed containers"
 	if len(e.Candidates) == 0 {
 		return all
 	}
 	return "such as " + listed(e.Candidates) + "; " + all
 }
 
-// candidates are those whose name or path has the argument in it, or else the first ones.
+// candidates are those whose name or path has the argument in it, or else those with the most similar names, or else
+// the first ones.
 func candidates(containers []Container, arg string) []Container {
 	var near []Container
 	for _, c := range byPath(containers) {
-		if arg != "" && (strings.Contains(strings.ToLower(c.Name), strings.ToLower(arg)) || strings.Contains(c.Cgroup, arg)) {
+		if arg != "" && c.has(arg) {
 			near = append(near, c)
 		}
+	}
+	if len(near) == 0 {
+		near = similar(containers, arg)
 	}
 	if len(near) == 0 {
 		near = byPath(containers)
@@ -43,13 +48,53 @@ func candidates(containers []Container, arg string) []Container {
 	return near[:min(len(near), mostCandidates)]
 }
 
+// similar are those whose name, or a part of it, differs from the argument in a third of its letters at most, the most
+// similar first.
+func similar(containers []Container, arg string) []Container {
+	most := max(1, (len(arg)+1)/3)
+	distance := map[string]int{}
+	var near []Container
+	for _, c := range byPath(containers) {
+		least := edits(arg, c.Name)
+		for part := range strings.SplitSeq(c.Name, "/") {
+			least = min(least, edits(arg, part))
+		}
+		if least <= most {
+			distance[c.Cgroup] = least
+			near = append(near, c)
+		}
+	}
+	slices.SortStableFunc(near, func(a, b Container) int { return distance[a.Cgroup] - distance[b.Cgroup] })
+	return near
+}
+
+// edits is how many letters must be added, removed or replaced to make one word of the other (Levenshtein).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := diagonal
+			if a[i] != b[j] {
+				next = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}
+
 // listed names containers, with their paths where they have other names.
 func listed(list []Container) string {
 	words := make([]string, len(list))
 	for i, c := range list {
-		words[i] = printable(c.Name)
+		words[i] = Printable(c.Name)
 		if c.Name != c.Cgroup {
-			words[i] += " (" + printable(c.Cgroup) + ")"
+			words[i] += " (" + Printable(c.Cgroup) + ")"
 		}
 	}
 	return strings.Join(words, ", ")

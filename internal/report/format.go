@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/printable"
 )
 
 // amount spells a quota or burst.
@@ -34,31 +33,35 @@ func clock(t time.Time) string { return t.Format(time.DateTime) }
 
 func percent(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
 
-// printable keeps a name from controlling the terminal: anyone who may create a cgroup chooses its name.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
+// Message is an error's; "" for none.
+func Message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
-// Printable is a name as it may be shown to a person.
-func Printable(s string) string { return printable(s) }
+// Printable is a name as it may be shown to a person: the creator of a control group chooses its name.
+func Printable(s string) string { return printable.Text(s) }
 
 // page collects text and is written in one go, so that there is one error to return.
 type page struct{ bytes.Buffer }
 
-func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.Buffer, format, args...) }
-
-// table adds rows with aligned columns; the first row is the head.
-func (p *page) table(rows [][]string) {
-	tw := tabwriter.NewWriter(&p.Buffer, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+// printf adds lines of text. An argument stays in its line, and does not control the terminal, whoever chose it.
+func (p *page) printf(format string, args ...any) {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = Printable(text)
+		}
 	}
-	tw.Flush() // into memory: cannot fail
+	text, ended := strings.CutSuffix(fmt.Sprintf(format, args...), "\n")
+	if !ended {
+		p.WriteString(text)
+		return
+	}
+	for one := range strings.SplitSeq(text, "\n") {
+		p.prose(one)
+	}
 }
 
 func (p *page) writeTo(w io.Writer) error {

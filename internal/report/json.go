@@ -10,11 +10,14 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/printable"
 )
 
 // WriteJSON writes a value of this package for programs: indented, one document, a newline at the end. A status is written
-// container by container: as a whole its text would be in memory several times.
+// container by container: as a whole its text would be in memory several times. What does not print is escaped, for people
+// read it on terminals, too.
 func WriteJSON(w io.Writer, v any) error {
+	w = printable.JSON(w)
 	var err error
 	if s, ok := v.(Status); ok && len(s.Containers) > 0 {
 		err = writeStatus(w, s)
@@ -34,7 +37,7 @@ func encoder(w io.Writer, prefix string) *json.Encoder {
 	return enc
 }
 
-// writeStatus writes what WriteJSON does. The empty list of containers stands once at this depth.
+// writeStatus writes what WriteJSON does. The empty list of containers occurs once at this depth.
 func writeStatus(w io.Writer, s Status) error {
 	const empty, depth = "\n  \"containers\": []", "    "
 	list := s.Containers
@@ -79,7 +82,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plainStatus(s))
 }
 
-// In JSON an unlimited quota is null: a float64 cannot hold the number that stands for it inside the program exactly,
+// In JSON an unlimited quota is null: a float64 cannot hold the number that represents it inside the program exactly,
 // and many readers of JSON know no other number.
 
 func finite(d time.Duration) *time.Duration {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kubernetes is how it stands with the API server.
+// Kubernetes is the state of the connection to the API server.
 type Kubernetes struct {
 	Node      string `json:"node"`
 	Reachable bool   `json:"reachable"`
@@ -14,12 +14,22 @@ type Kubernetes struct {
 	Pods      int    `json:"pods"`            // that the API server listed
 	Matched   int    `json:"pods_matched"`    // of these, those with control groups
 
-	Rejected      []Rejected `json:"rejected,omitempty"` // fields of annotations, labels and ConfigMaps that cannot be taken as they stand now
+	ConfigMaps []ConfigMap `json:"configmaps,omitempty"` // that are read; of each key, the first that has it counts
+
+	Rejected      []Rejected `json:"rejected,omitempty"` // fields of annotations, labels and ConfigMaps that cannot be taken as they stand now: the first 200
+	RejectedNow   int        `json:"rejected_now"`       // all of them
 	RejectedTotal int64      `json:"rejected_total"`     // since the start
+	EventsDropped int64      `json:"events_dropped"`     // Events that were not made, because there were too many, since the start
 }
 
-// Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it counts as
-// absent.
+// ConfigMap is one that is read.
+type ConfigMap struct {
+	Name  string `json:"name"` // NAMESPACE/NAME
+	There bool   `json:"there"`
+}
+
+// Rejected is a field of a Kubernetes object that cannot be taken. Its last good value stays in force; without one it
+// counts as absent.
 type Rejected struct {
 	Object string `json:"object"` // "Pod default/web"
 	Key    string `json:"key"`    // of the ConfigMap, or the name of the annotation or label
@@ -28,7 +38,7 @@ type Rejected struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// Status tells only of so many rejected fields in words: who may write annotations chooses how many there are, and their texts.
+// Status describes only so many rejected fields: authors of annotations determine their number and their texts.
 const (
 	mostRejected    = 20
 	longestRejected = 300
@@ -43,7 +53,7 @@ func (k *Kubernetes) Problems() []string {
 	for _, r := range k.Rejected {
 		if len(list) == mostRejected {
 			list = append(list, fmt.Sprintf("%d more fields of Kubernetes objects are rejected (hint: `plimsoll status --json` lists them in kubernetes.rejected)",
-				len(k.Rejected)-mostRejected))
+				k.RejectedNow-mostRejected))
 			break
 		}
 		list = append(list, r.line())
@@ -81,7 +91,15 @@ func (k Kubernetes) line() string {
 		return line + "; it has not listed everything yet, and no pod is burst"
 	}
 	line += fmt.Sprintf("; it listed %d pods of node %s, %d have groups", k.Pods, k.Node, k.Matched)
-	if n := len(k.Rejected); n > 0 {
+	before := "; ConfigMaps: "
+	for _, m := range k.ConfigMaps {
+		line += before + m.Name
+		if !m.There {
+			line += " (absent)"
+		}
+		before = ", "
+	}
+	if n := k.RejectedNow; n > 0 {
 		line += fmt.Sprintf("; %d fields of configuration rejected", n)
 	}
 	return line
@@ -93,7 +111,8 @@ func kubernetesMetrics() []metric[Kubernetes] {
 		gauge("kubernetes_ready", "1 when the API server has listed everything at least once.", nil, func(k Kubernetes) float64 { return bit(k.Ready) }),
 		gauge("kubernetes_pods", "Pods that the API server listed.", nil, func(k Kubernetes) float64 { return float64(k.Pods) }),
 		gauge("kubernetes_pods_matched", "Pods that the API server listed and that have control groups.", nil, func(k Kubernetes) float64 { return float64(k.Matched) }),
-		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps that cannot be taken as they stand now.", nil, func(k Kubernetes) float64 { return float64(len(k.Rejected)) }),
+		gauge("kubernetes_rejected", "Fields of annotations, labels and ConfigMaps with invalid values now.", nil, func(k Kubernetes) float64 { return float64(k.RejectedNow) }),
 		counter("kubernetes_rejected_total", "Fields of annotations, labels and ConfigMaps that could not be taken.", nil, func(k Kubernetes) float64 { return float64(k.RejectedTotal) }),
+		counter("kubernetes_events_dropped_total", "Events on pods and ConfigMaps that were not made, because there were too many.", nil, func(k Kubernetes) float64 { return float64(k.EventsDropped) }),
 	}
 }

@@ -19,7 +19,9 @@ func TestKubernetesLine(t *testing.T) {
 		{&Kubernetes{}, "kubernetes: the API server does not answer; it has not listed everything yet, and no pod is burst"},
 		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 12, Matched: 11},
 			"kubernetes: the API server answers; it listed 12 pods of node n1, 11 have groups"},
-		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 3), RejectedTotal: 5},
+		{&Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, ConfigMaps: []ConfigMap{{"p/a", false}, {"k/b", true}}},
+			"kubernetes: the API server answers; it listed 2 pods of node n1, 1 have groups; ConfigMaps: p/a (absent), k/b"},
+		{&Kubernetes{Node: "n1", Fault: "refused", Ready: true, Pods: 2, Matched: 1, Rejected: make([]Rejected, 2), RejectedNow: 3, RejectedTotal: 5},
 			"kubernetes: the API server does not answer (refused); it listed 2 pods of node n1, 1 have groups; 3 fields of configuration rejected"},
 	} {
 		var out bytes.Buffer
@@ -27,11 +29,10 @@ func TestKubernetesLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		for _, line := range strings.Split(out.String(), "\n") {
-			if strings.HasPrefix(line, "kubernetes:") {
-				got = line
-			}
+		if i := strings.Index(out.String(), "kubernetes:"); i >= 0 {
+			got, _, _ = strings.Cut(out.String()[i:], "\nself:")
 		}
+		got = oneLine(got)
 		if got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)
 		}
@@ -39,10 +40,11 @@ func TestKubernetesLine(t *testing.T) {
 }
 
 func TestKubernetesMetrics(t *testing.T) {
-	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: make([]Rejected, 2), RejectedTotal: 3}}
-	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods", "plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total", "plimsoll_kubernetes_rejected"}
+	s := Status{Kubernetes: &Kubernetes{Reachable: true, Pods: 12, Matched: 11, Rejected: make([]Rejected, 1), RejectedNow: 2, RejectedTotal: 3, EventsDropped: 4}}
+	names := []string{"plimsoll_kubernetes_reachable", "plimsoll_kubernetes_ready", "plimsoll_kubernetes_pods", "plimsoll_kubernetes_pods_matched", "plimsoll_kubernetes_rejected_total", "plimsoll_kubernetes_rejected",
+		"plimsoll_kubernetes_events_dropped_total"}
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(NewCollector(func() (Status, error) { return s, nil }))
+	r.MustRegister(NewCollector(func() (Status, error) { return s, nil }, Full))
 	got := map[string]float64{}
 	families, err := r.Gather()
 	if err != nil {
@@ -53,7 +55,7 @@ func TestKubernetesMetrics(t *testing.T) {
 			got[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3, names[5]: 2}, got); diff != "" {
+	if diff := cmp.Diff(map[string]float64{names[0]: 1, names[1]: 0, names[2]: 12, names[3]: 11, names[4]: 3, names[5]: 2, names[6]: 4}, got); diff != "" {
 		t.Error(diff)
 	}
 	s.Kubernetes = nil
@@ -73,11 +75,11 @@ func TestRejectedAreProblems(t *testing.T) {
 		t.Error(diff)
 	}
 	two.Fault = strings.Repeat("ä", 1<<16)
-	many := make([]Rejected, 500)
+	many := make([]Rejected, 200)
 	for i := range many {
 		many[i] = two
 	}
-	got = (&Kubernetes{Rejected: many}).Problems()
+	got = (&Kubernetes{Rejected: many, RejectedNow: 500}).Problems()
 	if len(got) != 21 || len(strings.Join(got, "")) > 21*400 || !strings.HasPrefix(got[20], "480 more") {
 		t.Errorf("%d problems of %d bytes, the last is %q", len(got), len(strings.Join(got, "")), got[len(got)-1])
 	}

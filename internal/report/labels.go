@@ -1,9 +1,16 @@
 package report
 
-import "strings"
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
 
-// containerLabels are the labels of a container's metrics. `namespace`, `pod` and `container` are spelled as those of cAdvisor
-// and kube-state-metrics, so that the series of all of them can be joined. A pod's own series have no container.
+	"plimsoll/internal/printable"
+)
+
+// containerLabels are the labels of a container's metrics. `namespace`, `pod` and `container` are spelled as those of
+// cAdvisor and kube-state-metrics, so that the series of all of them can be joined. A pod's own series have no
+// container.
 func containerLabels() []string {
 	return []string{"cgroup", "namespace", "pod", "container", "level", "runtime"}
 }
@@ -29,5 +36,18 @@ func splitPod(name string) (namespace, pod string) {
 	return "", name
 }
 
-// label makes any cgroup name a valid label: names may hold any byte, labels are UTF-8.
-func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// longestLabel is room for the path of any container of Kubernetes, and for the longest name of a pod (253 bytes).
+const longestLabel = 256
+
+// label makes any name a label. Anybody who may make control groups chooses names of any byte and of up to 4096 of
+// them. Two long names that begin alike differ in their sum: two series with the same labels would spoil the whole
+// scrape.
+func label(s string) string {
+	if text := printable.Text(s); len(text) <= longestLabel {
+		return text
+	}
+	sum := fnv.New64a()
+	sum.Write([]byte(s)) // never fails
+	end := fmt.Sprintf("...%016x", sum.Sum64())
+	return strings.TrimSuffix(printable.Excerpt(s, longestLabel-len(end)+3), "...") + end
+}

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -29,5 +32,25 @@ func TestLabels(t *testing.T) {
 		if diff := cmp.Diff(want, c.of.labels()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestLabelsAreBounded: no name makes a label that is long, unprintable or the same as that of another long name.
+func TestLabelsAreBounded(t *testing.T) {
+	longest := strings.Repeat("x", longestLabel)
+	if label(longest) != longest {
+		t.Errorf("%q is cut", longest)
+	}
+	seen := map[string]string{}
+	for _, name := range []string{longest + "a", longest + "b", strings.Repeat("\x1b", 4096), strings.Repeat("\x1b", 4095) + "ü",
+		strings.Repeat("ü", 200), strings.Repeat("\xff", 300), "\u202e" + longest} {
+		l := label(name)
+		if len(l) > longestLabel || !utf8.ValidString(l) || strings.ContainsFunc(l, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%d bytes: %q", len(l), l)
+		}
+		if other, ok := seen[l]; ok {
+			t.Errorf("%q and %q have the same label", name, other)
+		}
+		seen[l] = name
 	}
 }

@@ -12,7 +12,7 @@ type NRI struct {
 	Runtime   string `json:"runtime,omitempty"`
 	Fault     string `json:"error,omitempty"` // why it is not connected
 	Asked     int64  `json:"asked"`           // changes that the runtime announced, since the start
-	Prepared  int64  `json:"prepared"`        // of these, those before which bursts or raised quotas were put back
+	Prepared  int64  `json:"prepared"`        // of these, those before which bursts or raised quotas were restored
 	Late      int64  `json:"late"`            // of these, those that were answered before that was done
 	Lost      int64  `json:"lost"`            // connections that ended
 }
@@ -33,8 +33,8 @@ func nriMetrics() []metric[NRI] {
 	return []metric[NRI]{
 		gauge("nri_connected", "1 while the container runtime asks before it changes a limit.", nil, func(n NRI) float64 { return bit(n.Connected) }),
 		counter("nri_asked_total", "Changes of a limit that the container runtime announced.", nil, func(n NRI) float64 { return float64(n.Asked) }),
-		counter("nri_prepared_total", "Announced changes of a limit before which bursts or raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Prepared) }),
-		counter("nri_late_total", "Announced changes of a limit that the runtime was let make before bursts and raised quotas were put back.", nil, func(n NRI) float64 { return float64(n.Late) }),
+		counter("nri_prepared_total", "Announced changes of a limit before which bursts or raised quotas were restored.", nil, func(n NRI) float64 { return float64(n.Prepared) }),
+		counter("nri_late_total", "Announced changes of a limit that the runtime made before bursts and raised quotas were restored.", nil, func(n NRI) float64 { return float64(n.Late) }),
 		counter("nri_lost_total", "Connections to the container runtime that ended.", nil, func(n NRI) float64 { return float64(n.Lost) }),
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 // container end with the container.
 type Collector struct {
 	snapshot   func() (Status, error)
+	detail     Detail
 	containers metrics[Container]
 	agent      metrics[Status]
 	kubernetes metrics[Kubernetes]
@@ -30,6 +32,27 @@ type Collector struct {
 	nodeState  *prometheus.Desc
 	mode       *prometheus.Desc
 	build      *prometheus.Desc
+}
+
+// Detail is how much is told of each container. A node has hundreds of them, and a series costs Prometheus some kilobytes.
+type Detail string
+
+// Basic is at most BasicSeries series for a container, and none for a pod whose limit is the sum of its containers'.
+const (
+	Basic Detail = "basic"
+	Full  Detail = "full"
+)
+
+// BasicSeries bounds the series of a container.
+const BasicSeries = 12
+
+// ParseDetail understands what a person wrote.
+func ParseDetail(text string) (Detail, error) {
+	switch d := Detail(text); d {
+	case Basic, Full:
+		return d, nil
+	}
+	return "", fmt.Errorf("%.40q is neither %s nor %s", text, Basic, Full)
 }
 
 // metric is one number of a T.
@@ -70,12 +93,13 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("plimsoll_"+name, help, labels, nil)
 }
 
-// NewCollector makes a collector that asks for a snapshot at each scrape.
-func NewCollector(snapshot func() (Status, error)) *Collector {
+// NewCollector makes a collector that takes a snapshot at each scrape.
+func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 	return &Collector{
 		snapshot:   snapshot,
-		containers: containerMetrics(),
-		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics()),
+		detail:     detail,
+		containers: containerMetrics(detail),
+		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics(), clampMetrics()),
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
 		colocation: newColocationMetrics(),
@@ -92,7 +116,7 @@ func NewCollector(snapshot func() (Status, error)) *Collector {
 	}
 }
 
-func containerMetrics() []metric[Container] {
+func containerMetrics(detail Detail) metrics[Container] {
 	labels := containerLabels()
 	c := func(name, help string, value func(Totals) float64) metric[Container] {
 		return counter("container_"+name, help, labels, func(c Container) float64 { return value(c.Totals) })
@@ -100,32 +124,37 @@ func containerMetrics() []metric[Container] {
 	g := func(name, help string, value func(Container) float64) metric[Container] {
 		return gauge("container_"+name, help, labels, value)
 	}
-	return []metric[Container]{
+	basic := []metric[Container]{
 		c("usage_seconds_total", "CPU time used.", func(t Totals) float64 { return t.Usage.Seconds() }),
 		c("periods_total", "Periods in which the group was runnable.", func(t Totals) float64 { return float64(t.Periods) }),
 		c("throttled_periods_total", "Periods that ended throttled.", func(t Totals) float64 { return float64(t.Throttled) }),
-		c("throttled_cpu_seconds_total", "Time throttled, summed over CPUs.", func(t Totals) float64 { return t.ThrottledTime.Seconds() }),
 		c("throttled_wall_seconds_total", "Wall time lost to throttling.", func(t Totals) float64 { return t.ThrottledWall.Seconds() }),
-		c("bursts_total", "Periods in which the group took from its burst buffer.", func(t Totals) float64 { return float64(t.Bursts) }),
-		c("burst_seconds_total", "CPU time that the group took from its burst buffer.", func(t Totals) float64 { return t.BurstTime.Seconds() }),
 		c("above_limit_seconds_total", "CPU time used above the limit.", func(t Totals) float64 { return t.AboveLimit.Seconds() }),
-		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
 		c("raises_total", "Times that the quota was raised from the limit.", func(t Totals) float64 { return float64(t.Raises) }),
 		c("refills_total", "Refills that ended a throttle, or prevented one that was foreseen.", func(t Totals) float64 { return float64(t.Refills) }),
 		c("wall_saved_seconds_total", "Wall time that throttles would have lasted longer without refills.", func(t Totals) float64 { return t.WallSaved.Seconds() }),
+		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
+		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
+		g("quota_in_force_seconds", "Quota in force, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.InForce) }),
+		g("burst_in_force_seconds", "Size of the burst buffer in force.", func(c Container) float64 { return seconds(c.Burst.InForce) }),
+	}
+	if detail == Basic {
+		return basic
+	}
+	return append(basic, []metric[Container]{
+		c("throttled_cpu_seconds_total", "Time throttled, summed over CPUs.", func(t Totals) float64 { return t.ThrottledTime.Seconds() }),
+		c("bursts_total", "Periods in which the group took from its burst buffer.", func(t Totals) float64 { return float64(t.Bursts) }),
+		c("burst_seconds_total", "CPU time that the group took from its burst buffer.", func(t Totals) float64 { return t.BurstTime.Seconds() }),
+		c("raised_seconds_total", "Wall time with a raised quota.", func(t Totals) float64 { return t.Raised.Seconds() }),
 		c("at_cap_total", "Throttles that were not ended, because the group had used up to its cap in that period.", func(t Totals) float64 { return float64(t.AtCap) }),
 		c("at_cap_wall_seconds_total", "Wall time of the throttles that were not ended because of the cap.", func(t Totals) float64 { return t.AtCapWall.Seconds() }),
 		g("peak_1s_cpus", "The most CPUs used in one second; 0 without throttle events from eBPF.", func(c Container) float64 { return c.second() }),
 		g("peak_cpus", "The most CPUs used in one period of the limit; 0 without throttle events from eBPF.", func(c Container) float64 { return c.peak() }),
-		g("limit_too_low", "1 when the container was throttled in more than half of the periods of a minute.", func(c Container) float64 { return bit(c.TooLow) }),
-		g("limit_seconds", "Declared limit: CPU time per period; +Inf when there is none.", func(c Container) float64 { return seconds(c.Limit) }),
 		g("period_seconds", "Period of the limit.", func(c Container) float64 { return c.Period.Seconds() }),
-		g("quota_requested_seconds", "Quota that the agent asks for, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.Requested) }),
-		g("quota_in_force_seconds", "Quota in force, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.InForce) }),
-		g("burst_requested_seconds", "Size of the burst buffer that the agent asks for.", func(c Container) float64 { return seconds(c.Burst.Requested) }),
-		g("burst_in_force_seconds", "Size of the burst buffer in force.", func(c Container) float64 { return seconds(c.Burst.InForce) }),
+		g("quota_requested_seconds", "Quota that the agent requests, in CPU time per period.", func(c Container) float64 { return seconds(c.Quota.Requested) }),
+		g("burst_requested_seconds", "Size of the burst buffer that the agent requests.", func(c Container) float64 { return seconds(c.Burst.Requested) }),
 		g("paused", "1 while an operator keeps the container at its limit.", func(c Container) float64 { return bit(c.Paused != nil) }),
-	}
+	}...)
 }
 
 func nodeMetrics() []metric[Status] {
@@ -138,7 +167,7 @@ func nodeMetrics() []metric[Status] {
 		g("threshold_cpus", "CPUs of the share pool in use above which raised quotas are taken back.", func(n Node) float64 { return n.Threshold }),
 		g("risk", "Part of the periods in which some container does not get what quota and burst admit; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Now }),
 		g("risk_target", "The largest node risk that loadLinePercent allows; 0 without loadLinePercent.", func(n Node) float64 { return n.risk().Target }),
-		g("burst_share", "Part of the bursts asked for that the load line allows.", func(n Node) float64 { return n.risk().Share }),
+		g("burst_share", "Part of the requested bursts that the load line allows.", func(n Node) float64 { return n.risk().Share }),
 		g("granted_cpus", "CPUs that raised quotas allow above the limits.", func(n Node) float64 { return n.Granted }),
 	}
 }
@@ -157,10 +186,12 @@ func selfMetrics() []metric[Status] {
 		g("turn_p99_seconds", "99th percentile of the time that recent turns took.", func(s Status) float64 { return s.Self.TurnP99.Seconds() }),
 		g("self_resident_memory_bytes", "Resident memory of the agent.", func(s Status) float64 { return float64(s.Self.RSS) }),
 		c("self_cpu_seconds_total", "CPU time of the agent.", func(x Self) float64 { return x.CPU.Seconds() }),
+		g("self_goroutines", "Goroutines of the agent.", func(s Status) float64 { return float64(s.Self.Goroutines) }),
 		c("turns_total", "Turns of the agent's loop.", func(x Self) float64 { return float64(x.Turns) }),
 		c("group_reads_total", "Times that the counters of a container or pod were read.", func(x Self) float64 { return float64(x.Looks) }),
 		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
 		c("events_lost_total", "Overflows of the inotify queue.", func(x Self) float64 { return float64(x.EventsLost) }),
+		c("log_lines_dropped_total", "Lines that are not in the log: there were too many about one object, or nobody read them in time.", func(x Self) float64 { return float64(x.LogDropped) }),
 	}
 }
 
@@ -245,12 +276,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.scheduler.collect(s.scheduler(), send)
 	c.reserve.collect(s.Reserve, send)
 	s.Waits.collect(c.waits, ch, send)
-	send(c.build, prometheus.GaugeValue, 1, s.Version, s.Kernel, s.Cgroup)
+	send(c.build, prometheus.GaugeValue, 1, label(s.Version), label(s.Kernel), label(s.Cgroup))
 	for _, mode := range []Mode{Active, Held} {
 		send(c.mode, prometheus.GaugeValue, bit(s.Mode == mode), string(mode))
 	}
 	for _, m := range s.Events.Missing {
-		send(c.missing, prometheus.GaugeValue, 1, m.Part)
+		send(c.missing, prometheus.GaugeValue, 1, label(m.Part))
 	}
 	for _, state := range NodeStates() {
 		send(c.nodeState, prometheus.GaugeValue, bit(s.Node.State == state), state)
@@ -281,20 +312,38 @@ func (c *Collector) collectWrites(s Status, send sender) {
 
 // collectContainers sends each path once: two series with the same labels would spoil the whole scrape.
 func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, send sender) {
-	seen := map[string]bool{}
+	seen, summed := map[string]bool{}, s.summed()
 	for _, unit := range s.Containers {
 		path := label(unit.Cgroup)
-		if seen[path] {
+		if seen[path] || c.detail == Basic && unit.Level == "pod" && summed[unit.Name] == unit.Limit {
 			continue
 		}
 		seen[path] = true
 		labels := unit.labels()
 		c.containers.collect(&unit, send, labels...)
+		if c.detail == Basic {
+			continue
+		}
 		c.waits.container(unit.Totals.Waited, labels, send)
 		if e := unit.Totals.Events; e != nil {
 			ch <- e.histogram(c.throttles, labels)
 		}
 	}
+}
+
+// summed is the sum of the limits of each pod's containers.
+func (s Status) summed() map[string]time.Duration {
+	sums := map[string]time.Duration{}
+	for _, c := range s.Containers {
+		if c.Level != "pod" && c.Pod != "" {
+			if sums[c.Pod] == cpu.Unlimited || c.Limit == cpu.Unlimited {
+				sums[c.Pod] = cpu.Unlimited
+			} else {
+				sums[c.Pod] += c.Limit
+			}
+		}
+	}
+	return sums
 }
 
 // throttleClasses are the bounds of the histogram. They are the bounds of the eBPF programs that separate a throttle ended at

@@ -6,16 +6,20 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
+
+	"plimsoll/internal/cpu"
 )
 
 func registry(t *testing.T, snapshot func() (Status, error)) *prometheus.Registry {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(NewCollector(snapshot)); err != nil {
+	if err := r.Register(NewCollector(snapshot, Full)); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -76,5 +80,44 @@ func TestMetricsOfASilentAgentAreAnError(t *testing.T) {
 	_, err := registry(t, func() (Status, error) { return Status{}, errors.New("no answer") }).Gather()
 	if err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("got %v, want the snapshot's error", err)
+	}
+}
+
+// TestBasicMetricsAreFew: each container has the series of the bound and no more, whatever is measured of it. A pod has its
+// own only where its limit is not the sum of its containers'.
+func TestBasicMetricsAreFew(t *testing.T) {
+	s := sample()
+	of := func(level, name, pod string, limit time.Duration) Container {
+		c := s.Containers[0]
+		c.Cgroup, c.Level, c.Name, c.Pod, c.Limit = "/kubepods/"+name, level, name, pod, limit
+		c.Totals.Waited = &Waited{Waits: []Wait{{}, {}, {}}}
+		return c
+	}
+	const ms = time.Millisecond
+	s.Containers = []Container{
+		of("pod", "default/web", "", 30*ms), of("container", "default/web/a", "default/web", 10*ms),
+		of("container", "default/web/b", "default/web", 20*ms),
+		of("pod", "default/own", "", 30*ms), of("container", "default/own/a", "default/own", cpu.Unlimited),
+	}
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(NewCollector(func() (Status, error) { return s, nil }, Basic))
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "cgroup" && strings.HasPrefix(l.GetValue(), "/kubepods/") {
+					series[l.GetValue()]++
+				}
+			}
+		}
+	}
+	want := map[string]int{"/kubepods/default/web/a": BasicSeries, "/kubepods/default/web/b": BasicSeries,
+		"/kubepods/default/own": BasicSeries, "/kubepods/default/own/a": BasicSeries}
+	if diff := cmp.Diff(want, series); diff != "" {
+		t.Error(diff)
 	}
 }

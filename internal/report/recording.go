@@ -54,21 +54,21 @@ func (r Recording) Text(w io.Writer) error {
 	if r.Aligned {
 		phase = "its periods begin with those of the limits"
 	}
-	p.printf("%s: %d periods of %s on %g CPUs; %s\n\n", printable(r.File), r.Periods, r.Period, r.CPUs, phase)
-	rows := [][]string{{"NAME", "LIMIT", "MEAN", "STDDEV", "P95", "P99", "MAX", "OF THE MACHINE", "VARIANCE", fmt.Sprintf("%d OF THEM", r.Many), "THROTTLED"}}
+	p.printf("%s: %d periods of %s on %g CPUs; %s\n\n", r.File, r.Periods, r.Period, r.CPUs, phase)
+	rows := [][]string{{"NAME", "LIMIT", "MEAN", "STDDEV", "P95", "P99", "MAX", "SHARE", fmt.Sprintf("%d OF THEM", r.Many), "THROTTLED"}}
 	for _, c := range r.Containers {
 		limit := "none"
 		if c.Limit != nil {
 			limit = cpus(*c.Limit)
 		}
-		rows = append(rows, []string{printable(c.Name), limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99), cpus(c.Max),
-			percent(c.Share), fmt.Sprintf("%.3g", c.Variance), percent(c.Many), percent(c.Throttled)})
+		rows = append(rows, []string{c.Name, limit, cpus(c.Mean), cpus(c.Deviation), cpus(c.P95), cpus(c.P99), cpus(c.Max),
+			percent(c.Share), percent(c.Many), percent(c.Throttled)})
 	}
 	p.table(rows)
-	p.printf("\nMEAN to MAX: CPUs, over one period each. VARIANCE: of the share of the machine. THROTTLED: periods in which the group was throttled for some time.\n")
+	p.printf("\nMEAN to MAX: CPUs, over one period each. SHARE: mean, of the machine; so much of it are %d of them. THROTTLED: periods in which the group was throttled for some time.\n", r.Many)
 	p.printf("Recording took %s of CPU time, %.2f %% of one CPU.\n", span(r.Cost.CPU), 100*ratio(r.Cost.CPU, r.Cost.Elapsed))
 	for _, line := range r.Warnings {
-		p.printf("warning: %s\n", printable(line))
+		p.printf("warning: %s\n", line)
 	}
 	return p.writeTo(w)
 }

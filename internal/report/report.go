@@ -9,7 +9,7 @@ import (
 // ReportSchema names the format of `plimsoll report --json`. Fields are added, never renamed, within a version.
 const ReportSchema = "plimsoll.report/v1"
 
-// Report says what became of the containers since the agent knows them.
+// Report summarizes the containers since the agent manages them.
 type Report struct {
 	Schema     string    `json:"schema"`
 	Version    string    `json:"version"`
@@ -63,21 +63,50 @@ func (r Report) Text(w io.Writer) error {
 		p.printf("no containers\n")
 		return p.writeTo(w)
 	}
-	rows := [][]string{{"NAME", "LEVEL", "FOR", "CPUS", "1S", "PEAK", "PERIODS", "THROTTLED", "LOST", "BURSTS", "BURST TIME",
-		"ABOVE LIMIT", "RAISES", "RAISED", "REFILLS", "SAVED"}}
-	for _, c := range r.Containers {
-		rows = append(rows, []string{printable(c.Name), c.Level, span(r.Now.Sub(c.Since)),
-			strconv.FormatFloat(c.CPUs, 'f', 2, 64), known(c.SecondCPUs), known(c.PeakCPUs), count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall),
-			count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
-			count(c.Refills), span(c.WallSaved)})
-	}
-	p.table(rows)
-	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled. BURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota.\n" +
-		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that these throttles would have lasted longer.\n")
+	use, did := r.rows()
+	reportTables(&p, append([][]string{useHead()}, use...), append([][]string{didHead()}, did...))
 	if t := r.Scheduler; t != nil {
 		p.printf("Scheduler: %s.\n", t.Totals.line())
 	}
 	return p.writeTo(w)
+}
+
+func useHead() []string {
+	return []string{"NAME", "FOR", "CPUS", "1S", "PEAK", "PERIODS", "THROTTLED", "LOST"}
+}
+
+func didHead() []string {
+	return []string{"NAME", "BURSTS", "BURST TIME", "ABOVE LIMIT", "RAISES", "RAISED", "REFILLS", "SAVED"}
+}
+
+// rows are those of two tables: what containers used, and what Plimsoll did. A pod whose containers say all has none.
+func (r Report) rows() (use, did [][]string) {
+	pods := map[string]bool{}
+	for _, c := range r.Containers {
+		pods[c.Pod] = true
+	}
+	for _, c := range r.Containers {
+		name := c.Name
+		if c.Level == "pod" {
+			if pods[c.Name] && c.Throttled == 0 && c.Raises == 0 {
+				continue
+			}
+			name += " (pod)"
+		}
+		use = append(use, []string{name, span(r.Now.Sub(c.Since)), strconv.FormatFloat(c.CPUs, 'f', 2, 64), known(c.SecondCPUs), known(c.PeakCPUs),
+			count(c.Periods), percent(c.ThrottledRatio), span(c.ThrottledWall)})
+		did = append(did, []string{name, count(c.Bursts), span(c.BurstTime), span(c.AboveLimit), count(c.Raises), span(c.Raised),
+			count(c.Refills), span(c.WallSaved)})
+	}
+	return use, did
+}
+
+func reportTables(p *page, use, did [][]string) {
+	p.table(use)
+	p.printf("\nCPUS: mean. 1S, PEAK: the most in one second, and in one period, in CPUs. LOST: wall time throttled.\n\n")
+	p.table(did)
+	p.printf("\nBURST TIME, ABOVE LIMIT: CPU time. RAISED: wall time with a raised quota. " +
+		"REFILLS: refills that ended a throttle or prevented a foreseen one. SAVED: wall time that these throttles would have lasted longer.\n")
 }
 
 // known is a number of CPUs, where it is known.

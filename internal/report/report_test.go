@@ -59,10 +59,13 @@ func sample() Status {
 		Colocation: sampleColocation(),
 		Waits: &Waits{Ranks: []RankWaits{{strategy.Online, 100, 30 * ms, []Length{{2 * time.Microsecond, 60}, {1024 * time.Microsecond, 39}, {4096 * time.Microsecond, 1}}, 2 * ms},
 			{strategy.Offline, 4, 3 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 2 * ms}}},
-		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, RejectedTotal: 3, Rejected: []Rejected{{Object: "Pod default/web",
+		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, ConfigMaps: []ConfigMap{{"kube-system/ack-slo-config", true}}, RejectedNow: 1, RejectedTotal: 3, Rejected: []Rejected{{Object: "Pod default/web",
 			Key: "koordinator.sh/cpuBurst", Field: "policy", Fault: `"on" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`, Hint: "did you mean none?"}}},
-		Reserve: sampleReserve(),
-		NRI:     &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
+		Clamped: []Clamp{{"Pod default/web", "koordinator.sh/cpuBurst", "cfsQuotaBurstPercent", "500", "300", "annotationMaxima"},
+			{"default/\x1b[31mweb", "CPUs above the limit", "", "1.00", "0.40", "extraCoresPerPod"}},
+		ClampedNow: 2,
+		Reserve:    sampleReserve(),
+		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
 		Containers: []Container{
 			{
 				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",
@@ -101,7 +104,7 @@ func sample() Status {
 		},
 		Events: Events{Subscribed: true, Lost: 2, Refills: 90, DelayP50: 210 * time.Microsecond, DelayP99: 2 * ms, Priority: "fifo",
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
-		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1},
+		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1, Goroutines: 31},
 	}
 }
 
@@ -221,8 +224,9 @@ func TestSpan(t *testing.T) {
 func TestEventsLine(t *testing.T) {
 	for want, e := range map[string]Events{
 		"events from eBPF": {Subscribed: true},
-		"events from eBPF; 3 refills, all ahead of the throttle": {Subscribed: true, Refills: 3},
-		"events from eBPF; answered at priority nice -20":        {Subscribed: true, Priority: "nice -20"},
+		"events from eBPF; 3 refills, all ahead of the throttle":  {Subscribed: true, Refills: 3},
+		"events from eBPF; answered at priority nice -20":         {Subscribed: true, Priority: "nice -20"},
+		"events from eBPF; answered at priority plain (no right)": {Subscribed: true, Priority: "plain", PriorityWhy: "no right"},
 		"events from eBPF; throttles are not foreseen, since the part forecast is missing: refused": {Subscribed: true,
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		"polled for: no rights": {Why: "no rights"},
@@ -245,6 +249,9 @@ func TestEachConfigurationErrorIsAProblem(t *testing.T) {
 	}
 }
 
+// oneLine is a text with its lines joined.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // TestWordsOfTheStatus: a release is no pause, and a node that is not measured yet says what that means.
 func TestWordsOfTheStatus(t *testing.T) {
 	until := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -254,7 +261,7 @@ func TestWordsOfTheStatus(t *testing.T) {
 	if err := s.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"node unknown (not measured yet: nothing is raised): ", "2026-11-21 12:00:00 (released)"} {
+	for _, want := range []string{"node unknown (not measured yet: nothing is raised): ", "released until 2026-11-21 12:00:00: its limit is left to another writer", "paused until 2026-11-21 12:00:00: it is kept at its limit"} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("%q is not once in %s", want, out.String())
 		}

@@ -72,13 +72,13 @@ func (r *Reserve) lines(p *page) {
 				more = append(more, m.text)
 			}
 		}
-		p.printf("  %s: %s (%s)\n", printable(o.Cgroup), o.CPUs, strings.Join(append([]string{fmt.Sprintf("request %g", o.Request)}, more...), ", "))
+		p.printf("  %s: %s (%s)\n", o.Cgroup, o.CPUs, strings.Join(append([]string{fmt.Sprintf("request %g", o.Request)}, more...), ", "))
 	}
 	for _, b := range r.Pinned {
-		p.printf("  %s: bound to %s by another program, left alone\n", printable(b.Cgroup), b.CPUs)
+		p.printf("  %s: bound to %s by another program, left alone\n", b.Cgroup, b.CPUs)
 	}
 	if r.Shield != nil {
-		p.printf("  %s: %d tasks of the root are kept in it\n", printable(r.Shield.Cgroup), r.Shield.Tasks)
+		p.printf("  %s: %d tasks of the root are kept in it\n", r.Shield.Cgroup, r.Shield.Tasks)
 	}
 	if r.Unbound > 0 && slices.ContainsFunc(r.Own, func(o OwnCPUs) bool { return !o.Partition }) {
 		p.printf("  %d processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition\n", r.Unbound)

@@ -22,7 +22,8 @@ func TestReserveInWords(t *testing.T) {
   /b: 3 (request 0.5, packed with others)
   /old: bound to 5 by another program, left alone
   /plimsoll-shield: 40 tasks of the root are kept in it
-  3 processes and kernel threads are in no group that can be bound, and may run on any CPU that is in no partition
+  3 processes and kernel threads are in no group that can be bound, and may run on any CPU that is
+    in no partition
 `
 	var b strings.Builder
 	if err := p.writeTo(&b); err != nil || b.String() != want {

@@ -34,13 +34,13 @@ type SimulatedContainer struct {
 	Name         string  `json:"-"`
 	Use          float64 `json:"-"` // mean demand / quota
 	DelayWithout float64 `json:"-"`
-	Interference float64 `json:"-"` // mean delay by the neighbours; NaN: not asked for
+	Interference float64 `json:"-"` // mean delay by the neighbours; NaN: not requested
 }
 
 // Text writes it for people.
 func (s Simulation) Text(w io.Writer) error {
 	var p page
-	p.printf("%s\n\n", printable(s.Title))
+	p.printf("%s\n\n", s.Title)
 	p.table([][]string{
 		{"", "", "95 % INTERVAL"},
 		{"P(WCET > 1 period)", chance(s.Miss), chance(s.MissCI[0]) + " to " + chance(s.MissCI[1])},
@@ -53,7 +53,7 @@ func (s Simulation) Text(w io.Writer) error {
 	p.printf("Delays are means in periods: the first two by the container's own limit, the last by its neighbours' bursts.\n")
 	p.printf("%s; %d periods.\n", s.Method, s.Periods)
 	for _, c := range s.Conditions {
-		p.printf("- %s\n", printable(c))
+		p.printf("- %s\n", c)
 	}
 	return p.writeTo(w)
 }
@@ -76,7 +76,7 @@ func (s Simulation) containers(p *page) {
 	for k, c := range kinds {
 		name := fmt.Sprintf("%d", count[k])
 		if c.Name != "" {
-			name += " x " + printable(c.Name)
+			name += " x " + Printable(c.Name)
 		}
 		rows = append(rows, []string{name, percent(c.Use), chance(c.ThrottledWithout), chance(c.ThrottledWith),
 			delay(c.DelayWithout), delay(c.Delay), delay(c.Interference)})
@@ -119,8 +119,8 @@ type Sweep struct {
 // Text writes the table, and draws the risk beside it.
 func (s Sweep) Text(w io.Writer) error {
 	var p page
-	p.printf("%s\n\n", printable(s.Title))
-	rows := [][]string{{"CGROUPS", "MEAN OF QUOTA", "BURST", "P(WCET > 1)", "95 % INTERVAL", "E(WCET)", "THROTTLED WITHOUT", "WITH BURST", "RISK, 0.0001 % TO 100 %"}}
+	p.printf("%s\n\n", s.Title)
+	rows := [][]string{{"CGROUPS", "MEAN", "BURST", "P(WCET > 1)", "95 % INTERVAL", "E(WCET)", "THROTTLED", "WITH IT", "RISK"}}
 	for _, q := range s.Points {
 		r := q.Result
 		without, with := 0.0, 0.0
@@ -132,9 +132,9 @@ func (s Sweep) Text(w io.Writer) error {
 			fmt.Sprintf("%.4f", r.WCET), chance(without), chance(with), bar(r.Miss)})
 	}
 	p.table(rows)
-	p.printf("\n")
+	p.printf("\nMEAN: of the quota. THROTTLED: periods without a burst, and with it. RISK: P(WCET > 1), from 0.0001 %% to 100 %%.\n\n")
 	for _, c := range s.Conditions {
-		p.printf("- %s\n", printable(c))
+		p.printf("- %s\n", c)
 	}
 	return p.writeTo(w)
 }
@@ -149,7 +149,7 @@ func Burst(b float64) string {
 
 // bar draws a probability, logarithmically: a block is a third of a decade.
 func bar(p float64) string {
-	const blocks, least = 18, 1e-6
+	const blocks, least = 6, 1e-6
 	eighths := []rune(" ▏▎▍▌▋▊▉")
 	if p <= least {
 		return ""

@@ -13,7 +13,7 @@ import (
 // StatusSchema names the format of `plimsoll status --json`. Fields are added, never renamed, within a version.
 const StatusSchema = "plimsoll.status/v1"
 
-// Status is a snapshot of one agent: what it changed, what it asked for, what is in force, since when.
+// Status is a snapshot of one agent: what it changed, what it requested, what is in force, since when.
 type Status struct {
 	Schema     string      `json:"schema"`
 	Version    string      `json:"version"`
@@ -28,16 +28,18 @@ type Status struct {
 	ConfigMsg  string      `json:"config_error,omitempty"`
 	Node       Node        `json:"node"`
 	Containers []Container `json:"containers"`
-	Colocation *Colocation `json:"colocation,omitempty"` // nil: not asked for
-	Waits      *Waits      `json:"waits,omitempty"`      // nil: not asked for
+	Colocation *Colocation `json:"colocation,omitempty"` // nil: not requested
+	Waits      *Waits      `json:"waits,omitempty"`      // nil: not requested
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
-	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: nobody asks for CPUs of its own
+	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
 	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
-	Problems   []string    `json:"problems,omitempty"` // for people: what is wrong now, with a hint
+	Clamped    []Clamp     `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow
+	ClampedNow int         `json:"clamped_now,omitempty"` // as many are
+	Problems   []string    `json:"problems,omitempty"`    // for people: what is wrong now, with a hint
 }
 
 // Mode says whether the agent writes.
@@ -61,12 +63,12 @@ type Node struct {
 	Risk      *Risk   `json:"risk,omitempty"` // nil without loadLinePercent, and in its first two minutes
 }
 
-// Risk is how the node stands to its load line.
+// Risk compares the node with its load line.
 type Risk struct {
 	Target     float64   `json:"target"`        // part of the periods in which everybody is to get what was admitted
-	Now        float64   `json:"risk"`          // part of the periods in which somebody does not
-	Asked      float64   `json:"risk_asked"`    // the same with all bursts asked for
-	Share      float64   `json:"burst_share"`   // of the bursts asked for, that is granted
+	Now        float64   `json:"risk"`          // part of the periods in which some container does not
+	Asked      float64   `json:"risk_asked"`    // the same with all requested bursts
+	Share      float64   `json:"burst_share"`   // of the requested bursts that is granted
 	Met        bool      `json:"met"`           // the target is met
 	Containers int       `json:"containers"`    // that it was computed from
 	Capacity   float64   `json:"capacity_cpus"` // without what others use
@@ -100,13 +102,13 @@ type Container struct {
 	Since      time.Time         `json:"since"`
 }
 
-// Knob is one file: the value that the agent asks for, and the value in force. Where the agent asks for none, Requested
+// Knob is one file: the value that the agent requests, and the value in force. Where the agent requests none, Requested
 // is Original.
 type Knob struct {
 	Original  time.Duration `json:"original_ns"`
 	Requested time.Duration `json:"requested_ns"`
 	InForce   time.Duration `json:"in_force_ns"`
-	Changed   bool          `json:"changed"` // a value of ours stands in the file
+	Changed   bool          `json:"changed"` // a value of ours is in the file
 	Since     *time.Time    `json:"since,omitempty"`
 	Clamped   bool          `json:"clamped,omitempty"`
 	Problem   string        `json:"problem,omitempty"` // refused, foreign ... in words
@@ -173,10 +175,11 @@ type Events struct {
 	Unneeded    int64         `json:"refills_unneeded"`
 	Ineffective int64         `json:"refills_ineffective"`
 	RefillsOff  *time.Time    `json:"refills_off_until,omitempty"` // they have no effect on this node, and are not tried again before
-	DelayP50    time.Duration `json:"delay_p50_ns"`                // from the begin of a throttle to its end by a refill, of late
+	DelayP50    time.Duration `json:"delay_p50_ns"`                // recent, from the begin of a throttle to its end by a refill
 	DelayP99    time.Duration `json:"delay_p99_ns"`
-	Priority    string        `json:"priority,omitempty"` // of the thread that answers: fifo, nice -20, plain
-	Missing     []MissingPart `json:"missing,omitempty"`  // while Subscribed: what the kernel refused of the programs
+	Priority    string        `json:"priority,omitempty"`     // of the thread that answers: fifo, nice -20, plain
+	PriorityWhy string        `json:"priority_why,omitempty"` // why it is not fifo, where that was asked for
+	Missing     []MissingPart `json:"missing,omitempty"`      // while Subscribed: what the kernel refused of the programs
 }
 
 // MissingPart is a part of the programs in the kernel that could not be loaded.
@@ -195,7 +198,9 @@ type Self struct {
 	TurnP50    time.Duration `json:"turn_p50_ns"` // median of the recent turns
 	TurnP99    time.Duration `json:"turn_p99_ns"` // of the recent turns
 	Rescans    int64         `json:"rescans"`
-	EventsLost int64         `json:"events_lost"` // inotify queue overflows
+	EventsLost int64         `json:"events_lost"`       // inotify queue overflows
+	LogDropped int64         `json:"log_lines_dropped"` // lines that are not in the log: too many about one object, or nobody read them in time
+	Goroutines int           `json:"goroutines"`
 }
 
 // Limited says whether the container has a limit at all.

@@ -18,6 +18,7 @@ func (s Status) Text(w io.Writer) error {
 	s.head(&p)
 	s.table(&p)
 	s.problems(&p)
+	s.clamps(&p)
 	return p.writeTo(w)
 }
 
@@ -38,7 +39,7 @@ func (s Status) head(p *page) {
 		p.printf("writes: %s\n", line)
 	}
 	if r := n.Risk; r != nil {
-		p.printf("load line: risk %s of the periods, target %s; %s of the bursts asked for are granted (with all of them: %s)\n",
+		p.printf("load line: risk %s of the periods, target %s; %s of the requested bursts are granted (with all of them: %s)\n",
 			part(r.Now), part(1-r.Target), percent(r.Share), part(r.Asked))
 	}
 	p.printf("throttles: %s\n", s.Events.line())
@@ -73,7 +74,7 @@ func (s Status) heldLine() (line string) {
 		line += " since " + clock(*s.HeldSince)
 	}
 	if s.HeldReason != "" {
-		line += " (" + printable(s.HeldReason) + ")"
+		line += " (" + Printable(s.HeldReason) + ")"
 	}
 	return line
 }
@@ -102,8 +103,11 @@ func (e Events) line() string {
 	if e.Priority != "" {
 		line += "; answered at priority " + e.Priority
 	}
+	if e.PriorityWhy != "" {
+		line += " (" + Printable(e.PriorityWhy) + ")"
+	}
 	for _, m := range e.Missing {
-		line += fmt.Sprintf("; %s, since the part %s is missing: %s", m.Lost, m.Part, printable(m.Why))
+		line += fmt.Sprintf("; %s, since the part %s is missing: %s", m.Lost, m.Part, Printable(m.Why))
 	}
 	return line
 }
@@ -137,37 +141,139 @@ func (s Status) table(p *page) {
 		}
 		return
 	}
-	rows := [][]string{{"NAME", "LEVEL", "POLICY", "LIMIT", "QUOTA", "BURST", "SINCE", "PAUSED UNTIL", "WHY"}}
-	for _, c := range byPath(s.Containers) {
-		rows = append(rows, []string{printable(c.Name), c.Level, dash(string(c.Strategy.Policy)),
-			amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(), c.since(s.Now), c.paused(),
-			dash(printable(c.Why))})
-	}
 	p.printf("\n")
-	p.table(rows)
-	p.printf("\nQUOTA and BURST are in force now; * = set by Plimsoll; (asked X) = Plimsoll asked for X, and another value is in force\n")
+	p.lines(append([]line{{cells: statusHead()}}, s.rows()...))
+	p.printf(statusLegend)
 }
 
-// byPath is a copy in the order of the paths, so that a pod stands before its containers.
-func byPath(containers []Container) []Container {
-	sorted := append([]Container(nil), containers...)
-	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].Cgroup < sorted[j].Cgroup })
-	return sorted
+func statusHead() []string {
+	return []string{"NAME", "LIMIT", "QUOTA", "BURST", "USE", "THROTTLED", "LOST", "POLICY"}
 }
 
-// cell is "150ms* (asked 500ms)": in force, ours, and what was asked for where that differs.
+const statusLegend = "\nQUOTA and BURST are in force now; * = set by Plimsoll. USE: mean, in CPUs; THROTTLED: of its periods; LOST: wall time; all since Plimsoll knows it\n"
+
+func (s Status) rows() []line {
+	var rows []line
+	for _, f := range folded(s.Containers) {
+		c := f.Container
+		rows = append(rows, line{notes: f.notes(s.Now), cells: []string{c.called(), amount(c.Limit) + "/" + amount(c.Period), c.Quota.cell(), c.Burst.cell(),
+			c.use(s), c.throttled(), c.lost(), dash(string(c.Strategy.Policy))}})
+	}
+	return rows
+}
+
+// called is the name in a table: a row of a pod among those of containers says so.
+func (c Container) called() string {
+	if c.Level == "pod" {
+		return c.Name + " (pod)"
+	}
+	return c.Name
+}
+
+func (c Container) use(s Status) string {
+	if s.Mode == Offline {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", ratio(c.Totals.Usage, s.Now.Sub(c.Since)))
+}
+
+// throttled and lost are "-" where no period has been counted: the group slept, or has no limit.
+func (c Container) throttled() string {
+	if c.Totals.Periods == 0 {
+		return "-"
+	}
+	return percent(float64(c.Totals.Throttled) / float64(c.Totals.Periods))
+}
+
+func (c Container) lost() string {
+	if c.Totals.Periods == 0 {
+		return "-"
+	}
+	return span(c.Totals.ThrottledWall)
+}
+
+// notes are what there is to say below the row of a container.
+func (f fold) notes(now time.Time) []string {
+	c := f.Container
+	var notes []string
+	if c.Why != "" {
+		notes = append(notes, c.Why+c.set(now))
+	}
+	switch {
+	case c.Paused != nil && c.Released:
+		notes = append(notes, "released until "+clock(*c.Paused)+": its limit is left to another writer")
+	case c.Paused != nil:
+		notes = append(notes, "paused until "+clock(*c.Paused)+": it is kept at its limit")
+	}
+	notes = append(notes, c.asked()...)
+	for _, k := range []struct {
+		name plan.Knob
+		Knob
+	}{{plan.Quota, c.Quota}, {plan.Burst, c.Burst}} {
+		if k.Problem != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s", k.name, k.Problem))
+		}
+	}
+	if p := f.pod; p != nil {
+		if text := p.asPod(); text != "" {
+			notes = append(notes, "its pod: "+text)
+		}
+	}
+	return notes
+}
+
+// set is when the latest of our values was written.
+func (c Container) set(now time.Time) string {
+	if ago := c.since(now); ago != "" {
+		return " (last written " + ago + ")"
+	}
+	return ""
+}
+
+// asked says where the kernel has another value than the requested one.
+func (c Container) asked() []string {
+	var list []string
+	if c.Quota.Requested != c.Quota.InForce {
+		list = append(list, "quota: "+amount(c.Quota.Requested)+" asked, "+amount(c.Quota.InForce)+" in force")
+	}
+	if c.Burst.Requested != c.Burst.InForce {
+		list = append(list, "burst: "+amount(c.Burst.Requested)+" asked, "+amount(c.Burst.InForce)+" in force")
+	}
+	return list
+}
+
+// asPod is what of a pod's own group matters beside its containers: what is changed there, and its own throttles.
+func (c Container) asPod() string {
+	var parts []string
+	if c.Quota.Changed || c.Quota.Requested != c.Quota.InForce {
+		parts = append(parts, "limit "+amount(c.Limit)+", quota "+c.Quota.cell())
+	}
+	if c.Burst.Changed || c.Burst.Problem != "" {
+		parts = append(parts, "burst "+c.Burst.cell())
+	}
+	parts = append(parts, c.asked()...)
+	if c.Totals.Throttled > 0 {
+		parts = append(parts, "throttled in "+c.throttled()+" of its periods, "+c.lost()+" lost")
+	}
+	if c.Burst.Problem != "" {
+		parts = append(parts, "burst: "+c.Burst.Problem)
+	}
+	if c.Quota.Problem != "" {
+		parts = append(parts, "quota: "+c.Quota.Problem)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cell is "150ms*": in force, and ours.
 func (k Knob) cell() string {
 	text := amount(k.InForce)
 	if k.Changed {
 		text += "*"
 	}
-	if k.Requested != k.InForce {
-		text += " (asked " + amount(k.Requested) + ")"
-	}
 	return text
 }
 
-// since is how long the latest of our values has been standing.
+// since is how long the latest of our values has been in force.
 func (c Container) since(now time.Time) string {
 	var last *time.Time
 	for _, k := range []Knob{c.Quota, c.Burst} {
@@ -176,19 +282,9 @@ func (c Container) since(now time.Time) string {
 		}
 	}
 	if last == nil {
-		return "-"
+		return ""
 	}
 	return span(now.Sub(*last)) + " ago"
-}
-
-func (c Container) paused() string {
-	switch {
-	case c.Paused == nil:
-		return "-"
-	case c.Released:
-		return clock(*c.Paused) + " (released)"
-	}
-	return clock(*c.Paused)
 }
 
 func dash(s string) string {
@@ -221,6 +317,6 @@ func (s Status) problems(p *page) {
 	}
 	p.printf("\nproblems:\n")
 	for _, line := range lines {
-		p.printf("  %s\n", printable(line))
+		p.printf("  %s\n", line)
 	}
 }

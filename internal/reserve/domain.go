@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// domain is a part of the machine: all of it, a socket, a NUMA node in it, a cache in that, a core, a thread.
+// domain is a part of the machine: the whole, a socket, a NUMA node in it, a cache in that, a core or a thread.
 type domain struct {
 	id       int // in the order of the tree
 	cpus     cpu.Set
@@ -18,10 +18,10 @@ type domain struct {
 	depth    int
 }
 
-// levels is how deep the tree of domains is: the depth of a thread.
+// levels is the depth of the tree of domains, which is that of a thread.
 const levels = 5
 
-// machine is the tree of domains, each level within the one above: where a cache spans two nodes, it counts in each of
+// machine is the tree of domains. Each level is within the one above: a cache that spans two nodes counts in each of
 // them.
 type machine struct {
 	*domain
@@ -66,7 +66,7 @@ func (m *machine) cut(parent *domain, places []cpu.Place) *domain {
 	return d
 }
 
-// chooser takes CPUs out of those that are left, for one want.
+// chooser picks CPUs for one want from the CPUs that are left.
 type chooser struct {
 	a    *allocator
 	left []float64 // capacity that is left in each domain
@@ -86,12 +86,12 @@ func (c *chooser) book(n int, capacity float64) {
 	}
 }
 
-// choose finds CPUs of a capacity of need for a want, near to what is left of what it had; nil: there are not enough.
+// choose finds CPUs of capacity need for a want, near the CPUs that it keeps; nil: there are not enough.
 func (a *allocator) choose(w Want, need float64) cpu.Set {
 	return a.trim(a.chosen(w, need), need)
 }
 
-// trim gives back what unequal CPUs make too much, the slowest first.
+// trim gives back surplus CPUs, the slowest first. A surplus occurs where CPUs have unequal capacities.
 func (a *allocator) trim(set cpu.Set, need float64) cpu.Set {
 	for a.spare(set, need) {
 		set = set.Minus(cpu.Set{a.slowest(set)})
@@ -99,7 +99,7 @@ func (a *allocator) trim(set cpu.Set, need float64) cpu.Set {
 	return set
 }
 
-// spare says whether a set has a CPU more than is needed.
+// spare says whether a set has one CPU more than needed.
 func (a *allocator) spare(set cpu.Set, need float64) bool {
 	return len(set) > 1 && a.size(set)-a.cap[a.slowest(set)] >= need-epsilon
 }
@@ -124,7 +124,7 @@ func (a *allocator) chosen(w Want, need float64) cpu.Set {
 	return kept.Union(c.take(c.around(kept, need-size), need-size))
 }
 
-// around is the smallest domain about some CPUs that has so much left.
+// around is the smallest domain that contains these CPUs and has capacity need left.
 func (c *chooser) around(cpus cpu.Set, need float64) *domain {
 	d := c.a.machine.domain
 	for {
@@ -138,8 +138,8 @@ func (c *chooser) around(cpus cpu.Set, need float64) *domain {
 	}
 }
 
-// take takes CPUs of a capacity of need out of a domain that has them: out of the smallest part that has them, and
-// there, where no part of that has them alone, whole parts first.
+// take takes CPUs of capacity need from a domain that has them: from its smallest part that has them, and within that
+// part, where no child has enough alone, whole children first.
 func (c *chooser) take(d *domain, need float64) cpu.Set {
 	d = c.smallest(d, need)
 	if !c.divides(d, need) {
@@ -159,12 +159,12 @@ func (c *chooser) take(d *domain, need float64) cpu.Set {
 	return taken
 }
 
-// divides says whether a domain has more than is needed, and parts.
+// divides says whether a domain has children and more left than needed.
 func (c *chooser) divides(d *domain, need float64) bool {
 	return len(d.children) > 0 && c.left[d.id] > need+epsilon
 }
 
-// all takes what a domain has left.
+// all takes all CPUs that a domain has left.
 func (c *chooser) all(d *domain) cpu.Set {
 	var set cpu.Set
 	for _, n := range d.cpus {
@@ -176,7 +176,7 @@ func (c *chooser) all(d *domain) cpu.Set {
 	return set
 }
 
-// smallest is the smallest domain in d that has so much left; of equal ones the fullest, in the fullest, and so on up.
+// smallest is the smallest domain in d that has capacity need left; of equal ones the one with the least left (fuller).
 func (c *chooser) smallest(d *domain, need float64) *domain {
 	best := d
 	var visit func(*domain)
@@ -195,7 +195,7 @@ func (c *chooser) smallest(d *domain, need float64) *domain {
 	return best
 }
 
-// fuller says whether a is to be taken from rather than b, of the same level. Of equally full ones, the one with more
+// fuller says whether a is preferred to b, a domain of the same level. Of two that are equally full, the one with more
 // whole cores is better for more than one CPU.
 func (c *chooser) fuller(a, b *domain, need float64) bool {
 	for a != b {
@@ -210,7 +210,7 @@ func (c *chooser) fuller(a, b *domain, need float64) bool {
 	return false
 }
 
-// cores counts the cores in a domain of which every thread is left.
+// cores counts the cores in a domain with all threads left.
 func (c *chooser) cores(d *domain) int {
 	switch {
 	case d.depth < levels-1:
@@ -225,8 +225,8 @@ func (c *chooser) cores(d *domain) int {
 	return 0
 }
 
-// next is the part of a domain to go on with: the nearest to what was taken; of those the fullest that has enough, or
-// else the emptiest.
+// next is the child of a domain to continue with: the nearest to the CPUs taken so far; of those the fullest with
+// enough capacity left, or else the emptiest.
 func (c *chooser) next(d *domain, taken cpu.Set, need float64) *domain {
 	var best *domain
 	for _, part := range d.children {
@@ -252,7 +252,7 @@ func (c *chooser) better(a, b *domain, taken cpu.Set, need float64) bool {
 	return x > y+epsilon
 }
 
-// distance is the least one between the nodes of a domain and those of some CPUs.
+// distance is the least distance between the NUMA nodes of a domain and those of cpus.
 func (c *chooser) distance(d *domain, cpus cpu.Set) int {
 	least := math.MaxInt
 	for _, n := range cpus {

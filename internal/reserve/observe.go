@@ -14,34 +14,34 @@ import (
 
 // turn is the tree of groups during a turn.
 type turn struct {
-	s       *State
-	online  cpu.Set
-	nodes   []*node
-	at      map[string]*node
-	shares  map[string]Share
-	stays   float64 // requests of those for whom the node asks, and who cannot have CPUs of their own
-	spare   cpu.Set // kept for the others in branches that are bound as a whole
-	nowhere bool    // nothing may be reserved
+	s      *State
+	online cpu.Set
+	nodes  []*node
+	at     map[string]*node
+	shares map[string]Share
+	stays  float64 // requests of containers that the node's rule covers, and that cannot have exclusive CPUs
+	spare  cpu.Set // kept for the other groups in branches that are bound as a whole
+	none   bool    // nothing may be reserved
 }
 
 // node is one group during a turn.
 type node struct {
 	Group
 	parent    *node   // nil: the root
-	mine      bool    // a container that asks
-	ancestor  bool    // above one that asks
+	mine      bool    // a container that requests exclusive CPUs
+	ancestor  bool    // above such a container
 	pinned    bool    // its owner has bound it
-	beneath   bool    // below one that is pinned
+	beneath   bool    // below a pinned group
 	effective cpu.Set // the CPUs that it had without us
-	home      cpu.Set // what its file holds when nobody has CPUs of its own
+	home      cpu.Set // the value of its file while no container has exclusive CPUs
 }
 
 func (n *node) foreign() bool { return n.Blocked == plan.Foreign }
 
-// survey finds out who is pinned, and which branches are bound.
+// survey finds the pinned groups and the bound branches.
 func (s *State) survey(in Input, out *Output) *turn {
 	t := &turn{s: s, online: in.Topology.Set(), at: map[string]*node{}, shares: map[string]Share{},
-		nowhere: in.Owner != "" || in.Rules.Policy == strategy.ReserveNone}
+		none: in.Owner != "" || in.Rules.Policy == strategy.ReserveNone}
 	mine, ancestor := map[string]bool{}, map[string]bool{}
 	for _, c := range in.Containers {
 		mine[c.Path] = true
@@ -52,7 +52,7 @@ func (s *State) survey(in Input, out *Output) *turn {
 	var bound []cpu.Set
 	for _, g := range in.Groups {
 		n := &node{Group: g, parent: t.at[path.Dir(g.Path)], mine: mine[g.Path], ancestor: ancestor[g.Path]}
-		if n.Path == in.Shield { // it may have been made while a CPU was offline
+		if n.Path == in.Shield { // a CPU may have been offline when the shield was made
 			n.Baseline, n.Lost = t.online, nil
 		}
 		n.trace(t, in.Inherits)
@@ -68,7 +68,7 @@ func (s *State) survey(in Input, out *Output) *turn {
 	return t
 }
 
-// trace finds the CPUs that a group had without us, and whether that is its owner's doing.
+// trace finds the CPUs that a group had without us, and whether its owner bound it to them.
 func (n *node) trace(t *turn, inherits bool) {
 	outer := t.online
 	if n.parent != nil {
@@ -76,18 +76,18 @@ func (n *node) trace(t *turn, inherits bool) {
 		n.beneath = n.parent.pinned || n.parent.beneath
 	}
 	n.home = n.Baseline
-	if !inherits { // what the kernel took from a group above, it can be given no more
+	if !inherits { // CPUs that the kernel removed from a group above cannot be given to this group
 		n.home = n.Baseline.Minus(n.Lost).And(outer)
 	}
 	n.effective = n.home.And(outer)
-	if inherits && len(n.effective) == 0 { // kernel/cgroup/cpuset.c, update_cpumasks_hier: what is empty inherits
+	if inherits && len(n.effective) == 0 { // kernel/cgroup/cpuset.c, update_cpumasks_hier: an empty set inherits
 		n.effective = outer
 	}
 	bound := len(n.Baseline) > 0 && !outer.Within(n.Baseline)
 	n.pinned = (bound || n.foreign()) && !n.ancestor && !n.beneath
 }
 
-// spareIn keeps a CPU in each branch that is narrower than the machine, one that no container has if there is such a one: the
+// spareIn keeps a CPU in each branch that is narrower than the machine, if possible one that no container has: the
 // other groups in the branch have no other CPUs.
 func (t *turn) spareIn(bound []cpu.Set) {
 	slices.SortStableFunc(bound, func(a, b cpu.Set) int { return len(a) - len(b) })
@@ -106,10 +106,10 @@ func (t *turn) spareIn(bound []cpu.Set) {
 	}
 }
 
-// wants says who asks for what, and refuses those for whom no allocation could be carried out.
+// wants lists the wants of containers, and refuses containers whose cpuset cannot be written.
 func (t *turn) wants(in Input, out *Output) []Want {
 	var list []Want
-	asks := map[workload.ID]bool{}
+	requests := map[workload.ID]bool{}
 	for _, c := range in.Containers {
 		if in.Rules.Policy == strategy.ReserveNone {
 			break
@@ -121,7 +121,7 @@ func (t *turn) wants(in Input, out *Output) []Want {
 			}
 			continue
 		}
-		asks[c.ID] = true
+		requests[c.ID] = true
 		n := t.at[c.Path]
 		w := Want{Name: c.Path, CPUs: c.Request, Has: t.s.sets[c.ID], ByNode: c.ByNode}
 		if !t.online.Within(n.effective) {
@@ -130,30 +130,31 @@ func (t *turn) wants(in Input, out *Output) []Want {
 		list = append(list, w)
 	}
 	for id := range t.s.sets {
-		if !asks[id] {
+		if !requests[id] {
 			t.wait(id)
 		}
 	}
 	return list
 }
 
-// wait leaves a container what it has that is to have none any more, until its quota is back.
+// wait lets a container that loses its exclusive CPUs keep them until its quota is restored.
 func (t *turn) wait(id workload.ID) {
-	if n, own := t.at[id.Path], t.s.sets[id]; n != nil && n.Lifted && len(own) > 0 {
+	if n, own := t.at[id.Path], t.s.sets[id]; n != nil && n.NoQuota && len(own) > 0 {
 		t.shares[id.Path] = Share{ID: id, Own: own, CPUs: n.CPUs}
 	}
 }
 
-// unable says why nothing can be done for a container, whatever is free.
+// unable says why a container cannot get exclusive CPUs, however many are free.
 func (t *turn) unable(in Input, c Container) string {
 	n := t.at[c.Path]
 	switch {
 	case in.Owner != "":
 		return in.Owner + ": left alone"
 	case n == nil && in.Inherits:
-		return "the cpuset controller is not handed on to it"
+		return "the cpuset controller is not enabled for it (cgroup.subtree_control of its parents)"
 	case n == nil:
-		return "it is not in the cpuset hierarchy; hint: make a group of the same path there, give it CPUs and move its processes"
+		return "it is not in the cpuset hierarchy; " +
+			"hint: make a group of the same path there, give it CPUs and move its processes"
 	case n.foreign():
 		return fmt.Sprintf("another program has set its CPUs to %s: left alone", n.CPUs)
 	case n.pinned:
@@ -163,17 +164,17 @@ func (t *turn) unable(in Input, c Container) string {
 	case n.Blocked != plan.Free && n.Problem != "":
 		return n.Problem
 	case n.Blocked != plan.Free:
-		return "its owner has put its CPUs back: tried again after a while"
+		return "its owner has restored its CPUs: retried after a while"
 	}
 	for _, p := range above(c.Path) {
 		if m := t.at[p]; m != nil && m.mine {
-			return "it is inside of " + p + ", which asks for CPUs too"
+			return "it is inside of " + p + ", which requests CPUs too"
 		}
 	}
 	return ""
 }
 
-// machine is what there is to share out.
+// machine is the machine to allocate from.
 func (t *turn) machine(in Input) Machine {
 	kept := in.Rules.CPUs.Union(t.spare)
 	for _, n := range t.nodes {
@@ -181,14 +182,17 @@ func (t *turn) machine(in Input) Machine {
 			kept = kept.Union(n.effective)
 		}
 	}
-	for _, waits := range t.shares { // nobody else has one yet
+	for _, waits := range t.shares { // only waiting containers have shares so far
 		kept = kept.Union(waits.CPUs)
 	}
-	return Machine{Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.held()), Floor: max(1, in.Rules.Floor), Requested: in.Requested + t.stays}
+	return Machine{
+		Topology: in.Topology, Kept: kept, Isolated: in.Isolated.Minus(t.exclusive()),
+		Floor: max(1, in.Rules.Floor), Requested: in.Requested + t.stays,
+	}
 }
 
-// held are the CPUs that containers have: those of their partitions are isolated because of us.
-func (t *turn) held() (sum cpu.Set) {
+// exclusive is the set of CPUs that containers have. Those of their partitions are isolated because of us.
+func (t *turn) exclusive() (sum cpu.Set) {
 	for _, own := range t.s.sets {
 		sum = sum.Union(own)
 	}
@@ -198,7 +202,8 @@ func (t *turn) held() (sum cpu.Set) {
 	return sum
 }
 
-// share is what a container gets. One that is to have more CPUs than its own gets them when its quota is back.
+// share is the share of a container. Where it may use more than its exclusive CPUs, it gets them once its quota is
+// restored.
 func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 	const rounding = 1e-3
 	n := t.at[c.Path]
@@ -208,14 +213,14 @@ func (t *turn) share(c Container, own cpu.Set, got Allocation) Share {
 	} else {
 		sh.Unlimited = !sh.Packed
 	}
-	if n.Lifted && !sh.Unlimited && len(n.CPUs) > 0 {
+	if n.NoQuota && !sh.Unlimited && len(n.CPUs) > 0 {
 		sh.CPUs = n.CPUs
 	}
 	t.shares[c.Path] = sh
 	return sh
 }
 
-// confine has each group's file hold its part.
+// confine makes the intents for the CPUs of all groups.
 func (t *turn) confine(in Input, out *Output) {
 	for _, n := range t.nodes {
 		to, why := t.target(in, n, out.Shared)
@@ -236,7 +241,7 @@ func intent(id workload.ID, knob plan.Knob, value, why string) plan.Intent {
 	return plan.Intent{Key: plan.Key{ID: id, Knob: knob}, Value: plan.Value(value), Why: why}
 }
 
-// target is what a group is to hold.
+// target is the value for a group's file, and its reason.
 func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string) {
 	switch {
 	case n.pinned || n.beneath || n.foreign():
@@ -244,7 +249,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	case len(t.shares) == 0:
 		return n.home, ""
 	case n.ancestor && len(t.shares[n.Path].Own) == 0 && !t.inside(n):
-		return n.narrow(shared.Union(t.below(n.Path))), "room for the containers in it"
+		return n.narrow(shared.Union(t.below(n.Path))), "the shared pool and the CPUs of containers in it"
 	}
 	for at := n; at != nil; at = at.parent {
 		sh, ok := t.shares[at.Path]
@@ -263,7 +268,7 @@ func (t *turn) target(in Input, n *node, shared cpu.Set) (to cpu.Set, why string
 	return n.narrow(shared), "confined to the shared pool"
 }
 
-// inside says whether a group is in a container with CPUs of its own.
+// inside says whether a group is in a container with exclusive CPUs.
 func (t *turn) inside(n *node) bool {
 	for at := n.parent; at != nil; at = at.parent {
 		if _, ok := t.shares[at.Path]; ok {
@@ -273,7 +278,7 @@ func (t *turn) inside(n *node) bool {
 	return false
 }
 
-// narrow is what of some CPUs the group may have; its home where it may have all that it had.
+// narrow cuts the group's CPUs to a set; where that set contains all of them, it returns home.
 func (n *node) narrow(to cpu.Set) cpu.Set {
 	if n.effective.Within(to) {
 		return n.home
@@ -281,7 +286,7 @@ func (n *node) narrow(to cpu.Set) cpu.Set {
 	return to.And(n.effective)
 }
 
-// below are the CPUs of the containers below a group.
+// below is the set of CPUs of the containers below a group.
 func (t *turn) below(group string) cpu.Set {
 	var sum cpu.Set
 	for p, sh := range t.shares {
@@ -292,11 +297,12 @@ func (t *turn) below(group string) cpu.Set {
 	return sum
 }
 
-// handOn has the groups above containers hand the cpuset controller on.
-func (t *turn) handOn(in Input, out *Output) {
+// enableCPUSets makes the intents that enable the cpuset controller for the children of groups above containers.
+func (t *turn) enableCPUSets(in Input, out *Output) {
 	for _, id := range in.Ancestors {
-		if !t.nowhere {
-			out.Intents = append(out.Intents, intent(id, plan.SubtreeControl, "1", "a group below it is to have CPUs of its own"))
+		if !t.none {
+			out.Intents = append(out.Intents,
+				intent(id, plan.SubtreeControl, "1", "a group below it gets CPUs of its own"))
 		}
 	}
 }

@@ -56,8 +56,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// TestNarrowBranchAndOutside: a container outside of a branch that is bound as a whole does not get the last CPU of the others in
-// the branch. They would have none, and on v2 run on CPUs that are another's own.
+// TestNarrowBranchAndOutside: a container outside of a branch that is bound as a whole does not get the last CPU of the
+// others in the branch. They would have none, and on v2 run on CPUs that are another's own.
 func TestNarrowBranchAndOutside(t *testing.T) {
 	versions(t, func(t *testing.T, v2 bool) {
 		w := newWorld(t, v2, 4)
@@ -78,9 +78,10 @@ func TestNarrowBranchAndOutside(t *testing.T) {
 	})
 }
 
-// TestLifted: a container whose quota is lifted keeps its CPUs until that is back, whether it no longer asks, is to have more
-// than its own, or finds no room any more. Meanwhile nobody else gets them where it does not ask.
-func TestLifted(t *testing.T) {
+// TestKeepsCPUsUntilTheQuotaIsBack: a container whose quota we removed keeps its CPUs until that is back, whether it no
+// longer asks, is to have more than its own, or finds no room any more. Meanwhile nobody else gets them where it does
+// not ask.
+func TestKeepsCPUsUntilTheQuotaIsBack(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"asks no more":  func(w *world) { w.asking = w.asking[1:] },
 		"limit is more": func(w *world) { w.asking[0].Limit = 3 },
@@ -92,18 +93,18 @@ func TestLifted(t *testing.T) {
 			w.make("/p", "/p/a", "/p/c", "/b")
 			w.ask("/p/a", 1, 1, false)
 			w.turn()
-			w.lifted = map[string]bool{"/p/a": true}
+			w.noQuota = map[string]bool{"/p/a": true}
 			change(w)
 			w.ask("/b", 2, 2, false)
 			for range 2 {
-				if out := w.turn(); !out.Lifted || w.effective("/p/a").String() != "0" || w.owner == "" && len(out.Unconfined) > 0 {
+				if out := w.turn(); !out.Waits || w.effective("/p/a").String() != "0" || w.owner == "" && len(out.Unconfined) > 0 {
 					t.Errorf("%s: it may use %s: %+v", name, w.effective("/p/a"), out)
 				}
 			}
-			w.lifted = nil
+			w.noQuota = nil
 			out := w.turn()
 			w.exclusive(out)
-			if out.Lifted || w.effective("/p/a").Equal(cpu.Set{0}) {
+			if out.Waits || w.effective("/p/a").Equal(cpu.Set{0}) {
 				t.Errorf("%s: with its quota it may use %s: %+v", name, w.effective("/p/a"), out)
 			}
 		})

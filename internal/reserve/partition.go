@@ -6,16 +6,17 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Partitions: making own CPUs exclusive by the kernel's word.
+// Partitions: CPUs that the kernel keeps exclusive.
 //
-// A cpuset binds who is in a group. Tasks that are in none that can be bound, in the root, may run anywhere. A partition takes
-// its CPUs from everybody, the root too, and gives them a scheduling domain of their own. From 6.7 a group may be one
-// though the groups above it are none, if each of these hands the CPUs down in cpuset.cpus.exclusive.
+// A cpuset binds the tasks of its group. Tasks in the root, which has no cpuset to write, may run anywhere. A partition
+// takes its CPUs away from all other groups, the root included, and gives them a scheduling domain of their own. Since
+// 6.7 a group may be a partition although its ancestors are none, if each of them passes the CPUs down in
+// cpuset.cpus.exclusive.
 //
-// So on top of the cpusets, which stand by themselves, each container that has CPUs to itself alone is made a
-// partition. Where the kernel refuses, or calls it invalid, it is taken back, and the cpusets remain.
+// So in addition to the cpusets, which work without partitions, each container whose CPUs are all exclusive is made a
+// partition. Where the kernel refuses the partition or calls it invalid, it is removed, and the cpusets remain.
 
-// partition has each container with CPUs to itself be a partition, and the groups above it hand the CPUs down.
+// partition makes the intents that turn containers into partitions, and those by which ancestors pass the CPUs down.
 func (t *turn) partition(in Input, out *Output) {
 	if !in.Partitions || in.Rules.Policy != strategy.ReserveAuto {
 		return
@@ -25,10 +26,11 @@ func (t *turn) partition(in Input, out *Output) {
 	for i, sh := range out.Shares {
 		n := t.at[sh.Path]
 		if !sh.Unlimited || n.Unpartitions != plan.Free || n.Partition && !n.Exclusive.Equal(sh.Own) {
-			continue // the last: it ends first, and begins anew in the next turn
+			continue // a partition of other CPUs ends in this turn, and a new one begins in the next
 		}
 		out.Shares[i].Partition = n.Partition
-		out.Intents = append(out.Intents, intent(n.ID, plan.Exclusive, sh.Own.String(), why), intent(n.ID, plan.Partition, "root", "CPUs of its own"))
+		out.Intents = append(out.Intents, intent(n.ID, plan.Exclusive, sh.Own.String(), why),
+			intent(n.ID, plan.Partition, "root", "CPUs of its own"))
 		for at := n.parent; at != nil; at = at.parent {
 			down[at] = down[at].Union(sh.Own)
 		}

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// maxSteps bounds the searches for the fewest moves of an allocation, all together: the agent's other work waits for it.
+// maxSteps bounds all searches for the fewest moves in one allocation together: the agent's other work waits for them.
 const maxSteps = 50_000
 
-// gap is how many bins have to be given up: so many anywhere, and so many that somebody may use.
+// gap is how many bins have to be emptied: so many anywhere, and so many that the want where may use.
 type gap struct {
 	anywhere, usable int
 	where            Want
 }
 
-// repacking is the search for a packing into fewer bins, or with somebody more.
+// repacking is the search for a packing into fewer bins, or of one more want.
 type repacking struct {
 	bins  []*bin
 	room  []float64
@@ -24,14 +24,14 @@ type repacking struct {
 	moves []move
 }
 
-// move is an item that is lifted out of its bin; from is -1 for somebody new.
+// move moves an item from a bin to another; from is -1 for a new item.
 type move struct {
 	item     Want
 	from, to int
 }
 
-// repack moves the fewest items so that all of them, and the new ones, stand in as many bins less as the gap has. It
-// frees the CPUs of these. False: nothing was changed.
+// repack moves the fewest items so that all items, including the new ones, fit into as many bins less as the gap says.
+// It frees the CPUs of the emptied bins. False: nothing was changed.
 func (a *allocator) repack(g gap, fresh []Want) bool {
 	limit := len(a.bins) - max(g.anywhere, g.usable)
 	if !a.equal || limit < 0 || len(a.bins) == 0 || limit == len(a.bins) && len(fresh) == 0 {
@@ -54,7 +54,7 @@ func (a *allocator) repack(g gap, fresh []Want) bool {
 		return false
 	}
 	for n := 1; n <= len(items) && a.steps < maxSteps; n++ {
-		if r.lift(items, n) {
+		if r.try(items, n) {
 			a.carryOut(r.moves)
 			return true
 		}
@@ -68,8 +68,8 @@ func (r *repacking) step() bool {
 	return *r.steps <= maxSteps
 }
 
-// lift tries every choice of n items, and every way to put them elsewhere.
-func (r *repacking) lift(items []move, n int) bool {
+// try tries every choice of n items, and every way to put them elsewhere.
+func (r *repacking) try(items []move, n int) bool {
 	if !r.step() {
 		return false
 	}
@@ -87,7 +87,7 @@ func (r *repacking) lift(items []move, n int) bool {
 		r.room[m.from] += m.item.CPUs
 		r.count[m.from]--
 		r.moves = append(r.moves, m)
-		if r.lift(items[i+1:], n-1) {
+		if r.try(items[i+1:], n-1) {
 			return true
 		}
 		r.moves = r.moves[:len(r.moves)-1]
@@ -137,7 +137,7 @@ func (r *repacking) closed() bool {
 	return anywhere >= r.gap.anywhere && usable >= r.gap.usable
 }
 
-// carryOut moves the items, and gives up bins that are empty.
+// carryOut moves the items, and frees bins that are empty.
 func (a *allocator) carryOut(moves []move) {
 	for _, m := range moves {
 		if m.from >= 0 {

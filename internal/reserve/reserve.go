@@ -1,43 +1,45 @@
-// Package reserve decides which containers get CPUs of their own, which CPUs, and what every control group's cpuset
-// shall be. It is pure: a machine and what is in its files go in, sets of CPUs and changes come out.
+// Package reserve decides which containers get exclusive CPUs, which CPUs these are, and the cpuset of every control
+// group. It is pure: the machine and the values of its files go in, sets of CPUs and intents come out.
 //
 // # Problem
 //
-// A container that reserves CPU time does not get it, because run queues are shared: the load balancer evens out load,
-// not reservations, and a weight is split over the CPUs that a group's threads are on (Mind the Gap, SoCC '21: forced
-// run-queue sharing). Who has run queues of its own gets all of them.
+// A container that reserves CPU time does not get it, because run queues are shared: the load balancer balances load,
+// not reservations, and a weight is split over the CPUs of a group's threads (Mind the Gap, SoCC '21: forced run-queue
+// sharing). A container with run queues of its own gets all of their CPU time.
 //
 // # Approach
 //
-// As rKube does, a container that asks for it gets n = ceil(request) CPUs that nobody else may use, by cpuset.cpus,
-// and everybody else is confined to the rest, the shared pool. Beyond rKube:
+// As in rKube, a container that requests it gets n = ceil(request) exclusive CPUs by cpuset.cpus, and all other groups
+// are confined to the remaining CPUs, the shared pool. Beyond rKube:
 //
-//   - Requests below one CPU are packed, several on one CPU as far as their sum fits. They share its run queue with each
-//     other only, in proportion to their weights. A request above one CPU is not packed with its fraction: its weight
-//     is spread over its CPUs, and would not hold that fraction on the one that it shared.
-//   - Placement is best fit: the smallest domain of the machine (thread, core, last cache, NUMA node, socket) that holds
-//     the request, of those the fullest, so that large ones stay whole for large requests. Where no domain holds it,
-//     whole domains are taken first, and then the nearest ones.
-//   - Whoever has CPUs keeps them. Only where somebody new would not fit otherwise are packed ones moved together, the
-//     fewest that do.
-//   - The shared pool never goes below its floor. Somebody new is admitted only if the pool also still holds the requests
-//     of those who are in it. Who does not fit is refused, with the arithmetic, and nothing is done for it.
-//   - A node may ask for all its containers (strategy.Reserve.All), as the paper does. Such a container that has no CPUs of its
-//     own is one of those in the pool, whose requests keep room there: rounding up must not leave others less than they
-//     requested.
-//   - CPUs count by their capacity, where cores are unequal.
+//   - Requests below one CPU are packed, several on one CPU as far as their sum fits. They share its run queue only
+//     with each other, in proportion to their weights. The fraction of a request above one CPU is not packed: the
+//     container's weight is spread over its CPUs, and would not secure that fraction on a shared one.
+//   - Placement is best fit: the smallest domain of the machine (thread, core, last cache, NUMA node, socket) with
+//     enough CPUs left, of those the fullest, so that large domains stay whole for large requests. Where no domain has
+//     enough, whole domains are taken first, and then the nearest ones.
+//   - Containers keep their CPUs. Only where a new container would not fit otherwise are packed containers moved, as
+//     few as possible.
+//   - The shared pool never shrinks below its floor. A new container is admitted only if the pool can still serve the
+//     requests of the containers in it. A container that does not fit is refused, with the arithmetic, and stays in the
+//     pool.
+//   - A node may request CPUs for all its containers (strategy.Reserve.All), as the paper does. Such a container
+//     without exclusive CPUs counts in the pool, and its request is reserved there: rounding up must not leave others
+//     less than they requested.
+//   - Where cores are unequal, CPUs count by their capacity.
 //
 // # Terminology
 //
-// A want is what one container asks for. A bin is the CPU that packed ones share. Kept CPUs are never exclusive: the
-// system's, and those that another program has pinned something to. Isolated CPUs are those of isolcpus= and of
-// others' partitions: no balancing reaches them, so that they are no room for anybody, and are left as they are.
+// A want is the request of one container. A bin is the CPU that packed containers share. Kept CPUs are never exclusive:
+// those of the system, and those to which another program has pinned a group. Isolated CPUs are those of isolcpus= and
+// of partitions of other programs: the load balancer does not use them, so they count neither as exclusive nor as
+// shared CPUs, and are left as they are.
 //
 // # Known limits
 //
-// Packed ones are moved on machines with equal CPUs only, and among the CPUs that they have. The search for the fewest
-// moves ends after maxSteps. Those with whole CPUs are never moved, also not where a want is bound to some CPUs (Within)
-// and others hold these.
+// Packed containers are moved only on machines with equal CPUs, and only among the CPUs of bins. The search for the
+// fewest moves ends after maxSteps. Containers with whole CPUs are never moved, even where a want is bound to CPUs
+// (Within) that they have.
 package reserve
 
 import (
@@ -48,41 +50,41 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// Machine is what there is to share out.
+// Machine is the CPUs to allocate from.
 type Machine struct {
 	Topology  cpu.Topology
 	Kept      cpu.Set // never exclusive; part of the shared pool
-	Isolated  cpu.Set // neither exclusive nor room for those in the shared pool
+	Isolated  cpu.Set // neither exclusive nor part of the shared pool
 	Floor     float64 // CPUs that the shared pool has at least
-	Requested float64 // CPUs that those in it have requested: binds who is new
+	Requested float64 // CPUs that containers in the shared pool request; limits the admission of new wants
 }
 
-// Want is one container that asks for CPUs of its own.
+// Want is the request of one container for exclusive CPUs.
 type Want struct {
 	Name   string
 	CPUs   float64 // its request, in CPUs of full capacity
 	Within cpu.Set // CPUs that it may have; nil: any
-	Has    cpu.Set // what it has now; nil: it is new
-	// ByNode says that it has not asked itself (reserve.exclusive). While it has no CPUs of its own it is one of the others in
-	// the shared pool, which must hold its request.
+	Has    cpu.Set // the CPUs that it has now; nil: it is new
+	// ByNode says that the node's rule requests the CPUs, not the container (reserve.exclusive). While it has none, the
+	// shared pool must be able to serve its request.
 	ByNode bool
 }
 
-// Allocation is who gets what.
+// Allocation is the CPUs of each want.
 type Allocation struct {
 	Sets    map[string]cpu.Set // by name
-	Packed  map[string]bool    // shares its CPU with others that reserve
+	Packed  map[string]bool    // by name: shares its CPU with others that reserve
 	Shared  cpu.Set
 	Refused []Refusal
 }
 
-// Refusal says who gets no CPUs of its own, and why.
+// Refusal says which container gets no exclusive CPUs, and why.
 type Refusal struct{ Name, Why string }
 
 // epsilon is the rounding error of sums of requests and capacities.
 const epsilon = 1e-6
 
-// Allocate shares the machine out: first to those who have CPUs, then to those who are new, in the order of the list.
+// Allocate allocates CPUs to the wants: first to those that have some, then to new ones, in the order of the list.
 func Allocate(m Machine, wants []Want) Allocation {
 	a := newAllocator(m)
 	var having, changed, fresh []Want
@@ -96,7 +98,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 			having = append(having, w)
 		}
 	}
-	// Packed ones first: one of them that has grown to a CPU goes, and not those beside it.
+	// Packed wants first: if one of them has grown to a whole CPU, it moves, and the others in its bin stay.
 	for _, packed := range []bool{true, false} {
 		for _, w := range having {
 			if (whole(w) == 0) == packed && !a.keep(w) {
@@ -114,7 +116,7 @@ func Allocate(m Machine, wants []Want) Allocation {
 	return a.allocation()
 }
 
-// inPool is what a want binds of the shared pool while it has no CPUs of its own.
+// inPool is what a want reserves of the shared pool while it has no exclusive CPUs.
 func (w Want) inPool() float64 {
 	if w.ByNode {
 		return w.CPUs
@@ -122,7 +124,7 @@ func (w Want) inPool() float64 {
 	return 0
 }
 
-// allocator is an allocation in the making.
+// allocator is the state of an allocation.
 type allocator struct {
 	Machine
 	machine *machine
@@ -137,7 +139,7 @@ type allocator struct {
 	steps   int  // of searches for the fewest moves
 }
 
-// bin is a set of CPUs, one where they are equal, that several share.
+// bin is a set of CPUs that several containers share; a single CPU where all CPUs are equal.
 type bin struct {
 	cpus  cpu.Set
 	size  float64
@@ -153,7 +155,8 @@ func (b *bin) room() float64 {
 }
 
 func newAllocator(m Machine) *allocator {
-	a := &allocator{Machine: m, machine: newMachine(m.Topology), cap: map[int]float64{}, free: map[int]bool{}, sets: map[string]cpu.Set{}, equal: true}
+	a := &allocator{Machine: m, machine: newMachine(m.Topology), equal: true,
+		cap: map[int]float64{}, free: map[int]bool{}, sets: map[string]cpu.Set{}}
 	for _, p := range m.Topology.Places {
 		isolated := m.Isolated.Contains(p.CPU)
 		a.cap[p.CPU] = p.Capacity
@@ -197,11 +200,12 @@ func (a *allocator) available(w Want) cpu.Set {
 	return set
 }
 
-// keep leaves a want what it has, if that is still what it needs.
+// keep lets a want keep its CPUs, if they still match its request.
 func (a *allocator) keep(w Want) bool {
 	if need := whole(w); need > 0 {
 		size := a.size(w.Has)
-		return w.Has.Within(a.available(w)) && size >= need-epsilon && !a.spare(w.Has, need) && a.fits(size, a.Floor) && a.own(w, w.Has)
+		exact := size >= need-epsilon && !a.spare(w.Has, need)
+		return exact && w.Has.Within(a.available(w)) && a.fits(size, a.Floor) && a.own(w, w.Has)
 	}
 	for _, b := range a.bins {
 		if b.cpus.Equal(w.Has) {
@@ -215,7 +219,7 @@ func (a *allocator) keep(w Want) bool {
 	return a.open(w, w.Has)
 }
 
-// fits says whether so much may be taken from the shared pool.
+// fits says whether this capacity may be taken from the shared pool.
 func (a *allocator) fits(size, floor float64) bool { return a.total-a.used-size >= floor-epsilon }
 
 func (a *allocator) own(w Want, cpus cpu.Set) bool {
@@ -242,8 +246,8 @@ func (a *allocator) take(cpus cpu.Set) {
 	a.used += a.size(cpus)
 }
 
-// place finds CPUs for a want that has none, or no longer what it needs; one that is new must leave room for the requests in the
-// shared pool.
+// place finds CPUs for a want that has none, or whose CPUs no longer match; a new want must leave enough CPUs for the
+// requests in the shared pool.
 func (a *allocator) place(w Want) {
 	a.Requested -= w.inPool()
 	floor := a.Floor
@@ -275,13 +279,13 @@ func (a *allocator) find(w Want, floor float64) bool {
 	return true
 }
 
-// gap is how many CPUs packed ones would have to give up for a want that has too few.
+// gap is how many CPUs packed containers would have to give up for a want.
 func (a *allocator) gap(w Want, need, floor float64) gap {
 	missing := func(have float64) int { return max(0, int(math.Ceil(need-have-epsilon))) }
 	return gap{anywhere: missing(a.total - a.used - floor), where: w, usable: missing(a.size(a.available(w)))}
 }
 
-// pack finds a place for a fraction: the fullest bin that holds it, else a CPU, else a place that others make.
+// pack places a fraction: in the fullest bin with room for it, else on a new CPU, else by moving other items.
 func (a *allocator) pack(w Want, floor float64) bool {
 	var best *bin
 	for _, b := range a.bins {
@@ -307,7 +311,8 @@ func (a *allocator) refuse(w Want, why string) {
 // arithmetic says why a want does not fit.
 func (a *allocator) arithmetic(w Want, need, floor float64) string {
 	all := a.Topology.Set()
-	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already", cpus(need), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
+	text := fmt.Sprintf("it needs %s (request %s); of %s online, %s exclusive already",
+		cpus(need), amount(w.CPUs), cpus(a.size(all)), verb(a.used))
 	if isolated := a.Isolated.And(all); len(isolated) > 0 {
 		text += fmt.Sprintf(", %s isolated or in another's partition (%s)", verb(a.size(isolated)), isolated)
 	}
@@ -321,7 +326,8 @@ func (a *allocator) arithmetic(w Want, need, floor float64) string {
 	left := max(0, min(a.total-a.used-floor, a.size(a.available(Want{}))))
 	text += fmt.Sprintf(": %s left", verb(left))
 	if w.Within != nil {
-		text += fmt.Sprintf(", %s of them within %s, where its groups may run", amount(min(left, a.size(a.available(w)))), w.Within)
+		within := min(left, a.size(a.available(w)))
+		text += fmt.Sprintf(", %s of them within %s, where its groups may run", amount(within), w.Within)
 	}
 	return text
 }

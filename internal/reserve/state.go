@@ -10,70 +10,70 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Confining: from an allocation to what each group's cpuset.cpus is to hold.
+// Confinement: from an allocation to the cpuset.cpus of each group.
 //
-// A container with CPUs of its own is bound to them; one that may use more than it reserves (its limit is above its
-// request) keeps the shared pool besides, unless it asks to be strict. All other groups are confined to the shared pool.
-// On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group holds its own.
-// The groups above an exclusive one have the shared pool and the exclusive CPUs below them. The root cannot be confined; on
-// v1 a shield takes its tasks into a group, which is then an ordinary one, but that nobody has bound it: its baseline is all
-// that the root has.
+// A container with exclusive CPUs is bound to them; one that may use more than it reserves (its limit is above its
+// request) may use the shared pool as well, unless it requests to be strict. All other groups are confined to the
+// shared pool. On v2 an empty set inherits, and only the topmost group of each branch is written. On v1 each group has
+// its own set. The groups above a container with exclusive CPUs have the shared pool and the exclusive CPUs below them.
+// The root cannot be confined; on v1 a shield moves its tasks into a group that is confined like any other. The
+// baseline of the shield is all CPUs of the root.
 //
-// A group's baseline is what its owner gave it. No group is ever given a CPU that its baseline does not have. A group that
-// its owner has bound to fewer CPUs than its parent has is pinned: it is left alone, and its CPUs are kept out of what is
-// given away. So no pinned group loses a CPU. A branch that is bound as a whole keeps a CPU for the others in it.
+// A group's baseline is the set that its owner gave it. No group ever gets a CPU outside its baseline. A group that its
+// owner has bound to fewer CPUs than its parent has is pinned: it is left alone, and its CPUs never become exclusive,
+// so that no pinned group loses a CPU. A branch that is bound as a whole keeps a CPU for the other groups in it.
 //
-// What a file is to hold is an intent. Whose value it holds, and what is put back, is the ledger's to know: a group that
-// another program has bound is blocked as foreign here, and pinned.
+// The value for a file is an intent. The ledger decides whose value a file holds and what is restored: a group that
+// another program has bound is blocked as foreign, and counts as pinned.
 
 // Group is a control group with CPUs.
 type Group struct {
 	workload.ID
-	CPUs     cpu.Set      // what its file holds; empty: it inherits
-	Baseline cpu.Set      // what its owner gave it
-	Lost     cpu.Set      // of the baseline, what the kernel has taken out (v1)
+	CPUs     cpu.Set      // the value of its file; empty: it inherits
+	Baseline cpu.Set      // the set that its owner gave it
+	Lost     cpu.Set      // CPUs of the baseline that the kernel has removed (v1)
 	Blocked  plan.Blocked // why the file may not be written now
 	Problem  string       // why the last write was refused
-	Lifted   bool         // its quota is lifted: its CPUs are not taken away before that is back
-	// What stands of a partition because of us, and why none may be made now.
+	NoQuota  bool         // we removed its quota: it keeps its CPUs until the quota is restored
+	// Our partition of it and the CPUs of that, and why none may be made now.
 	Exclusive    cpu.Set
 	Partition    bool
 	Unpartitions plan.Blocked
 }
 
-// Container is one that asks for CPUs of its own.
+// Container is a container that requests exclusive CPUs.
 type Container struct {
 	workload.ID         // in the hierarchy of the cpu controller
 	Request     float64 // CPUs
 	Limit       float64 // CPUs; +Inf: none
 	Strict      bool
-	ByNode      bool // the node asks in its place: see Want
+	ByNode      bool // the node's rule requests them: see Want
 }
 
-// Input is what a turn decides on.
+// Input is everything that the decisions of a turn depend on.
 type Input struct {
 	Rules      strategy.Reserve
-	Owner      string // who else shares out the node's CPUs, so that nothing may be done; "": nobody
+	Owner      string // another program that allocates the node's CPUs, so that we may not; "": none
 	Inherits   bool   // an empty set inherits (v2)
-	Partitions bool   // the kernel has partitions below groups that are none (v2, 6.7+)
+	Partitions bool   // the kernel allows partitions below groups that are none (v2, 6.7+)
 	Topology   cpu.Topology
-	Isolated   cpu.Set       // CPUs that no balancing reaches: isolated ones, and those in partitions, ours too
+	Isolated   cpu.Set       // CPUs without load balancing: isolated ones, and those in partitions, ours included
 	Groups     []Group       // all but the root, parents before children
-	Ancestors  []workload.ID // above containers, up to the root: they have to hand the cpuset controller on (v2)
-	Containers []Container   // in the order in which they came
-	Requested  float64       // requests of all others
-	Shield     string        // the group that the tasks of the root are in, made for that; "": none
+	Ancestors  []workload.ID // groups above containers, up to the root: they must enable the cpuset controller (v2)
+	Containers []Container   // in the order of their arrival
+	Requested  float64       // requests of all other containers
+	Shield     string        // the group made for the tasks of the root; "": none
 }
 
-// Share is what a container got.
+// Share is the CPUs that a container got.
 type Share struct {
 	workload.ID
 	Own       cpu.Set // exclusive CPUs
 	CPUs      cpu.Set // all that it may use
 	Request   float64
 	Strict    bool
-	Packed    bool // others that reserve are on its CPUs
-	Unlimited bool // its quota is to be taken away: it cannot use more than its own CPUs
+	Packed    bool // other containers that reserve share its CPUs
+	Unlimited bool // its quota is removed: it cannot use more than its own CPUs
 	Partition bool
 }
 
@@ -83,28 +83,28 @@ type Pin struct {
 	CPUs cpu.Set
 }
 
-// Output is what a turn decided.
+// Output is the decisions of a turn.
 type Output struct {
 	Intents    []plan.Intent
 	Shares     []Share
 	Refused    []Refusal
-	Unconfined []Refusal // groups that the kernel does not let be bound
+	Unconfined []Refusal // groups that the kernel refuses to bind
 	Pinned     []Pin
 	Shared     cpu.Set
-	Shield     bool // the tasks of the root are to be in a group that can be confined
-	Lifted     bool // some group's quota is to be back before its CPUs are taken away
+	Shield     bool // the tasks of the root must be moved to a group that can be confined
+	Waits      bool // a group keeps its CPUs until its quota is restored
 }
 
-// State is what is remembered from turn to turn: which CPUs containers have. It depends on its inputs only.
+// State remembers from turn to turn which CPUs containers have. It depends on its inputs only.
 type State struct{ sets map[workload.ID]cpu.Set }
 
-// NewState remembers nothing.
+// NewState makes an empty State.
 func NewState() *State { return &State{map[workload.ID]cpu.Set{}} }
 
-// Clone is a state of its own that remembers the same.
+// Clone is an independent copy.
 func (s *State) Clone() *State { return &State{maps.Clone(s.sets)} }
 
-// Decide takes a turn.
+// Decide decides for all groups of a turn.
 func (s *State) Decide(in Input) Output {
 	var out Output
 	t := s.survey(in, &out)
@@ -122,11 +122,11 @@ func (s *State) Decide(in Input) Output {
 	s.sets = map[workload.ID]cpu.Set{}
 	for group, sh := range t.shares {
 		s.sets[sh.ID] = sh.Own
-		out.Lifted = out.Lifted || t.at[group].Lifted && !sh.Unlimited
+		out.Waits = out.Waits || t.at[group].NoQuota && !sh.Unlimited
 	}
 	out.Shield = in.Rules.Shield && !in.Inherits && len(out.Shares) > 0
 	t.confine(in, &out)
-	t.handOn(in, &out)
+	t.enableCPUSets(in, &out)
 	t.partition(in, &out)
 	return out
 }

@@ -21,26 +21,26 @@ const firstGap = 15 * time.Second
 // world is a tree of groups that keeps the kernel's rules for cpuset.cpus. As in the agent, a ledger knows whose value stands in
 // a file, and makes changes of intents.
 type world struct {
-	t      testing.TB
-	v2     bool
-	now    time.Time
-	topo   cpu.Topology
-	sets   map[string]cpu.Set
-	inode  map[string]uint64
-	next   uint64
-	state  *State
-	ledger *ledger.Ledger
-	events map[string]ledger.Event // of the last turn, by group
-	rules  strategy.Reserve
-	asking []Container
-	writes int
-	refuse string            // the kernel refuses CPUs of this group
-	fences map[string]string // of partitions: knob and group to what stands
-	broken string            // a partition that the kernel calls invalid
-	lifted map[string]bool   // groups without a quota
-	owner  string
-	apart  cpu.Set
-	shield string // the group of the root's tasks
+	t       testing.TB
+	v2      bool
+	now     time.Time
+	topo    cpu.Topology
+	sets    map[string]cpu.Set
+	inode   map[string]uint64
+	next    uint64
+	state   *State
+	ledger  *ledger.Ledger
+	events  map[string]ledger.Event // of the last turn, by group
+	rules   strategy.Reserve
+	asking  []Container
+	writes  int
+	refuse  string            // the kernel refuses CPUs of this group
+	fences  map[string]string // of partitions: knob and group to what stands
+	broken  string            // a partition that the kernel calls invalid
+	noQuota map[string]bool   // groups without a quota
+	owner   string
+	apart   cpu.Set
+	shield  string // the group of the root's tasks
 }
 
 func newWorld(t testing.TB, v2 bool, cpus int) *world {
@@ -107,7 +107,7 @@ func (w *world) turn() Output {
 	out := w.state.Decide(in)
 	for _, i := range out.Intents {
 		if i.Knob != plan.CPUs {
-			w.ledger.See(w.now, i.Key, ledger.Sight{Held: w.held(i.Path, i.Knob)})
+			w.ledger.See(w.now, i.Key, ledger.Sight{InFile: w.held(i.Path, i.Knob)})
 		}
 	}
 	all := func(plan.Key) bool { return true }
@@ -129,11 +129,11 @@ func (w *world) see(group string) Group {
 			w.ledger.Adopt(key(plan.CPUs), baseline, held)
 		}
 	}
-	sheds := !w.v2 && len(set(w.t, string(e.Held)).Minus(w.sets[group]).And(w.topo.Set())) == 0
-	w.events[group] = w.ledger.See(w.now, key(plan.CPUs), ledger.Sight{Held: held, Sheds: sheds})
+	sheds := !w.v2 && len(set(w.t, string(e.InFile)).Minus(w.sets[group]).And(w.topo.Set())) == 0
+	w.events[group] = w.ledger.See(w.now, key(plan.CPUs), ledger.Sight{InFile: held, Sheds: sheds})
 	e, _ = w.ledger.Entry(key(plan.CPUs))
 	g := Group{ID: key("").ID, CPUs: w.sets[group], Baseline: set(w.t, string(e.Baseline)), Blocked: e.Blocked(w.now),
-		Problem: strings.TrimPrefix(e.Problem, "refused: "), Lifted: w.lifted[group]}
+		Problem: strings.TrimPrefix(e.Problem, "refused: "), NoQuota: w.noQuota[group]}
 	switch {
 	case e.State == ledger.Foreign:
 		g.Baseline = g.CPUs
@@ -144,13 +144,13 @@ func (w *world) see(group string) Group {
 		if _, known := w.ledger.Entry(key(knob)); !known {
 			continue
 		}
-		w.ledger.See(w.now, key(knob), ledger.Sight{Held: w.held(group, knob)})
+		w.ledger.See(w.now, key(knob), ledger.Sight{InFile: w.held(group, knob)})
 		if group == w.broken && knob == plan.Partition && w.held(group, knob) == "root" {
 			w.ledger.Learn(w.now, []plan.Result{{Change: plan.Change{Cgroup: g.ID, Knob: knob}, Outcome: plan.Refused}})
 		}
 		e, _ := w.ledger.Entry(key(knob))
 		if e.Ours() && knob == plan.Exclusive {
-			g.Exclusive = set(w.t, string(e.Held))
+			g.Exclusive = set(w.t, string(e.InFile))
 		}
 		g.Partition = g.Partition || e.Ours() && knob == plan.Partition
 		if why := e.Blocked(w.now); why != plan.Free {

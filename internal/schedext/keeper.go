@@ -1,17 +1,17 @@
-// Package schedext keeps a sched_ext scheduler of our own in force while there is offline work beside online work, and adds
-// what it counts to what the kernel does.
+// Package schedext keeps our sched_ext scheduler in force while there is offline work, and adds its counters to those
+// of the kernel.
 //
 // # Problem
 //
-// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load lets all tasks stand
-// still for a moment. While it is in force the kernel enforces no quota and no burst, counts no period and no throttle, and
-// its programs report none: the scheduler enforces what the files hold.
+// A scheduler is loaded into a running kernel, which may refuse it or end it at any time, and each load pauses all
+// tasks for a moment. While the scheduler is in force, the kernel enforces no quota and no burst, counts no periods and
+// no throttles, and reports no throttle events: the scheduler enforces the values of the files instead.
 //
 // # Approach
 //
-// The scheduler is loaded when there is offline work, and stays for Lingers after the last of it. One that the kernel ends is
-// loaded again after a pause that doubles, reloadMost times, until somebody asks anew; one that has lasted has all tries
-// before it again. What a scheduler counts is kept when it goes.
+// The scheduler is loaded when there is offline work, and unloaded Lingers after the last of it. A scheduler that the
+// kernel ends is loaded again after a back-off that doubles, at most ReloadMost times, until the configuration requests
+// it anew; after Lasting in force the count begins anew. The counters of a scheduler are kept after its end.
 package schedext
 
 import (
@@ -26,78 +26,79 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Loader can put a scheduler of our own into the kernel. What takes long goes on beside the caller.
+// Loader loads our scheduler into the kernel. Lengthy work is done in the background.
 type Loader interface {
-	// Preflight says whether that can be done here, and why not; the error is ErrNotYet while that is being found out. It
-	// changes nothing.
+	// Preflight says whether a scheduler can be loaded here, and why not; the error is ErrNotYet until that is known.
+	// It changes nothing.
 	Preflight() (usable bool, why string, err error)
-	// Open does it; the error is ErrNotYet while the kernel checks the programs.
+	// Open loads a scheduler; the error is ErrNotYet while the kernel verifies its programs.
 	Open(Options) (Scheduler, error)
-	// Cancel ends an Open that said ErrNotYet last.
+	// Cancel ends an Open whose last error was ErrNotYet.
 	Cancel() error
 }
 
-// Options are what a scheduler is to be like.
+// Options configure a scheduler.
 type Options struct {
-	Expel bool // there is online work beside which no offline task is to run on the same core
+	Expel bool // some online work expels offline tasks from its cores
 	strategy.SchedExt
 }
 
-// ErrNotYet asks to be called again later.
+// ErrNotYet means that the caller has to call again later.
 var ErrNotYet = errors.New("not yet")
 
-// Side is where a group stands.
+// Side is the scheduling class of a group.
 type Side struct {
 	Offline bool
-	Expels  bool // no offline task runs beside one of its tasks on the same core
+	Expels  bool // no offline task runs on the same core as one of its tasks
 }
 
 // Totals are sums over all CPUs since a scheduler was loaded.
 type Totals = report.SchedulerTotals
 
-// Scheduler is one in force. It ends with this process, however that ends.
+// Scheduler is a scheduler in force. It ends with this process, even if that is killed.
 type Scheduler interface {
-	// Set says on which side a group, by inode, and what is below it, stands.
+	// Set assigns a group, by inode, and the groups below it to a side.
 	Set(group uint64, to Side) error
 	Forget(group uint64) error
 	// Ended says why it is no longer in force; "" while it is.
 	Ended() (string, error)
-	// Counters are what it has counted of a group: periods, throttles and bursts.
+	// Counters returns its counters of a group: periods, throttles and bursts.
 	Counters(group uint64) cpu.Counters
-	// Throttles are those of a group, which nobody else knows of.
+	// Throttles returns the throttles of a group, which only this scheduler counts.
 	Throttles(group uint64) report.Throttles
-	// Changed names the groups that were throttled, or no longer are, since the last call.
+	// Changed lists the groups whose throttle began or ended since the last call.
 	Changed() []uint64
-	// Totals are its sums over all CPUs; false when they cannot be read.
+	// Totals returns its sums over all CPUs; false if they cannot be read.
 	Totals() (Totals, bool)
-	// Pause is how long tasks stood still at the load.
+	// Pause is how long loading it paused all tasks.
 	Pause() time.Duration
-	// Close takes it out: all tasks are the fair class's again.
+	// Close unloads it: the fair class schedules all tasks again.
 	Close() error
 }
 
 const (
-	// ProbeEvery is how often it is found out whether what was in the way of a scheduler still is: another one may end.
+	// ProbeEvery is how often the preflight is repeated after it has failed: another scheduler may end.
 	ProbeEvery = 30 * time.Second
-	// ReloadFirst and ReloadMost: each load waits twice as long as the one before, and after the last none is tried.
+	// ReloadFirst is the first back-off between loads, which then doubles; ReloadMost bounds the loads.
 	ReloadFirst = 10 * time.Second
 	ReloadMost  = 5
-	// Lasting is how long a scheduler must be in force to have all tries before it again.
+	// Lasting is how long a scheduler must be in force for the count of loads to begin anew.
 	Lasting = time.Hour
-	// Lingers is how long the scheduler stays without offline work: jobs come one after another, and at each load all tasks stand
-	// still for a moment.
+	// Lingers is how long the scheduler stays loaded without offline work: jobs often follow one another, and each load
+	// pauses all tasks for a moment.
 	Lingers = time.Minute
 )
 
 // Keeper keeps a scheduler in force.
 type Keeper struct {
 	Log *slog.Logger
-	// Groups are the inodes of all groups, whose counts are kept when a scheduler goes.
+	// Groups returns the inodes of all groups, whose counters are kept after a scheduler ends.
 	Groups func() []uint64
-	// Changed is called when a scheduler comes into force or goes: whether a group is held at its limit is another question then.
+	// Changed is called when a scheduler comes into force or ends: that decides whether groups are kept at their
+	// limits.
 	Changed func(now time.Time)
 
-	Loader  Loader // nil: no scheduler is ever loaded
+	Loader  Loader // nil: no scheduler is loaded
 	now     Scheduler
 	options Options
 	since   time.Time
@@ -109,31 +110,32 @@ type Keeper struct {
 	tries   int    // loads since one lasted
 	ended   string // why the last one ended
 	probe
-	offline time.Time // when there was offline work last
+	offline time.Time // when there was last offline work
 	problem string
-	counted map[uint64]Counted // by schedulers that were in force, by inode
-	totals  Totals             // of these
+	counts  map[uint64]Counts // by inode: of schedulers that have ended
+	totals  Totals            // of schedulers that have ended
 }
 
 // probe is what the preflight found.
 type probe struct {
-	usable bool      // nothing is in the way, and no load has failed since
-	at     time.Time // it is asked again then, where something was
+	usable bool      // the preflight has succeeded, and no load has failed since
+	at     time.Time // when the preflight is repeated, if it failed
 }
 
-// New makes a keeper of no scheduler.
+// New makes a keeper without a scheduler.
 func New(loader Loader, log *slog.Logger) *Keeper {
 	return &Keeper{Loader: loader, Log: log, Groups: func() []uint64 { return nil }, Changed: func(time.Time) {}}
 }
 
-// Keep has the scheduler in force where it is the mechanism and there is offline work, with the levels' ranks, and else out. One
-// that is to be otherwise is taken out and loaded anew. free says that it may be loaded at all, asked that the configuration
-// names it. Keep returns the groups that were throttled, or no longer are.
-func (k *Keeper) Keep(now time.Time, free, asked bool, mechanism strategy.Mechanism, options Options, levels []policy.Level) []uint64 {
+// Keep loads the scheduler if it is the mechanism and there is offline work, and assigns the levels to sides; else it
+// unloads it. With other options the scheduler is loaded anew. free says that a scheduler may be loaded at all,
+// requested that the configuration names it. Keep returns the groups whose throttle began or ended.
+func (k *Keeper) Keep(now time.Time, free, requested bool, mechanism strategy.Mechanism, options Options,
+	levels []policy.Level) []uint64 {
 	free = free && k.Loader != nil
 	switch {
-	case free && asked && mechanism != strategy.MechanismSchedExt && k.now == nil && !k.opening:
-		return nil // something is in the way, for the moment or for good: nobody asks for it anew
+	case free && requested && mechanism != strategy.MechanismSchedExt && k.now == nil && !k.opening:
+		return nil // it is not usable, for now or for good; the count of loads is kept
 	case !free || mechanism != strategy.MechanismSchedExt || !k.wanted(now, levels):
 		k.End(now)
 		return nil
@@ -155,8 +157,8 @@ func (k *Keeper) Keep(now time.Time, free, asked bool, mechanism strategy.Mechan
 	return k.now.Changed()
 }
 
-// wanted says whether there is offline work, or was a moment ago. Without any the kernel's own scheduler does all the same for
-// less, and it is the one under which throttles are ended.
+// wanted says whether there is offline work, or was within Lingers. Without offline work the kernel's own scheduler is
+// cheaper, and under it throttles are ended.
 func (k *Keeper) wanted(now time.Time, levels []policy.Level) bool {
 	if slices.ContainsFunc(levels, func(l policy.Level) bool { return l.QOS.Rank() == strategy.Offline }) {
 		k.offline = now
@@ -164,7 +166,7 @@ func (k *Keeper) wanted(now time.Time, levels []policy.Level) bool {
 	return !k.offline.IsZero() && now.Sub(k.offline) < Lingers
 }
 
-// watch takes note when the kernel has ended the scheduler.
+// watch records that the kernel has ended the scheduler.
 func (k *Keeper) watch(now time.Time) {
 	why, err := k.now.Ended()
 	if err != nil {
@@ -178,7 +180,7 @@ func (k *Keeper) watch(now time.Time) {
 		return
 	}
 	k.keepCounts()
-	k.Log.Warn("the scheduler has ended: offline work stands back by cpu.idle", "why", why, "loads", k.loads)
+	k.Log.Warn("the scheduler has ended: offline work is deprioritized by cpu.idle", "why", why, "loads", k.loads)
 	err = k.now.Close()
 	k.now, k.ended, k.gap = nil, why, max(ReloadFirst, 2*k.gap)
 	k.next = now.Add(k.gap)
@@ -200,15 +202,15 @@ func (k *Keeper) open(now time.Time) {
 	if err != nil {
 		k.Log.Warn("the scheduler cannot be loaded", "error", err)
 		k.problem, k.gap = "the scheduler cannot be loaded: "+err.Error(), max(ReloadFirst, 2*k.gap)
-		k.next, k.usable = now.Add(k.gap), false // something may be in the way by now
+		k.next, k.usable = now.Add(k.gap), false // repeat the preflight
 		return
 	}
 	k.now, k.since, k.sets, k.problem = opened, now, map[uint64]Side{}, ""
-	k.Log.Info("the scheduler is in force: quotas and bursts are its own now", "pause", opened.Pause())
+	k.Log.Info("the scheduler is in force and enforces quotas and bursts", "pause", opened.Pause())
 	k.Changed(now)
 }
 
-// assign tells the scheduler of the levels that are new or of another rank, and of those that are none any more.
+// assign updates the scheduler's groups: new levels, changed ones, and those that no longer exist.
 func (k *Keeper) assign(levels []policy.Level) {
 	want := map[uint64]Side{}
 	for _, l := range levels {
@@ -240,20 +242,20 @@ func (k *Keeper) assign(levels []policy.Level) {
 	}
 }
 
-// End takes the scheduler out. Who asks for it anew finds all tries left.
+// End unloads the scheduler. The count of loads begins anew.
 func (k *Keeper) End(now time.Time) {
 	if k.opening {
 		if err := k.Loader.Cancel(); err != nil {
-			k.Log.Warn("a scheduler was being loaded", "error", err)
+			k.Log.Warn("could not cancel the load of the scheduler", "error", err)
 		}
 	}
 	if k.now != nil {
 		k.keepCounts()
 		err := k.now.Close()
-		k.Log.Info("the scheduler is out", "error", err)
+		k.Log.Info("the scheduler is unloaded", "error", err)
 		k.Changed(now)
 	}
-	*k = Keeper{Log: k.Log, Groups: k.Groups, Changed: k.Changed, Loader: k.Loader, probe: k.probe, offline: k.offline, counted: k.counted,
+	*k = Keeper{Log: k.Log, Groups: k.Groups, Changed: k.Changed, Loader: k.Loader, probe: k.probe, offline: k.offline, counts: k.counts,
 		totals: k.totals}
 }
 
@@ -263,7 +265,7 @@ func (k *Keeper) InForce() bool { return k.now != nil }
 // Busy says whether one is in force or being loaded.
 func (k *Keeper) Busy() bool { return k.now != nil || k.opening }
 
-// Probe finds out whether a scheduler can be loaded, and why not.
+// Probe sets in m whether a scheduler can be loaded, and why not.
 func (k *Keeper) Probe(now time.Time, m *policy.Machine) {
 	if k.Loader == nil || k.usable || now.Before(k.at) {
 		return
@@ -274,11 +276,11 @@ func (k *Keeper) Probe(now time.Time, m *policy.Machine) {
 		m.SchedExt, m.SchedExtWhy = usable, why
 		k.usable, k.at = usable, now.Add(ProbeEvery)
 	case k.at.IsZero():
-		m.SchedExtWhy = "it is being found out"
+		m.SchedExtWhy = "the preflight is not finished"
 	}
 }
 
-// Status is what a status says of the scheduler; nil where none was wanted.
+// Status is the status of the scheduler; nil if none was loaded.
 func (k *Keeper) Status() *report.Scheduler {
 	if k.loads == 0 || k.opening && k.loads == 1 {
 		return nil
@@ -295,31 +297,31 @@ func (k *Keeper) Status() *report.Scheduler {
 	return r
 }
 
-// Counted is what schedulers have counted of a group.
-type Counted struct {
+// Counts are the counters and throttles of one group.
+type Counts struct {
 	Counters  cpu.Counters
 	Throttles report.Throttles
 }
 
-// Counted is what all of them have counted of a group.
-func (k *Keeper) Counted(group uint64) Counted {
-	c := k.counted[group]
+// Counts returns what all schedulers so far have counted for a group.
+func (k *Keeper) Counts(group uint64) Counts {
+	c := k.counts[group]
 	if k.now != nil {
-		c = Counted{c.Counters.Plus(k.now.Counters(group)), c.Throttles.Plus(k.now.Throttles(group))}
+		c = Counts{c.Counters.Plus(k.now.Counters(group)), c.Throttles.Plus(k.now.Throttles(group))}
 	}
 	return c
 }
 
-// keepCounts keeps what the scheduler has counted beyond its end.
+// keepCounts keeps the counts of the scheduler after its end.
 func (k *Keeper) keepCounts() {
-	kept := map[uint64]Counted{}
+	kept := map[uint64]Counts{}
 	for _, group := range k.Groups() {
-		if c := k.Counted(group); c.Counters != (cpu.Counters{}) || c.Throttles.Begun > 0 {
-			c.Throttles.Last = 0 // there is no period of it any more
+		if c := k.Counts(group); c.Counters != (cpu.Counters{}) || c.Throttles.Begun > 0 {
+			c.Throttles.Last = 0 // its last period has ended
 			kept[group] = c
 		}
 	}
-	k.counted = kept
+	k.counts = kept
 	if t, ok := k.now.Totals(); ok {
 		k.totals = k.totals.Plus(t)
 	}

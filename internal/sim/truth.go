@@ -27,7 +27,7 @@ type Throttle struct {
 	Group     workload.ID
 	At        time.Time
 	Bandwidth cpu.Bandwidth
-	Handed    time.Duration // what was in the pool after its last refill
+	Snap      time.Duration // what was in the pool after its last refill
 	Expires   time.Time     // when the period timer fires next
 	Used      time.Duration // since the period began
 	Left      time.Duration // in the pool: no CPU takes more than it uses
@@ -35,7 +35,7 @@ type Throttle struct {
 }
 
 func (k *Kernel) throttle(g *group) Throttle {
-	return Throttle{Group: g.id, At: k.Now(), Bandwidth: g.pool.Bandwidth(), Handed: g.pool.Handed(),
+	return Throttle{Group: g.id, At: k.Now(), Bandwidth: g.pool.Bandwidth(), Snap: g.pool.Snap(),
 		Expires: k.config.Start.Add(g.expiry), Used: g.spent, Left: g.pool.Runtime()}
 }
 

@@ -4,29 +4,22 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"plimsoll/internal/capability"
 )
 
-func TestCapable(t *testing.T) {
-	const status = "Name:\tplimsoll\nCapInh:\t0000000000000000\nCapPrm:\t000001ffffffffff\nCapEff:\tX\nCapBnd:\t000001ffffffffff\n"
-	for _, c := range []struct {
-		set  string
-		want bool
-		bad  string
-	}{
-		{"000001ffffffffff", true, ""},
-		{"0000000000080000", true, ""},
-		{"000000c000800000", false, ""}, // what the chart gives: BPF, PERFMON, SYS_NICE
-		{"000001fffff7ffff", false, ""},
-		{"all", false, "CapEff"},
-		{"", false, "CapEff"},
-	} {
-		got, err := capable(strings.Replace(status, "X", c.set, 1), unix.CAP_SYS_PTRACE)
-		if got != c.want || (err == nil) != (c.bad == "") || err != nil && !strings.Contains(err.Error(), c.bad) {
-			t.Errorf("%q: %v, %v", c.set, got, err)
-		}
+// TestWithout: a capability that this process has is no obstacle; one that no kernel has is named.
+func TestWithout(t *testing.T) {
+	const none = capability.Capability(63)
+	if why := without(none, "cookie"); !strings.Contains(why, "without capability 63 a cookie cannot be given") {
+		t.Errorf("%q", why)
 	}
-	if _, err := capable("Name:\tplimsoll\n", unix.CAP_SYS_PTRACE); err == nil {
-		t.Error("no line, and no error")
+	for _, c := range capability.All() {
+		missing, err := capability.Missing(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := without(c, "slice"); (why == "") != (len(missing) == 0) {
+			t.Errorf("%v: %q", c, why)
+		}
 	}
 }

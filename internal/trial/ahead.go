@@ -55,8 +55,8 @@ func (w *World) bring(t sim.Throttle, ahead bool) {
 		return
 	}
 	w.Kernel.At(w.Kernel.Now().Add(w.wakes()), func() {
-		w.answer(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Handed: t.Handed,
-			Expires: t.Expires, Counted: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
+		w.answer(policy.Throttle{Inode: t.Group.Inode, At: t.At, Bandwidth: t.Bandwidth, Snap: t.Snap,
+			Expires: t.Expires, UseKnown: true, Used: t.Used, Left: t.Left, Ahead: ahead, Dry: t.Dry})
 	})
 }
 
@@ -67,6 +67,7 @@ func (w *World) wakes() time.Duration {
 
 // answer passes throttles to the agent, and calls the agent again at the time that it returns.
 func (w *World) answer(throttles ...policy.Throttle) {
+	w.answers += len(throttles)
 	next := w.Agent.AnswerThrottles(throttles)
 	select {
 	case <-w.Agent.Wanted(): // a turn of the loop

@@ -29,6 +29,7 @@ import (
 type Group struct {
 	Path     string // "/lab/a", or "/lab/pod/a" in the pod "/lab/pod"
 	Pod      string // path of its pod; "" when it has none
+	Tenant   string // the namespace of its pod
 	Quota    time.Duration
 	Period   time.Duration
 	Request  float64
@@ -44,6 +45,8 @@ type Scenario struct {
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
 	Events    bool                     // throttle events are sent
 	Ahead     bool                     // also ahead of a throttle, where it can be foreseen
+	Extra     strategy.ExtraCores
+	WriteCost time.Duration // what a write takes of the agent's time
 }
 
 // World is a scenario in motion.
@@ -57,6 +60,9 @@ type World struct {
 	overdue    []plan.Result
 	suppressed pushedEvents
 	rng        *rand.Rand
+	spent      time.Duration // by writes, since the kernel's time last went on
+	spentAt    time.Time
+	answers    int // throttle events that the agent was woken for
 
 	foresight foresight
 }
@@ -96,7 +102,7 @@ func (w *World) make(g Group) {
 			return
 		}
 	}
-	pod := workload.Pod{Containers: []workload.Container{c}}
+	pod := workload.Pod{Namespace: g.Tenant, Containers: []workload.Container{c}}
 	if g.Pod != "" {
 		pod.ID, pod.Name = w.id(g.Pod), g.Pod
 	}
@@ -179,7 +185,7 @@ func (w *World) open() (*apply.Writer, []journal.Entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return apply.New(tree, j, w.Kernel.Now), j.Entries(), nil
+	return apply.New(tree, j, w.Kernel.Now).Sleeping(func(time.Duration) {}), j.Entries(), nil
 }
 
 // begin makes the agent.
@@ -194,13 +200,33 @@ func (w *World) begin(writer *apply.Writer) error {
 		events, w.Kernel.OnThrottle = w.suppressed, func(t sim.Throttle) { w.bring(t, false) }
 	}
 	w.Agent = agent.New(agent.Options{
-		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: writer, Switch: never{},
-		Pauses: pauses.New(""), Clock: w.Kernel.Now, Log: slog.New(slog.DiscardHandler),
+		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: slow{writer, w}, Switch: never{},
+		Pauses: pauses.New(""), Clock: w.now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
-		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold},
+		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold, Extra: w.scene.Extra},
 	})
 	return nil
+}
+
+// slow is a writer whose writes take time.
+type slow struct {
+	*apply.Writer
+	world *World
+}
+
+func (s slow) Do(changes []plan.Change) []plan.Result {
+	s.world.now()
+	s.world.spent += time.Duration(len(changes)) * s.world.scene.WriteCost
+	return s.Writer.Do(changes)
+}
+
+// now is the agent's time: the kernel's, and what writes took since that last went on.
+func (w *World) now() time.Time {
+	if at := w.Kernel.Now(); !at.Equal(w.spentAt) {
+		w.spentAt, w.spent = at, 0
+	}
+	return w.spentAt.Add(w.spent)
 }
 
 // Run runs the world for d, with turns at the times that the agent returns, each a little late. check is called after
@@ -276,7 +302,7 @@ func (pushedEvents) Limit(uint64, time.Duration) error         { return nil }
 func (pushedEvents) Watch([]uint64) error                      { return nil }
 func (pushedEvents) Read(time.Time) ([]policy.Throttle, error) { return nil, io.EOF }
 func (pushedEvents) Totals(uint64) (report.Throttles, bool)    { return report.Throttles{}, false }
-func (pushedEvents) Priority() string                          { return "" }
+func (pushedEvents) Priority() (got, why string)               { return "", "" }
 func (pushedEvents) Lost() int64                               { return 0 }
 func (pushedEvents) Close() error                              { return nil }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,7 +29,7 @@ var ErrNoAnswer = errors.New("the agent cannot be reached")
 // maxAnswer bounds an answer; a status of 10,000 containers is about 10 MiB.
 const maxAnswer = 64 << 20
 
-// Client speaks to an agent through its control socket. Its calls end with their context.
+// Client speaks to an agent through one of its sockets. Its calls end with their context.
 type Client struct {
 	socket string
 	http   *http.Client
@@ -47,11 +50,43 @@ func (c *Client) Status(ctx context.Context) (report.Status, error) {
 	return s, err
 }
 
+// Healthy asks for the agent's judgement of itself: path is /healthz or /readyz.
+func (c *Client) Healthy(ctx context.Context, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://plimsoll"+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxHealth))
+	if err != nil || res.StatusCode == http.StatusOK {
+		return err
+	}
+	return errors.New(strings.TrimSpace(string(text)))
+}
+
+// maxHealth bounds an answer to Healthy.
+const maxHealth = 4 << 10
+
 // Report gets a report.
 func (c *Client) Report(ctx context.Context) (report.Report, error) {
 	var r report.Report
 	err := c.call(ctx, http.MethodGet, "report", nil, &r)
 	return r, err
+}
+
+// Plan gets the plan of the agent, were the policy this one ("": as configured), after watching for a while.
+func (c *Client) Plan(ctx context.Context, policy string, watch time.Duration) (report.Plan, error) {
+	var p report.Plan
+	query := url.Values{"watch": {watch.String()}}
+	if policy != "" {
+		query.Set("policy", policy)
+	}
+	err := c.call(ctx, http.MethodGet, "plan?"+query.Encode(), nil, &p)
+	return p, err
 }
 
 // Hold stops all writes. With restore, the agent puts everything back first.
@@ -140,10 +175,40 @@ func (c *Client) explain(err error) error {
 		return &Error{Msg: fmt.Sprintf("%v (%s)", ErrNoAgent, c.socket), wrapped: ErrNoAgent,
 			Advice: "is --state-dir the one that the agent was started with?"}
 	case errors.Is(err, fs.ErrPermission):
-		return &Error{Msg: err.Error(), wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err), Advice: "only the owner of the socket may use it: run this as root"}
+		return &Error{Msg: err.Error(), wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err), Advice: "only root may control the agent, and the group of its socket read it: run this as root"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Msg: "the agent does not answer", wrapped: fmt.Errorf("%w: %w", ErrNoAnswer, err),
 			Advice: "see its log; a file named hold in the state directory stops its writes at its next turn"}
 	}
 	return fmt.Errorf("ask the agent: %w", err)
+}
+
+// follow reads the agent's frames until it ends, and says why it did.
+func (c *Client) follow(ctx context.Context, each func(frame)) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://plimsoll/api/v1/follow", nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxAnswer)
+	if res.StatusCode != http.StatusOK {
+		lines.Scan()
+		return remoteError(res, lines.Bytes())
+	}
+	for lines.Scan() {
+		var f frame
+		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+			return fmt.Errorf("what the agent tells: %w", err)
+		}
+		each(f)
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		return c.explain(err)
+	}
+	return &Error{Msg: "the agent has ended", wrapped: ErrNoAgent}
 }

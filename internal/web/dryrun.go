@@ -15,19 +15,15 @@ import (
 // DryRun finds out what would be written were the policy this one ("": as configured), and writes nothing.
 type DryRun func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error)
 
-const (
-	// maxWatch bounds how long one dry run may take.
-	maxWatch = 10 * time.Second
-	// tcpPause is the pause between two dry runs over TCP, in units of how long the first one took: a
-	// dry run takes turns of its own, and readers are not to keep a second agent going.
-	tcpPause = 4
-)
+// maxWatch bounds how long one dry run may take.
+const maxWatch = 10 * time.Second
 
-// plan answers with what would be changed.
+// plan answers with what would be changed. Only the control socket has it: a dry run takes turns of its own, and readers are
+// not to keep a second agent going.
 func (s *Server) plan(d *side) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.dryRun == nil {
-			s.notFound(w, r)
+			d.notFound(w, r)
 			return
 		}
 		query := r.URL.Query()
@@ -35,26 +31,26 @@ func (s *Server) plan(d *side) http.HandlerFunc {
 		if text := query.Get("watch"); text != "" {
 			var err error
 			if watch, err = time.ParseDuration(text); err != nil || watch < 0 || watch > maxWatch {
-				s.fail(w, &Error{Code: http.StatusBadRequest,
+				d.fail(w, &Error{Code: http.StatusBadRequest,
 					Msg: fmt.Sprintf("watch=%.40s is no time from 0s to %s", text, maxWatch)})
 				return
 			}
 		}
 		q := question{query.Get("policy"), watch}
-		run, err := d.dryRuns.join(q, func(ctx context.Context) (*page, error) { return s.renderDryRun(ctx, d, q) })
+		run, err := s.dryRuns.join(q, func(ctx context.Context) (*page, error) { return s.renderDryRun(ctx, d, q) })
 		if err != nil {
-			s.fail(w, err)
+			d.fail(w, err)
 			return
 		}
-		defer d.dryRuns.leave(run)
+		defer s.dryRuns.leave(run)
 		select {
 		case <-r.Context().Done():
 		case <-run.done:
 			if run.err != nil {
-				s.fail(w, run.err)
+				d.fail(w, run.err)
 				return
 			}
-			s.send(d, w, r, run.page)
+			d.send(w, r, run.page)
 		}
 	}
 }
@@ -65,7 +61,7 @@ func (s *Server) renderDryRun(ctx context.Context, d *side, q question) (*page, 
 	if err != nil {
 		return nil, &Error{Msg: err.Error(), Code: http.StatusBadRequest}
 	}
-	v := view{"plan", jsonType, func(w io.Writer, _ report.Status) error {
+	v := format{"plan", jsonType, func(w io.Writer, _ report.Status) error {
 		return report.WriteJSON(w, report.NewPlan(changes))
 	}}
 	p := newPage(v)
@@ -79,15 +75,10 @@ type question struct {
 	watch  time.Duration
 }
 
-// dryRuns are the dry runs of a side: one at a time, with a pause after each. Equal requests during a dry run
-// share its answer.
+// dryRuns are the dry runs: one at a time. Equal requests during a dry run share its answer.
 type dryRuns struct {
-	now   func() time.Time
-	pause int // units of the last one's duration
-
-	mu   sync.Mutex
-	run  *dryRun
-	free time.Time // when the next one may begin
+	mu  sync.Mutex
+	run *dryRun
 }
 
 type dryRun struct {
@@ -103,7 +94,6 @@ type dryRun struct {
 func (l *dryRuns) join(q question, do func(context.Context) (*page, error)) (*dryRun, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
 	switch run := l.run; {
 	case run != nil && (run.question != q || run.waiting == 0):
 		return nil, &Error{Msg: "another plan is being made", Code: http.StatusTooManyRequests,
@@ -113,9 +103,6 @@ func (l *dryRuns) join(q question, do func(context.Context) (*page, error)) (*dr
 	case run != nil:
 		run.waiting++
 		return run, nil
-	case now.Before(l.free):
-		return nil, &Error{Msg: "plans are made too often", Code: http.StatusTooManyRequests, retry: l.free.Sub(now),
-			Advice: "each costs the agent; plimsoll plan on the node has no such limit"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	run := &dryRun{question: q, cancel: cancel, waiting: 1, done: make(chan struct{})}
@@ -126,8 +113,7 @@ func (l *dryRuns) join(q question, do func(context.Context) (*page, error)) (*dr
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		run.page, run.err = page, err
-		end := l.now()
-		l.run, l.free = nil, end.Add(time.Duration(l.pause)*end.Sub(now))
+		l.run = nil
 		close(run.done)
 	}()
 	return run, nil

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -17,59 +18,66 @@ import (
 	"plimsoll/internal/report"
 )
 
-// public serves what anyone who reaches the TCP address may see.
-func (s *Server) public() http.Handler {
-	mux := s.readOnly(s.overTCP)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			s.fail(w, &Error{Msg: r.Method + " is not allowed here", Code: http.StatusMethodNotAllowed,
-				Advice: "control goes through " + SocketName + " in the state directory, or the plimsoll command"})
-			return
-		}
-		s.notFound(w, r)
-	})
+// reading is what the readers' socket offers: the state of the agent, as data.
+func (s *Server) reading() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.readers.check(alive))
+	mux.HandleFunc("GET /readyz", s.readers.check(ready))
+	mux.HandleFunc("GET /api/v1/status", s.readers.show(statusFormat()))
+	mux.HandleFunc("GET /api/v1/follow", s.feed.follow)
+	mux.HandleFunc("/", s.readers.readOnly)
 	return mux
 }
 
-// control is what the owner of the socket may do.
+// control is what the owner of the control socket may do.
 func (s *Server) control() http.Handler {
-	mux := s.readOnly(s.overUnix)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/status", s.owner.show(statusFormat()))
+	mux.HandleFunc("GET /api/v1/report", s.owner.show(reportFormat()))
+	mux.HandleFunc("GET /api/v1/plan", s.plan(s.owner))
 	mux.HandleFunc("POST /api/v1/hold", post(s, s.hold))
 	mux.HandleFunc("POST /api/v1/retire", post(s, s.retire))
 	mux.HandleFunc("POST /api/v1/resume", post(s, s.resume))
 	mux.HandleFunc("POST /api/v1/pause", post(s, s.pause))
 	mux.HandleFunc("POST /api/v1/release", post(s, s.release))
-	mux.HandleFunc("/", s.notFound)
+	mux.HandleFunc("/", s.owner.notFound)
 	return mux
 }
 
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound, Advice: "/ lists what there is"})
+// readOnly answers requests for which there is no handler, where nobody controls the agent.
+func (d *side) readOnly(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		d.notFound(w, r)
+		return
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	d.fail(w, &Error{Msg: r.Method + " is not allowed here", Code: http.StatusMethodNotAllowed,
+		Advice: "control goes through " + ControlSocket + " in the state directory, or the plimsoll command"})
 }
 
-func (s *Server) readOnly(d *side) *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", s.show(d, metricsView()))
-	mux.HandleFunc("GET /healthz", s.check(alive))
-	mux.HandleFunc("GET /readyz", s.check(ready))
-	mux.HandleFunc("GET /api/v1/status", s.show(d, statusView()))
-	mux.HandleFunc("GET /api/v1/report", s.show(d, reportView()))
-	mux.HandleFunc("GET /api/v1/plan", s.plan(d))
-	mux.HandleFunc("GET /{$}", index)
-	return mux
+func (d *side) notFound(w http.ResponseWriter, r *http.Request) {
+	d.fail(w, &Error{Msg: "nothing is at " + r.Method + " " + r.URL.Path, Code: http.StatusNotFound, Advice: "/ lists what there is"})
 }
 
 // show answers with something made of a snapshot.
-func (s *Server) show(d *side, v view) http.HandlerFunc {
+func (d *side) show(v format) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, err := s.page(r.Context(), d, v)
+		p, err := d.page(r.Context(), clientOf(r), v)
 		if err != nil {
-			s.fail(w, err)
+			d.fail(w, err)
 			return
 		}
-		s.send(d, w, r, p)
+		d.send(w, r, p)
 	}
+}
+
+// clientOf is the address of the network that a request is from; "" for this machine's own, which all of its programs have.
+func clientOf(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || from.Addr().IsLoopback() {
+		return ""
+	}
+	return from.Addr().String()
 }
 
 // post decodes a request, does it, and answers with its result or error.
@@ -79,15 +87,15 @@ func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.Handl
 		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&q); err != nil && !errors.Is(err, io.EOF) { // no body: no arguments
-			s.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/OPERATIONS.md names the fields"})
+			s.owner.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/OPERATIONS.md names the fields"})
 			return
 		}
 		result, err := do(r.Context(), q)
 		if err != nil {
-			s.fail(w, err)
+			s.owner.fail(w, err)
 			return
 		}
-		s.answer(w, http.StatusOK, result)
+		s.owner.answer(w, http.StatusOK, result)
 	}
 }
 
@@ -146,7 +154,7 @@ func (s *Server) target(ctx context.Context, arg string, d duration) (Target, er
 	if d < 0 {
 		return Target{}, &Error{Msg: fmt.Sprintf("a time of %s is negative", time.Duration(d)), Code: http.StatusBadRequest}
 	}
-	st, err := s.ask(ctx)
+	st, err := s.owner.ask(ctx, &s.owner.whole)
 	if err != nil {
 		return Target{}, err
 	}
@@ -154,16 +162,16 @@ func (s *Server) target(ctx context.Context, arg string, d duration) (Target, er
 	return Target{Cgroup: c.Cgroup, Name: c.Name}, err
 }
 
-func (s *Server) answer(w http.ResponseWriter, code int, v any) {
+func (d *side) answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	if err := report.WriteJSON(w, v); err != nil {
-		s.log.Debug("answer", "error", err) // the client is gone
+		d.log.Debug("answer", "error", err) // the client is gone
 	}
 }
 
-func (s *Server) fail(w http.ResponseWriter, err error) {
+func (d *side) fail(w http.ResponseWriter, err error) {
 	e := &Error{Msg: err.Error(), Code: codeOf(err)}
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
@@ -173,7 +181,7 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	if errors.As(err, &web) && web.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(web.retry.Seconds()))))
 	}
-	s.answer(w, e.Code, e)
+	d.answer(w, e.Code, e)
 }
 
 // codeOf is the HTTP status of an error.
@@ -182,6 +190,8 @@ func codeOf(err error) int {
 	var ambiguous *report.AmbiguousError
 	var unknown *report.UnknownError
 	switch {
+	case errors.As(err, &web) && web.Code == 0: // the agent cannot be reached
+		return http.StatusServiceUnavailable
 	case errors.As(err, &web):
 		return web.Code
 	case errors.As(err, &ambiguous):

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"plimsoll/internal/printable"
 	"plimsoll/internal/report"
 )
 
@@ -39,21 +40,25 @@ func ready(s report.Status, now time.Time) error {
 }
 
 // check answers 200 "ok" or 503 with the reason, in plain text.
-func (s *Server) check(wrong func(report.Status, time.Time) error) http.HandlerFunc {
+func (d *side) check(wrong func(report.Status, time.Time) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		st, err := s.ask(r.Context())
+		st, err := d.ask(r.Context(), &d.health)
 		if err == nil {
-			err = wrong(st, s.now())
+			err = wrong(st, d.now())
 		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		if err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, err)
-			return
-		}
-		fmt.Fprintln(w, "ok")
+		sayHealth(w, err)
 	}
+}
+
+func sayHealth(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, "%s\n", printable.Lines([]byte(err.Error())))
+		return
+	}
+	fmt.Fprintln(w, "ok")
 }
 
 const indexPage = `<!doctype html>
@@ -65,6 +70,8 @@ const indexPage = `<!doctype html>
 <li><a href="readyz">readyz</a>
 <li><a href="api/v1/status">status</a>
 <li><a href="api/v1/report">report</a>
+<li><a href="api/v1/view">view</a>
+<li><a href="api/v1/snapshot">snapshot</a>
 </ul>
 </html>
 `

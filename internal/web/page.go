@@ -16,8 +16,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// view is one way to show a snapshot.
-type view struct {
+// format is one way to show a snapshot.
+type format struct {
 	name        string
 	contentType string
 	write       func(w io.Writer, s report.Status) error
@@ -25,24 +25,24 @@ type view struct {
 
 const jsonType = "application/json"
 
-func statusView() view {
-	return view{"status", jsonType, func(w io.Writer, s report.Status) error { return report.WriteJSON(w, s) }}
+func statusFormat() format {
+	return format{"status", jsonType, func(w io.Writer, s report.Status) error { return report.WriteJSON(w, s) }}
 }
 
-func reportView() view {
-	return view{"report", jsonType, func(w io.Writer, s report.Status) error {
+func reportFormat() format {
+	return format{"report", jsonType, func(w io.Writer, s report.Status) error {
 		return report.WriteJSON(w, report.Of(s))
 	}}
 }
 
-// metricsView is the text format of Prometheus, the one that all versions of it take.
-func metricsView() view {
-	return view{"metrics", "text/plain; version=0.0.4; charset=utf-8", writeMetrics}
+// metricsFormat is the text format of Prometheus, the one that all versions of it take.
+func metricsFormat(d report.Detail) format {
+	return format{"metrics", "text/plain; version=0.0.4; charset=utf-8", func(w io.Writer, s report.Status) error { return writeMetrics(w, s, d) }}
 }
 
-func writeMetrics(w io.Writer, s report.Status) error {
+func writeMetrics(w io.Writer, s report.Status, d report.Detail) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(report.NewCollector(func() (report.Status, error) { return s, nil }))
+	registry.MustRegister(report.NewCollector(func() (report.Status, error) { return s, nil }, d))
 	r, err := http.NewRequest(http.MethodGet, "/metrics", nil) // without headers: text, not compressed
 	if err != nil {
 		return err
@@ -69,13 +69,13 @@ func (s *sink) WriteHeader(code int) { s.code = code }
 // page is a rendered answer. It is kept compressed, in a tenth to a twentieth of the text's size. So slow readers cost
 // little memory, and most programs accept compressed answers.
 type page struct {
-	view
+	format
 	done   chan struct{} // closed when the answer is complete
 	packed []byte        // gzip
 	err    error
 }
 
-func newPage(v view) *page { return &page{view: v, done: make(chan struct{})} }
+func newPage(v format) *page { return &page{format: v, done: make(chan struct{})} }
 
 // packer compresses the answers of a side. The compressor is kept: it is about a megabyte.
 type packer struct{ zip *gzip.Writer }
@@ -110,12 +110,12 @@ func (k *packer) pack(write func(io.Writer) error) ([]byte, error) {
 }
 
 // send writes a page to the client.
-func (s *Server) send(d *side, w http.ResponseWriter, r *http.Request, p *page) {
+func (d *side) send(w http.ResponseWriter, r *http.Request, p *page) {
 	conn := http.NewResponseController(w)
 	until := func(t time.Time) { _ = conn.SetWriteDeadline(t) } // what cannot be bounded is bounded by writeTimeout
 	end, ok := d.writing.begin(func() { until(time.Unix(1, 0)) })
 	if !ok {
-		s.fail(w, busy("too many answers are being written"))
+		d.fail(w, busy("too many answers are being written"))
 		return
 	}
 	defer end()
@@ -125,7 +125,7 @@ func (s *Server) send(d *side, w http.ResponseWriter, r *http.Request, p *page) 
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept-Encoding")
 	if err := p.writeTo(w, r); err != nil {
-		s.log.Debug("answer", "error", err) // the client is gone, or was cut off
+		d.log.Debug("answer", "error", err) // the client is gone, or was cut off
 	}
 }
 

@@ -4,41 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
-	"syscall"
 	"time"
+
+	"plimsoll/internal/report"
 )
 
-// Options say where to listen. Both addresses may be empty: nothing is opened there.
+// Options say where the agent listens.
 type Options struct {
-	Listen string // TCP, host:port
-	Socket string // path of the control socket
-	Now    func() time.Time
-	Log    *slog.Logger
-	Plan   DryRun // nil: there is none
+	Control string     // path of the socket for control
+	Read    ReadAccess // the socket for readers
+	Now     func() time.Time
+	Log     *slog.Logger
+	Plan    DryRun  // nil: there is none
+	Periods Periods // nil: there are none
+}
+
+// ReadAccess is the socket for readers, and the group that may connect to it, or Nobody.
+type ReadAccess struct {
+	Socket string // "": there is none
+	Group  int
 }
 
 // ErrInUse says that another process answers on a socket.
 var ErrInUse = errors.New("another process answers there")
 
-// Server serves one agent.
+// Server serves one agent on its sockets.
 type Server struct {
-	agent     Agent
-	now       func() time.Time
-	log       *slog.Logger
-	tcp       net.Listener // nil: off
-	unix      net.Listener // nil: off
-	snapshots snapshots
-	// patience is how long the agent may take to give a snapshot. A longer answer means that its loop hangs.
-	patience time.Duration
-	dryRun   DryRun
-	// Requests over TCP do not delay requests through the socket.
-	overTCP, overUnix *side
+	agent          Agent
+	dryRun         DryRun
+	dryRuns        dryRuns
+	owner, readers *side
+	feed           *feed
+	listeners      map[net.Listener]http.Handler
+	log            *slog.Logger
+}
+
+// local is the agent in this process, as the source of snapshots.
+type local struct{ Agent }
+
+func (l local) Status(context.Context) (report.Status, error) { return l.Agent.Status(), nil }
+
+// glances is the agent in this process, for those who follow it.
+type glances struct{ local }
+
+func (g glances) Status(context.Context) (report.Status, error) { return g.Agent.Glance(), nil }
+
+func (l local) Health(context.Context) (report.Status, error) { return l.Agent.Health(), nil }
+
+// readersPause has readers cost the agent at most a fifth of its time, however many they are.
+const readersPause = 4
+
+// Listen opens the sockets, so that what cannot be opened is known before the agent starts. Serve closes them.
+func Listen(agent Agent, o Options) (*Server, error) {
+	s := &Server{agent: agent, log: o.Log, dryRun: o.Plan, listeners: map[net.Listener]http.Handler{}}
+	s.owner = newSide(newAnswers(local{agent}, o.Now, o.Log))
+	s.readers = newSide(newAnswers(local{agent}, o.Now, o.Log))
+	s.readers.whole.pause = readersPause
+	s.feed = newFeed(s.readers, newAnswers(glances{local{agent}}, o.Now, o.Log), o.Periods)
+	for _, socket := range []struct {
+		path    string
+		group   int
+		handler http.Handler
+	}{{o.Control, Nobody, s.control()}, {o.Read.Socket, o.Read.Group, s.reading()}} {
+		if socket.path == "" {
+			continue
+		}
+		l, err := ListenUnix(socket.path, socket.group, o.Log)
+		if err != nil {
+			s.close()
+			return nil, &Error{Msg: "listen: " + err.Error(), wrapped: err,
+				Advice: "--state-dir chooses another directory for the sockets"}
+		}
+		s.listeners[l] = socket.handler
+	}
+	return s, nil
+}
+
+func (s *Server) close() {
+	for l := range s.listeners {
+		l.Close()
+	}
+}
+
+// Serve answers until ctx ends, lets the requests under way finish for a moment, and removes the sockets.
+func (s *Server) Serve(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.feed.end)() // streams do not end by themselves
+	return serve(ctx, s.listeners, s.log)
 }
 
 const (
@@ -50,53 +105,17 @@ const (
 	graceShutdown = 3 * time.Second
 )
 
-// Listen opens the addresses, so that what cannot be opened is known before the agent starts. Serve closes them.
-func Listen(agent Agent, o Options) (*Server, error) {
-	s := &Server{agent: agent, now: o.Now, log: o.Log, snapshots: snapshots{take: agent.Status}, patience: 2 * time.Second,
-		dryRun: o.Plan, overTCP: newSide(o.Now, tcpPause), overUnix: newSide(o.Now, 0)}
-	var err error
-	if o.Listen != "" {
-		if s.tcp, err = net.Listen("tcp", o.Listen); err != nil {
-			return nil, &Error{Msg: "listen for metrics: " + err.Error(), wrapped: err,
-				Advice: `is the address in use? --listen chooses another, --listen "" does without`}
-		}
-	}
-	if o.Socket != "" {
-		if s.unix, err = ListenUnix(o.Socket); err != nil {
-			if s.tcp != nil {
-				s.tcp.Close()
-			}
-			return nil, &Error{Msg: "listen for control: " + err.Error(), wrapped: err, Advice: "--state-dir chooses another directory for the socket"}
-		}
-	}
-	return s, nil
-}
-
-// Addr is the TCP address that is listened on; empty when it is off.
-func (s *Server) Addr() string {
-	if s.tcp == nil {
-		return ""
-	}
-	return s.tcp.Addr().String()
-}
-
-// Serve answers until ctx ends, lets the requests under way finish for a moment, and removes the socket.
-func (s *Server) Serve(ctx context.Context) error {
+// serve answers on listeners until ctx ends, and lets the requests under way finish for a moment.
+func serve(ctx context.Context, listeners map[net.Listener]http.Handler, log *slog.Logger) error {
 	var servers []*http.Server
 	var serving sync.WaitGroup
-	failed := make(chan error, 2)
-	start := func(l net.Listener, h http.Handler) {
-		if l == nil {
-			return
-		}
-		srv := &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
-		servers = append(servers, srv)
-		serving.Go(func() { failed <- srv.Serve(l) })
+	failed := make(chan error, len(listeners))
+	for l, h := range listeners {
+		server := &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		servers = append(servers, server)
+		serving.Go(func() { failed <- server.Serve(l) })
 	}
-	start(s.tcp, s.public())
-	start(s.unix, s.control())
-
 	var err error
 	select {
 	case <-ctx.Done():
@@ -104,64 +123,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceShutdown)
 	defer cancel()
-	for _, srv := range servers {
-		if e := srv.Shutdown(grace); e != nil {
-			srv.Close()
+	for _, server := range servers {
+		if e := server.Shutdown(grace); e != nil {
+			server.Close()
 		}
 	}
-	serving.Wait() // until then the socket's file may still stand
+	serving.Wait() // until then a socket's file may still be there
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
-}
-
-// maxSocketPath is what sockaddr_un holds, less the final zero (include/uapi/linux/un.h, UNIX_PATH_MAX).
-const maxSocketPath = 107
-
-// ListenUnix opens a socket that only its owner may connect to. A file left by a dead process is replaced, a live
-// process's is not.
-func ListenUnix(path string) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath)
-	}
-	if err := removeStale(path); err != nil {
-		return nil, err
-	}
-	// The kernel gives the file the mode of the socket's own inode (net/unix/af_unix.c, unix_bind_bsd), so the
-	// file is never open to others, not even between bind and chmod.
-	restrict := func(_, _ string, c syscall.RawConn) error {
-		var err error
-		if e := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); e != nil {
-			return e
-		}
-		return err
-	}
-	l, err := (&net.ListenConfig{Control: restrict}).Listen(context.Background(), "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way and is not a socket", path)
-	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		conn.Close()
-		return fmt.Errorf("%s: %w", path, ErrInUse)
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) { // a full backlog, for one, is a live process
-		return err
-	}
-	return os.Remove(path)
 }

@@ -12,6 +12,8 @@ const (
 	maxAtWork  = 4  // requests for which an answer is rendered
 	maxQueued  = 16 // requests that wait for that
 	maxWriting = 32 // answers that are being written
+	// maxOfClient is how many of the places at work and in the queue one address of the network may have.
+	maxOfClient = (maxAtWork + maxQueued) / 4
 
 	// answerTime is how long an answer may take to be written. Where all places are taken, the one that is written
 	// longest is cut off after writeGrace.
@@ -20,21 +22,21 @@ const (
 	retryAfter = time.Second
 )
 
-// side is one of the two ways to reach the server, over TCP or through the control socket. Each has bounds of its own,
-// so that readers over TCP do not keep the owner of the socket from an answer.
+// side is one way to reach a server: the control socket, the socket for readers, the network. Each has bounds of its own,
+// so that readers do not keep the owner of the control socket from an answer.
 type side struct {
+	*answers
 	places    chan struct{} // one for each request that is at work or waits
 	work      chan struct{} // one for each request at work
 	rendering chan struct{} // one answer at a time
 	packer    packer
 	writing   writers
-	dryRuns   dryRuns
+	clients   clients
 }
 
-// newSide makes a side. After a dry run there is a pause of so many times its duration before the next one.
-func newSide(now func() time.Time, pause int) *side {
-	return &side{places: make(chan struct{}, maxAtWork+maxQueued), work: make(chan struct{}, maxAtWork),
-		rendering: make(chan struct{}, 1), writing: writers{now: now}, dryRuns: dryRuns{now: now, pause: pause}}
+func newSide(a *answers) *side {
+	return &side{answers: a, places: make(chan struct{}, maxAtWork+maxQueued), work: make(chan struct{}, maxAtWork),
+		rendering: make(chan struct{}, 1), writing: writers{now: a.now}}
 }
 
 // busy is the answer to a request beyond the bounds of a side.
@@ -44,33 +46,79 @@ func busy(what string) *Error {
 }
 
 // page waits for this request's turn, and returns the answer of the next snapshot. All requests for that answer share
-// it. The place at work is free again before the answer is written, so a slow reader takes none.
-func (s *Server) page(ctx context.Context, d *side, v view) (*page, error) {
-	select {
-	case d.places <- struct{}{}:
-		defer func() { <-d.places }()
-	default:
-		return nil, busy("too many requests wait for an answer")
+// it. The place at work is free again before the answer is written, so a slow reader takes none. client is the address
+// that the request is from; "" where all requests are of one program.
+func (d *side) page(ctx context.Context, client string, v format) (*page, error) {
+	leave, err := d.place(client)
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
-	next := s.snapshots.join() // before the wait: all waiting requests share it
+	next := d.whole.join() // before the wait: all waiting requests share it
 	select {
 	case d.work <- struct{}{}:
 		defer func() { <-d.work }()
 	case <-ctx.Done():
-		return nil, s.silent()
+		return nil, d.silent()
 	}
-	status, err := s.await(ctx, next)
+	status, err := d.await(ctx, next)
 	if err != nil {
 		return nil, err
 	}
-	p, first := next.page(d, v)
+	p, first := next.page(v)
 	if first {
 		d.render(p, status)
 	}
 	<-p.done
 	return p, p.err
+}
+
+// place takes one of the places for requests that are at work or wait.
+func (d *side) place(client string) (leave func(), err error) {
+	gone, ok := d.clients.enter(client)
+	if !ok {
+		return nil, busy("too many requests of " + client + " wait for an answer")
+	}
+	select {
+	case d.places <- struct{}{}:
+		return func() { <-d.places; gone() }, nil
+	default:
+		gone()
+		return nil, busy("too many requests wait for an answer")
+	}
+}
+
+// clients counts the requests of each address of the network, so that none of them takes the places of all.
+type clients struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// enter takes a place of the client's share; ok is false where it has all of them.
+func (c *clients) enter(client string) (leave func(), ok bool) {
+	if client == "" {
+		return func() {}, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[client] >= maxOfClient {
+		return nil, false
+	}
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	c.of[client]++
+	return func() { c.leave(client) }, true
+}
+
+func (c *clients) leave(client string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[client]--; c.of[client] == 0 {
+		delete(c.of, client)
+	}
 }
 
 // writers are the answers that are being written on a side, the first one first.

@@ -20,24 +20,31 @@ import (
 
 // desk is a server whose agent and whose only view count their calls, and answer when the test lets them.
 type desk struct {
-	*Server
+	*side
+	other           *side
 	taken, rendered atomic.Int64
 	snapshot, view  chan struct{} // closed: go on
 }
 
 func newDesk(patience time.Duration) *desk {
-	d := &desk{Server: sides(nil), snapshot: make(chan struct{}), view: make(chan struct{})}
-	d.patience = patience
-	d.snapshots.take = func() report.Status {
-		n := d.taken.Add(1)
-		<-d.snapshot
-		return report.Status{Version: fmt.Sprint(n), Started: time.Now(), LastTurn: time.Now(), ConfigOK: true}
-	}
+	d := &desk{snapshot: make(chan struct{}), view: make(chan struct{})}
+	d.side, d.other = newSide(newAnswers(d, time.Now, quiet())), newSide(newAnswers(d, time.Now, quiet()))
+	d.patience, d.other.patience = patience, patience
 	return d
 }
 
-func (d *desk) counted() view {
-	return view{"counted", jsonType, func(w io.Writer, s report.Status) error {
+func (d *desk) Status(context.Context) (report.Status, error) {
+	n := d.taken.Add(1)
+	<-d.snapshot
+	return report.Status{Version: fmt.Sprint(n), Started: time.Now(), LastTurn: time.Now(), ConfigOK: true}, nil
+}
+
+func (d *desk) Health(context.Context) (report.Status, error) {
+	return report.Status{Started: time.Now(), LastTurn: time.Now(), ConfigOK: true}, nil
+}
+
+func (d *desk) counted() format {
+	return format{"counted", jsonType, func(w io.Writer, s report.Status) error {
 		d.rendered.Add(1)
 		<-d.view
 		_, err := io.WriteString(w, "snapshot "+s.Version)
@@ -46,13 +53,13 @@ func (d *desk) counted() view {
 }
 
 // ask sends n requests to a side, and returns the answers once they are there.
-func (d *desk) ask(on *side, n int) (answers func() map[string]int) {
+func (d *desk) requests(on *side, n int) (answers func() map[string]int) {
 	var mu sync.Mutex
 	got := map[string]int{}
 	for range n {
 		go func() {
 			w := httptest.NewRecorder()
-			d.show(on, d.counted())(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			on.show(d.counted())(w, fromLoopback(httptest.NewRequest(http.MethodGet, "/", nil)))
 			text := w.Body.String()
 			if w.Code != http.StatusOK {
 				text = fmt.Sprint(w.Code, " retry ", w.Header().Get("Retry-After"))
@@ -83,12 +90,12 @@ func expect(t *testing.T, what string, got map[string]int, want string) {
 func TestAnswersAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(time.Minute)
-		first := d.ask(d.overTCP, 1)
-		rest := d.ask(d.overTCP, 59)
+		first := d.requests(d.side, 1)
+		rest := d.requests(d.side, 59)
 		expect(t, "while the agent is asked", rest(), "map[503 retry 1:40]")
 		close(d.snapshot)
 		expect(t, "while it is rendered", first(), "map[]")
-		if n := len(d.overTCP.work); n != maxAtWork {
+		if n := len(d.work); n != maxAtWork {
 			t.Errorf("%d at work, want %d", n, maxAtWork)
 		}
 		close(d.view)
@@ -97,7 +104,7 @@ func TestAnswersAreShared(t *testing.T) {
 		if taken, rendered := d.taken.Load(), d.rendered.Load(); taken != 2 || rendered != 2 {
 			t.Errorf("%d snapshots, rendered %d times; want 2 and 2", taken, rendered)
 		}
-		expect(t, "a later one", d.ask(d.overTCP, 1)(), "map[snapshot 3:1]")
+		expect(t, "a later one", d.requests(d.side, 1)(), "map[snapshot 3:1]")
 	})
 }
 
@@ -106,8 +113,8 @@ func TestAFullSideKeepsNobodyElseWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(time.Minute)
 		close(d.snapshot)
-		full := d.ask(d.overTCP, maxAtWork+maxQueued+1)
-		expect(t, "over TCP", full(), "map[503 retry 1:1]")
+		full := d.requests(d.side, maxAtWork+maxQueued+1)
+		expect(t, "on one side", full(), "map[503 retry 1:1]")
 		for _, check := range []http.HandlerFunc{d.check(alive), d.check(ready)} {
 			w := httptest.NewRecorder()
 			if check(w, httptest.NewRequest(http.MethodGet, "/", nil)); w.Code != http.StatusOK {
@@ -115,9 +122,9 @@ func TestAFullSideKeepsNobodyElseWaiting(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		d.show(d.overUnix, statusView())(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		d.other.show(statusFormat())(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if w.Code != http.StatusOK {
-			t.Errorf("through the socket: %d %s", w.Code, w.Body)
+			t.Errorf("on the other: %d %s", w.Code, w.Body)
 		}
 		close(d.view)
 		full()
@@ -128,10 +135,10 @@ func TestAFullSideKeepsNobodyElseWaiting(t *testing.T) {
 func TestQueueIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(2 * time.Second)
-		answers := d.ask(d.overTCP, maxAtWork+maxQueued)
+		answers := d.requests(d.side, maxAtWork+maxQueued)
 		time.Sleep(2 * time.Second)
 		expect(t, "all", answers(), fmt.Sprintf("map[503 retry :%d]", maxAtWork+maxQueued))
-		if at, in := len(d.overTCP.work), len(d.overTCP.places); at != 0 || in != 0 {
+		if at, in := len(d.work), len(d.places); at != 0 || in != 0 {
 			t.Errorf("%d at work, %d places taken", at, in)
 		}
 		close(d.snapshot)
@@ -177,18 +184,18 @@ func TestSlowReaders(t *testing.T) {
 		for range maxWriting {
 			r := newStuck()
 			readers = append(readers, r)
-			go d.show(d.overTCP, d.counted())(r, httptest.NewRequest(http.MethodGet, "/", nil))
+			go d.show(d.counted())(r, httptest.NewRequest(http.MethodGet, "/", nil))
 			synctest.Wait()
 		}
-		at, in, written := len(d.overTCP.work), len(d.overTCP.places), len(d.overTCP.writing.list)
+		at, in, written := len(d.work), len(d.places), len(d.writing.list)
 		if at != 0 || in != 0 || written != maxWriting {
 			t.Errorf("%d at work, %d places taken, %d are written", at, in, written)
 		}
-		expect(t, "within the first second", d.ask(d.overTCP, 1)(), "map[503 retry 1:1]")
-		expect(t, "the other side", d.ask(d.overUnix, 1)(), fmt.Sprintf("map[snapshot %d:1]", d.taken.Load()))
+		expect(t, "within the first second", d.requests(d.side, 1)(), "map[503 retry 1:1]")
+		expect(t, "the other side", d.requests(d.other, 1)(), fmt.Sprintf("map[snapshot %d:1]", d.taken.Load()))
 		time.Sleep(writeGrace)
 		for range 3 {
-			expect(t, "later", d.ask(d.overTCP, 1)(), fmt.Sprintf("map[snapshot %d:1]", d.taken.Load()))
+			expect(t, "later", d.requests(d.side, 1)(), fmt.Sprintf("map[snapshot %d:1]", d.taken.Load()))
 		}
 		cut := 0
 		for _, r := range readers {
@@ -201,7 +208,7 @@ func TestSlowReaders(t *testing.T) {
 		}
 		synctest.Wait()
 		last := readers[maxWriting-1].Body.String()
-		if cut != 1 || !strings.Contains(last, "snapshot") || len(d.overTCP.writing.list) != 0 {
+		if cut != 1 || !strings.Contains(last, "snapshot") || len(d.writing.list) != 0 {
 			t.Errorf("%d were cut off, want 1: the place that it left is free; the last one has %q", cut, last)
 		}
 	})
@@ -222,11 +229,11 @@ func TestCompression(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &page{view: statusView(), packed: packed}
+		p := &page{format: statusFormat(), packed: packed}
 		for _, accept := range []string{"", "gzip"} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header.Set("Accept-Encoding", accept)
-			sides(nil).send(newSide(time.Now, 0), w, r, p)
+			newSide(newAnswers(local{}, time.Now, quiet())).send(w, r, p)
 			body := io.Reader(w.Body)
 			if w.Header().Get("Content-Encoding") == "gzip" {
 				if body, err = gzip.NewReader(body); err != nil {
@@ -247,9 +254,9 @@ func TestCompression(t *testing.T) {
 // The client says that the agent answers others, and not that the agent hangs.
 func TestClientOfABusyAgent(t *testing.T) {
 	a := &fake{status: healthy()}
-	_, c := serve(t, a, func(s *Server) {
-		for range cap(s.overUnix.places) {
-			s.overUnix.places <- struct{}{}
+	_, c := open(t, a, func(s *Server) {
+		for range cap(s.owner.places) {
+			s.owner.places <- struct{}{}
 		}
 	})
 	_, err := c.Status(t.Context())
@@ -257,4 +264,65 @@ func TestClientOfABusyAgent(t *testing.T) {
 	if !errors.Is(err, ErrBusy) || errors.Is(err, ErrNoAnswer) || !errors.As(err, &e) || e.Hint() == "" {
 		t.Errorf("%v", err)
 	}
+}
+
+// fromLoopback makes a request one of this machine's own.
+func fromLoopback(r *http.Request) *http.Request {
+	r.RemoteAddr = "127.0.0.1:4711"
+	return r
+}
+
+// TestEachClientHasAShare: one address of the network does not take the places of the others.
+func TestEachClientHasAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(time.Minute)
+		from := func(address string, n int) (codes func() map[int]int) {
+			got := map[int]int{}
+			var mu sync.Mutex
+			for range n {
+				go func() {
+					r := httptest.NewRequest(http.MethodGet, "/", nil)
+					r.RemoteAddr = address
+					w := httptest.NewRecorder()
+					d.show(d.counted())(w, r)
+					mu.Lock()
+					defer mu.Unlock()
+					got[w.Code]++
+				}()
+			}
+			synctest.Wait()
+			return func() map[int]int { synctest.Wait(); return got }
+		}
+		greedy := from("10.0.0.1:1", 60)
+		modest := from("[fd00::2]:1", 2)
+		close(d.snapshot)
+		close(d.view)
+		if got := fmt.Sprint(greedy()); got != fmt.Sprintf("map[200:%d 503:%d]", maxOfClient, 60-maxOfClient) {
+			t.Errorf("the greedy one: %s", got)
+		}
+		if got := fmt.Sprint(modest()); got != "map[200:2]" {
+			t.Errorf("the modest one: %s", got)
+		}
+		if len(d.clients.of) != 0 {
+			t.Errorf("clients are remembered: %v", d.clients.of)
+		}
+	})
+}
+
+// TestReadersHaveAFixedPartOfTheAgentsTime: between two snapshots for readers is a pause of four times the first one's time.
+func TestReadersHaveAFixedPartOfTheAgentsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshots{pause: readersPause, take: func(context.Context) (report.Status, error) {
+			time.Sleep(100 * time.Millisecond)
+			return report.Status{}, nil
+		}}
+		begin := time.Now()
+		for range 11 {
+			<-s.join().taken
+		}
+		if took, want := time.Since(begin), 10*500*time.Millisecond+100*time.Millisecond; took != want {
+			t.Errorf("11 snapshots took %v, want %v", took, want)
+		}
+		time.Sleep(pauseMost)
+	})
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,13 +15,13 @@ import (
 )
 
 func options(socket string) Options {
-	return Options{Socket: socket, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return Options{Control: socket, Now: time.Now, Log: quiet()}
 }
 
 func TestSocketIsItsOwnersOnly(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	socket := filepath.Join(t.TempDir(), SocketName)
-	l, err := ListenUnix(socket)
+	socket := filepath.Join(t.TempDir(), ControlSocket)
+	l, err := ListenUnix(socket, Nobody, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +33,14 @@ func TestSocketIsItsOwnersOnly(t *testing.T) {
 }
 
 func TestStaleSocketIsReplaced(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), SocketName)
+	socket := filepath.Join(t.TempDir(), ControlSocket)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dead.SetUnlinkOnClose(false) // as kill -9 leaves it
 	dead.Close()
-	l, err := ListenUnix(socket)
+	l, err := ListenUnix(socket, Nobody, quiet())
 	if err != nil {
 		t.Fatalf("a dead process's socket is in the way: %v", err)
 	}
@@ -49,7 +49,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 
 func TestLiveSocketIsNotReplaced(t *testing.T) {
 	a := &fake{status: healthy()}
-	_, c := serve(t, a, nil)
+	_, c := open(t, a, nil)
 	if _, err := Listen(a, options(c.socket)); !errors.Is(err, ErrInUse) {
 		t.Errorf("got %v, want ErrInUse", err)
 	}
@@ -59,11 +59,11 @@ func TestLiveSocketIsNotReplaced(t *testing.T) {
 }
 
 func TestOtherFilesAreNotReplaced(t *testing.T) {
-	file := filepath.Join(t.TempDir(), SocketName)
+	file := filepath.Join(t.TempDir(), ControlSocket)
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ListenUnix(file); err == nil || !strings.Contains(err.Error(), "not a socket") {
+	if _, err := ListenUnix(file, Nobody, quiet()); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
@@ -72,7 +72,7 @@ func TestOtherFilesAreNotReplaced(t *testing.T) {
 }
 
 func TestLongSocketPathIsExplained(t *testing.T) {
-	if _, err := ListenUnix("/tmp/" + strings.Repeat("a", maxSocketPath)); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := ListenUnix("/tmp/"+strings.Repeat("a", maxSocketPath), Nobody, quiet()); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("got %v, want the limit", err)
 	}
 }
@@ -84,11 +84,11 @@ func TestListenSaysWhatToChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	tcp := options("")
-	tcp.Listen = taken.Addr().String()
-	for flag, o := range map[string]Options{"--listen": tcp, "--state-dir": options("/tmp/" + strings.Repeat("a", maxSocketPath))} {
+	_, tcp := OpenSite(SiteOptions{Listen: []string{taken.Addr().String()}, Now: time.Now, Log: quiet()})
+	_, socket := Listen(&fake{}, options("/tmp/"+strings.Repeat("a", maxSocketPath)))
+	for flag, err := range map[string]error{"--listen": tcp, "--state-dir": socket} {
 		var hinted interface{ Hint() string }
-		if _, err := Listen(&fake{}, o); !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), flag) {
+		if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), flag) {
 			t.Errorf("got %v, want a hint at %s", err, flag)
 		}
 	}
@@ -108,7 +108,7 @@ func (s *slow) Resume(context.Context) error {
 
 func TestShutdownLetsRequestsFinishAndRemovesTheSocket(t *testing.T) {
 	a := &slow{&fake{status: healthy()}, make(chan struct{}), make(chan struct{})}
-	socket := filepath.Join(t.TempDir(), SocketName)
+	socket := filepath.Join(t.TempDir(), ControlSocket)
 	s, err := Listen(a, options(socket))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestShutdownLetsRequestsFinishAndRemovesTheSocket(t *testing.T) {
 }
 
 func TestServeEndsAtOnceWhenItsContextHasEnded(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), SocketName)
+	socket := filepath.Join(t.TempDir(), ControlSocket)
 	s, err := Listen(&fake{}, options(socket))
 	if err != nil {
 		t.Fatal(err)
@@ -145,4 +145,58 @@ func TestServeEndsAtOnceWhenItsContextHasEnded(t *testing.T) {
 	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
+}
+
+// TestPeers: who may connect, by the file's mode and by what the kernel says of the peer. The test runs itself as another
+// user, who tries to read the agent's state.
+func TestPeers(t *testing.T) {
+	if socket := os.Getenv("PEER_SOCKET"); socket != "" {
+		_, err := Dial(socket).Status(t.Context())
+		t.Log(err)
+		if err != nil {
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("only root can become another user; hint: run the tests as root")
+	}
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	const group, stranger = 64_001, 64_002
+	control, read := filepath.Join(dir, ControlSocket), filepath.Join(dir, ReadSocket)
+	s, err := Listen(&fake{status: healthy()}, Options{Control: control, Read: ReadAccess{read, group}, Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(t, s.Serve)
+	may := func(what, socket string, user, group uint32, want bool) {
+		t.Helper()
+		peer := exec.Command("/proc/self/exe", "-test.run", "^TestPeers$")
+		peer.Env = append(os.Environ(), "PEER_SOCKET="+socket)
+		peer.Dir = "/"
+		peer.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: group}}
+		if err := peer.Run(); (err == nil) != want {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	may("root controls", control, 0, 0, true)
+	may("root reads", read, 0, 0, true)
+	may("the group reads", read, stranger, group, true)
+	may("the group controls", control, stranger, group, false)
+	may("a stranger reads", read, stranger, stranger, false)
+	for _, socket := range []string{control, read} {
+		if err := os.Chmod(socket, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may("the group controls, the mode is open", control, stranger, group, false)
+	may("a stranger reads, the mode is open", read, stranger, stranger, false)
+	may("the group reads, the mode is open", read, stranger, group, true)
 }

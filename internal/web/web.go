@@ -1,5 +1,8 @@
-// Package web lets people and programs look at the agent and steer it: read-only over TCP (metrics, health, status),
-// and with control over a unix socket that only its owner may open.
+// Package web lets people and programs read the agent's state, and control it, in two processes.
+//
+// The agent (Server) listens on two unix sockets and on no network: one to control it, for root alone, and one to read its
+// state, for a group. The process that serves the network (Site: metrics, health, status) has no privileges, and reads from
+// the second one. Whatever reaches that process can at most read what everybody may read who may reach it.
 package web
 
 import (
@@ -16,13 +19,20 @@ import (
 // 9100-9999, in which the Prometheus project has given every number to an exporter.
 const DefaultListen = "127.0.0.1:12779"
 
-// SocketName is the control socket's name in the state directory.
-const SocketName = "control.sock"
+// The sockets of the agent, by their names in the state directory.
+const (
+	ControlSocket = "control.sock" // its owner's: to control the agent
+	ReadSocket    = "read.sock"    // to read its state
+)
 
 // Agent is the agent that the server reads and controls. All methods may be called at any time from any goroutine. An
 // error with a method `Hint() string` carries advice for the person who asked.
 type Agent interface {
 	Status() report.Status
+	// Glance is a Status for who asks each second: the counters of quiet containers may be older in it.
+	Glance() report.Status
+	// Health is the part of Status that says whether the agent lives and is ready.
+	Health() report.Status
 	// Hold stops all writing; with restore, everything that was written is put back first.
 	Hold(ctx context.Context, restore bool, reason string) ([]plan.Result, error)
 	// Retire puts everything back, and writes nothing until the agent is stopped.

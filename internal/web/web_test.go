@@ -43,6 +43,10 @@ func (f *fake) Status() report.Status {
 	return f.status
 }
 
+func (f *fake) Glance() report.Status { return f.Status() }
+
+func (f *fake) Health() report.Status { return f.Status() }
+
 func (f *fake) note(call ...string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,29 +87,43 @@ func healthy() report.Status {
 		}}
 }
 
-// serve runs a server on a free port and a socket until the test ends.
-func serve(t *testing.T, a Agent, change func(*Server)) (url string, c *Client) {
+// open runs an agent's server on its sockets, and a site on a free port that reads from it, until the test ends.
+func open(t *testing.T, a Agent, change func(*Server)) (url string, c *Client) {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), SocketName)
-	s, err := Listen(a, Options{Listen: "127.0.0.1:0", Socket: socket, Now: func() time.Time { return t0.Add(time.Second) },
-		Log: slog.New(slog.DiscardHandler)})
+	dir := t.TempDir()
+	control, read := filepath.Join(dir, ControlSocket), filepath.Join(dir, ReadSocket)
+	s, err := Listen(a, Options{Control: control, Read: ReadAccess{read, Nobody}, Now: later, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
 		change(s)
 	}
+	during(t, s.Serve)
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: read, Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(t, site.Serve)
+	return "http://" + site.Addrs()[0], Dial(control)
+}
+
+// during runs something until the test ends.
+func during(t *testing.T, run func(context.Context) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx) }()
+	go func() { done <- run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return "http://" + s.Addr(), Dial(socket)
 }
+
+func later() time.Time { return t0.Add(time.Second) }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
@@ -122,7 +140,7 @@ func get(t *testing.T, url string) (int, string) {
 }
 
 func TestPublicPages(t *testing.T) {
-	url, _ := serve(t, &fake{status: healthy()}, nil)
+	url, _ := open(t, &fake{status: healthy()}, nil)
 	for path, want := range map[string]string{
 		"/":              "<h1>plimsoll</h1>",
 		"/metrics":       `plimsoll_container_throttled_periods_total{cgroup="/lab/a"`,
@@ -142,7 +160,7 @@ func TestPublicPages(t *testing.T) {
 
 func TestNobodySteersOverTCP(t *testing.T) {
 	a := &fake{status: healthy()}
-	url, _ := serve(t, a, nil)
+	url, _ := open(t, a, nil)
 	for _, call := range []string{"hold", "resume", "pause", "release", "status"} {
 		res, err := http.Post(url+"/api/v1/"+call, "application/json", strings.NewReader(`{"container":"/lab/a","cgroup":"/lab/a"}`))
 		if err != nil {
@@ -164,7 +182,7 @@ func TestNobodySteersOverTCP(t *testing.T) {
 
 func TestClientCalls(t *testing.T) {
 	a := &fake{status: healthy()}
-	_, c := serve(t, a, nil)
+	_, c := open(t, a, nil)
 	ctx := t.Context()
 	check := func(what string, got, want any, err error) {
 		t.Helper()
@@ -199,7 +217,7 @@ func (advised) Hint() string { return "try later" }
 
 func TestClientErrors(t *testing.T) {
 	a := &fake{status: healthy(), err: advised{errors.New("the journal is full")}}
-	_, c := serve(t, a, nil)
+	_, c := open(t, a, nil)
 	for what, tc := range map[string]struct {
 		call       func() error
 		code       int
@@ -222,7 +240,7 @@ func TestClientErrors(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	a := &fake{status: healthy()}
-	_, c := serve(t, a, nil)
+	_, c := open(t, a, nil)
 	for what, body := range map[string]string{
 		"no JSON":       "container=/lab/a",
 		"unknown field": `{"container":"/lab/a","until":"30m"}`,
@@ -249,7 +267,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestNoAgent(t *testing.T) {
-	_, err := Dial(filepath.Join(t.TempDir(), SocketName)).Status(t.Context())
+	_, err := Dial(filepath.Join(t.TempDir(), ControlSocket)).Status(t.Context())
 	if !errors.Is(err, ErrNoAgent) {
 		t.Errorf("got %v, want ErrNoAgent", err)
 	}
@@ -257,16 +275,16 @@ func TestNoAgent(t *testing.T) {
 
 func TestSilentAgent(t *testing.T) {
 	a := &fake{status: healthy(), block: make(chan struct{})}
-	url, c := serve(t, a, func(s *Server) { s.patience = 20 * time.Millisecond })
+	url, c := open(t, a, func(s *Server) { s.owner.patience, s.readers.patience = 20*time.Millisecond, 20*time.Millisecond })
 	t.Cleanup(func() { close(a.block) })
-	for _, path := range []string{"/healthz", "/readyz", "/api/v1/status", "/metrics"} {
-		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, "no answer") {
+	for path, want := range map[string]string{"/healthz": "not ok", "/readyz": "not ok", "/api/v1/status": "no answer", "/metrics": "no answer"} {
+		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
 			t.Errorf("%s: got %d %s; want 503", path, code, body)
 		}
 	}
 	a.mu.Lock()
-	if a.asked != 1 {
-		t.Errorf("%d goroutines wait for the agent, want 1", a.asked)
+	if a.asked != 2 {
+		t.Errorf("%d goroutines wait for the agent, want one for its health and one for its state", a.asked)
 	}
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -281,14 +299,11 @@ func TestSilentAgent(t *testing.T) {
 func TestQuestionsShareASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{status: healthy(), block: make(chan struct{})}
-		s, err := Listen(a, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newAnswers(local{a}, time.Now, quiet())
 		ask := func(n int) {
 			for range n {
 				go func() {
-					if _, err := s.ask(t.Context()); err != nil {
+					if _, err := s.ask(t.Context(), &s.whole); err != nil {
 						t.Error(err)
 					}
 				}()
@@ -346,10 +361,13 @@ func TestHealth(t *testing.T) {
 func TestUnhealthyIs503(t *testing.T) {
 	s := healthy()
 	s.LastTurn, s.ConfigOK = t0.Add(-time.Minute), false
-	url, _ := serve(t, &fake{status: s}, nil)
+	url, c := open(t, &fake{status: s}, nil)
 	for path, want := range map[string]string{"/healthz": "1m1s ago", "/readyz": "configuration"} {
-		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || !strings.Contains(body, want) {
-			t.Errorf("%s: got %d %s; want 503 with %q", path, code, body, want)
+		if code, body := get(t, url+path); code != http.StatusServiceUnavailable || strings.TrimSpace(body) != notHealthy {
+			t.Errorf("%s: got %d %s; want 503 without a reason", path, code, body)
+		}
+		if err := reader(c).Healthy(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s on the socket: got %v; want %q", path, err, want)
 		}
 	}
 }
@@ -358,14 +376,17 @@ func TestUnhealthyIs503(t *testing.T) {
 func TestNotReadyBeforeTheAPIServerSpoke(t *testing.T) {
 	s := healthy()
 	s.Kubernetes = &report.Kubernetes{Fault: "forbidden"}
-	url, _ := serve(t, &fake{status: s}, nil)
-	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "forbidden") {
-		t.Errorf("readyz: %d %s", code, body)
+	url, c := open(t, &fake{status: s}, nil)
+	if err := reader(c).Healthy(t.Context(), "/readyz"); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("readyz: %v", err)
 	}
 	if code, body := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("healthz: %d %s", code, body)
 	}
 }
+
+// reader reads from the other socket of the same agent.
+func reader(c *Client) *Client { return Dial(filepath.Join(filepath.Dir(c.socket), ReadSocket)) }
 
 func TestReleaseTellsOfTheFamilyOnly(t *testing.T) {
 	at := func(paths ...string) []plan.Result {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path"
 	"time"
 
@@ -123,16 +122,11 @@ func (f *fleet) addContainer(u unit) error {
 	if err := f.groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}); err != nil {
 		return err
 	}
-	// cat sleeps in a read until its standard input ends, which it does with this process at the latest.
-	c, err := experiment.Launch(exec.Command("cat"), f.enter(u.group))
+	c, err := f.groups.Sleeper(u.group)
 	if err == nil {
 		f.sleepers = append(f.sleepers, c)
 	}
 	return err
-}
-
-func (f *fleet) enter(group string) func(int) error {
-	return func(pid int) error { return f.groups.Enter(group, pid) }
 }
 
 // throttle starts a process with the load of a whole CPU in each busy container, for so much CPU time at most.
@@ -147,8 +141,7 @@ func (f *fleet) throttle() error {
 		if u.pod == "" || !u.busy {
 			continue
 		}
-		const spin = `read -r go; ulimit -t 60; while :; do :; done`
-		c, err := experiment.Launch(exec.Command("/bin/sh", "-c", spin), f.enter(u.group))
+		c, err := f.groups.Spinner(u.group, time.Minute, nil)
 		if err != nil {
 			return err
 		}

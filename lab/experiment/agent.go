@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type Setup struct {
 	Root    string   // where the control groups are mounted
 	Flags   []string // of `plimsoll run`, besides
 	Offline *Offline // work that is declared as such
+	State   string   // directory of its state; "": one that is removed with the agent
+	Env     []string // added to the environment of this process
+	Stderr  *os.File // receives the agent's log; nil: the end of the log is kept for errors
 }
 
 // Agent is a real `plimsoll run` with a configuration of its own.
@@ -46,20 +50,60 @@ func StartAgent(s Setup, groups *Groups) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := filepath.Join(dir, "state")
-	a := &Agent{Setup: s, dir: dir, groups: groups, client: web.Dial(filepath.Join(state, web.SocketName))}
+	a := &Agent{Setup: s, dir: dir, groups: groups}
+	a.client = web.Dial(a.Socket())
 	if err := a.write(strategy.None); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	cmd := exec.Command(s.Binary, append([]string{"run", "--config", a.file(), "--state-dir", state,
-		"--cgroup-root", s.Root, "--listen", ""}, s.Flags...)...)
-	if a.child, err = Launch(cmd, func(int) error { return nil }); err != nil {
+	if err := a.launch(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := a.await(); err != nil {
 		return nil, errors.Join(err, a.Stop())
 	}
 	return a, nil
+}
+
+func (a *Agent) launch() (err error) {
+	cmd := exec.Command(a.Binary, append([]string{"run", "--config", a.file(), "--state-dir", a.StateDir(),
+		"--cgroup-root", a.Root, "--listen", ""}, a.Flags...)...)
+	cmd.Env = append(os.Environ(), a.Env...)
+	if a.Stderr != nil {
+		cmd.Stderr = a.Stderr
+	}
+	a.child, err = Launch(cmd, func(int) error { return nil })
+	return err
+}
+
+// StateDir is where the agent keeps its journal.
+func (a *Agent) StateDir() string { return cmp.Or(a.State, filepath.Join(a.dir, "state")) }
+
+// Socket is the agent's control socket.
+func (a *Agent) Socket() string { return filepath.Join(a.StateDir(), web.ControlSocket) }
+
+// Kill ends the agent by SIGKILL: what it has written stays.
+func (a *Agent) Kill() error { return a.child.Stop(0) }
+
+// Restart starts the agent once more, with the state of the one that was killed or halted.
+func (a *Agent) Restart() error {
+	if err := a.launch(); err != nil {
+		return err
+	}
+	return a.await()
+}
+
+// Halt ends the agent, which restores what it changed. Its state stays.
+func (a *Agent) Halt() error { return a.child.Stop(stopPatience) }
+
+// Restore runs `plimsoll restore` in place of an agent that was killed.
+func (a *Agent) Restore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, a.Binary, "restore", "--state-dir", a.StateDir(), "--cgroup-root", a.Root).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("plimsoll restore: %w\n%s", err, said)
+	}
+	return nil
 }
 
 // await waits until the agent answers: not every policy shows in a file.

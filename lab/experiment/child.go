@@ -25,10 +25,13 @@ type Child struct {
 }
 
 // Launch starts a process that waits for a line on its standard input before it does anything, gives its pid to
-// enter, and then sends the line. Standard input stays open as long as the parent lives.
+// enter, and then sends the line. Standard input stays open as long as the parent lives. The end of its standard
+// error is kept for errors, unless the command sends that elsewhere.
 func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 	c := &Child{cmd: cmd, said: &tail{}, done: make(chan struct{})}
-	cmd.Stderr = c.said
+	if cmd.Stderr == nil {
+		cmd.Stderr = c.said
+	}
 	cmd.WaitDelay = time.Second // grandchildren may keep stderr open
 	// A group of its own: Ctrl-C reaches the experiment alone, which then ends its children in the right order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -54,6 +57,14 @@ func Launch(cmd *exec.Cmd, enter func(pid int) error) (*Child, error) {
 
 // PID is the number of the process.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Write writes a line to the standard input of the process.
+func (c *Child) Write(line string) error {
+	if _, err := io.WriteString(c.stdin, line+"\n"); err != nil {
+		return errors.Join(err, c.Ended())
+	}
+	return nil
+}
 
 // Stop ends the process by SIGTERM. After patience it sends SIGKILL, and that is an error.
 func (c *Child) Stop(patience time.Duration) error {

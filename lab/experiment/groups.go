@@ -224,6 +224,18 @@ func (g *Groups) Close() error {
 	return errors.Join(append(errs, g.dir.Close())...)
 }
 
+// Remove removes one of the groups. Its processes must have been ended.
+func (g *Groups) Remove(group string) error {
+	g.tree.Forget(group)
+	for _, name := range slices.Backward(g.dirs(group)) {
+		if err := g.remove(name); err != nil {
+			return err
+		}
+		g.made = slices.DeleteFunc(g.made, func(made string) bool { return made == name })
+	}
+	return nil
+}
+
 func (g *Groups) remove(name string) error {
 	for deadline := time.Now().Add(emptyPatience); ; time.Sleep(20 * time.Millisecond) {
 		err := g.dir.Rmdir(name)

@@ -34,17 +34,14 @@ import (
 // settings say what is measured.
 type settings struct {
 	groups     int
-	quota      time.Duration // of 100 ms
-	every      time.Duration // between two jobs of a group
+	job        experiment.Job
 	span       time.Duration // of each run
 	warmUp     time.Duration
 	policy     strategy.Policy
-	seed       uint64
 	cgroupRoot string
 	plimsoll   string
 	events     []string // flags of the agent that is subscribed
 	json       bool
-	worker     int // do the jobs of this group; negative: measure
 }
 
 func main() {
@@ -56,8 +53,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if s.worker >= 0 {
-		return work(os.Stdin, newSchedule(s.seed, s.worker, s.every), burn(s.quota))
+	if s.job.Worker >= 0 {
+		return s.job.Work(os.Stdin)
 	}
 	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
 		return err
@@ -72,18 +69,15 @@ func run() error {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{warmUp: 2 * time.Second}
+	s := settings{warmUp: 2 * time.Second, job: experiment.Job{Quota: experiment.LeastQuota, Every: 4 * time.Second}}
 	set := flag.NewFlagSet("reaction", flag.ExitOnError)
 	seconds := set.Float64("seconds", 30, "seconds of each of the four runs, after the warm-up")
 	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
-	set.DurationVar(&s.quota, "quota", leastQuota, "what a group may use of 100 ms")
-	set.DurationVar(&s.every, "every", 4*time.Second, "time between two jobs of a group")
+	s.job.Flags(set)
 	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
 	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	subscribed := set.String("subscribed", "", "flags of the agent that is subscribed to throttle events, such as --ahead=false")
 	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	set.IntVar(&s.worker, "worker", -1, "do the jobs of this group until standard input ends")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
@@ -93,14 +87,10 @@ func parse(args []string) (settings, error) {
 	switch {
 	case s.groups < 1 || s.groups > 500:
 		return s, fmt.Errorf("-groups %d: must be from 1 to 500", s.groups)
-	case s.quota < leastQuota || s.quota > mostQuota:
-		return s, fmt.Errorf("-quota %v: must be from %v to %v", s.quota, leastQuota, mostQuota)
-	case s.every < 100*time.Millisecond || s.every > time.Minute:
-		return s, fmt.Errorf("-every %v: must be from 100ms to 1m", s.every)
 	case s.span < time.Second || s.span > most:
 		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
 	case s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly:
 		return s, fmt.Errorf("-policy %q: must be auto or cfsQuotaBurstOnly, which end throttles", s.policy)
 	}
-	return s, nil
+	return s, s.job.Check()
 }

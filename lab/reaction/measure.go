@@ -15,7 +15,7 @@ import (
 // bench is a measurement under way.
 type bench struct {
 	settings
-	fleet   *fleet
+	fleet   *experiment.Jobs
 	offline *experiment.Offline // nil: the machine is left as it is
 	say     func(format string, args ...any)
 }
@@ -28,10 +28,10 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	b := &bench{settings: s, say: say}
 	defer func() { err = errors.Join(err, b.close(groups)) }()
-	if b.fleet, err = newFleet(groups, s.groups, s.quota); err != nil {
+	if b.fleet, err = experiment.NewJobs(groups, s.groups, s.job.Quota); err != nil {
 		return nil, err
 	}
-	r = &result{Groups: s.groups, Quota: s.quota, Every: s.every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.seed, CPUs: runtime.NumCPU(),
+	r = &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed, CPUs: runtime.NumCPU(),
 		Cgroup: groups.Tree().Version().String()}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
@@ -64,12 +64,12 @@ func (b *bench) close(groups *experiment.Groups) error {
 // run measures one agent, from the same first job on.
 func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error) {
 	b.say("%s, agent flags %q: %v", scenario{Loaded: b.offline != nil}.name(), flags, b.warmUp+b.span)
-	p, err := listen(b.fleet.inodes)
+	p, err := experiment.Listen(b.fleet.Inodes)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, b.fleet.stop(), p.Close()) }()
-	begin, err := b.fleet.prepare(b.seed, b.every)
+	defer func() { err = errors.Join(err, b.fleet.Stop(), p.Close()) }()
+	begin, err := b.fleet.Prepare(b.job)
 	if err != nil {
 		return r, err
 	}
@@ -79,7 +79,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error)
 		return r, err
 	}
 	defer func() { err = errors.Join(err, a.Stop()) }()
-	if err := a.Apply(b.policy, b.fleet.paths, b.fleet.limit); err != nil {
+	if err := a.Apply(b.policy, b.fleet.Paths, b.fleet.Limit); err != nil {
 		return r, err
 	}
 	if err := begin(); err != nil {
@@ -103,11 +103,11 @@ func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) (
 	if r.status, err = a.Status(ctx); err != nil {
 		return r, err
 	}
-	if r.used, err = b.fleet.used(); err != nil {
+	if r.used, err = b.fleet.AllUsed(); err != nil {
 		return r, err
 	}
-	r.tally, r.at = count(p, b.fleet.inodes), probe.Monotonic()
-	return r, b.fleet.works()
+	r.tally, r.at = count(p, b.fleet.Inodes), probe.Monotonic()
+	return r, b.fleet.Working()
 }
 
 // window measures between two readings. The jobs go on until all is read.
@@ -123,11 +123,11 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 	if err != nil {
 		return r, err
 	}
-	events, err := collect(p, last.at)
+	events, err := experiment.Collect(p, last.at)
 	if err != nil {
 		return r, fmt.Errorf("read the throttles of the window: %w", err)
 	}
-	all, endable := lengths(events, b.quota, first.at, last.at)
+	all, endable := lengths(events, b.job.Quota, first.at, last.at)
 	return between(first, last, sum(all), sum(endable)), nil
 }
 

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/lab/experiment"
 )
 
 // TestReactionOnRealGroups runs the lab, small and short, and expects real throttles by both agents, reported and
 // counted alike, and nothing left behind.
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{groups: 4, quota: leastQuota, every: time.Second / 5, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly", seed: 1,
+	s := settings{groups: 4, job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1}, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly",
 		cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
 	r, err := measure(t.Context(), s, t.Logf)
 	if err != nil {

@@ -107,7 +107,7 @@ func (r *result) figures() []experiment.Figure {
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
-		r.Groups, r.Quota, r.Policy, burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+		r.Groups, r.Quota, r.Policy, experiment.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(page)
 	experiment.Lines(page, r.conclude())
 	page.WriteByte('\n')

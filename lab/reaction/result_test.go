@@ -21,7 +21,7 @@ func TestLengths(t *testing.T) {
 	}
 	begin := func(group uint64, at, used, held time.Duration) probe.Event {
 		return probe.Event{Group: group, Kind: probe.Begin, Since: at, At: at,
-			Facts: probe.Facts{Quota: 5 * ms, Used: used, Runtime: ms / 2, Held: held}}
+			Facts: probe.Facts{Quota: 5 * ms, Used: used, Runtime: ms / 2, OnCPUs: held}}
 	}
 	all, endable := lengths([]probe.Event{
 		end(5*ms, 99*ms), // before the window
@@ -42,13 +42,6 @@ func TestLengths(t *testing.T) {
 	}
 	if diff := cmp.Diff([]time.Duration{ms, 3 * ms, 10 * ms}, endable); diff != "" {
 		t.Errorf("those that may be ended: %s", diff)
-	}
-}
-
-// TestAtCapOfARaise: with a quota that is raised to the cap, no refill is allowed after any use.
-func TestAtCapOfARaise(t *testing.T) {
-	if f := (probe.Facts{Quota: 15 * ms, Used: ms}); !atCap(f, 5*ms) {
-		t.Error("three more quotas are allowed")
 	}
 }
 
@@ -186,7 +179,7 @@ func TestParseRefuses(t *testing.T) {
 	if s, err := parse([]string{"-subscribed", "--ahead=false --realtime=false"}); err != nil || len(s.events) != 2 || s.events[0] != "--ahead=false" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := parse(nil); err != nil || s.worker >= 0 || s.groups != 100 || s.policy != "auto" {
+	if s, err := parse(nil); err != nil || s.job.Worker >= 0 || s.groups != 100 || s.policy != "auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, args := range [][]string{{"-groups", "0"}, {"-groups", "501"}, {"-seconds", "0.5"}, {"-seconds", "601"}, {"-policy", "none"}, {"-every", "1ms"},

@@ -107,7 +107,7 @@ func measure(ctx context.Context, s settings) (r *result, err error) {
 			return nil, err
 		}
 	}
-	address, err := freeAddress()
+	address, err := experiment.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func measure(ctx context.Context, s settings) (r *result, err error) {
 		return nil, err
 	}
 	r = &result{settings: s, Answers: map[string]int{}}
-	return r, r.watch(ctx, process(a.Child().PID()), "http://"+address+"/api/v1/status")
+	return r, r.watch(ctx, a.Child(), "http://"+address+"/api/v1/status")
 }
 
 // addPod makes a pod with a container and their limits.
@@ -160,12 +160,12 @@ func known(ctx context.Context, a *experiment.Agent, want int) error {
 }
 
 // watch has the readers read, and sees how large the agent gets.
-func (r *result) watch(ctx context.Context, p process, url string) error {
+func (r *result) watch(ctx context.Context, p *experiment.Child, url string) error {
 	var err error
-	if r.Before, err = p.memory("VmRSS:"); err != nil {
+	if r.Before, err = p.Memory("VmRSS:"); err != nil {
 		return err
 	}
-	if err := p.forgetPeak(); err != nil {
+	if err := p.ForgetPeak(); err != nil {
 		return err
 	}
 	for range r.Rounds {
@@ -173,7 +173,7 @@ func (r *result) watch(ctx context.Context, p process, url string) error {
 			return err
 		}
 	}
-	if r.Peak, err = p.memory("VmHWM:"); err != nil {
+	if r.Peak, err = p.Memory("VmHWM:"); err != nil {
 		return err
 	}
 	r.Ratio = float64(r.Peak) / float64(r.Before)

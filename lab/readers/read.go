@@ -3,13 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -53,38 +48,4 @@ func get(ctx context.Context, url string) (code string, size int64, err error) {
 	defer res.Body.Close()
 	size, err = io.Copy(io.Discard, res.Body)
 	return res.Status, size, err
-}
-
-// freeAddress is one of this machine on which nobody listens.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-// process is one that is measured from outside.
-type process int
-
-// forgetPeak has the kernel count the peak anew (proc(5), clear_refs).
-func (p process) forgetPeak() error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p), []byte("5"), 0)
-}
-
-// memory reads a line of /proc/PID/status, in bytes.
-func (p process) memory(key string) (int64, error) {
-	name := fmt.Sprintf("/proc/%d/status", p)
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return 0, err
-	}
-	_, after, found := strings.Cut(string(data), key)
-	words := strings.Fields(after)
-	if !found || len(words) == 0 {
-		return 0, fmt.Errorf("%s: no %s", name, key)
-	}
-	kib, err := strconv.ParseInt(words[0], 10, 64)
-	return kib << 10, err
 }

@@ -6,12 +6,12 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Kind says what stands at a path.
+// Kind is the kind of the group at a path.
 type Kind string
 
 // The kinds.
 const (
-	Plain     Kind = "plain"     // a folder that somebody made
+	Plain     Kind = "plain"     // another directory
 	Unit      Kind = "unit"      // a systemd service, slice or scope
 	Pod       Kind = "pod"       // contains the containers of one pod
 	Container Kind = "container" // one container, whichever engine made it
@@ -65,8 +65,8 @@ var prefixes = []struct{ prefix, runtime string }{
 	{"nerdctl", containerd},
 }
 
-// Classify says what stands at the path of a group, below the cpu hierarchy (v1) or the root (v2). The outermost
-// container wins: what a nested engine made inside it (kind, Docker in Docker) is Inside. The group that crun made in a scope is
+// Classify says what the group at a path is, below the cpu hierarchy (v1) or the root (v2). The outermost container
+// wins: what a nested engine made inside it (kind, Docker in Docker) is Inside. The group that crun made in a scope is
 // the same container (scope.go).
 func Classify(group string) Place {
 	at := Place{Kind: Plain, Runtime: plainGroup}

@@ -101,13 +101,13 @@ func (s *Scanner) Touched() []string {
 	return paths
 }
 
-// paths lists the managed groups, sorted.
+// paths lists the groups of the last snapshot.
 func (s *Scanner) paths() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var list []string
-	for _, id := range sortedIDs(s.chosen) {
-		list = append(list, id.Path)
+	for _, p := range s.latest.Load().pods {
+		for _, id := range p.IDs() {
+			list = append(list, id.Path)
+		}
 	}
 	return list
 }

@@ -49,7 +49,7 @@ func (n *node) sorted() []*node {
 	return list
 }
 
-// group is a pod as nodes. Without a pod of its own, a container stands in a group whose pod is nil.
+// group is a pod as nodes. A container without a pod is in a group whose pod is nil.
 type group struct {
 	pod        *node
 	containers []*node

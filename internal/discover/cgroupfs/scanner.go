@@ -49,14 +49,17 @@ type Stats struct {
 	Lookups   int64 // questions to the Sources
 }
 
-// Scanner knows the containers of a tree. Its methods may be called from several goroutines.
+// Scanner knows the containers of a tree. Its methods may be called from several goroutines. Pods, Touched and Counts
+// take no lock that is held while files are read or systemd is asked.
 type Scanner struct {
 	tree    *cgroup.Tree
 	base    string // where the root of the hierarchy is mounted
 	opt     Options
 	queue   *queue
 	latest  atomic.Pointer[snapshot]
-	watcher watcher // nil: no inotify
+	rescans atomic.Int64
+	lost    atomic.Int64 // times that the kernel dropped events
+	watcher watcher      // nil: no inotify
 	changes chan fsnotify.Event
 	faults  chan error
 
@@ -139,7 +142,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 				faults = nil
 				continue
 			}
-			s.lost(err)
+			s.fault(err)
 		case <-timer.C:
 			last = s.opt.Now()
 			s.lookUpPending()
@@ -183,15 +186,13 @@ func (s *Scanner) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
+	stats.Rescans, stats.Overflows = s.Counts()
 	stats.Groups, stats.Blind = len(s.nodes), s.blind()
 	return stats
 }
 
 // Counts returns how often the tree was walked and how often events were lost.
-func (s *Scanner) Counts() (rescans, lost int64) {
-	stats := s.Stats()
-	return stats.Rescans, stats.Overflows
-}
+func (s *Scanner) Counts() (rescans, lost int64) { return s.rescans.Load(), s.lost.Load() }
 
 // Groups lists the groups that may be managed. Unnamed lists those of them that are not, because no engine made them
 // and the configuration does not name them; sorted.
@@ -230,7 +231,7 @@ func (s *Scanner) Configure(r Resolver) {
 func (s *Scanner) Rescan() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Rescans++
+	s.rescans.Add(1)
 	s.walked = s.opt.Now()
 	s.full = false // the kernel may accept watches again
 	before := s.err
@@ -303,12 +304,10 @@ func (s *Scanner) written(n *node, file string) {
 	}
 }
 
-// lost handles an error of inotify.
-func (s *Scanner) lost(err error) {
+// fault handles an error of inotify.
+func (s *Scanner) fault(err error) {
 	if errors.Is(err, fsnotify.ErrEventOverflow) {
-		s.mu.Lock()
-		s.stats.Overflows++
-		s.mu.Unlock()
+		s.lost.Add(1)
 	}
 	s.opt.Log.Warn("inotify lost events: the tree is walked again", "error", err)
 	s.walk()

@@ -1,13 +1,16 @@
 package cgroupfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/fsnotify/fsnotify"
+	godbus "github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
@@ -213,7 +216,7 @@ func TestTouched(t *testing.T) {
 	if diff := cmp.Diff(want, s.Touched()); diff != "" {
 		t.Error(diff)
 	}
-	s.lost(fsnotify.ErrEventOverflow)
+	s.fault(fsnotify.ErrEventOverflow)
 	want = []string{"/lab/a", "/lab/b", "/lab/c"}
 	if diff := cmp.Diff(want, s.Touched()); diff != "" {
 		t.Error(diff)
@@ -342,5 +345,51 @@ func TestStrayEvents(t *testing.T) {
 	expectEvents(t, s, "vanished /lab/b")
 	if stats := s.Stats(); stats.Rescans != 1 {
 		t.Errorf("helped by a rescan: %+v", stats)
+	}
+}
+
+// TestNothingWaitsForASource: while systemd does not answer, the snapshot, the events and the counters are there at once.
+func TestNothingWaitsForASource(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	first := true
+	dial := func(context.Context) (*dbus.Conn, error) {
+		if first {
+			first = false
+			return nil, godbus.Error{Name: "org.freedesktop.systemd1.NoSuchUnit"}
+		}
+		close(asked)
+		<-answer
+		return nil, errors.New("too late")
+	}
+	now := time.Unix(1000, 0)
+	const unit = "/system.slice/a.service"
+	s := scanner(t, newMemory(unit), Options{Resolver: include(t, unit), Now: func() time.Time { return now },
+		Sources: Sources{Systemd: &Systemd{dial: dial, now: func() time.Time { return now }}}})
+	s.Events()
+	s.queue.put(Lost, "", "", now)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Refresh(unit)
+	}()
+	<-asked
+	var touched []string
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, _ = s.Pods()
+		touched = s.Touched()
+		s.Counts()
+	}()
+	select {
+	case <-answered:
+	case <-done: // which gives up after half a second
+		t.Error("they waited until the question was given up")
+	}
+	close(answer)
+	<-done
+	<-answered
+	if diff := cmp.Diff([]string{unit}, touched); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// Sources are the places where systemd and the container engines keep the configuration of a container: its
-// name and its declared limit. A pattern has {id} in the place of the container's id, and * where a namespace stands.
+// Sources are the places where systemd and the container engines keep the configuration of a container: its name and
+// its declared limit. A pattern has {id} in the place of the container's id, and * in the place of a namespace.
 type Sources struct {
 	Docker  []string // directories with ID/hostconfig.json and ID/config.v2.json
 	Runc    []string // patterns of runc's state.json
@@ -64,7 +64,7 @@ func dockerDirs(root string) []string {
 type facts struct {
 	name     string // of the container; "" when not known
 	pod      string // name of its pod
-	runtime  string // "" when the path's guess stands
+	runtime  string // "": the one guessed from the path
 	declared *workload.Declared
 
 	file  string // that the limit was read from, if its owner keeps it up to date

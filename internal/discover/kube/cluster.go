@@ -1,21 +1,32 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"path"
-	"strconv"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
+	streaming "k8s.io/streaming/pkg/httpstream"
 )
 
 // Cluster reads the state of agents from an API server, for a person or for a hook of the chart.
-type Cluster struct{ client }
+type Cluster struct {
+	client
+	config *rest.Config
+}
 
 // Reach makes a client as Connect does, but for people: where a pod is not the place, of what kubectl would use.
 func Reach(kubeconfig, context, userAgent string) (*Cluster, error) {
@@ -34,7 +45,7 @@ func reach(config *rest.Config, userAgent string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{c}, nil
+	return &Cluster{c, config}, nil
 }
 
 // InCluster makes one of a kubeconfig file, or of the cluster in which this is a pod.
@@ -79,12 +90,15 @@ func (c *Cluster) DaemonSet(ctx context.Context, namespace, name string) (Daemon
 // AgentPod is where an agent runs.
 type AgentPod struct {
 	Namespace, Name, Node string
-	Port                  int
+	Port                  int // on the pod's loopback interface; 0: there is none
 	Ready                 bool
 }
 
-// httpPort is the name of the container's port in the chart.
-const httpPort = "http"
+// localPort is the name, in the chart, of the port that the pod's loopback interface has.
+const localPort = "local"
+
+// agentContainer is the name, in the chart, of the container in which the agent runs.
+const agentContainer = "plimsoll"
 
 // Agents lists the pods that the selector chooses, of one node or, if that is "", of all.
 func (c *Cluster) Agents(ctx context.Context, namespace, selector, node string) ([]AgentPod, error) {
@@ -101,7 +115,7 @@ func (c *Cluster) Agents(ctx context.Context, namespace, selector, node string) 
 		a := AgentPod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName}
 		for _, ct := range p.Spec.Containers {
 			for _, port := range ct.Ports {
-				if port.Name == httpPort {
+				if port.Name == localPort {
 					a.Port = int(port.ContainerPort)
 				}
 			}
@@ -114,17 +128,102 @@ func (c *Cluster) Agents(ctx context.Context, namespace, selector, node string) 
 	return agents, nil
 }
 
-// Ask sends a GET to an agent through the API server's proxy.
-func (c *Cluster) Ask(ctx context.Context, a AgentPod, path string, query map[string]string) ([]byte, error) {
-	r := c.Get().Namespace(a.Namespace).Resource(string(Pods)).Name(a.Name+":"+strconv.Itoa(a.Port)).SubResource("proxy").Suffix(path).
-		SetHeader("Accept", "application/json")
-	for k, v := range query {
-		r = r.Param(k, v)
+// Ask sends a GET to an agent, through a port that the API server forwards to the pod's loopback interface.
+func (c *Cluster) Ask(ctx context.Context, a AgentPod, path string) ([]byte, error) {
+	if a.Port == 0 {
+		return nil, fmt.Errorf("pod %s: no container has a port of the name %s", a.Name, localPort)
 	}
-	data, err := r.Do(ctx).Raw()
+	url := c.Post().Namespace(a.Namespace).Resource(string(Pods)).Name(a.Name).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("forward a port: %w", err)
+	}
+	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	if tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.config); err == nil {
+		dialer = portforward.NewFallbackDialerForStreaming(tunnel, dialer, notUpgraded)
+	}
+	forwarding, stop := context.WithCancel(klog.NewContext(ctx, logr.Discard())) // what goes wrong is in the error
+	ready := make(chan struct{})
+	forward, err := portforward.NewOnAddressesForStreamingWithContext(forwarding, dialer, []string{"127.0.0.1"},
+		[]string{fmt.Sprintf("0:%d", a.Port)}, ready, io.Discard, io.Discard)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("forward a port: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- forward.ForwardPorts() }()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		return nil, fmt.Errorf("forward a port: %w", err)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ports, err := forward.GetPorts()
+	if err != nil || len(ports) != 1 {
+		return nil, fmt.Errorf("forward a port: %d ports: %w", len(ports), err)
+	}
+	return get(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", ports[0].Local, path))
+}
+
+// notUpgraded says whether an API server, or a proxy before it, does not take the newer kind of stream.
+func notUpgraded(err error) bool {
+	return streaming.IsUpgradeFailure(err) || streaming.IsHTTPSProxyError(err)
+}
+
+// maxAnswer bounds the answer of an agent.
+const maxAnswer = 64 << 20
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil || res.StatusCode == http.StatusOK {
+		return data, err
+	}
 	var said struct{ Error string }
-	if err != nil && json.Unmarshal(data, &said) == nil && said.Error != "" {
-		return nil, errors.New(said.Error) // the agent's own word, in place of the API server's about it
+	if json.Unmarshal(data, &said) == nil && said.Error != "" {
+		return nil, errors.New(said.Error)
 	}
-	return data, err
+	return nil, fmt.Errorf("it answered %s", res.Status)
+}
+
+// Exec runs a command in the agent's container, and returns what it writes to standard output. It takes the right to
+// create pods/exec, which is as good as root on the node.
+func (c *Cluster) Exec(ctx context.Context, a AgentPod, command ...string) ([]byte, error) {
+	r := c.Post().Namespace(a.Namespace).Resource(string(Pods)).Name(a.Name).SubResource("exec").
+		Param("container", agentContainer).Param("stdout", "true").Param("stderr", "true")
+	for _, word := range command {
+		r = r.Param("command", word)
+	}
+	executor, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, r.URL())
+	if err != nil {
+		return nil, fmt.Errorf("exec: %w", err)
+	}
+	var run remotecommand.Executor = executor
+	if websocket, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, r.URL().String()); err == nil {
+		if run, err = remotecommand.NewFallbackExecutor(websocket, executor, notUpgraded); err != nil {
+			return nil, fmt.Errorf("exec: %w", err)
+		}
+	}
+	var out, said bytes.Buffer
+	if err := run.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &said}); err != nil {
+		if text := bytes.TrimSpace(said.Bytes()); len(text) > 0 {
+			return nil, fmt.Errorf("%.500s", text)
+		}
+		return nil, fmt.Errorf("exec: %w", err)
+	}
+	return out.Bytes(), nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,9 +34,25 @@ func (m ConfigMap) String() string { return m.Namespace + "/" + m.Name }
 // Names are the ConfigMaps that are read. Of each key, the first that has it counts.
 type Names []ConfigMap
 
-// DefaultNames are those of Koordinator and ACK.
-func DefaultNames() Names {
-	return Names{{"koordinator-system", "slo-controller-config"}, {"kube-system", "ack-slo-config"}, {"koordinator-system", "ack-slo-pod-config"}}
+// DefaultNames are one in the agent's own namespace, "" for none, and that of ACK in kube-system. Whoever can make a
+// namespace must not be able to set the policy. So a namespace that may not exist is not among them: those of
+// Koordinator have to be named, as the chart does where their namespace exists.
+func DefaultNames(own string) Names {
+	names := Names{{"kube-system", "ack-slo-config"}}
+	if own != "" {
+		names = append(Names{{own, "slo-controller-config"}}, names...)
+	}
+	return names
+}
+
+// OwnNamespace is the namespace of the pod that this process is in, "" where it is in none (client-go's
+// rest.InClusterConfig reads the token beside it).
+func OwnNamespace() string {
+	text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // Options are what a Discoverer is made of.
@@ -45,8 +63,9 @@ type Options struct {
 	Groups Groups
 	// Bandwidth reads the limit of a group.
 	Bandwidth func(group string) (cpu.Bandwidth, error)
-	// Own is what this node's own file says; Configure replaces it.
-	Own strategy.Strategy
+	// Own and Tenants are what this node's own file says; Configure replaces them.
+	Own     strategy.Strategy
+	Tenants config.Tenants
 	// Changed is called with the strategy of the node, whenever it changes.
 	Changed func(strategy.Strategy)
 	Log     *slog.Logger
@@ -65,14 +84,19 @@ type Discoverer struct {
 	line   *line
 	events *eventRecorder
 
-	order sync.Mutex // of what is learned; taken before mu
+	// order is held while something is learned, and taken before mu. Only its holder changes what mu guards, and holds
+	// both for that. So texts are parsed, and reported, without the lock that a turn of the agent waits for.
+	order   sync.Mutex
+	mirrors mirrors
+	texts   map[string]string // by key of a ConfigMap: what was read last
 
-	mu       sync.Mutex
+	making sync.Mutex // held while a snapshot is made, and taken before mu
+
+	mu       sync.Mutex      // held for no longer than it takes to look something up, or to change it
 	pods     map[string]*pod // by UID on the node
 	labels   map[string]string
 	seen     map[query]bool // whose first list was received
 	maps     map[ConfigMap]*corev1.ConfigMap
-	texts    map[string]string // by key of a ConfigMap: what was read last
 	config   config.Kubernetes
 	node     strategy.Strategy
 	badKeys  map[string][]*config.Rejected // by key of a ConfigMap: of its text that was read last
@@ -85,7 +109,8 @@ type Discoverer struct {
 func New(o Options) *Discoverer {
 	d := &Discoverer{Options: o, wake: make(chan struct{}, 1), events: newEventRecorder(o), pods: map[string]*pod{},
 		seen: map[query]bool{}, maps: map[ConfigMap]*corev1.ConfigMap{}, texts: map[string]string{},
-		badKeys: map[string][]*config.Rejected{}, node: o.Own}
+		badKeys: map[string][]*config.Rejected{}, node: o.Own, mirrors: newMirrors(o.Node),
+		config: config.Kubernetes{Own: o.Tenants}}
 	d.line = newLine(d.queries(), d.lineChanged)
 	return d
 }
@@ -138,7 +163,7 @@ func (d *Discoverer) store(q query) store {
 			for _, o := range list {
 				put(o)
 			}
-			d.seen[q] = true
+			d.change(func() { d.seen[q] = true })
 			return true
 		})
 	}}
@@ -148,18 +173,26 @@ func (d *Discoverer) store(q query) store {
 func (d *Discoverer) taker(r Resource) (put, drop func(any) bool) {
 	switch r {
 	case Pods:
-		return func(o any) bool { return d.putPod(o.(*corev1.Pod)) }, func(o any) bool { return d.dropPod(o.(*corev1.Pod)) }
+		return func(o any) bool { d.putPod(o.(*corev1.Pod)); return true }, func(o any) bool { return d.dropPod(o.(*corev1.Pod)) }
 	case Nodes: // one that is deleted is made again under the same name; its pods live on meanwhile
-		return func(o any) bool {
-			labels := o.(*corev1.Node).Labels
-			changed := !maps.Equal(labels, d.labels)
-			d.labels = labels
-			return changed
-		}, func(any) bool { return false }
+		return func(o any) bool { return d.putNode(o.(*corev1.Node)) }, func(any) bool { return false }
 	}
 	name := func(m *corev1.ConfigMap) ConfigMap { return ConfigMap{m.Namespace, m.Name} }
-	return func(o any) bool { m := trimConfigMap(o.(*corev1.ConfigMap)); d.maps[name(m)] = m; return true },
-		func(o any) bool { delete(d.maps, name(o.(*corev1.ConfigMap))); return true }
+	return func(o any) bool {
+			m := trimConfigMap(o.(*corev1.ConfigMap))
+			d.change(func() { d.maps[name(m)] = m })
+			return true
+		}, func(o any) bool {
+			d.change(func() { delete(d.maps, name(o.(*corev1.ConfigMap))) })
+			return true
+		}
+}
+
+// change changes what mu guards.
+func (d *Discoverer) change(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
 }
 
 // forget drops what a new list no longer has.
@@ -170,9 +203,13 @@ func (d *Discoverer) forget(q query, list []any) {
 		for _, o := range list {
 			alive[string(o.(*corev1.Pod).UID)] = true
 		}
-		maps.DeleteFunc(d.pods, func(_ string, p *pod) bool { return !alive[p.about.UID] })
+		d.change(func() { maps.DeleteFunc(d.pods, func(_ string, p *pod) bool { return !alive[p.about.UID] }) })
+		maps.DeleteFunc(d.mirrors.claims, func(uid, _ string) bool { return !alive[uid] })
+		slices.SortStableFunc(list, func(a, b any) int { // of two pods that claim the same the older counts
+			return a.(*corev1.Pod).CreationTimestamp.Compare(b.(*corev1.Pod).CreationTimestamp.Time)
+		})
 	case ConfigMaps:
-		delete(d.maps, ConfigMap{q.namespace, q.name})
+		d.change(func() { delete(d.maps, ConfigMap{q.namespace, q.name}) })
 	}
 }
 
@@ -181,9 +218,9 @@ func (d *Discoverer) ready() bool {
 	return !slices.ContainsFunc(d.queries(), func(q query) bool { return !d.seen[q] })
 }
 
-// Configure replaces the strategy of this node's own file, and returns the strategy of the node.
-func (d *Discoverer) Configure(own strategy.Strategy) strategy.Strategy {
-	d.learn(func() bool { d.Own = own; return true })
+// Configure replaces what this node's own file says, and returns the strategy of the node.
+func (d *Discoverer) Configure(own strategy.Strategy, tenants config.Tenants) strategy.Strategy {
+	d.learn(func() bool { d.change(func() { d.Own, d.config.Own = own, tenants }); return true })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.node
@@ -199,25 +236,20 @@ func (d *Discoverer) Announce() {
 	d.Changed(now)
 }
 
-// learn applies a change. It calls Changed without the lock that a turn of the agent takes,
-// and in the order of the changes.
+// learn applies a change. It parses, and calls Changed, without the lock that a turn of the agent takes, and in the
+// order of the changes.
 func (d *Discoverer) learn(take func() bool) {
 	d.order.Lock()
 	defer d.order.Unlock()
-	d.mu.Lock()
 	if !take() {
-		d.mu.Unlock()
 		return
 	}
 	d.readConfigMaps()
-	d.dirty = true
-	was := d.node
-	d.node = d.Own
+	was, now := d.node, d.Own
 	if d.ready() {
-		d.node = d.config.Node(d.Own, d.labels)
+		now = d.config.Node(d.Own, d.labels)
 	}
-	now := d.node
-	d.mu.Unlock()
+	d.change(func() { d.node, d.dirty = now, true })
 	if now != was {
 		d.Changed(now)
 	}

@@ -246,3 +246,43 @@ func texts(errs []error) []string {
 	}
 	return list
 }
+
+// TestDefaultNames: whoever makes a namespace sets nothing. Both namespaces exist, and are their administrators'.
+func TestDefaultNames(t *testing.T) {
+	for own, want := range map[string]Names{"": {{"kube-system", "ack-slo-config"}},
+		"plimsoll":    {{"plimsoll", "slo-controller-config"}, {"kube-system", "ack-slo-config"}},
+		"kube-system": {{"kube-system", "slo-controller-config"}, {"kube-system", "ack-slo-config"}}} {
+		if diff := cmp.Diff(want, DefaultNames(own)); diff != "" {
+			t.Errorf("%q: %s", own, diff)
+		}
+	}
+}
+
+// TestOnlyNamedConfigMapsAreRead: a ConfigMap of the same name in another namespace sets nothing, and is not asked for.
+func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
+	ctx := context.Background()
+	const policy = `{"clusterStrategy": {"policy": "auto"}}`
+	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config", policy),
+		configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
+	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups, Own: strategy.Default(), Bandwidth: w.d.Bandwidth,
+		Changed: func(strategy.Strategy) {}, Log: w.d.Log, Now: time.Now})
+	w.groups.set(group("u1", "a"))
+	w.run()
+	w.soon("all that there is", func() bool { return w.d.Status().Ready })
+	if w.policy() != strategy.None {
+		t.Error("a namespace that nobody named sets the policy")
+	}
+	if _, err := w.server.CoreV1().ConfigMaps("plimsoll").Create(ctx, configMap("plimsoll", "slo-controller-config", "cpu-burst-config", policy), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.within("the ConfigMap of the release", strategy.Auto)
+	want := []ConfigMapRead{{ConfigMap{"plimsoll", "slo-controller-config"}, true}, {ConfigMap{"kube-system", "ack-slo-config"}, false}}
+	if diff := cmp.Diff(want, w.d.Status().ConfigMaps); diff != "" {
+		t.Error(diff)
+	}
+	for _, a := range w.server.Actions() {
+		if ns := a.GetNamespace(); a.GetResource().Resource == "configmaps" && a.GetVerb() != "create" && ns != "plimsoll" && ns != "kube-system" {
+			t.Errorf("%s configmaps in %q", a.GetVerb(), ns)
+		}
+	}
+}

@@ -86,10 +86,10 @@ func TestEventsWait(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	h := testHerald(newServer(), "n1")
 	for i := range maxWaiting + 5 {
-		h.warn(aPod, reasonInvalid, fmt.Sprint(i))
+		h.warn(Object{Kind: "Pod", UID: fmt.Sprint(i)}, reasonInvalid, "bad")
 	}
-	if len(h.waiting) != maxWaiting {
-		t.Errorf("%d wait", len(h.waiting))
+	if len(h.waiting) != maxWaiting || h.droppedTotal() != 5 {
+		t.Errorf("%d wait, %d dropped", len(h.waiting), h.droppedTotal())
 	}
 	long := h.event(Object{Kind: "Node", Name: "n1"}, reasonInvalid, strings.Repeat("ü", maxMessage))
 	if len(long.Message) > maxMessage || !strings.HasSuffix(long.Message, "ü...") || long.Namespace != "default" {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,20 +122,10 @@ func podLimit(o *corev1.Pod, sizes map[string]size, of func(course) milli) milli
 	return limit + extra
 }
 
-// limitsOf is what the containers of a pod may use together: what the administrator's extra cores come on top of.
-func limitsOf(o *corev1.Pod, sizes map[string]size) (limits milli) {
-	if own := ownLimit(o); own.to > 0 {
-		return own.to
-	}
-	for _, c := range o.Spec.Containers {
-		limits += sizes[c.Name].limit.to
-	}
-	for _, c := range o.Spec.InitContainers {
-		if z := sizes[c.Name]; z.always {
-			limits += z.limit.to
-		}
-	}
-	return limits
+// initOnly says whether only init containers have a limit: neither the pod nor one of its main containers has one.
+func initOnly(o *corev1.Pod, sizes map[string]size) bool {
+	limited := func(c corev1.Container) bool { return sizes[c.Name].limit.to > 0 }
+	return ownLimit(o).to == 0 && !slices.ContainsFunc(o.Spec.Containers, limited) && slices.ContainsFunc(o.Spec.InitContainers, limited)
 }
 
 func podRequest(o *corev1.Pod, sizes map[string]size) milli {

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"cmp"
+	"maps"
 	"path"
 	"slices"
 
@@ -13,32 +15,52 @@ import (
 // kubernetes is what cgroupfs calls the maker of a pod's group.
 const kubernetes = "kubernetes"
 
-// snapshot is the last one, and what it was made of.
+// snapshot is the last one, and what was learned when it was made.
 type snapshot struct {
 	groups  []workload.Pod
 	shown   []workload.Pod
 	awaited map[string]bool // groups in which a limit is to come: none was there
-	known   int             // pods that have a group and that the API server listed
+	matched int             // pods that have a group and that the API server listed
+	clamped []config.Clamp  // what pods ask for in vain
 }
 
 // Pods are the groups' containers with what Kubernetes says about them. The same slice is given again until something
 // changes; it must not be written to.
+//
+// A new snapshot needs the files of the groups, and makes Events. So it is made from a copy of what is known, without the
+// lock that others wait for. What is learned meanwhile is in the next one.
 func (d *Discoverer) Pods() ([]workload.Pod, error) {
+	d.making.Lock()
+	defer d.making.Unlock()
 	groups, err := d.Groups.Pods()
+	o, last := d.outdated(groups)
+	if o == nil {
+		return last, err
+	}
+	shown := o.lay(groups)
+	if last != nil && slices.EqualFunc(shown, last, workload.Pod.Equal) {
+		shown = last
+	}
+	d.change(func() { d.snapshot = snapshot{groups, shown, o.awaited, o.matched, o.clamped} })
+	return shown, err
+}
+
+// outdated is what is known now, if the last snapshot is another one's; nil: it is not.
+func (d *Discoverer) outdated(groups []workload.Pod) (o *overlay, last []workload.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.dirty && d.shown != nil && workload.Same(groups, d.groups) {
-		return d.shown, err
+		return nil, d.shown
 	}
-	if now := d.lay(groups); d.shown == nil || !slices.EqualFunc(now, d.shown, workload.Pod.Equal) {
-		d.shown = now
-	}
-	d.groups, d.dirty = groups, false
-	return d.shown, err
+	d.dirty = false
+	return &overlay{d: d, ready: d.ready(), pods: maps.Clone(d.pods), labels: d.labels, node: d.node, config: d.config,
+		awaited: map[string]bool{}}, d.shown
 }
 
 // Touched lists the groups that were written. Where an awaited limit may have arrived, the snapshot is renewed.
 func (d *Discoverer) Touched() []string {
+	d.making.Lock() // the snapshot that is being made may have seen no limit yet
+	defer d.making.Unlock()
 	groups := d.Groups.Touched()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,10 +71,22 @@ func (d *Discoverer) Touched() []string {
 	return groups
 }
 
+// overlay is what Kubernetes says about groups, and what is found out while it is laid over them.
+type overlay struct {
+	d      *Discoverer
+	ready  bool
+	pods   map[string]*pod
+	labels map[string]string
+	node   strategy.Strategy
+	config config.Kubernetes
+
+	awaited map[string]bool
+	matched int
+	clamped []config.Clamp
+}
+
 // lay lays what is known over the groups.
-func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
-	d.awaited, d.known = map[string]bool{}, 0
-	shares, ready := d.shares(), d.ready()
+func (o *overlay) lay(base []workload.Pod) []workload.Pod {
 	all := make([]workload.Pod, len(base))
 	for i, p := range base {
 		all[i] = p
@@ -61,18 +95,21 @@ func (d *Discoverer) lay(base []workload.Pod) []workload.Pod {
 			continue
 		}
 		all[i].Containers = slices.Clone(p.Containers)
-		known := d.pods[uid]
-		if known == nil || !ready {
+		known := o.pods[uid]
+		if known == nil || !o.ready {
 			for j := range all[i].Containers {
 				c := &all[i].Containers[j]
 				c.Strategy.Policy = strategy.None
-				c.QOS = c.Class.QOS(d.node.Colocation)
+				c.QOS = c.Class.QOS(o.node.Colocation)
 			}
 			continue
 		}
-		d.known++
-		d.layPod(&all[i], known, shares)
+		o.matched++
+		o.layPod(&all[i], known)
 	}
+	slices.SortStableFunc(o.clamped, func(a, b config.Clamp) int {
+		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Field, b.Field))
+	})
 	return all
 }
 
@@ -86,45 +123,50 @@ func podOf(p workload.Pod) (uid string, ok bool) {
 	return at.ID, at.Kind == cgroupfs.Pod && at.Runtime == kubernetes
 }
 
-func (d *Discoverer) layPod(p *workload.Pod, known *pod, shares map[string]float64) {
-	p.Name, p.Own = known.name(), known.own.to > 0
+func (o *overlay) layPod(p *workload.Pod, known *pod) {
+	p.Name, p.Namespace, p.Own = known.name(), known.about.Namespace, known.own.to > 0
 	if known.request > 0 {
 		p.Request = known.request.cpus()
 	}
 	if p.Path != "" {
-		p.Declared = d.declared(p.Declared, p.Path, known, known.limit)
+		p.Declared = o.declared(p.Declared, p.Path, known, known.limit)
 	}
-	asked := config.Asked{Annotated: known.annotated(), Patch: known.patch, Share: config.Share{
-		Namespace: known.about.Namespace, PodCPUs: known.limits.cpus(), NamespaceCPUs: shares[known.about.Namespace]}}
-	resizes := d.resizes(p, known)
+	asked, resizes := known.asked(), o.resizes(p, known)
+	first := len(o.clamped)
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		c.Paused = c.Paused || resizes
-		var cut []*config.Rejected
-		c.Strategy, cut = d.config.Pod("Pod "+known.name(), d.config.Node(c.Strategy, d.labels), asked)
-		d.sayCut(known.about, cut)
-		if known.class != workload.ClassNone {
-			c.Class = known.class
+		given := o.config.Pod("Pod "+known.name(), o.config.Node(c.Strategy, o.labels), asked)
+		o.clamp(known, first, given.Clamped)
+		c.Strategy = given.Strategy
+		if given.Class != workload.ClassNone {
+			c.Class = given.Class
 		}
 		c.QOS = c.Class.QOS(c.Strategy.Colocation)
 		if c.Class == workload.ClassLS { // a pod cannot prefer itself to what its class gets
 			c.QOS = known.qos.Over(c.QOS)
 		}
-		if known.exclusive != workload.ExclusiveByClass {
-			c.Exclusive = known.exclusive
+		if given.Exclusive != workload.ExclusiveByClass {
+			c.Exclusive = given.Exclusive
 		}
 		if is, ok := known.containers[cgroupfs.Classify(c.Path).ID]; ok {
-			d.layContainer(c, known, is)
+			o.layContainer(c, known, is)
 		}
 	}
 }
 
-func (d *Discoverer) layContainer(c *workload.Container, known *pod, is container) {
+// leastRequest is the share of a CPU that the kubelet gives a container that requests none (MinShares of 1024).
+const leastRequest = 2.0 / 1024
+
+func (o *overlay) layContainer(c *workload.Container, known *pod, is container) {
 	c.Name = known.name() + "/" + is.name
-	if is.request > 0 {
+	switch {
+	case is.request > 0:
 		c.Request = is.request.cpus()
+	case is.limit.to > 0: // a request of 0: its limit is no reservation
+		c.Request = leastRequest
 	}
-	c.Declared = d.declared(c.Declared, c.Path, known, is.limit)
+	c.Declared = o.declared(c.Declared, c.Path, known, is.limit)
 	c.Started = c.Started || is.started
 }
 
@@ -132,13 +174,13 @@ func (d *Discoverer) layContainer(c *workload.Container, known *pod, is containe
 // resize is pending: then the limit in the pod's status is declared until the status confirms the new one. The value in
 // the group confirms nothing: it may be a raise by the agent. A group without a quota gets none, whatever the spec
 // says.
-func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
+func (o *overlay) declared(runtimes *workload.Declared, group string, known *pod, limit course) *workload.Declared {
 	if limit.to == 0 {
 		return runtimes
 	}
-	now, err := d.Bandwidth(group)
+	now, err := o.d.Bandwidth(group)
 	if err != nil || !now.Limited() {
-		d.awaited[group] = true
+		o.awaited[group] = true
 		return runtimes
 	}
 	resizes := known.resizes(now.Period)
@@ -152,51 +194,52 @@ func (d *Discoverer) declared(runtimes *workload.Declared, group string, known *
 	return declared
 }
 
-// resizes says whether a container of a pod is to have another limit than it has.
-func (d *Discoverer) resizes(p *workload.Pod, known *pod) bool {
+// resizes says whether the limit of a container of a pod is being changed.
+func (o *overlay) resizes(p *workload.Pod, known *pod) bool {
 	if !known.resizes(0) {
 		return false
 	}
 	for _, c := range p.Containers {
-		if b, err := d.Bandwidth(c.Path); err == nil && b.Limited() {
+		if b, err := o.d.Bandwidth(c.Path); err == nil && b.Limited() {
 			return known.resizes(b.Period)
 		}
 	}
 	return true
 }
 
-// shares sums, by namespace, the limits of the pods that raise their quotas by an annotation.
-func (d *Discoverer) shares() map[string]float64 {
-	sums := map[string]milli{}
-	for _, p := range d.pods {
-		asked := config.Asked{Annotated: p.annotated(), Patch: p.patch, Share: config.Share{Namespace: p.about.Namespace}}
-		if asked.Annotated && !p.ended && p.class.Burstable() && d.config.Unbounded(d.node, asked).Policy.Quota() {
-			sums[p.about.Namespace] += p.limits
+// clamp keeps what a pod asks for in vain, and reports it by Events, each once. The pod's own begin at first.
+func (o *overlay) clamp(p *pod, first int, list []config.Clamp) {
+	for _, c := range list {
+		if !slices.Contains(o.clamped[first:], c) { // of each container the same
+			o.clamped = append(o.clamped, c)
+			o.d.events.warn(p.about, reasonCut, c.String())
 		}
 	}
-	cpus := map[string]float64{}
-	for n, m := range sums {
-		cpus[n] = m.cpus()
-	}
-	return cpus
 }
 
-// sayCut reports once which part of its annotation a pod does not get.
-func (d *Discoverer) sayCut(about Object, cut []*config.Rejected) {
-	for _, r := range cut {
-		d.events.warn(about, reasonCut, r.Error())
-	}
-}
+// Bounded reports that a bound of the administrator's on CPUs above limits keeps a group from more, by an Event on the group's
+// pod.
+func (d *Discoverer) Bounded(group, what string) { d.report(group, reasonCut, what) }
 
 // Foreign reports another program that writes a group's limit, by an Event on the group's pod.
-func (d *Discoverer) Foreign(group, what string) {
+func (d *Discoverer) Foreign(group, what string) { d.report(group, reasonForeign, what) }
+
+// report makes an Event on the pod of a group.
+func (d *Discoverer) report(group, reason, what string) {
+	if p := d.podAbove(group); p != nil {
+		d.events.warn(p.about, reason, what)
+	}
+}
+
+// podAbove is the pod of a group; nil: there is none.
+func (d *Discoverer) podAbove(group string) *pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for at := group; at != "/" && at != "."; at = path.Dir(at) {
 		place := cgroupfs.Classify(at)
 		if p := d.pods[place.ID]; p != nil && place.Kind == cgroupfs.Pod {
-			d.events.warn(p.about, reasonForeign, what)
-			return
+			return p
 		}
 	}
+	return nil
 }

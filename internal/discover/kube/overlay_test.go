@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
+	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -120,7 +120,7 @@ func (w *world) pods() store {
 func mirror(pod *corev1.Pod, hash string) {
 	pod.Annotations[staticHash], pod.Annotations[staticMirror] = hash, hash
 	controls := true
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: &controls}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1-uid", Controller: &controls}}
 }
 
 // A pod may claim to mirror another one. Its annotations do not count for the other, whichever pod comes first.
@@ -321,8 +321,8 @@ func TestNodeStrategyIsAnnounced(t *testing.T) {
 	w.given(node(nil), cluster)
 	own := strategy.Default()
 	own.CPUBurstPercent = 500
-	w.d.Configure(own)
-	w.d.Configure(own)
+	w.d.Configure(own, config.Tenants{})
+	w.d.Configure(own, config.Tenants{})
 	for i, want := range []strategy.Strategy{{Policy: "none", CPUBurstPercent: 1000}, {Policy: "none", CPUBurstPercent: 500}} {
 		got := <-w.node
 		if got.SharePoolThresholdPercent != 70 || got.CPUBurstPercent != want.CPUBurstPercent {
@@ -351,40 +351,5 @@ func TestOldAnnotationAndForeignWriterAreReported(t *testing.T) {
 		"CPULimitForeignWriter Pod default/web another program set the quota"}
 	if diff := cmp.Diff(want, w.waiting()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// The extra cores of a namespace are shared by its pods that raise quotas by an annotation, by their limits.
-func TestMaximaOfNamespace(t *testing.T) {
-	w := newWorld(t)
-	w.groups.set(group("u1", "a"), group("u2", "b"))
-	maxima := configMap("koordinator-system", "slo-controller-config", "plimsoll-maxima", `{"extraCoresPerNamespace": 2}`)
-	second := web(`{"policy": "auto", "cfsQuotaBurstPercent": 300}`)
-	second.Name, second.UID = "second", types.UID("u2")
-	w.given(node(nil), web(`{"policy": "auto"}`), maxima)
-	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
-		t.Errorf("alone: %+v", s)
-	}
-	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
-	for i := range 2 {
-		if s := w.pod(i).Containers[0].Strategy; s.CFSQuotaBurstPercent != 125 {
-			t.Errorf("of two: %+v", s)
-		}
-	}
-	second = second.DeepCopy()
-	second.Labels = map[string]string{"koordinator.sh/qosClass": "LSR"}
-	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
-	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
-		t.Errorf("beside one that is not burst: %+v", s)
-	}
-	second = second.DeepCopy()
-	second.Labels = nil
-	second.Status.Phase = corev1.PodSucceeded
-	w.given(node(nil), web(`{"policy": "auto"}`), second, maxima)
-	if s := w.pod(0).Containers[0].Strategy; s.CFSQuotaBurstPercent != 150 {
-		t.Errorf("beside one that has ended: %+v", s)
-	}
-	if got := w.waiting(); len(got) == 0 || got[0] != "CPUBurstCut Pod default/second Pod default/second: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 300 is above the administrator's extraCoresPerNamespace: cut to 125" {
-		t.Errorf("%q", got)
 	}
 }

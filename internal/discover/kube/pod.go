@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll/internal/config"
 	"plimsoll/internal/strategy"
@@ -16,12 +15,12 @@ import (
 // pod is what is kept of a pod.
 type pod struct {
 	about      Object
-	hash       string // of a mirror pod: its UID on the node
+	claim      claim  // that it mirrors a static pod
+	hash       string // of a mirror pod whose claim is believed: the UID of the static pod
 	limit      course // that the kubelet gives its group
 	own        course // that it has for all its containers together
 	request    milli
-	limits     milli // its own limit for all its containers, or the sum over those that run together
-	ended      bool
+	initOnly   bool                 // only its init containers have a limit
 	containers map[string]container // by id
 
 	annotations, labels map[string]string // those that are read
@@ -45,7 +44,7 @@ type container struct {
 	started bool // it has a probe, which says so
 }
 
-// resizes says whether the pod or a container of it is to have another limit than it has; without a period, whether it may be.
+// resizes says whether the limit of the pod or of a container in it is being changed, or without a period, may be.
 func (p *pod) resizes(period time.Duration) bool {
 	if p.own.changes(period) {
 		return true
@@ -69,16 +68,18 @@ func (p *pod) key() string {
 // name is the pod's for people.
 func (p *pod) name() string { return p.about.Namespace + "/" + p.about.Name }
 
-func (p *pod) annotated() bool {
-	return p.annotations[config.Annotation] != "" || p.annotations[config.OldAnnotation] != ""
+// asked is what the pod requests by its annotations and labels.
+func (p *pod) asked() config.Asked {
+	key, _ := config.AnnotationOf(p.annotations)
+	return config.Asked{Namespace: p.about.Namespace, Key: key, Patch: p.patch, ClassKey: config.ClassKey(p.labels), Class: p.class,
+		Exclusive: p.exclusive, InitOnly: p.initOnly}
 }
 
 // newPod reads a pod but for its requests, which depend on what they were.
 func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
-		hash:  mirrored(o), containers: map[string]container{},
-		ended:       o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed,
+		claim: claimed(o), containers: map[string]container{},
 		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation),
 		labels:      only(o.Labels, config.ClassLabel, config.OldClassLabel),
 	}
@@ -92,20 +93,8 @@ func newPod(o *corev1.Pod) *pod {
 		}
 	}
 	p.limit, p.request = podSize(o, sizes)
-	p.own, p.limits = ownLimit(o), limitsOf(o, sizes)
+	p.own, p.initOnly = ownLimit(o), initOnly(o, sizes)
 	return p
-}
-
-// mirrored is the UID on the node of the static pod that a pod mirrors, "" where it mirrors none. A person who may make
-// pods may annotate them, and could replace another pod's limit and requests by those of a pod of theirs. So the mirror
-// must be owned by a node, as the kubelet makes it (pkg/kubelet/pod/mirror_client.go). A kubelet deletes mirror pods
-// that it has not made.
-func mirrored(o *corev1.Pod) string {
-	hash, owner := o.Annotations[staticHash], metav1.GetControllerOfNoCopy(o)
-	if o.Annotations[staticMirror] != hash || owner == nil || owner.Kind != "Node" {
-		return ""
-	}
-	return hash
 }
 
 // real says whether the key is the pod's own UID.

@@ -50,22 +50,21 @@ func TestPodSize(t *testing.T) {
 	}
 }
 
-// TestLimitsTogether: extra cores are added to the CPUs that may be used at one time, whichever containers have the
-// limits.
-func TestLimitsTogether(t *testing.T) {
+// TestInitOnly: a limit of an init container, also of one that runs beside the others, bounds nothing of the main ones.
+func TestInitOnly(t *testing.T) {
 	init := []corev1.Container{sidecar(box("s", "", "250m")), box("i", "3", "3")}
 	for _, c := range []struct {
 		name string
 		spec corev1.PodSpec
-		want milli
+		want bool
 	}{
-		{"the sum", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "2"), box("c", "", "")}}, 2500},
-		{"a sidecar, but no init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m")}, InitContainers: init}, 750},
-		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, 2000},
-		{"none", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, 0},
+		{"a main container has one, too", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "500m"), box("b", "", "")}, InitContainers: init}, false},
+		{"a sidecar and an init container", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init}, true},
+		{"the pod's own", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}, InitContainers: init, Resources: &corev1.ResourceRequirements{Limits: cpuIs("2")}}, false},
+		{"none at all", corev1.PodSpec{Containers: []corev1.Container{box("a", "", "")}}, false},
 	} {
-		if got := newPod(&corev1.Pod{Spec: c.spec}).limits; got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		if got := newPod(&corev1.Pod{Spec: c.spec}).initOnly; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
@@ -223,11 +222,12 @@ func TestWords(t *testing.T) {
 func TestWordsLive(t *testing.T) {
 	w := newWorld(t)
 	w.groups.set(group("u1", "a"))
+	allowed := configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants", `{"exclusiveNamespaces": ["default"]}`)
 	step := func(class, exclusive string) {
 		t.Helper()
 		o := web("")
 		o.Labels, o.Annotations = map[string]string{"koordinator.sh/qosClass": class}, map[string]string{"plimsoll/exclusive": exclusive}
-		w.given(node(nil), o)
+		w.given(node(nil), o, allowed)
 		if c := w.pod(0).Containers[0]; c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveStrict {
 			t.Errorf("%q, %q: %s, %s", class, exclusive, c.Class, c.Exclusive)
 		}
@@ -276,7 +276,7 @@ func TestTrim(t *testing.T) {
 	o.Status.InitContainerStatuses = []corev1.ContainerStatus{runs("side", "c")}
 	o.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs("debug", "d")}
 	short := trimPod(o)
-	facts := cmp.AllowUnexported(pod{}, requests{}, container{}, course{})
+	facts := cmp.AllowUnexported(pod{}, requests{}, container{}, course{}, claim{}, owner{})
 	if diff := cmp.Diff(newPod(o), newPod(short), facts); diff != "" {
 		t.Errorf("the trimmed pod is another one: %s", diff)
 	}

@@ -9,23 +9,42 @@ import (
 
 // Status is what a Discoverer says about itself.
 type Status struct {
-	Node      string
-	Reachable bool
-	Fault     string // why it is not reachable; "" when no request was answered yet
-	Pods      int    // that the API server listed
-	Matched   int    // that have groups
-	Ready     bool   // everything was listed at least once: strategies are in force
-	// Rejected are the fields of pods and ConfigMaps that cannot be taken as they stand now.
+	Node       string
+	Reachable  bool
+	Fault      string // why it is not reachable; "" when no request was answered yet
+	Pods       int    // that the API server listed
+	Matched    int    // that have groups
+	Ready      bool   // everything was listed at least once: strategies are in force
+	ConfigMaps []ConfigMapRead
+	// Rejected are the fields of pods and ConfigMaps with invalid values now: the first of RejectedNow.
 	Rejected      []*config.Rejected
+	RejectedNow   int
 	RejectedTotal int64 // since the start
+	// Clamped is what pods ask for in vain, because of bounds that are not their own: the first of ClampedNow.
+	Clamped       []config.Clamp
+	ClampedNow    int
+	EventsDropped int64 // since the start: Events that were not made, because there were too many
+}
+
+// ConfigMapRead is one of the named ConfigMaps, and whether there is one of that name.
+type ConfigMapRead struct {
+	ConfigMap
+	There bool
 }
 
 // Status is the state of the connection to the API server.
 func (d *Discoverer) Status() Status {
 	state, fault := d.line.now()
+	s := Status{Node: d.Node, Reachable: state == whole, EventsDropped: d.events.droppedTotal()}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := Status{Node: d.Node, Reachable: state == whole, Pods: len(d.pods), Matched: d.known, Ready: d.ready(), Rejected: d.rejections(), RejectedTotal: d.rejected}
+	for _, n := range d.Names {
+		s.ConfigMaps = append(s.ConfigMaps, ConfigMapRead{n, d.maps[n] != nil})
+	}
+	s.Pods, s.Matched, s.Ready, s.RejectedTotal, s.Rejected = len(d.pods), d.matched, d.ready(), d.rejected, d.rejections()
+	clamped := d.clamped // never written to
+	d.mu.Unlock()
+	s.RejectedNow, s.Rejected = len(s.Rejected), first(s.Rejected)
+	s.ClampedNow, s.Clamped = len(clamped), clamped[:min(len(clamped), mostListed)]
 	if fault != nil {
 		s.Fault = fault.Error()
 	}
@@ -41,8 +60,16 @@ func (d *Discoverer) rejections() []*config.Rejected {
 	for _, p := range d.pods {
 		list = append(list, p.rejected...)
 	}
+	return list
+}
+
+// mostListed bounds the lists: whoever may write pods chooses how long they are.
+const mostListed = 200
+
+// first are the first of a list, those of ConfigMaps before those of pods.
+func first(list []*config.Rejected) []*config.Rejected {
 	slices.SortStableFunc(list, func(a, b *config.Rejected) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Key, b.Key))
 	})
-	return list
+	return slices.Clone(list[:min(len(list), mostListed)])
 }

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,7 +24,7 @@ func trim(o any) (any, error) {
 	case *corev1.Pod:
 		return trimPod(x), nil
 	case *corev1.Node:
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, Labels: x.Labels, ResourceVersion: x.ResourceVersion}}, nil
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, UID: x.UID, Labels: x.Labels, ResourceVersion: x.ResourceVersion}}, nil
 	case *corev1.ConfigMap:
 		return trimConfigMap(x), nil
 	}
@@ -30,7 +32,7 @@ func trim(o any) (any, error) {
 }
 
 func trimConfigMap(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.ThresholdKey, config.NamespaceKey, config.MaximaKey)}
+	return &corev1.ConfigMap{ObjectMeta: bare(m.ObjectMeta), Data: only(m.Data, config.BurstKey, config.QOSKey, config.ThresholdKey, config.NamespaceKey, config.TenantsKey)}
 }
 
 func bare(m metav1.ObjectMeta) metav1.ObjectMeta {
@@ -52,13 +54,19 @@ func only(m map[string]string, keys ...string) map[string]string {
 
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
+	t.CreationTimestamp = p.CreationTimestamp
 	t.Labels = only(p.Labels, config.ClassLabel, config.OldClassLabel)
 	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash, staticMirror)
+	for key, text := range t.Annotations {
+		if len(text) > config.MaxAnnotation { // it is refused: that it is too long is enough to know
+			t.Annotations[key] = strings.Clone(text[:config.MaxAnnotation+1])
+		}
+	}
 	t.OwnerReferences = nodes(p.OwnerReferences)
 	t.Spec = corev1.PodSpec{Resources: p.Spec.Resources, Overhead: p.Spec.Overhead,
 		Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers)}
 	s := &t.Status
-	s.Resize, s.Phase, s.Resources = p.Status.Resize, p.Status.Phase, p.Status.Resources
+	s.Resize, s.Resources = p.Status.Resize, p.Status.Resources
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodResizePending {
 			s.Conditions = append(s.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
@@ -75,7 +83,7 @@ func nodes(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	var some []metav1.OwnerReference
 	for _, o := range owners {
 		if o.Kind == "Node" {
-			some = append(some, metav1.OwnerReference{Kind: o.Kind, Controller: o.Controller})
+			some = append(some, metav1.OwnerReference{Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: o.Controller})
 		}
 	}
 	return some

@@ -168,10 +168,15 @@ type world struct {
 	d      *Discoverer
 }
 
+// names are the ConfigMaps of Koordinator and ACK, as an administrator names them.
+func names() Names {
+	return Names{{"koordinator-system", "slo-controller-config"}, {"kube-system", "ack-slo-config"}, {"koordinator-system", "ack-slo-pod-config"}}
+}
+
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	w := &world{t: t, server: newServer(objects...), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{},
 		node: make(chan strategy.Strategy, 100)}
-	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames(), Groups: w.groups, Own: strategy.Default(),
+	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.Default(),
 		Bandwidth: func(g string) (cpu.Bandwidth, error) {
 			if b, ok := w.disk[g]; ok {
 				return b, nil
@@ -317,7 +322,7 @@ func web(annotation string) *corev1.Pod {
 }
 
 func node(labels map[string]string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: labels}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1-uid", Labels: labels}}
 }
 
 func configMap(namespace, name, key, text string) *corev1.ConfigMap {

@@ -37,6 +37,9 @@ struct group {
 	u64 known[WORDS];  // CPUs whose queue of the group is in the map of queues
 	u32 uses[USES];	   // periods by their use, see period.h
 	u32 pad;
+	u64 recorded; // the end of the last period that was looked at for a record, and what was counted until then
+	u64 recorded_begins;
+	u64 recorded_lost;
 };
 
 struct {

@@ -5,16 +5,39 @@
 // tick there, and the group's own timer says when its period is over: the sums of its active CPUs (queue.h) are read
 // then, and nothing at a switch.
 //
+// While recording is set, each period is a record in a ring of its own, which user space empties now and then: nobody is
+// woken for it, and nothing is read of a group for it.
+//
 // CPUs may have a debt after they overran their slices: a tick shows it, and their next slice is smaller by it
 // (kernel/sched/fair.c, __assign_cfs_rq_runtime), so that it counts in the period that pays. A write of quota or burst
 // cancels the debt (kernel/sched/core.c, tg_set_cfs_bandwidth). A CPU with a debt, or that runs the group as the period
 // ends, stays among the active ones.
 
 #define SECOND 1000000000ULL
+#define MOST_US 0xffffffffULL
 #define RUNTIME_INF (~0ULL) // kernel/sched/sched.h: no quota
 
 volatile u64 epoch;	     // user space alone writes it: peaks of an earlier one are void
 static void *over;	     // sched_cfs_period_timer
+volatile u64 recording;	     // user space alone writes it
+u64 unrecorded;		     // periods for which the ring had no room
+
+// period is one record (decodePeriod in record.go). Times are in microseconds, but for the end.
+struct period {
+	u64 group;
+	u64 end; // CLOCK_MONOTONIC, in ns
+	u32 used;
+	u32 quota; // in force as the period ends
+	u32 lost;  // wall time that the group was throttled
+	u16 throttles;
+	u16 count; // of periods: more than one where the timer was late
+};
+_Static_assert(sizeof(struct period) == 32, "periodSize");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	NUMBER(max_entries, 1 << 18);
+} recorded SEC(".maps");
 
 // limit_of is the quota by which uses are counted.
 static inline u64 limit_of(u64 id, struct task_group *tg)
@@ -59,10 +82,49 @@ static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);
 }
 
+// lost_until is the wall time that throttles have taken up to an instant, with the throttle that lasts.
+static inline u64 lost_until(u64 id, struct group *g, u64 end)
+{
+	struct throttle *t = bpf_map_lookup_elem(&standing, &id);
+
+	return g->wall + (t && end > t->since ? end - t->since : 0);
+}
+
+// record sends the period that ends now. count is 0 where it is not known which period the use belongs to. The first
+// period of a group that is seen here only says from where to count. A use is the difference of two rounded sums, so
+// that no rounding adds up.
+static inline void record(u64 id, struct group *g, u64 sum, u64 end, u64 quota, u64 count)
+{
+	u64 lost = lost_until(id, g, end), begins = g->begins;
+	struct period *p = NULL;
+
+	if (lost < g->recorded_lost) // the throttle had ended, which nobody saw in time
+		lost = g->recorded_lost;
+	if (count && g->recorded && g->recorded == g->end) {
+		p = bpf_ringbuf_reserve(&recorded, sizeof(*p), 0);
+		if (!p)
+			add(&unrecorded, 1);
+	}
+	if (p) {
+		p->group = id;
+		p->end = end;
+		p->used = sum / 1000 - g->sum / 1000;
+		p->quota = quota / 1000 < MOST_US ? quota / 1000 : MOST_US;
+		p->lost = lost / 1000 - g->recorded_lost / 1000;
+		p->throttles = begins - g->recorded_begins;
+		p->count = count;
+		bpf_ringbuf_submit(p, BPF_RB_NO_WAKEUP);
+	}
+	g->recorded = end;
+	g->recorded_begins = begins;
+	g->recorded_lost = lost;
+}
+
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
-	u64 length = READ(tg, cfs_bandwidth.period), limit = limit_of(id, tg), now = bpf_ktime_get_ns(), n = 1;
-	bool lifted = READ(tg, cfs_bandwidth.quota) == RUNTIME_INF;
+	u64 length = READ(tg, cfs_bandwidth.period), quota = READ(tg, cfs_bandwidth.quota), limit = limit_of(id, tg);
+	u64 now = bpf_ktime_get_ns(), n = 0;
+	bool lifted = quota == RUNTIME_INF;
 	struct sums *s = sums();
 	u64 sum, owes;
 	s64 above;
@@ -74,6 +136,7 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	sum = g->sum + s->used;
 	owes = s->owed;
 	if (!lifted && whole(g, sum, end, length)) {
+		n = 1;
 		if (length && now > end + length) // the timer is late
 			n += (now - end) / length;
 		g->periods++;
@@ -89,6 +152,8 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 			g->peak = g->used;
 	}
 	second(g, sum, end);
+	if (recording)
+		record(id, g, sum, end, quota, n);
 	g->sum = sum;
 	g->owed = owes;
 	g->end = lifted ? 0 : end;

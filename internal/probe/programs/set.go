@@ -41,6 +41,10 @@ func (o Options) collection(maps map[string]*ebpf.Map) ebpf.CollectionOptions {
 // bpf_enable_stats: CAP_SYS_ADMIN, which no other part of it needs).
 var ErrUncounted = errors.New("statistics of eBPF programs are refused")
 
+// ErrMemlock is an error of Load: the limit of locked memory could not be raised. It matters where the kernel counts the
+// memory of programs against it (below 5.11).
+var ErrMemlock = errors.New("RLIMIT_MEMLOCK could not be raised")
+
 // Program is one of a set, and its name.
 type Program struct {
 	Name string
@@ -55,7 +59,11 @@ func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	s := &Set{}
 	loaded, err := ebpf.NewCollectionWithOptions(spec, o.collection(nil))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("load programs: %w", err), limit)
+		err = fmt.Errorf("load programs: %w", err)
+		if limit != nil {
+			err = fmt.Errorf("%w; %w: %w", err, ErrMemlock, limit)
+		}
+		return nil, err
 	}
 	s.loaded, s.maps = append(s.loaded, loaded), maps.Clone(loaded.Maps) // Assign removes those that it assigns
 	if err = loaded.Assign(parts); err == nil && o.Stats {

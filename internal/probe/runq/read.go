@@ -93,7 +93,7 @@ func (p *Probe) sum(slot Slot) (s Sums, whole bool, err error) {
 	return s, before.Version == before.Slot && before.Version == after.Version && after.Version == after.Slot, err
 }
 
-// sharedCell is what became of a group's threads where it has no cell of a CPU; see struct cell in bpf/runq.bpf.c.
+// sharedCell is the counts of a group's threads where it has no cell of a CPU; see struct cell in bpf/runq.bpf.c.
 func (p *Probe) sharedCell(slot Slot) (c kernelCell, err error) {
 	return c, copyOut(p.shared, &c, int64(slot)*int64(unsafe.Sizeof(c)))
 }
@@ -120,7 +120,7 @@ func (p *Probe) add(s *Sums, row int, slot Slot) error {
 	return nil
 }
 
-// cell reads what became of a group's threads on a CPU: nothing where another group has the cell.
+// cell reads the counts of a group's threads on a CPU: zero where another group has the cell.
 func (p *Probe) cell(row int, slot Slot) (c kernelCell, err error) {
 	at := int64(p.place(row, slot)) * int64(unsafe.Sizeof(c))
 	err = again(func() (bool, error) {

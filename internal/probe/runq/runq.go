@@ -28,7 +28,7 @@ type Options struct {
 	rowCells int                        // and have few cells for a CPU
 }
 
-// Slot is the number of a group. Those below First stand for what belongs to no group that was set.
+// Slot is the number of a group. Numbers below First are for threads of groups that were not set.
 type Slot uint32
 
 // The slots that are there from the beginning.

@@ -81,19 +81,21 @@ func TestForcedSharing(t *testing.T) {
 	cgrouptest.NeedTwoCPUs(t)
 	p := open(t, Options{})
 	a := cgrouptest.New(t)
+	a.Prevail()
 	ours := set(t, p, a, 1)
 	cgrouptest.Pin(t, 0, a.Spin(1)[0])
 	for _, reserved := range []float64{1, 2} {
 		b := cgrouptest.New(t)
+		b.Prevail() // so that it runs elsewhere beside any load
 		theirs := set(t, p, b, reserved)
 		spinners := b.Spin(2)
 		cgrouptest.Pin(t, 0, spinners[0])
 		cgrouptest.Pin(t, 1, spinners[1])
 		time.Sleep(100 * ms)
-		before, ran := pair(t, p, ours, theirs), runTime(t, spinners[1].PID())
+		before, ran, begin := pair(t, p, ours, theirs), runTime(t, spinners[1].PID()), time.Now()
 		time.Sleep(600 * ms)
 		after := pair(t, p, ours, theirs)
-		elsewhere := (runTime(t, spinners[1].PID()) - ran).Seconds() / 0.6
+		elsewhere := (runTime(t, spinners[1].PID()) - ran).Seconds() / time.Since(begin).Seconds()
 		part := (after.Forced - before.Forced).Seconds() / (after.Behind - before.Behind).Seconds()
 		least := elsewhere - 0.35
 		if emulated() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/probe"
 )

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"plimsoll/internal/apply"
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/journal"
+	"plimsoll/internal/lease"
+	"plimsoll/internal/lock"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/sysfs"
+	"plimsoll/internal/task"
+)
+
+// deathTime is how long a killed process may take to end. It is in no hurry only where the kernel does not let it go.
+const deathTime = 2 * time.Second
+
+// guard watches the agent of one state directory.
+type guard struct {
+	place  lock.Place
+	tree   *cgroup.Tree
+	memory lease.Memory
+	log    *slog.Logger
+	said   string // the last complaint
+}
+
+// look looks once, and does what is to be done.
+func (g *guard) look() {
+	beat, err := lease.Read(g.place.StateDir)
+	if err != nil {
+		g.complain("the heartbeat cannot be read", err) // and the last one counts
+	}
+	holder, err := lock.Holder(g.place)
+	if err != nil {
+		g.complain("the lock cannot be looked at", err)
+		return
+	}
+	g.memory = g.memory.Look(lease.Clock(), beat, holderOf(holder))
+	if !g.memory.Silent() {
+		g.said = ""
+		return
+	}
+	action := g.memory.Judge(g.entries())
+	debug.FreeOSMemory() // the text of a journal is the largest thing there is
+	if action == lease.Kill && !g.kill(holder) || action == lease.Wait {
+		return
+	}
+	g.restore()
+	debug.FreeOSMemory()
+}
+
+// holderOf is the holder as the lease has it. A stranger keeps nobody from the lock.
+func holderOf(locked *lock.TakenError) lease.Holder {
+	if locked == nil || locked.Stranger || locked.PID == 0 {
+		return lease.Holder{}
+	}
+	return lease.Holder{Process: lease.Process{PID: locked.PID, Start: locked.Start}, Ours: locked.OurState}
+}
+
+// entries says whether the journal has any of this boot.
+func (g *guard) entries() bool {
+	state, err := journal.Load(g.place.StateDir)
+	boot, err2 := journal.BootID()
+	if err = errors.Join(err, err2); err != nil {
+		g.complain("cannot read the journal", err)
+		return false
+	}
+	return len(state.Entries) > 0 && state.BootID == boot
+}
+
+// kill kills the holder of the lock.
+func (g *guard) kill(holder *lock.TakenError) bool {
+	g.log.Warn("the agent sends no heartbeat: it is killed", "pid", holder.PID, "command", holder.Command)
+	err := lease.End(holder.PID, func() bool {
+		now, err := lock.Holder(g.place)
+		return err == nil && now != nil && holderOf(now) == holderOf(holder)
+	}, deathTime)
+	if err != nil {
+		g.complain("the agent cannot be ended", err)
+	}
+	return err == nil
+}
+
+// restore takes the lock, and puts back what the journal has.
+func (g *guard) restore() {
+	lock, err := lock.Take(g.place)
+	if err != nil {
+		g.complain("nothing is restored", err) // an agent that stood by may have been faster
+		return
+	}
+	defer lock.Release()
+	results, err := g.putBack()
+	if err != nil {
+		g.complain("nothing is restored", err)
+	}
+	refused := 0
+	for _, r := range results {
+		if r.Outcome == plan.Refused {
+			refused++
+			g.log.Error("could not be put back", "cgroup", r.Change.Cgroup.Path, "knob", r.Change.Knob, "in_force", r.InForce, "error", r.Err)
+		}
+	}
+	if err != nil || refused > 0 {
+		g.memory = g.memory.Tried()
+	}
+	g.log.Warn("the agent sent no heartbeat: limits are put back", "files", len(results)-refused, "refused", refused)
+}
+
+// putBack restores as `plimsoll restore` does. The caller has the lock.
+func (g *guard) putBack() ([]plan.Result, error) {
+	boot, err := journal.BootID()
+	if err != nil {
+		return nil, err
+	}
+	j, err := journal.Open(g.place.StateDir, boot, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	debug.FreeOSMemory()
+	possible, _ := sysfs.NewHost("/").Possible() // where it cannot be read, those that are online have to do
+	w := apply.New(g.tree, j, time.Now).Over(&task.Kernel{}).Shielding("/").Possible(possible)
+	return w.Restore(nil, false), nil
+}
+
+// complain says once what is wrong, until something else is.
+func (g *guard) complain(what string, err error) {
+	if text := fmt.Sprint(what, err); text != g.said {
+		g.said = text
+		g.log.Warn(what, "error", err)
+	}
+}

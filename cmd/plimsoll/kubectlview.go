@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/report"
+	"plimsoll/internal/top"
+	"plimsoll/internal/top/screen"
+	"plimsoll/internal/view"
+)
+
+// clusterSource reads the agents of a cluster, each through a port that the API server forwards.
+type clusterSource struct {
+	cluster *kube.Cluster
+	pods    []kube.AgentPod
+
+	mu       sync.Mutex
+	trackers map[string]*view.Tracker // by node
+}
+
+// View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
+func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string, error) {
+	answers := askAll[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var views []view.View
+	var silent []string
+	for _, a := range answers {
+		if a.Answer == nil {
+			silent = append(silent, a.Node+": no answer: "+a.Error)
+			continue
+		}
+		c := s.trackers[a.Node]
+		if c == nil {
+			c = &view.Tracker{Node: a.Node}
+			s.trackers[a.Node] = c
+		}
+		views = append(views, c.Add(*a.Answer, nil, nil))
+	}
+	if len(views) == 0 {
+		return view.View{}, nil, exitError{errors.New(strings.Join(silent, "; ")), exitNoAgent}
+	}
+	v, nodes := top.Merge(views)
+	v.Problems = append(silent, v.Problems...)
+	return v, nodes, nil
+}
+
+// Periods are not asked for: a port that is forwarded is too slow for them.
+func (s *clusterSource) Periods(string) (view.Periods, error) {
+	return view.Periods{}, errors.New("the periods are shown on the node: plimsoll top")
+}
+
+// source reaches the agents.
+func (p *plugin) source(cmd *cobra.Command) (*clusterSource, error) {
+	cluster, pods, err := p.agents(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &clusterSource{cluster: cluster, pods: pods, trackers: map[string]*view.Tracker{}}, nil
+}
+
+func (p *plugin) topCommand() *cobra.Command {
+	f := &topFlags{}
+	cmd := &cobra.Command{
+		Use:     "top",
+		Short:   "Show live who stands still on any node, for how long, and why",
+		Example: "  kubectl plimsoll top\n  kubectl plimsoll top --once --node worker-1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := p.source(cmd)
+			if err != nil {
+				return err
+			}
+			return f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: nodeTimeout})
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (p *plugin) whyCommand() *cobra.Command {
+	f := &whyFlags{}
+	cmd := &cobra.Command{
+		Use:     "why POD",
+		Short:   "Say in a paragraph why a pod stands still, what was done about it, and what to do",
+		Example: "  kubectl plimsoll why default/web",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := p.source(cmd)
+			if err != nil {
+				return err
+			}
+			return f.explain(cmd, s, args[0], "kubectl plimsoll diagnose")
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// diagnoseCommand measures on the nodes that have the pod. The agent's container does the work.
+func (p *plugin) diagnoseCommand() *cobra.Command {
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:     "diagnose POD",
+		Short:   "Measure on its node what keeps the threads of a pod from a CPU",
+		Long:    "Measure on its node what keeps the threads of a pod from a CPU. POD is a pod or container as in `kubectl plimsoll status`. It takes the right to pods/exec.",
+		Example: "  kubectl plimsoll diagnose default/web --for 30s",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := p.source(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := within(cmd, nodeTimeout)
+			defer cancel()
+			names, pods, err := s.have(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+nodeTimeout, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+				return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()}, names[a.Node]...)...)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 10*time.Second, "how long to measure")
+	return cmd
+}
+
+// have are the containers of each node that a person means, by path, and the agents of these nodes.
+func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]string, []kube.AgentPod, error) {
+	names := map[string][]string{}
+	var near error
+	for _, a := range askAll[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
+		if a.Answer == nil {
+			near = fmt.Errorf("node %s: no answer: %s", a.Node, a.Error)
+			continue
+		}
+		found, err := a.Answer.Named(arg)
+		if err != nil {
+			near = err
+			continue
+		}
+		for _, c := range found.Containers {
+			if c.Level != "pod" {
+				names[a.Node] = append(names[a.Node], c.Cgroup)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil, near
+	}
+	pods := slices.DeleteFunc(slices.Clone(s.pods), func(a kube.AgentPod) bool { return len(names[a.Node]) == 0 || !a.Ready })
+	return names, pods, nil
+}

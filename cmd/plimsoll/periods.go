@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"plimsoll/internal/agent"
+	"plimsoll/internal/history"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/workload"
+)
+
+// periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote. While
+// nobody asks for them, neither is kept.
+type periods struct {
+	probe recordingProbe // nil: there is none
+	why   string
+	found interface {
+		Pods() ([]workload.Pod, error)
+	}
+	clock func() (monotonic time.Duration, now time.Time)
+
+	mu     sync.Mutex
+	paths  map[uint64]string // of groups by inode
+	looked time.Time
+	ahead  time.Duration // from the kernel's clock to ours, in Unix time
+	batch  []probe.Period
+
+	on      atomic.Bool
+	writing sync.Mutex             // for a moment only: the thread that answers throttles takes it
+	wrote   map[uint64][]time.Time // refills that are in no period yet
+}
+
+// recordingProbe is the part of a probe that records periods.
+type recordingProbe interface {
+	Record(on bool) error
+	Periods(list []probe.Period) ([]probe.Period, error)
+	Unrecorded() int64
+}
+
+const (
+	lookAgain   = time.Second           // between two searches for groups that are not known
+	clockJumps  = 20 * time.Millisecond // a smaller difference of the two clocks is taken for the time between their readings
+	mostRefills = 4096                  // of one group that wait for the end of their period
+	lateRefill  = 3 * time.Second       // a refill whose period is not recorded
+)
+
+// periods is where the records of periods are from.
+func (s throttleSource) periods(found agent.Discoverer) *periods {
+	p := &periods{found: found, why: s.why, paths: map[uint64]string{}, wrote: map[uint64][]time.Time{},
+		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }}
+	if k, ok := s.events.(*kernelEvents); ok {
+		p.probe = k.Probe
+	}
+	for _, m := range s.missing {
+		if m.Part == probe.PartPeriods {
+			p.why = m.Why
+		}
+	}
+	return p
+}
+
+// Record begins or ends the recording.
+func (p *periods) Record(on bool) error {
+	if p.probe == nil {
+		return errors.New(p.why)
+	}
+	if err := p.probe.Record(on); err != nil {
+		if errors.Is(err, probe.ErrNoPeriods) && p.why != "" {
+			return errors.New(p.why)
+		}
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on.Store(on)
+	p.writing.Lock()
+	clear(p.wrote)
+	p.writing.Unlock()
+	if !on {
+		clear(p.paths)
+		p.batch = nil
+	}
+	return nil
+}
+
+// Take returns what has ended since the last call.
+func (p *periods) Take() (map[string][]history.Period, int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.batch, err = p.probe.Periods(p.batch[:0]); err != nil {
+		return nil, 0, err
+	}
+	monotonic, now := p.clock()
+	if ahead := time.Duration(now.UnixNano()) - monotonic; (ahead - p.ahead).Abs() > clockJumps {
+		p.ahead = ahead
+	}
+	ended := map[string][]history.Period{}
+	for _, one := range p.batch {
+		path := p.path(one.Group, now)
+		if path == "" {
+			continue // gone, or not the agent's
+		}
+		end := time.Unix(0, int64(one.End+p.ahead))
+		ended[path] = append(ended[path], history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
+			Quota: history.Us(one.Quota), Lost: history.Us(one.Lost / time.Duration(one.Count)), Throttles: uint16(one.Throttles),
+			Refills: p.refills(one.Group, end)})
+	}
+	p.forgetRefills(now)
+	return ended, p.probe.Unrecorded(), nil
+}
+
+// path is that of a group; "" where it is not known.
+func (p *periods) path(inode uint64, now time.Time) string {
+	if path, known := p.paths[inode]; known || now.Sub(p.looked) < lookAgain {
+		return path
+	}
+	p.looked = now
+	pods, err := p.found.Pods()
+	if err != nil {
+		return ""
+	}
+	clear(p.paths)
+	for i := range pods {
+		for _, id := range pods[i].IDs() {
+			p.paths[id.Inode] = id.Path
+		}
+	}
+	return p.paths[inode]
+}
+
+// refills counts the refills that were written up to the end of a period.
+func (p *periods) refills(group uint64, end time.Time) uint16 {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	list := p.wrote[group]
+	n := 0
+	for n < len(list) && !list[n].After(end) {
+		n++
+	}
+	if n > 0 {
+		p.wrote[group] = list[n:]
+	}
+	return uint16(n)
+}
+
+func (p *periods) forgetRefills(now time.Time) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	for group, list := range p.wrote {
+		if len(list) == 0 || now.Sub(list[len(list)-1]) > lateRefill {
+			delete(p.wrote, group)
+		}
+	}
+}
+
+// note notes the refills among the results of writes.
+func (p *periods) note(results []plan.Result) {
+	if !p.on.Load() {
+		return
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	for _, r := range results {
+		inode := r.Change.Cgroup.Inode
+		if r.Change.Refill && r.Outcome == plan.Applied && len(p.wrote[inode]) < mostRefills {
+			p.wrote[inode] = append(p.wrote[inode], r.At)
+		}
+	}
+}
+
+// noted is the writer of an agent whose refills are noted.
+type noted struct {
+	agent.Writer
+	periods *periods
+}
+
+func (n noted) Do(changes []plan.Change) []plan.Result {
+	results := n.Writer.Do(changes)
+	n.periods.note(results)
+	return results
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/history"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
+	"plimsoll/internal/workload"
+)
+
+// taped is a probe that records by hand, and the containers that there are.
+type taped struct {
+	on      bool
+	next    []probe.Period
+	lost    int64
+	refused error
+	pods    []workload.Pod
+	asked   int
+}
+
+func (p *taped) Record(on bool) error { p.on = on; return p.refused }
+
+func (p *taped) Periods(list []probe.Period) ([]probe.Period, error) {
+	list = append(list, p.next...)
+	p.next = nil
+	return list, nil
+}
+
+func (p *taped) Unrecorded() int64 { return p.lost }
+
+func (p *taped) Pods() ([]workload.Pod, error) { p.asked++; return p.pods, nil }
+
+func container(path string, inode uint64) workload.Pod {
+	return workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: path, Inode: inode}}}}
+}
+
+const boot = 10 * time.Second // of the kernel's clock, as the tests begin
+
+var began = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+// recordingOf is the source of a probe's periods, whose clock is moved by hand.
+func recordingOf(p *taped) (source *periods, clock *time.Duration) {
+	clock = new(time.Duration)
+	source = throttleSource{}.periods(nil)
+	source.probe, source.found = p, p
+	source.clock = func() (time.Duration, time.Time) { return boot + *clock, began.Add(*clock) }
+	return source, clock
+}
+
+// TestPeriodsHavePaths: a record gets the path of its group and our time; groups are looked up once.
+func TestPeriodsHavePaths(t *testing.T) {
+	p := &taped{pods: []workload.Pod{container("/a", 7), container("/b", 8)}, lost: 3}
+	source, clock := recordingOf(p)
+	if err := source.Record(true); err != nil || !p.on {
+		t.Fatal(err)
+	}
+	*clock = time.Second
+	p.next = []probe.Period{{Group: 7, End: boot + 500*time.Millisecond, Used: 30 * time.Millisecond, Quota: 50 * time.Millisecond, Count: 1},
+		{Group: 9, End: boot, Count: 1}, // not the agent's
+		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond, Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
+	got, lost, err := source.Take()
+	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000}},
+		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Lost: 10_000, Throttles: 2}}} // the mean of two
+	if diff := cmp.Diff(want, got); diff != "" || lost != 3 || err != nil {
+		t.Errorf("%d lost, %v (-want +got):\n%s", lost, err, diff)
+	}
+	if p.asked != 1 {
+		t.Errorf("the groups were looked up %d times in a second", p.asked)
+	}
+	p.pods = append(p.pods, container("/c", 9))
+	p.next, *clock = []probe.Period{{Group: 9, End: boot + time.Second, Count: 1}}, 3*time.Second
+	if got, _, _ := source.Take(); len(got["/c"]) != 1 || p.asked != 2 {
+		t.Errorf("%v after %d searches", got, p.asked)
+	}
+}
+
+// TestRefillsAreInTheirPeriods: a refill belongs to the period in which it was written, and is kept only while recorded.
+func TestRefillsAreInTheirPeriods(t *testing.T) {
+	p := &taped{pods: []workload.Pod{container("/a", 7)}}
+	source, clock := recordingOf(p)
+	refill := func(at time.Duration, outcome plan.Outcome, is bool) plan.Result {
+		return plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: is}, Outcome: outcome, At: began.Add(at)}
+	}
+	source.note([]plan.Result{refill(0, plan.Applied, true)}) // nobody has asked yet
+	if err := source.Record(true); err != nil {
+		t.Fatal(err)
+	}
+	ms := time.Millisecond
+	source.note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true), refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
+		refill(250*ms, plan.Applied, true)})
+	*clock = 300 * ms
+	p.next = []probe.Period{{Group: 7, End: boot + 100*ms, Count: 1}, {Group: 7, End: boot + 200*ms, Count: 1}}
+	got, _, err := source.Take()
+	if list := got["/a"]; err != nil || len(list) != 2 || list[0].Refills != 1 || list[1].Refills != 1 {
+		t.Fatalf("%v %v", got, err)
+	}
+	p.next = []probe.Period{{Group: 7, End: boot + 300*ms, Count: 1}}
+	if got, _, _ = source.Take(); got["/a"][0].Refills != 1 {
+		t.Errorf("the third refill: %v", got)
+	}
+	source.note([]plan.Result{refill(310*ms, plan.Applied, true)})
+	*clock = 10 * time.Second
+	if _, _, _ = source.Take(); len(source.wrote) != 0 {
+		t.Errorf("a refill whose period is not recorded is kept: %v", source.wrote)
+	}
+	source.note([]plan.Result{refill(10*time.Second, plan.Applied, true)})
+	if err := source.Record(false); err != nil || len(source.wrote) != 0 {
+		t.Errorf("after the end: %v %v", source.wrote, err)
+	}
+}
+
+// TestWhyNoPeriods: who asks is told why.
+func TestWhyNoPeriods(t *testing.T) {
+	for _, c := range []struct {
+		source throttleSource
+		probe  recordingProbe
+		want   string
+	}{
+		{throttleSource{why: "--poll was given"}, nil, "--poll was given"},
+		{throttleSource{missing: []report.MissingPart{{Part: probe.PartPeriods, Why: "no such field"}}}, &taped{refused: probe.ErrNoPeriods}, "no such field"},
+		{throttleSource{}, &taped{refused: errors.New("EPERM")}, "EPERM"},
+	} {
+		p := c.source.periods(nil)
+		p.probe = c.probe
+		if err := p.Record(true); err == nil || err.Error() != c.want {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/report"
+	"plimsoll/internal/top"
+	"plimsoll/internal/top/screen"
+	"plimsoll/internal/view"
+	"plimsoll/internal/web"
+)
+
+// topFlags are what a person may choose about the screen.
+type topFlags struct{ once bool }
+
+func (f *topFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.once, "once", false, "print one picture, made of two snapshots a second apart, and exit")
+}
+
+func topCommand(g *globals) *cobra.Command {
+	f := &topFlags{}
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show live who stands still, for how long, why, and what was done about it",
+		Long: `Show live who stands still at its limit, for how long in the last minute, why, and what was done about it, the worst
+first. Enter shows the periods of a container, ? explains the columns, q quits. It needs no mouse and no colours
+(NO_COLOR). It reads the agent as root, or as the group of the agent's --read-group.`,
+		Example: `  plimsoll top
+  plimsoll top --once`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s := g.topSource()
+			defer s.close()
+			return f.show(cmd, s, screen.Options{})
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// show shows a source until the person quits, or once.
+func (f *topFlags) show(cmd *cobra.Command, s screen.Source, o screen.Options) error {
+	ctx, stop := untilAsked(cmd)
+	defer stop()
+	if f.once {
+		v, nodes, err := secondView(ctx, s, time.Second)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(cmd.OutOrStdout(), top.New(report.Columns, 0).On(nodes).Seen(v).Once())
+		return err
+	}
+	if !terminal(cmd.InOrStdin()) || !terminal(cmd.OutOrStdout()) {
+		return withHint(misusef("the screen needs a terminal"), cmd.CommandPath()+" --once prints it")
+	}
+	o.In, o.Out, o.Source, o.Now = cmd.InOrStdin(), cmd.OutOrStdout(), s, time.Now
+	o.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return screen.Run(ctx, o)
+}
+
+// secondView takes two snapshots, for most figures are differences.
+func secondView(ctx context.Context, s screen.Source, apart time.Duration) (view.View, map[string]string, error) {
+	if _, _, err := s.View(ctx); err != nil {
+		return view.View{}, nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return view.View{}, nil, ctx.Err()
+	case <-time.After(apart):
+	}
+	return s.View(ctx)
+}
+
+// nodeSource reads the agent of this node, and the files of one container.
+type nodeSource struct {
+	g       *globals
+	tracker view.Tracker
+
+	mu      sync.Mutex // guards what is below
+	dir     *cgroup.Dir
+	tree    *cgroup.Tree // nil: not found
+	id      string
+	sampler top.Sampler
+}
+
+func (g *globals) topSource() *nodeSource {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this node"
+	}
+	s := &nodeSource{g: g, tracker: view.Tracker{Node: host}}
+	if dir, tree, err := g.openTree(); err == nil {
+		s.dir, s.tree = dir, tree
+	}
+	return s
+}
+
+func (s *nodeSource) close() {
+	if s.dir != nil {
+		s.dir.Close()
+	}
+}
+
+// View asks the agent: as root on the socket of control, else on the one for readers.
+func (s *nodeSource) View(ctx context.Context) (view.View, map[string]string, error) {
+	client := s.g.client()
+	if os.Geteuid() != 0 {
+		client = web.Dial(filepath.Join(s.g.stateDir, web.ReadSocket))
+	}
+	status, err := client.Status(ctx)
+	if err != nil {
+		return view.View{}, nil, s.g.elsewhere(err)
+	}
+	return s.tracker.Add(status, nil, nil), nil, nil
+}
+
+// Periods reads the files of a container.
+func (s *nodeSource) Periods(id string) (view.Periods, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tree == nil {
+		return view.Periods{}, nil
+	}
+	if id != s.id {
+		s.id, s.sampler = id, top.Sampler{}
+	}
+	c, err := s.tree.Stat(id)
+	if err != nil {
+		return view.Periods{}, err
+	}
+	if !c.HasUsage {
+		if c.Usage, err = s.tree.Usage(id); err != nil {
+			return view.Periods{}, err
+		}
+	}
+	b, err := s.tree.Bandwidth(id)
+	if err != nil {
+		return view.Periods{}, err
+	}
+	return s.sampler.Add(time.Now(), c, b), nil
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// Tenants is what an administrator allows to those who may write pods.
+//
+// Problem: on a shared cluster whoever may write a pod writes its annotations and labels, and the nodes are not
+// theirs. An annotation can ask for a hundred times the limit. A class of LSE or LSR takes CPUs away from all others.
+//
+// Approach:
+//   - A number in an annotation counts up to a maximum: the first entry of annotationMaxima that names the namespace
+//     and the number; where there is none, what the pod would have without its annotation. That is what the
+//     ConfigMaps and the node's file say, and where they say nothing, the documented default. So an annotation can
+//     lower any number, and raise none unless an administrator allows it.
+//   - The policy in an annotation counts as it stands. Each of the four is made of what the maxima bound.
+//   - Exclusive CPUs and the classes LSE and LSR count only in exclusiveNamespaces, which names nobody by default.
+//     Elsewhere a pod of these classes is neither burst nor raised, as at the peer, for that takes nothing from
+//     anybody; but it has no CPUs of its own, and counts as any other load of the node.
+//   - A pod in which only init containers have a limit is not burst: its main containers may use what they like.
+//   - CPUs above limits are bounded whoever asked for them, at the moment in which they are handed out
+//     (internal/policy, bounds.go): the sum over a pod, a namespace or the node cannot be known before.
+//
+// What is cut or refused is a Clamp, for the status and for an Event.
+//
+// Known limits: class BE needs no permission, since it only lowers. Neither does koordinator.sh/cpuQOS, which is read
+// of class LS alone. The burst buffer is bounded by its percentage only: it moves CPU time that a container had not
+// used.
+type Tenants struct {
+	Extra     strategy.ExtraCores
+	maxima    []maximum // the first one that names a namespace and a number counts
+	exclusive *[]string // nil: not said
+}
+
+// maximum is one entry of annotationMaxima.
+type maximum struct {
+	namespaces []string
+	most       strategy.Patch
+}
+
+// everywhere is the name of all namespaces.
+const everywhere = "*"
+
+func names(list []string, namespace string) bool {
+	return slices.Contains(list, namespace) || slices.Contains(list, everywhere)
+}
+
+// Over lays what t says over what others say.
+func (t Tenants) Over(o Tenants) Tenants {
+	o.Extra = t.Extra.Over(o.Extra)
+	o.maxima = slices.Concat(t.maxima, o.maxima)
+	if t.exclusive != nil {
+		o.exclusive = t.exclusive
+	}
+	return o
+}
+
+// Clamp is what a pod asks for and does not get, because of a bound that is not its own.
+type Clamp struct {
+	Object string // "Pod default/web"
+	Key    string // the annotation's or label's name
+	Field  string // "" where the key has none
+	Asked  string
+	Given  string
+	Bound  string // whose it is
+}
+
+// String is "Pod default/web: koordinator.sh/cpuBurst: cfsQuotaBurstPercent: 500 asked, 300 given: ...".
+func (c Clamp) String() string {
+	text := c.Object + ": " + c.Key + ": "
+	if c.Field != "" {
+		text += c.Field + ": "
+	}
+	return fmt.Sprintf("%s%s asked, %s given: %s", text, c.Asked, c.Given, c.Bound)
+}
+
+// number is a field of a strategy whose value in an annotation is bounded.
+type number struct {
+	name string
+	of   func(*strategy.Patch) **int64
+	in   func(*strategy.Strategy) *int64
+}
+
+func numbers() []number {
+	type (
+		patch = strategy.Patch
+		whole = strategy.Strategy
+	)
+	return []number{
+		{"cpuBurstPercent",
+			func(p *patch) **int64 { return &p.CPUBurstPercent }, func(s *whole) *int64 { return &s.CPUBurstPercent }},
+		{"cfsQuotaBurstPercent",
+			func(p *patch) **int64 { return &p.CFSQuotaBurstPercent }, func(s *whole) *int64 { return &s.CFSQuotaBurstPercent }},
+		{"cfsQuotaBurstPeriodSeconds", func(p *patch) **int64 { return &p.CFSQuotaBurstPeriodSeconds },
+			func(s *whole) *int64 { return &s.CFSQuotaBurstPeriodSeconds }},
+		{"startupSeconds",
+			func(p *patch) **int64 { return &p.StartupSeconds }, func(s *whole) *int64 { return &s.StartupSeconds }},
+		{"startupBurstPercent",
+			func(p *patch) **int64 { return &p.StartupBurstPercent }, func(s *whole) *int64 { return &s.StartupBurstPercent }},
+	}
+}
+
+// clamp cuts the numbers of a strategy with an annotation; own is the strategy without it. A cut of a number that the
+// annotation does not name is not reported: the administrator set both.
+func (t Tenants) clamp(object string, s, own strategy.Strategy, a Asked) (strategy.Strategy, []Clamp) {
+	var cut []Clamp
+	// The cap of a start, where nothing else is said.
+	own.StartupBurstPercent = max(own.StartupBurstPercent, own.CFSQuotaBurstPercent)
+	for _, n := range numbers() {
+		most, bound := t.most(n, a.Namespace)
+		if bound == "" {
+			most, bound = *n.in(&own), "what the pod has without its annotation"
+		}
+		value := n.in(&s)
+		if beyond(*value) <= beyond(most) {
+			continue
+		}
+		*value = most
+		if asked := *n.of(&a.Patch); asked != nil {
+			cut = append(cut, Clamp{object, a.Key, n.name, fmt.Sprint(*asked), fmt.Sprint(most), bound})
+		}
+	}
+	return s, cut
+}
+
+// most is the maximum of a number, and where it stands; "": there is none. That of the cap is that of a start's cap
+// too, where that has none of its own.
+func (t Tenants) most(n number, namespace string) (most int64, bound string) {
+	for _, m := range t.maxima {
+		v := *n.of(&m.most)
+		if v == nil && n.name == "startupBurstPercent" {
+			v = m.most.CFSQuotaBurstPercent
+		}
+		if v != nil && names(m.namespaces, namespace) {
+			return *v, "annotationMaxima"
+		}
+	}
+	return 0, ""
+}
+
+// beyond orders values so that "no bound" is the greatest.
+func beyond(v int64) int64 {
+	if v == strategy.Unlimited {
+		return math.MaxInt64
+	}
+	return v
+}
+
+// reserved gives a pod the class and the CPUs of its own that it asks for, as far as its namespace may have them. burst
+// is false for a pod whose class is refused.
+func (t Tenants) reserved(object string, a Asked, to *Given) (burst bool) {
+	to.Class, to.Exclusive = a.Class, a.Exclusive
+	if t.exclusive != nil && names(*t.exclusive, a.Namespace) {
+		return true
+	}
+	const bound = "the namespace is not in exclusiveNamespaces"
+	if a.Exclusive == workload.ExclusiveYes || a.Exclusive == workload.ExclusiveStrict {
+		to.Exclusive = workload.ExclusiveByClass
+		to.Clamped = append(to.Clamped,
+			Clamp{object, ExclusiveAnnotation, "", string(a.Exclusive), "no CPUs of its own", bound})
+	}
+	if a.Class == workload.ClassLSE || a.Class == workload.ClassLSR {
+		to.Class = workload.ClassLS
+		to.Clamped = append(to.Clamped, Clamp{object, a.ClassKey, "", string(a.Class), "LS without burst", bound})
+		return false
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/workload"
+)
+
+// TestNothingWaitsForFiles: while a snapshot waits for the file of a group, the status is there, an Event is queued, and
+// more is learned, which is in the next snapshot.
+func TestNothingWaitsForFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.groups.set(group("u1", "a"))
+		w.given(node(nil), web(`{"policy": "auto"}`))
+		open := make(chan struct{})
+		w.d.Bandwidth = func(string) (cpu.Bandwidth, error) {
+			<-open
+			return cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, nil
+		}
+		first := make(chan workload.Pod)
+		go func() { first <- w.pod(0) }()
+		synctest.Wait() // it waits for the file
+		w.pods().put(web(`{"policy": "none"}`))
+		w.d.Foreign("/kubepods/burstable/podu1", "somebody writes")
+		if s := w.d.Status(); s.Pods != 1 || s.Matched != 0 || len(w.waiting()) != 1 {
+			t.Errorf("%+v, Events %v", s, w.waiting())
+		}
+		close(open)
+		if p := (<-first).Containers[0].Strategy.Policy; p != "auto" {
+			t.Errorf("the first snapshot has policy %s", p)
+		}
+		if p := w.pod(0).Containers[0].Strategy.Policy; p != "none" || w.d.Status().Matched != 1 {
+			t.Errorf("the next snapshot has policy %s", p)
+		}
+	})
+}
+
+// TestAwaitedLimitIsNotMissed: a limit that is written while a snapshot is made, after its file was read, makes the next
+// snapshot another one.
+func TestAwaitedLimitIsNotMissed(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	w.given(node(nil), web(""))
+	limit, read, open := cpu.Bandwidth{Quota: cpu.Unlimited, Period: 100 * ms}, make(chan struct{}, 10), make(chan struct{})
+	w.d.Bandwidth = func(string) (cpu.Bandwidth, error) {
+		now := limit
+		read <- struct{}{}
+		<-open
+		return now, nil
+	}
+	first := make(chan workload.Pod)
+	go func() { first <- w.pod(0) }()
+	<-read // that there is no limit
+	limit.Quota = 400 * ms
+	w.groups.touched = []string{w.groups.pods[0].Path, w.groups.pods[0].Containers[0].Path}
+	touched := make(chan []string)
+	go func() { touched <- w.d.Touched() }()
+	select {
+	case <-touched:
+		t.Error("the event was taken before it was known that it is awaited")
+	case <-time.After(20 * ms): // it waits for the snapshot
+		close(open)
+		<-touched
+	}
+	if p := <-first; p.Declared != nil {
+		t.Errorf("declared without a limit: %+v", p.Declared)
+	}
+	if p := w.pod(0); p.Declared == nil {
+		t.Error("the limit that came is not declared")
+	}
+}
+
+// TestClampsAreBounded: whoever makes pods chooses how many ask for too much, and not how long the status is.
+func TestClampsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	const pods = 300
+	var groups []workload.Pod
+	objects := []runtime.Object{node(nil)}
+	for i := range pods {
+		p := web(`{"policy": "auto", "cfsQuotaBurstPercent": 900}`)
+		p.Name, p.UID = fmt.Sprintf("web%03d", i), types.UID(fmt.Sprint("u", i))
+		p.Status.ContainerStatuses = nil
+		objects = append(objects, p)
+		groups = append(groups, group(fmt.Sprint("u", i), "a"))
+	}
+	w.groups.set(groups...)
+	w.given(objects...)
+	w.pod(0)
+	s := w.d.Status()
+	if s.ClampedNow != pods || len(s.Clamped) != mostListed {
+		t.Fatalf("%d of %d", len(s.Clamped), s.ClampedNow)
+	}
+	if s.Clamped[0].Object != "Pod default/web000" {
+		t.Errorf("the first is %v", s.Clamped[0])
+	}
+}

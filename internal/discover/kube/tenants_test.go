@@ -1,0 +1,118 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll/internal/config"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/workload"
+)
+
+// TestClampsAreShown: what a pod asks for in vain is in the status as long as it asks, and an Event on the pod says it once.
+func TestClampsAreShown(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a", "b"))
+	pod := web(`{"policy": "auto", "cfsQuotaBurstPercent": 900}`)
+	pod.Labels = map[string]string{"alibabacloud.com/qosClass": "LSR"}
+	pod.Annotations["plimsoll/exclusive"] = "true"
+	w.given(node(nil), pod)
+	c := w.pod(0).Containers[0]
+	if c.Strategy.CFSQuotaBurstPercent != 300 || c.Strategy.Policy != strategy.None || c.Class != workload.ClassLS || c.Exclusive != workload.ExclusiveByClass {
+		t.Errorf("%+v", c)
+	}
+	const bound, fence = "what the pod has without its annotation", "the namespace is not in exclusiveNamespaces"
+	want := []config.Clamp{{Object: "Pod default/web", Key: "alibabacloud.com/qosClass", Asked: "LSR", Given: "LS without burst", Bound: fence},
+		{Object: "Pod default/web", Key: "koordinator.sh/cpuBurst", Field: "cfsQuotaBurstPercent", Asked: "900", Given: "300", Bound: bound},
+		{Object: "Pod default/web", Key: "plimsoll/exclusive", Asked: "true", Given: "no CPUs of its own", Bound: fence}}
+	if diff := cmp.Diff(want, w.d.Status().Clamped); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	var events []string
+	for _, c := range want {
+		events = append(events, "CPUBurstCut Pod default/web "+c.String())
+	}
+	got := w.waiting()
+	slices.Sort(got)
+	slices.Sort(events)
+	if diff := cmp.Diff(events, got); diff != "" {
+		t.Errorf("Events: -want +got\n%s", diff)
+	}
+	allowed := configMap("koordinator-system", "slo-controller-config", "plimsoll-tenants",
+		`{"exclusiveNamespaces": ["default"], "annotationMaxima": [{"namespaces": ["default"], "cfsQuotaBurstPercent": 1000}]}`)
+	w.given(node(nil), pod, allowed)
+	c = w.pod(0).Containers[0]
+	if c.Strategy.CFSQuotaBurstPercent != 900 || c.Strategy.Policy != strategy.Auto || c.Class != workload.ClassLSR || c.Exclusive != workload.ExclusiveYes {
+		t.Errorf("allowed: %+v", c)
+	}
+	if left := w.d.Status().Clamped; len(left) != 0 {
+		t.Errorf("allowed, and clamped is still %v", left)
+	}
+}
+
+// TestTenantsOfTheNodesFile: without a ConfigMap the file of the node counts, from the start and when it is read again.
+func TestTenantsOfTheNodesFile(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	w.given(node(nil), web(`{"policy": "auto", "cfsQuotaBurstPercent": 900}`))
+	for text, want := range map[string]int64{"[{namespaces: [default], cfsQuotaBurstPercent: 600}]": 600, "[]": 300} {
+		f, err := config.Parse("f", []byte("tenants: {extraCoresPerNode: 2, annotationMaxima: "+text+"}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := w.d.Configure(f.Strategy(), f.Tenants()) // the pod stays as it is
+		if got := w.pod(0).Containers[0].Strategy.CFSQuotaBurstPercent; got != want || node.Extra.PerNode.CPUs != 2 {
+			t.Errorf("%s: %d, want %d; %+v", text, got, want, node.Extra)
+		}
+		if clamped := w.d.Status().Clamped; len(clamped) != 1 || clamped[0].Given != fmt.Sprint(want) {
+			t.Errorf("%s: clamped %v", text, clamped)
+		}
+	}
+}
+
+// TestARequestOfZeroIsNoReservation: what the node can spare is shared by request, and a limit is not one.
+func TestARequestOfZeroIsNoReservation(t *testing.T) {
+	for request, want := range map[string]float64{"0": 2.0 / 1024, "100m": 0.1} {
+		w := newWorld(t)
+		w.groups.set(group("u1", "a"))
+		pod := web(`{"policy": "auto"}`)
+		pod.Spec.Containers[0].Resources.Requests = cpuIs(request)
+		w.given(node(nil), pod)
+		if got := w.pod(0).Containers[0].Request; got != want {
+			t.Errorf("request %s: %v, want %v", request, got, want)
+		}
+	}
+}
+
+// TestOnlyInitContainersAreLimited: a limit of an init container bounds nothing of the main ones, and the pod is not burst.
+func TestOnlyInitContainersAreLimited(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	pod := web(`{"policy": "auto"}`)
+	pod.Spec.InitContainers = []corev1.Container{box("i", "", "4")}
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Resources.Limits = nil
+	}
+	w.given(node(nil), pod)
+	if c := w.pod(0).Containers[0]; c.Strategy.Policy != strategy.None || len(w.d.Status().Clamped) != 1 {
+		t.Errorf("%+v, clamped %v", c.Strategy, w.d.Status().Clamped)
+	}
+}
+
+// TestBoundsAreReported by an Event on the pod of the group, and once.
+func TestBoundsAreReported(t *testing.T) {
+	w := newWorld(t)
+	w.given(node(nil), web(""))
+	for range 2 {
+		w.d.Bounded("/kubepods/burstable/podu1/"+id("a"), "extraCoresPerPod keeps it from more")
+		w.d.Bounded("/system.slice/x.service", "not a pod's")
+	}
+	want := []string{"CPUBurstCut Pod default/web extraCoresPerPod keeps it from more"}
+	if diff := cmp.Diff(want, w.waiting()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,80 @@
+package kubeauth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+
+	"plimsoll/internal/web"
+)
+
+// cluster knows one token of a user who may read /metrics.
+type cluster struct {
+	tokens, accesses int
+	down, closed     bool
+}
+
+func (c *cluster) Token(_ context.Context, t *authentication.TokenReview) error {
+	c.tokens++
+	if c.down {
+		return errors.New("connection refused by 10.0.0.1")
+	}
+	t.Status.Authenticated = t.Spec.Token == "good"
+	t.Status.User = authentication.UserInfo{Username: "prometheus", Groups: []string{"scrapers"}, Extra: map[string]authentication.ExtraValue{"a": {"b"}}}
+	return nil
+}
+
+func (c *cluster) Access(_ context.Context, s *authorization.SubjectAccessReview) error {
+	c.accesses++
+	at, spec := s.Spec.NonResourceAttributes, s.Spec
+	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.Groups[0] == "scrapers" && spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
+	return nil
+}
+
+func TestPermit(t *testing.T) {
+	now := time.Unix(1000, 0)
+	c := &cluster{}
+	a := newAPI(c, func() time.Time { return now })
+	permit := func(token, path string, want, tokens, accesses int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		code := http.StatusOK
+		var e *web.Error
+		if err := a.Permit(r); errors.As(err, &e) {
+			code = e.Code
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if code != want || c.tokens != tokens || c.accesses != accesses {
+			t.Errorf("%q %s: %d after %d and %d questions, want %d after %d and %d", token, path, code, c.tokens, c.accesses, want, tokens, accesses)
+		}
+	}
+	permit("", "/metrics", 401, 0, 0)
+	permit(string(make([]byte, maxToken+1)), "/metrics", 401, 0, 0)
+	permit("good", "/metrics", 200, 1, 1)
+	permit("good", "/metrics", 200, 1, 1) // known
+	permit("good", "/api/v1/status", 403, 2, 2)
+	permit("good", "/api/v1/status", 403, 2, 2)
+	permit("bad", "/metrics", 401, 3, 2)
+	permit("bad", "/metrics", 401, 3, 2)
+	now = now.Add(deniedFor + time.Second)
+	permit("bad", "/metrics", 401, 4, 2)
+	permit("good", "/metrics", 200, 4, 2)
+	c.closed = true
+	permit("good", "/metrics", 200, 4, 2)
+	now = now.Add(allowedFor)
+	permit("good", "/metrics", 403, 5, 3) // the right was taken away
+	c.down = true
+	permit("other", "/metrics", 503, 6, 3)
+	c.down, c.closed = false, false
+	permit("other", "/metrics", 401, 7, 3) // no answer is not kept
+}

@@ -1,0 +1,48 @@
+package schedext
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Other watches for a sched_ext scheduler of another program. While one runs all tasks, the kernel enforces no quota
+// and no burst (KERNEL.md). A raise would have no effect now, and would come into force when the scheduler ends. So all
+// groups are kept at their limits meanwhile, as under our own scheduler.
+type Other struct {
+	Log  *slog.Logger
+	name string
+	at   time.Time
+}
+
+// otherEvery is how often Other checks.
+const otherEvery = time.Second
+
+// Watch gets from running the scheduler that runs all tasks ("": none), unless it may be the scheduler of keeper, and
+// says whether it has changed. Without running there is never one.
+func (o *Other) Watch(now time.Time, running func() string, keeper *Keeper) (changed bool) {
+	if running == nil || now.Sub(o.at) < otherEvery {
+		return false
+	}
+	name := ""
+	if !keeper.Busy() {
+		name = running()
+	}
+	if changed = name != o.name; changed {
+		o.Log.Warn("a sched_ext scheduler runs all tasks: nothing is raised meanwhile", "scheduler", name, "before", o.name)
+	}
+	o.name, o.at = name, now
+	return changed
+}
+
+// Name is the scheduler's name; "": there is none.
+func (o *Other) Name() string { return o.name }
+
+// Problem reports the scheduler; "": there is none.
+func (o *Other) Problem() string {
+	if o.name == "" {
+		return ""
+	}
+	return fmt.Sprintf("the sched_ext scheduler %s runs all tasks: the kernel enforces no quota and no burst, "+
+		"and none is raised meanwhile", o.name)
+}

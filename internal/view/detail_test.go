@@ -1,0 +1,273 @@
+package view
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/history"
+	"plimsoll/internal/report"
+)
+
+// used is a period of a group with 50 ms in 100.
+func used(us int32, more func(*history.Period)) history.Period {
+	p := history.Period{Used: us, Quota: 50_000}
+	if more != nil {
+		more(&p)
+	}
+	return p
+}
+
+func throttledFor(us int32) func(*history.Period) {
+	return func(p *history.Period) { p.Throttles, p.Lost = 1, us }
+}
+
+// TestTokens: they are not known until both ways to begin agree, and then they are what the kernel's arithmetic says.
+func TestTokens(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		burst   time.Duration
+		periods []history.Period
+		want    []int32 // -1: not known
+	}{
+		{"saved", 50 * ms, []history.Period{used(30_000, nil), used(10_000, nil), used(60_000, nil), used(90_000, nil)}, []int32{-1, 50_000, 40_000, 0}},
+		{"a throttle shows that there are none", 50 * ms, []history.Period{used(70_000, throttledFor(1)), used(20_000, nil)}, []int32{0, 30_000}},
+		{"not known while all is used", 50 * ms, []history.Period{used(50_000, nil), used(50_000, nil)}, []int32{-1, -1}},
+		{"no burst", 0, []history.Period{used(10_000, nil), used(10_000, nil)}, []int32{0, 0}},
+		{"a refill grants a quota", 50 * ms, []history.Period{used(50_000, throttledFor(1)), used(90_000, func(p *history.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
+		{"and a raise of the quota too", 50 * ms, []history.Period{used(0, nil), used(0, nil), used(100_000, func(p *history.Period) { p.Quota = 100_000 })},
+			[]int32{50_000, 50_000, 50_000}},
+	} {
+		var strip Strip
+		got := strip.Add(Row{Period: 100 * ms, Burst: c.burst}, c.periods)
+		if diff := cmp.Diff(c.want, got.Tokens); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestStripRemembers: two halves of a strip are the whole.
+func TestStripRemembers(t *testing.T) {
+	list := []history.Period{used(0, nil), used(0, nil), used(80_000, nil), used(60_000, nil), used(50_000, nil)}
+	row := Row{Period: 100 * ms, Burst: 50 * ms}
+	var one, two Strip
+	whole := one.Add(row, list)
+	two.Add(row, list[:3])
+	if rest := two.Add(row, list[3:]); !reflect.DeepEqual(rest.Tokens, whole.Tokens[3:]) {
+		t.Errorf("%v, then %v", whole.Tokens, rest.Tokens)
+	}
+}
+
+// TestAdvice: a burst helps against peaks, a limit against a lack, and what the limit hid is a bound.
+func TestAdvice(t *testing.T) {
+	limit := 50 * ms
+	row := Row{Limit: &limit, Period: 100 * ms}
+	find := func(list []Alternative, text string) Alternative {
+		for _, a := range list {
+			if a.Text == text {
+				return a
+			}
+		}
+		t.Fatalf("no %q in %+v", text, list)
+		return Alternative{}
+	}
+	var peaks, hidden []history.Period
+	for range 25 { // a peak of 80 ms in 400, which the limit never held back as a burst was in force
+		peaks = append(peaks, used(80_000, nil), used(10_000, nil), used(10_000, nil), used(10_000, nil))
+		hidden = append(hidden, used(50_000, throttledFor(40_000)), used(30_000, nil), used(0, nil), used(0, nil))
+	}
+	list := advice(Row{Limit: &limit, Period: 100 * ms, Burst: 50 * ms}, peaks)
+	if a := find(list, "the limit alone"); a.Throttled != [2]int{25, 25} || a.Delay[0] == 0 || a.Now {
+		t.Errorf("peaks, the limit alone: %+v", a)
+	}
+	if a := find(list, "a burst of the limit"); a.Throttled != [2]int{0, 0} || !a.Now || a.Delay != [2]float64{} {
+		t.Errorf("peaks, with a burst: %+v", a)
+	}
+	if a := find(list, "a limit of 1 CPU"); a.Throttled != [2]int{0, 0} || a.Limit != 100*ms {
+		t.Errorf("peaks, with twice the limit: %+v", a)
+	}
+	list = advice(row, hidden)
+	if a := find(list, "the limit alone"); a.Throttled != [2]int{25, 25} || !a.Now {
+		t.Errorf("what is in force is what was recorded: %+v", a)
+	}
+	if a := find(list, "a limit of 0.75 CPUs"); a.Throttled != [2]int{0, 25} {
+		t.Errorf("a demand that the limit hid is a bound: %+v", a)
+	}
+	if d := demand(100*ms, hidden); !d.Censored || d.Low != 0.2 || d.High != 0.3 {
+		t.Errorf("%+v", d)
+	}
+	if d := demand(100*ms, peaks); d.Censored || d.Low != d.High {
+		t.Errorf("%+v", d)
+	}
+	refilled := append([]history.Period{used(90_000, func(p *history.Period) { p.Refills = 1 })}, hidden...)
+	if a := find(advice(row, refilled), "the limit alone"); a.Throttled[0] == a.Throttled[1] {
+		t.Errorf("with refills what was recorded is not what the limit does alone: %+v", a)
+	}
+	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 20 * ms}, peaks), "the burst that is in force"); !a.Now || a.Burst != 20*ms {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestUnmeasured: why there are no periods.
+func TestUnmeasured(t *testing.T) {
+	plain := web(func(c *report.Container) { c.Totals.Events = nil })
+	row := func(c report.Container) Row { return Row{ID: c.Cgroup, Limit: finite(c.Limit)} }
+	missing, polled := status(0, plain), status(0, plain)
+	missing.Events.Missing = []report.MissingPart{{Part: "periods", Why: "5.10 has no such field"}}
+	polled.Events = report.Events{Why: "--poll was given"}
+	free := web(func(c *report.Container) { c.Limit = cpu.Unlimited })
+	for _, c := range []struct {
+		s    report.Status
+		row  Row
+		want string
+	}{{missing, row(plain), "5.10 has no such field"}, {polled, row(plain), "--poll was given"}, {status(0, plain), row(plain), "policy none"},
+		{status(0, free), row(free), "no limit"}, {status(0, web(nil)), row(web(nil)), ""}, {status(0), row(plain), ""}} {
+		if got := Notes(c.s, []Row{c.row})[0].Unmeasured; !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// snapshot is one with a container that was recorded.
+func snapshot() Snapshot {
+	var tr Tracker
+	tr.Add(status(0, web(nil)), recordingSince(0), nil)
+	v := tr.Add(status(2*time.Second, web(lost(time.Second, 10))), recordingSince(0), nil)
+	list := []history.Period{used(30_000, nil), used(50_000, throttledFor(20_000))}
+	return Snapshot{Made: v.Now, View: v, Containers: []Kept{{ID: v.Rows[0].ID, Note: Note{Waited: &Waited{Wanted: 5, Causes: []WaitedFor{}}}, Periods: history.Append(nil, list)}}}
+}
+
+func packed(t testing.TB, s Snapshot) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestSnapshotComesBack(t *testing.T) {
+	want := snapshot()
+	got, err := ReadSnapshot(bytes.NewReader(packed(t, want)), MaxSnapshotBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.View.Recorded == nil || !got.View.Recorded.Equal(want.Made) {
+		t.Errorf("it does not say when it was made: %v", got.View.Recorded)
+	}
+	d, ok := got.Detail(want.View.Rows[0].ID)
+	if !ok || len(d.Periods.End) != 2 || d.Periods.Lost[1] != 20_000 || d.Waited == nil || d.Waited.Wanted != 5 || len(d.Advice) == 0 {
+		t.Errorf("%+v, %v", d, ok)
+	}
+	if _, ok := got.Detail("/nobody"); ok {
+		t.Error("nobody has a detail")
+	}
+	got.View.Recorded = nil
+	if diff := cmp.Diff(want.View, got.View); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestBadSnapshots: each is refused with what is wrong, and with a hint.
+func TestBadSnapshots(t *testing.T) {
+	zip := func(text string) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = io.WriteString(w, text)
+		_ = w.Close()
+		return b.Bytes()
+	}
+	good := packed(t, snapshot())
+	broken := bytes.Clone(good)
+	broken[len(broken)-6] ^= 1 // of the checksum
+	damaged := snapshot()
+	damaged.Containers[0].Periods = []byte{9, 9, 9}
+	huge := zip(`{"schema":"` + SnapshotSchema + `","x":"` + strings.Repeat("a", 1<<16) + `"}`)
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":         {nil, "not compressed by gzip"},
+		"plain JSON":    {[]byte(`{"schema":"plimsoll.snapshot/v1"}`), "not compressed by gzip"},
+		"not JSON":      {zip("hello"), "not a snapshot"},
+		"another thing": {zip(`{"schema":"plimsoll.status/v1"}`), `its schema is "plimsoll.status/v1"`},
+		"newer":         {zip(`{"schema":"plimsoll.snapshot/v2"}`), `format "v2"`},
+		"cut":           {good[:len(good)-20], "not complete"},
+		"checksum":      {broken, "damaged"},
+		"periods":       {packed(t, damaged), "damaged periods"},
+		"too large":     {huge, "too large"},
+	} {
+		_, err := ReadSnapshot(bytes.NewReader(c.data), 1<<15)
+		var bad *FileError
+		if !errors.As(err, &bad) || !strings.Contains(bad.Error(), c.want) || bad.Hint() == "" {
+			t.Errorf("%s: %v, want %q and a hint", name, err, c.want)
+		}
+	}
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	f.Add(packed(f, snapshot()))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ReadSnapshot(bytes.NewReader(data), 1<<20)
+		if err != nil {
+			var bad *FileError
+			if !errors.As(err, &bad) {
+				t.Errorf("%v is no error for a person", err)
+			}
+			return
+		}
+		for _, r := range s.View.Rows {
+			s.Detail(r.ID)
+		}
+		if _, err := json.Marshal(s.View); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRowsAreCompared: a row differs in each of its fields.
+func TestRowsAreCompared(t *testing.T) {
+	full := func() *Row {
+		r := &Row{}
+		v := reflect.ValueOf(r).Elem()
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Pointer {
+				f.Set(reflect.New(f.Type().Elem()))
+			}
+		}
+		return r
+	}
+	if !full().Same(full()) {
+		t.Error("equal rows are not the same")
+	}
+	for i := range reflect.TypeFor[Row]().NumField() {
+		r := full()
+		f := reflect.ValueOf(r).Elem().Field(i)
+		if f.Kind() == reflect.Pointer {
+			f = f.Elem()
+		}
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Int64:
+			f.SetInt(1)
+		case reflect.Float64:
+			f.SetFloat(1)
+		default:
+			f.Set(reflect.ValueOf(t0))
+		}
+		if r.Same(full()) || full().Same(r) {
+			t.Errorf("a change of %s is not seen", reflect.TypeFor[Row]().Field(i).Name)
+		}
+	}
+}

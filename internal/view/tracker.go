@@ -1,0 +1,287 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/history"
+	"plimsoll/internal/report"
+)
+
+const (
+	// Window is what "the last minute" is.
+	Window = time.Minute
+	// idle is how long a use that does not change is shown: the agent reads quiet groups as seldom (observe, quietEvery).
+	idle = 32 * time.Second
+	// recordedFor is how long periods are recorded before the use of a second is the sum of them.
+	recordedFor = 1100 * time.Millisecond
+)
+
+// Tracker forms differences of successive snapshots of one agent. The zero value has seen none.
+type Tracker struct {
+	Node string // host name
+
+	started time.Time // of the agent
+	first   time.Time // snapshot of this agent
+	groups  map[string]*group
+}
+
+// group is what the tracker remembers of a container or a pod.
+type group struct {
+	since  time.Time // when the agent began to count
+	sums   []sums    // that differ, oldest first; the first one is as of the window's begin, or before it
+	peaks  []peak    // of the window, latest last, each larger than all that follow
+	recent []peak    // periods of the last second
+	used   rate
+	bank   bank
+}
+
+// sums are a container's counters at an instant.
+type sums struct {
+	at        time.Time
+	lost      time.Duration
+	throttled int64
+	refills   int64
+	atCap     int64
+	behind    time.Duration // thread time waited behind neighbours; 0 where it is not measured
+}
+
+// peak is what was used in a period, in CPUs for a peak.
+type peak struct {
+	end  int64
+	used float64
+}
+
+// rate is the use between the last two readings that differ.
+type rate struct {
+	usage time.Duration
+	at    time.Time
+	cpus  *float64
+}
+
+// Add takes the next snapshot, with the periods that have ended since the last one, and returns the view. recording is nil
+// where periods are not measured.
+func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]history.Period) View {
+	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
+		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
+	}
+	there := make(map[string]bool, len(s.Containers))
+	for i := range s.Containers {
+		c := &s.Containers[i]
+		there[c.Cgroup] = true
+		t.group(c).take(s.Now, c, periods[c.Cgroup])
+	}
+	for name := range t.groups {
+		if !there[name] {
+			delete(t.groups, name)
+		}
+	}
+	v := View{Schema: Schema, Now: s.Now, Node: t.Node, Version: s.Version, Kernel: s.Kernel, Cgroup: s.Cgroup, Mode: s.Mode,
+		HeldReason: s.HeldReason, Window: min(Window, s.Now.Sub(t.first)), Mark: mark(s), Rows: []Row{}, Recording: recording,
+		Colocation: s.Colocation, Reserve: s.Reserve, Waits: s.Waits, Problems: append([]string{}, s.Problems...)}
+	t.rows(&v, s, recording != nil && s.Now.Sub(recording.Since) >= recordedFor)
+	slices.SortStableFunc(v.Rows, worstFirst)
+	v.Sentence = sentence(v, t.longestBehind(v))
+	return v
+}
+
+// group is the memory of a container. A container that came while the tracker watched began at 0.
+func (t *Tracker) group(c *report.Container) *group {
+	g := t.groups[c.Cgroup]
+	if g != nil && g.since.Equal(c.Since) {
+		return g
+	}
+	g = &group{since: c.Since}
+	if c.Since.After(t.first) {
+		g.sums = []sums{{at: c.Since}}
+		g.used = rate{at: c.Since}
+	}
+	t.groups[c.Cgroup] = g
+	return g
+}
+
+// take adds a snapshot of the container.
+func (g *group) take(now time.Time, c *report.Container, periods []history.Period) {
+	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills, atCap: c.Totals.AtCap,
+		behind: behind(c.Totals.Waited)}
+	if n := len(g.sums); n == 0 || !g.sums[n-1].same(next) {
+		g.sums = append(g.sums, next)
+	}
+	for len(g.sums) > 1 && !g.sums[1].at.After(now.Add(-Window)) {
+		g.sums = g.sums[1:]
+	}
+	g.used.take(now, c.Totals.Usage)
+	for _, p := range periods {
+		g.bank.add(p, c.Burst.InForce, c.Period)
+		g.addPeak(p, c.Period)
+	}
+	from := now.Add(-Window).UnixMilli()
+	g.peaks = slices.DeleteFunc(g.peaks, func(p peak) bool { return p.end <= from })
+	from = now.Add(-time.Second).UnixMilli()
+	g.recent = slices.DeleteFunc(g.recent, func(p peak) bool { return p.end <= from })
+}
+
+func (s sums) same(o sums) bool { s.at = o.at; return s == o }
+
+// addPeak keeps only what may still become the most of a window: a smaller use before a larger one never is.
+func (g *group) addPeak(p history.Period, length time.Duration) {
+	if length <= 0 {
+		return
+	}
+	used := float64(p.Used) / float64(length.Microseconds())
+	for len(g.peaks) > 0 && g.peaks[len(g.peaks)-1].used <= used {
+		g.peaks = g.peaks[:len(g.peaks)-1]
+	}
+	g.peaks = append(g.peaks, peak{p.End, used})
+	g.recent = append(g.recent, peak{p.End, float64(p.Used) / 1e6})
+}
+
+// take forms the rate once the usage has changed. A group that is idle is read seldom, so that a usage that has not
+// changed may be an old one.
+func (r *rate) take(now time.Time, usage time.Duration) {
+	elapsed := now.Sub(r.at)
+	switch {
+	case r.at.IsZero() || usage < r.usage:
+		*r = rate{usage: usage, at: now}
+	case usage == r.usage && elapsed > idle:
+		*r = rate{usage: usage, at: now, cpus: new(float64)}
+	case usage > r.usage && elapsed > 0:
+		cpus := float64(usage-r.usage) / float64(elapsed)
+		*r = rate{usage: usage, at: now, cpus: &cpus}
+	}
+}
+
+// window is what has been counted within the window.
+func (g *group) window() sums {
+	first, last := g.sums[0], g.sums[len(g.sums)-1]
+	return sums{lost: max(0, last.lost-first.lost), throttled: max(0, last.throttled-first.throttled),
+		refills: max(0, last.refills-first.refills), atCap: max(0, last.atCap-first.atCap), behind: max(0, last.behind-first.behind)}
+}
+
+// behind is the time waited behind neighbours.
+func behind(w *report.Waited) (sum time.Duration) {
+	if w == nil {
+		return 0
+	}
+	for _, one := range w.Waits {
+		if one.Cause == report.CauseNeighbour {
+			sum += one.Time
+		}
+	}
+	return sum
+}
+
+// longestBehind is who has waited longest behind neighbours in the window; nil: nobody for long.
+func (t *Tracker) longestBehind(v View) *waiting {
+	var worst *waiting
+	for _, r := range v.Rows {
+		if w := t.groups[r.ID].window().behind; w >= worthTelling && (worst == nil || w > worst.time) {
+			worst = &waiting{r.Name, w}
+		}
+	}
+	return worst
+}
+
+// rows makes the rows of a view. A pod has one only where it has a limit and some container of it has none.
+func (t *Tracker) rows(v *View, s report.Status, recorded bool) {
+	unlimited, pods := map[string]bool{}, map[string]*report.Container{}
+	for i := range s.Containers {
+		c := &s.Containers[i]
+		switch {
+		case c.Level == "pod":
+			pods[c.Cgroup] = c
+		case !c.Limited():
+			unlimited[parent(c.Cgroup)] = true
+		}
+	}
+	for i := range s.Containers {
+		c := &s.Containers[i]
+		if c.Level == "pod" && (!c.Limited() || !unlimited[c.Cgroup]) {
+			continue
+		}
+		row := t.row(v, s, c, recorded)
+		if pod := pods[parent(c.Cgroup)]; pod != nil && !unlimited[pod.Cgroup] && pod.Limited() {
+			t.fold(&row, pod)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+}
+
+func parent(cgroup string) string { return cgroup[:max(0, strings.LastIndexByte(cgroup, '/'))] }
+
+// row is one container by itself.
+func (t *Tracker) row(v *View, s report.Status, c *report.Container, recorded bool) Row {
+	g := t.groups[c.Cgroup]
+	row := Row{ID: c.Cgroup, Name: c.Name, Pod: c.Pod, Runtime: c.Runtime, Level: c.Level, Policy: string(c.Strategy.Policy),
+		Limit: finite(c.Limit), Period: c.Period, Quota: finite(c.Quota.InForce), QuotaAsked: finite(c.Quota.Requested),
+		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
+		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
+	measured := recorded && c.Totals.Events != nil && c.Limited()
+	if measured {
+		most, used := 0.0, 0.0
+		if len(g.peaks) > 0 {
+			most = g.peaks[0].used
+		}
+		for _, p := range g.recent {
+			used += p.used
+		}
+		row.Peak, row.Used = &most, &used
+		if saved, known := g.bank.saved(); known {
+			row.Tokens = &saved
+		}
+	}
+	if v.Window > 0 {
+		w := g.window()
+		row.Lost, row.Throttled, row.Refills = &w.lost, &w.throttled, &w.refills
+		row.Cause = causeOf(s, c, w)
+	}
+	return row
+}
+
+// fold adds what its pod's limit took of a container. A pod that stands still takes all its containers with it.
+func (t *Tracker) fold(row *Row, pod *report.Container) {
+	if row.Lost == nil {
+		return
+	}
+	w := t.groups[pod.Cgroup].window()
+	if w.lost > *row.Lost {
+		row.Lost, row.Cause = &w.lost, PodLimit
+		throttled := max(w.throttled, *row.Throttled)
+		row.Throttled = &throttled
+	}
+	refills := *row.Refills + w.refills
+	row.Refills = &refills
+	row.Problem = cmp.Or(row.Problem, pod.Quota.Problem, pod.Burst.Problem)
+}
+
+// worstFirst orders rows by time lost, throttled periods, use above the limit, and name.
+func worstFirst(a, b Row) int {
+	return cmp.Or(cmp.Compare(known(b.Lost), known(a.Lost)), cmp.Compare(known(b.Throttled), known(a.Throttled)),
+		cmp.Compare(b.above(), a.above()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}
+
+// above is the use above the limit in CPUs.
+func (r Row) above() float64 {
+	if r.Used == nil || r.Limit == nil || r.Period <= 0 {
+		return 0
+	}
+	return max(0, *r.Used-float64(*r.Limit)/float64(r.Period))
+}
+
+// known is a value, or less than any where it is not measured.
+func known[T ~int64](v *T) T {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+func finite(d time.Duration) *time.Duration {
+	if d == cpu.Unlimited {
+		return nil
+	}
+	return &d
+}

@@ -1,0 +1,320 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"plimsoll/internal/history"
+	"plimsoll/internal/report"
+)
+
+// The agent tells those who follow it what changes, once a second.
+//
+// Problem: a page shows a thousand containers, each second. A status of them is a megabyte of JSON, and takes a program a
+// twentieth of a second to write and as much to read.
+//
+// Approach: a stream of frames on the readers' socket, one JSON object a line. The first frame has the whole status; each
+// further one only the containers that differ from the frame before, and of those of which only counters differ a few
+// numbers. Periods are in it as package history writes them. All followers share the frames. While nobody follows, no status
+// is taken and the kernel records no periods.
+//
+// Known limits: counters that no page shows are as old as the container's last whole appearance. A follower that does not
+// read is cut off, and has to begin again with a whole status.
+
+// Periods is where the kernel's records of periods come from.
+type Periods interface {
+	// Record has periods recorded from now on, or not any more. The error says why periods are not measured here.
+	Record(on bool) error
+	// Take returns the periods that have ended since the last call by the group's path, and how many found no room in all.
+	// It is called several times a second while periods are recorded.
+	Take() (ended map[string][]history.Period, lost int64, err error)
+}
+
+// frame is what is new since the last one.
+type frame struct {
+	Whole   bool              `json:"whole"`             // Status has all containers, not only those that changed
+	Status  report.Status     `json:"status"`            // its containers are those that changed
+	Counts  map[string]counts `json:"counts,omitempty"`  // by cgroup path: of containers of which nothing else changed
+	Gone    []string          `json:"gone,omitempty"`    // cgroup paths
+	Periods map[string][]byte `json:"periods,omitempty"` // by cgroup path
+	Lost    int64             `json:"lost"`              // periods that found no room, since recording began
+	Missing string            `json:"missing,omitempty"` // why periods are not measured
+}
+
+// counts are the counters that a page shows.
+type counts [5]int64
+
+func countsOf(t *report.Totals) counts {
+	return counts{int64(t.Usage), int64(t.ThrottledWall), t.Throttled, t.Refills, t.AtCap}
+}
+
+// into sets them.
+func (n counts) into(t *report.Totals) {
+	t.Usage, t.ThrottledWall, t.Throttled, t.Refills, t.AtCap = time.Duration(n[0]), time.Duration(n[1]), n[2], n[3], n[4]
+}
+
+const (
+	frameEvery   = time.Second
+	takeEvery    = frameEvery / 4 // periods are taken out of the kernel's ring
+	maxFollowers = 4
+	frameQueue   = 3 // frames that a follower may be behind
+)
+
+// feed makes frames while somebody follows.
+type feed struct {
+	side    *side
+	looks   *answers
+	periods Periods // nil: none
+
+	mu        sync.Mutex
+	followers map[*follower]bool
+	running   bool
+	done      chan struct{} // closed when the server ends
+}
+
+// follower is one stream. whole: it has had no frame yet.
+type follower struct {
+	frames chan []byte
+	whole  bool
+}
+
+func newFeed(d *side, looks *answers, p Periods) *feed {
+	return &feed{side: d, looks: looks, periods: p, followers: map[*follower]bool{}, done: make(chan struct{})}
+}
+
+// join adds a follower; nil where there are too many.
+func (f *feed) join() *follower {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.followers) >= maxFollowers {
+		return nil
+	}
+	one := &follower{frames: make(chan []byte, frameQueue), whole: true}
+	f.followers[one] = true
+	if !f.running {
+		f.running = true
+		go f.run()
+	}
+	return one
+}
+
+func (f *feed) leave(one *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.followers, one)
+}
+
+// end ends all streams, once.
+func (f *feed) end() { close(f.done) }
+
+// ended says that nobody follows any more. The recording is ended before anybody else can begin it.
+func (f *feed) ended(r *recorder) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.followers) > 0 {
+		return false
+	}
+	f.running = false
+	r.stop()
+	return true
+}
+
+// run makes one frame after the other until nobody follows.
+func (f *feed) run() {
+	r := recorder{from: f.periods}
+	r.start()
+	var before map[string]*report.Container
+	tick := time.NewTicker(takeEvery)
+	defer tick.Stop()
+	for n := 0; !f.ended(&r); n++ {
+		r.take()
+		if n%int(frameEvery/takeEvery) == 0 {
+			before = f.frame(before, &r)
+		}
+		<-tick.C
+	}
+}
+
+// frame sends the next frame, and returns the containers as they were told.
+func (f *feed) frame(before map[string]*report.Container, r *recorder) map[string]*report.Container {
+	status, err := f.looks.ask(context.Background(), &f.looks.whole)
+	if err != nil {
+		return before // the loop hangs: the followers hear nothing, and know by that
+	}
+	now, news := compare(before, status.Containers)
+	news.Periods, news.Lost, news.Missing = r.encoded(), r.lost, r.missing
+	changed, all := news.Status.Containers, status.Containers
+	news.Status = status
+	news.Status.Containers = changed
+	var some, whole []byte
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.followers {
+		data := &some
+		if one.whole {
+			data = &whole
+		}
+		if *data == nil {
+			if one.whole {
+				news.Whole, news.Status.Containers = true, all
+			}
+			*data = f.line(news)
+			news.Whole, news.Status.Containers = false, changed
+		}
+		select {
+		case one.frames <- *data:
+			one.whole = false
+		default: // it does not read
+			close(one.frames)
+			delete(f.followers, one)
+		}
+	}
+	return now
+}
+
+func (f *feed) line(news frame) []byte {
+	data, err := json.Marshal(news)
+	if err != nil {
+		f.side.log.Error("tell what has changed", "error", err)
+	}
+	return append(data, '\n')
+}
+
+// compare finds what is different now.
+func compare(before map[string]*report.Container, list []report.Container) (now map[string]*report.Container, news frame) {
+	now = make(map[string]*report.Container, len(list))
+	news.Status.Containers, news.Counts = []report.Container{}, map[string]counts{}
+	for i := range list {
+		c := &list[i]
+		now[c.Cgroup] = c
+		switch old := before[c.Cgroup]; {
+		case old == nil || !sameButCounts(c, old):
+			news.Status.Containers = append(news.Status.Containers, *c)
+		case countsOf(&c.Totals) != countsOf(&old.Totals):
+			news.Counts[c.Cgroup] = countsOf(&c.Totals)
+		}
+	}
+	for path := range before {
+		if now[path] == nil {
+			news.Gone = append(news.Gone, path)
+		}
+	}
+	return now, news
+}
+
+// sameButCounts says whether only counters have changed.
+func sameButCounts(c, old *report.Container) bool {
+	if (c.Totals.Events == nil) != (old.Totals.Events == nil) {
+		return false
+	}
+	now := *c
+	now.Totals = old.Totals
+	now.Totals.Waited = c.Totals.Waited
+	return now.Same(old)
+}
+
+// recorder collects the periods between two frames.
+type recorder struct {
+	from    Periods
+	ended   map[string][]history.Period
+	first   int64 // lost before
+	lost    int64
+	missing string
+}
+
+func (r *recorder) start() {
+	if r.from == nil {
+		r.missing = "this agent records no periods"
+	} else if err := r.from.Record(true); err != nil {
+		r.missing = err.Error()
+	}
+	if r.missing == "" {
+		r.ended = map[string][]history.Period{}
+		if _, lost, err := r.from.Take(); err == nil { // what is left of the last time
+			r.first = lost
+		}
+	}
+}
+
+func (r *recorder) take() {
+	if r.missing != "" {
+		return
+	}
+	ended, lost, err := r.from.Take()
+	if err != nil {
+		r.missing, r.ended = err.Error(), nil
+		return
+	}
+	r.lost = lost - r.first
+	for path, list := range ended {
+		r.ended[path] = append(r.ended[path], list...)
+	}
+}
+
+// encoded are the periods since the last frame.
+func (r *recorder) encoded() map[string][]byte {
+	out := make(map[string][]byte, len(r.ended))
+	for path, list := range r.ended {
+		out[path] = history.Append(nil, list)
+	}
+	clear(r.ended)
+	return out
+}
+
+func (r *recorder) stop() {
+	if r.missing == "" {
+		_ = r.from.Record(false) // it could be turned on
+	}
+}
+
+// follow is the stream of frames.
+func (f *feed) follow(w http.ResponseWriter, r *http.Request) {
+	one := f.join()
+	if one == nil {
+		f.side.fail(w, busy("too many programs follow the agent"))
+		return
+	}
+	defer f.leave(one)
+	s := newStream(w, "application/x-ndjson")
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-f.done:
+			return
+		case data, ok := <-one.frames:
+			if !ok || s.write(data) != nil {
+				return
+			}
+		}
+	}
+}
+
+// stream is an answer that goes on. Each part of it has a time of its own.
+type stream struct {
+	w    http.ResponseWriter
+	conn *http.ResponseController
+}
+
+func newStream(w http.ResponseWriter, contentType string) *stream {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	s := &stream{w: w, conn: http.NewResponseController(w)}
+	_ = s.conn.SetReadDeadline(time.Time{}) // the request is read; what ends the connection is seen all the same
+	return s
+}
+
+// partTime is how long a part may take to be written.
+const partTime = 5 * time.Second
+
+func (s *stream) write(data []byte) error {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(partTime))
+	if _, err := s.w.Write(data); err != nil {
+		return err
+	}
+	return s.conn.Flush()
+}

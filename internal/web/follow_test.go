@@ -1,0 +1,105 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/report"
+)
+
+// TestFramesRebuildTheStatus: what a follower makes of frames is what the agent has, in all that a page shows.
+func TestFramesRebuildTheStatus(t *testing.T) {
+	one := func(path string, change func(*report.Container)) report.Container {
+		c := report.Container{Cgroup: path, Name: path, Why: "calm", Totals: report.Totals{Usage: time.Second, Events: &report.Throttles{}}}
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	used := func(d time.Duration) func(*report.Container) {
+		return func(c *report.Container) {
+			c.Totals.Usage, c.Totals.ThrottledWall, c.Totals.Throttled, c.Totals.Refills, c.Totals.AtCap = d, d/2, int64(d), 7, 3
+		}
+	}
+	steps := []struct {
+		list          []report.Container
+		whole, counts int // sent
+	}{
+		{[]report.Container{one("/a", nil), one("/b", nil), one("/c", nil)}, 3, 0},
+		{[]report.Container{one("/a", nil), one("/b", used(5)), one("/c", nil)}, 0, 1},
+		{[]report.Container{one("/a", func(c *report.Container) { c.Why = "raised" }), one("/b", used(6)), one("/c", nil)}, 1, 1},
+		{[]report.Container{one("/b", used(6)), one("/c", func(c *report.Container) { c.Totals.Events = nil })}, 1, 0},
+		{[]report.Container{one("/d", nil), one("/b", func(c *report.Container) { used(6)(c); c.Totals.Waited = &report.Waited{Wanted: 1} })}, 2, 0},
+		{[]report.Container{one("/d", nil)}, 0, 0},
+		{nil, 0, 0},
+		{[]report.Container{one("/a", nil)}, 1, 0},
+	}
+	var before map[string]*report.Container
+	var k kept
+	for i, step := range steps {
+		now, news := compare(before, step.list)
+		if news.Whole = i == 0; len(news.Status.Containers) != step.whole || len(news.Counts) != step.counts {
+			t.Errorf("step %d: %d whole and %d counts sent, want %d and %d", i, len(news.Status.Containers), len(news.Counts), step.whole, step.counts)
+		}
+		before = now
+		k.merge(news)
+		got, want := map[string]report.Container{}, map[string]report.Container{}
+		for _, c := range k.status.Containers {
+			got[c.Cgroup] = c
+		}
+		for _, c := range step.list {
+			want[c.Cgroup] = c
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(k.status.Containers) != len(step.list) {
+			t.Fatalf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// TestFollowersAreBounded: the fifth is told to come back. One that does not read is cut off, and the others go on.
+func TestFollowersAreBounded(t *testing.T) {
+	s := onStage(t, nil, nil)
+	c := s.site.agent
+	for range maxFollowers {
+		res, err := c.http.Get("http://plimsoll/api/v1/follow")
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(err, res)
+		}
+		defer res.Body.Close()
+	}
+	res, err := c.http.Get("http://plimsoll/api/v1/follow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", res.Status, res.Header)
+	}
+}
+
+// TestSlowFollowerIsCutOff: frames are not kept for who does not read them.
+func TestSlowFollowerIsCutOff(t *testing.T) {
+	f := newFeed(newSide(newAnswers(local{&fake{status: healthy()}}, later, quiet())), newAnswers(local{&fake{status: healthy()}}, later, quiet()), nil)
+	f.running = true // frames are made by hand
+	slow, other := f.join(), f.join()
+	var before map[string]*report.Container
+	r := recorder{}
+	r.start()
+	for range frameQueue + 2 {
+		before = f.frame(before, &r)
+		<-other.frames
+	}
+	if len(f.followers) != 1 || !f.followers[other] {
+		t.Fatalf("%d follow", len(f.followers))
+	}
+	n := 0
+	for range slow.frames {
+		n++
+	}
+	if n != frameQueue {
+		t.Errorf("%d frames were kept, want %d", n, frameQueue)
+	}
+}

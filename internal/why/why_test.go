@@ -1,0 +1,87 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"plimsoll/internal/report"
+	"plimsoll/internal/view"
+)
+
+const ms = time.Millisecond
+
+func ptr[T any](v T) *T { return &v }
+
+func row() view.Row {
+	return view.Row{ID: "/kubepods/a", Name: "shop/checkout/api", Pod: "shop/checkout", Policy: "auto", Period: 100 * ms, Limit: ptr(50 * ms), Quota: ptr(150 * ms),
+		Lost: ptr(4200 * ms), Throttled: ptr(int64(131)), Refills: ptr(int64(393)), Peak: ptr(1.48), Burst: 50 * ms, Why: "throttled in 4 of 10 periods"}
+}
+
+func TestParagraph(t *testing.T) {
+	v := view.View{Window: time.Minute, Mode: report.Active, Mark: view.Mark{Node: report.Node{Used: 7.9, Capacity: 8}}}
+	for name, c := range map[string]struct {
+		change func(*view.Row)
+		want   string
+	}{
+		"own limit": {func(r *view.Row) { r.Cause = view.OwnLimit },
+			"shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, and its work came faster than that. " +
+				"It used up to 1.48 CPUs in one period. Plimsoll ended or prevented 393 throttles by refills, and raised its quota to 1.50 CPUs, and lets it save up to 50ms " +
+				"of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the time lost is small; else raise its limit, for which " +
+				"`plimsoll advise --live` has a figure."},
+		"nothing": {func(r *view.Row) {
+			r.Lost, r.Throttled, r.Refills, r.Quota, r.Why = ptr(time.Duration(0)), ptr(int64(0)), ptr(int64(0)), r.Limit, ""
+		},
+			"shop/checkout/api lost no time at its limit of 0.50 CPUs in the last 1m0s. Plimsoll lets it save up to 50ms of unused time. " +
+				"If it is slow, something else keeps it from a CPU: `plimsoll diagnose x` measures what."},
+		"no limit": {func(r *view.Row) { *r = view.Row{Name: "free"} },
+			"free has no CPU limit: it stands still at none. If it is slow, something else keeps it from a CPU: `plimsoll diagnose x` measures what."},
+		"policy": {func(r *view.Row) {
+			r.Cause, r.Policy, r.Quota, r.Refills, r.Burst, r.Why, r.Peak = view.PolicyNone, "none", r.Limit, nil, 0, "", nil
+		}, "shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, and its policy is none: nobody has asked for more. " +
+			"Plimsoll did nothing about it. To do: set its policy to auto, or raise its limit."},
+		"guard": {func(r *view.Row) {
+			r.Cause, r.Peak, r.Burst, r.Refills, r.Quota, r.Why = view.Guard, nil, 0, nil, r.Limit, "node is overloaded: no raise"
+		},
+			"shop/checkout/api stood still for 4.2s of the last 1m0s, in 131 of its periods. Its limit is 0.50 CPUs, and the node has nothing to spare: 7.90 of 8.00 CPUs are used. " +
+				"Plimsoll did nothing about it. Its last decision: node is overloaded: no raise. To do: move work off this node, or raise sharePoolThresholdPercent; " +
+				"reserve for it what it must have."},
+	} {
+		r := row()
+		c.change(&r)
+		if got := Paragraph(v, r, "`plimsoll diagnose x`"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestEachCauseHasItsStep: no two causes are told alike, and each has something to do.
+func TestEachCauseHasItsStep(t *testing.T) {
+	said := map[string]view.Cause{}
+	for _, c := range []view.Cause{view.OwnLimit, view.PodLimit, view.AtCap, view.Budget, view.Guard, view.Refused, view.Paused, view.Held, view.PolicyNone, view.RefillsOff} {
+		r := row()
+		r.Cause, r.Problem = c, "refused: invalid argument\x1b[2J"
+		got := Paragraph(view.View{Window: time.Minute}, r, "x")
+		if other, is := said[got]; is || !strings.Contains(got, "To do: ") || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%s: as %s, without a step, or not printable: %s", c, other, got)
+		}
+		said[got] = c
+	}
+}
+
+// TestRows: an exact name goes before a part of one, and of a pod all containers are meant, the worst first.
+func TestRows(t *testing.T) {
+	v := view.View{Rows: []view.Row{{ID: "/1", Name: "shop/web/a", Pod: "shop/web"}, {ID: "/2", Name: "shop/web/b", Pod: "shop/web", Lost: ptr(ms)},
+		{ID: "/3", Name: "shop/web-2/a", Pod: "shop/web-2"}, {ID: "/4", Name: "db/main", Level: "pod", Limit: ptr(ms)}, {ID: "/5", Name: "db/main/c", Pod: "db/main", Limit: ptr(ms)},
+		{ID: "/6", Name: "0123456789ab", Pod: "db/main"}}}
+	for arg, want := range map[string]string{"shop/web": "/2", "web": "/2", "db/main": "/5", "0123": "/6", "web-": "/3", "shop/web/a": "/1", "a": "/1 /3", "/2": "/2", "zzz": ""} {
+		var ids []string
+		for _, r := range Rows(v, arg) {
+			ids = append(ids, r.ID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %q, want %q", arg, got, want)
+		}
+	}
+}

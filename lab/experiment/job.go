@@ -1,0 +1,123 @@
+package experiment
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/probe"
+)
+
+// The quotas of groups with jobs.
+const (
+	LeastQuota = 5 * time.Millisecond // a slice (sched_cfs_bandwidth_slice_us)
+	MostQuota  = 40 * time.Millisecond
+)
+
+// jitter: a job is late by up to a fourth of the time between two.
+const jitter = 4
+
+// Burn is the CPU time of a job: more than a group may use at once, which is its quota and as much again that the kernel
+// lets it save (burst <= quota).
+func Burn(quota time.Duration) time.Duration { return quota * 12 / 5 }
+
+// Job is what a worker does in its group: a job now and then, at times that depend on the seed and the worker alone.
+type Job struct {
+	Worker int // negative: this process is no worker
+	Seed   uint64
+	Every  time.Duration // between two jobs
+	Quota  time.Duration // of 100 ms
+}
+
+// Flags are those with which a lab starts itself as a worker, and those of its own that go with them.
+func (j *Job) Flags(set *flag.FlagSet) {
+	set.IntVar(&j.Worker, "worker", -1, "do the jobs of this group until standard input ends")
+	set.Uint64Var(&j.Seed, "seed", 1, "seed of the jobs: the same seed gives the same jobs")
+	set.DurationVar(&j.Every, "every", j.Every, "time between two jobs of a group")
+	set.DurationVar(&j.Quota, "quota", j.Quota, "what a group may use of 100 ms")
+}
+
+// Check is an error where the flags make no sense.
+func (j *Job) Check() error {
+	switch {
+	case j.Quota < LeastQuota || j.Quota > MostQuota:
+		return fmt.Errorf("-quota %v: must be from %v to %v", j.Quota, LeastQuota, MostQuota)
+	case j.Every < 100*time.Millisecond || j.Every > time.Minute:
+		return fmt.Errorf("-every %v: must be from 100ms to 1m", j.Every)
+	}
+	return nil
+}
+
+// args are the flags of a worker.
+func (j *Job) args(worker int) []string {
+	return []string{"-worker", strconv.Itoa(worker), "-seed", strconv.FormatUint(j.Seed, 10), "-every", j.Every.String(),
+		"-quota", j.Quota.String()}
+}
+
+// schedule is when the jobs of one group are due, as time since the start.
+type schedule struct {
+	rng   *rand.Rand
+	every time.Duration
+	phase time.Duration
+	n     int
+}
+
+func newSchedule(seed uint64, worker int, every time.Duration) *schedule {
+	rng := rand.New(rand.NewPCG(seed, uint64(worker)))
+	return &schedule{rng: rng, every: every, phase: time.Duration(rng.Int64N(int64(every)))}
+}
+
+// next is when the next job is due.
+func (s *schedule) next() time.Duration {
+	due := s.phase + time.Duration(s.n)*s.every + time.Duration(s.rng.Int64N(int64(s.every/jitter)))
+	s.n++
+	return due
+}
+
+// startFile is the file descriptor whose end is the start of the jobs. The groups are idle until the agent has set them
+// up.
+const startFile = 3
+
+// Work does the jobs of one group until in ends.
+func (j *Job) Work(in io.Reader) error {
+	jobs, burn := newSchedule(j.Seed, j.Worker, j.Every), Burn(j.Quota)
+	runtime.LockOSThread()
+	debug.SetGCPercent(-1) // the jobs are the only load of the group
+	input := bufio.NewReader(in)
+	if _, err := input.ReadString('\n'); err != nil {
+		return fmt.Errorf("wait to be let into the group: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, input) // any end of the input ends the process
+		os.Exit(0)
+	}()
+	if _, err := io.Copy(io.Discard, os.NewFile(startFile, "start")); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
+	}
+	start := probe.Monotonic()
+	for {
+		at := unix.NsecToTimespec(int64(start + jobs.next()))
+		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil) == unix.EINTR {
+		}
+		for end := threadTime() + burn; threadTime() < end; {
+		}
+	}
+}
+
+// threadTime is the CPU time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return time.Hour // every kernel has this clock
+	}
+	return time.Duration(t.Nano())
+}

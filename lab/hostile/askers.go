@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// askers are groups that ask for more CPUs of their own than the machine has. All are refused, again at each look. Groups
+// that come and go have the agent look all the time, as containers do that restart in a loop.
+type askers struct {
+	crew
+	processes []*experiment.Child
+}
+
+const restartEvery = 50 * time.Millisecond
+
+func (k *askers) configure(b *bench, begun bool) string {
+	asks := ""
+	if begun {
+		asks = fmt.Sprintf("  - {cgroup: %q, policy: auto, exclusive: true, request: 64}\n", b.groups.Base()+"/ask*")
+	}
+	return b.config(strategy.Auto, "reserve: {policy: auto}\n", asks)
+}
+
+// prepare makes the groups, which nobody looks after yet.
+func (k *askers) prepare(ctx context.Context, b *bench, _ *experiment.Setup) error {
+	for i := range b.Asking {
+		group, err := b.groups.Add(fmt.Sprintf("ask%d", i))
+		if err == nil {
+			err = b.groups.Limit(group, cpu.Bandwidth{Quota: podQuota})
+		}
+		if err != nil {
+			return err
+		}
+		sleeper, err := b.groups.Sleeper(group)
+		if err != nil {
+			return err
+		}
+		k.processes = append(k.processes, sleeper)
+	}
+	return context.Cause(ctx)
+}
+
+func (k *askers) begin(ctx context.Context, b *bench, a *experiment.Agent) error {
+	if err := a.Configure(k.configure(b, true)); err != nil {
+		return err
+	}
+	k.every(ctx, restartEvery, func(context.Context) error {
+		group, err := b.groups.Add("restart")
+		if err != nil {
+			return err
+		}
+		return b.groups.Remove(group)
+	})
+	return nil
+}
+
+func (k *askers) end() error {
+	err := k.crew.end()
+	for _, c := range k.processes {
+		err = errors.Join(err, c.Stop(0))
+	}
+	k.processes = nil
+	return err
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+)
+
+// bench is a measurement under way.
+type bench struct {
+	settings
+	groups *experiment.Groups
+	jobs   *experiment.Jobs
+	pods   []pod
+	idle   []*experiment.Child // in the pods
+	dir    string              // for sockets and mounts
+	say    func(format string, args ...any)
+}
+
+// pod is an idle one, with the names that a kubelet with the systemd driver and containerd give.
+type pod struct {
+	uid, container string // ids
+	group, inner   string // control groups
+}
+
+// podQuota is the limit of a pod and of its container.
+const podQuota = 50 * time.Millisecond
+
+// measure makes the node, runs the conditions, and cleans up, however it ends. Progress goes to say.
+func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
+	groups, err := experiment.NewPinnableGroups(s.cgroupRoot, "hostile")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{settings: s, groups: groups, say: say}
+	if err := groups.MaximizeWeight(); err != nil { // the jobs of the victims are not to wait for the bench
+		return nil, errors.Join(err, groups.Close())
+	}
+	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
+	if err := b.makeNode(ctx); err != nil {
+		return nil, err
+	}
+	begin, err := b.jobs.Prepare(s.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	r = &result{settings: s, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: groups.Tree().Version().String()}
+	for _, c := range conditions() {
+		if len(s.only) > 0 && !slices.Contains(s.only, c.name) {
+			continue
+		}
+		row, err := b.run(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("condition %s: %w", c.name, err)
+		}
+		say("%s", row.line())
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+// makeNode makes the victims and the idle pods.
+func (b *bench) makeNode(ctx context.Context) (err error) {
+	if b.dir, err = experiment.TempDir("hostile"); err != nil {
+		return err
+	}
+	b.say("making %d victims and %d idle pods", b.Victims, b.Pods)
+	if b.jobs, err = experiment.NewJobs(b.groups, b.Victims, b.Job.Quota); err != nil {
+		return err
+	}
+	for i := range b.Pods {
+		if err := b.addPod(i); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (b *bench) addPod(i int) error {
+	p, err := b.makePod(i)
+	if err != nil {
+		return err
+	}
+	for _, group := range []string{p.inner, p.group} {
+		if err := b.groups.Limit(group, cpu.Bandwidth{Quota: podQuota}); err != nil {
+			return err
+		}
+	}
+	sleeper, err := b.groups.Sleeper(p.inner)
+	if err != nil {
+		return err
+	}
+	b.pods, b.idle = append(b.pods, p), append(b.idle, sleeper)
+	return nil
+}
+
+// makePod makes the groups of a pod and its container, without limits. Pods differ by their numbers.
+func (b *bench) makePod(i int) (p pod, err error) {
+	p = pod{uid: fmt.Sprintf("00000000-0000-4000-8000-%012x", i), container: fmt.Sprintf("%064x", i)}
+	slice := "kubepods-pod" + strings.ReplaceAll(p.uid, "-", "_") + ".slice"
+	if p.group, err = b.groups.AddParent(slice); err != nil {
+		return p, err
+	}
+	p.inner, err = b.groups.Add(slice + "/cri-containerd-" + p.container + ".scope")
+	return p, err
+}
+
+// close ends the processes, then removes what they were in.
+func (b *bench) close() error {
+	var errs []error
+	if b.jobs != nil {
+		errs = append(errs, b.jobs.Stop())
+	}
+	for _, c := range b.idle {
+		errs = append(errs, c.Stop(0))
+	}
+	errs = append(errs, b.groups.Close())
+	if b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// capPercent is what a victim may use in a period, in percent of its limit. By default it is 300, and half of the throttles
+// are at the cap.
+const capPercent = 800
+
+// config is a configuration of the agent: policy auto for the victims, one of the pods, and more sections and overrides.
+// The threshold is the whole machine, so that the load of the bench itself takes no refill away.
+func (b *bench) config(pods strategy.Policy, sections, overrides string) string {
+	base := b.groups.Base()
+	return fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\n%soverrides:\n"+
+		"  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: %d}\n  - {cgroup: %q, policy: %s}\n"+
+		"  - {cgroup: %q, policy: %s}\n%s", sections, base+"/job*", capPercent, base+"/kubepods-*", pods, base+"/kubepods-*/*", pods, overrides)
+}
+
+// run measures one condition: an agent in quiet, and the same agent beside the hostility.
+func (b *bench) run(ctx context.Context, c condition) (r row, err error) {
+	r = row{Condition: c.name, What: c.what}
+	b.say("%s: %s", c.name, c.what)
+	setup := experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}
+	if err := c.prepare(ctx, b, &setup); err != nil {
+		return r, errors.Join(err, c.end())
+	}
+	a, err := experiment.StartAgent(setup, b.groups)
+	if err != nil {
+		return r, errors.Join(err, c.end())
+	}
+	defer func() {
+		err = errors.Join(err, c.end())
+		if stopped := a.Stop(); stopped != nil { // it had to be killed: what the condition came to is known all the same
+			r.Fault = stopped.Error()
+		}
+	}()
+	if err := b.settle(ctx, a, c); err != nil {
+		return r, err
+	}
+	m, err := b.listen()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if r.Quiet, err = m.window(ctx, a); err != nil {
+		return r, err
+	}
+	if err := c.begin(ctx, b, a); err != nil {
+		return r, err
+	}
+	r.Hostile, err = m.window(ctx, a)
+	return r, err
+}
+
+// settle waits until the agent looks after all groups, and has set up the victims.
+func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) error {
+	if err := a.Configure(c.configure(b, false)); err != nil {
+		return err
+	}
+	err := a.Await(ctx, func() error {
+		if missing := b.burst(); missing != nil {
+			return missing
+		}
+		if err := experiment.Pause(ctx, statusGap); err != nil { // thousands of groups take an agent a while
+			return err
+		}
+		s, err := a.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if !s.Events.Subscribed {
+			return fmt.Errorf("there are no throttle events: %s", s.Events.Why)
+		}
+		known := map[string]bool{}
+		for _, g := range s.Containers {
+			known[g.Cgroup] = true
+		}
+		for _, p := range b.pods {
+			if !known[p.group] || !known[p.inner] {
+				return fmt.Errorf("%s is not looked after", p.group)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return experiment.Pause(ctx, b.warmUp)
+}
+
+// statusGap is how often the status is read while the agent settles.
+const statusGap = time.Second
+
+// burst is an error as long as a victim has no burst.
+func (b *bench) burst() error {
+	for _, group := range b.jobs.Paths {
+		if burst, err := b.groups.Tree().Burst(group); err != nil || burst == 0 {
+			return errors.Join(fmt.Errorf("%s has no burst yet", group), err)
+		}
+	}
+	return nil
+}
+
+// meter measures the victims of one agent.
+type meter struct {
+	*bench
+	probe *probe.Probe
+	watch *watch
+}
+
+func (b *bench) listen() (*meter, error) {
+	p, err := experiment.Listen(b.jobs.Inodes)
+	if err != nil {
+		return nil, err
+	}
+	w, err := watchWrites(b.cgroupRoot, b.jobs)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return &meter{b, p, w}, nil
+}
+
+func (m *meter) close() error { return errors.Join(m.probe.Close(), m.watch.close()) }
+
+// after is how long after a window the throttles last that began in it: a period, and a moment.
+const after = 150 * time.Millisecond
+
+// window measures from now on.
+func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err error) {
+	if err := a.Child().ForgetPeak(); err != nil {
+		return o, err
+	}
+	from := probe.Monotonic()
+	if err := experiment.Pause(ctx, m.span); err != nil {
+		return o, err
+	}
+	to := probe.Monotonic()
+	if err := experiment.Pause(ctx, after); err != nil {
+		return o, err
+	}
+	writes, err := m.watch.collect()
+	if err != nil {
+		return o, err
+	}
+	events, err := experiment.Collect(m.probe, to+after)
+	if err != nil {
+		return o, fmt.Errorf("read the throttles of the window: %w", err)
+	}
+	o = summarize(throttlesOf(events, writes, cpu.Percent(m.Job.Quota, capPercent), from, to))
+	if o.Memory, err = a.Child().Memory("VmHWM:"); err != nil {
+		return o, errors.Join(a.Child().Ended(), err)
+	}
+	return o, m.jobs.Working()
+}
+
+// place is a path in the bench's own directory.
+func (b *bench) place(name string) string { return filepath.Join(b.dir, name) }

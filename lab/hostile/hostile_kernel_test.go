@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/lab/experiment"
+)
+
+// TestHostileOnRealGroups runs every condition, small and short, and expects throttles that are ended, in quiet and
+// beside the hostility, and nothing left behind. How soon they are ended is the bench's to say.
+func TestHostileOnRealGroups(t *testing.T) {
+	cgrouptest.New(t) // groups can be made here
+	s := settings{Victims: 4, Pods: 5, Asking: 3, Throttling: 5, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1},
+		span: time.Second, warmUp: time.Second / 2, cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
+	r, err := measure(t.Context(), s, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != len(conditions()) {
+		t.Errorf("%d conditions of %d", len(r.Rows), len(conditions()))
+	}
+	for _, row := range r.Rows {
+		for name, o := range map[string]outcome{"quiet": row.Quiet, "hostile": row.Hostile} {
+			if o.Throttles == 0 || o.Missed == o.Throttles || o.P50 <= 0 || o.P99 < o.P50 || o.Memory < 1<<20 {
+				t.Errorf("%s, %s: %+v", row.Condition, name, o)
+			}
+		}
+		if row.Fault != "" {
+			t.Errorf("%s: %s", row.Condition, row.Fault)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := measure(ctx, s, t.Logf); err == nil {
+		t.Error("an interrupted bench gave a result")
+	}
+	cgrouptest.NothingLeft(t, "plimsoll-hostile-")
+}
+
+// TestMain is a worker where the lab starts this program as one, and has mounts of its own.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-worker") {
+		main()
+	}
+	if os.Geteuid() == 0 {
+		if err := isolate(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}

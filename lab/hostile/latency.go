@@ -1,0 +1,86 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/probe"
+	"plimsoll/lab/experiment"
+)
+
+const (
+	// leastGain is for how long a throttle must last at least to be worth a refill (policy.leastGain, 2 ms), and a refill
+	// takes a moment.
+	leastGain = 4 * time.Millisecond
+	// punctual is how near to its period's end a throttle ends that nothing else has ended.
+	punctual = 2 * time.Millisecond
+)
+
+// write is one to a limit file of a group.
+type write struct {
+	group uint64
+	at    time.Duration // CLOCK_MONOTONIC
+}
+
+// throttle is one that an agent may end.
+type throttle struct {
+	latency time.Duration // from its begin to the write, or to its period's end
+	missed  bool
+}
+
+// throttlesOf are the throttles that began in a window and that an agent may end, with what became of them: a group may
+// use so much in a period. Writes and events are in the order of time, and go on for a period after the window.
+func throttlesOf(events []probe.Event, writes []write, most, from, to time.Duration) []throttle {
+	type one struct {
+		group uint64
+		since time.Duration
+	}
+	ends, of := map[one]time.Duration{}, map[uint64][]time.Duration{}
+	for _, e := range events {
+		if e.Kind == probe.End {
+			ends[one{e.Group, e.Since}] = e.At
+		}
+	}
+	for _, w := range writes {
+		of[w.group] = append(of[w.group], w.at)
+	}
+	var list []throttle
+	for _, e := range events {
+		expires := e.Facts.Expires
+		if e.Kind != probe.Begin || e.At < from || e.At >= to || expires-e.At < leastGain || experiment.AtCap(e.Facts, most) {
+			continue
+		}
+		place, _ := slices.BinarySearch(of[e.Group], e.At)
+		end, ended := ends[one{e.Group, e.Since}]
+		switch {
+		case place < len(of[e.Group]) && of[e.Group][place] < expires:
+			list = append(list, throttle{latency: of[e.Group][place] - e.At})
+		case !ended || end >= expires-punctual:
+			list = append(list, throttle{latency: expires - e.At, missed: true})
+		} // else it has ended by itself: CPUs give unused slices back
+	}
+	return list
+}
+
+// outcome is what a window came to.
+type outcome struct {
+	Throttles int           `json:"throttles"`
+	P50       time.Duration `json:"p50_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	Missed    int           `json:"missed"`
+	Memory    int64         `json:"rss_peak_bytes"`
+}
+
+func summarize(list []throttle) outcome {
+	o := outcome{Throttles: len(list)}
+	latencies := make([]time.Duration, 0, len(list))
+	for _, t := range list {
+		latencies = append(latencies, t.latency)
+		if t.missed {
+			o.Missed++
+		}
+	}
+	slices.Sort(latencies)
+	o.P50, o.P99 = experiment.Quantile(latencies, 0.5), experiment.Quantile(latencies, 0.99)
+	return o
+}
