@@ -1,5 +1,5 @@
-// Command image packs static binaries, one an architecture, into an OCI archive: no registry and no engine is asked. The
-// same binaries make the same archive, byte for byte.
+// Command image packs static binaries, a folder of them an architecture, into an OCI archive: no registry and no engine is
+// asked. The same binaries make the same archive, byte for byte. It prints the digest of the image.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	revision := flag.String("revision", "", "of the sources, for the label org.opencontainers.image.revision")
 	out := flag.String("o", "", "the archive to write")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: image -name NAME -o FILE ARCHITECTURE=BINARY...")
+		fmt.Fprintln(os.Stderr, "usage: image -name NAME -o FILE ARCHITECTURE=FOLDER...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -36,36 +36,39 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := pack(*name, *revision, *out, flag.Args()); err != nil {
+	digest, err := pack(*name, *revision, *out, flag.Args())
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
+	fmt.Println(digest)
 }
 
-func pack(name, revision, out string, binaries []string) error {
+// pack writes the archive, and returns the digest by which a registry knows the image.
+func pack(name, revision, out string, folders []string) (digest string, err error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, arg := range binaries {
-		arch, file, ok := strings.Cut(arg, "=")
+	for _, arg := range folders {
+		arch, folder, ok := strings.Cut(arg, "=")
 		if !ok {
-			return fmt.Errorf("%q is not ARCHITECTURE=BINARY", arg)
+			return "", fmt.Errorf("%q is not ARCHITECTURE=FOLDER", arg)
 		}
-		image, err := imageOf(arch, file, revision)
+		image, err := imageOf(arch, folder, revision)
 		if err != nil {
-			return fmt.Errorf("%s: %w", arg, err)
+			return "", fmt.Errorf("%s: %w", arg, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
-	return archive(index, name, out)
+	hash, err := index.Digest()
+	if err != nil {
+		return "", err
+	}
+	return hash.String(), archive(index, name, out)
 }
 
-// imageOf is the image of one architecture: the binary, and nothing else.
-func imageOf(arch, file, revision string) (v1.Image, error) {
-	binary, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	content, err := layerOf(map[string][]byte{"plimsoll": binary})
+// imageOf is the image of one architecture: the binaries of a folder, and nothing else.
+func imageOf(arch, folder, revision string) (v1.Image, error) {
+	content, err := layerOf(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +97,19 @@ func imageOf(arch, file, revision string) (v1.Image, error) {
 
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// layerOf is a tar of executables of root's.
-func layerOf(files map[string][]byte) ([]byte, error) {
+// layerOf is a tar of a folder's files as executables of root's, in the order of their names.
+func layerOf(folder string) ([]byte, error) {
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
 	var content bytes.Buffer
 	w := tar.NewWriter(&content)
-	for name, data := range files {
-		err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(data)), ModTime: epoch(), Format: tar.FormatPAX})
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(folder, file.Name()))
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.Name(), Mode: 0o755, Size: int64(len(data)), ModTime: epoch(), Format: tar.FormatPAX})
+		}
 		if err == nil {
 			_, err = w.Write(data)
 		}
@@ -107,7 +117,8 @@ func layerOf(files map[string][]byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return content.Bytes(), w.Close()
+	err = w.Close() // it writes the end of the tar
+	return content.Bytes(), err
 }
 
 // archive writes an OCI image layout as a tar, files in the order of their names.

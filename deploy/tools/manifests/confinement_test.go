@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -15,8 +16,9 @@ type workload struct {
 		Template struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
-				InitContainers, Containers []container
-				Volumes                    []struct {
+				HostPID, ShareProcessNamespace bool
+				InitContainers, Containers     []container
+				Volumes                        []struct {
 					Name     string
 					HostPath *struct{ Path, Type string }
 				}
@@ -27,6 +29,7 @@ type workload struct {
 
 type container struct {
 	Name         string
+	Command      []string
 	Args         []string
 	Env          []struct{ Name, Value string }
 	VolumeMounts []struct {
@@ -35,7 +38,7 @@ type container struct {
 	}
 	SecurityContext struct {
 		Privileged, AllowPrivilegeEscalation, ReadOnlyRootFilesystem *bool
-		AppArmorProfile, SeccompProfile                              *struct{ Type string }
+		AppArmorProfile, SeccompProfile                              *struct{ Type, LocalhostProfile string }
 		SELinuxOptions                                               *struct{ Type string }
 		Capabilities                                                 struct{ Add, Drop []string }
 	}
@@ -91,10 +94,50 @@ func TestConfinement(t *testing.T) {
 				if got := w.Spec.Template.Metadata.Annotations[annotation+ct.Name]; field != c.field || got != c.annotated {
 					t.Errorf("%+v: %s/%s has the field %q and the annotation %q", c, name, ct.Name, field, got)
 				}
+				if ct.Name == "serve" { // it writes nothing: the runtime's own type does
+					if s.SELinuxOptions != nil || len(s.Capabilities.Add) > 0 {
+						t.Errorf("%+v: serve has %+v", c, s)
+					}
+					continue
+				}
 				if s.SELinuxOptions == nil || s.SELinuxOptions.Type != c.seLinux {
 					t.Errorf("%+v: %s/%s has SELinux's %+v", c, name, ct.Name, s.SELinuxOptions)
 				}
 			}
+		}
+	}
+}
+
+// TestShippedProfiles: with Localhost each container has the profile of its program, and the file of each is shipped.
+func TestShippedProfiles(t *testing.T) {
+	programs := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease", "restore": "plimsoll", "restored": "plimsoll"}
+	apparmor, err := os.ReadFile("../../apparmor/plimsoll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"v1.34.0", "v1.28.0"} {
+		seen := 0
+		for name, w := range daemonSets(t, map[string]any{"seccompProfile": "Localhost", "appArmorProfile": "Localhost"}, version) {
+			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
+				seen++
+				program, s := programs[ct.Name], ct.SecurityContext
+				if s.SeccompProfile == nil || s.SeccompProfile.Type != "Localhost" || s.SeccompProfile.LocalhostProfile != "plimsoll/"+program+".json" {
+					t.Errorf("%s/%s has seccomp's %+v", name, ct.Name, s.SeccompProfile)
+				}
+				if _, err := os.Stat("../../seccomp/" + program + ".json"); err != nil {
+					t.Error(err)
+				}
+				loaded := w.Spec.Template.Metadata.Annotations["container.apparmor.security.beta.kubernetes.io/"+ct.Name]
+				if s.AppArmorProfile != nil {
+					loaded = "localhost/" + s.AppArmorProfile.LocalhostProfile
+				}
+				if loaded != "localhost/"+program || !strings.Contains(string(apparmor), "\nprofile "+program+" ") {
+					t.Errorf("%s: %s/%s has AppArmor's %q", version, name, ct.Name, loaded)
+				}
+			}
+		}
+		if seen != len(programs) {
+			t.Errorf("%d containers", seen)
 		}
 	}
 }
@@ -119,7 +162,7 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 		for name, w := range daemonSets(t, values, kubeVersion) {
 			for _, ct := range append(w.Spec.Template.Spec.InitContainers, w.Spec.Template.Spec.Containers...) {
-				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "restore": c.atEnd}[ct.Name]
+				s, want := ct.SecurityContext, map[string]string{"plimsoll": c.want, "lease": c.atEnd, "restore": c.atEnd}[ct.Name]
 				if got := strings.Join(s.Capabilities.Add, " "); got != want || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
 					t.Errorf("%s/%s adds %q, not %q, and drops %q", name, ct.Name, got, want, s.Capabilities.Drop)
 				}

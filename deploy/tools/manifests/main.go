@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	helm "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -71,8 +72,11 @@ func linted(chart string) error {
 	var wrong error
 	for _, values := range []map[string]any{nil, {
 		"events":         map[string]any{"enabled": true, "memlock": true},
+		"compatibility":  map[string]any{"koordinator": true},
 		"hostPID":        false,
+		"lease":          map[string]any{"enabled": false},
 		"nri":            map[string]any{"enabled": false},
+		"seccompProfile": "Localhost",
 		"podMonitor":     map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"uninstall":      map[string]any{"restore": false},
@@ -81,6 +85,7 @@ func linted(chart string) error {
 		"appArmorProfile":   "RuntimeDefault",
 		"config":            map[string]any{"reserve": map[string]any{"policy": "auto"}},
 		"extraCapabilities": []any{"SYS_PTRACE"},
+		"hostPID":           false,
 		"extraArgs":         []any{"--verbose"},
 	}} {
 		for _, m := range lint.AllWithKubeVersion(chart, values, namespace, version).Messages {
@@ -92,8 +97,13 @@ func linted(chart string) error {
 	return wrong
 }
 
-// render makes the files by name, for a version of Kubernetes.
+// render makes the files by name, for a version of Kubernetes and a cluster of which nothing is known.
 func render(dir string, values map[string]any, version string) (map[string][]byte, error) {
+	return renderBy(engine.Render, dir, values, version)
+}
+
+// renderBy renders by an engine, which may know a cluster.
+func renderBy(by func(*helm.Chart, chartutil.Values) (map[string]string, error), dir string, values map[string]any, version string) (map[string][]byte, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, err
@@ -108,7 +118,7 @@ func render(dir string, values map[string]any, version string) (map[string][]byt
 	if err != nil {
 		return nil, err
 	}
-	texts, err := engine.Render(chart, all)
+	texts, err := by(chart, all)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ type object struct {
 	Metadata         struct {
 		Name, Namespace string
 		Labels          map[string]string
+		Annotations     map[string]string
 	}
 }
 
@@ -48,9 +49,11 @@ func TestPodMonitor(t *testing.T) {
 		Spec   struct {
 			Selector            struct{ MatchLabels map[string]string }
 			PodMetricsEndpoints []struct {
-				Port, Interval string
-				HonorLabels    bool
-				Relabelings    []struct {
+				Port, Interval, Scheme string
+				TLSConfig              struct{ InsecureSkipVerify bool }
+				Authorization          struct{ Credentials struct{ Name, Key string } }
+				HonorLabels            bool
+				Relabelings            []struct {
 					SourceLabels             []string
 					TargetLabel, Replacement string
 				}
@@ -62,9 +65,49 @@ func TestPodMonitor(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	e := m.Spec.PodMetricsEndpoints[0]
+	var token struct {
+		object `json:",inline"`
+		Type   string
+	}
+	rendered(t, "Secret", map[string]any{"podMonitor": map[string]any{"enabled": true}}, &token)
+	if c := e.Authorization.Credentials; e.Scheme != "https" || c.Name != token.Metadata.Name || c.Key != "token" || token.Type != "kubernetes.io/service-account-token" {
+		t.Errorf("nobody could scrape: %+v, %+v", e, token)
+	}
 	if !e.HonorLabels || len(e.Relabelings) != 2 || e.Relabelings[0].TargetLabel != "node" ||
 		e.Relabelings[0].SourceLabels[0] != "__meta_kubernetes_pod_node_name" || e.Relabelings[1].Replacement != "plimsoll" {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestNetworkPolicy: only the port of the pages is open, to those named, and with a PodMonitor to the pods of all namespaces.
+func TestNetworkPolicy(t *testing.T) {
+	for _, c := range []struct {
+		values map[string]any
+		from   int
+	}{{nil, 0}, {map[string]any{"podMonitor": map[string]any{"enabled": true}}, 1},
+		{map[string]any{"networkPolicy": map[string]any{"from": []any{map[string]any{"podSelector": map[string]any{}}, map[string]any{"podSelector": map[string]any{}}}}}, 2}} {
+		var p struct {
+			object `json:",inline"`
+			Spec   struct {
+				PodSelector struct{ MatchLabels map[string]string }
+				PolicyTypes []string
+				Ingress     []struct {
+					From  []map[string]any
+					Ports []struct {
+						Port     int
+						Protocol string
+					}
+				}
+			}
+		}
+		rendered(t, "NetworkPolicy", c.values, &p)
+		if len(p.Spec.PolicyTypes) != 1 || p.Spec.PolicyTypes[0] != "Ingress" || p.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"] != "plimsoll" {
+			t.Errorf("%v: %+v", c.values, p)
+		}
+		if c.from == 0 && len(p.Spec.Ingress) != 0 ||
+			c.from > 0 && (len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) != c.from || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port != 12779) {
+			t.Errorf("%v: %+v", c.values, p.Spec.Ingress)
+		}
 	}
 }
 

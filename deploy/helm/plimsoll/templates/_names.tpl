@@ -22,11 +22,42 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* The names of the ConfigMaps, without their namespaces, each once. */}}
-{{- define "plimsoll.configMapNames" -}}
-{{- $names := list }}
-{{- range .Values.configMaps }}{{ $names = append $names (last (splitList "/" .)) }}{{ end }}
-{{- toYaml (uniq $names) }}
+{{/* The ConfigMaps that are read, as a JSON list of NAMESPACE/NAME. None is in a namespace that may not exist: whoever made it
+would set the policy. */}}
+{{- define "plimsoll.configMaps" -}}
+{{- $names := .Values.configMaps }}
+{{- if not $names }}
+  {{- $names = list (printf "%s/slo-controller-config" .Release.Namespace) "kube-system/ack-slo-config" }}
+  {{- $koordinator := toString .Values.compatibility.koordinator }}
+  {{- if eq $koordinator "auto" }}{{ $koordinator = lookup "v1" "Namespace" "" "koordinator-system" | empty | ternary "false" "true" }}{{ end }}
+  {{- if eq $koordinator "true" }}
+    {{- $names = concat $names (list "koordinator-system/slo-controller-config" "koordinator-system/ack-slo-pod-config") }}
+  {{- end }}
+{{- end }}
+{{- toJson (uniq $names) }}
+{{- end }}
+
+{{/* The program of a container, by the container's name. deploy/seccomp and deploy/apparmor have a profile for each. */}}
+{{- define "plimsoll.program" -}}
+{{ get (dict "serve" "plimsoll-serve" "lease" "plimsoll-lease") . | default "plimsoll" }}
+{{- end }}
+
+{{/* The profiles of a container, by its name. */}}
+{{- define "plimsoll.profiles" -}}
+{{- $root := index . 0 }}
+{{- $program := include "plimsoll.program" (index . 1) -}}
+seccompProfile:
+  type: {{ $root.Values.seccompProfile }}
+  {{- if eq $root.Values.seccompProfile "Localhost" }}
+  localhostProfile: plimsoll/{{ $program }}.json
+  {{- end }}
+{{- if and $root.Values.appArmorProfile (semverCompare ">=1.30-0" $root.Capabilities.KubeVersion.Version) }}
+appArmorProfile:
+  type: {{ $root.Values.appArmorProfile }}
+  {{- if eq $root.Values.appArmorProfile "Localhost" }}
+  localhostProfile: {{ $program }}
+  {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Root without privileges: the owner of the files of the control groups, and no more. */}}
@@ -34,14 +65,19 @@ tolerations: {{- toYaml . | nindent 2 }}
 runAsUser: 0
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
-seccompProfile:
-  type: {{ .Values.seccompProfile }}
-{{- if and .Values.appArmorProfile (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
-appArmorProfile:
-  type: {{ .Values.appArmorProfile }}
-{{- end }}
+{{ include "plimsoll.profiles" . }}
 seLinuxOptions:
-  type: {{ .Values.seLinuxType }}
+  type: {{ (index . 0).Values.seLinuxType }}
+{{- end }}
+
+{{/* For processes that need no privilege at all. */}}
+{{- define "plimsoll.unprivileged" -}}
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+{{ include "plimsoll.profiles" . }}
+capabilities:
+  drop: [ALL]
 {{- end }}
 
 {{/* AppArmor's profile before it was a field of the container: an annotation for each of them. */}}
@@ -49,7 +85,7 @@ seLinuxOptions:
 {{- $root := index . 0 }}
 {{- if and $root.Values.appArmorProfile (semverCompare "<1.30-0" $root.Capabilities.KubeVersion.Version) }}
 {{- range rest . }}
-container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ eq $root.Values.appArmorProfile "RuntimeDefault" | ternary "runtime/default" "unconfined" }}
+container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ get (dict "RuntimeDefault" "runtime/default" "Unconfined" "unconfined") $root.Values.appArmorProfile | default (printf "localhost/%s" (include "plimsoll.program" .)) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -59,6 +95,8 @@ container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ eq $root.Values.appAr
   mountPath: /host/cgroup
 - name: state
   mountPath: /run/plimsoll
+- name: lock
+  mountPath: /run/plimsoll-lock
 {{- end }}
 
 {{- define "plimsoll.volumes" -}}
@@ -69,6 +107,11 @@ container.apparmor.security.beta.kubernetes.io/{{ . }}: {{ eq $root.Values.appAr
 - name: state
   hostPath:
     path: {{ .Values.stateDir }}
+    type: DirectoryOrCreate
+{{- /* Not a value: agents of other releases, and of the node itself, have their locks there, too. */}}
+- name: lock
+  hostPath:
+    path: /run/plimsoll-lock
     type: DirectoryOrCreate
 {{- end }}
 
