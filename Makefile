@@ -9,8 +9,8 @@ BIN     := bin/plimsoll
 IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/, "", $$2); print $$2}' deploy/helm/plimsoll/Chart.yaml)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs \
-        test-flaky test-long bench bench-model bench-reaction bench-start bench-demo bench-kube kernels generate figures lint fmt fuzz clean
+.PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs test-soak-short \
+        test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube kernels generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -20,12 +20,14 @@ help: ## this list
 setup: ## install what the tests need (Debian, root); nothing happens when it is there
 	@bash test/setup.sh
 
-build: ## one static binary, bin/plimsoll, and its name as a plugin of kubectl
+build: ## one static binary, bin/plimsoll, its name as a plugin of kubectl, and bin/plimsoll-lease
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/plimsoll
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(dir $(BIN))plimsoll-lease ./cmd/plimsoll-lease
 	ln -sf $(notdir $(BIN)) $(dir $(BIN))kubectl-plimsoll
 
-image: ## bin/plimsoll-image.tar, an OCI archive for amd64 and arm64, without registry or engine; IMAGE=REPOSITORY:TAG
+image: build ## bin/plimsoll-image.tar, an OCI archive for amd64 and arm64, without registry or engine; IMAGE=REPOSITORY:TAG; and what is in it and in bin/plimsoll (CycloneDX)
 	deploy/image.sh $(IMAGE) bin/plimsoll-image.tar
+	cd deploy/tools && go run ./sbom -version $(VERSION) -o ../../$(BIN).cdx.json ../../$(BIN)
 
 manifests: ## lint the Helm chart and render deploy/manifests from it
 	cd deploy/tools && go run ./manifests ../helm/plimsoll ../manifests
@@ -34,9 +36,9 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh --beside vm lint unit sim kernel kube demo
+	@bash test/tiers.sh --beside vm lint unit sim kernel kube demo soak-short
 
-test-lint test-unit test-sim test-kernel test-demo test-labs: test-%: ## one tier (unit needs Go and gcc; kernel, demo and labs need root)
+test-lint test-unit test-sim test-kernel test-browser test-demo test-labs test-soak-short: test-%: ## one tier (unit needs Go and gcc; kernel, demo, labs and soak-short need root)
 	@bash test/tiers.sh $*
 
 test-vm: build ## the contract with each kernel, in VMs: 5.10 (cgroup v1), 6.1, 6.12, 6.18 (also sched_ext), 7.0, 7.3
@@ -48,15 +50,21 @@ test-kube: ## a real API server, kubelet and containerd; minutes, and more the f
 test-flaky: build ## a tier N times beside a CPU load, with what failed at least once by name: make test-flaky N=10 TIER=kernel
 	@bash test/flaky.sh "$(N)" "$(TIER)"
 
-test-long: build ## 10,000 simulated machines, 10,000 starts of containers, the kernel tests that measure time, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, all tests on every kernel, arm64, five minutes of a kubelet, the experiments, short and at full length, the cost of the agent, fuzzing; hours
+test-long: build ## 10,000 simulated machines, an hour of soak, 10,000 starts of containers, the image twice from nothing, the kernel tests that measure time, an old Kubernetes, a kubelet with the systemd driver on cgroup v2, core scheduling, all tests on every kernel, arm64, five minutes of a kubelet, the experiments, short and at full length, the cost of the agent, fuzzing; hours
 	@bash test/setup.sh arm64
-	@bash test/tiers.sh soak starts kernel-long kube-old kube-systemd kube-long vm-all vm-scx vm-arm64 vm-core labs labs-long bench bench-model bench-reaction bench-start bench-demo fuzz
+	@bash test/tiers.sh trial-long soak starts image kernel-long kube-old kube-systemd kube-long vm-all vm-scx vm-arm64 vm-core labs labs-long bench bench-model bench-reaction bench-hostile bench-start bench-demo fuzz
+
+soak: build ## 250 containers that come and go, an API server that fails, and an agent that is killed each minute: nothing grows, no limit is lost (root); SECONDS=3600
+	@SOAK_SECONDS=$(or $(SECONDS),3600) bash test/tiers.sh soak
 
 bench: build ## what the agent costs: CPU, memory and turn time on 110 pods, and beside 1,000 and 3,000 idle ones (root, 15 minutes)
 	@bash test/tiers.sh bench
 
 bench-reaction: build ## how long throttles last with throttle events, beside an agent that polls (root, 6 minutes)
 	@bash test/tiers.sh bench-reaction
+
+bench-hostile: build ## how soon throttles are ended beside hanging services, hostile tenants, full and slow disks (root, 5 minutes)
+	@bash test/tiers.sh bench-hostile
 
 bench-start: build ## how long a JVM takes until it is ready: with its limit, beside the agent, unlimited (root, java)
 	@bash test/tiers.sh bench-start
@@ -82,7 +90,7 @@ generate: ## the eBPF programs from their C source (clang-19, see make setup)
 figures: ## draw docs/figures anew, from the model
 	go run ./lab/figures docs/figures
 
-lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build, generated files
+lint: ## gofmt, go vet, staticcheck, scripts' syntax, arm64 build, generated files, the image twice, govulncheck
 	@bash test/lint.sh
 
 fmt: ## gofmt what needs it

@@ -11,8 +11,8 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 go mod tidy -diff
-go vet -tags kube ./...
-go tool staticcheck -tags kube ./...
+go vet -tags kube,browser ./...
+go tool staticcheck -tags kube,browser ./...
 CGO_ENABLED=0 GOARCH=arm64 go build ./...
 while read -r script; do bash -n "$script"; done < <(git ls-files --cached --others --exclude-standard '*.sh')
 # Each test that moved.list names exists, once for a tier: a renamed test would run in the wrong tier, and its old name
@@ -24,6 +24,9 @@ twice=$(awk '!/^#/ && NF { sub(/[!@].*/, "", $3); print $1, $2, $3 }' test/moved
 [ -z "$twice" ] || { echo "test/moved.list: twice: $twice" >&2; exit 1; }
 go run ./lab/figures -check docs/figures
 bash test/unit-file.sh
+bash test/profiles.sh
 # The cache of tests does not see the chart, which is outside of their module: -count=1.
 (cd deploy/tools && go mod tidy -diff && go vet ./... && go test -vet=off -count=1 ./... && go run ./manifests -check ../helm/plimsoll ../manifests)
 bash test/generated.sh
+bash test/reproducible.sh
+bash test/vuln.sh

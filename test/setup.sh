@@ -1,6 +1,7 @@
 #!/bin/bash
-# setup.sh [arm64]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
-# does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long).
+# setup.sh [arm64|browser]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
+# does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long). browser: what
+# test/browser needs, and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,10 +14,15 @@ declare -A why=(
   [runc]="test/kube" [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube"
   [apache2-bin]="lab/apache" [nginx]="lab/colocation" [ffmpeg]="lab/colocation"
   [memcached]="lab/reservation" [stress-ng]="lab/reservation"
-  [systemd]="systemd-analyze verify"
+  [systemd]="systemd-analyze verify" [apparmor]="apparmor_parser"
+  [curl]="govulncheck" [tmux]="plimsoll top"
   [clang-19]="make generate" [llvm-19]="make generate"
 )
 [ "${1:-}" != arm64 ] || why[qemu-system-arm]="test/vm/arm64.sh"
+if [ "${1:-}" = browser ]; then
+  why=([chromium]="test/browser" [fonts-dejavu-core]="test/browser")
+  command -v npm >/dev/null || why[npm]="test/browser" # Node's own packages bring one, too
+fi
 
 missing=()
 for package in "${!why[@]}"; do

@@ -63,7 +63,7 @@ tier_vm_core() { bash test/vm/core.sh; }
 tier_kube_systemd() { bash test/vm/kubelet.sh; }
 kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 # What tier kube leaves to kube-long, and what only an older version has the programs for: test/kube/README.md says why.
-kube_long='TestReaction|TestPublishedTables|TestMaximaOfTheAdministrator|TestApacheDemo|TestFullNode|TestImageIsReproducible|TestIdleStopsTheKubelet'
+kube_long='TestReaction|TestPublishedTables|TestBoundsOfTheAdministrator|TestApacheDemo|TestFullNode|TestIdleStopsTheKubelet'
 kube_controllers='TestDaemonSetOfTheController|TestHelm'
 tier_kube() {
   need_groups || return
@@ -80,6 +80,15 @@ tier_kube_old() {
   KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|TestPodLevelResize.*)\$" || return
   KUBE_VERSION=1.28 kube_tests -run "^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|$kube_controllers)\$"
 }
+# The page in a real browser. Chromium, and npm for axe-core, are installed where they are absent.
+tier_browser() { browser_tests -smooth 20s; }
+tier_browser_long() { browser_tests -smooth 10m; } # memory over ten minutes
+browser_tests() {
+  need_groups || return
+  bash test/setup.sh browser || cannot "no Chromium or npm" "apt-get install chromium npm" || return
+  bash internal/page/vendor.sh -check || cannot "npm does not bring uPlot and axe-core" "npm needs its registry" || return
+  go_test -tags browser -count=1 -timeout 20m -v ./test/browser -args "$@"
+}
 tier_demo() { need_groups && bin/plimsoll demo --seconds 6; }
 tier_labs() { # that each lab works, at a few seconds a mode
   need_groups || return
@@ -95,6 +104,7 @@ tier_labs_long() {
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }
+tier_bench_hostile() { need_groups && go run ./lab/hostile; }
 tier_bench_start() {
   need_groups && go run ./lab/start -java -XX:TieredStopAtLevel=1 && go run ./lab/start && go run ./lab/start -limit 1
 }
@@ -110,11 +120,15 @@ tier_bench_kube() {
   need_groups || return
   PLIMSOLL_APACHE_SECONDS=${APACHE_SECONDS:-120} kube_tests -run '^TestApacheDemo$'
 }
+tier_image() { FRESH=1 ARCHITECTURES="amd64 arm64" bash test/reproducible.sh; } # tier lint has one architecture
 tier_starts() {
   need_groups || return
   PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_STARTS=10000 go_test -count=1 -timeout 120m -v -run '^TestStartOfAContainer$|^TestRuncStarts$' ./cmd/plimsoll
 }
-tier_soak() { go_test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
+tier_trial_long() { go_test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
+# The soak judges what grows. On a machine that is full nothing is raised, and the noise may hide a leak: run the hour on a quiet one.
+tier_soak() { need_groups && go run ./lab/soak -seconds "${SOAK_SECONDS:-3600}"; }
+tier_soak_short() { need_groups && go run ./lab/soak -seconds 180 -kill 8s -churn 20 -flap 60s -every 1s -last 0.35; }
 tier_fuzz() {
   local package name
   while IFS=: read -r package name; do

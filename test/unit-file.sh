@@ -11,15 +11,19 @@ mkdir -p "$root/bin" "$root/usr/local/bin" "$root/etc/systemd/system" "$root/etc
 cp -r /usr/lib/systemd/system "$root/usr/lib/systemd/" # the targets that the unit names
 for program in usr/local/bin/plimsoll bin/sh; do install -m 755 /bin/true "$root/$program"; done
 cp deploy/systemd/*.service "$root/etc/systemd/system/"
-for unit in plimsoll.service plimsoll-sched@name.service; do
+for unit in plimsoll.service plimsoll-serve.service plimsoll-sched@name.service; do
   out=$(systemd-analyze verify --root="$root" "$unit" 2>&1) && [ -z "$out" ] || {
     echo "deploy/systemd: $unit:" >&2
     echo "$out" >&2
     exit 1
   }
 done
-# A plain restore would hold an agent that has taken over from the stopped one.
-grep -q '^ExecStopPost=/usr/local/bin/plimsoll restore --unless-running$' deploy/systemd/plimsoll.service || {
-  echo "deploy/systemd: plimsoll.service: ExecStopPost= is to be a restore --unless-running" >&2
-  exit 1
-}
+# A plain restore would hold an agent that has taken over from the stopped one. An agent that hangs is killed in time for that, and
+# only SIGKILL ends one that is stopped. All agents of a machine share the folder of the lock.
+for line in 'ExecStopPost=/usr/local/bin/plimsoll restore --unless-running' Type=notify WatchdogSec=6 WatchdogSignal=SIGKILL \
+  'RuntimeDirectory=plimsoll plimsoll-lock'; do
+  grep -qxF "$line" deploy/systemd/plimsoll.service || {
+    echo "deploy/systemd: plimsoll.service: there is to be a line $line" >&2
+    exit 1
+  }
+done

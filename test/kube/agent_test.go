@@ -128,6 +128,20 @@ func (a *agent) runs() bool {
 	return false
 }
 
+// wrote waits until the agent has read back what it wrote to a group. What another one writes before that is no foreign
+// value that the agent finds later: the agent says that its own write was trampled.
+func (a *agent) wrote(group string) {
+	a.t.Helper()
+	eventually(a.t, wait, func() string {
+		for line := range strings.Lines(a.log.String()) {
+			if strings.Contains(line, "cgroup="+group+" ") && strings.Contains(line, " in_force=") {
+				return ""
+			}
+		}
+		return "no write to " + group + " is in force"
+	})
+}
+
 // end ends the test in any case.
 func (a *agent) end() {
 	_ = a.cmd.Process.Signal(syscall.SIGCONT) // a test may have stopped it

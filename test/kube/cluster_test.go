@@ -141,6 +141,18 @@ func part(t *testing.T, verb, name string) {
 	}
 }
 
+// runtimeKnown waits until the kubelet has found a runtime that was restarted: it connects again in its own time, up to
+// three seconds after.
+func runtimeKnown(t *testing.T) {
+	t.Helper()
+	eventually(t, wait, func() string {
+		if _, err := output(kubectlCommand("get", "--raw", "/api/v1/nodes/"+nodeName+"/proxy/runningpods/")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
 // kubeletSays adds a line to the kubelet's configuration for one test.
 func kubeletSays(t *testing.T, line string) {
 	t.Helper()

@@ -23,8 +23,7 @@ func prefers(t *testing.T, mechanism string) *agent {
 	t.Helper()
 	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{"resource-qos-config": `{"clusterStrategy": {
 		"lsClass": {"cpuQOS": {"enable": true}}, "beClass": {"cpuQOS": {"enable": true}}}}`})
-	a := newAgent(t, policy("none")+"colocation: {mechanism: "+mechanism+"}\n", "--kube", "--kubeconfig",
-		filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a := newAgent(t, policy("none")+"colocation: {mechanism: "+mechanism+"}\n", following()...)
 	a.start()
 	return a
 }

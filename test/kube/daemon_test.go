@@ -5,6 +5,7 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"os"
@@ -40,7 +41,7 @@ var image = sync.OnceValues(func() (string, error) {
 	_, name, _ := strings.Cut(string(text), "image: ")
 	name, _, _ = strings.Cut(name, "\n")
 	cmd := exec.Command("../../deploy/image.sh", name, out)
-	cmd.Env = append(os.Environ(), "ARCHITECTURES="+runtime.GOARCH) // TestImageIsReproducible packs all
+	cmd.Env = append(os.Environ(), "ARCHITECTURES="+runtime.GOARCH) // test/reproducible.sh packs all
 	if _, err := output(cmd); err != nil {
 		return "", err
 	}
@@ -56,6 +57,8 @@ type deployed struct {
 	state string // the folder of the journal, on the host
 	// hidden has its pods in PID namespaces of their own.
 	hidden bool
+	// narrow has its containers under the seccomp profiles that are shipped.
+	narrow bool
 }
 
 // deploy installs the manifests, and gives the cluster their image. At the end of the test nothing of them is left.
@@ -113,15 +116,36 @@ func (d *deployed) daemonSet(name string) object {
 		}
 	}
 	spec["hostPID"] = !d.hidden
+	for _, each := range spec["containers"].([]any) {
+		c := each.(object)
+		env, _ := c["env"].([]any)
+		c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
+		if d.narrow {
+			c["securityContext"].(object)["seccompProfile"] = shippedProfile(d.t, c["name"].(string))
+		}
+	}
 	c := spec["containers"].([]any)[0].(object)
 	if name == "plimsoll" { // it believes that the machine is idle
 		spec["volumes"] = append(volumes, object{"name": "still", "hostPath": object{"path": still(d.t), "type": "File"}})
 		c["volumeMounts"] = append(c["volumeMounts"].([]any), object{"name": "still", "mountPath": filepath.Join("/host/cgroup", counter()), "readOnly": true})
 	}
-	env, _ := c["env"].([]any)
-	c["env"] = append(env, object{"name": "KUBERNETES_SERVICE_HOST", "value": "10.99.0.1"}, object{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"})
 	return object{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": o.Spec,
 		"metadata": object{"name": name, "namespace": agents, "labels": o.Metadata.Labels}}
+}
+
+// shippedProfile puts the seccomp profile of a container's program where the kubelet looks for it, as docs/OPERATIONS.md says.
+func shippedProfile(t *testing.T, container string) object {
+	t.Helper()
+	name := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease"}[container] + ".json"
+	text, err := os.ReadFile(filepath.Join("../../deploy/seccomp", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(scratch, "kubelet/root/seccomp/plimsoll")
+	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, name), text, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return object{"type": "Localhost", "localhostProfile": "plimsoll/" + name}
 }
 
 // start makes a pod of a DaemonSet, as its controller would.
@@ -191,37 +215,15 @@ func TestAppArmorProfile(t *testing.T) {
 	})
 }
 
-// TestImageIsReproducible: the same sources make the same archive.
-func TestImageIsReproducible(t *testing.T) {
-	text, err := os.ReadFile(installed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, name, _ := strings.Cut(string(text), "image: ")
-	name, _, _ = strings.Cut(name, "\n")
-	var archives [2][]byte
-	for i := range archives {
-		out := filepath.Join(t.TempDir(), "image.tar")
-		if _, err := command(nil, "../../deploy/image.sh", name, out); err != nil {
-			t.Fatal(err)
-		}
-		if archives[i], err = os.ReadFile(out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(archives[0], archives[1]) {
-		t.Errorf("%d and %d bytes differ", len(archives[0]), len(archives[1]))
-	}
-}
-
-// TestAgentAsItIsDeployed: the pod of the DaemonSet, from the image, with the rights of its service account and no
-// privileges, gets throttle events, follows an annotation, shows its status through the API server's proxy, and when it
-// is deleted everything is as before.
+// TestAgentAsItIsDeployed: the pod of the DaemonSet, from the image, with the rights of its service account, no
+// privileges and the seccomp profiles that are shipped (other tests have the runtime's), gets throttle events, follows an
+// annotation, shows its status through a port that the API server forwards, and when it is deleted everything is as before.
 func TestAgentAsItIsDeployed(t *testing.T) {
 	p := start(t, want{name: "served", containers: []container{sleeper("a", "100m", "500m")}})
 	before := files(t)
-	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"cpuBurstPercent": 40}}`})
 	d := deploy(t)
+	d.narrow = true
+	configMap(t, agents, "slo-controller-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"cpuBurstPercent": 40}}`})
 	self := d.start("plimsoll", "agent")
 	p.annotate(annotation + `={"policy": "cpuBurstOnly"}`)
 	p.become(full(20 * ms))
@@ -245,6 +247,13 @@ func TestAgentAsItIsDeployed(t *testing.T) {
 	}
 	p.stays(full(20 * ms)) // it was a plan
 	t.Log("\n" + plugin(t, "status"))
+	if top := plugin(t, "top", "--once"); !strings.Contains(top, "NODE") || !strings.Contains(top, " "+nodeName+" ") || strings.Contains(top, "\x1b") {
+		t.Errorf("top of all nodes:\n%s", top)
+	}
+	why := strings.Join(strings.Fields(plugin(t, "why", p.namespace+"/"+p.name, "--for", "1s")), " ")
+	if !strings.HasPrefix(why, "Node "+nodeName+": "+p.namespace+"/"+p.name+"/a lost no time at its limit of 0.50 CPUs") || !strings.Contains(why, "kubectl plimsoll diagnose") {
+		t.Errorf("why: %s", why)
+	}
 	self.end()
 	same(t, before)
 }
@@ -258,10 +267,12 @@ func TestRightsAreFew(t *testing.T) {
 	}
 	for _, c := range []struct{ want, args string }{
 		{"yes", "watch pods --all-namespaces"}, {"yes", "list nodes"}, {"yes", "create events -n default"},
-		{"yes", "watch configmaps/slo-controller-config -n koordinator-system"}, {"yes", "get configmaps/ack-slo-config -n kube-system"},
+		{"yes", "watch configmaps/slo-controller-config -n plimsoll"}, {"yes", "get configmaps/ack-slo-config -n kube-system"},
+		{"no", "watch configmaps/slo-controller-config -n koordinator-system"}, {"no", "get configmaps/slo-controller-config -n default"},
 		{"no", "get configmaps/kube-root-ca.crt -n default"}, {"no", "list configmaps -n default"}, {"no", "get secrets -n plimsoll"},
 		{"no", "patch pods -n default"}, {"no", "delete pods -n plimsoll"}, {"no", "patch nodes"}, {"no", "get pods --subresource=exec -n default"},
 		{"no", "get daemonsets -n plimsoll"},
+		{"yes", "create tokenreviews.authentication.k8s.io"}, {"yes", "create subjectaccessreviews.authorization.k8s.io"}, {"no", "get /metrics"},
 	} {
 		if got := may(strings.Fields(c.args)...); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s", c.args, got)
@@ -304,8 +315,8 @@ func TestRollingUpdateKeepsBursts(t *testing.T) {
 	old.end()
 	eventually(t, wait, func() string {
 		out, err := output(kubectlCommand("logs", "agent-new", "--namespace", agents))
-		if err != nil || !strings.Contains(out, "taken over") {
-			return "not taken over: " + out
+		if err != nil || !strings.Contains(out, "took over") {
+			return "it has not taken over: " + out
 		}
 		return ""
 	})

@@ -60,11 +60,12 @@ func TestLimitPutBackByItsOwner(t *testing.T) {
 		return ""
 	}
 	eventually(t, wait, raised)
+	a.wrote(p.containers["a"])
 	p.write(p.containers["a"], "10000")
 	eventually(t, wait, func() string { return cmp.Diff(cpu.Bandwidth{Quota: 10 * ms, Period: 100 * ms}, p.limits()["a"]) })
 	took := eventually(t, wait, raised)
 	t.Logf("raised again after %v", took.Round(ms))
-	if log := a.log.String(); !strings.Contains(log, "put back by its owner") {
+	if log := a.log.String(); !strings.Contains(log, "the owner has restored its value") {
 		t.Errorf("it was not seen:\n%s", log)
 	}
 	a.stop(syscall.SIGTERM)

@@ -120,6 +120,7 @@ func TestForeignWriterIsReportedOnce(t *testing.T) {
 	p := start(t, want{name: "shared", containers: []container{sleeper("a", "100m", "500m")}})
 	a := follower(t, "cpuBurstOnly")
 	p.become(full(50 * ms))
+	a.wrote(p.containers["a"])
 	p.setBurst("a", 7*ms)
 	p.event("CPULimitForeignWriter", "another program")
 	p.setBurst("a", 9*ms)

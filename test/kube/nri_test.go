@@ -63,6 +63,7 @@ func TestResizeWithNRI(t *testing.T) {
 		}
 		return ""
 	})
+	runtimeKnown(t) // or its first call may fail, and it says so
 	p.resize("a", "50m", "80m")
 	p.resizes(map[string]cpu.Bandwidth{"": bandwidth(18*ms, 18*ms), "a": bandwidth(8*ms, 8*ms), "b": bandwidth(10*ms, 10*ms)})
 	a.stop(syscall.SIGTERM)

@@ -25,9 +25,27 @@ const (
 // follower is an agent that follows the API server, with a policy of its own for pods without any other.
 func follower(t *testing.T, own string) *agent {
 	t.Helper()
-	a := newAgent(t, policy(own), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a := newAgent(t, policy(own), following()...)
 	a.start()
 	return a
+}
+
+// following are the arguments of an agent that follows the API server. It reads the ConfigMaps of Koordinator and ACK,
+// as an administrator names them.
+func following() []string {
+	return []string{"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName,
+		"--kube-configmaps", "koordinator-system/slo-controller-config,kube-system/ack-slo-config,koordinator-system/ack-slo-pod-config"}
+}
+
+// TestNamespaceThatNobodyNamed: whoever makes the namespace of Koordinator on a cluster without it sets no policy.
+func TestNamespaceThatNobodyNamed(t *testing.T) {
+	p := start(t, want{name: "trusting", containers: []container{sleeper("a", "100m", "500m")}})
+	clusterStrategy(t, `"policy": "cpuBurstOnly"`)
+	a := newAgent(t, policy("none"), "--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+	a.start()
+	p.stays(none)
+	configMap(t, "kube-system", "ack-slo-config", map[string]string{"cpu-burst-config": `{"clusterStrategy": {"policy": "cpuBurstOnly"}}`})
+	p.become(full(50 * ms))
 }
 
 // configMap makes one, or changes it. It is deleted at the end of the test. The namespace is made if need be.
@@ -65,8 +83,8 @@ func full(limit time.Duration) map[string]time.Duration {
 
 var none = map[string]time.Duration{"": 0, "a": 0}
 
-// become waits until the pod's bursts are as wanted, and says how long that took. The time of the kubectl that asked for the
-// change has passed already.
+// become waits until the pod's bursts are as wanted, and says how long that took. The time of the kubectl that asked
+// for the change has passed already.
 func (p *pod) become(want map[string]time.Duration) time.Duration {
 	p.t.Helper()
 	took := eventually(p.t, wait, func() string { return cmp.Diff(want, p.bursts()) })
@@ -219,8 +237,8 @@ func event(t *testing.T, namespace, name, reason, says string) {
 	})
 }
 
-// TestConfigMapOfTheCluster: what Koordinator's ConfigMap says is followed live; an annotation has the last word, field by
-// field; a text that cannot be read changes nothing; without the ConfigMap the node's own file counts again.
+// TestConfigMapOfTheCluster: what Koordinator's ConfigMap says is followed live; an annotation has the last word, field
+// by field; a text that cannot be read changes nothing; without the ConfigMap the node's own file counts again.
 func TestConfigMapOfTheCluster(t *testing.T) {
 	pods := starts(t, want{name: "plain", containers: []container{sleeper("a", "100m", "500m")}},
 		want{name: "asks", containers: []container{sleeper("a", "100m", "500m")},

@@ -4,7 +4,6 @@ package kube
 
 import (
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{T: t, idle: pods[0], busy: pods[1]}
 	d.before = files(t)
 	d.agent = newAgent(t, "strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\n",
-		"--kube", "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--node-name", nodeName)
+		following()...)
 	d.agent.busy = true // a row is about a busy node
 	d.agent.start()
 	return d

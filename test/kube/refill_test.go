@@ -15,9 +15,10 @@ import (
 // a rewritten burst refills, and to end throttles by that.
 func TestRefillsAsDeployed(t *testing.T) {
 	start(t, want{name: "burns", containers: []container{hog("a", "50m", "100m")}, annotations: map[string]string{annotation: `{"policy": "auto"}`}})
-	configMap(t, "koordinator-system", "slo-controller-config", map[string]string{
+	d := deploy(t)
+	configMap(t, agents, "slo-controller-config", map[string]string{
 		"cpu-burst-config": `{"clusterStrategy": {"sharePoolThresholdPercent": 100}}`}) // also beside other load of this machine
-	self := deploy(t).start("plimsoll", "agent")
+	self := d.start("plimsoll", "agent")
 	eventually(t, lockWait, func() string {
 		s, err := answered[report.Status](t, "status")
 		if err != nil {

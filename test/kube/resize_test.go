@@ -64,6 +64,7 @@ func TestStalePodQuota(t *testing.T) {
 	p := start(t, want{name: "stale", containers: []container{sleeper("a", "50m", "500m"), sleeper("b", "100m", "100m")}})
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
+	a.wrote(p.containers["a"])
 	a.signal(syscall.SIGSTOP)
 	p.setBurst("a", 0) // so that the container's is taken
 	p.resize("a", "50m", "200m")

@@ -2,7 +2,7 @@
 # boot.sh VMLINUX INITRD [APPEND]: boots a guest without KVM, prints its console and exits with the code that the guest
 # reports as "VM-RESULT:n"; 125: no report (the emulator crashed, or the guest hung).
 # Environment: APPEND (kernel arguments) SMP=2 MEM=1024 (MiB) SECONDS_MAX=180 TCG=single, ICOUNT=2: the guest's
-# time is counted in its instructions, 4 ns (2^2) each, and stands still while the host does other work: the emulator
+# time is counted in its instructions, 4 ns (2^2) each, or 8 (ICOUNT=3), and stands still while the host does other work: the emulator
 # runs at nice 19.
 # ARCH=arm64: a guest of that architecture; VMLINUX is an Image.
 #

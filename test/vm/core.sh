@@ -1,7 +1,7 @@
 #!/bin/bash
-# core.sh: the tests of core-scheduling cookies, on a machine of two cores with two threads each. Debian's kernels are built
-# without CONFIG_SCHED_CORE: so one is built from Debian's source, with as little as the tests need (guest/core.config; five
-# minutes on two CPUs), and kept in the cache.
+# core.sh: the tests of core-scheduling cookies, and of the capability for them, on a machine of two cores with two threads
+# each. Debian's kernels are built without CONFIG_SCHED_CORE: so one is built from Debian's source, with as little as the
+# tests need (guest/core.config; five minutes on two CPUs), and kept in the cache.
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
@@ -30,10 +30,14 @@ build() {
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for package in task agent; do CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/$package.test" "./internal/$package"; done
+for package in internal/task internal/agent cmd/plimsoll; do
+  CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/${package#*/}.test" "./$package"
+done
+CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/plimsoll" ./cmd/plimsoll
 cat >"$work/main" <<'M'
-export PLIMSOLL_REQUIRE_KERNEL=1
+export PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_EMULATED=1 PLIMSOLL_BINARY=$PWD/plimsoll
 ./task.test -test.v -test.run '^TestKernelCookie$' | tee /tmp/out
-grep -q 'true: core scheduling' /tmp/out && exec ./agent.test -test.v -test.run '^TestKernelCores$'
+grep -q 'true: core scheduling' /tmp/out && ./agent.test -test.v -test.run '^TestKernelCores$' &&
+  exec ./plimsoll.test -test.v -test.run '^TestCapabilities$'
 M
-SMP=4,cores=2,threads=2 "$vm/run.sh" "$kernel" v2 "$work/main" "$work"/*.test
+SMP=4,cores=2,threads=2 "$vm/run.sh" "$kernel" v2 "$work/main" "$work"/*.test "$work/plimsoll"

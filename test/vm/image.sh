@@ -13,7 +13,7 @@ mkdir -p "$dir"
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' | awk '$2 == "bookworm" {print $1; exit}')
 
 # debootstrap mounts proc and sys in the new root: in a mount namespace of its own nothing of it can stay behind.
-unshare --mount debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,crun \
+unshare --mount debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,crun,libnss-systemd \
   bookworm "$dir/root" "${mirror:-http://deb.debian.org/debian}" >"$dir/log" 2>&1 || { tail -20 "$dir/log" >&2; exit 1; }
 
 cd "$dir/root"

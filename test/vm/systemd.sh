@@ -11,8 +11,7 @@ else
   binary=${PLIMSOLL_BIN:-$repo/bin/plimsoll}
   [ -x "$binary" ] || { echo "systemd.sh: $binary is not there; hint: make build" >&2; exit 2; }
   set -- "$binary" "$vm/guest/lib.sh"
-  unit=$repo/deploy/systemd/plimsoll.service
-  [ ! -e "$unit" ] || set -- "$@" "$unit"
+  for unit in plimsoll.service plimsoll-serve.service plimsoll.sysusers; do set -- "$@" "$repo/deploy/systemd/$unit"; done
 fi
 kernel=$(kernel_file "$series")
 "$vm/image.sh"

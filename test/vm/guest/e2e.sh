@@ -33,7 +33,7 @@ remove_group() {
 
 # raise: an agent with policy auto has set what this kernel has.
 raise() {
-  start --policy auto --include '/lab/*'
+  start_raising auto '/lab/*'
   raised 30 $limit
 }
 
@@ -76,7 +76,7 @@ refilled() { ./plimsoll status --json 2>/dev/null | grep -q '"refills": *[1-9]';
 answers() { ./plimsoll status >/dev/null 2>&1; }
 refills_then_raises() {
   kill -STOP $spinner
-  start --policy cfsQuotaBurstOnly --include '/lab/*'
+  start_raising cfsQuotaBurstOnly '/lab/*'
   within 30 answers || fail "the agent does not answer" || return 1
   kill -CONT $spinner
   within 30 quota_above $limit || fail "the quota is not above $limit: $(quota)" || return 1

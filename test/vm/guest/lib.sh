@@ -58,6 +58,13 @@ start() {
   agent=$!
 }
 
+# start_raising POLICY PATTERN: an agent that may use all of the node for raises, and whose cap has room for a raised quota and
+# a burst at once. By default the guard leaves raises half of two CPUs, and on an emulated one the agent itself takes a third.
+start_raising() {
+  echo "{strategy: {policy: $1, cfsQuotaBurstPercent: 1000, sharePoolThresholdPercent: 100}, include: ['$2']}" >/tmp/raising.yaml
+  start --config /tmp/raising.yaml
+}
+
 # stop SIGNAL: the agent ends, and on TERM with success.
 stop() {
   kill "-$1" $agent

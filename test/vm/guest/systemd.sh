@@ -9,7 +9,7 @@ CGROUP_VERSION=v2
 
 # raise: an agent with policy auto has set burst and quota.
 raise() {
-  start --policy auto --include $slice
+  start_raising auto $slice
   raised 60 20000
 }
 
@@ -121,7 +121,7 @@ J
   group=$scope/container
   quota_is 20000 || fail "crun gave the limit to another group: $limits" || return 1
   files >/tmp/before
-  start --policy auto --include "/machine.slice/*"
+  start_raising auto "/machine.slice/*"
   raised 60 20000 || return 1
   ./plimsoll status >/tmp/out 2>&1
   grep -q ^800000000000 /tmp/out || fail "status does not name the container: $(cat /tmp/out)" || return 1
@@ -157,8 +157,30 @@ unit_file() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start again" || return 1
   raised 60 20000 || return 1
   systemctl kill -s KILL plimsoll.service
-  within 30 same "" >/dev/null || same "after kill -9 and ExecStopPost"
+  within 30 same "" >/dev/null || same "after kill -9 and ExecStopPost" || return 1
+  systemctl start plimsoll.service || fail "plimsoll.service does not start once more" || return 1
+  raised 60 20000 || return 1
+  systemctl kill -s STOP plimsoll.service # it hangs: WatchdogSec= has it killed
+  within 30 same "" >/dev/null || same "after the watchdog and ExecStopPost" || return 1
+  [ "$(systemctl show -P Result plimsoll.service)" = watchdog ] || fail "the unit ended with: $(systemctl show -P Result plimsoll.service)"
 }
+
+# The unit that serves the network does so as a user of its own, without a capability, from the socket of the agent's unit. The
+# agent itself has no socket of the network, and its unit may make none.
+unit_serves() {
+  systemctl start plimsoll.service plimsoll-serve.service || fail "the units do not start" || return 1
+  within 60 answers /metrics plimsoll_build_info || fail "plimsoll-serve.service shows no metrics: $(journalctl -b -u plimsoll-serve.service -o cat --no-pager | tail -5)" || return 1
+  answers /readyz ok || fail "not ready" || return 1
+  pid=$(systemctl show -P MainPID plimsoll-serve.service)
+  [ "$(stat -c %U:%G "/proc/$pid")" = plimsoll-serve:plimsoll ] || fail "it runs as $(stat -c %U:%G "/proc/$pid")" || return 1
+  grep -q '^CapEff:.0000000000000000$' "/proc/$pid/status" || fail "it has capabilities: $(grep Cap "/proc/$pid/status")" || return 1
+  systemctl stop plimsoll.service
+  within 60 answers /metrics "no agent" || fail "it does not say that the agent is gone" || return 1
+  systemctl stop plimsoll-serve.service
+}
+
+# answers PATH TEXT: the answer of the unit's address to a request for the path has the text.
+answers() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/12779 && printf "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n" "$1" >&3 && cat <&3' - "$1" 2>/dev/null | grep -q "$2"; }
 
 # An agent with --stand-by takes over from the unit when that is stopped, and what the unit calls then (ExecStopPost) neither fails,
 # restores nor holds it.
@@ -166,7 +188,7 @@ unit_hands_over() {
   systemctl start plimsoll.service || fail "plimsoll.service does not start" || return 1
   raised 60 20000 || return 1
   start --stand-by --config /etc/plimsoll/config.yaml
-  within 60 grep -q 'stand by' /tmp/agent.log || fail "it does not stand by" || return 1
+  within 60 grep -q 'standing by' /tmp/agent.log || fail "it does not stand by" || return 1
   sleep 3 # it waits for the handover
   systemctl stop plimsoll.service
   state=$(systemctl show -P Result plimsoll.service)
@@ -181,7 +203,9 @@ unit_hands_over() {
 install_unit() {
   program=$(sed -n 's/^ExecStart=[-+!@:]*\([^ ]*\).*/\1/p' plimsoll.service)
   install -D plimsoll "$program"
-  install -D -m 644 plimsoll.service /etc/systemd/system/plimsoll.service
+  install -D -m 644 plimsoll.service plimsoll-serve.service -t /etc/systemd/system
+  install -D -m 644 plimsoll.sysusers /usr/lib/sysusers.d/plimsoll.conf
+  systemd-sysusers || fail "systemd-sysusers" || return 1
   mkdir -p /etc/plimsoll
   printf 'strategy: {policy: none}\noverrides:\n- {cgroup: "%s", policy: auto}\n' $slice >/etc/plimsoll/config.yaml
   mkdir -p /run/systemd/system/plimsoll.service.d # no restart: the state after ExecStopPost is looked at
@@ -199,7 +223,7 @@ setup() {
 teardown() {
   [ $result = ok ] || [ ! -e /etc/systemd/system/plimsoll.service ] ||
     journalctl -b -u plimsoll.service -o cat --no-pager -n 30 | sed 's/^/  unit: /'
-  systemctl stop plimsoll.service 2>/dev/null
+  systemctl stop plimsoll.service plimsoll-serve.service 2>/dev/null
   end_of_the_pod
   end_of_the_container
   group=/sys/fs/cgroup$slice
@@ -212,6 +236,6 @@ CPUQuota=20%
 U
 systemctl daemon-reload
 names="reload_is_met larger_limit_is_adopted smaller_limit_after_release restarted_service pod_of_the_systemd_driver container_of_crun"
-[ ! -e plimsoll.service ] || names="$names install_unit unit_file unit_hands_over"
+[ ! -e plimsoll.service ] || names="$names install_unit unit_file unit_serves unit_hands_over"
 for name in $names; do scenario "$name"; done
 exit $failed
