@@ -31,7 +31,7 @@ remove_group() {
   for h in $hierarchies; do within 5 rmdir "$h/lab/a" 2>/dev/null; done
 }
 
-# raise: an agent with policy auto has set what this kernel has.
+# raise: an agent with policy auto has raised the quota.
 raise() {
   start_raising auto '/lab/*'
   raised 30 $limit
