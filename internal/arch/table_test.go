@@ -22,10 +22,11 @@ func rules() map[string]rule {
 
 		// pure: same input, same output
 		"internal/printable":          {pure: true},
+		"internal/spelling":           {pure: true},
 		"internal/bandwidth":          {pure: true, imports: values},
 		"internal/sample":             {pure: true, imports: values},
-		"internal/config":             {pure: true, imports: and(values, "printable")},
-		"internal/report":             {pure: true, imports: and(values, "printable")},
+		"internal/config":             {pure: true, imports: and(values, "printable", "spelling")},
+		"internal/report":             {pure: true, imports: and(values, "printable", "spelling")},
 		"internal/loadline":           {pure: true, imports: values},
 		"internal/loadline/published": {pure: true, imports: []string{"loadline"}},
 		"internal/ledger":             {pure: true, imports: values},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"plimsoll/internal/spelling"
 	"plimsoll/internal/strategy"
 )
 
@@ -132,7 +133,7 @@ func didYouMean(written string, words []string) string {
 	}
 	best, nearest := "", len(written)/3+1
 	for _, w := range words {
-		if d := distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest && (best == "" || d < nearest) {
+		if d := spelling.Distance(strings.ToLower(written), strings.ToLower(w)); d <= nearest && (best == "" || d < nearest) {
 			best, nearest = w, d
 		}
 	}
@@ -140,25 +141,4 @@ func didYouMean(written string, words []string) string {
 		return ""
 	}
 	return "did you mean " + best + "?"
-}
-
-// distance is the number of letters to insert, delete or replace to turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/spelling"
 	"plimsoll/internal/workload"
 )
 
@@ -55,9 +56,9 @@ func similar(containers []Container, arg string) []Container {
 	distance := map[string]int{}
 	var near []Container
 	for _, c := range byPath(containers) {
-		least := edits(arg, c.Name)
+		least := spelling.Distance(arg, c.Name)
 		for part := range strings.SplitSeq(c.Name, "/") {
-			least = min(least, edits(arg, part))
+			least = min(least, spelling.Distance(arg, part))
 		}
 		if least <= most {
 			distance[c.Cgroup] = least
@@ -66,26 +67,6 @@ func similar(containers []Container, arg string) []Container {
 	}
 	slices.SortStableFunc(near, func(a, b Container) int { return distance[a.Cgroup] - distance[b.Cgroup] })
 	return near
-}
-
-// edits is how many letters must be added, removed or replaced to make one word of the other (Levenshtein).
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			next := diagonal
-			if a[i] != b[j] {
-				next = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }
 
 // listed names containers, with their paths where they have other names.

@@ -111,14 +111,6 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
-	for pair, want := range map[[2]string]int{{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"ngnix", "nginx"}: 2, {"abc", "abc"}: 0} {
-		if got := edits(pair[0], pair[1]); got != want {
-			t.Errorf("%q: %d, want %d", pair, got, want)
-		}
-	}
-}
-
 func TestMiddle(t *testing.T) {
 	for most, want := range map[int]string{10: "0123456789", 9: "0123…6789", 4: "0…89", 1: "…"} {
 		if got := Middle("0123456789", most); got != want {
