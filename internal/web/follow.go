@@ -142,6 +142,7 @@ func (f *feed) run() {
 func (f *feed) frame(before map[string]*report.Container, r *recorder) map[string]*report.Container {
 	status, err := f.looks.ask(context.Background(), &f.looks.whole)
 	if err != nil {
+		r.bound()
 		return before // the loop hangs: the followers hear nothing, and know by that
 	}
 	now, news := compare(before, status.Containers)
@@ -262,6 +263,21 @@ func (r *recorder) encoded() map[string][]byte {
 	}
 	clear(r.ended)
 	return out
+}
+
+// maxEnded is how many periods wait for the agent's loop: half a minute of a hundred busy groups.
+const maxEnded = 30_000
+
+// bound drops what has ended where it is too much, and counts it as lost.
+func (r *recorder) bound() {
+	n := 0
+	for _, list := range r.ended {
+		n += len(list)
+	}
+	if n > maxEnded {
+		r.first -= int64(n)
+		clear(r.ended)
+	}
 }
 
 func (r *recorder) stop() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/history"
 	"plimsoll/internal/report"
 )
 
@@ -56,6 +57,27 @@ func TestFramesRebuildTheStatus(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(k.status.Containers) != len(step.list) {
 			t.Fatalf("step %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestWaitingPeriodsAreBounded: while the agent's loop hangs, what would fill memory is counted as lost.
+func TestWaitingPeriodsAreBounded(t *testing.T) {
+	tape := &tape{}
+	r := recorder{from: tape}
+	r.start()
+	add := func(n int) {
+		tape.add("/a", make([]history.Period, n)...)
+		r.take()
+		r.bound()
+	}
+	if add(maxEnded); len(r.ended["/a"]) != maxEnded || r.lost != 0 {
+		t.Errorf("%d periods wait, %d lost", len(r.ended["/a"]), r.lost)
+	}
+	if add(1); len(r.ended) != 0 {
+		t.Errorf("%d periods wait", len(r.ended["/a"]))
+	}
+	if add(1); len(r.ended["/a"]) != 1 || r.lost != maxEnded+1 {
+		t.Errorf("%d periods wait, %d lost, want 1 and %d", len(r.ended["/a"]), r.lost, maxEnded+1)
 	}
 }
 

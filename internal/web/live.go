@@ -109,8 +109,7 @@ type liveReader struct {
 	n         int    // of the scene that it has seen; -1: none
 	lost      bool
 	detailed  time.Time // when it had the last detail
-	strip     view.Strip
-	end       int64 // of the last period that it has
+	strip     strip
 }
 
 const quietEvery = time.Second // between two events at most
@@ -155,7 +154,7 @@ func (l *liveReader) quiet(s *scene) []byte {
 	case s.lost != "":
 		return event("agent", agentState{Why: s.lost, Since: &s.since})
 	}
-	return []byte(": nothing new\n\n")
+	return event("agent", agentState{OK: true}) // a comment would do, but pages do not see it: EventSource drops comments
 }
 
 // show sends what the reader has not seen of a scene.
@@ -195,11 +194,8 @@ func (l *liveReader) detail(s *scene) []byte {
 			d.Periods = (&view.Strip{}).Add(d.Row, nil)
 			return append(event("detail", d), l.periods(s, d.Row)...)
 		}
-		l.strip = view.Strip{}
-		l.strip.Add(d.Row, list)
-		if len(list) > 0 {
-			l.end = list[len(list)-1].End
-		}
+		l.strip = strip{}
+		l.strip.add(d.Row, list)
 		return event("detail", d)
 	}
 	for i := range s.view.Rows {
@@ -212,14 +208,30 @@ func (l *liveReader) detail(s *scene) []byte {
 
 // periods are the new ones.
 func (l *liveReader) periods(s *scene, row view.Row) []byte {
+	if p := l.strip.next(l.watcher, s, row); len(p.End) > 0 {
+		return event("periods", p)
+	}
+	return nil
+}
+
+// strip is what one reader has of the periods of one container.
+type strip struct {
+	view.Strip
+	end int64 // of the last one
+}
+
+// next are those that the reader has not had, of the last 15 minutes.
+func (r *strip) next(w *watcher, s *scene, row view.Row) view.Periods {
 	after := s.view.Now.Add(-history.Keep)
-	if l.end > 0 {
-		after = time.UnixMilli(l.end)
+	if r.end > 0 {
+		after = time.UnixMilli(r.end)
 	}
-	list := l.periodsOf(row.ID, after)
-	if len(list) == 0 {
-		return nil
+	return r.add(row, w.periodsOf(row.ID, after))
+}
+
+func (r *strip) add(row view.Row, list []history.Period) view.Periods {
+	if len(list) > 0 {
+		r.end = list[len(list)-1].End
 	}
-	l.end = list[len(list)-1].End
-	return event("periods", l.strip.Add(row, list))
+	return r.Add(row, list)
 }

@@ -80,63 +80,55 @@ func (s *Site) detailed(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// seen answers with something that is made of the present scene. It bounds who asks as show does.
+// seen answers with something that is made of the present scene.
 func (s *Site) seen(w http.ResponseWriter, r *http.Request, make func(*scene) (any, error)) {
+	s.present(w, r, func(scene *scene) error {
+		v, err := make(scene)
+		if err != nil {
+			return err
+		}
+		p := newPage(format{r.URL.Path, jsonType, func(w io.Writer, _ report.Status) error { return json.NewEncoder(w).Encode(v) }})
+		s.pages.render(p, report.Status{})
+		if p.err == nil {
+			s.pages.send(w, r, p)
+		}
+		return p.err
+	})
+}
+
+// present has the present scene shown. It bounds who asks as show does; an error is the answer where show gave none.
+func (s *Site) present(w http.ResponseWriter, r *http.Request, show func(*scene) error) {
 	leave, err := s.pages.place(clientOf(r))
+	if err == nil {
+		defer leave()
+		var scene *scene
+		if scene, err = s.watch.awaited(r.Context()); err == nil {
+			err = show(scene)
+		}
+	}
 	if err != nil {
 		s.pages.fail(w, err)
-		return
 	}
-	defer leave()
-	scene, err := s.watch.awaited(r.Context())
-	if err != nil {
-		s.pages.fail(w, err)
-		return
-	}
-	v, err := make(scene)
-	if err != nil {
-		s.pages.fail(w, err)
-		return
-	}
-	p := newPage(format{r.URL.Path, jsonType, func(w io.Writer, _ report.Status) error { return json.NewEncoder(w).Encode(v) }})
-	s.pages.render(p, report.Status{})
-	if p.err != nil {
-		s.pages.fail(w, p.err)
-		return
-	}
-	s.pages.send(w, r, p)
 }
 
 // snapshot is a file with the last 15 minutes.
 func (s *Site) snapshot(w http.ResponseWriter, r *http.Request) {
-	leave, err := s.pages.place(clientOf(r))
-	if err != nil {
-		s.pages.fail(w, err)
-		return
-	}
-	defer leave()
-	scene, err := s.watch.awaited(r.Context())
-	if err != nil {
-		s.pages.fail(w, err)
-		return
-	}
-	s.pages.rendering <- struct{}{}
-	var b bytes.Buffer
-	err = s.watch.snapshot(scene).Write(&b)
-	<-s.pages.rendering
-	if err != nil {
-		s.pages.fail(w, err)
-		return
-	}
-	name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node), scene.view.Now.UTC().Format("20060102T150405Z"))
-	h := w.Header()
-	h.Set("Content-Type", "application/gzip")
-	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	h.Set("Cache-Control", "no-store")
-	stream := newStream(w, "application/gzip")
-	if err := stream.write(b.Bytes()); err != nil {
-		s.log.Debug("answer", "error", err)
-	}
+	s.present(w, r, func(scene *scene) error {
+		s.pages.rendering <- struct{}{}
+		var b bytes.Buffer
+		err := s.watch.snapshot(scene).Write(&b)
+		<-s.pages.rendering
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("plimsoll-%s-%s.json.gz", fileWord(scene.view.Node), scene.view.Now.UTC().Format("20060102T150405Z"))
+		h := w.Header()
+		h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		if err := newStream(w, "application/gzip").write(b.Bytes()); err != nil {
+			s.log.Debug("answer", "error", err) // it was begun: there is no other answer
+		}
+		return nil
+	})
 }
 
 // fileWord keeps of a host name what may be in the name of a file.

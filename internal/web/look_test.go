@@ -122,6 +122,25 @@ func TestAgentIsLost(t *testing.T) {
 }
 
 // TestStreamsEndWithTheServer: an open page does not keep agent or site from ending.
+// TestQuietStreams: where nothing is new, a page hears an event all the same, unless it shows a recording.
+func TestQuietStreams(t *testing.T) {
+	for name, c := range map[string]struct {
+		fixed *view.Snapshot
+		scene *scene
+		want  string
+	}{
+		"waits": {nil, nil, "event: agent\ndata: {\"ok\":true,\"why\":\"waiting"},
+		"calm":  {nil, &scene{}, "event: agent\ndata: {\"ok\":true}"},
+		"lost":  {nil, &scene{lost: "hangs"}, "event: agent\ndata: {\"ok\":false,\"why\":\"hangs\""},
+		"fixed": {&view.Snapshot{}, &scene{}, ": "},
+	} {
+		l := liveReader{watcher: &watcher{fixed: c.fixed}}
+		if got := string(l.quiet(c.scene)); !strings.HasPrefix(got, c.want) || !strings.HasSuffix(got, "\n\n") {
+			t.Errorf("%s: %q, want it to begin with %q", name, got, c.want)
+		}
+	}
+}
+
 func TestStreamsEndWithTheServer(t *testing.T) {
 	s := onStage(t, &tape{}, nil)
 	events := s.listen("/api/v1/live")
