@@ -68,6 +68,17 @@ files() {
   ls "$dir"/*
 }
 
+# unpassed OUTPUT: what it says but for doctor's answer and the tests that passed, which would bury the others.
+unpassed() {
+  awk '/^DOCTOR / { next }
+    /^=== RUN +[^\/]+$/ { held = ""; holding = 1 }
+    /^--- (PASS|SKIP): / { holding = 0; within = 1; held = ""; next }
+    within && /^    --- (PASS|SKIP): / { next }
+    { within = 0 }
+    holding && !/^(--- FAIL: |FAIL|panic:|ok )/ { held = held $0 "\n"; next }
+    { printf "%s", held; held = ""; holding = 0; print }' "$1"
+}
+
 # passed OUTPUT: what passed, a line each; of packages with the number of their tests, as cell.sh counts them.
 passed() { grep '^ok ' "$1"; }
 counted() {
@@ -84,7 +95,7 @@ cell() {
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
     printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(passed "$out" | counted)"
-    if [ "$result" -ne 0 ]; then sed 's/^/    /' "$out"; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
+    if [ "$result" -ne 0 ]; then unpassed "$out" | sed 's/^/    /'; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
   sed -n 's/^DOCTOR //p' "$out" | tail -1 >"$work/doctor/$1.json"
