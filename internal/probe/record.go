@@ -47,10 +47,8 @@ func (p *Probe) Periods(list []Period) ([]Period, error) {
 	if p.records == nil {
 		return list, ErrNoPeriods
 	}
-	if p.records.AvailableBytes() == 0 {
-		return list, nil
-	}
-	p.records.SetDeadline(time.Unix(1, 0)) // long ago
+	// Long ago: it waits for none. Its AvailableBytes would spare a system call, and must not be asked beside Close.
+	p.records.SetDeadline(time.Unix(1, 0))
 	for range maxPeriods {
 		switch err := p.records.ReadInto(&p.record); {
 		case errors.Is(err, os.ErrDeadlineExceeded):

@@ -226,3 +226,14 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportMetric(extra[len(extra)/2], "ns/period")
 	b.ReportMetric(0, "ns/op")
 }
+
+// A probe that was closed while somebody read its records gives an error: the agent stops with pages open.
+func TestRecordOfAClosedProbe(t *testing.T) {
+	p := open(t, Options{Use: true})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := p.Periods(nil); err == nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
