@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -80,14 +79,12 @@ func secondView(ctx context.Context, s screen.Source, apart time.Duration) (view
 	return s.View(ctx)
 }
 
-// nodeSource follows the agent of this node. Where no program in the kernel records periods, it reads the files of one
-// container.
+// nodeSource reads the agent of this node, and the files of one container.
 type nodeSource struct {
-	g     *globals
-	agent *web.Client
-	watch *web.Onlooker
+	g       *globals
+	tracker view.Tracker
 
-	mu      sync.Mutex // guards what is below, and watch.Periods
+	mu      sync.Mutex // guards what is below
 	dir     *cgroup.Dir
 	tree    *cgroup.Tree // nil: not found
 	id      string
@@ -99,8 +96,7 @@ func (g *globals) topSource() *nodeSource {
 	if err != nil {
 		host = "this node"
 	}
-	agent := web.Dial(filepath.Join(g.stateDir, web.ReadSocket))
-	s := &nodeSource{g: g, agent: agent, watch: web.Watch(agent, host, time.Now, slog.New(slog.DiscardHandler))}
+	s := &nodeSource{g: g, tracker: view.Tracker{Node: host}}
 	if dir, tree, err := g.openTree(); err == nil {
 		s.dir, s.tree = dir, tree
 	}
@@ -108,31 +104,28 @@ func (g *globals) topSource() *nodeSource {
 }
 
 func (s *nodeSource) close() {
-	s.watch.Close()
 	if s.dir != nil {
 		s.dir.Close()
 	}
 }
 
-// View is the next one. Who fails to get it asks the agent directly, which says better why.
+// View asks the agent: as root on the socket of control, else on the one for readers.
 func (s *nodeSource) View(ctx context.Context) (view.View, map[string]string, error) {
-	v, err := s.watch.View(ctx)
-	if err == nil {
-		return v, nil, nil
+	client := s.g.client()
+	if os.Geteuid() != 0 {
+		client = web.Dial(filepath.Join(s.g.stateDir, web.ReadSocket))
 	}
-	if _, direct := s.agent.Status(ctx); direct != nil {
-		err = direct
+	status, err := client.Status(ctx)
+	if err != nil {
+		return view.View{}, nil, s.g.elsewhere(err)
 	}
-	return view.View{}, nil, s.g.elsewhere(err)
+	return s.tracker.Add(status, nil, nil), nil, nil
 }
 
-// Periods are those that ended since the call before.
+// Periods reads the files of a container.
 func (s *nodeSource) Periods(id string) (view.Periods, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, recorded := s.watch.Periods(id); recorded {
-		return p, nil
-	}
 	if s.tree == nil {
 		return view.Periods{}, nil
 	}
