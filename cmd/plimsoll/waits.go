@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/diagnose"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -20,11 +21,13 @@ type waits struct {
 	found agent.Discoverer
 	tree  *cgroup.Tree
 	log   *slog.Logger
+	begun time.Time
 
 	mu      sync.Mutex
 	meter   *meter
 	problem string
 	ranks   map[strategy.Rank]*rankWaits
+	node    diagnose.Node
 }
 
 // rankWaits sums up a rank, with the containers that are gone.
@@ -53,7 +56,7 @@ func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slo
 	if !f.waits {
 		return nil
 	}
-	return &waits{found: found, tree: tree, log: log, problem: "the programs are being loaded",
+	return &waits{found: found, tree: tree, log: log, begun: time.Now(), problem: "the programs are being loaded",
 		ranks: map[strategy.Rank]*rankWaits{strategy.Online: {}, strategy.Offline: {}}}
 }
 
@@ -137,9 +140,13 @@ func (w *waits) read() error {
 			r.waited += queued(sums) - queued(s.last)
 			r.beside += sums.Beside[other] - s.last.Beside[other]
 		}
+		if s.rank != strategy.Offline && s.last.At > 0 {
+			w.node.Add(readingOf(s.last), readingOf(sums))
+		}
 		s.last = sums
 		s.account.Add(readingOf(sums))
 	}
+	w.node.At(time.Since(w.begun))
 	return nil
 }
 
@@ -170,6 +177,8 @@ func (w *waits) report(s *report.Status) {
 		}
 	}
 	s.Waits.Lost, _ = w.meter.probe.Lost()
+	contention := w.node.Sum()
+	s.Waits.Contention = &contention
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline} {
 		counts, err := w.meter.probe.Lengths(ranked()[rank])
 		if err != nil {
