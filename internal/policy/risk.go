@@ -35,6 +35,8 @@ type Demand struct {
 	Quota float64 // its limit in CPUs
 	Asked float64 // the requested burst, in limits
 	Uses  []int64 // periods by their use: (i-1, i] sixteenths of the limit; the last class is open
+	// Minutes are the parts that Uses is the sum of, oldest first. Only the interval of the risk needs them.
+	Minutes [][]int64
 }
 
 // Risk compares the node with its load line.
@@ -49,14 +51,7 @@ type Risk struct {
 
 // LoadLine sizes the bursts of a node whose containers have capacity CPUs.
 func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, error) {
-	n := loadline.Node{Capacity: capacity}
-	for _, d := range demands {
-		law, err := loadline.NewRecording(d.samples())
-		if err != nil {
-			continue // it has used nothing
-		}
-		n.Containers = append(n.Containers, loadline.Container{Quota: d.Quota, Burst: d.Asked * d.Quota, Demand: law})
-	}
+	n := nodeOf(capacity, demands, 1)
 	r := Risk{Target: targetPercent / 100, Share: 1, Met: true, Containers: len(n.Containers)}
 	if len(n.Containers) == 0 {
 		return r, nil
@@ -67,6 +62,20 @@ func LoadLine(capacity float64, demands []Demand, targetPercent float64) (Risk, 
 	}
 	r.Asked, r.Now, r.Share, r.Met = s.Asked, s.Risk, s.Share, s.Met
 	return r, nil
+}
+
+// nodeOf is a node with a share of the requested bursts.
+func nodeOf(capacity float64, demands []Demand, share float64) loadline.Node {
+	n := loadline.Node{Capacity: capacity}
+	for _, d := range demands {
+		law, err := loadline.NewRecording(d.samples())
+		if err != nil {
+			continue // it has used nothing
+		}
+		c := loadline.Container{Quota: d.Quota, Burst: share * d.Asked * d.Quota, Demand: law}
+		n.Containers = append(n.Containers, c)
+	}
+	return n
 }
 
 // samplesMost bounds the samples of a distribution: ten minutes of periods of 100 ms are 6,000, and a tenth suffices.

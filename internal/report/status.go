@@ -65,14 +65,15 @@ type Node struct {
 
 // Risk compares the node with its load line.
 type Risk struct {
-	Target     float64   `json:"target"`        // part of the periods in which everybody is to get what was admitted
-	Now        float64   `json:"risk"`          // part of the periods in which some container does not
-	Asked      float64   `json:"risk_asked"`    // the same with all requested bursts
-	Share      float64   `json:"burst_share"`   // of the requested bursts that is granted
-	Met        bool      `json:"met"`           // the target is met
-	Containers int       `json:"containers"`    // that it was computed from
-	Capacity   float64   `json:"capacity_cpus"` // without what others use
-	At         time.Time `json:"at"`
+	Target     float64     `json:"target"`             // part of the periods in which everybody is to get what was admitted
+	Now        float64     `json:"risk"`               // part of the periods in which some container does not
+	Interval   *[2]float64 `json:"interval,omitempty"` // of the risk, of 95 %; nil: 0, or fewer than five minutes are known
+	Asked      float64     `json:"risk_asked"`         // the same with all requested bursts
+	Share      float64     `json:"burst_share"`        // of the requested bursts that is granted
+	Met        bool        `json:"met"`                // the target is met
+	Containers int         `json:"containers"`         // that it was computed from
+	Capacity   float64     `json:"capacity_cpus"`      // without what others use
+	At         time.Time   `json:"at"`
 }
 
 // NodeStates lists the states of the guard.

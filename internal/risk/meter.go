@@ -4,6 +4,7 @@ package risk
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,7 +108,8 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []policy.Dema
 		r.add(t.Uses, int64(now.Sub(begin)/g.Period))
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
-		list = append(list, policy.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum()})
+		list = append(list, policy.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum(),
+			Minutes: slices.Clone(r.minutes)})
 	}
 	m.records = records
 	return list, used
@@ -146,13 +148,17 @@ func (r *uses) sum() []int64 {
 // compute finds what the node can bear, and says when that has changed.
 func (m *Meter) compute(now time.Time, capacity float64, demands []policy.Demand, target float64) {
 	risk, err := policy.LoadLine(capacity, demands, target)
-	if m.learn(now, capacity, risk, err) {
+	var interval *[2]float64
+	if err == nil {
+		interval = policy.RiskInterval(capacity, demands, risk, uint64(now.UnixNano()))
+	}
+	if m.learn(now, capacity, risk, interval, err) {
 		m.Log.Info("load line", "share", risk.Share, "risk", risk.Now, "asked", risk.Asked, "target", risk.Target)
 		m.Changed()
 	}
 }
 
-func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, err error) (changed bool) {
+func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, interval *[2]float64, err error) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.working = false
@@ -160,7 +166,7 @@ func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, err err
 		m.problem = err.Error()
 		return false
 	}
-	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Share: risk.Share, Met: risk.Met,
+	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Interval: interval, Share: risk.Share, Met: risk.Met,
 		Containers: risk.Containers, Capacity: capacity, At: now}
 	if !risk.Met {
 		m.problem = "loadLinePercent: the demands coincide too often even without any burst; hint: fewer pods, or lower limits"
