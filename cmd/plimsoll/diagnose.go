@@ -163,7 +163,7 @@ func (o *meter) window(ctx context.Context, length time.Duration) (report.Diagno
 		return report.Diagnosis{}, err
 	}
 	d := report.Diagnosis{Schema: report.DiagnosisSchema, Elapsed: elapsed, CPUs: len(o.online), Notes: o.notes(),
-		Overhead: less(after, before, elapsed, len(o.online))}
+		Overhead: spent(after, before, elapsed, len(o.online))}
 	d.Containers, err = o.describe()
 	return d, err
 }

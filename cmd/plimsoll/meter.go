@@ -27,6 +27,7 @@ type meter struct {
 	opaque    map[string]bool // containers: groups inside are part of them
 	known     map[string]report.Container
 	subjects  []*subject
+	paired    pairs
 	tableFull bool // the table of groups is full
 	counted   bool // the kernel measures what the programs cost
 }
@@ -146,6 +147,9 @@ func (o *meter) set(c report.Container, inode uint64, watched bool, class runq.C
 		o.tableFull = true
 		return runq.Others, err
 	}
+	if _, had := o.names[slot]; had && !o.seen[inode] {
+		o.paired.reuse(slot)
+	}
 	o.seen[inode], o.names[slot] = true, c
 	return slot, nil
 }
@@ -244,14 +248,7 @@ func (o *meter) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	by := map[runq.Slot]map[runq.Slot]runq.Pair{}
-	for _, p := range list {
-		if by[p.Waiter] == nil {
-			by[p.Waiter] = map[runq.Slot]runq.Pair{}
-		}
-		by[p.Waiter][p.Runner] = p
-	}
-	return by, nil
+	return o.paired.since(list), nil
 }
 
 // describe puts the accounts into words.
@@ -262,18 +259,24 @@ func (o *meter) describe() ([]report.Diagnosed, error) {
 	}
 	list := []report.Diagnosed{}
 	for _, s := range o.subjects {
-		var behind []diagnose.Behind
-		for runner, p := range pairs[s.slot] {
-			was, who := s.begin[runner], o.who(runner)
-			behind = append(behind, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel, Time: p.Behind - was.Behind,
-				Phantom: p.Phantom - was.Phantom, Forced: p.Forced - was.Forced, Waking: p.Waking - was.Waking})
-		}
+		behind := o.behind(pairs[s.slot], s.begin)
 		own, above := o.limits(s.container.Cgroup)
 		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
 			Limit: own, PodLimit: above}, s.account.Split(), behind))
 	}
 	diagnose.Rank(list)
 	return list, nil
+}
+
+// behind says whom the pairs of a group are with.
+func (o *meter) behind(pairs, before map[runq.Slot]runq.Pair) []diagnose.Behind {
+	var list []diagnose.Behind
+	for runner, p := range pairs {
+		p, who := less(p, before[runner]), o.who(runner)
+		list = append(list, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel, Time: p.Behind,
+			Phantom: p.Phantom, Forced: p.Forced, Waking: p.Waking})
+	}
+	return list
 }
 
 func (o *meter) who(slot runq.Slot) report.Container {
@@ -325,8 +328,8 @@ func (o *meter) overhead() (report.Overhead, error) {
 	return h, nil
 }
 
-// less is the overhead between two readings, on a number of CPUs.
-func less(after, before report.Overhead, elapsed time.Duration, cpus int) report.Overhead {
+// spent is the overhead between two readings, on a number of CPUs.
+func spent(after, before report.Overhead, elapsed time.Duration, cpus int) report.Overhead {
 	h := report.Overhead{Uncounted: after.Uncounted, Switches: after.Switches - before.Switches, Programs: after.Programs - before.Programs, Plimsoll: after.Plimsoll - before.Plimsoll,
 		Lost: after.Lost - before.Lost, Unpaired: after.Unpaired - before.Unpaired}
 	if h.Switches > 0 {

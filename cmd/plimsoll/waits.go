@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/diagnose"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -25,6 +26,8 @@ type waits struct {
 	meter   *meter
 	problem string
 	ranks   map[strategy.Rank]*rankWaits
+	paired  time.Time // when the pairs were read
+	behind  map[runq.Slot][]diagnose.Behind
 }
 
 // rankWaits sums up a rank, with the containers that are gone.
@@ -59,7 +62,7 @@ func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slo
 
 // open loads the programs, which the agent need not wait for.
 func (w *waits) open() bool {
-	o, err := newMeter(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{Nameless: true})
+	o, err := newMeter(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -159,24 +162,34 @@ func (w *waits) report(s *report.Status) {
 	if w.problem != "" {
 		return
 	}
+	if s.Now.Sub(w.paired) >= pairEvery {
+		w.paired = s.Now
+		w.pair()
+	}
 	by := map[string]*subject{}
 	for _, one := range w.meter.subjects {
 		by[one.container.Cgroup] = one
 	}
+	sums := map[strategy.Rank]*report.RankWaits{strategy.Online: {}, strategy.Offline: {}}
 	for i := range s.Containers {
 		if one := by[s.Containers[i].Cgroup]; one != nil {
 			sum := one.account.Sum()
+			sum.Neighbours = diagnose.Named(w.behind[one.slot], sum, mostNeighbours)
 			s.Containers[i].Totals.Waited = &sum
+			if r := sums[one.rank]; r != nil {
+				r.Add(sum, one.container.Request > 0)
+			}
 		}
 	}
-	s.Waits.Lost, _ = w.meter.probe.Lost()
+	s.Waits.Lost, s.Waits.Unnamed = w.meter.probe.Lost()
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline} {
 		counts, err := w.meter.probe.Lengths(ranked()[rank])
 		if err != nil {
 			s.Waits.Problem = err.Error()
 			return
 		}
-		r := report.RankWaits{Rank: rank, Time: w.ranks[rank].waited, Beside: w.ranks[rank].beside, Lengths: []report.Length{}}
+		r := *sums[rank]
+		r.Rank, r.Time, r.Beside, r.Lengths = rank, w.ranks[rank].waited, w.ranks[rank].beside, []report.Length{}
 		for i, n := range counts {
 			r.Waits += n
 			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})

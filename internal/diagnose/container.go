@@ -50,6 +50,28 @@ func Describe(c Container, s Split, behind []Behind) report.Diagnosed {
 	return d
 }
 
+// Named are the neighbours, kernel threads among them, that a container has waited for, the longest first and at most so many.
+// Together they have no more than the time that it waited behind neighbours: what a limit took is never laid on one.
+func Named(behind []Behind, w report.Waited, most int) []report.Neighbour {
+	var all, waited time.Duration
+	behind = slices.Clone(behind)
+	for i := range behind {
+		all += behind[i].Time
+		behind[i].Kernel = false // to be named, too
+	}
+	for _, one := range w.Waits {
+		if one.Cause == report.CauseNeighbour {
+			waited = one.Time
+		}
+	}
+	if all <= 0 {
+		return nil
+	}
+	list := neighbours(behind, min(1, float64(waited)/float64(all)))
+	list = slices.DeleteFunc(list, func(n report.Neighbour) bool { return n.Time <= 0 })
+	return list[:min(len(list), most)]
+}
+
 // neighbours are ranked, those with one path as one: a group may have been made again.
 func neighbours(behind []Behind, scale float64) []report.Neighbour {
 	list := []report.Neighbour{}

@@ -123,3 +123,29 @@ func TestRank(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNamed: the longest first, kernel threads among them, one group by its path; no more of them than is wanted, and no
+// more time than was waited behind neighbours.
+func TestNamed(t *testing.T) {
+	behind := []Behind{{Name: "a", Cgroup: "/a", Time: 2 * ms}, {Name: "kernel threads", Kernel: true, Time: 3 * ms}, {Name: "b", Cgroup: "/b", Time: 4 * ms},
+		{Name: "a", Cgroup: "/a", Time: 7 * ms}, {Name: "c", Cgroup: "/c"}, {Name: "d", Cgroup: "/d", Time: ms}}
+	waited := func(d time.Duration) report.Waited {
+		return report.Waited{Waits: []report.Wait{{Cause: report.CauseOwnLimit, Time: time.Hour}, {Cause: report.CauseNeighbour, Time: d}}}
+	}
+	for _, c := range []struct {
+		waited time.Duration
+		most   int
+		want   []report.Neighbour
+	}{
+		{20 * ms, 3, []report.Neighbour{{Name: "a", Cgroup: "/a", Time: 9 * ms}, {Name: "b", Cgroup: "/b", Time: 4 * ms}, {Name: "kernel threads", Time: 3 * ms}}},
+		{17 * ms / 2, 1, []report.Neighbour{{Name: "a", Cgroup: "/a", Time: 9 * ms / 2}}},
+		{0, 3, []report.Neighbour{}},
+	} {
+		if diff := cmp.Diff(c.want, Named(behind, waited(c.waited), c.most)); diff != "" {
+			t.Errorf("%v waited behind neighbours (-want +got):\n%s", c.waited, diff)
+		}
+	}
+	if behind[1].Kernel != true || Named(nil, waited(time.Second), 3) != nil {
+		t.Error("what it is given is changed, or nobody is named")
+	}
+}

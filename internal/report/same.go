@@ -38,5 +38,5 @@ func (w *Waited) same(o *Waited) bool {
 	if w == nil || o == nil {
 		return w == o
 	}
-	return w.Wanted == o.Wanted && w.Received == o.Received && w.Beside == o.Beside && slices.Equal(w.Waits, o.Waits)
+	return w.Wanted == o.Wanted && w.Received == o.Received && w.Beside == o.Beside && slices.Equal(w.Waits, o.Waits) && slices.Equal(w.Neighbours, o.Neighbours)
 }

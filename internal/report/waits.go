@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,13 +18,16 @@ type Waited struct {
 	Received time.Duration `json:"received_ns"`
 	Waits    []Wait        `json:"waits"`
 	Beside   time.Duration `json:"sibling_busy_ns"`
+	// Neighbours are those who had the CPU in the waits behind neighbours, the longest first; some of them.
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
 // Waits is what the threads on one side of the priority waited for, of containers that are gone too.
 type Waits struct {
 	Problem string      `json:"problem,omitempty"` // why nothing is measured
 	Ranks   []RankWaits `json:"ranks"`
-	Lost    int64       `json:"threads_not_seen"` // the table was full
+	Lost    int64       `json:"threads_not_seen"`             // the table was full
+	Unnamed int64       `json:"waits_without_name,omitempty"` // that table was full
 }
 
 // RankWaits are waits for a CPU, without what limits took of them.
@@ -33,6 +37,26 @@ type RankWaits struct {
 	Time    time.Duration `json:"time_ns"`
 	Lengths []Length      `json:"lengths"`         // how many lasted so long
 	Beside  time.Duration `json:"beside_other_ns"` // it ran while the core's other thread ran the other rank
+	// Causes are the waits and the shortfall by cause of the containers that are there now. Without a reservation no shortfall is
+	// known: Reserving is how many have one.
+	Causes    []Wait `json:"causes,omitempty"`
+	Reserving int    `json:"reserving"`
+}
+
+// Add adds the waits of a container to those of its rank.
+func (r *RankWaits) Add(w Waited, reserves bool) {
+	if reserves {
+		r.Reserving++
+	}
+	for _, one := range w.Waits {
+		i := slices.IndexFunc(r.Causes, func(c Wait) bool { return c.Cause == one.Cause })
+		if i < 0 {
+			i = len(r.Causes)
+			r.Causes = append(r.Causes, Wait{Cause: one.Cause})
+		}
+		r.Causes[i].Time += one.Time
+		r.Causes[i].Short += one.Short
+	}
 }
 
 // line is "online waited 1200 times for a CPU, half of them up to 4us, all but one in a hundred up to 1ms".
