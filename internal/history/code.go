@@ -12,7 +12,7 @@ import (
 //
 //	count, and unless that is 0:
 //	the first end, the first distance between two ends, and each other distance with its place
-//	the quotas that are not that of the period before, each with its place
+//	the quotas that are not that of the period before, each with its place; and the bursts, each larger by one
 //	the periods with a throttle, a refill or time lost, each with its place: throttles; twice the time, and 1 where refills
 //	follow; refills
 //	the bits of a use, and the uses
@@ -41,6 +41,12 @@ func Append(to []byte, list []Period) []byte {
 			return to, false
 		}
 		return binary.AppendUvarint(to, uint64(list[i].Quota)), true
+	})
+	to = appendSparse(to, len(list), func(to []byte, i int) ([]byte, bool) {
+		if i > 0 && list[i].Burst == list[i-1].Burst {
+			return to, false
+		}
+		return binary.AppendUvarint(to, uint64(int64(list[i].Burst)-UnknownBurst)), true
 	})
 	to = appendSparse(to, len(list), func(to []byte, i int) ([]byte, bool) {
 		p := &list[i]
@@ -145,9 +151,10 @@ func (r *reader) periods(list []Period) {
 	ends[0] = first
 	r.sparse(len(list), func(i int) { ends[i] = r.signed() })
 	for i := range list {
-		list[i].Quota = -1
+		list[i].Quota, list[i].Burst = missing, missing
 	}
 	r.sparse(len(list), func(i int) { list[i].Quota = int32(r.unsigned(math.MaxInt32)) })
+	r.sparse(len(list), func(i int) { list[i].Burst = int32(int64(r.unsigned(math.MaxInt32+1)) + UnknownBurst) })
 	r.sparse(len(list), func(i int) {
 		p := &list[i]
 		p.Throttles = uint16(r.unsigned(math.MaxUint16))
@@ -160,14 +167,20 @@ func (r *reader) periods(list []Period) {
 		list[i].End = ends[i]
 		if i > 0 {
 			list[i].End += list[i-1].End
-			if list[i].Quota < 0 {
+			if list[i].Quota == missing {
 				list[i].Quota = list[i-1].Quota
+			}
+			if list[i].Burst == missing {
+				list[i].Burst = list[i-1].Burst
 			}
 		}
 	}
-	r.bad = r.bad || list[0].Quota < 0
+	r.bad = r.bad || list[0].Quota == missing || list[0].Burst == missing
 	r.uses(list)
 }
+
+// missing is what is in no list: the value is that of the period before.
+const missing = math.MinInt32
 
 // sparse calls read for each entry that there is.
 func (r *reader) sparse(n int, read func(i int)) {

@@ -28,10 +28,14 @@ type Period struct {
 	End       int64 // Unix time in ms
 	Used      int32 // us of CPU time
 	Quota     int32 // us, in force as it ended
+	Burst     int32 // us, in force as it ended; UnknownBurst: not known
 	Lost      int32 // us of wall time that the group was throttled
 	Throttles uint16
 	Refills   uint16
 }
+
+// UnknownBurst is the burst of a period of which nobody has read it: the kernel's records of periods do not have it.
+const UnknownBurst = -1
 
 // Us is a time in microseconds, as much as a Period can hold.
 func Us(d time.Duration) int32 { return int32(min(max(d.Microseconds(), 0), math.MaxInt32)) }

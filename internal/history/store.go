@@ -46,7 +46,7 @@ type block struct {
 
 // Sizes in memory, without what the allocator adds.
 const (
-	periodBytes = 24
+	periodBytes = 32
 	blockBytes  = 32
 	groupBytes  = 200
 )

@@ -81,16 +81,16 @@ func advice(row Row, periods []history.Period) []Alternative {
 		a.Throttled[0], a.Delay[0] = play(low, a.Limit, a.Burst)
 		a.Throttled[1], a.Delay[1] = play(high, a.Limit, a.Burst)
 	}
-	if n, alone := throttled(limit, periods); alone {
+	if n, alone := throttled(limit, row.Burst, periods); alone {
 		list[at].Throttled = [2]int{n, n}
 	}
 	return list
 }
 
 // throttled counts the periods that were throttled; false where limit and burst were not alone in it.
-func throttled(limit time.Duration, periods []history.Period) (n int, alone bool) {
+func throttled(limit, burst time.Duration, periods []history.Period) (n int, alone bool) {
 	for _, p := range periods {
-		if p.Refills > 0 || p.Quota != history.Us(limit) {
+		if p.Refills > 0 || p.Quota != history.Us(limit) || p.Burst != history.Us(burst) {
 			return 0, false
 		}
 		if p.Throttles > 0 || p.Lost > 0 {

@@ -14,6 +14,7 @@ import (
 //
 // Approach: replay the periods by the kernel's arithmetic, twice: as if nothing had been saved at the begin, and as if the
 // bank had been full. Once both agree, that is what was saved. A throttle, or two periods without use, brings them together.
+// After a period whose burst is not known the replay begins again.
 //
 // Known limits: a use is up to the last tick of each CPU, and CPUs keep up to 1 ms each of what they took: the tokens are off
 // by so much.
@@ -23,7 +24,12 @@ type bank struct {
 }
 
 // add replays a period. A write of the quota in it refilled the pool, as each write does.
-func (b *bank) add(p history.Period, burst, length time.Duration) {
+func (b *bank) add(p history.Period, length time.Duration) {
+	if p.Burst == history.UnknownBurst {
+		b.begun = false
+		return
+	}
+	burst := time.Duration(p.Burst) * time.Microsecond
 	now := cpu.Bandwidth{Quota: time.Duration(p.Quota) * time.Microsecond, Period: length, Burst: burst}
 	if !b.begun {
 		b.begun, b.low, b.high = true, bandwidth.New(), bandwidth.New()

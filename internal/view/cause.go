@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,30 +10,37 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Cause says in one word why a container stands still.
+// Why time was lost.
+//
+// Problem: what is lost is summed over a minute, and what keeps the agent from ending a throttle (the node's state, a pause, a
+// budget) changes from one second to the next. The state of now is not the cause of what was lost a minute ago.
+//
+// Approach: what each snapshot finds lost has the cause of that snapshot. The cause of a minute is that of the largest part of
+// its loss, and the words say until when time was lost.
+//
+// Known limits: a cause that lasts for less than the second between two snapshots is not seen.
+
+// Cause says in one word why a container stood still.
 type Cause string
 
 // The causes.
 const (
-	NoCause    Cause = ""            // nothing stands still
+	NoCause    Cause = ""            // nothing was lost
 	OwnLimit   Cause = "own-limit"   // its own limit
 	PodLimit   Cause = "pod-limit"   // that of its pod
-	AtCap      Cause = "at-cap"      // it has used all that its policy permits in a period
-	Budget     Cause = "budget"      // the time above the limit that its policy permits is used up
-	Guard      Cause = "guard"       // the node has nothing to spare
+	AtCap      Cause = "at-cap"      // it had used all that its policy permits in a period
+	Budget     Cause = "budget"      // the time above the limit that its policy permits was used up
+	Guard      Cause = "guard"       // the node had nothing to spare
 	Refused    Cause = "refused"     // the kernel refused a write, or somebody else's value is in the file
-	Paused     Cause = "paused"      // somebody has paused it
-	Held       Cause = "held"        // the agent writes nothing
-	PolicyNone Cause = "policy-none" // nobody has asked for more
-	RefillsOff Cause = "refills-off" // refills have no effect here
+	Paused     Cause = "paused"      // somebody had paused it
+	Held       Cause = "held"        // the agent wrote nothing
+	PolicyNone Cause = "policy-none" // nobody had asked for more
+	RefillsOff Cause = "refills-off" // refills had no effect here
 )
 
 // causeOf says why a container stands still although an agent is there: the first thing that keeps the agent from ending
-// its throttles. It comes from fields that the agent sets, and from no text.
-func causeOf(s report.Status, c *report.Container, w sums) Cause {
-	if w.lost == 0 && w.throttled == 0 {
-		return NoCause
-	}
+// its throttles. It comes from fields that the agent sets, and from no text. lost is what this snapshot has found.
+func causeOf(s *report.Status, c *report.Container, lost sums) Cause {
 	switch {
 	case s.Mode == report.Held:
 		return Held
@@ -42,7 +50,7 @@ func causeOf(s report.Status, c *report.Container, w sums) Cause {
 		return PolicyNone
 	case c.Quota.Problem != "" || c.Burst.Problem != "":
 		return Refused
-	case w.atCap > 0:
+	case lost.atCap > 0:
 		return AtCap
 	case c.BudgetLeft != nil && *c.BudgetLeft <= 0:
 		return Budget
@@ -56,27 +64,57 @@ func causeOf(s report.Status, c *report.Container, w sums) Cause {
 	return OwnLimit
 }
 
-// words say what the agent did not do, after "throttled by its own limit of 0.5 CPUs".
-func (c Cause) words() string {
-	switch c {
-	case Held:
-		return "; the agent is held and writes nothing"
-	case Paused:
-		return "; it is paused"
-	case PolicyNone:
-		return "; its policy is none, so nothing was done about it"
-	case Refused:
-		return "; a write to its files was refused"
-	case AtCap:
-		return "; it used all that its policy permits in a period"
-	case Budget:
-		return "; its time above the limit is used up"
-	case Guard:
-		return "; the node has nothing to spare"
-	case RefillsOff:
-		return "; refills have no effect here"
+// loss is what one snapshot has found lost.
+type loss struct {
+	at        time.Time
+	cause     Cause
+	lost      time.Duration
+	throttled int64
+}
+
+// blame is the cause of the largest part of losses: of the time, and where none was measured of the throttled periods. Among
+// equal parts it is the latest one's.
+func blame(losses []loss) Cause {
+	if len(losses) == 0 {
+		return NoCause
 	}
-	return ""
+	sum := map[Cause]loss{}
+	most := NoCause
+	for _, one := range losses {
+		all := sum[one.cause]
+		all.lost += one.lost
+		all.throttled += one.throttled
+		sum[one.cause] = all
+		if best := sum[most]; cmp.Or(cmp.Compare(all.lost, best.lost), cmp.Compare(all.throttled, best.throttled)) >= 0 {
+			most = one.cause
+		}
+	}
+	return most
+}
+
+// recent is how old the latest loss of a container is that loses time now: snapshots come each second, and a group may be read
+// in every other one.
+const recent = 2500 * time.Millisecond
+
+// words say what the agent did not do, after "throttled by its own limit of 0.5 CPUs". still: and it lasts.
+func (c Cause) words(still bool) string {
+	w, known := map[Cause][2]string{
+		Held:       {"the agent was held and wrote nothing", "the agent is held and writes nothing"},
+		Paused:     {"it was paused", "it is paused"},
+		PolicyNone: {"its policy was none, so nothing was done about it", "its policy is none, so nothing is done about it"},
+		Refused:    {"a write to its files was refused", "a write to its files was refused"},
+		AtCap:      {"it used all that its policy permits in a period", "it uses all that its policy permits in a period"},
+		Budget:     {"its time above the limit was used up", "its time above the limit is used up"},
+		Guard:      {"the node had nothing to spare", "the node has nothing to spare"},
+		RefillsOff: {"refills had no effect here", "refills have no effect here"},
+	}[c]
+	switch {
+	case !known:
+		return ""
+	case still:
+		return "; " + w[1]
+	}
+	return "; " + w[0]
 }
 
 // waiting is who has waited behind neighbours, in thread time.
@@ -116,11 +154,20 @@ func sentence(v View, behind *waiting) string {
 	case len(losers) == 0:
 		return "Nobody stood still in " + span + "."
 	}
-	text := fmt.Sprintf("%s lost %s of %s: %s%s", report.Printable(losers[0].Name), seconds(*losers[0].Lost), span, limitWords(losers[0]), losers[0].Cause.words())
+	worst := losers[0]
+	text := fmt.Sprintf("%s lost %s of %s: %s%s%s", report.Printable(worst.Name), seconds(*worst.Lost), span, limitWords(worst), until(v.Now, worst), worst.Cause.words(worst.Cause == worst.CauseNow))
 	if len(losers) > 1 {
 		text += fmt.Sprintf("; %d more lost %s", len(losers)-1, seconds(rest))
 	}
 	return text + "."
+}
+
+// until is " until 12 s ago" where it loses nothing now.
+func until(at time.Time, r Row) string {
+	if r.CauseNow != NoCause || r.LastLost == nil {
+		return ""
+	}
+	return fmt.Sprintf(" until %.0f s ago", at.Sub(*r.LastLost).Seconds())
 }
 
 // limitWords is "throttled by its own limit of 0.5 CPUs".

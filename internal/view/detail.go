@@ -61,7 +61,7 @@ func unmeasured(s report.Status) string {
 	if !s.Events.Subscribed {
 		return "its periods are not measured: " + cmp.Or(s.Events.Why, "the kernel sends no events")
 	}
-	return "its periods are not measured: with policy none the agent does not watch it (docs/CONFIG.md)"
+	return "its periods are not measured yet: no policy changes it, and the agent watches it only while somebody looks"
 }
 
 // Strip makes columns of successive periods of one container. It remembers the tokens in between.
@@ -73,7 +73,7 @@ func (s *Strip) Add(row Row, list []history.Period) Periods {
 	p := Periods{Length: row.Period, End: make([]int64, n), Used: make([]int32, n), Quota: make([]int32, n), Tokens: make([]int32, n),
 		Throttles: make([]int32, n), Lost: make([]int32, n), Refills: make([]int32, n)}
 	for i, one := range list {
-		s.bank.add(one, row.Burst, row.Period)
+		s.bank.add(one, row.Period)
 		p.End[i], p.Used[i], p.Quota[i], p.Lost[i] = one.End, one.Used, one.Quota, one.Lost
 		p.Throttles[i], p.Refills[i], p.Tokens[i] = int32(one.Throttles), int32(one.Refills), -1
 		if saved, known := s.bank.saved(); known {
@@ -95,17 +95,29 @@ func histogram(limit time.Duration, periods []history.Period) []int64 {
 	return counts
 }
 
-// waited lays waits out by cause. Who was in the way is not known here: the agent measures without names.
+// worthNaming is from which part of the waiting on the neighbours are named. A container that waits for its own limit waits
+// behind somebody now and then, too.
+const worthNaming = 0.05
+
+// waited lays waits out by cause. Neighbours are named for what was waited behind them, and for nothing that a limit took.
 func waited(w *report.Waited) *Waited {
 	if w == nil {
 		return nil
 	}
 	out := &Waited{Wanted: w.Wanted, Received: w.Received, Causes: []WaitedFor{}}
+	var all, behind time.Duration
 	for _, one := range w.Waits {
+		all += one.Time
+		if one.Cause == report.CauseNeighbour {
+			behind += one.Time
+		}
 		if one.Time > 0 {
 			out.Causes = append(out.Causes, WaitedFor{Cause: one.Cause, Text: one.Cause.Text(), Time: one.Time})
 		}
 	}
 	slices.SortStableFunc(out.Causes, func(a, b WaitedFor) int { return cmp.Compare(b.Time, a.Time) })
+	if behind > 0 && behind.Seconds() >= worthNaming*all.Seconds() {
+		out.Neighbours = w.Neighbours
+	}
 	return out
 }

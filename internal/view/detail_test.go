@@ -31,6 +31,11 @@ func throttledFor(us int32) func(*history.Period) {
 	return func(p *history.Period) { p.Throttles, p.Lost = 1, us }
 }
 
+// bursting adds to the burst of a period.
+func bursting(us int32) func(*history.Period) {
+	return func(p *history.Period) { p.Burst += us }
+}
+
 // TestTokens: they are not known until both ways to begin agree, and then they are what the kernel's arithmetic says.
 func TestTokens(t *testing.T) {
 	for _, c := range []struct {
@@ -46,9 +51,17 @@ func TestTokens(t *testing.T) {
 		{"a refill grants a quota", 50 * ms, []history.Period{used(50_000, throttledFor(1)), used(90_000, func(p *history.Period) { p.Refills = 1 })}, []int32{0, 10_000}},
 		{"and a raise of the quota too", 50 * ms, []history.Period{used(0, nil), used(0, nil), used(100_000, func(p *history.Period) { p.Quota = 100_000 })},
 			[]int32{50_000, 50_000, 50_000}},
+		{"while there was no burst there were none, whatever is in force now", 0, []history.Period{used(10_000, nil), used(0, bursting(50_000)), used(60_000, bursting(50_000))},
+			[]int32{0, 50_000, 40_000}},
+		{"what was saved under a larger burst is lost with it", 50 * ms, []history.Period{used(0, nil), used(0, nil), used(40_000, bursting(-30_000))}, []int32{50_000, 50_000, 20_000}},
+		{"not known while the burst is not", 0, []history.Period{used(0, nil), used(0, bursting(history.UnknownBurst)), used(10_000, bursting(50_000)), used(10_000, bursting(50_000))},
+			[]int32{0, -1, -1, 50_000}},
 	} {
 		var strip Strip
-		got := strip.Add(Row{Period: 100 * ms, Burst: c.burst}, c.periods)
+		for i := range c.periods {
+			c.periods[i].Burst += history.Us(c.burst)
+		}
+		got := strip.Add(Row{Period: 100 * ms, Burst: 400 * ms}, c.periods)
 		if diff := cmp.Diff(c.want, got.Tokens); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
@@ -58,6 +71,9 @@ func TestTokens(t *testing.T) {
 // TestStripRemembers: two halves of a strip are the whole.
 func TestStripRemembers(t *testing.T) {
 	list := []history.Period{used(0, nil), used(0, nil), used(80_000, nil), used(60_000, nil), used(50_000, nil)}
+	for i := range list {
+		list[i].Burst = 50_000
+	}
 	row := Row{Period: 100 * ms, Burst: 50 * ms}
 	var one, two Strip
 	whole := one.Add(row, list)
@@ -108,6 +124,9 @@ func TestAdvice(t *testing.T) {
 	if d := demand(100*ms, peaks); d.Censored || d.Low != d.High {
 		t.Errorf("%+v", d)
 	}
+	if a := find(advice(Row{Limit: &limit, Period: 100 * ms, Burst: 50 * ms}, hidden), "a burst of the limit"); a.Throttled != [2]int{} || !a.Now {
+		t.Errorf("what was recorded without a burst is not what the burst does: %+v", a)
+	}
 	refilled := append([]history.Period{used(90_000, func(p *history.Period) { p.Refills = 1 })}, hidden...)
 	if a := find(advice(row, refilled), "the limit alone"); a.Throttled[0] == a.Throttled[1] {
 		t.Errorf("with refills what was recorded is not what the limit does alone: %+v", a)
@@ -129,10 +148,25 @@ func TestUnmeasured(t *testing.T) {
 		s    report.Status
 		row  Row
 		want string
-	}{{missing, row(plain), "5.10 has no such field"}, {polled, row(plain), "--poll was given"}, {status(0, plain), row(plain), "policy none"},
+	}{{missing, row(plain), "5.10 has no such field"}, {polled, row(plain), "--poll was given"}, {status(0, plain), row(plain), "while somebody looks"},
 		{status(0, free), row(free), "no limit"}, {status(0, web(nil)), row(web(nil)), ""}, {status(0), row(plain), ""}} {
 		if got := Notes(c.s, []Row{c.row})[0].Unmeasured; !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestOwnLimitIsNotBlamedOnNeighbours: who waits for its own limit has no neighbours, also where some were in the way for a
+// moment, or where the agent names them by mistake. Where they were in the way they are named.
+func TestOwnLimitIsNotBlamedOnNeighbours(t *testing.T) {
+	near := []report.Neighbour{{Name: "ingest", Cgroup: "/ingest", Time: time.Second}}
+	for _, c := range []struct {
+		limit, behind time.Duration
+		want          int
+	}{{10 * time.Second, 0, 0}, {10 * time.Second, 100 * ms, 0}, {10 * time.Second, time.Second, 1}, {0, 100 * ms, 1}, {0, 0, 0}} {
+		w := waited(&report.Waited{Neighbours: near, Waits: []report.Wait{{Cause: report.CauseOwnLimit, Time: c.limit}, {Cause: report.CauseNeighbour, Time: c.behind}}})
+		if len(w.Neighbours) != c.want {
+			t.Errorf("%v by its limit, %v behind others: blamed on %+v", c.limit, c.behind, w.Neighbours)
 		}
 	}
 }

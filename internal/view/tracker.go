@@ -33,6 +33,7 @@ type Tracker struct {
 type group struct {
 	since  time.Time // when the agent began to count
 	sums   []sums    // that differ, oldest first; the first one is as of the window's begin, or before it
+	losses []loss    // of the window, oldest first
 	peaks  []peak    // of the window, latest last, each larger than all that follow
 	recent []peak    // periods of the last second
 	used   rate
@@ -62,8 +63,8 @@ type rate struct {
 	cpus  *float64
 }
 
-// Add takes the next snapshot, with the periods that have ended since the last one, and returns the view. recording is nil
-// where periods are not measured.
+// Add takes the next snapshot, with the periods that have ended since the last one and their bursts (Bursts), and returns the
+// view. recording is nil where periods are not measured.
 func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string][]history.Period) View {
 	if t.groups == nil || !s.Started.Equal(t.started) || s.Now.Before(t.first) { // another agent, or another clock
 		t.groups, t.started, t.first = map[string]*group{}, s.Started, s.Now
@@ -72,7 +73,7 @@ func (t *Tracker) Add(s report.Status, recording *Recording, periods map[string]
 	for i := range s.Containers {
 		c := &s.Containers[i]
 		there[c.Cgroup] = true
-		t.group(c).take(s.Now, c, periods[c.Cgroup])
+		t.group(c).take(&s, c, periods[c.Cgroup])
 	}
 	for name := range t.groups {
 		if !there[name] {
@@ -104,24 +105,35 @@ func (t *Tracker) group(c *report.Container) *group {
 }
 
 // take adds a snapshot of the container.
-func (g *group) take(now time.Time, c *report.Container, periods []history.Period) {
+func (g *group) take(s *report.Status, c *report.Container, periods []history.Period) {
+	now := s.Now
 	next := sums{at: now, lost: c.Totals.ThrottledWall, throttled: c.Totals.Throttled, refills: c.Totals.Refills, atCap: c.Totals.AtCap,
 		behind: behind(c.Totals.Waited)}
 	if n := len(g.sums); n == 0 || !g.sums[n-1].same(next) {
-		g.sums = append(g.sums, next)
+		if g.sums = append(g.sums, next); n > 0 {
+			g.lose(s, c, next.less(g.sums[n-1]))
+		}
 	}
+	g.losses = slices.DeleteFunc(g.losses, func(l loss) bool { return !l.at.After(now.Add(-Window)) })
 	for len(g.sums) > 1 && !g.sums[1].at.After(now.Add(-Window)) {
 		g.sums = g.sums[1:]
 	}
 	g.used.take(now, c.Totals.Usage)
 	for _, p := range periods {
-		g.bank.add(p, c.Burst.InForce, c.Period)
+		g.bank.add(p, c.Period)
 		g.addPeak(p, c.Period)
 	}
 	from := now.Add(-Window).UnixMilli()
 	g.peaks = slices.DeleteFunc(g.peaks, func(p peak) bool { return p.end <= from })
 	from = now.Add(-time.Second).UnixMilli()
 	g.recent = slices.DeleteFunc(g.recent, func(p peak) bool { return p.end <= from })
+}
+
+// lose keeps what a snapshot has found lost.
+func (g *group) lose(s *report.Status, c *report.Container, found sums) {
+	if found.lost > 0 || found.throttled > 0 {
+		g.losses = append(g.losses, loss{s.Now, causeOf(s, c, found), found.lost, found.throttled})
+	}
 }
 
 func (s sums) same(o sums) bool { s.at = o.at; return s == o }
@@ -156,9 +168,13 @@ func (r *rate) take(now time.Time, usage time.Duration) {
 
 // window is what has been counted within the window.
 func (g *group) window() sums {
-	first, last := g.sums[0], g.sums[len(g.sums)-1]
-	return sums{lost: max(0, last.lost-first.lost), throttled: max(0, last.throttled-first.throttled),
-		refills: max(0, last.refills-first.refills), atCap: max(0, last.atCap-first.atCap), behind: max(0, last.behind-first.behind)}
+	return g.sums[len(g.sums)-1].less(g.sums[0])
+}
+
+// less is what has been counted since.
+func (s sums) less(o sums) sums {
+	return sums{lost: max(0, s.lost-o.lost), throttled: max(0, s.throttled-o.throttled), refills: max(0, s.refills-o.refills),
+		atCap: max(0, s.atCap-o.atCap), behind: max(0, s.behind-o.behind)}
 }
 
 // behind is the time waited behind neighbours.
@@ -204,7 +220,7 @@ func (t *Tracker) rows(v *View, s report.Status, recorded bool) {
 		}
 		row := t.row(v, s, c, recorded)
 		if pod := pods[parent(c.Cgroup)]; pod != nil && !unlimited[pod.Cgroup] && pod.Limited() {
-			t.fold(&row, pod)
+			t.fold(&row, pod, v.Now)
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -236,25 +252,43 @@ func (t *Tracker) row(v *View, s report.Status, c *report.Container, recorded bo
 	if v.Window > 0 {
 		w := g.window()
 		row.Lost, row.Throttled, row.Refills = &w.lost, &w.throttled, &w.refills
-		row.Cause = causeOf(s, c, w)
+		row.Cause = blame(g.losses)
+		row.latest(v.Now, g.losses)
 	}
 	return row
 }
 
 // fold adds what its pod's limit took of a container. A pod that stands still takes all its containers with it.
-func (t *Tracker) fold(row *Row, pod *report.Container) {
+func (t *Tracker) fold(row *Row, pod *report.Container, at time.Time) {
 	if row.Lost == nil {
 		return
 	}
-	w := t.groups[pod.Cgroup].window()
+	g := t.groups[pod.Cgroup]
+	w := g.window()
 	if w.lost > *row.Lost {
 		row.Lost, row.Cause = &w.lost, PodLimit
 		throttled := max(w.throttled, *row.Throttled)
 		row.Throttled = &throttled
 	}
+	row.latest(at, g.losses)
 	refills := *row.Refills + w.refills
 	row.Refills = &refills
 	row.Problem = cmp.Or(row.Problem, pod.Quota.Problem, pod.Burst.Problem)
+}
+
+// latest says when something was lost last, by the container's limit or by its pod's, and why where that is now.
+func (r *Row) latest(at time.Time, losses []loss) {
+	if len(losses) == 0 {
+		return
+	}
+	last := losses[len(losses)-1]
+	if r.LastLost != nil && (last.at.Before(*r.LastLost) || last.at.Equal(*r.LastLost) && r.Cause != PodLimit) {
+		return
+	}
+	r.LastLost, r.CauseNow = &last.at, NoCause
+	if at.Sub(last.at) < recent {
+		r.CauseNow = last.cause
+	}
 }
 
 // worstFirst orders rows by time lost, throttled periods, use above the limit, and name.

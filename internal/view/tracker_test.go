@@ -215,6 +215,64 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestCauseIsOfWhatWasLost: the cause of a minute is as of when most of it was lost, and not as of now. The sentence says until
+// when time was lost.
+func TestCauseIsOfWhatWasLost(t *testing.T) {
+	type turn struct {
+		at    time.Duration
+		lost  time.Duration // since the begin
+		state string        // of the node
+	}
+	for _, c := range []struct {
+		name  string
+		turns []turn
+		want  Cause
+		now   Cause
+		says  string
+	}{
+		{"the node was full, and is not any more", []turn{{5 * time.Second, time.Second, "overload"}, {20 * time.Second, time.Second, "idle"}}, Guard, NoCause,
+			"default/web/main lost 1.0 s of the last 20 s: throttled by its own limit of 0.5 CPUs until 15 s ago; the node had nothing to spare."},
+		{"the node is full, and was not", []turn{{5 * time.Second, time.Second, "idle"}, {6 * time.Second, time.Second, "overload"}}, OwnLimit, OwnLimit,
+			"default/web/main lost 1.0 s of the last 6 s: throttled by its own limit of 0.5 CPUs."},
+		{"the node is full", []turn{{5 * time.Second, time.Second, "overload"}, {6 * time.Second, 2 * time.Second, "overload"}}, Guard, Guard,
+			"default/web/main lost 2.0 s of the last 6 s: throttled by its own limit of 0.5 CPUs; the node has nothing to spare."},
+		{"the larger part counts", []turn{{5 * time.Second, 2 * time.Second, "overload"}, {6 * time.Second, 3 * time.Second, "idle"}}, Guard, OwnLimit,
+			"default/web/main lost 3.0 s of the last 6 s: throttled by its own limit of 0.5 CPUs; the node had nothing to spare."},
+		{"of the window", []turn{{5 * time.Second, 2 * time.Second, "overload"}, {20 * time.Second, 3 * time.Second, "idle"}, {70 * time.Second, 3 * time.Second, "idle"}}, OwnLimit, NoCause,
+			"default/web/main lost 1.0 s of the last minute: throttled by its own limit of 0.5 CPUs until 50 s ago."},
+		{"nothing in the window", []turn{{5 * time.Second, time.Second, "overload"}, {66 * time.Second, time.Second, "overload"}}, NoCause, NoCause, "Nobody stood still in the last minute."},
+	} {
+		var tr Tracker
+		v := tr.Add(status(0, web(nil)), nil, nil)
+		for _, turn := range c.turns {
+			s := status(turn.at, web(lost(turn.lost, int64(turn.lost/time.Second))))
+			s.Node.State = turn.state
+			v = tr.Add(s, nil, nil)
+		}
+		if r := v.Rows[0]; r.Cause != c.want || r.CauseNow != c.now || v.Sentence != c.says || (r.LastLost == nil) != (c.want == NoCause) {
+			t.Errorf("%s: %q, now %q, last %v: %s", c.name, r.Cause, r.CauseNow, r.LastLost, v.Sentence)
+		}
+	}
+}
+
+// TestBlame: the cause of the most time, and where no time was measured of the most periods; of two that are equal the later one.
+func TestBlame(t *testing.T) {
+	for _, c := range []struct {
+		losses []loss
+		want   Cause
+	}{
+		{nil, NoCause},
+		{[]loss{{cause: Guard, lost: 2 * ms, throttled: 1}, {cause: OwnLimit, lost: ms, throttled: 9}}, Guard},
+		{[]loss{{cause: Guard, lost: 2 * ms}, {cause: OwnLimit, lost: ms}, {cause: OwnLimit, lost: 2 * ms}}, OwnLimit},
+		{[]loss{{cause: Guard, throttled: 2}, {cause: OwnLimit, throttled: 1}}, Guard},
+		{[]loss{{cause: Guard, lost: ms}, {cause: OwnLimit, lost: ms}}, OwnLimit},
+	} {
+		if got := blame(c.losses); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.losses, got, c.want)
+		}
+	}
+}
+
 // TestWaitsAreNamed: who waited behind neighbours is said to have done so where no limit took any time, and only there.
 func TestWaitsAreNamed(t *testing.T) {
 	waits := func(behind, limit time.Duration) func(*report.Container) {
@@ -300,7 +358,7 @@ func TestGolden(t *testing.T) {
 		{Cause: report.CauseNeighbour, Time: time.Second}, {Cause: report.CauseOwnLimit, Time: 5 * time.Second}, {Cause: report.CauseKernel}}}
 	periods := []history.Period{}
 	for i := range 20 {
-		p := history.Period{End: t0.Add(Window - 2*time.Second + time.Duration(i)*100*ms).UnixMilli(), Quota: 50_000, Used: int32(i%4) * 15_000}
+		p := history.Period{End: t0.Add(Window - 2*time.Second + time.Duration(i)*100*ms).UnixMilli(), Quota: 50_000, Burst: 50_000, Used: int32(i%4) * 15_000}
 		if i%4 == 3 {
 			p.Throttles, p.Lost, p.Used = 1, 30_000, 50_000
 		}

@@ -92,7 +92,9 @@ type Row struct {
 	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; null: none
 	Burst      time.Duration  `json:"burst_ns"`       // in force
 	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
-	Cause      Cause          `json:"cause"`          // why it stands still, in one word; "" where it does not
+	Cause      Cause          `json:"cause"`          // why it lost most of that, as it was then, in one word; "" where it lost nothing
+	LastLost   *time.Time     `json:"last_lost"`      // the latest snapshot of the window that found more lost; null: none did
+	CauseNow   Cause          `json:"cause_now"`      // why it loses time now; "" where it loses none
 	Why        string         `json:"why"`            // the last decision and its reason
 	Paused     *time.Time     `json:"paused_until,omitempty"`
 	Problem    string         `json:"problem,omitempty"`
@@ -135,8 +137,8 @@ type Demand struct {
 type Waited struct {
 	Wanted     time.Duration      `json:"wanted_ns"`
 	Received   time.Duration      `json:"received_ns"`
-	Causes     []WaitedFor        `json:"causes"` // the longest first
-	Neighbours []report.Neighbour `json:"neighbours,omitempty"`
+	Causes     []WaitedFor        `json:"causes"`               // the longest first
+	Neighbours []report.Neighbour `json:"neighbours,omitempty"` // who had the CPU, the longest first
 }
 
 // WaitedFor is the thread time that one cause took.

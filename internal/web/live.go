@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"plimsoll/internal/history"
@@ -77,8 +78,23 @@ type agentState struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// detailEvery is how often a detail is sent anew, of which the periods come each second.
+// detailEvery is how often a detail is sent anew, of which the periods come each second. It comes at once where the settings
+// have changed that it depends on.
 const detailEvery = 10 * time.Second
+
+// settings are what a detail depends on besides its periods.
+type settings struct {
+	policy               string
+	limit, period, burst time.Duration
+}
+
+func settingsOf(row *view.Row) settings {
+	s := settings{policy: row.Policy, period: row.Period, burst: row.Burst, limit: -1}
+	if row.Limit != nil {
+		s.limit = *row.Limit
+	}
+	return s
+}
 
 // live is a stream of server-sent events. A page that is hidden closes its stream, and costs nothing.
 func (w *watcher) live(d *side) http.HandlerFunc {
@@ -109,6 +125,7 @@ type liveReader struct {
 	n         int    // of the scene that it has seen; -1: none
 	lost      bool
 	detailed  time.Time // when it had the last detail
+	shownFor  settings  // that the last detail was made for
 	strip     strip
 }
 
@@ -183,13 +200,18 @@ func (l *liveReader) detail(s *scene) []byte {
 		return nil
 	}
 	now := s.view.Now
-	if l.detailed.IsZero() || now.Sub(l.detailed) >= detailEvery || now.Before(l.detailed) {
+	at := slices.IndexFunc(s.view.Rows, func(r view.Row) bool { return r.ID == l.container })
+	if at < 0 {
+		return nil // it is gone, as the view says
+	}
+	row := &s.view.Rows[at]
+	if l.detailed.IsZero() || now.Sub(l.detailed) >= detailEvery || now.Before(l.detailed) || l.shownFor != settingsOf(row) {
 		first := l.detailed.IsZero()
 		d, list, err := l.watcher.detail(s, l.container)
 		if err != nil {
-			return nil // it is gone, as the view says
+			return nil // a recording without it
 		}
-		l.detailed = now
+		l.detailed, l.shownFor = now, settingsOf(row)
 		if !first {
 			d.Periods = (&view.Strip{}).Add(d.Row, nil)
 			return append(event("detail", d), l.periods(s, d.Row)...)
@@ -198,12 +220,7 @@ func (l *liveReader) detail(s *scene) []byte {
 		l.strip.add(d.Row, list)
 		return event("detail", d)
 	}
-	for i := range s.view.Rows {
-		if s.view.Rows[i].ID == l.container {
-			return l.periods(s, s.view.Rows[i])
-		}
-	}
-	return nil
+	return l.periods(s, *row)
 }
 
 // periods are the new ones.

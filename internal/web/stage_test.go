@@ -42,6 +42,12 @@ func (m *moving) set(change func(*report.Status)) {
 	change(&m.status)
 }
 
+func (m *moving) container(i int) report.Container {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status.Containers[i]
+}
+
 func (m *moving) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

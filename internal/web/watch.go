@@ -49,6 +49,7 @@ type kept struct {
 	tracker    view.Tracker
 	status     report.Status  // its containers change with each frame
 	containers map[string]int // their places in it
+	bursts     view.Bursts
 	store      *history.Store
 	since      time.Time // frames have come without a gap
 }
@@ -265,7 +266,11 @@ func (w *watcher) take(f frame) {
 	}
 	k.merge(f)
 	now := f.Status.Now
-	periods := k.periods(f, w.log)
+	periods := decoded(f, w.log)
+	k.bursts.Note(k.status, periods)
+	for path, list := range periods {
+		k.store.Add(path, list)
+	}
 	k.store.Expire(now)
 	if k.since.IsZero() {
 		k.since = now
@@ -315,8 +320,8 @@ func (k *kept) merge(f frame) {
 	k.status.Containers = list
 }
 
-// periods stores those of a frame, and returns them.
-func (k *kept) periods(f frame, log *slog.Logger) map[string][]history.Period {
+// decoded are the periods of a frame.
+func decoded(f frame, log *slog.Logger) map[string][]history.Period {
 	out := make(map[string][]history.Period, len(f.Periods))
 	for path, data := range f.Periods {
 		list, err := history.Decode(nil, data)
@@ -324,7 +329,6 @@ func (k *kept) periods(f frame, log *slog.Logger) map[string][]history.Period {
 			log.Warn("the agent's periods of a container cannot be read", "cgroup", path, "error", err)
 			continue
 		}
-		k.store.Add(path, list)
 		out[path] = list
 	}
 	return out

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/history"
+	"plimsoll/internal/report"
+	"plimsoll/internal/view"
+)
+
+// TestBacklogHasItsOwnBurst: the tokens of a period are those of the burst that was in force in it, not of the one now.
+func TestBacklogHasItsOwnBurst(t *testing.T) {
+	s := onStage(t, &tape{}, nil)
+	events := s.listen("/api/v1/live")
+	s.await(events, "view", nil)
+	detail := func() (d view.Detail) {
+		t.Helper()
+		_, body := get(t, s.url+"/api/v1/container?id=/lab/a")
+		if err := json.Unmarshal([]byte(body), &d); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		return d
+	}
+	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000, Burst: history.UnknownBurst})
+	s.eventually("the period is kept", func() bool { return len(detail().Periods.End) == 1 })
+	s.agent.set(func(st *report.Status) { st.Containers[0].Burst.InForce = 50 * time.Millisecond })
+	s.await(events, "change", func(data string) bool { return strings.Contains(data, `"burst_ns":50000000`) })
+	if d := detail(); d.Row.Burst != 50*time.Millisecond || d.Periods.Tokens[0] != 0 {
+		t.Errorf("a burst of %v is in force now; without one %d us were saved", d.Row.Burst, d.Periods.Tokens[0])
+	}
+}
+
+// TestDetailFollowsItsSettings: what depends on limit, burst or policy comes with the next frame after a change of them, and
+// not ten seconds later.
+func TestDetailFollowsItsSettings(t *testing.T) {
+	s := onStage(t, &tape{}, nil)
+	events := s.listen("/api/v1/live?container=/lab/a")
+	s.await(events, "detail", nil)
+	s.tape.add("/lab/a", history.Period{End: t0.Add(time.Since(testStart())).UnixMilli(), Used: 10_000, Quota: 50_000})
+	s.await(events, "periods", nil)
+	for name, change := range map[string]func(*report.Container){
+		"burst":  func(c *report.Container) { c.Burst.InForce = 20 * time.Millisecond },
+		"limit":  func(c *report.Container) { c.Limit = 80 * time.Millisecond },
+		"policy": func(c *report.Container) { c.Strategy.Policy = "cpuBurstOnly" },
+	} {
+		s.agent.set(func(st *report.Status) { change(&st.Containers[0]) })
+		want := s.agent.container(0)
+		begun := time.Now()
+		s.await(events, "detail", func(data string) bool {
+			var d view.Detail
+			if err := json.Unmarshal([]byte(data), &d); err != nil || len(d.Advice) == 0 {
+				t.Fatalf("%s: %v: %s", name, err, data)
+			}
+			now := view.Alternative{}
+			for _, a := range d.Advice {
+				if a.Now {
+					now = a
+				}
+			}
+			return d.Row.Policy == string(want.Strategy.Policy) && now.Limit == want.Limit && now.Burst == want.Burst.InForce
+		})
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("%s: the row that is marked now came after %v", name, took)
+		}
+	}
+}
