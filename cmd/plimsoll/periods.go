@@ -22,6 +22,7 @@ type periods struct {
 		Pods() ([]workload.Pod, error)
 	}
 	clock func() (monotonic time.Duration, now time.Time)
+	watch func(all bool) // has the groups watched that nobody else needs
 
 	mu     sync.Mutex
 	paths  map[uint64]string // of groups by inode
@@ -51,7 +52,7 @@ const (
 // periods is where the records of periods are from.
 func (s throttleSource) periods(found agent.Discoverer) *periods {
 	p := &periods{found: found, why: s.why, paths: map[uint64]string{}, wrote: map[uint64][]time.Time{},
-		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }}
+		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }, watch: func(bool) {}}
 	if k, ok := s.events.(*kernelEvents); ok {
 		p.probe = k.Probe
 	}
@@ -74,6 +75,7 @@ func (p *periods) Record(on bool) error {
 		}
 		return err
 	}
+	p.watch(on)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on.Store(on)
@@ -107,7 +109,7 @@ func (p *periods) Take() (map[string][]history.Period, int64, error) {
 		}
 		end := time.Unix(0, int64(one.End+p.ahead))
 		ended[path] = append(ended[path], history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
-			Quota: history.Us(one.Quota), Lost: history.Us(one.Lost / time.Duration(one.Count)), Throttles: uint16(one.Throttles),
+			Quota: history.Us(one.Quota), Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)), Throttles: uint16(one.Throttles),
 			Refills: p.refills(one.Group, end)})
 	}
 	p.forgetRefills(now)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,16 +58,23 @@ func recordingOf(p *taped) (source *periods, clock *time.Duration) {
 func TestPeriodsHavePaths(t *testing.T) {
 	p := &taped{pods: []workload.Pod{container("/a", 7), container("/b", 8)}, lost: 3}
 	source, clock := recordingOf(p)
+	var all []bool
+	source.watch = func(on bool) { all = append(all, on) }
 	if err := source.Record(true); err != nil || !p.on {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := source.Record(false); err != nil || !slices.Equal(all, []bool{true, false}) {
+			t.Errorf("all groups are watched while periods are recorded: %v, %v", all, err)
+		}
+	}()
 	*clock = time.Second
 	p.next = []probe.Period{{Group: 7, End: boot + 500*time.Millisecond, Used: 30 * time.Millisecond, Quota: 50 * time.Millisecond, Count: 1},
 		{Group: 9, End: boot, Count: 1}, // not the agent's
 		{Group: 8, End: boot + 600*time.Millisecond, Used: 60 * time.Millisecond, Quota: 50 * time.Millisecond, Lost: 20 * time.Millisecond, Throttles: 2, Count: 2}}
 	got, lost, err := source.Take()
-	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000}},
-		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Lost: 10_000, Throttles: 2}}} // the mean of two
+	want := map[string][]history.Period{"/a": {{End: began.Add(500 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Burst: history.UnknownBurst}},
+		"/b": {{End: began.Add(600 * time.Millisecond).UnixMilli(), Used: 30_000, Quota: 50_000, Burst: history.UnknownBurst, Lost: 10_000, Throttles: 2}}} // the mean of two
 	if diff := cmp.Diff(want, got); diff != "" || lost != 3 || err != nil {
 		t.Errorf("%d lost, %v (-want +got):\n%s", lost, err, diff)
 	}

@@ -183,6 +183,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	recorded := throttles.periods(cluster.over(found))
+	recorded.watch = a.WatchAll
 	a.Writer, a.Successor = noted{m.writer.Over(a.Tasks), recorded}, g.successor(log)
 	m.watchQuotas(a, log)
 	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {

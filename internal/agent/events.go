@@ -18,6 +18,7 @@ type subscription struct {
 	ended    bool                     // it will not become active again
 	pods     map[uint64]*workload.Pod // the pod of each group with events, by the group's inode
 	stale    bool                     // the set of groups must be renewed
+	all      bool                     // somebody looks at the periods of all groups
 	waiting  []policy.Throttle
 	foreseen policy.PutOff
 	lost     int64
@@ -89,25 +90,30 @@ func (a *Agent) poll(why error) {
 	a.reader.DueAll()
 }
 
+// WatchAll says that somebody looks at the periods of all groups, or does not any more. The kernel's programs see the
+// periods of watched groups only. Groups that no policy changes are never answered, so that each sends one event.
+func (a *Agent) WatchAll(on bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.subscription.all != on {
+		a.subscription.all, a.subscription.stale = on, true
+		a.wake()
+	}
+}
+
 // watch subscribes to the throttle events of all groups that a policy changes, and with a load line of all groups. It
-// is called for each new snapshot. A failed subscription is retried with the next one.
+// is called for each new snapshot. A failed subscription is retried with the next one, and at once without the groups
+// that somebody only looks at.
 func (a *Agent) watch(pods []workload.Pod) {
 	if a.Events == nil || a.subscription.ended {
 		return
 	}
-	before, watched := a.subscription.pods, map[uint64]*workload.Pod{}
-	for i := range pods {
-		a.mu.Yield()
-		if p := &pods[i]; !p.Passive() || a.Strategy.LoadLinePercent != 0 {
-			for _, id := range p.IDs() {
-				watched[id.Inode] = p
-			}
-		}
+	before, needed := a.subscription.pods, a.Strategy.LoadLinePercent != 0
+	err := a.subscribe(pods, needed || a.subscription.all)
+	if err != nil && a.subscription.all && !needed {
+		a.Log.Warn("the periods of groups that no policy changes are not recorded", "error", err)
+		err = a.subscribe(pods, false)
 	}
-	delete(watched, 0) // pods without a group
-	a.subscription.pods = watched
-	var err error
-	a.mu.Outside(func() { err = a.Events.Watch(slices.Sorted(maps.Keys(watched))) })
 	if err != nil {
 		a.subscription.pods = nil
 		a.poll(err)
@@ -125,6 +131,23 @@ func (a *Agent) watch(pods []workload.Pod) {
 			a.introduce(g)
 		}
 	}
+}
+
+// subscribe subscribes to the events of pods that a policy changes, or of all pods.
+func (a *Agent) subscribe(pods []workload.Pod, all bool) (err error) {
+	watched := map[uint64]*workload.Pod{}
+	for i := range pods {
+		a.mu.Yield()
+		if p := &pods[i]; all || !p.Passive() {
+			for _, id := range p.IDs() {
+				watched[id.Inode] = p
+			}
+		}
+	}
+	delete(watched, 0) // pods without a group
+	a.subscription.pods = watched
+	a.mu.Outside(func() { err = a.Events.Watch(slices.Sorted(maps.Keys(watched))) })
+	return err
 }
 
 // introduce sets the eBPF state of a group that is watched for the first time, or again after a failure.

@@ -25,6 +25,7 @@ type fakeEvents struct {
 	told       chan []policy.Throttle
 	failure    error // of Read, once told is closed
 	refuses    error // of Watch
+	room       int   // for groups that are watched; 0: for all
 	stubborn   error // of SuppressEvents
 	lost       int64
 }
@@ -32,6 +33,9 @@ type fakeEvents struct {
 func (e *fakeEvents) Watch(groups []uint64) error {
 	e.watched = slices.Clone(groups)
 	maps.DeleteFunc(e.suppressed, func(group uint64, _ bool) bool { return !slices.Contains(groups, group) })
+	if e.room > 0 && len(groups) > e.room {
+		return errors.New("no room")
+	}
 	return e.refuses
 }
 
@@ -349,5 +353,46 @@ func TestWatchesWhatMatters(t *testing.T) {
 	want := []uint64{pod.Inode, pod.Containers[0].Inode, pod.Containers[1].Inode}
 	if !slices.Equal(e.watched, want) {
 		t.Errorf("watches %v, want %v", e.watched, want)
+	}
+	looked := func(on bool, want []uint64) {
+		t.Helper()
+		w.agent.WatchAll(on)
+		w.run(ms)
+		if !slices.Equal(e.watched, want) || !w.agent.subscription.active {
+			t.Errorf("somebody looks: %v, watches %v, want %v; subscribed %v", on, e.watched, want, w.agent.subscription.active)
+		}
+	}
+	all := append(slices.Clone(want), passive.Inode)
+	looked(true, all)
+	if w.status("/c").Totals.Events == nil || w.status("/c").Quota.Changed {
+		t.Errorf("%+v", w.status("/c"))
+	}
+	looked(false, want)
+	e.room = 3
+	looked(true, want)
+	e.room = 0
+	looked(false, want)
+	looked(true, all)
+}
+
+// TestLookedAtGroupsAreQuiet: a group that no policy changes, and that is throttled in each period while somebody looks,
+// costs one event, and nothing is written.
+func TestLookedAtGroupsAreQuiet(t *testing.T) {
+	w, e := subscribed(t, true)
+	passive := w.container("/a", 50*ms, sim.Spin(2))
+	passive.Strategy.Policy = strategy.None
+	w.alone(passive)
+	events := 0
+	heard := w.kernel.OnThrottle
+	w.kernel.OnThrottle = func(x sim.Throttle) {
+		if !e.suppressed[x.Group.Inode] && slices.Contains(e.watched, x.Group.Inode) {
+			events++
+		}
+		heard(x)
+	}
+	w.agent.WatchAll(true)
+	w.run(5 * time.Second)
+	if got := w.kernel.Bandwidth("/a"); events == 0 || events > 2 || got.Quota != 50*ms || got.Burst != 0 {
+		t.Errorf("%d events, %+v", events, got)
 	}
 }
