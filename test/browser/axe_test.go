@@ -28,7 +28,7 @@ func TestAccessible(t *testing.T) {
 	n.problems = []string{"/kubepods/x: cpu.cfs_quota_us: refused"}
 	n.drift()
 	n.rows[1].Used, n.turn = nil, nil
-	n.colocation, n.reserve = colocated(), reserved()
+	n.colocation, n.reserve, n.waits = colocated(), reserved(), waited()
 	f := newFake(t, n)
 	browser := chromium(t)
 	for _, look := range []struct {
@@ -69,6 +69,18 @@ func colocated() *report.Colocation {
 	return &report.Colocation{Asked: "auto", Mechanism: "idle", Why: "the kernel has cpu.idle", Room: &room,
 		Knobs: []report.Priority{{Cgroup: "/kubepods/besteffort", Knob: "idle", Want: "1", Have: "1", InForce: true}},
 		Ranks: []report.Rank{{Rank: strategy.Online, Containers: 41, Used: 2.2}, {Rank: strategy.Offline, Containers: 19, Used: 1.1}}}
+}
+
+// waited is a node whose containers wait.
+func waited() *report.Waits {
+	rank := func(rank strategy.Rank, reserving int, causes ...report.Wait) report.RankWaits {
+		return report.RankWaits{Rank: rank, Waits: 1200, Time: 3 * time.Second, Lengths: []report.Length{{UpTo: 64 * time.Microsecond, N: 1100}, {UpTo: 4 * time.Millisecond, N: 100}},
+			Reserving: reserving, Causes: causes}
+	}
+	return &report.Waits{Ranks: []report.RankWaits{
+		rank(strategy.Online, 17, report.Wait{Cause: report.CauseOwnLimit, Time: 9 * time.Second, Short: 700 * time.Millisecond}, report.Wait{Cause: report.CauseNeighbour, Time: 2 * time.Second, Short: 1300 * time.Millisecond}),
+		rank(strategy.Offline, 0, report.Wait{Cause: report.CauseNeighbour, Time: 90 * time.Second}),
+	}}
 }
 
 // reserved is a node on which two containers have CPUs of their own.

@@ -24,15 +24,17 @@ type node struct {
 
 	colocation *report.Colocation
 	reserve    *report.Reserve
+	waits      *report.Waits
 	problems   []string
 	unmeasured string // of details
+	waited     *view.Waited
 }
 
 func newNode(containers int) *node {
 	n := &node{name: "node-7", chance: rand.New(rand.NewPCG(1, 2)), problems: []string{}}
 	n.mark = view.Mark{
 		Node: report.Node{State: "idle", CPUs: 8, Capacity: 8, Used: 3.1, Threshold: 5.2, Granted: 0.8,
-			Risk: &report.Risk{Target: 0.999, Now: 0.00042, Asked: 0.0031, Share: 0.8, Met: true, Containers: containers, Capacity: 7.4}},
+			Risk: &report.Risk{Target: 0.999, Now: 0.00042, Interval: &[2]float64{0.00017, 0.0011}, Asked: 0.0031, Share: 0.8, Met: true, Containers: containers, Capacity: 7.4}},
 		Features: []view.Feature{
 			{Name: "burst", Text: "the kernel lets a group use quota that it has saved (cpu.cfs_burst_us)", OK: true},
 			{Name: "refills", Text: "a quota that is written again ends a throttle at once", OK: true},
@@ -64,11 +66,14 @@ func (n *node) drift() {
 		tokens := time.Duration(n.chance.Float64() * float64(r.Burst))
 		var throttled, refills int64
 		var lost time.Duration
-		r.Cause, r.Why = "", "burst 200 ms: the limit alone throttles 1.8 % of the periods"
+		r.Cause, r.CauseNow, r.Why = "", "", "burst 200 ms: the limit alone throttles 1.8 % of the periods"
 		if i%17 == 3 {
 			throttled, refills = n.chance.Int64N(40), n.chance.Int64N(60)
 			lost = time.Duration(throttled) * time.Duration(3+n.chance.IntN(40)) * time.Millisecond
 			r.Cause = []view.Cause{view.OwnLimit, view.AtCap, view.Guard, view.Budget}[i/17%4]
+			if i/17%2 == 0 {
+				r.CauseNow = r.Cause
+			}
 			r.Why = "quota raised from 0.50 to 0.75 CPUs: throttled in 9 of 30 periods, and the demand of the last 3 s is 0.71 CPUs"
 		}
 		r.Used, r.Peak, r.Lost, r.Throttled, r.Refills, r.Tokens = &used, &peak, &lost, &throttled, &refills, &tokens
@@ -84,7 +89,7 @@ func (n *node) view(now time.Time) view.View {
 	return view.View{Schema: view.Schema, Now: now, Node: n.name, Version: "v0", Kernel: "6.1.158", Cgroup: "v1", Mode: report.Active, Window: time.Minute, Mark: n.mark, Rows: rows,
 		Sentence:   "checkout in shop/checkout-0003 lost 1.24 s of the last minute at its own limit; Plimsoll has raised its quota from 0.50 to 0.75 CPUs.",
 		Recording:  &view.Recording{Since: now.Add(-time.Hour)},
-		Colocation: n.colocation, Reserve: n.reserve, Problems: n.problems}
+		Colocation: n.colocation, Reserve: n.reserve, Waits: n.waits, Problems: n.problems}
 }
 
 // periods are those of the time before now: a service that is busy for moments, with the kernel's arithmetic of tokens.
@@ -153,6 +158,9 @@ func (n *node) detail(id string, now time.Time) view.Detail {
 		{Cause: report.CauseNeighbour, Text: "waiting behind neighbours", Time: 6 * time.Second},
 		{Cause: report.CauseIdle, Text: "an idle CPU woke up", Time: 900 * time.Millisecond},
 	}, Neighbours: []report.Neighbour{{Name: "ingest", Cgroup: "/kubepods/besteffort/pod9/ingest", Time: 5 * time.Second}, {Name: "thumbnails", Time: time.Second}}}
+	if n.waited != nil {
+		d.Waited = n.waited
+	}
 	limit := *r.Limit
 	d.Advice = []view.Alternative{
 		{Text: "the limit alone", Limit: limit, Throttled: [2]int{812, 812}, Delay: [2]float64{0.41, 0.41}},

@@ -3,9 +3,14 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +44,9 @@ func TestSmooth(t *testing.T) {
 	tasks := p.trace(func() { busy(p, f, *smooth) })
 	after := p.footprint()
 	t.Logf("%d tasks; the longest took %v of CPU time, %v of wall time; in all %v of CPU time, %.1f %% of a CPU", tasks.n, tasks.cpu, tasks.wall, tasks.sum, 100*tasks.sum.Seconds()/smooth.Seconds())
+	for _, one := range tasks.longest {
+		t.Logf("%v of CPU time: %s", one.cpu, one.what)
+	}
 	t.Logf("heap %.1f MB, then %.1f MB; %d nodes of the document, then %d; %d listeners, then %d", float64(before.heap)/1e6, float64(after.heap)/1e6,
 		before.nodes, after.nodes, before.listeners, after.listeners)
 	if tasks.n < 100 {
@@ -101,6 +109,13 @@ func (p *tab) footprint() (fp footprint) {
 type tasks struct {
 	n              int
 	cpu, wall, sum time.Duration // the longest, the longest, and all of the first
+	longest        []task        // the first few
+}
+
+// task is a long one, and what it did.
+type task struct {
+	cpu  time.Duration
+	what string
 }
 
 // note is a part of the browser's trace; times are in microseconds.
@@ -108,10 +123,16 @@ type note struct {
 	Name string  `json:"name"`
 	Pid  int     `json:"pid"`
 	Tid  int     `json:"tid"`
+	At   float64 `json:"ts"`
 	Wall float64 `json:"dur"`
 	CPU  float64 `json:"tdur"`
 	Args struct {
 		Name string `json:"name"`
+		Data struct {
+			Function string `json:"functionName"`
+			URL      string `json:"url"`
+			Type     string `json:"type"`
+		} `json:"data"`
 	} `json:"args"`
 }
 
@@ -127,7 +148,7 @@ func (p *tab) trace(do func()) tasks {
 		case *tracing.EventDataCollected:
 			for _, raw := range e.Value {
 				var n note
-				if json.Unmarshal(raw, &n) == nil && (n.Name == "RunTask" || n.Name == "thread_name") {
+				if json.Unmarshal(raw, &n) == nil && (n.CPU > 300 || n.Name == "RunTask" || n.Name == "thread_name") {
 					notes = append(notes, n)
 				}
 			}
@@ -168,9 +189,31 @@ func sum(notes []note) (all tasks) {
 		if n.Name != "RunTask" || !main[[2]int{n.Pid, n.Tid}] {
 			continue
 		}
+		all.keep(n, notes)
 		cpu, wall := time.Duration(n.CPU*1e3), time.Duration(n.Wall*1e3)
 		all.n++
 		all.cpu, all.wall, all.sum = max(all.cpu, cpu), max(all.wall, wall), all.sum+cpu
 	}
 	return all
+}
+
+// mostShown is how many of the longest tasks are told of.
+const mostShown = 5
+
+// keep keeps a task that is among the longest, with what it did for long.
+func (all *tasks) keep(n note, notes []note) {
+	cpu := time.Duration(n.CPU * 1e3)
+	if len(all.longest) == mostShown && cpu <= all.longest[mostShown-1].cpu {
+		return
+	}
+	var what []string
+	for _, part := range notes {
+		if part.Pid == n.Pid && part.Tid == n.Tid && part.At >= n.At && part.At+part.Wall <= n.At+n.Wall && part.Name != "RunTask" && part.CPU > 1000 {
+			d := part.Args.Data
+			what = append(what, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", part.Name, d.Type, d.Function, path.Base(d.URL)))+fmt.Sprintf(" %.1f ms", part.CPU/1e3))
+		}
+	}
+	all.longest = append(all.longest, task{cpu, strings.Join(what, ", ")})
+	slices.SortFunc(all.longest, func(a, b task) int { return cmp.Compare(b.cpu, a.cpu) })
+	all.longest = all.longest[:min(len(all.longest), mostShown)]
 }

@@ -1,7 +1,7 @@
 // Online beside offline work, and CPUs of one's own: shown where the agent does either.
 
 import { h, renew } from './dom.js';
-import { count, cpus, known, missing, span } from './format.js';
+import { count, cpus, known, missing, span, waitedFor } from './format.js';
 
 /** Colocation shows the two panels. */
 export class Colocation {
@@ -40,8 +40,29 @@ function ranks(c, waits, capacity) {
     list.push(h('h3', {}, 'Waits for a CPU, without what limits took'), h('table', {},
       h('thead', {}, h('tr', {}, ['Rank', 'Waits', 'In all', 'p50 up to', 'p99 up to', 'Beside the other'].map((text) => h('th', { scope: 'col' }, text)))),
       h('tbody', {}, (waits.ranks ?? []).map((r) => h('tr', {}, h('th', { scope: 'row' }, r.rank), h('td', {}, count(r.waits)), h('td', {}, span(r.time_ns)), h('td', {}, quantile(r, 0.5)), h('td', {}, quantile(r, 0.99)), h('td', {}, span(r.beside_other_ns)))))));
+    list.push(...shortfall(waits.ranks ?? []));
   }
   return list;
+}
+
+/** shortfall is what was wanted and reserved and not received, by cause. Where nobody reserves anything it is not known. */
+function shortfall(ranks) {
+  const head = h('h3', {}, 'Shortfall by cause: wanted and reserved, and not received');
+  if (!ranks.some((r) => r.reserving > 0)) return [head, h('p', { class: 'nothing' }, 'Not known: the request of no container is known.')];
+  const causes = new Map();
+  for (const [i, r] of ranks.entries()) {
+    for (const c of r.causes ?? []) {
+      if (!(c.shortfall_ns > 0)) continue;
+      if (!causes.has(c.cause)) causes.set(c.cause, ranks.map((one) => (one.reserving > 0 ? 0 : null)));
+      causes.get(c.cause)[i] = c.shortfall_ns;
+    }
+  }
+  if (causes.size === 0) return [head, h('p', { class: 'nothing' }, 'None: who has a request received it.')];
+  const sum = (list) => list.reduce((all, n) => all + (n ?? 0), 0);
+  const rows = [...causes].sort((a, b) => sum(b[1]) - sum(a[1]));
+  return [head, h('table', { class: 'shortfall' }, h('thead', {}, h('tr', {}, ['Cause', ...ranks.map((r) => r.rank)].map((text) => h('th', { scope: 'col' }, text)))),
+    h('tbody', {}, rows.map(([cause, list]) => h('tr', {}, h('th', { scope: 'row' }, waitedFor(cause)), list.map((n) => h('td', {}, span(n))))))),
+  h('p', { class: 'axis' }, `Of the containers that are here now and have a request: ${ranks.map((r) => `${count(r.reserving)} ${r.rank}`).join(', ')}.`)];
 }
 
 /** quantile is the upper end of the class that it lies in. */

@@ -2,7 +2,7 @@
 
 import { command, h, renew, say } from './dom.js';
 import { frame } from './frames.js';
-import { because, cause, count, cpus, known, missing, ms, percent, share, span } from './format.js';
+import { because, cause, clock, count, cpus, known, missing, ms, percent, share, span } from './format.js';
 import { Strip } from './strip.js';
 
 /** Container shows a row and its detail. */
@@ -33,8 +33,8 @@ export class Container {
     renew(this.where, [row.pod, row.runtime, row.level, row.policy, row.id, state.rows.has(this.id)], () => [
       row.pod ? h('span', {}, `pod ${row.pod}`) : null, h('span', {}, row.runtime), h('span', {}, row.level), h('span', {}, `policy ${row.policy}`), h('code', {}, row.id),
       state.rows.has(this.id) ? null : h('b', {}, 'It has ended.')]);
-    renew(this.decision, [row.cause, row.why, row.problem], () => [
-      row.cause ? h('span', { class: 'cause' }, cause(row.cause)) : null, row.cause ? ` ${because(row.cause)} ` : null, row.why ? `Last decision: ${row.why}` : 'No decision yet.',
+    renew(this.decision, [row.cause, row.cause_now, row.cause_now ? null : row.last_lost, row.why, row.problem], () => [
+      row.cause ? h('span', { class: 'cause', 'data-over': row.cause_now ? null : '' }, cause(row.cause)) : null, row.cause ? ` ${because(row)} ${lately(row)}` : null, row.why ? `Last decision: ${row.why}` : 'No decision yet.',
       row.problem ? h('b', { class: 'bad' }, ` ${row.problem}`) : null]);
     const seconds = Math.round(state.view.window_ns / 1e9);
     renew(this.figures, [row, seconds], () => figures(row, seconds));
@@ -103,6 +103,12 @@ function demand(d) {
 
 const own = ['own_limit', 'pod_limit'];
 
+/** lately says until when time was lost, where none is lost now, and why it is lost now, where that is another cause. */
+function lately(row) {
+  if (!row.cause_now) return row.last_lost ? `It has lost nothing since ${clock(row.last_lost)}. ` : '';
+  return row.cause_now === row.cause ? '' : `Now: ${because({ cause: row.cause_now, cause_now: row.cause_now })} `;
+}
+
 /** waits says first what the longest wait was for. A limit's part is never laid on a neighbour. */
 function waits(w, row) {
   const head = h('h2', { id: 'waits' }, 'Waits for a CPU');
@@ -110,16 +116,19 @@ function waits(w, row) {
   const list = (w.causes ?? []).filter((c) => c.time_ns > 0), longest = Math.max(1, ...list.map((c) => c.time_ns)), total = list.reduce((sum, c) => sum + c.time_ns, 0);
   if (list.length === 0) return [head, h('p', {}, 'It has waited for nothing.')];
   const first = list[0];
-  const blame = own.includes(first.cause) ? `${percent(first.time_ns / total)} of the waiting is a limit of its own, not a neighbour.` : `${percent(first.time_ns / total)} of the waiting: ${first.text}.`;
+  const near = w.neighbours ?? [], behind = list.find((c) => c.cause === 'neighbour');
+  const part = percent(first.time_ns / total);
+  const blame = own.includes(first.cause) ? `${part} of the waiting is a limit of its own, not a neighbour.` :
+    first === behind && near.length > 0 ? `${part} of the waiting is behind neighbours, the longest behind ${near[0].name}.` : `${part} of the waiting: ${first.text}.`;
   const rows = list.map((c) => {
     const bar = h('i', { class: own.includes(c.cause) ? 'limit' : null });
     bar.style.width = `${(100 * c.time_ns / longest).toFixed(1)}%`;
     return h('li', {}, h('span', {}, c.text), h('b', {}, span(c.time_ns)), h('span', { class: 'rail', 'aria-hidden': 'true' }, bar));
   });
-  const near = w.neighbours ?? [];
   return [head, h('p', {}, h('b', {}, blame), ` Threads wanted ${span(w.wanted_ns)} of CPU time and received ${span(w.received_ns)}, since the agent knows the container.`), h('ul', { class: 'causes' }, rows),
     near.length > 0 ? [h('h3', {}, 'Neighbours that had the CPU'), h('ul', { class: 'causes' }, near.slice(0, 8).map((n) => h('li', {}, h('span', { title: n.cgroup }, n.name), h('b', {}, span(n.time_ns)))))] :
-      [h('p', { class: 'axis' }, 'This names the neighbours:'), command(`plimsoll diagnose ${quote(row.name)}`)]].flat();
+      behind && behind.time_ns >= 0.05 * total ? [h('p', { class: 'axis' }, 'This names the neighbours:'), command(`plimsoll diagnose ${quote(row.name)}`)] :
+        h('p', { class: 'axis' }, 'No neighbour had a part of it that is worth a name.')].flat();
 }
 
 /** quote makes one argument of a shell of a name, which a tenant chooses. */

@@ -62,12 +62,25 @@ const causes = {
 export const cause = (word) => causes[word] ?? (word || '').replaceAll('-', ' ');
 
 const long = {
-  'own-limit': 'It is throttled by its own limit.', 'pod-limit': 'It is throttled by the limit of its pod.',
-  'at-cap': 'It has used all that its policy permits in one period.', budget: 'The CPU time above the limit that its policy permits is spent.',
-  guard: 'The node has no CPU time to spare.', refused: 'The kernel refused a write, or another program has written the file.',
-  paused: 'A person or a program has paused it.', held: 'The agent is held and writes nothing.', 'policy-none': 'Its policy asks for no burst and no raise.',
-  'refills-off': 'Refills have no effect on this node.',
+  'own-limit': ['It is throttled by its own limit.', 'It was throttled by its own limit.'],
+  'pod-limit': ['It is throttled by the limit of its pod.', 'It was throttled by the limit of its pod.'],
+  'at-cap': ['It uses all that its policy permits in one period.', 'It used all that its policy permits in one period.'],
+  budget: ['The CPU time above the limit that its policy permits is spent.', 'The CPU time above the limit that its policy permits was spent.'],
+  guard: ['The node has no CPU time to spare.', 'The node had no CPU time to spare.'],
+  refused: ['The kernel refuses a write, or another program has written the file.', 'The kernel refused a write, or another program had written the file.'],
+  paused: ['A person or a program has paused it.', 'A person or a program had paused it.'],
+  held: ['The agent is held and writes nothing.', 'The agent was held and wrote nothing.'],
+  'policy-none': ['Its policy asks for no burst and no raise.', 'Its policy asked for no burst and no raise.'],
+  'refills-off': ['Refills have no effect on this node.', 'Refills had no effect on this node.'],
 };
 
-/** because is why a container stands still, in a sentence. */
-export const because = (word) => long[word] ?? '';
+/** because is why a container lost most of its time, in a sentence: in the past where it loses none now, or by another cause. */
+export const because = (row) => long[row.cause]?.[row.cause === row.cause_now ? 0 : 1] ?? '';
+
+const waited = {
+  own_limit: 'its own limit', pod_limit: 'a limit above it', neighbour: 'neighbours', kernel_threads: 'kernel threads', interrupts: 'interrupts', hypervisor: 'the hypervisor',
+  idle_wakeup: 'an idle CPU that woke up', own_threads: 'its own threads', unnamed: 'not known',
+};
+
+/** waitedFor is a cause of waits in a few words. */
+export const waitedFor = (word) => waited[word] ?? (word || '').replaceAll('_', ' ');

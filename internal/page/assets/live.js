@@ -1,5 +1,7 @@
 // The stream of the server's events. It is closed while the page is hidden, and opened again after it.
 
+import { frame } from './frames.js';
+
 const stall = 2250; // milliseconds without an event: the server sends one each second
 const events = ['view', 'change', 'detail', 'periods', 'agent'];
 
@@ -49,7 +51,7 @@ export class Live {
         if (source !== this.source) return;
         this.heard = performance.now();
         this.tries = 0;
-        this.tell(name, JSON.parse(e.data));
+        frame(() => { if (source === this.source) this.tell(name, JSON.parse(e.data)); }); // a view and a detail come together
         this.say('live');
       });
     }

@@ -100,8 +100,9 @@ function facts(view) {
 function risk(r) {
   if (!r) return [missing, 'Not computed: loadLinePercent is not set, or the first two minutes are not over.'];
   const within = r.interval ? ` (95 %: ${percent(r.interval[0])} to ${percent(r.interval[1])})` : '';
+  const unsure = !r.interval && r.risk > 0 ? ' Its interval is known after five minutes.' : '';
   const share = r.burst_share < 1 ? `${percent(r.burst_share)} of the requested bursts is granted (risk of all: ${percent(r.risk_asked)})` : 'all requested bursts are granted';
-  return [percent(r.risk) + within, `of periods lack CPU time that was admitted. Target: at most ${percent(1 - r.target)}, ${r.met ? 'met' : 'missed'}; ${share}. From ${count(r.containers)} containers.`];
+  return [percent(r.risk) + within, `of periods lack CPU time that was admitted. Target: at most ${percent(1 - r.target)}, ${r.met ? 'met' : 'missed'}; ${share}. From ${count(r.containers)} containers.${unsure}`];
 }
 
 function changed(m) {

@@ -242,7 +242,8 @@ class Line {
     this.pair('burst', ms(row.burst_ns), row.burst_asked_ns === row.burst_ns ? '' : `asked ${ms(row.burst_asked_ns)}`);
     say(this.cause, cause(row.cause));
     this.cause.hidden = !row.cause;
-    mark(this.cause, 'title', because(row.cause));
+    mark(this.cause, 'title', because(row));
+    mark(this.cause, 'data-over', row.cause_now ? null : ''); // it loses nothing now
     say(this.why, row.problem || row.why || '');
     mark(c.why, 'title', row.problem ? `${row.problem}\n${row.why}` : row.why);
     mark(this.element, 'data-problem', row.problem ? '' : null);

@@ -1,0 +1,94 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/internal/view"
+)
+
+// theMark: the risk has its interval, and says where it has none yet.
+func theMark(t *testing.T, browser context.Context) {
+	f := newFake(t, newNode(2))
+	p := open(t, browser, f.URL, size(1280, 900))
+	p.loaded()
+	risk := `document.querySelector('.facts').innerText`
+	p.until(5*time.Second, risk+`.includes('0.042 % (95 %: 0.017 % to 0.11 %)')`)
+	f.set(func(f *fake) {
+		r := *f.node.mark.Risk
+		r.Interval = nil
+		f.node.mark.Risk = &r
+	})
+	p.until(5*time.Second, risk+`.includes('Its interval is known after five minutes.')`)
+}
+
+// theWaits: neighbours are named where they had a part, and a container that its own limit holds is blamed on nobody.
+func theWaits(t *testing.T, browser context.Context) {
+	n := newNode(2)
+	ingest := report.Neighbour{Name: "ingest", Cgroup: "/kubepods/ingest", Time: 5 * time.Second}
+	limit, behind := view.WaitedFor{Cause: report.CauseOwnLimit, Text: "throttled by its own limit", Time: 21 * time.Second},
+		view.WaitedFor{Cause: report.CauseNeighbour, Text: "waiting behind neighbours", Time: 6 * time.Second}
+	f := newFake(t, n)
+	for _, c := range []struct {
+		name       string
+		causes     []view.WaitedFor
+		neighbours []report.Neighbour
+		says, not  string
+	}{
+		{"own limit", []view.WaitedFor{limit}, nil, "100 % of the waiting is a limit of its own, not a neighbour.", "ingest"},
+		{"own limit first", []view.WaitedFor{limit, behind}, []report.Neighbour{ingest}, "78 % of the waiting is a limit of its own, not a neighbour.", "behind ingest"},
+		{"neighbours", []view.WaitedFor{behind}, []report.Neighbour{ingest}, "100 % of the waiting is behind neighbours, the longest behind ingest.", "limit of its own"},
+		{"not named", []view.WaitedFor{behind}, nil, "plimsoll diagnose", "ingest"},
+	} {
+		f.set(func(f *fake) { f.node.waited = &view.Waited{Causes: c.causes, Neighbours: c.neighbours} })
+		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
+		p.until(5*time.Second, `document.querySelector('.waits')?.innerText.includes('`+c.says+`')`)
+		text := ask[string](p, `document.querySelector('.waits').innerText`)
+		if strings.Contains(text, c.not) || strings.Contains(text, "ingest") != (len(c.neighbours) > 0) {
+			t.Errorf("%s: %s", c.name, text)
+		}
+		p.close()
+	}
+}
+
+// theCauses: what holds no longer is told in the past, with the time since when, and what holds now in the present.
+func theCauses(t *testing.T, browser context.Context) {
+	n := newNode(2)
+	n.drift()
+	n.turn = nil
+	last := time.Date(2026, 11, 25, 12, 34, 56, 0, time.Local)
+	n.rows[0].Cause, n.rows[0].LastLost = view.Guard, &last
+	f := newFake(t, n)
+	p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
+	decision := `document.querySelector('.decision').innerText`
+	p.until(5*time.Second, decision+`.includes('The node had no CPU time to spare. It has lost nothing since 12:34:56.')`)
+	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.Guard })
+	p.until(5*time.Second, decision+`.includes('The node has no CPU time to spare.') && !`+decision+`.includes('since')`)
+	f.set(func(f *fake) { f.node.rows[0].CauseNow = view.Paused })
+	p.until(5*time.Second, decision+`.includes('The node had no CPU time to spare. Now: A person or a program has paused it.')`)
+}
+
+// theShortfall: by cause and rank; of a rank without requests it is not known, which is not 0.
+func theShortfall(t *testing.T, browser context.Context) {
+	n := newNode(2)
+	n.colocation, n.waits = colocated(), waited()
+	f := newFake(t, n)
+	p := open(t, browser, f.URL, size(1280, 900))
+	p.loaded()
+	p.until(5*time.Second, `document.querySelector('.shortfall')`)
+	got := ask[string](p, `[...document.querySelectorAll('.shortfall tr')].map((r) => [...r.children].map((c) => c.textContent).join('|')).join(';')`)
+	if want := "Cause|online|offline;neighbours|1.30 s|–;its own limit|700 ms|–"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.set(func(f *fake) {
+		w := *f.node.waits
+		w.Ranks = []report.RankWaits{{Rank: "online"}, {Rank: "offline"}}
+		f.node.waits = &w
+	})
+	p.until(5*time.Second, `document.querySelector('.colocation').innerText.includes('the request of no container is known')`)
+}
