@@ -12,7 +12,7 @@ import (
 // Problem: the risk is computed from what was demanded in ten minutes, which are a few of all minutes. A figure that
 // would be another one ten minutes later must not look exact.
 //
-// Approach: a bootstrap by minutes. As many minutes as are known are drawn from them, with replacement, and the same for
+// Approach: a bootstrap by minutes. As many minutes as are known are drawn from them, with replacement, the same for
 // all containers, so that a minute in which all were busy stays one. The risk of each drawing is computed as that
 // of the node. The interval holds the middle 95 % of them.
 //

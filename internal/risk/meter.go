@@ -42,6 +42,11 @@ type Meter struct {
 	cut     float64
 	status  *report.Risk
 	problem string
+
+	// Of compute alone, which does not run twice at a time.
+	interval   *[2]float64
+	intervalOf float64 // the share of the bursts
+	intervalAt time.Time
 }
 
 // uses is the use of a container's periods in the last minutes.
@@ -150,12 +155,27 @@ func (m *Meter) compute(now time.Time, capacity float64, demands []policy.Demand
 	risk, err := policy.LoadLine(capacity, demands, target)
 	var interval *[2]float64
 	if err == nil {
-		interval = policy.RiskInterval(capacity, demands, risk, uint64(now.UnixNano()))
+		interval = m.around(now, capacity, demands, risk)
 	}
 	if m.learn(now, capacity, risk, interval, err) {
 		m.Log.Info("load line", "share", risk.Share, "risk", risk.Now, "asked", risk.Asked, "target", risk.Target)
 		m.Changed()
 	}
+}
+
+// intervalEvery is how often an interval is computed: that of 250 containers takes a second of CPU time.
+const intervalEvery = 5 * time.Minute
+
+// around is the interval of a risk. Between two computations it is the last one, widened to hold the risk.
+func (m *Meter) around(now time.Time, capacity float64, demands []policy.Demand, r policy.Risk) *[2]float64 {
+	if m.interval == nil || r.Now <= 0 || r.Share != m.intervalOf || now.Sub(m.intervalAt) >= intervalEvery {
+		m.interval = policy.RiskInterval(capacity, demands, r, uint64(now.UnixNano()))
+		m.intervalOf, m.intervalAt = r.Share, now
+	}
+	if m.interval == nil {
+		return nil
+	}
+	return &[2]float64{min(m.interval[0], r.Now), max(m.interval[1], r.Now)}
 }
 
 func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, interval *[2]float64, err error) (changed bool) {

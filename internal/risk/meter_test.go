@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
@@ -58,5 +59,45 @@ func TestUses(t *testing.T) {
 	}
 	if got := r.sum(); len(r.minutes) != KeptMinutes || got[0] != 7 || got[1] != 1 || got[2] != 11 {
 		t.Errorf("%v in %d minutes", got, len(r.minutes))
+	}
+}
+
+// TestIntervalIsKept: an interval is computed in every fifth minute, and when the share of the bursts changes. It holds the risk.
+func TestIntervalIsKept(t *testing.T) {
+	now, m := time.Unix(1000, 0), &Meter{}
+	var list []policy.Demand
+	for range 8 {
+		d := policy.Demand{Quota: 0.5, Asked: 1, Uses: make([]int64, 65)}
+		for k := range 6 {
+			minute := make([]int64, 65)
+			minute[1], minute[8+k] = 400, 200
+			d.Minutes = append(d.Minutes, minute)
+			for class, n := range minute {
+				d.Uses[class] += n
+			}
+		}
+		list = append(list, d)
+	}
+	at := func(after time.Duration, r policy.Risk) [2]float64 {
+		t.Helper()
+		got := m.around(now.Add(after), 2, list, r)
+		if got == nil || got[0] > r.Now || got[1] < r.Now {
+			t.Fatalf("after %v: %v around %v", after, got, r.Now)
+		}
+		return *got
+	}
+	r := policy.Risk{Share: 1, Now: 0.1}
+	first := at(0, r)
+	if again := at(time.Minute, r); again != first || m.intervalAt != now {
+		t.Errorf("a minute later: %v, then %v", first, again)
+	}
+	if wide := at(2*time.Minute, policy.Risk{Share: 1, Now: 0.99}); wide[1] != 0.99 {
+		t.Errorf("a larger risk: %v", wide)
+	}
+	if at(3*time.Minute, policy.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(3 * time.Minute)) {
+		t.Error("another share, and the interval is the old one")
+	}
+	if at(8*time.Minute, policy.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(8 * time.Minute)) {
+		t.Error("five minutes later the interval is the old one")
 	}
 }
