@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs test-soak-short \
-        test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube kernels generate figures lint fmt fuzz clean
+        test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube bench-peers kernels generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -74,6 +74,9 @@ bench-model: ## the load line's model: published cells, figures of docs/MODEL.md
 
 bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and on a full one (root, 2 hours)
 	@bash test/tiers.sh bench-demo
+
+bench-peers: ## koordlet and Plimsoll, and limits raised and removed, on the same kubelet, pod and load: the table of docs/COMPARISON.md (root, 10 minutes, and koordlet's build the first time); PEERS=short: 2 minutes
+	@bash test/tiers.sh bench-peers
 
 bench-kube: ## the published apache-demo in a pod on a real kubelet, all policies, as the published tables (root, 12 minutes); APACHE_SECONDS=120
 	@bash test/tiers.sh bench-kube

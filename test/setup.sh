@@ -1,7 +1,7 @@
 #!/bin/bash
-# setup.sh [arm64|browser]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
+# setup.sh [arm64|browser|peers]: installs what the tests need on a Debian host beside Go, and downloads the Go modules. It says what it
 # does, and does nothing when all of it is there. arm64: also what test/vm/arm64.sh needs (make test-long). browser: what
-# test/browser needs, and nothing else.
+# test/browser needs, and nothing else. peers: the same for lab/peers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,6 +22,10 @@ declare -A why=(
 if [ "${1:-}" = browser ]; then
   why=([chromium]="test/browser" [fonts-dejavu-core]="test/browser")
   command -v npm >/dev/null || why[npm]="test/browser" # Node's own packages bring one, too
+fi
+if [ "${1:-}" = peers ]; then
+  why=([gcc]="koordlet" [libc6-dev]="koordlet" [libpfm4-dev]="koordlet" [busybox-static]="test/kube" [runc]="test/kube"
+    [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube" [apache2-bin]="test/kube")
 fi
 
 missing=()

@@ -65,9 +65,10 @@ kube_tests() { go_test -tags kube -count=1 -timeout 20m -v "$@" ./test/kube; }
 # What tier kube leaves to kube-long, and what only an older version has the programs for: test/kube/README.md says why.
 kube_long='TestReaction|TestPublishedTables|TestBoundsOfTheAdministrator|TestApacheDemo|TestFullNode|TestIdleStopsTheKubelet'
 kube_controllers='TestDaemonSetOfTheController|TestHelm'
+kube_bench=TestPeers # a measurement, not a test
 tier_kube() {
   need_groups || return
-  kube_tests -skip "^($kube_controllers|$kube_long)\$"
+  kube_tests -skip "^($kube_controllers|$kube_long|$kube_bench)\$"
 }
 tier_kube_long() {
   need_groups || return
@@ -77,7 +78,7 @@ tier_kube_long() {
 # kubelet, and no resize in place at all.
 tier_kube_old() {
   need_groups || return
-  KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|TestPodLevelResize.*)\$" || return
+  KUBE_VERSION=1.34 kube_tests -skip "^($kube_controllers|$kube_long|$kube_bench|TestPodLevelResize.*)\$" || return
   KUBE_VERSION=1.28 kube_tests -run "^(TestInitContainer|TestStaticPod|TestKilledAgent|TestReaction|TestConfigMapOfTheCluster|$kube_controllers)\$"
 }
 # The page in a real browser. Chromium, and npm for axe-core, are installed where they are absent.
@@ -119,6 +120,11 @@ tier_bench_demo() {
 tier_bench_kube() {
   need_groups || return
   PLIMSOLL_APACHE_SECONDS=${APACHE_SECONDS:-120} kube_tests -run '^TestApacheDemo$'
+}
+tier_bench_peers() {
+  need_groups || return
+  bash test/setup.sh peers || return
+  PLIMSOLL_PEERS=${PEERS:-full} kube_tests -run "^$kube_bench\$"
 }
 tier_image() { FRESH=1 ARCHITECTURES="amd64 arm64" bash test/reproducible.sh; } # tier lint has one architecture
 tier_starts() {

@@ -119,6 +119,7 @@ func rules() map[string]rule {
 		"lab/figures":        {free: true},
 		"lab/hostile":        {free: true},
 		"lab/burst":          {free: true},
+		"lab/peers":          {free: true},
 		"lab/reaction":       {free: true},
 		"lab/readers":        {free: true},
 		"lab/reservation":    {free: true},

@@ -29,8 +29,14 @@ const (
 	apacheConnections = 64 // published: 12
 )
 
-// apacheDemo is the pod. Apache, and what it needs, are the host's: there is no registry.
+// apacheDemo is the pod.
 func apacheDemo(t *testing.T) *pod {
+	t.Helper()
+	return apachePod(t, "apache-demo", apacheLimit, map[string]string{annotation: `{"policy": "none"}`})
+}
+
+// apachePod has this limit, or none. Apache, and what it needs, are the host's: there is no registry.
+func apachePod(t *testing.T, name, limit string, annotations map[string]string) *pod {
 	t.Helper()
 	dir := filepath.Join(scratch, "apache")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -48,8 +54,8 @@ func apacheDemo(t *testing.T) *pod {
 			t.Fatal(err)
 		}
 	}
-	return start(t, want{name: "apache-demo", annotations: map[string]string{annotation: `{"policy": "none"}`},
-		containers: []container{{"apache", apacheLimit, apacheLimit, []string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}},
+	return start(t, want{name: name, annotations: annotations,
+		containers: []container{{"apache", apacheLimit, limit, []string{"/usr/sbin/apache2", "-f", "/demo/apache.conf", "-D", "FOREGROUND"}}}},
 		func(spec object) {
 			var mounts, volumes []object
 			for i, at := range []string{"/usr", "/lib", "/lib64", "/etc/passwd", "/etc/group", dir} {
@@ -61,8 +67,12 @@ func apacheDemo(t *testing.T) *pod {
 				volumes = append(volumes, object{"name": name, "hostPath": object{"path": at}})
 			}
 			c := spec["containers"].([]object)[0]
-			size := object{"cpu": apacheLimit, "memory": "256Mi"}
-			c["volumeMounts"], spec["volumes"], c["resources"] = mounts, volumes, object{"limits": size, "requests": size}
+			limits := object{"cpu": limit, "memory": "256Mi"}
+			if limit == "" {
+				delete(limits, "cpu")
+			}
+			c["volumeMounts"], spec["volumes"] = mounts, volumes
+			c["resources"] = object{"limits": limits, "requests": object{"cpu": apacheLimit, "memory": "256Mi"}}
 		})
 }
 
