@@ -88,9 +88,13 @@ func (k *koordlet) begin() {
 		k.t.Fatal(err)
 	}
 	defer log.Close()
-	k.cmd = exec.Command("nsenter", inside, binary, "-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/", "-tsdb-path="+filepath.Join(dir, "tsdb"),
-		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/", "-containerd-endpoint="+filepath.Join(scratch, "containerd/containerd.sock"),
-		"-feature-gates=CPUBurst=true", "-v="+strconv.Itoa(koordletVerbosity))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	k.cmd = exec.Command("nsenter", inside, binary, "-feature-gates=CPUBurst=true", "-v="+strconv.Itoa(koordletVerbosity),
+		"-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/", "-tsdb-path="+at("tsdb"),
+		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/", "-var-run-root-dir="+filepath.Dir(nriSocket)+"/",
+		"-runtime-hooks-nri-socket-path="+filepath.Base(nriSocket), "-containerd-endpoint="+filepath.Join(scratch, "containerd/containerd.sock"),
+		"-runtime-hooks-addr="+at("koordlet.sock"), "-runtime-hooks-host-endpoint="+at("koordlet.sock"), "-runtime-hooks-config-path="+at("hooks"),
+		"-prediction-checkpoint-filepath="+at("prediction"), "-pod-resources-proxy-path="+at("pod-resources"), "-xpu-device-infos-dir="+at("xpu"))
 	k.cmd.Env = append(os.Environ(), "agent_mode=hostMode", "NODE_NAME="+nodeName, "KUBECONFIG="+filepath.Join(scratch, "pki/admin.kubeconfig"))
 	k.cmd.Stdout, k.cmd.Stderr, k.done = log, log, make(chan struct{})
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
