@@ -204,7 +204,7 @@ func apacheTable(t *testing.T, each time.Duration) {
 	all := p.compare(policies, min(turn, each), int(max(1, each/turn)))
 	s := a.status()
 	fmt.Printf("\napache-demo in a pod on a real kubelet (%s): limit %s, %g requests a second, %v for each policy in turns of %v; kernel %s, cgroup %s, %d CPUs\n\n%s",
-		strings.TrimSpace(kubectl(t, "version", "-o", "jsonpath={.serverVersion.gitVersion}")), apacheLimit, apacheRate, all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs,
+		serverVersion(t), apacheLimit, apacheRate, all["none"].during, min(turn, each), s.Kernel, s.Cgroup, s.Node.CPUs,
 		tableOf(policies, all))
 }
 

@@ -124,6 +124,14 @@ func apply(t *testing.T, o object) {
 	})
 }
 
+// serverVersion is that of Kubernetes.
+func serverVersion(t *testing.T) string {
+	t.Helper()
+	var v struct{ GitVersion string }
+	get(t, "/version", &v)
+	return v.GitVersion
+}
+
 // at is where the API server has the pod.
 func (p *pod) at() string { return "/api/v1/namespaces/" + p.namespace + "/pods/" + p.name }
 

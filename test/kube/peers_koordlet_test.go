@@ -82,13 +82,18 @@ func (k *koordlet) begin() {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.log = filepath.Join(dir, "log")
+	k.log = filepath.Join(scratch, "log", filepath.Base(dir)) // where PLIMSOLL_KEEP_LOGS keeps it
 	log, err := os.Create(k.log)
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	defer log.Close()
 	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"tsdb", "hooks", "prediction", "xpu"} { // its DaemonSet's volumes
+		if err := os.Mkdir(at(name), 0o700); err != nil {
+			k.t.Fatal(err)
+		}
+	}
 	k.cmd = exec.Command("nsenter", inside, binary, "-feature-gates=CPUBurst=true", "-v="+strconv.Itoa(koordletVerbosity),
 		"-addr=127.0.0.1:9316", "-cgroup-root-dir="+cgrouptest.Root()+"/", "-tsdb-path="+at("tsdb"),
 		"-var-lib-kubelet-dir="+filepath.Join(scratch, "kubelet/root")+"/", "-var-run-root-dir="+filepath.Dir(nriSocket)+"/",

@@ -89,7 +89,7 @@ func machine(t *testing.T) peers.Machine {
 			m.CPU = strings.TrimSpace(model)
 		}
 	}
-	m.Kubernetes = strings.TrimSpace(kubectl(t, "version", "-o", "jsonpath={.serverVersion.gitVersion}"))
+	m.Kubernetes = serverVersion(t)
 	runtimes := strings.TrimSpace(kubectl(t, "get", "node", nodeName, "-o", "jsonpath={.status.nodeInfo.containerRuntimeVersion}"))
 	m.Containerd = strings.TrimPrefix(runtimes, "containerd://")
 	_, m.Koordlet, _ = strings.Cut(strings.TrimSuffix(koordletBinary(t), "/koordlet"), "/koordlet-")
