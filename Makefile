@@ -75,7 +75,7 @@ bench-model: ## the load line's model: published cells, figures of docs/MODEL.md
 bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and on a full one (root, 2 hours)
 	@bash test/tiers.sh bench-demo
 
-bench-peers: ## koordlet and Plimsoll, and limits raised and removed, on the same kubelet, pod and load: the table of docs/COMPARISON.md (root, 10 minutes, and koordlet's build the first time); PEERS=short: 2 minutes
+bench-peers: build ## koordlet and Plimsoll, and limits raised and removed, on the same kubelet, pod and load: the table of docs/COMPARISON.md (root, 10 minutes, and koordlet's build the first time); PEERS=short: 3 minutes
 	@bash test/tiers.sh bench-peers
 
 bench-kube: ## the published apache-demo in a pod on a real kubelet, all policies, as the published tables (root, 12 minutes); APACHE_SECONDS=120

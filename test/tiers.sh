@@ -124,7 +124,7 @@ tier_bench_kube() {
 tier_bench_peers() {
   need_groups || return
   bash test/setup.sh peers || return
-  PLIMSOLL_PEERS=${PEERS:-full} kube_tests -run "^$kube_bench\$"
+  PLIMSOLL_PEERS=${PEERS:-full} PLIMSOLL_BINARY=$PWD/bin/plimsoll kube_tests -run "^$kube_bench\$"
 }
 tier_image() { FRESH=1 ARCHITECTURES="amd64 arm64" bash test/reproducible.sh; } # tier lint has one architecture
 tier_starts() {
