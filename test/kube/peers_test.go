@@ -28,8 +28,8 @@ type versus struct {
 
 // versusSettings: PLIMSOLL_PEERS is short or full.
 func versusSettings() versus {
-	v := versus{Settings: peers.Settings{Limit: 50 * ms, Rate: apacheRate, Load: 35 * time.Second, Pods: 50, Small: 10 * ms, Steps: 5, Spin: 4 * time.Second,
-		Resized: 40 * ms, Patience: 15 * time.Second, Idle: 20 * time.Second, Percent: raisePercent}}
+	v := versus{Settings: peers.Settings{Limit: 50 * ms, Rate: apacheRate, Load: 25 * time.Second, Pods: 50, Small: 10 * ms, Steps: 5, Spin: 4 * time.Second,
+		Resized: 40 * ms, Patience: 15 * time.Second, Idle: 15 * time.Second, Percent: raisePercent}}
 	if v.short = os.Getenv("PLIMSOLL_PEERS") == "short"; v.short {
 		v.Load, v.Pods, v.Steps, v.Idle = 5*time.Second, 4, 1, 5*time.Second
 	}
@@ -41,6 +41,11 @@ func versusSettings() versus {
 func TestPeers(t *testing.T) {
 	v := versusSettings()
 	r := peers.Result{Settings: v.Settings, Machine: machine(t)}
+	defer func() { // what there is, also where the rest fails
+		var page bytes.Buffer
+		r.WriteText(&page)
+		fmt.Printf("\n%s", page.String())
+	}()
 	agents := map[string]runner{
 		"koordlet":              &koordlet{t: t, percent: 1000},
 		"koordlet, burst 100 %": &koordlet{t: t, percent: 100},
@@ -70,9 +75,6 @@ func TestPeers(t *testing.T) {
 			t.Logf("%s, full node: %v", w.Name, time.Since(begin).Round(time.Second))
 		}
 	}
-	var page bytes.Buffer
-	r.WriteText(&page)
-	fmt.Printf("\n%s", page.String())
 }
 
 // machine is what the result depends on.
@@ -105,7 +107,7 @@ func machine(t *testing.T) peers.Machine {
 func (v versus) one(t *testing.T, w *peers.Way, limit string, agent runner) {
 	t.Helper()
 	service := apachePod(t, "service", limit, nil)
-	victim := start(t, want{name: "resized", containers: []container{runs("a", apacheLimit)}})
+	victim := start(t, want{name: "resized", containers: []container{runs("a", apacheLimit, apacheLimit)}})
 	service.serve(1, 3*time.Second, &served{latency: load.NewLatencies()}) // warm
 	if agent != nil {
 		agent.begin()
@@ -137,8 +139,8 @@ func (v versus) serve(p *pod) *peers.Service {
 }
 
 // runs is a container that uses a CPU from SIGUSR1 to SIGUSR2.
-func runs(name, limit string) container {
-	return container{name, limit, limit, []string{"sh", "-c",
+func runs(name, request, limit string) container {
+	return container{name, request, limit, []string{"sh", "-c",
 		`trap 'exit 0' TERM; trap 'go=1' USR1; trap 'go=' USR2; while :; do [ -n "$go" ] || { sleep 100000 & wait; }; done`}}
 }
 
@@ -244,7 +246,7 @@ func (v versus) crowd(t *testing.T) (pods []*pod) {
 	for len(pods) < v.Pods {
 		var list []want
 		for i := range min(25, v.Pods-len(pods)) {
-			list = append(list, want{name: fmt.Sprintf("small%d", len(pods)+i), containers: []container{runs("a", "100m")}})
+			list = append(list, want{name: fmt.Sprintf("small%d", len(pods)+i), containers: []container{runs("a", "5m", "100m")}})
 		}
 		pods = append(pods, starts(t, list...)...)
 	}
