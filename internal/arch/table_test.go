@@ -35,6 +35,7 @@ func rules() map[string]rule {
 		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline", "tenant")},
 		"internal/reserve":            {pure: true, imports: values},
 		"internal/diagnose":           {pure: true, imports: []string{"report"}},
+		"internal/parallelism":        {pure: true, imports: and(values, "printable", "report")},
 		"internal/history":            {pure: true},
 		"internal/view":               {pure: true, imports: and(values, "bandwidth", "history", "loadline", "printable", "report")},
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
