@@ -52,6 +52,8 @@ func rules() map[string]rule {
 		"internal/scx":    {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
 		"internal/task":   {imports: []string{"capability"}},
 
+		"internal/parallelism/inspect": {imports: []string{"cpu", "parallelism"}},
+
 		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
 		"internal/probe/programs": {},
 

@@ -131,6 +131,17 @@ func (t *Tree) Tasks(group string) ([]int, error) {
 	return tasks, t.wrap(group, name, err)
 }
 
+// Processes lists the processes of a group itself, not of its children. A process of another PID namespace is 0.
+func (t *Tree) Processes(group string) ([]int, error) {
+	const name = "cgroup.procs"
+	data, err := t.read(group, name)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := parsePIDs(data)
+	return pids, t.wrap(group, name, err)
+}
+
 // Populated says whether a process is in the group or below it.
 func (t *Tree) Populated(group string) (bool, error) {
 	if t.version == V1 {
