@@ -107,6 +107,8 @@ func TestDegree(t *testing.T) {
 
 		{"Node", nodeProcess(), 1, "JavaScript runs on one thread; files, DNS, crypto and zlib have a pool of 4"},
 		{"Node, workers", with(nodeProcess(), func(p *Process) { p.Workers = 3 }), 4, "those of 3 workers"},
+		{"Node, one worker", with(nodeProcess(), func(p *Process) { p.Workers = 1 }), 2, "those of 1 worker;"},
+		{"Node, workers that are not counted", with(nodeProcess(), func(p *Process) { p.Workers = -1 }), 0, "cannot be counted"},
 		{"Node, a pool", env(nodeProcess(), "UV_THREADPOOL_SIZE", "16"), 1, "a pool of 16"},
 		{"Node, a pool of 0", env(nodeProcess(), "UV_THREADPOOL_SIZE", "0"), 1, "a pool of 1"},
 		{"Node, a pool of words", env(nodeProcess(), "UV_THREADPOOL_SIZE", "many"), 1, "a pool of 1"},

@@ -14,9 +14,12 @@ const (
 
 // nodeDegree is on how many threads JavaScript runs.
 func (p Process) nodeDegree() degree {
+	if p.Workers < 0 {
+		return unknown("its worker threads cannot be counted")
+	}
 	from := "JavaScript runs on one thread"
 	if p.Workers > 0 {
-		from = fmt.Sprintf("JavaScript runs on one thread and on those of %d workers", p.Workers)
+		from = "JavaScript runs on one thread and on those of " + plural(p.Workers, "worker")
 	}
 	if p.Env != nil {
 		from += fmt.Sprintf("; files, DNS, crypto and zlib have a pool of %d", p.pool())

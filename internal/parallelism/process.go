@@ -28,7 +28,7 @@ type Process struct {
 	Env      map[string]string // the Variables that are set; nil: not known
 	Go       Build
 	Embedded bool // a JVM that another program than java has started
-	Workers  int  // worker threads of Node
+	Workers  int  // worker threads of Node; -1: not known
 }
 
 // Build is how a Go program was built.

@@ -14,7 +14,8 @@ const (
 	mostProcesses = 32      // of a container
 	mostText      = 1 << 20 // bytes of a file of /proc
 	mostMaps      = 256 << 10
-	mostThreads   = 256     // whose names are read, of a process
+	mostThreads   = 256     // of a process, whose names are read
+	mostFiles     = 1 << 14 // open ones of a process
 	mostValue     = 4 << 10 // bytes of a variable
 	mostBinary    = 4 << 20 // bytes of an executable that are read, not its size
 )

@@ -105,8 +105,24 @@ func TestRead(t *testing.T) {
 		t.Errorf("a JVM in another program: %+v", p)
 	}
 	f.process(5, file(t, "node", "#!"), map[string]string{"task/5/comm": "node\n", "task/6/comm": "WorkerThread\n", "task/7/comm": "libuv-worker\n"})
-	if p := f.read(5); p.Runtime != parallelism.Node || p.Workers != 1 {
-		t.Errorf("Node: %+v", p)
+	if p := f.read(5); p.Runtime != parallelism.Node || p.Workers != -1 {
+		t.Errorf("Node whose files cannot be listed: %+v", p)
+	}
+	fds := filepath.Join(f.dir, "5", "fd")
+	if err := os.Mkdir(fds, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 1, 1, 1, 1, 2} { // named, and by loops
+		to := "anon_inode:[eventpoll]"
+		if i == 0 {
+			to = "socket:[1]"
+		}
+		if err := os.Symlink(to, filepath.Join(fds, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+		if p := f.read(5); p.Runtime != parallelism.Node || p.Workers != want {
+			t.Errorf("Node with %d loops: %+v", i, p)
+		}
 	}
 	f.process(6, "/bin/sh", map[string]string{"maps": "7f00-7f10 r-xp 0 0:1 2 /usr/lib/libc.so.6\n"})
 	if p := f.read(6); p.Runtime != "" || p.Env != nil {

@@ -104,24 +104,42 @@ func (r Reader) cpus(pid int) int {
 	return 0
 }
 
-// workers counts the threads of Node's that run JavaScript beside the main one, by the name that Node gives them
-// (src/node_worker.cc).
+// workers counts the threads of Node's that run JavaScript beside the main one; -1: not known. Each has an event loop, and so
+// an epoll instance (libuv's uv_loop_init): Node itself has three, for the main thread, delayed tasks and tracing. Since
+// Node 24 the threads have a name, too, unless a worker was given another one (src/node_worker.cc).
 func (r Reader) workers(pid int) int {
-	dir, err := os.Open(r.file(pid, "task"))
-	if err != nil {
-		return 0
+	files, whole := r.names(pid, "fd", mostFiles)
+	if !whole {
+		return -1
 	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(mostThreads)
-	n := 0
-	for _, tid := range names {
-		data, _ := r.read(pid, filepath.Join("task", tid, "comm"), mostText)
-		if strings.TrimSpace(string(data)) == workerName {
-			n++
+	loops, named := 0, 0
+	for _, fd := range files {
+		if r.link(pid, filepath.Join("fd", fd)) == "anon_inode:[eventpoll]" {
+			loops++
 		}
 	}
-	return n
+	threads, _ := r.names(pid, "task", mostThreads)
+	for _, tid := range threads {
+		data, _ := r.read(pid, filepath.Join("task", tid, "comm"), mostText)
+		if strings.TrimSpace(string(data)) == "WorkerThread" {
+			named++
+		}
+	}
+	return max(0, loops-loopsOfNode, named)
 }
 
-// workerName is what Node calls the threads of node:worker_threads, cut as the kernel does.
-const workerName = "WorkerThread"
+const loopsOfNode = 3
+
+// names are those in a directory of a process, up to so many, and whether these are all.
+func (r Reader) names(pid int, name string, most int) (list []string, whole bool) {
+	dir, err := os.Open(r.file(pid, name))
+	if err != nil {
+		return nil, false
+	}
+	defer dir.Close()
+	list, err = dir.Readdirnames(most)
+	if err == nil {
+		_, err = dir.Readdirnames(1)
+	}
+	return list, err == io.EOF
+}
