@@ -46,7 +46,11 @@ func (g *globals) containerIndex(ctx context.Context, tree *cgroup.Tree, file *c
 	c := &containerIndex{tree: tree, hierarchy: path.Join(g.cgroupRoot, tree.Dir("/")), file: file}
 	for _, p := range pods {
 		for _, one := range p.Containers {
-			c.bySystemdUnit = append(c.bySystemdUnit, report.Container{Cgroup: one.Path, Name: one.Name, Request: one.Request})
+			u := report.Container{Cgroup: one.Path, Name: one.Name, Request: one.Request, Strategy: one.Strategy}
+			if d := one.Declared; d != nil {
+				u.Limit, u.Period = d.Bandwidth.Quota, d.Bandwidth.Period
+			}
+			c.bySystemdUnit = append(c.bySystemdUnit, u)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -65,7 +69,9 @@ func (c *containerIndex) merge(agents []report.Container) {
 			c.bySystemdUnit = append(c.bySystemdUnit, a)
 			continue
 		}
-		c.bySystemdUnit[i].Name, c.bySystemdUnit[i].Request = a.Name, cmp.Or(c.bySystemdUnit[i].Request, a.Request)
+		u := &c.bySystemdUnit[i]
+		u.Name, u.Request = a.Name, cmp.Or(u.Request, a.Request)
+		u.Strategy, u.Limit, u.Period = a.Strategy, a.Limit, a.Period
 	}
 }
 
@@ -129,7 +135,8 @@ func forNode(err error) string {
 
 // plain is a group that is no container.
 func (c *containerIndex) plain(group string) report.Container {
-	return report.Container{Cgroup: group, Name: group, Request: c.file.Resolve(group).Request}
+	e := c.file.Resolve(group)
+	return report.Container{Cgroup: group, Name: group, Request: e.Request, Strategy: e.Strategy}
 }
 
 // like are containers by name or path, and other groups by path.

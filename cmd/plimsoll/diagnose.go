@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/parallelism/inspect"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/probe/programs"
 	"plimsoll/internal/probe/runq"
@@ -165,7 +166,22 @@ func (o *meter) window(ctx context.Context, length time.Duration) (report.Diagno
 	d := report.Diagnosis{Schema: report.DiagnosisSchema, Elapsed: elapsed, CPUs: len(o.online), Notes: o.notes(),
 		Overhead: spent(after, before, elapsed, len(o.online))}
 	d.Containers, err = o.describe()
+	o.judgeRuntimes(ctx, d.Containers)
 	return d, err
+}
+
+// judgeRuntimes adds to the containers whether their runtimes can use a burst, as far as there is time.
+func (o *meter) judgeRuntimes(ctx context.Context, list []report.Diagnosed) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectNodeTime) // Ctrl-C ends the measurement alone
+	defer cancel()
+	r := runtimes{tree: o.tree, online: o.online, reader: inspect.New("/proc")}
+	for i := range list[:min(len(list), mostInspected)] {
+		for _, s := range o.subjects {
+			if s.container.Cgroup == list[i].Cgroup && ctx.Err() == nil {
+				list[i].Parallelism = r.of(ctx, s.container)
+			}
+		}
+	}
 }
 
 // watch reads slice by slice.

@@ -48,6 +48,7 @@ cgroup is written.`,
 			if file != nil {
 				e.Configured = judge(file.Strategy().Colocation, machine)
 			}
+			e.Runtimes = g.runtimesHere(cmd.Context(), dir, file)
 			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), e.useless())
 		},
 	}

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
 
@@ -34,6 +35,24 @@ func TestDoctorGolden(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
 		})
+	}
+}
+
+// TestDoctorRuntimesGolden: the section on runtimes, with containers whose bursts find no threads, and with none.
+func TestDoctorRuntimesGolden(t *testing.T) {
+	one := suspect{Name: "default/web/\x1bapi", Cgroup: "/kubepods/web", Parallelism: report.Parallelism{Verdict: "api runs Go code on 2 threads.", Next: "set GOMAXPROCS=4"}}
+	many := &suspects{Looked: 40, Left: 3}
+	for range mostSuspects + 2 {
+		many.List = append(many.List, one)
+	}
+	for name, s := range map[string]*suspects{"runtimes": many, "runtimes-well": {Looked: 2}} {
+		e := examine("v0", "6.0-test", "/sys/fs/cgroup", mainlineV1(), priorities(mainlineV1(), noTasks{}))
+		e.Runtimes = s
+		var got bytes.Buffer
+		if err := e.Text(&got); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", "doctor", name+".txt"), got.Bytes())
 	}
 }
 

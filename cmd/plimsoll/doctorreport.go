@@ -29,6 +29,7 @@ type doctorReport struct {
 	PreferredWhy string             `json:"priority_auto_why"`
 	Configured   *choice            `json:"priority_configured,omitempty"` // nil: no configuration was given
 	Advice       []string           `json:"advice"`
+	Runtimes     *suspects          `json:"runtimes,omitempty"` // nil: no container could be looked at
 }
 
 // choice is the mechanism that a configuration requests, and the one that this kernel can use.
@@ -251,6 +252,7 @@ func (e doctorReport) Text(w io.Writer) error {
 		}
 	}
 	e.priorityText(&b)
+	e.Runtimes.text(&b)
 	if len(e.Advice) > 0 {
 		b.WriteString("\nWhat to know and to do:\n")
 	}

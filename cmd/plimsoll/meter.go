@@ -142,7 +142,7 @@ func siblingsOf(t cpu.Topology) map[int]int {
 
 // set passes the facts about a group to the programs.
 func (o *meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
-	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: o.allowed(c.Cgroup), Request: c.Request, Watched: watched, Class: class})
+	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: allowed(o.tree, o.online, c.Cgroup), Request: c.Request, Watched: watched, Class: class})
 	if err != nil {
 		o.tableFull = true
 		return runq.Others, err
@@ -155,13 +155,13 @@ func (o *meter) set(c report.Container, inode uint64, watched bool, class runq.C
 }
 
 // allowed are the CPUs of the nearest group that is bound to some.
-func (o *meter) allowed(group string) cpu.Set {
+func allowed(tree *cgroup.Tree, online cpu.Set, group string) cpu.Set {
 	for ; group != "/" && group != "."; group = path.Dir(group) {
-		if set, err := o.tree.CPUs(group); err == nil && len(set) > 0 {
-			return set.And(o.online)
+		if set, err := tree.CPUs(group); err == nil && len(set) > 0 {
+			return set.And(online)
 		}
 	}
-	return o.online
+	return online
 }
 
 // numberNeighbours numbers the groups beside the subjects, and frees the numbers of those that are gone: a subject that

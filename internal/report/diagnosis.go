@@ -37,6 +37,8 @@ type Diagnosed struct {
 	Beside     time.Duration  `json:"sibling_busy_ns"` // of Received: the core's other thread ran another group
 	Verdict    string         `json:"verdict"`
 	Next       string         `json:"next"`
+	// Parallelism is nil where the container has no limit, or no process of a known runtime.
+	Parallelism *Parallelism `json:"parallelism,omitempty"`
 }
 
 // Wait is the time that one cause took.
@@ -228,6 +230,9 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 	p.printf("  %s\n", c.Verdict)
 	if c.Next != "" {
 		p.printf("  next: %s\n", c.Next)
+	}
+	if r := c.Parallelism; r != nil && r.Verdict != "" {
+		p.printf("  parallelism: %s\n  to do: %s\n", r.Verdict, r.Next)
 	}
 }
 

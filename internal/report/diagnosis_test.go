@@ -9,7 +9,7 @@ import (
 
 func diagnosis() Diagnosis {
 	const ms = time.Millisecond
-	one, half, used, short, zero := 1.0, 0.5, 0.5, time.Second, time.Duration(0)
+	one, half, used, short, zero, two := 1.0, 0.5, 0.5, time.Second, time.Duration(0), 2
 	return Diagnosis{Schema: DiagnosisSchema, Elapsed: 2 * time.Second, CPUs: 2,
 		Containers: []Diagnosed{
 			{Name: "default/web/ng\x1binx", Cgroup: "/kubepods/web", Reserved: &one, Limit: &half, PodLimit: &one, Wanted: 2 * time.Second, Received: time.Second,
@@ -19,9 +19,13 @@ func diagnosis() Diagnosis {
 					{CauseOwnThreads, 10 * ms, 0}, {CauseUnnamed, 10 * ms, 0}},
 				Neighbours: []Neighbour{{"a", "/a", 200 * ms, 100 * ms, 20 * ms, 2 * ms}, {"b", "/b", 100 * ms, 0, 0, 0}, {"c", "/c", 100 * ms, 0, 0, 0},
 					{"d", "/d", 50 * ms, 0, 0, 0}, {"e", "/e", 30 * ms, 0, 0, 0}, {"f", "/f", 20 * ms, 0, 0, 0}},
-				Verdict: "It waited.", Next: "wait less"},
+				Verdict: "It waited.", Next: "wait less",
+				Parallelism: &Parallelism{Limit: 0.5, Burst: 4, BurstFrom: "the cap", Threads: &two, Unusable: true,
+					Runtimes: []RuntimeProcess{{PID: 7, Name: "api", Runtime: "go", Version: "go1.26.8", Threads: 9, Parallelism: &two, From: "its limit", Set: "GOMAXPROCS=4"}},
+					Verdict:  "api runs Go code on 2 threads.", Next: "set GOMAXPROCS=4"}},
 			{Name: "/lab/idle", Cgroup: "/lab/idle", Wanted: 19 * ms, Waits: []Wait{}, Neighbours: []Neighbour{}, Verdict: "It is not here."},
-			{Name: "/lab/batch", Cgroup: "/lab/batch", Wanted: 100 * ms, Received: 100 * ms, Short: &zero, Waits: []Wait{}, Neighbours: []Neighbour{}, Verdict: "It is well."},
+			{Name: "/lab/batch", Cgroup: "/lab/batch", Wanted: 100 * ms, Received: 100 * ms, Short: &zero, Waits: []Wait{}, Neighbours: []Neighbour{}, Verdict: "It is well.",
+				Parallelism: &Parallelism{Limit: 0.5, Burst: 1.5, Threads: &two, Runtimes: []RuntimeProcess{}}},
 		},
 		Overhead: Overhead{Switches: 12345, PerSwitch: 210, Programs: 9 * ms, Plimsoll: 11 * ms, Share: 0.005},
 		Notes:    []string{"something was lost"},
