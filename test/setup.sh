@@ -10,7 +10,7 @@ declare -A why=(
   [qemu-system-x86]="VMs" [busybox-static]="VMs" [cpio]="VMs" [zstd]="VMs" [lz4]="VMs" [xz-utils]="VMs"
   [flex]="test/vm/core.sh" [bison]="test/vm/core.sh" [bc]="test/vm/core.sh" [libelf-dev]="test/vm/core.sh"
   [debootstrap]="the VM with systemd" [docker.io]="test/docker"
-  [openjdk-17-jdk-headless]="the start of a JVM"
+  [openjdk-17-jdk-headless]="the start of a JVM" [nodejs]="the parallelism of Node"
   [runc]="test/kube" [containernetworking-plugins]="test/kube" [iproute2]="test/kube" [openssl]="test/kube"
   [apache2-bin]="lab/apache" [nginx]="lab/colocation" [ffmpeg]="lab/colocation"
   [memcached]="lab/reservation" [stress-ng]="lab/reservation"

@@ -24,7 +24,7 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 # A package's kernel tests are those of its *_kernel_test.go files: the rest needs no kernel and was run on the host.
 packages=${PACKAGES:-$(find . -name '*_kernel_test.go' -printf '%h\n' | sort -u)}
 mkdir "$work/p" "$work/doctor"
-echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestJVM|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
+echo "${SKIP_TESTS:-^TestDocker|^TestRunc|^TestRuntimes|^TestJVM|^TestEndOf|^TestRetired|^Test(RunWaits|ThousandContainers|Phantom|ForcedSharing)$}" >"$work/p/skip"
 for package in $packages; do
   case " ${SKIP:-./internal/loadline ./internal/scx ./lab/cost ./lab/hostile ./lab/reaction} " in *" $package "*) continue ;; esac
   name=$(tr / - <<<"${package#./}")
