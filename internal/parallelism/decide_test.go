@@ -83,6 +83,7 @@ func TestDegree(t *testing.T) {
 		{"JVM, told twice", jvmProcess(0.5, "-XX:ActiveProcessorCount=4", "-XX:ActiveProcessorCount=3", "Main"), 3, "command line"},
 		{"JVM, told by default", jvmProcess(0.5, "-XX:ActiveProcessorCount=-1", "Main"), 1, "its limit"},
 		{"JVM, an argument of the program", jvmProcess(0.5, "-jar", "x.jar", "-XX:ActiveProcessorCount=4"), 1, "its limit"},
+		{"JVM, an archive with a dash", jvmProcess(0.5, "-jar", "-x.jar", "-XX:ActiveProcessorCount=4"), 1, "its limit"},
 		{"JVM, an argument of the class", jvmProcess(0.5, "-cp", "-XX:ActiveProcessorCount=5", "Main", "-XX:ActiveProcessorCount=4"), 1, "its limit"},
 		{"JVM, after the class path", jvmProcess(0.5, "-cp", "a:b", "-XX:ActiveProcessorCount=4", "Main"), 4, "command line"},
 		{"JVM, tool options", env(jvmProcess(0.5, "Main"), "JAVA_TOOL_OPTIONS", `-Dx="a b" -XX:ActiveProcessorCount=4`), 4, "JAVA_TOOL_OPTIONS"},

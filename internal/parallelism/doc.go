@@ -38,7 +38,8 @@
 // The number is derived, not measured: a program that calls runtime.GOMAXPROCS is not seen to, and go.uber.org/automaxprocs
 // is taken to be used where it is linked. The version of a JVM is not known: one without container support, or that knows
 // v1 only, counts all CPUs. Node's workers are counted by their event loops, of which Node itself has three (measured with
-// Node 20): in a version that has two, one worker is not seen. A JVM reads the limit that stood when a pool was made, which may have been raised.
+// Node 20): in a version that has two, one worker is not seen. A JVM reads the limit that stood when a pool was made, which
+// may have been raised.
 // Go follows a raised quota after a second or two; a refill and the kernel's burst do not change the limit that it reads.
 // For the JVM the number bounds pools only: an application's own threads run on all CPUs. Threads in system calls and cgo
 // come on top of GOMAXPROCS, and Node's pool on top of its JavaScript. A cap of the start alone (startupBurstPercent) is

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -228,6 +229,15 @@ func TestHostilePrograms(t *testing.T) {
 	f.process(99, self, map[string]string{"mountinfo": "1 1 0:1 / / rw - ext4 x rw\n"})
 	if p := f.read(99); p.Runtime != "" {
 		t.Errorf("on a mount that is not the process's: %+v", p)
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	f.process(98, self, map[string]string{"mountinfo": regexp.MustCompile(" - [^ ]+ ").ReplaceAllString(string(mounts), " - fuse.evil ")})
+	if p := f.read(98); p.Runtime != "" {
+		t.Errorf("on a file system in user space: %+v", p)
+	}
+	f.process(97, self, nil)
+	if p := f.read(97); p.Runtime != parallelism.Go {
+		t.Errorf("the same program on its own file system: %+v", p)
 	}
 }
 
