@@ -21,11 +21,13 @@ type waits struct {
 	found agent.Discoverer
 	tree  *cgroup.Tree
 	log   *slog.Logger
+	begun time.Time
 
 	mu      sync.Mutex
 	meter   *meter
 	problem string
 	ranks   map[strategy.Rank]*rankWaits
+	node    diagnose.Node
 	paired  time.Time // when the pairs were read
 	behind  map[runq.Slot][]diagnose.Behind
 }
@@ -56,7 +58,7 @@ func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slo
 	if !f.waits {
 		return nil
 	}
-	return &waits{found: found, tree: tree, log: log, problem: "the programs are being loaded",
+	return &waits{found: found, tree: tree, log: log, begun: time.Now(), problem: "the programs are being loaded",
 		ranks: map[strategy.Rank]*rankWaits{strategy.Online: {}, strategy.Offline: {}}}
 }
 
@@ -140,9 +142,13 @@ func (w *waits) read() error {
 			r.waited += queued(sums) - queued(s.last)
 			r.beside += sums.Beside[other] - s.last.Beside[other]
 		}
+		if s.rank != strategy.Offline && s.last.At > 0 {
+			w.node.Add(readingOf(s.last), readingOf(sums))
+		}
 		s.last = sums
 		s.account.Add(readingOf(sums))
 	}
+	w.node.At(time.Since(w.begun))
 	return nil
 }
 
@@ -182,6 +188,8 @@ func (w *waits) report(s *report.Status) {
 		}
 	}
 	s.Waits.Lost, s.Waits.Unnamed = w.meter.probe.Lost()
+	contention := w.node.Sum()
+	s.Waits.Contention = &contention
 	for _, rank := range []strategy.Rank{strategy.Online, strategy.Offline} {
 		counts, err := w.meter.probe.Lengths(ranked()[rank])
 		if err != nil {

@@ -64,3 +64,65 @@ func short(w *report.Waited) time.Duration {
 	}
 	return 0
 }
+
+// TestRunContention: of two spinners on one CPU without limits each waits behind the other for half of its time. A
+// spinner that its own limit throttles for most of the time waits behind nobody.
+func TestRunContention(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		make        func(t *testing.T) []*cgrouptest.Group
+		least, most float64
+	}{
+		{"two without limits on one CPU", func(t *testing.T) []*cgrouptest.Group {
+			a, b := cgrouptest.New(t), cgrouptest.New(t)
+			cgrouptest.Pin(t, 0, a.Spin(1)[0], b.Spin(1)[0])
+			return []*cgrouptest.Group{a, b}
+		}, 0.4, 0.6},
+		{"one behind its own limit", func(t *testing.T) []*cgrouptest.Group {
+			a := cgrouptest.New(t)
+			a.Limit(20 * ms)
+			cgrouptest.Pin(t, 0, a.Spin(1)[0])
+			return []*cgrouptest.Group{a}
+		}, 0, 0.1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShipped(t)
+			groups := c.make(t)
+			for _, g := range groups {
+				g.Prevail() // what else runs on the machine is not in the way
+			}
+			s.configure("none", paths(groups)...)
+			s.flags = append(s.flags, "--waits")
+			agent := s.start()
+			defer agent.stop(syscall.SIGTERM)
+			eventually(t, patience(40*time.Second), func() string {
+				status := s.status()
+				if status.Waits == nil || status.Waits.Problem != "" || status.Waits.Contention == nil || status.Waits.Contention.Ratio == nil {
+					return fmt.Sprintf("waits: %+v", status.Waits)
+				}
+				n := status.Waits.Contention
+				share := n.Contended.Seconds() / n.Runnable.Seconds()
+				t.Logf("contention %.3f in the last interval, %.3f in all: %v of %v", *n.Ratio, share, n.Contended, n.Runnable)
+				for _, got := range []float64{*n.Ratio, share} {
+					if got < c.least || got > c.most {
+						t.Fatalf("contention %.3f, want %g to %g", got, c.least, c.most)
+					}
+				}
+				for _, g := range groups {
+					w := waitedOf(status, g.Path)
+					if w == nil || w.Wanted < 5*time.Second {
+						t.Fatalf("%s: %+v", g.Path, w)
+					}
+				}
+				return ""
+			})
+		})
+	}
+}
+
+func paths(groups []*cgrouptest.Group) (list []string) {
+	for _, g := range groups {
+		list = append(list, g.Path)
+	}
+	return list
+}

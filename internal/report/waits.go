@@ -28,6 +28,16 @@ type Waits struct {
 	Ranks   []RankWaits `json:"ranks"`
 	Lost    int64       `json:"threads_not_seen"`             // the table was full
 	Unnamed int64       `json:"waits_without_name,omitempty"` // that table was full
+
+	Contention *Contention `json:"contention,omitempty"` // nil: not measured
+}
+
+// Contention is how much the containers of the node, but for the offline ones, wait for each other: see internal/diagnose.
+// Times are thread time, of containers that are gone too.
+type Contention struct {
+	Contended time.Duration `json:"contended_ns"` // they waited for a CPU that another group used
+	Runnable  time.Duration `json:"runnable_ns"`  // they ran, or waited for a CPU, without what limits took
+	Ratio     *float64      `json:"ratio"`        // of both, over the last whole interval; nil before the first
 }
 
 // RankWaits are waits for a CPU, without what limits took of them.
@@ -76,7 +86,10 @@ func (w *Waits) line() string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		return "nothing online or offline has waited yet"
+		parts = append(parts, "nothing online or offline has waited yet")
+	}
+	if c := w.Contention; c != nil && c.Ratio != nil {
+		parts = append(parts, fmt.Sprintf("contention %s of the time of runnable threads", percent(*c.Ratio)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -93,7 +106,10 @@ func (r RankWaits) quantile(q float64) time.Duration {
 }
 
 // waitsMetrics are the descriptions of what collect sends.
-type waitsMetrics struct{ waits, short, wanted, received, beside, ranks, rankBeside *prometheus.Desc }
+type waitsMetrics struct {
+	waits, short, wanted, received, beside, ranks, rankBeside *prometheus.Desc
+	contention, contended, runnable                           *prometheus.Desc
+}
 
 func newWaitsMetrics() waitsMetrics {
 	caused := append(containerLabels(), "cause")
@@ -105,11 +121,14 @@ func newWaitsMetrics() waitsMetrics {
 		beside:     describe("container_sibling_busy_seconds_total", "Thread time running while the other thread of the core ran another group.", containerLabels()...),
 		ranks:      describe("rank_wait_seconds", "How long threads of a rank waited for a CPU, without time throttled.", "rank"),
 		rankBeside: describe("rank_beside_seconds_total", "Time that a rank ran while the core's other thread ran the other rank.", "rank"),
+		contention: describe("node_contention", "Share of the time of runnable threads in which another group used the CPU that they waited for; over the last 10 s."),
+		contended:  describe("node_contended_seconds_total", "Thread time in which containers waited for a CPU that another group used."),
+		runnable:   describe("node_runnable_seconds_total", "Thread time in which containers ran or waited for a CPU, without time throttled."),
 	}
 }
 
 func (m waitsMetrics) list() []*prometheus.Desc {
-	return []*prometheus.Desc{m.waits, m.short, m.wanted, m.received, m.beside, m.ranks, m.rankBeside}
+	return []*prometheus.Desc{m.waits, m.short, m.wanted, m.received, m.beside, m.ranks, m.rankBeside, m.contention, m.contended, m.runnable}
 }
 
 // container sends nothing where nothing is measured.
@@ -131,6 +150,7 @@ func (w *Waits) collect(m waitsMetrics, ch chan<- prometheus.Metric, send sender
 	if w == nil {
 		return
 	}
+	w.Contention.collect(m, send)
 	for _, r := range w.Ranks {
 		buckets, n := map[float64]uint64{}, int64(0)
 		for _, l := range r.Lengths {
@@ -139,5 +159,17 @@ func (w *Waits) collect(m waitsMetrics, ch chan<- prometheus.Metric, send sender
 		}
 		ch <- prometheus.MustNewConstHistogram(m.ranks, uint64(r.Waits), r.Time.Seconds(), buckets, string(r.Rank))
 		send(m.rankBeside, prometheus.CounterValue, r.Beside.Seconds(), string(r.Rank))
+	}
+}
+
+// collect sends nothing where nothing is measured: a node that nobody looks at is not a calm one.
+func (c *Contention) collect(m waitsMetrics, send sender) {
+	if c == nil {
+		return
+	}
+	send(m.contended, prometheus.CounterValue, c.Contended.Seconds())
+	send(m.runnable, prometheus.CounterValue, c.Runnable.Seconds())
+	if c.Ratio != nil {
+		send(m.contention, prometheus.GaugeValue, *c.Ratio)
 	}
 }
