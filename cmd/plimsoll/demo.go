@@ -39,10 +39,12 @@ func demoCommand(g *globals) *cobra.Command {
 		Use:   "demo",
 		Short: "Show on this machine what each policy does to the latency of a service",
 		Long: `Starts an HTTP service in a control group with a CPU limit, puts a load on it that uses about half of that limit,
-and measures response times without a limit, with the limit alone, and with each policy of a real agent.
+and measures response times without a limit, with weights by request alone, with the limit alone, and with each policy of a
+real agent. In the mode requestsOnly nobody has a limit: with --loaded, what keeps the machine busy is then ordinary work.
 Everything is made for the demo and removed in the end; nothing else on the machine is changed.`,
-		Example: "  plimsoll demo\n  plimsoll demo --seconds 10 --limit 0.5 --svg demo.svg",
-		Args:    cobra.NoArgs,
+		Example: "  plimsoll demo\n  plimsoll demo --seconds 10 --limit 0.5 --svg demo.svg\n" +
+			"  plimsoll demo --loaded --modes requestsOnly,none,auto     # why not just remove the limits?",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			outliveReaders()
 			ctx, stop := untilAsked(cmd)
@@ -60,7 +62,7 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals: the same seed sends the same requests")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
 	flags.BoolVar(&f.figures, "figures", false, "compare the result with the project's figures; the mode unlimited runs twice for that")
-	flags.BoolVar(&f.loaded, "loaded", false, "offline work (class BE, cpu.idle) keeps every CPU busy meanwhile")
+	flags.BoolVar(&f.loaded, "loaded", false, "offline work (class BE, cpu.idle; ordinary in mode requestsOnly) keeps every CPU busy meanwhile")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this file")
 	return cmd
 }

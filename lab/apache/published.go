@@ -12,6 +12,7 @@ import (
 const (
 	none  = experiment.Mode(strategy.None)
 	burst = experiment.Mode(strategy.CPUBurstOnly)
+	spiky = experiment.Mode(strategy.CFSQuotaBurstOnly)
 	auto  = experiment.Mode(strategy.Auto)
 )
 
@@ -43,7 +44,7 @@ func studies() map[string]study {
 	return map[string]study{
 		"koordinator": {
 			source:      "Koordinator and ACK, Apache with a limit of 4 CPUs",
-			utilization: 45, modes: experiment.Modes(), after: auto,
+			utilization: 45, modes: []experiment.Mode{experiment.Unlimited, none, burst, spiky, auto}, after: auto,
 			rows: []row{
 				{"RT p99, Alibaba Cloud Linux", "107.37 ms", "67.18 ms", "-37.4 %", p99, ms},
 				{"RT p99, CentOS", "111.69 ms", "71.30 ms", "-36.2 %", p99, ms},

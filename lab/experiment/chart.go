@@ -12,9 +12,9 @@ import (
 
 // The chart's measures, in pixels.
 const (
-	chartWidth, chartHeight  = 860, 500
+	chartWidth, chartHeight  = 860, 530
 	plotLeft, plotRight      = 70.0, 830.0
-	plotTop, plotBottom      = 160.0, 440.0
+	plotTop, plotBottom      = 190.0, 470.0
 	legendTop, legendSpacing = 82.0, 16.0
 )
 
@@ -28,6 +28,8 @@ func strokeOf(mode string) stroke {
 		return stroke{"#7f7f7f", "2 4"}
 	case UnlimitedAgain:
 		return stroke{"#bfbfbf", "2 4"}
+	case RequestsOnly:
+		return stroke{"#009e73", "12 3 2 3"}
 	case Mode(strategy.None):
 		return stroke{"#d55e00", ""}
 	case Mode(strategy.CPUBurstOnly):

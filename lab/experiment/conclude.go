@@ -34,6 +34,9 @@ func (r *Result) conclude() []string {
 		say = append(say, fmt.Sprintf("Against no limit at all: p99 of auto is %.2f times that of unlimited (%s against %s).",
 			auto.P99/unlimited.P99, spell(auto.P99), spell(unlimited.P99)))
 	}
+	if only := r.Mode(RequestsOnly); answered(only) {
+		say = append(say, r.requestsOnly(only))
+	}
 	return append(append(say, r.work()...), r.caveats()...)
 }
 
@@ -66,6 +69,21 @@ func (r *Result) costOfLimit(none, unlimited *ModeResult) string {
 		return text + ". Throttling does not show in the latency of this run."
 	}
 	return text + fmt.Sprintf(" (%s against %s).", spell(none.P99), spell(unlimited.P99))
+}
+
+// requestsOnly says what it is to have no limits but for weights.
+func (r *Result) requestsOnly(only *ModeResult) string {
+	text := fmt.Sprintf("Nobody limited, weights by request alone (requestsOnly): p99 %s", spell(only.P99))
+	for _, m := range []Mode{Mode(strategy.Auto), Mode(strategy.None)} {
+		if other := r.Mode(m); answered(other) {
+			text += fmt.Sprintf(", %.2f times that of %s", only.P99/other.P99, m)
+		}
+	}
+	if r.Conditions.Loaded {
+		return text + fmt.Sprintf(". Without limits the neighbours compete for each CPU: they are ordinary work in this mode, which requests the other %g CPUs.",
+			float64(r.Conditions.CPUs)-r.Conditions.Limit)
+	}
+	return text + ". Nobody else wants the CPUs here, and a weight decides only between two: try it with --loaded."
 }
 
 // effect compares a policy with none.
@@ -124,7 +142,11 @@ func (r *Result) company() string {
 	}
 	text := fmt.Sprintf("Offline work (class BE) kept the machine busy: %.2f or more of %d CPUs were used", least, r.Conditions.CPUs)
 	if r.Conditions.Behind {
-		return text + ". The kernel keeps it behind the service (cpu.idle); beside ordinary work as much, the guard would grant nothing."
+		text += ". The kernel keeps it behind the service (cpu.idle)"
+		if r.Mode(RequestsOnly) != nil {
+			text += ", but in requestsOnly"
+		}
+		return text + "; beside ordinary work as much, the guard would grant nothing."
 	}
 	return text + ". This kernel cannot keep it behind the service (cpu.idle, 5.15), so the guard grants nothing."
 }

@@ -7,7 +7,8 @@
 // policy settles.
 //
 // Where a machine is to be full, other groups keep each of its CPUs busy with offline work: class BE, and behind all
-// others (cpu.idle) where the kernel can do that. Only such work leaves the guard room to grant anything.
+// others (cpu.idle) where the kernel can do that. Only such work leaves the guard room to grant anything. In the mode
+// requestsOnly it is ordinary work (requests.go).
 //
 // Known limits: the load generator and the agent run on the same machine, and their CPU time is part of what the
 // guard sees. A slot begins with whatever burst the kernel lets a group save while it is idle.
@@ -24,26 +25,28 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// Mode is a state of the world that is measured: no limit at all, or the limit and a policy.
+// Mode is a state of the world that is measured: no limit at all, nothing but requests, or the limit and a policy.
 type Mode string
 
 // Unlimited is the mode without a limit. It shows what latency the machine itself can give. UnlimitedAgain is the
-// same: what differs between the two is chance.
+// same: what differs between the two is chance. RequestsOnly has no limit either, and neither have the neighbours: weights
+// alone divide the CPUs.
 const (
 	Unlimited      Mode = "unlimited"
 	UnlimitedAgain Mode = "unlimited again"
+	RequestsOnly   Mode = "requestsOnly"
 )
 
 // Modes are the modes that differ, in the order in which they are shown.
 func Modes() []Mode {
-	return []Mode{Unlimited, Mode(strategy.None), Mode(strategy.CPUBurstOnly), Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
+	return []Mode{Unlimited, RequestsOnly, Mode(strategy.None), Mode(strategy.CPUBurstOnly), Mode(strategy.CFSQuotaBurstOnly), Mode(strategy.Auto)}
 }
 
 // AllModes are those that figures need.
 func AllModes() []Mode { return slices.Insert(Modes(), 1, UnlimitedAgain) }
 
 // Unlimited says whether the limit is removed in this mode.
-func (m Mode) Unlimited() bool { return m == Unlimited || m == UnlimitedAgain }
+func (m Mode) Unlimited() bool { return m == Unlimited || m == UnlimitedAgain || m == RequestsOnly }
 
 // Policy is the agent's policy in this mode.
 func (m Mode) Policy() strategy.Policy {

@@ -23,7 +23,7 @@ func TestParseModes(t *testing.T) {
 	}{
 		{[]string{"auto", " none"}, []Mode{"auto", "none"}, ""},
 		{[]string{"unlimited", "unlimited again"}, []Mode{Unlimited, UnlimitedAgain}, ""},
-		{[]string{"fast"}, nil, "is not one of unlimited, unlimited again, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
+		{[]string{"fast"}, nil, "is not one of unlimited, unlimited again, requestsOnly, none, cpuBurstOnly, cfsQuotaBurstOnly, auto"},
 		{[]string{"none", "none"}, nil, "given twice"},
 		{nil, nil, "no mode is given"},
 	} {

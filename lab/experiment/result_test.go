@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ func measured() *Result {
 			slotOf("auto", round, 40*ms, 75*ms, 1, 2260*ms),
 			slotOf("none", round, 40*ms, 330*ms, 20+more, 2230*ms),
 			slotOf(Unlimited, round, 40*ms, 70*ms, 0, 2240*ms),
+			slotOf(RequestsOnly, round, 40*ms, 96*ms, 0, 2240*ms),
 			slotOf("cpuBurstOnly", round, 40*ms, 140*ms, 3+more, 2250*ms),
 			slotOf("cfsQuotaBurstOnly", round, 40*ms, 110*ms, 4, 2300*ms))
 	}
@@ -139,7 +141,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Modes) != 5 {
+	if len(got.Modes) != 6 {
 		t.Fatalf("%d modes", len(got.Modes))
 	}
 	for i, m := range got.Modes {
@@ -218,7 +220,15 @@ func TestConclude(t *testing.T) {
 			for i := range r.Modes {
 				r.Modes[i].NodeUse, r.Modes[i].Offline = 1.99, 1.6
 			}
-		}, "1.99 or more of 2 CPUs were used. The kernel keeps it behind", "Careful"},
+		}, "1.99 or more of 2 CPUs were used. The kernel keeps it behind the service (cpu.idle), but in requestsOnly; beside", "Careful"},
+		{"loaded, always behind", func(r *Result) {
+			r.Conditions.Loaded, r.Conditions.Behind = true, true
+			r.Modes = slices.DeleteFunc(r.Modes, func(m ModeResult) bool { return m.Name == string(RequestsOnly) })
+		}, "behind the service (cpu.idle); beside ordinary work", "requestsOnly"},
+		{"requests on an idle machine", func(r *Result) { r.Mode(RequestsOnly).P99 = 2 * r.Mode("auto").P99 },
+			", 2.00 times that of auto, 0.46 times that of none. Nobody else wants the CPUs here", "compete"},
+		{"requests on a full machine", func(r *Result) { r.Conditions.Loaded = true }, "which requests the other 1.5 CPUs.", "Nobody else wants"},
+		{"requests without an answer", func(r *Result) { *r.Mode(RequestsOnly) = ModeResult{Name: string(RequestsOnly)} }, "auto: p99", "weights by request"},
 		{"loaded, not behind", func(r *Result) {
 			r.Conditions.Loaded = true
 			r.Mode("auto").NodeUse, r.Mode("auto").Offline = 1.99, 1.6

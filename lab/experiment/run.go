@@ -202,7 +202,8 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 
 // slot measures one mode once.
 func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, error) {
-	if err := r.enter(mode); err != nil {
+	back, err := r.enter(mode)
+	if err != nil {
 		return Slot{}, err
 	}
 	s, err := r.sample(ctx, func() *load.Outcome {
@@ -215,25 +216,31 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
 	}
 	s.Mode = mode
-	if mode.Unlimited() {
-		err = errors.Join(err, r.groups.Limit(r.group, r.limit))
-	}
-	return s, err
+	return s, errors.Join(err, back())
 }
 
-// enter starts a mode. The limit is removed only while the agent is passive.
-func (r *run) enter(mode Mode) error {
+// enter starts a mode. The limit is removed only while the agent is passive. Calling what it gives back ends the mode.
+func (r *run) enter(mode Mode) (back func() error, err error) {
 	if r.agent != nil {
 		if err := r.agent.Apply(mode.Policy(), []string{r.group}, r.limit); err != nil {
-			return err
+			return nil, err
 		}
 	} else {
 		time.Sleep(afterChange)
 	}
-	if mode.Unlimited() {
-		return r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited})
+	back = func() error { return nil }
+	if !mode.Unlimited() {
+		return back, nil
 	}
-	return nil
+	if mode == RequestsOnly {
+		if back, err = r.removeLimits(runtime.NumCPU()); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
+		return nil, errors.Join(err, back())
+	}
+	return func() error { return errors.Join(r.groups.Limit(r.group, r.limit), back()) }, nil
 }
 
 // Kernel is the release of the running kernel.
