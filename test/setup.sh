@@ -15,6 +15,7 @@ declare -A why=(
   [apache2-bin]="lab/apache" [nginx]="lab/colocation" [ffmpeg]="lab/colocation"
   [memcached]="lab/reservation" [stress-ng]="lab/reservation"
   [systemd]="systemd-analyze verify" [apparmor]="apparmor_parser"
+  [prometheus]="promtool: the rules of the chart" [prometheus-alertmanager]="what is inhibited, and amtool"
   [curl]="govulncheck" [tmux]="plimsoll top"
   [clang-19]="make generate" [llvm-19]="make generate"
 )

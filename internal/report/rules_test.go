@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// query is one expression of the alert rules or of the dashboard, and the texts in which its labels are named.
+// query is one expression of the rules or of a dashboard, and the texts in which its labels are named.
 type query struct {
 	where, expr string
 	texts       []string
@@ -29,23 +29,28 @@ func read(t *testing.T, file string, parse func([]byte, any) error, into any) {
 	}
 }
 
-func alerts(t *testing.T) (list []query) {
+// rules are the alerts, and what is recorded.
+func rules(t *testing.T) (alerts, records []query) {
 	t.Helper()
 	var file struct {
 		Groups []struct {
 			Rules []struct {
-				Alert, Expr string
-				Annotations map[string]string
+				Alert, Record, Expr string
+				Annotations         map[string]string
 			}
 		}
 	}
 	read(t, "../../deploy/helm/plimsoll/rules.yaml", yaml.Unmarshal, &file)
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
-			list = append(list, query{r.Alert, r.Expr, slices.Collect(maps.Values(r.Annotations))})
+			if r.Record != "" {
+				records = append(records, query{r.Record, r.Expr, nil})
+			} else {
+				alerts = append(alerts, query{r.Alert, r.Expr, slices.Collect(maps.Values(r.Annotations))})
+			}
 		}
 	}
-	return list
+	return alerts, records
 }
 
 func panels(t *testing.T) (list []query) {
@@ -73,6 +78,19 @@ func panels(t *testing.T) (list []query) {
 	return list
 }
 
+// documented are the queries of docs/OPERATIONS.md.
+func documented(t *testing.T) (list []query) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile("(?m)^    (rate\\(.*)$|`(sum by [^`]*)`").FindAllStringSubmatch(string(text), -1) {
+		list = append(list, query{"docs/OPERATIONS.md", found[1] + found[2], nil})
+	}
+	return list
+}
+
 // exported are the values of each label of each metric, as the agent exports them.
 func exported(t *testing.T) map[string]map[string][]string {
 	t.Helper()
@@ -96,15 +114,31 @@ func exported(t *testing.T) map[string]map[string][]string {
 		}
 	}
 	metrics["up"] = map[string][]string{} // Prometheus's own
+	metrics["ALERTS"] = map[string][]string{"alertname": nil, "alertstate": {"pending", "firing"}, "namespace": nil, "pod": nil, "container": nil}
+	// Those of kube-state-metrics:
+	metrics["kube_pod_owner"] = map[string][]string{"namespace": nil, "pod": nil, "owner_kind": {"ReplicaSet"}, "owner_name": nil, "owner_is_controller": nil}
+	metrics["kube_replicaset_owner"] = map[string][]string{"namespace": nil, "replicaset": nil, "owner_kind": nil, "owner_name": nil}
 	return metrics
 }
 
 var (
-	aSelector = regexp.MustCompile(`\b(plimsoll_[a-z0-9_]+|up\b)(?:\{([^}]*)\})?`)
+	aSelector = regexp.MustCompile(`\b((?:[a-z_]+:)?plimsoll_[a-z0-9_]+(?::[a-z0-9_]+)?|kube_[a-z_]+|ALERTS|up\b)(?:\{([^}]*)\})?`)
 	aMatcher  = regexp.MustCompile(`([a-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
 	aGrouping = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
 	aLabel    = regexp.MustCompile(`\$labels\.([a-z_]+)|\{\{([a-z_]+)\}\}`)
+	aNewLabel = regexp.MustCompile(`"([a-z_]+)", "\$1", "([a-z_]+)"`) // of label_replace
 )
+
+// labels are those that the result of a grouping has.
+func (q query) labels() map[string][]string {
+	labels := map[string][]string{}
+	if g := aGrouping.FindStringSubmatch(q.expr); g != nil {
+		for _, name := range strings.Split(g[1], ",") {
+			labels[strings.TrimSpace(name)] = nil
+		}
+	}
+	return labels
+}
 
 // check says what of a query the agent does not export. Labels of the scrape target are Prometheus's.
 func (q query) check(metrics map[string]map[string][]string) (problems []string) {
@@ -125,12 +159,16 @@ func (q query) check(metrics map[string]map[string][]string) (problems []string)
 			if !own {
 				values, own = target[m[1]]
 			}
-			if !own || m[2] == "=" && !slices.Contains(values, m[3]) {
+			if !own || m[2] == "=" && !strings.HasPrefix(m[3], "$") && !slices.Contains(values, m[3]) {
 				problems = append(problems, s[1]+" has no "+m[0])
 			}
 		}
 	}
 	var named []string
+	for _, l := range aNewLabel.FindAllStringSubmatch(q.expr, -1) {
+		known[l[1]] = nil
+		named = append(named, l[2])
+	}
 	for _, g := range aGrouping.FindAllStringSubmatch(q.expr, -1) {
 		named = append(named, strings.Split(g[1], ",")...)
 	}
@@ -149,12 +187,15 @@ func (q query) check(metrics map[string]map[string][]string) (problems []string)
 
 // TestRulesAndDashboardAskForWhatIsExported: every metric, label and label value in them is the agent's.
 func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
-	metrics := exported(t)
-	rules, board := alerts(t), panels(t)
-	if len(rules) < 12 || len(board) < 10 {
-		t.Fatalf("%d rules, %d queries of the dashboard", len(rules), len(board))
+	metrics, board, docs := exported(t), panels(t), documented(t)
+	alerts, records := rules(t)
+	if len(alerts) < 12 || len(records) < 6 || len(board) < 10 || len(docs) < 4 {
+		t.Fatalf("%d alerts, %d records, %d queries of the dashboard, %d of the documentation", len(alerts), len(records), len(board), len(docs))
 	}
-	for _, q := range slices.Concat(rules, board) {
+	for _, q := range records {
+		metrics[q.where] = q.labels()
+	}
+	for _, q := range slices.Concat(alerts, records, board, docs) {
 		for _, problem := range q.check(metrics) {
 			t.Errorf("%s: %s: %s", q.where, problem, q.expr)
 		}
@@ -167,6 +208,9 @@ func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
 		{expr: `sum by (node, name) (plimsoll_mode)`},
 		{expr: `up{job="other"} == 0`},
 		{expr: `plimsoll_mode_bucket`},
+		{expr: `namespace_workload:plimsoll_nosuch:rate5m`},
+		{expr: `sum by (workload) (kube_pod_owner)`},
+		{expr: `label_replace(kube_pod_owner, "workload", "$1", "owner", "(.+)")`},
 		{expr: `plimsoll_mode`, texts: []string{"the agent of {{ $labels.pod }}"}},
 	} {
 		if len(wrong.check(metrics)) == 0 {
@@ -175,8 +219,8 @@ func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
 	}
 }
 
-// TestAlarmsAreDocumented: each rule stands in the table of docs/OPERATIONS.md, and each that stands there is one.
-func TestAlarmsAreDocumented(t *testing.T) {
+// TestRulesAreDocumented: each rule stands in a table of docs/OPERATIONS.md, and each that stands there is one.
+func TestRulesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/OPERATIONS.md")
 	if err != nil {
 		t.Fatal(err)
@@ -185,12 +229,27 @@ func TestAlarmsAreDocumented(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(Plimsoll[A-Z][A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, name[1])
 	}
-	for _, q := range alerts(t) {
+	alerts, records := rules(t)
+	for _, q := range alerts {
 		made = append(made, q.where)
 	}
 	slices.Sort(made)
 	slices.Sort(documented)
 	if !slices.Equal(made, slices.Compact(documented)) {
 		t.Errorf("the rules are\n%s\ndocumented are\n%s", made, documented)
+	}
+	var recorded, listed []string
+	for _, name := range regexp.MustCompile("(?m)^\\| `(namespace_workload:[a-z0-9_:]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		listed = append(listed, name[1])
+	}
+	for _, q := range records {
+		if strings.HasPrefix(q.where, "namespace_workload:") {
+			recorded = append(recorded, q.where)
+		}
+	}
+	slices.Sort(recorded)
+	slices.Sort(listed)
+	if !slices.Equal(recorded, listed) {
+		t.Errorf("recorded are\n%s\ndocumented are\n%s", recorded, listed)
 	}
 }

@@ -111,14 +111,14 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// TestPrometheusRule: the rules of the file are in it, and each waits before it fires.
+// TestPrometheusRule: the rules of the file are in it, and each alert waits before it fires.
 func TestPrometheusRule(t *testing.T) {
 	type groups struct {
 		Groups []struct {
 			Name  string
 			Rules []struct {
-				Alert, Expr, For    string
-				Labels, Annotations map[string]string
+				Alert, Record, Expr, For string
+				Labels, Annotations      map[string]string
 			}
 		}
 	}
@@ -135,8 +135,13 @@ func TestPrometheusRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(r.Spec, file) || len(file.Groups) != 1 || r.Metadata.Labels["release"] != "p" {
+	if !reflect.DeepEqual(r.Spec, file) || len(file.Groups) != 2 || r.Metadata.Labels["release"] != "p" {
 		t.Fatalf("rendered: %+v\nthe file: %+v", r, file)
+	}
+	for _, rule := range file.Groups[1].Rules {
+		if rule.Record == "" || rule.Expr == "" || rule.Alert+rule.For != "" {
+			t.Errorf("%+v", rule)
+		}
 	}
 	for _, rule := range file.Groups[0].Rules {
 		if wait, err := time.ParseDuration(rule.For); err != nil || wait < time.Minute || rule.Alert == "" || rule.Expr == "" ||
