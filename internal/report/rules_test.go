@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"regexp"
@@ -53,26 +52,19 @@ func rules(t *testing.T) (alerts, records []query) {
 	return alerts, records
 }
 
+// panels are the queries of the dashboards.
 func panels(t *testing.T) (list []query) {
 	t.Helper()
-	var board struct {
-		Templating struct {
-			List []struct{ Name, Definition string }
+	for _, d := range dashboards(t) {
+		for _, v := range d.Templating.List {
+			if metric, label, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("), ")"), ", "); ok {
+				list = append(list, query{d.UID + ": variable " + v.Name, metric, []string{"{{" + label + "}}"}})
+			}
 		}
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr, LegendFormat string }
-		}
-	}
-	read(t, "../../deploy/grafana/plimsoll.json", json.Unmarshal, &board)
-	for _, v := range board.Templating.List {
-		if metric, label, ok := strings.Cut(strings.Trim(strings.TrimPrefix(v.Definition, "label_values"), "()"), ", "); ok {
-			list = append(list, query{"variable " + v.Name, metric, []string{"{{" + label + "}}"}})
-		}
-	}
-	for _, p := range board.Panels {
-		for _, target := range p.Targets {
-			list = append(list, query{p.Title, target.Expr, []string{target.LegendFormat}})
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				list = append(list, query{d.UID + ": " + p.Title, target.Expr, []string{target.LegendFormat}})
+			}
 		}
 	}
 	return list
