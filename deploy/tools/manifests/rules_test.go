@@ -163,7 +163,7 @@ func TestWorkloads(t *testing.T) {
 		owner("web-1-a", "ReplicaSet", "web-1", "true"), owner("web-2-b", "ReplicaSet", "web-2", "true"), owner("web-2-b", "Machine", "m", "false"),
 		set("web-1", "Deployment", "web"), set("web-2", "Deployment", "web"),
 		owner("bare-c", "ReplicaSet", "bare", "true"), set("bare", "", ""),
-		owner("db-0", "StatefulSet", "db", "true"), owner("alone", "", "", ""), owner("older", "<none>", "<none>", "<none>"),
+		owner("db-0", "StatefulSet", "db", "true"), owner("db-0", "Machine", "m", "false"), owner("alone", "", "", ""), owner("older", "<none>", "<none>", "<none>"),
 	}}
 	for _, c := range []struct {
 		pod, name, values string
