@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -79,12 +80,14 @@ func secondView(ctx context.Context, s screen.Source, apart time.Duration) (view
 	return s.View(ctx)
 }
 
-// nodeSource reads the agent of this node, and the files of one container.
+// nodeSource follows the agent of this node. Where no program in the kernel records periods, it reads the files of one
+// container.
 type nodeSource struct {
-	g       *globals
-	tracker view.Tracker
+	g     *globals
+	agent *web.Client
+	watch *web.Onlooker
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards what is below, and watch.Periods
 	dir     *cgroup.Dir
 	tree    *cgroup.Tree // nil: not found
 	id      string
@@ -96,7 +99,8 @@ func (g *globals) topSource() *nodeSource {
 	if err != nil {
 		host = "this node"
 	}
-	s := &nodeSource{g: g, tracker: view.Tracker{Node: host}}
+	agent := web.Dial(filepath.Join(g.stateDir, web.ReadSocket))
+	s := &nodeSource{g: g, agent: agent, watch: web.Watch(agent, host, time.Now, slog.New(slog.DiscardHandler))}
 	if dir, tree, err := g.openTree(); err == nil {
 		s.dir, s.tree = dir, tree
 	}
@@ -104,28 +108,31 @@ func (g *globals) topSource() *nodeSource {
 }
 
 func (s *nodeSource) close() {
+	s.watch.Close()
 	if s.dir != nil {
 		s.dir.Close()
 	}
 }
 
-// View asks the agent: as root on the socket of control, else on the one for readers.
+// View is the next one. Who fails to get it asks the agent directly, which says better why.
 func (s *nodeSource) View(ctx context.Context) (view.View, map[string]string, error) {
-	client := s.g.client()
-	if os.Geteuid() != 0 {
-		client = web.Dial(filepath.Join(s.g.stateDir, web.ReadSocket))
+	v, err := s.watch.View(ctx)
+	if err == nil {
+		return v, nil, nil
 	}
-	status, err := client.Status(ctx)
-	if err != nil {
-		return view.View{}, nil, s.g.elsewhere(err)
+	if _, direct := s.agent.Status(ctx); direct != nil {
+		err = direct
 	}
-	return s.tracker.Add(status, nil, nil), nil, nil
+	return view.View{}, nil, s.g.elsewhere(err)
 }
 
-// Periods reads the files of a container.
+// Periods are those that ended since the call before.
 func (s *nodeSource) Periods(id string) (view.Periods, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p, recorded := s.watch.Periods(id); recorded {
+		return p, nil
+	}
 	if s.tree == nil {
 		return view.Periods{}, nil
 	}

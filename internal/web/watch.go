@@ -358,6 +358,14 @@ func (w *watcher) notes(rows ...view.Row) []view.Note {
 	return view.Notes(w.kept.status, rows)
 }
 
+// measured says whether the agent watches the periods of a container.
+func (w *watcher) measured(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.kept.containers[id]
+	return known && w.kept.status.Containers[at].Limit > 0 && w.kept.status.Containers[at].Totals.Events != nil
+}
+
 func (w *watcher) periodsOf(id string, after time.Time) []history.Period {
 	w.mu.Lock()
 	defer w.mu.Unlock()
