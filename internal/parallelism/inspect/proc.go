@@ -70,8 +70,8 @@ func parseStat(data []byte) (stat, error) {
 	if first < 0 || last < first {
 		return stat{}, errors.New("no name in parentheses")
 	}
-	fields := strings.Fields(string(data[last+1:])) // from the third, the state, on
-	const state, utime, stime, threads = 3 - 3, 14 - 3, 15 - 3, 20 - 3
+	fields := strings.Fields(string(data[last+1:]))    // from the third, the state, on
+	const state, utime, stime, threads = 0, 11, 12, 17 // 3, 14, 15 and 20 in the manual
 	if len(fields) <= threads {
 		return stat{}, fmt.Errorf("%d fields", len(fields))
 	}
