@@ -220,7 +220,7 @@ func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, e
 }
 
 // enter starts a mode. The limit is removed only while the agent is passive. Calling what it gives back ends the mode.
-func (r *run) enter(mode Mode) (back func() error, err error) {
+func (r *run) enter(mode Mode) (_ func() error, err error) {
 	if r.agent != nil {
 		if err := r.agent.Apply(mode.Policy(), []string{r.group}, r.limit); err != nil {
 			return nil, err
@@ -228,19 +228,19 @@ func (r *run) enter(mode Mode) (back func() error, err error) {
 	} else {
 		time.Sleep(afterChange)
 	}
-	back = func() error { return nil }
+	others := func() error { return nil }
 	if !mode.Unlimited() {
-		return back, nil
+		return others, nil
 	}
 	if mode == RequestsOnly {
-		if back, err = r.removeLimits(runtime.NumCPU()); err != nil {
+		if others, err = r.removeLimits(runtime.NumCPU()); err != nil {
 			return nil, err
 		}
 	}
 	if err := r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
-		return nil, errors.Join(err, back())
+		return nil, errors.Join(err, others())
 	}
-	return func() error { return errors.Join(r.groups.Limit(r.group, r.limit), back()) }, nil
+	return func() error { return errors.Join(r.groups.Limit(r.group, r.limit), others()) }, nil
 }
 
 // Kernel is the release of the running kernel.
