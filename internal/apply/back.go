@@ -20,8 +20,9 @@ import (
 // RestoreAgain finds it everywhere, also in the groups that were left, and at the end.
 //
 // Known limits: an owner's write that takes longer than backWithin, or lateness at the end, is not noticed in a group
-// that was left; nor is one whose agent was killed meanwhile. A quota that was lowered can come back in the same way by
-// a write of the period alone on v1; runc writes the quota next.
+// that was left; nor is one whose agent was killed meanwhile. Where the kernel refuses a second restore in a group that
+// was left, the burst stays in the journal and is restored at the end. A quota that was lowered can come back in the
+// same way by a write of the period alone on v1; runc writes the quota next.
 
 // errBack says why a burst still has our former value.
 var errBack = errors.New("the owner's write of the quota at the same time put our former burst back")
