@@ -310,7 +310,7 @@ func TestLeaseAndASuccessor(t *testing.T) {
 		t.Errorf("plimsoll-lease has killed %d processes:\n%s", n, l.guard.log)
 	}
 	if readings := l.stop(); !emulated() {
-		checkCap(t, readings, 3*hogLimit)
+		checkCapAndGrant(t, readings, 3*hogLimit, hogLimit) // one restore
 	}
 	second.stop(syscall.SIGTERM)
 	same(t, 0, l.before, l.group)
