@@ -16,7 +16,9 @@ import (
 func TestRunRaisesAScope(t *testing.T) {
 	s := newShipped(t)
 	s.flags, s.baseline = []string{"--poll"}, true
-	pod := cgrouptest.New(t).Child("kubepods-pod1_2.slice")
+	node := cgrouptest.New(t)
+	node.Prevail()
+	pod := node.Child("kubepods-pod1_2.slice")
 	scope := pod.Child("crio-" + strings.Repeat("a", 64) + ".scope")
 	inner := scope.Child(workload.InScope)
 	for _, g := range []*cgrouptest.Group{pod, scope, inner} {

@@ -12,6 +12,7 @@ import (
 func TestUseOfPeriods(t *testing.T) {
 	p := open(t, Options{Use: true})
 	pod := cgrouptest.New(t)
+	pod.Prevail() // a group that waits for a CPU has no periods
 	small, large, free := pod.Child("small"), pod.Child("large"), pod.Child("free")
 	limit(t, small, 30*ms, 100*ms)
 	limit(t, large, 900*ms, 500*ms)
