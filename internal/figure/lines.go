@@ -38,6 +38,7 @@ const (
 	gap           = 32.0
 	top, bottom   = 126.0, 366.0
 	markSize      = 3.2
+	legendRow     = 17.0
 )
 
 // frame is where the data of one panel stands.
@@ -96,7 +97,7 @@ func heading(c *Canvas, title, subtitle string) {
 	c.Text(Point{left, 51}, Font{Size: 12.5, Ink: grey, Anchor: Start}, subtitle)
 }
 
-// legend shows each curve with its name, in a row. A character is taken as 7 pixels wide, which leaves room.
+// legend shows each curve with its name, in rows. A character is taken as 7 pixels wide, which leaves room.
 func (l Lines) legend(c *Canvas, names map[string]int) {
 	curves := make([]Curve, len(names))
 	for _, p := range l.Panels {
@@ -109,13 +110,16 @@ func (l Lines) legend(c *Canvas, names map[string]int) {
 		if curve.Name == "" {
 			continue
 		}
-		s := curve.style(i)
+		s, long := curve.style(i), 41+7*float64(len([]rune(curve.Name)))
+		if x > left && x+long > width-right {
+			x, y = left, y+legendRow
+		}
 		c.Line(s.stroke, Point{x, y - 4}, Point{x + 34, y - 4})
 		if curve.marked() {
 			c.Fill(s.stroke.Ink, 1, s.mark(Point{x + 17, y - 4}, markSize)...)
 		}
 		c.Text(Point{x + 41, y}, Font{Size: 12.5, Ink: black, Anchor: Start}, curve.Name)
-		x += 41 + 7*float64(len([]rune(curve.Name))) + 22
+		x += long + 22
 	}
 }
 

@@ -146,11 +146,14 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	return m
 }
 
-// percentiles are taken closer and closer towards the slowest requests, and not beyond what so many requests can
-// tell apart.
+// percentiles are taken closer and closer towards the slowest requests.
 func percentiles(l *load.Latencies) []Percentile {
-	var points []Percentile
-	for _, p := range []float64{0, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
+	return Percentiles(l, 0, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
+}
+
+// Percentiles are those of latencies, but for those that so many requests cannot tell apart.
+func Percentiles(l *load.Latencies, percents ...float64) (points []Percentile) {
+	for _, p := range percents {
 		if float64(l.Count())*(100-p) >= 100 {
 			points = append(points, Percentile{p, Milliseconds(l.Quantile(p / 100))})
 		}
