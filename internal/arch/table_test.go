@@ -120,6 +120,7 @@ func rules() map[string]rule {
 		"lab/experiment":     {free: true},
 		"lab/model":          {free: true},
 		"lab/figures":        {free: true},
+		"lab/frame":          {free: true},
 		"lab/hostile":        {free: true},
 		"lab/burst":          {free: true},
 		"lab/peers":          {free: true},

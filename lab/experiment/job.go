@@ -108,13 +108,13 @@ func (j *Job) Work(in io.Reader) error {
 		at := unix.NsecToTimespec(int64(start + jobs.next()))
 		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil) == unix.EINTR {
 		}
-		for end := threadTime() + burn; threadTime() < end; {
+		for end := ThreadTime() + burn; ThreadTime() < end; {
 		}
 	}
 }
 
-// threadTime is the CPU time of this thread.
-func threadTime() time.Duration {
+// ThreadTime is the CPU time of this thread.
+func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
 		return time.Hour // every kernel has this clock

@@ -32,7 +32,13 @@ func (g *Groups) Spinner(group string, most time.Duration, start *os.File) (*Chi
 
 // Memory reads a line of /proc/PID/status, such as "VmRSS:" or "VmHWM:", in bytes.
 func (c *Child) Memory(key string) (int64, error) {
-	name := fmt.Sprintf("/proc/%d/status", c.PID())
+	kib, err := c.Count("status", key)
+	return kib << 10, err
+}
+
+// Count reads the number in a line of a file of /proc/PID, such as "syscr:" of io.
+func (c *Child) Count(file, key string) (int64, error) {
+	name := fmt.Sprintf("/proc/%d/%s", c.PID(), file)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return 0, err
@@ -42,8 +48,7 @@ func (c *Child) Memory(key string) (int64, error) {
 	if !found || len(words) == 0 {
 		return 0, fmt.Errorf("%s: no %s", name, key)
 	}
-	kib, err := strconv.ParseInt(words[0], 10, 64)
-	return kib << 10, err
+	return strconv.ParseInt(words[0], 10, 64)
 }
 
 // ForgetPeak has the kernel count the peak of the memory anew (proc(5), clear_refs).

@@ -1,0 +1,171 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"plimsoll/internal/load"
+	"plimsoll/lab/experiment"
+)
+
+// Bench is what an experiment is measured on: control groups of its own, and what was started in them.
+type Bench struct {
+	*experiment.Groups
+	*Settings
+	Say  func(format string, args ...any) // tells of progress
+	undo []func() error
+}
+
+// Run makes a bench, has the experiment measure, and cleans up, however it ends.
+func Run[R experiment.Findings](ctx context.Context, name string, e Experiment[R], say func(string, ...any)) (r R, err error) {
+	err = With(ctx, name, e.common(), say, func(b *Bench) error {
+		r, err = e.Measure(ctx, b)
+		return err
+	})
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return r, nil
+}
+
+// With makes a bench for one step of an experiment, and takes it away again.
+func With(ctx context.Context, name string, s *Settings, say func(string, ...any), do func(*Bench) error) error {
+	b := &Bench{Settings: s, Say: say}
+	var err error
+	switch s.Groups {
+	case Plain:
+		b.Groups, err = experiment.NewGroups(s.Root, name)
+	case Pinnable:
+		b.Groups, err = experiment.NewPinnableGroups(s.Root, name)
+	}
+	if err != nil {
+		return err
+	}
+	if b.Groups != nil {
+		b.Undo(b.Groups.Close)
+	}
+	return b.finish(ctx, do(b))
+}
+
+// Scope does a part of an experiment. What is started in it ends with it.
+func (b *Bench) Scope(ctx context.Context, do func(*Bench) error) error {
+	inner := &Bench{Groups: b.Groups, Settings: b.Settings, Say: b.Say}
+	return inner.finish(ctx, do(inner))
+}
+
+// Undo has something done in the end: what was started last ends first, so that the agent restores while the groups are
+// still there.
+func (b *Bench) Undo(f func() error) { b.undo = append(b.undo, f) }
+
+func (b *Bench) finish(ctx context.Context, err error) error {
+	errs := []error{experiment.OrInterrupt(ctx, err)}
+	for _, f := range slices.Backward(b.undo) {
+		errs = append(errs, f())
+	}
+	b.undo = nil
+	return errors.Join(errs...)
+}
+
+// Agent starts an agent on the groups.
+func (b *Bench) Agent(s experiment.Setup) (*experiment.Agent, error) {
+	s.Binary, s.Root = b.Plimsoll, b.Root
+	a, err := experiment.StartAgent(s, b.Groups)
+	if err == nil {
+		b.Undo(a.Stop)
+	}
+	return a, err
+}
+
+// Serve starts a server in a group.
+func (b *Bench) Serve(s experiment.Server, group string) error {
+	b.Undo(s.Stop)
+	return s.Start(func(pid int) error { return b.Enter(group, pid) })
+}
+
+// Launch starts a process in a group, and does with it what else is to be done before it begins.
+func (b *Bench) Launch(cmd *exec.Cmd, group string, also ...func(pid int) error) (*experiment.Child, error) {
+	c, err := experiment.Launch(cmd, func(pid int) error {
+		err := b.Enter(group, pid)
+		for _, f := range also {
+			err = errors.Join(err, f(pid))
+		}
+		return err
+	})
+	if err == nil {
+		b.Undo(func() error { return c.Stop(0) })
+	}
+	return c, err
+}
+
+// Sleeper starts a process in a group that does nothing.
+func (b *Bench) Sleeper(group string) error {
+	c, err := b.Groups.Sleeper(group)
+	if err == nil {
+		b.Undo(func() error { return c.Stop(0) })
+	}
+	return err
+}
+
+// Dir makes a directory for files.
+func (b *Bench) Dir(name string) (string, error) {
+	dir, err := experiment.TempDir(name)
+	if err == nil {
+		b.Undo(func() error { return os.RemoveAll(dir) })
+	}
+	return dir, err
+}
+
+// Offline keeps every CPU busy with offline work.
+func (b *Bench) Offline() (*experiment.Offline, error) {
+	o, err := experiment.StartOffline(b.Root)
+	if err == nil {
+		b.Undo(o.Stop)
+	}
+	return o, err
+}
+
+// Turns has modes take turns in rounds, in a balanced order, and collects what each slot gave. Line tells of a slot.
+func Turns[M, S any](b *Bench, rounds int, seed uint64, modes []M, slot func(round int, mode M) (S, error),
+	line func(S) string) ([]S, error) {
+	total := rounds * len(modes)
+	var all []S
+	for round := range rounds {
+		for _, mode := range experiment.Order(modes, seed, round) {
+			s, err := slot(round, mode)
+			if err != nil {
+				return nil, fmt.Errorf("%v, round %d: %w", mode, round+1, err)
+			}
+			all = append(all, s)
+			b.Say("[%*d/%d] %s", len(fmt.Sprint(total)), len(all), total, line(s))
+		}
+	}
+	return all, nil
+}
+
+// Manages is an error as long as the agent does not manage so many groups.
+func Manages(ctx context.Context, a *experiment.Agent, want int) error {
+	s, err := a.Status(ctx)
+	if err == nil && len(s.Containers) != want {
+		err = fmt.Errorf("it knows %d of %d groups", len(s.Containers), want)
+	}
+	return err
+}
+
+// Calibrate finds the size of a request that costs so much CPU time in a group that is not limited, and what it costs.
+// Where no size settles, the last one is as good: its cost is known.
+func (b *Bench) Calibrate(ctx context.Context, group string, work time.Duration, get func(size int) error) (int, time.Duration, error) {
+	const tolerance, firstSize = 20, 1 << 20
+	size, cost, err := load.Calibrate(work, work/tolerance, firstSize, func(size int) (time.Duration, error) {
+		return b.Cost(ctx, group, func() error { return get(size) })
+	})
+	if errors.Is(err, load.ErrUnsettled) {
+		err = nil
+	}
+	return size, cost, err
+}

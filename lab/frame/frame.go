@@ -1,0 +1,194 @@
+// Package frame makes a command of an experiment: an experiment declares its settings, its flags and what it measures,
+// and the frame does what all of them have in common.
+//
+// Problem: the experiments of this folder were programs with a main, a life cycle and a text each. Most of that code
+// was the same, and a fault in it had to be corrected a dozen times.
+//
+// Approach: an experiment is a type that embeds Settings. Main reads its flags, finds the agent, makes a Bench (control
+// groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
+// turns missed aims into the exit status. Turns is the order in which modes are measured, Table the form of a table.
+//
+// Known limits: the experiment of the demo (lab/experiment, Run) has a life cycle of its own, for the shipped command
+// runs it too.
+package frame
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"plimsoll/internal/figure"
+	"plimsoll/lab/experiment"
+)
+
+// Settings are those that every experiment has. They are no part of a result.
+type Settings struct {
+	Root     string `json:"-"` // where the control groups are mounted
+	Plimsoll string `json:"-"` // the agent's binary
+	Groups   Groups `json:"-"` // what groups the bench has
+	JSON     bool   `json:"-"` // print the result for programs
+	SVG      string `json:"-"` // the file of a picture; "": none is drawn
+	Strict   bool   `json:"-"` // a missed aim is a failure
+	given    map[string]bool
+}
+
+// Given says whether a flag was.
+func (s *Settings) Given(name string) bool { return s.given[name] }
+
+// Groups says what control groups a bench has.
+type Groups int
+
+const (
+	Plain    Groups = iota
+	Pinnable        // they can be bound to CPUs too
+	NoGroups        // the experiment makes its own
+)
+
+func (s *Settings) common() *Settings { return s }
+
+// Experiment is an experiment whose result is R. Beside these methods it may have
+//
+//	Part() func() error                            this process is a part of an experiment, and does that instead
+//	Before(context.Context) (done bool, err error) called before a bench is made; done: nothing is left to measure
+//
+// and a result may have
+//
+//	Chart() *figure.Canvas, or Chart() []byte  the picture that -svg asks for
+//	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
+//	Failed() error                             why the result is a failure in any case
+type Experiment[R experiment.Findings] interface {
+	common() *Settings
+	// Flags declares the flags of the experiment. The settings hold the defaults.
+	Flags(set *flag.FlagSet)
+	// Check completes the settings when the flags are read, and reports the first one that makes no sense.
+	Check() error
+	// Measure measures on a bench, which is cleaned up afterwards, however it ends.
+	Measure(ctx context.Context, b *Bench) (R, error)
+}
+
+// Main is the command of an experiment.
+func Main[R experiment.Findings](name string, e Experiment[R]) {
+	os.Exit(experiment.Fail(name, command(name, e, os.Args[1:])))
+}
+
+func command[R experiment.Findings](name string, e Experiment[R], args []string) (err error) {
+	if err := Parse(name, e, args); err != nil {
+		return err
+	}
+	if part, is := e.(interface{ Part() func() error }); is && part.Part() != nil {
+		return part.Part()() // it ends by a signal, at once
+	}
+	s := e.common()
+	if s.Plimsoll, err = experiment.FindBinary(s.Plimsoll); err != nil {
+		return err
+	}
+	ctx, stop := experiment.UntilAsked()
+	defer stop()
+	if first, is := e.(interface {
+		Before(context.Context) (bool, error)
+	}); is {
+		if done, err := first.Before(ctx); done || err != nil {
+			return err
+		}
+	}
+	r, err := Run(ctx, name, e, experiment.Say)
+	if err != nil {
+		return err
+	}
+	if s.SVG != "" {
+		if err := save(s.SVG, r); err != nil {
+			return err
+		}
+	}
+	if err := experiment.Tell(r, s.JSON); err != nil {
+		return err
+	}
+	return verdict(r, s.Strict)
+}
+
+// Parse reads the flags of an experiment.
+func Parse[R experiment.Findings](name string, e Experiment[R], args []string) error {
+	s := e.common()
+	set := flag.NewFlagSet(name, flag.ExitOnError)
+	experiment.AgentFlags(set, &s.Root, &s.Plimsoll)
+	set.BoolVar(&s.JSON, "json", false, "print the result as JSON")
+	set.BoolVar(&s.Strict, "strict", false, "fail where an aim was missed")
+	e.Flags(set)
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	s.given = map[string]bool{}
+	set.Visit(func(f *flag.Flag) { s.given[f.Name] = true })
+	return e.Check()
+}
+
+// save draws the picture of a result.
+func save(file string, r any) error {
+	switch r := r.(type) {
+	case interface{ Chart() *figure.Canvas }:
+		return experiment.SavePicture(file, r.Chart())
+	case interface{ Chart() []byte }:
+		if err := os.WriteFile(file, r.Chart(), 0o644); err != nil {
+			return fmt.Errorf("write the chart: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("-svg %s: there is no picture of this result", file)
+}
+
+// verdict says why a result is a failure.
+func verdict(r any, strict bool) (err error) {
+	if f, is := r.(interface{ Failed() error }); is {
+		err = f.Failed()
+	}
+	if a, is := r.(interface{ Aims() []experiment.Figure }); is && strict {
+		for _, f := range a.Aims() {
+			if (f.AtLeast != 0 || f.AtMost != 0) && !f.Met() {
+				err = errors.Join(err, fmt.Errorf("aim missed: %s", f.Name))
+			}
+		}
+	}
+	return err
+}
+
+// WriteAims writes the conclusions, and then each figure beside its aim.
+func WriteAims(page *bytes.Buffer, say []string, aims []experiment.Figure) {
+	experiment.Lines(page, say)
+	page.WriteByte('\n')
+	experiment.WriteFigures(page, aims)
+}
+
+// Within is an error where the value of a flag is out of its bounds.
+func Within[T cmp.Ordered](name string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s %v: must be from %v to %v", name, value, least, most)
+	}
+	return nil
+}
+
+// SecondsVar declares a flag in seconds. The variable holds the default.
+func SecondsVar(set *flag.FlagSet, d *time.Duration, name, usage string) {
+	set.Var((*seconds)(d), name, usage)
+}
+
+// seconds is a duration that is written as a number.
+type seconds time.Duration
+
+// String implements flag.Value.
+func (s *seconds) String() string { return fmt.Sprint(time.Duration(*s).Seconds()) }
+
+// Set implements flag.Value.
+func (s *seconds) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("not a number of seconds")
+	}
+	*s = seconds(experiment.Seconds(n))
+	return nil
+}
