@@ -9,14 +9,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
-	"os"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // aim is how many times larger the agent may get.
@@ -24,24 +27,47 @@ const aim = 1.5
 
 // settings say what is measured.
 type settings struct {
-	Pods       int `json:"pods"`
-	Readers    int `json:"readers"`
-	Rounds     int `json:"rounds"`
-	warmUp     time.Duration
-	cgroupRoot string
-	plimsoll   string
-	json       bool
+	frame.Settings
+	Pods    int `json:"pods"`
+	Readers int `json:"readers"`
+	Rounds  int `json:"rounds"`
+	warmUp  time.Duration
 }
 
 // result is what was measured.
 type result struct {
-	settings
+	*settings
 	Answers map[string]int `json:"answers"` // by HTTP status
 	Bytes   int64          `json:"bytes"`   // of the longest answer
 	Slowest time.Duration  `json:"slowest_ns"`
 	Before  int64          `json:"rss_before_bytes"`
 	Peak    int64          `json:"rss_peak_bytes"`
 	Ratio   float64        `json:"ratio"`
+}
+
+func main() {
+	frame.Main("readers", &settings{Pods: 1000, Readers: 60, Rounds: 5, warmUp: 20 * time.Second})
+}
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	set.IntVar(&s.Pods, "pods", s.Pods, "pods, with a container each")
+	set.IntVar(&s.Readers, "readers", s.Readers, "readers at once")
+	set.IntVar(&s.Rounds, "rounds", s.Rounds, "times that they read, one after the other")
+	frame.SecondsVar(set, &s.warmUp, "seconds", "seconds until the agent has settled")
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error {
+	if s.Pods < 1 || s.Readers < 1 || s.Rounds < 1 || s.warmUp <= 0 {
+		return errors.New("-pods, -readers, -rounds and -seconds: must be above 0")
+	}
+	return nil
+}
+
+// Aims compare the result with the aims.
+func (r *result) Aims() []experiment.Figure {
+	return []experiment.Figure{{Name: "ratio", Value: r.Ratio, AtMost: aim, Measured: r.Before > 0}}
 }
 
 // WriteText is the result for people.
@@ -61,49 +87,11 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "  ratio                    %.2f, aim: at most %g, %s\n", r.Ratio, aim, met)
 }
 
-func main() {
-	os.Exit(experiment.Fail("readers", run()))
-}
-
-func run() error {
-	s := settings{}
-	set := flag.NewFlagSet("readers", flag.ExitOnError)
-	set.IntVar(&s.Pods, "pods", 1000, "pods, with a container each")
-	set.IntVar(&s.Readers, "readers", 60, "readers at once")
-	set.IntVar(&s.Rounds, "rounds", 5, "times that they read, one after the other")
-	seconds := set.Float64("seconds", 20, "seconds until the agent has settled")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	if err := set.Parse(os.Args[1:]); err != nil {
-		return err
-	}
-	s.warmUp = experiment.Seconds(*seconds)
-	if s.Pods < 1 || s.Readers < 1 || s.Rounds < 1 || s.warmUp <= 0 {
-		return errors.New("-pods, -readers, -rounds and -seconds: must be above 0")
-	}
-	var err error
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	r, err := measure(ctx, s)
-	if err != nil {
-		return err
-	}
-	return experiment.Tell(r, s.json)
-}
-
-// measure makes the pods, starts the agent, and cleans up, however it ends.
-func measure(ctx context.Context, s settings) (r *result, err error) {
-	groups, err := experiment.NewGroups(s.cgroupRoot, "readers")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, groups.Close()) }()
-	experiment.Say("making %d pods", s.Pods)
+// Measure makes the pods, starts the agent, and has the readers read when it has settled.
+func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
+	b.Say("making %d pods", s.Pods)
 	for i := range s.Pods {
-		if err := addPod(ctx, groups, fmt.Sprintf("pod%d", i)); err != nil {
+		if err := addPod(ctx, b, fmt.Sprintf("pod%d", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -111,52 +99,41 @@ func measure(ctx context.Context, s settings) (r *result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	setup := experiment.Setup{Binary: s.plimsoll, Root: s.cgroupRoot, Flags: []string{"--listen", address}}
-	a, err := experiment.StartAgent(setup, groups)
+	a, err := b.Agent(experiment.Setup{Flags: []string{"--listen", address}})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, a.Stop()) }()
-	base := groups.Base()
+	base := b.Base()
 	err = a.Configure(fmt.Sprintf("strategy: {policy: none}\noverrides:\n"+
 		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*"))
 	if err == nil {
-		err = a.Await(ctx, func() error { return known(ctx, a, 2*s.Pods) })
+		err = a.Await(ctx, func() error { return frame.Manages(ctx, a, 2*s.Pods) })
 	}
 	if err == nil {
-		experiment.Say("%v until the agent has settled", s.warmUp)
+		b.Say("%v until the agent has settled", s.warmUp)
 		err = experiment.Pause(ctx, s.warmUp)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r = &result{settings: s, Answers: map[string]int{}}
+	r := &result{settings: s, Answers: map[string]int{}}
 	return r, r.watch(ctx, a.Child(), "http://"+address+"/api/v1/status")
 }
 
 // addPod makes a pod with a container and their limits.
-func addPod(ctx context.Context, groups *experiment.Groups, pod string) error {
-	if _, err := groups.AddParent(pod); err != nil {
+func addPod(ctx context.Context, b *frame.Bench, pod string) error {
+	if _, err := b.AddParent(pod); err != nil {
 		return err
 	}
-	if _, err := groups.Add(pod + "/c0"); err != nil {
+	if _, err := b.Add(pod + "/c0"); err != nil {
 		return err
 	}
 	for _, name := range []string{pod + "/c0", pod} {
-		if err := groups.Limit(groups.Base()+"/"+name, cpu.Bandwidth{Quota: 50 * time.Millisecond}); err != nil {
+		if err := b.Limit(b.Base()+"/"+name, cpu.Bandwidth{Quota: 50 * time.Millisecond}); err != nil {
 			return err
 		}
 	}
 	return context.Cause(ctx)
-}
-
-// known is an error as long as the agent does not look after all groups.
-func known(ctx context.Context, a *experiment.Agent, want int) error {
-	s, err := a.Status(ctx)
-	if err == nil && len(s.Containers) != want {
-		err = fmt.Errorf("it knows %d of %d groups", len(s.Containers), want)
-	}
-	return err
 }
 
 // watch has the readers read, and sees how large the agent gets.
@@ -181,4 +158,45 @@ func (r *result) watch(ctx context.Context, p *experiment.Child, url string) err
 		return fmt.Errorf("nobody got an answer: %s", strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", "))
 	}
 	return nil
+}
+
+// read has all readers read once.
+func (r *result) read(ctx context.Context, url string) error {
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	for range r.Readers {
+		all.Go(func() {
+			begin := time.Now()
+			code, size, err := get(ctx, url)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			r.Answers[code]++
+			r.Bytes = max(r.Bytes, size)
+			r.Slowest = max(r.Slowest, time.Since(begin))
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// get reads as a program does that knows nothing of compression.
+func get(ctx context.Context, url string) (code string, size int64, err error) {
+	plain := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	client := http.Client{Transport: plain, Timeout: time.Minute}
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	res, err := client.Do(q)
+	if err != nil {
+		return "", 0, err
+	}
+	defer res.Body.Close()
+	size, err = io.Copy(io.Discard, res.Body)
+	return res.Status, size, err
 }
