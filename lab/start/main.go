@@ -13,74 +13,240 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
+	"plimsoll/internal/sysfs"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
+
+//go:embed Ready.java
+var program []byte
+
+// The modes, in the order of each round.
+const (
+	none      = "none"      // its limit, and nothing else
+	auto      = "auto"      // its limit, and the agent
+	unlimited = "unlimited" // no limit
+)
+
+var modes = [...]string{none, auto, unlimited}
 
 // settings say what is measured.
 type settings struct {
-	limit      float64 // CPUs
-	percent    int64   // startupBurstPercent
-	threshold  int64   // sharePoolThresholdPercent
-	rounds     int
-	pod        bool
-	flags      string // of the JVM
-	cgroupRoot string
-	plimsoll   string
-	java       string
-	json       bool
+	frame.Settings
+	limit     float64 // CPUs
+	percent   int64   // startupBurstPercent
+	threshold int64   // sharePoolThresholdPercent
+	rounds    int
+	pod       bool
+	flags     string // of the JVM
+	java      string
 }
 
 func main() {
-	os.Exit(experiment.Fail("start", run()))
+	frame.Main("start", &settings{limit: 0.5, percent: 1000, threshold: 100, rounds: 7})
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	if s.java, err = experiment.Program("java"); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	return experiment.Tell(result, s.json)
-}
-
-func parse(args []string) (settings, error) {
-	var s settings
-	set := flag.NewFlagSet("start", flag.ExitOnError)
-	set.Float64Var(&s.limit, "limit", 0.5, "CPUs that the JVM is limited to")
-	set.Int64Var(&s.percent, "percent", 1000, "startupBurstPercent: the cap of a period, in percent of the limit")
-	set.Int64Var(&s.threshold, "threshold", 100, "sharePoolThresholdPercent: up to where the node's use may come")
-	set.IntVar(&s.rounds, "rounds", 7, "starts in each mode")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that the JVM is limited to")
+	set.Int64Var(&s.percent, "percent", s.percent, "startupBurstPercent: the cap of a period, in percent of the limit")
+	set.Int64Var(&s.threshold, "threshold", s.threshold, "sharePoolThresholdPercent: up to where the node's use may come")
+	set.IntVar(&s.rounds, "rounds", s.rounds, "starts in each mode")
 	set.BoolVar(&s.pod, "pod", false, "a pod with the same limit around each JVM, as Kubernetes has it")
 	set.StringVar(&s.flags, "java", "", "more flags of the JVM, such as -XX:TieredStopAtLevel=1, with which its start uses fewer CPUs at once")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	if err := set.Parse(args); err != nil {
-		return s, err
+}
+
+// Check implements frame.Experiment. With a limit above 1 a JVM sees more than one processor.
+func (s *settings) Check() error {
+	return cmp.Or(frame.Within("-limit", s.limit, 0.1, 1), frame.Within("-rounds", s.rounds, 1, 100),
+		frame.Within("-percent", s.percent, 100, 10000), frame.Within("-threshold", s.threshold, 1, 100))
+}
+
+// bench is a measurement under way.
+type bench struct {
+	*frame.Bench
+	*settings
+	agent  *experiment.Agent
+	probe  *probe.Probe
+	host   *sysfs.Host
+	source string
+	line   float64 // CPUs up to which the node's use may come
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
+	b := &bench{Bench: f, settings: s, host: sysfs.NewHost("/")}
+	if s.java, err = experiment.Program("java"); err != nil {
+		return nil, err
 	}
-	switch {
-	case s.limit < 0.1 || s.limit > 1: // above 1 it sees more than one processor
-		return s, fmt.Errorf("-limit %g: must be from 0.1 to 1", s.limit)
-	case s.rounds < 1 || s.rounds > 100:
-		return s, fmt.Errorf("-rounds %d: must be from 1 to 100", s.rounds)
-	case s.percent < 100 || s.percent > 10000:
-		return s, fmt.Errorf("-percent %d: must be from 100 to 10000", s.percent)
-	case s.threshold < 1 || s.threshold > 100:
-		return s, fmt.Errorf("-threshold %d: must be from 1 to 100", s.threshold)
+	dir, err := f.Dir("start")
+	if err != nil {
+		return nil, err
 	}
-	return s, nil
+	b.source = filepath.Join(dir, "Ready.java")
+	if err := os.WriteFile(b.source, program, 0o600); err != nil {
+		return nil, err
+	}
+	if b.probe, err = probe.Open(probe.Options{}); err != nil {
+		return nil, experiment.WithHint(err, probe.Explain(err))
+	}
+	f.Undo(b.probe.Close)
+	if err := b.startAgent(ctx); err != nil {
+		return nil, err
+	}
+	r = &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line, Cgroup: f.Tree().Version().String()}
+	for round := range s.rounds {
+		for _, mode := range modes {
+			x, err := b.start(ctx, mode, round)
+			if err != nil {
+				return nil, fmt.Errorf("mode %s, round %d: %w", mode, round+1, err)
+			}
+			f.Say("round %d of %d, %-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", round+1, s.rounds, mode, x.Ready.Seconds(),
+				x.Still.Seconds(), x.Others, x.Why)
+			r.Starts = append(r.Starts, x)
+		}
+	}
+	return r, nil
+}
+
+// startAgent starts an agent that manages the groups of mode auto alone.
+func (b *bench) startAgent(ctx context.Context) (err error) {
+	if b.agent, err = b.Agent(experiment.Setup{}); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
+		b.threshold, b.Base()+"/"+auto+"-*", b.percent)
+	if b.pod {
+		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n", b.Base()+"/"+auto+"-*/"+container, b.percent)
+	}
+	if err := b.agent.Configure(text); err != nil {
+		return err
+	}
+	return b.agent.Await(ctx, func() error {
+		s, err := b.agent.Status(ctx)
+		if n := s.Node; err == nil && n.Threshold != n.Capacity*float64(b.threshold)/100 {
+			err = fmt.Errorf("the threshold is %.2f of %.2f CPUs", n.Threshold, n.Capacity)
+		}
+		b.line = s.Node.Threshold
+		return err
+	})
+}
+
+// begun is when a JVM first wrote a line, and all its lines.
+type begun struct {
+	at   time.Time
+	text bytes.Buffer
+}
+
+func (o *begun) Write(p []byte) (int, error) {
+	if o.at.IsZero() {
+		o.at = time.Now()
+	}
+	return o.text.Write(p)
+}
+
+// container is the name of a group in a pod.
+const container = "container"
+
+// group makes a new one for a start, limited but in mode unlimited, and in a pod of the same limit if that is asked for. The
+// kernel is to tell of its throttles, and its pod's.
+func (b *bench) group(mode string, round int) (group string, inodes []uint64, err error) {
+	name := fmt.Sprintf("%s-%d", mode, round)
+	add := b.Add
+	if b.pod {
+		add = b.AddParent
+	}
+	for {
+		if group, err = add(name); err != nil {
+			return group, nil, err
+		}
+		inode, err := b.Tree().Inode(group)
+		if err != nil {
+			return group, nil, err
+		}
+		inodes = append(inodes, inode)
+		if mode != unlimited {
+			if err := b.Limit(group, experiment.Limited(b.limit)); err != nil {
+				return group, nil, err
+			}
+		}
+		if !b.pod || len(inodes) > 1 {
+			return group, inodes, b.probe.Watch(inodes)
+		}
+		name, add = name+"/"+container, b.Add
+	}
+}
+
+// start runs the program to its end in a new group of a mode.
+func (b *bench) start(ctx context.Context, mode string, round int) (x start, err error) {
+	group, inodes, err := b.group(mode, round)
+	if err != nil {
+		return x, err
+	}
+	args := append(strings.Fields(b.flags), "-Xmx256m", b.source)
+	if mode == unlimited {
+		args = append([]string{"-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC"}, args...)
+	}
+	var out begun
+	cmd := experiment.Gated(b.java, args...)
+	cmd.Stdout = &out
+	busy, err := b.host.Busy()
+	if err != nil {
+		return x, err
+	}
+	from := time.Now()
+	child, err := experiment.Launch(cmd, func(pid int) error { return b.Enter(group, pid) })
+	if err != nil {
+		return x, err
+	}
+	if err := errors.Join(child.Wait(ctx), child.Stop(0)); err != nil {
+		return x, err
+	}
+	x = start{Mode: mode, Ready: out.at.Sub(from), Saw: strings.TrimSpace(out.text.String())}
+	return x, b.account(ctx, group, inodes, &x, busy, time.Since(from))
+}
+
+// account adds what the kernel and the agent say of a start.
+func (b *bench) account(ctx context.Context, group string, inodes []uint64, x *start, busy, took time.Duration) error {
+	now, err := b.host.Busy()
+	if err != nil {
+		return err
+	}
+	used, err := b.Used(group)
+	if err != nil {
+		return err
+	}
+	x.Used, x.Others = used, max(0, (now-busy-used).Seconds()/took.Seconds())
+	for _, inode := range inodes { // where a pod and its container are throttled at once, both count
+		t, _ := b.probe.Totals(inode) // it is watched
+		x.Throttles += t.Begins
+		x.Still += t.Wall
+	}
+	if x.Mode != auto {
+		return nil
+	}
+	status, err := b.agent.Status(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := report.Find(status.Containers, group)
+	if err != nil {
+		return fmt.Errorf("the agent does not know the group: %w", err)
+	}
+	x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
+	return nil
 }

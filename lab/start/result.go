@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // The aims of the project: the time until a JVM is ready, against unlimited, and the part of it for which it may be
@@ -61,8 +62,8 @@ func ready(x start) float64 { return x.Ready.Seconds() }
 
 func still(x start) float64 { return x.Still.Seconds() / x.Ready.Seconds() }
 
-// figures compare the result with the aims.
-func (r *result) figures() []experiment.Figure {
+// Aims compare the result with the aims.
+func (r *result) Aims() []experiment.Figure {
 	best := r.median(unlimited, ready)
 	over := func(mode string, atMost float64) experiment.Figure {
 		return experiment.Figure{Name: "time until ready, " + mode + " / unlimited", Value: r.median(mode, ready) / best, AtMost: atMost, Measured: best > 0}
@@ -77,9 +78,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "A JVM with a limit of %g CPUs%s. In its start it may use %d %% of that as long as the node uses less than %.2f CPUs (%d %%). Cgroup %s.\n\n",
 		r.Limit, r.with(), r.Percent, r.Line, r.Threshold, r.Cgroup)
 	r.table(page)
-	experiment.Lines(page, r.conclude())
-	page.WriteByte('\n')
-	experiment.WriteFigures(page, r.figures())
+	frame.WriteAims(page, r.conclude(), r.Aims())
 }
 
 // with names more flags of the JVM.
@@ -93,14 +92,11 @@ func (r *result) with() string {
 func (r *result) table(page *bytes.Buffer) {
 	rows := [][]string{{"mode", "ready", "CPU time", "throttles", "throttled", "at the cap", "refills", "others"}}
 	for _, mode := range modes {
-		m := func(of func(start) float64) float64 { return r.median(mode, of) }
-		seconds := func(of func(start) time.Duration) string {
-			return fmt.Sprintf("%.2f s", m(func(x start) float64 { return of(x).Seconds() }))
-		}
-		rows = append(rows, []string{mode, seconds(func(x start) time.Duration { return x.Ready }), seconds(func(x start) time.Duration { return x.Used }),
-			fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Throttles) })), seconds(func(x start) time.Duration { return x.Still }),
-			seconds(func(x start) time.Duration { return x.AtCapTime }), fmt.Sprintf("%.0f", m(func(x start) float64 { return float64(x.Refills) })),
-			fmt.Sprintf("%.2f CPUs", m(func(x start) float64 { return x.Others }))})
+		m := func(form string, of func(start) float64) string { return fmt.Sprintf(form, r.median(mode, of)) }
+		rows = append(rows, []string{mode, m("%.2f s", ready), m("%.2f s", func(x start) float64 { return x.Used.Seconds() }),
+			m("%.0f", func(x start) float64 { return float64(x.Throttles) }), m("%.2f s", func(x start) float64 { return x.Still.Seconds() }),
+			m("%.2f s", func(x start) float64 { return x.AtCapTime.Seconds() }), m("%.0f", func(x start) float64 { return float64(x.Refills) }),
+			m("%.2f CPUs", func(x start) float64 { return x.Others })})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle events. At the cap: that of throttles\n"+
