@@ -21,76 +21,188 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
-	groups     int
-	job        experiment.Job
-	span       time.Duration // of each run
-	warmUp     time.Duration
-	policy     strategy.Policy
-	cgroupRoot string
-	plimsoll   string
-	events     []string // flags of the agent that is subscribed
-	json       bool
+	frame.Settings
+	groups int
+	job    experiment.Job
+	span   time.Duration // of each run
+	warmUp time.Duration
+	policy strategy.Policy
+	events []string // flags of the agent that is subscribed
 }
 
-func main() {
-	os.Exit(experiment.Fail("reaction", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{groups: 100, span: 30 * time.Second, warmUp: 2 * time.Second, policy: strategy.Auto,
+		job: experiment.Job{Quota: experiment.LeastQuota, Every: 4 * time.Second}}
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.job.Worker >= 0 {
-		return s.job.Work(os.Stdin)
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	return experiment.Tell(result, s.json)
-}
+func main() { frame.Main("reaction", usual()) }
 
-func parse(args []string) (settings, error) {
-	s := settings{warmUp: 2 * time.Second, job: experiment.Job{Quota: experiment.LeastQuota, Every: 4 * time.Second}}
-	set := flag.NewFlagSet("reaction", flag.ExitOnError)
-	seconds := set.Float64("seconds", 30, "seconds of each of the four runs, after the warm-up")
-	set.IntVar(&s.groups, "groups", 100, "groups that are throttled")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.span, "seconds", "seconds of each of the four runs, after the warm-up")
+	set.IntVar(&s.groups, "groups", s.groups, "groups that are throttled")
 	s.job.Flags(set)
-	policy := set.String("policy", string(strategy.Auto), "policy of the groups: auto or cfsQuotaBurstOnly")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	subscribed := set.String("subscribed", "", "flags of the agent that is subscribed to throttle events, such as --ahead=false")
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	if err := set.Parse(args); err != nil {
-		return s, err
+	set.StringVar((*string)(&s.policy), "policy", string(s.policy), "policy of the groups: auto or cfsQuotaBurstOnly")
+	set.Func("subscribed", "flags of the agent that is subscribed to throttle events, such as --ahead=false", func(text string) error {
+		s.events = strings.Fields(text)
+		return nil
+	})
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error {
+	if s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly {
+		return fmt.Errorf("-policy %q: must be auto or cfsQuotaBurstOnly, which end throttles", s.policy)
 	}
-	s.span = experiment.Seconds(*seconds)
-	s.policy, s.events = strategy.Policy(*policy), strings.Fields(*subscribed)
-	const most = 10 * time.Minute
-	switch {
-	case s.groups < 1 || s.groups > 500:
-		return s, fmt.Errorf("-groups %d: must be from 1 to 500", s.groups)
-	case s.span < time.Second || s.span > most:
-		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
-	case s.policy != strategy.Auto && s.policy != strategy.CFSQuotaBurstOnly:
-		return s, fmt.Errorf("-policy %q: must be auto or cfsQuotaBurstOnly, which end throttles", s.policy)
+	return cmp.Or(frame.Within("-groups", s.groups, 1, 500), frame.Within("-seconds", s.span, time.Second, 10*time.Minute), s.job.Check())
+}
+
+// Part is a worker, where this process is one.
+func (s *settings) Part() func() error {
+	if s.job.Worker < 0 {
+		return nil
 	}
-	return s, s.job.Check()
+	return func() error { return s.job.Work(os.Stdin) }
+}
+
+// bench is a measurement under way.
+type bench struct {
+	*frame.Bench
+	*settings
+	fleet   *experiment.Jobs
+	offline *experiment.Offline // nil: the machine is left as it is
+}
+
+// Measure runs both scenarios.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
+	b := &bench{Bench: f, settings: s}
+	if b.fleet, err = experiment.NewJobs(f.Groups, s.groups, s.job.Quota); err != nil {
+		return nil, err
+	}
+	r = &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed,
+		CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
+	for _, loaded := range []bool{false, true} {
+		if loaded {
+			if b.offline, err = f.Offline(); err != nil {
+				return nil, err
+			}
+			r.Behind = b.offline.Behind
+		}
+		sc := scenario{Loaded: loaded}
+		if sc.Events, err = b.run(ctx, s.events...); err != nil {
+			return nil, err
+		}
+		if sc.Polled, err = b.run(ctx, "--poll"); err != nil {
+			return nil, err
+		}
+		r.Scenarios = append(r.Scenarios, sc)
+	}
+	return r, nil
+}
+
+// run measures one agent, from the same first job on.
+func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error) {
+	b.Say("%s, agent flags %q: %v", scenario{Loaded: b.offline != nil}.name(), flags, b.warmUp+b.span)
+	err = b.Scope(ctx, func(f *frame.Bench) error {
+		p, err := experiment.Listen(b.fleet.Inodes)
+		if err != nil {
+			return err
+		}
+		f.Undo(p.Close)
+		f.Undo(b.fleet.Stop)
+		begin, err := b.fleet.Prepare(b.job)
+		if err != nil {
+			return err
+		}
+		a, err := f.Agent(experiment.Setup{Flags: flags, Offline: b.offline})
+		if err != nil {
+			return err
+		}
+		if err := a.Apply(b.policy, b.fleet.Paths, b.fleet.Limit); err != nil {
+			return err
+		}
+		if err := begin(); err != nil {
+			return err
+		}
+		if err := experiment.Pause(ctx, b.warmUp); err != nil {
+			return err
+		}
+		r, err = b.window(ctx, a, p)
+		return err
+	})
+	return r, err
+}
+
+// reading are the counters at one end of the window.
+type reading struct {
+	at     time.Duration
+	tally  tally
+	used   time.Duration // by the groups
+	status report.Status
+}
+
+func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) (r reading, err error) {
+	if r.status, err = a.Status(ctx); err != nil {
+		return r, err
+	}
+	if r.used, err = b.fleet.AllUsed(); err != nil {
+		return r, err
+	}
+	r.tally, r.at = count(p, b.fleet.Inodes), probe.Monotonic()
+	return r, b.fleet.Working()
+}
+
+// window measures between two readings. The jobs go on until all is read.
+func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe) (r outcome, err error) {
+	first, err := b.read(ctx, a, p)
+	if err != nil {
+		return r, err
+	}
+	if err := experiment.Pause(ctx, b.span); err != nil {
+		return r, err
+	}
+	last, err := b.read(ctx, a, p)
+	if err != nil {
+		return r, err
+	}
+	events, err := experiment.Collect(p, last.at)
+	if err != nil {
+		return r, fmt.Errorf("read the throttles of the window: %w", err)
+	}
+	all, endable := lengths(events, b.job.Quota, first.at, last.at)
+	return between(first, last, sum(all), sum(endable)), nil
+}
+
+// between is what came of a run.
+func between(first, last reading, all, endable lost) outcome {
+	span := (last.at - first.at).Seconds()
+	events := last.status.Events
+	return outcome{
+		Subscribed: events.Subscribed, Why: events.Why, Lost: all, Endable: endable, Tally: last.tally.since(first.tally),
+		Refills: events.Refills - first.status.Events.Refills, DelayP50: events.DelayP50, DelayP99: events.DelayP99,
+		LostPerSecond: all.Total.Seconds() / span,
+		Writes:        float64(experiment.Writes(last.status)-experiment.Writes(first.status)) / span,
+		AgentCPU:      (last.status.Self.CPU - first.status.Self.CPU).Seconds() / span,
+		GroupsCPU:     (last.used - first.used).Seconds() / span,
+		Node:          last.status.Node,
+	}
 }

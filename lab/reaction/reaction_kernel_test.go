@@ -9,15 +9,16 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // TestReactionOnRealGroups runs the lab, small and short, and expects real throttles by both agents, reported and
 // counted alike, and nothing left behind.
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{groups: 4, job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1}, span: time.Second, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly",
-		cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
-	r, err := measure(t.Context(), s, t.Logf)
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, groups: 4, span: time.Second,
+		job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1}, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly"}
+	r, err := frame.Run(t.Context(), "reaction", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestReactionOnRealGroups(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := measure(ctx, s, t.Logf); err == nil {
+	if _, err := frame.Run(ctx, "reaction", s, t.Logf); err == nil {
 		t.Error("an interrupted measurement gave a result")
 	}
 	cgrouptest.NothingLeft(t, "plimsoll-reaction-", "plimsoll-offline-")

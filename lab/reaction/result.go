@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // The aims of the project.
@@ -68,8 +69,8 @@ type outcome struct {
 	Node          report.Node   `json:"node"`
 }
 
-// figures compare the result with the aims.
-func (r *result) figures() []experiment.Figure {
+// Aims compare the result with the aims.
+func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	add := func(name string, value, atLeast, atMost float64, measured bool) {
 		list = append(list, experiment.Figure{Name: name, Value: value, AtLeast: atLeast, AtMost: atMost, Measured: measured})
@@ -109,9 +110,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
 		r.Groups, r.Quota, r.Policy, experiment.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(page)
-	experiment.Lines(page, r.conclude())
-	page.WriteByte('\n')
-	experiment.WriteFigures(page, r.figures())
+	frame.WriteAims(page, r.conclude(), r.Aims())
 }
 
 func (r *result) table(page *bytes.Buffer) {

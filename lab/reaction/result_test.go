@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 const ms = time.Millisecond
@@ -116,7 +117,7 @@ func TestFigures(t *testing.T) {
 		r := good()
 		c.change(&r.Scenarios[0].Events, &r.Scenarios[0].Polled)
 		missed, not := 0, 0
-		for _, f := range r.figures() {
+		for _, f := range r.Aims() {
 			switch {
 			case !f.Measured:
 				not++
@@ -137,7 +138,7 @@ func TestFiguresAhead(t *testing.T) {
 		r.Quota = foreseen
 		r.Scenarios = r.Scenarios[:1]
 		r.Scenarios[0].Events.Lost.Throttles = begun
-		for _, f := range r.figures() {
+		for _, f := range r.Aims() {
 			if f.Measured && !f.Met() {
 				missed--
 			}
@@ -173,6 +174,11 @@ func TestText(t *testing.T) {
 			t.Errorf("a warning in\n%s", page.String())
 		}
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("reaction", s, args)
 }
 
 func TestParseRefuses(t *testing.T) {
