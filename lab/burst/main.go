@@ -17,80 +17,154 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
 
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/load"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
-// settings are what was asked for.
-type settings struct {
-	rounds               int
-	seed                 uint64
-	cgroupRoot, plimsoll string
-	json                 bool
-}
-
-func main() {
-	os.Exit(experiment.Fail("burst", run()))
-}
-
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	return experiment.Tell(result, s.json)
-}
-
-func parse(args []string) (settings, error) {
-	var s settings
-	set := flag.NewFlagSet("burst", flag.ExitOnError)
-	set.IntVar(&s.rounds, "rounds", 30, "rounds in which the modes take turns, about 14 s each")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the order and of the idle times")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	if err := set.Parse(args); err != nil {
-		return s, err
-	}
-	if s.rounds < 2 || s.rounds > 1000 {
-		return s, fmt.Errorf("-rounds %d: must be from 2 to 1000", s.rounds)
-	}
-	return s, nil
-}
+const (
+	limitCPUs   = 0.5
+	utilization = 0.45
+	mostAtOnce  = 3
+	perSlot     = 2 // bursts of each size
+	work        = 40 * time.Millisecond
+	openAtOnce  = 16
+)
 
 // modes are those that are compared; the first is what the others are compared with.
 func modes() []experiment.Mode {
 	return []experiment.Mode{experiment.Unlimited, experiment.Mode(strategy.CFSQuotaBurstOnly), experiment.Mode(strategy.Auto)}
 }
 
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	b, err := open(ctx, s)
-	if err != nil {
-		return nil, experiment.OrInterrupt(ctx, err)
+// settings are what was asked for.
+type settings struct {
+	frame.Settings
+	rounds int
+	seed   uint64
+}
+
+func main() { frame.Main("burst", &settings{rounds: 30, seed: 1}) }
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	set.IntVar(&s.rounds, "rounds", s.rounds, "rounds in which the modes take turns, about 14 s each")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the order and of the idle times")
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error { return frame.Within("-rounds", s.rounds, 2, 1000) }
+
+// bench is a measurement under way.
+type bench struct {
+	*frame.Bench
+	group  string // the service's
+	limit  cpu.Bandwidth
+	server experiment.Service
+	client *load.Client
+	agent  *experiment.Agent
+	size   int           // of a request
+	cost   time.Duration // CPU time of a request
+	rng    *rand.Rand
+}
+
+// burst is what was measured of one.
+type burst struct {
+	mode   experiment.Mode
+	round  int
+	atOnce int
+	took   time.Duration // until all were answered
+	agent  time.Duration // CPU time of the agent meanwhile
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
+	b := &bench{Bench: f, limit: experiment.Limited(limitCPUs), client: load.NewClient(openAtOnce), rng: rand.New(rand.NewPCG(s.seed, 0))}
+	defer b.client.Close()
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
-	var all []burst
-	for round := range s.rounds {
-		for _, mode := range experiment.Order(modes(), s.seed, round) {
-			bursts, err := b.slot(ctx, mode, round)
-			if err != nil {
-				return nil, fmt.Errorf("%s, round %d: %w", mode, round+1, err)
-			}
-			all = append(all, bursts...)
-		}
-		say("[%d/%d]", round+1, s.rounds)
+	slots, err := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) ([]burst, error) {
+		return b.slot(ctx, mode, round)
+	}, func(list []burst) string { return string(list[0].mode) })
+	if err != nil {
+		return nil, err
 	}
 	return &result{Schema: schema, Kernel: experiment.Kernel(), Work: experiment.Milliseconds(b.cost), Limit: limitCPUs,
-		Rounds: s.rounds, Rows: summarize(all)}, nil
+		Rounds: s.rounds, Rows: summarize(slices.Concat(slots...))}, nil
+}
+
+// prepare starts the service, finds the size of a request while nothing limits it, and starts the agent.
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.group, err = b.Add("web"); err != nil {
+		return err
+	}
+	b.server.Binary = b.Plimsoll
+	if err := b.Serve(&b.server, b.group); err != nil {
+		return err
+	}
+	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) })
+	if err != nil {
+		return err
+	}
+	if err := b.Limit(b.group, b.limit); err != nil {
+		return err
+	}
+	b.agent, err = b.Agent(experiment.Setup{})
+	return err
+}
+
+// slot measures one mode in one round. The limit is removed only while the agent is passive.
+func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list []burst, err error) {
+	if err := b.agent.Apply(mode.Policy(), []string{b.group}, b.limit); err != nil {
+		return nil, err
+	}
+	if mode.Unlimited() {
+		if err := b.Limit(b.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.Limit(b.group, b.limit)) }()
+	}
+	for i := range perSlot * mostAtOnce {
+		one := burst{mode: mode, round: round, atOnce: 1 + i%mostAtOnce}
+		if err := experiment.Pause(ctx, b.idle(one.atOnce)); err != nil {
+			return nil, err
+		}
+		if err := b.send(ctx, &one); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// idle is how long the service is idle before so many requests: at another phase of the period each time.
+func (b *bench) idle(atOnce int) time.Duration {
+	mean := time.Duration(float64(atOnce) * float64(b.cost) / (limitCPUs * utilization))
+	return mean - b.limit.Period/2 + time.Duration(b.rng.Int64N(int64(b.limit.Period)))
+}
+
+// send sends the requests of a burst and waits for all answers.
+func (b *bench) send(ctx context.Context, one *burst) error {
+	before, err := b.agent.Child().Used()
+	if err != nil {
+		return err
+	}
+	failed := make([]error, one.atOnce)
+	var wait sync.WaitGroup
+	begin := time.Now()
+	for i := range failed {
+		wait.Go(func() { failed[i] = b.client.Get(ctx, b.server.URL(b.size)) })
+	}
+	wait.Wait()
+	one.took = time.Since(begin)
+	after, err := b.agent.Child().Used()
+	one.agent = after - before
+	return errors.Join(append(failed, err)...)
 }

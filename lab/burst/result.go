@@ -63,18 +63,20 @@ type mean struct{ took, agent float64 }
 
 // means are those of a mode, by round.
 func means(all []burst, mode experiment.Mode, atOnce int) map[int]mean {
-	count := map[int]float64{}
+	of := map[int][]burst{}
 	for _, b := range all {
 		if b.mode == mode && b.atOnce == atOnce {
-			count[b.round]++
+			of[b.round] = append(of[b.round], b)
 		}
 	}
 	list := map[int]mean{}
-	for _, b := range all {
-		if b.mode == mode && b.atOnce == atOnce {
-			m, n := list[b.round], count[b.round]
-			list[b.round] = mean{m.took + experiment.Milliseconds(b.took)/n, m.agent + experiment.Milliseconds(b.agent)/n}
+	for round, bursts := range of {
+		var m mean
+		for _, b := range bursts {
+			m.took += experiment.Milliseconds(b.took) / float64(len(bursts))
+			m.agent += experiment.Milliseconds(b.agent) / float64(len(bursts))
 		}
+		list[round] = m
 	}
 	return list
 }
@@ -99,15 +101,14 @@ func interval(values []float64) (center, reach float64) {
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d rounds, kernel %s.\n\n",
 		r.Work, r.Limit, r.Rounds, r.Kernel)
-	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "at once\tmode\tall answered\tlater than unlimited\tCPU time of the agent\t")
+	rows := [][]string{{"at once", "mode", "all answered", "later than unlimited", "CPU time of the agent"}}
 	for _, row := range r.Rows {
 		later := "-"
 		if row.Mode != string(experiment.Unlimited) {
 			later = fmt.Sprintf("%.1f ms +- %.1f", row.Later, row.Within)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%.1f ms\t%s\t%.2f ms\t\n", row.AtOnce, row.Mode, row.Mean, later, row.Agent)
+		rows = append(rows, []string{fmt.Sprint(row.AtOnce), row.Mode, fmt.Sprintf("%.1f ms", row.Mean), later, fmt.Sprintf("%.2f ms", row.Agent)})
 	}
-	tw.Flush() // into memory: cannot fail
+	experiment.Columns(page, tabwriter.AlignRight, rows)
 	fmt.Fprintln(page, "All answered: mean time until the last answer. Later: mean of the differences, round by round, with the 95 % interval.")
 }
