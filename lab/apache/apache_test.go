@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // golden holds got against a file of testdata. UPDATE_GOLDEN=1 writes it anew.
@@ -51,6 +52,11 @@ func TestBeside(t *testing.T) {
 	if writeBeside(&b, studies()["kernel"], r); !strings.Contains(b.String(), "not compared") {
 		t.Errorf("without cpuBurstOnly:\n%s", b.String())
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("apache", s, args)
 }
 
 func TestParse(t *testing.T) {

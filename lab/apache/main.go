@@ -3,88 +3,121 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
-type flags struct {
+// settings say what is measured.
+type settings struct {
+	frame.Settings
 	experiment.Config
-	against  string
-	json     bool
-	svg      string
-	plimsoll string
-	modes    string
+	against     string
+	utilization float64 // percent of the limit
+	modes       string
 }
 
-func main() {
-	os.Exit(experiment.Fail("apache", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{Settings: frame.Settings{Groups: frame.NoGroups}, against: "koordinator",
+		Config: experiment.Config{Name: "apache", Version: "lab", Limit: 0.5, Seed: 1, PerMode: 30 * time.Second}}
 }
 
-func run() error {
-	f, err := parse(os.Args[1:])
-	if err != nil {
-		return err
+func main() { frame.Main("apache", usual()) }
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.PerMode, "seconds", "seconds of load for each mode")
+	set.Float64Var(&s.utilization, "utilization", 0, "mean CPU use, in percent of the limit (default: 45, or as published)")
+	set.IntVar(&s.Rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
+	set.IntVar(&s.Requests, "requests", 0, "go on until each mode has had so many requests")
+	set.Float64Var(&s.Limit, "limit", s.Limit, "CPU limit of Apache (published: 4, on larger machines)")
+	set.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the arrivals")
+	set.StringVar(&s.against, "against", s.against, "published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of the limit)")
+	set.StringVar(&s.modes, "modes", "", "modes to measure, separated by commas (default: those of the comparison)")
+	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
+}
+
+// Check implements frame.Experiment. The study that is compared with decides the load and the modes where they are not given.
+func (s *settings) Check() (err error) {
+	study, ok := studies()[s.against]
+	if !ok {
+		return fmt.Errorf("-against %q: must be koordinator or kernel", s.against)
 	}
+	s.Modes = study.modes
+	if s.modes != "" {
+		s.Modes, err = experiment.ParseModes(strings.Split(s.modes, ","))
+	}
+	s.Utilization = cmp.Or(s.utilization, study.utilization) / 100
+	s.Config = s.Complete()
+	return err
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, b *frame.Bench) (comparison, error) {
 	server, err := newApache()
 	if err != nil {
-		return err
+		return comparison{}, err
 	}
-	if f.Agent, err = experiment.FindBinary(f.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	result, err := experiment.Run(ctx, f.Config, server, experiment.Say)
-	if err != nil {
-		return err
-	}
-	if f.svg != "" {
-		if err := os.WriteFile(f.svg, result.Chart(), 0o644); err != nil {
-			return fmt.Errorf("write the chart: %w", err)
-		}
-	}
-	return experiment.Tell(comparison{result, studies()[f.against]}, f.json)
+	s.CgroupRoot, s.Agent = s.Root, s.Plimsoll
+	r, err := experiment.Run(ctx, s.Config, server, b.Say)
+	return comparison{r, studies()[s.against]}, err
 }
 
-// parse reads the flags. The study that is compared with decides the load and the modes where they are not given.
-func parse(args []string) (flags, error) {
-	var f flags
-	f.Config = experiment.Config{Name: "apache", Version: "lab"}
-	set := flag.NewFlagSet("apache", flag.ExitOnError)
-	seconds := set.Float64("seconds", 30, "seconds of load for each mode")
-	utilization := set.Float64("utilization", 0, "mean CPU use, in percent of the limit (default: 45, or as published)")
-	set.IntVar(&f.Rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
-	set.IntVar(&f.Requests, "requests", 0, "go on until each mode has had so many requests")
-	set.Float64Var(&f.Limit, "limit", 0.5, "CPU limit of Apache (published: 4, on larger machines)")
-	set.Uint64Var(&f.Seed, "seed", 1, "seed of the arrivals")
-	set.StringVar(&f.against, "against", "koordinator", "published figures to compare with: koordinator (all policies), kernel (kernel burst only, at 62.5 % of the limit)")
-	set.StringVar(&f.modes, "modes", "", "modes to measure, separated by commas (default: those of the comparison)")
-	experiment.AgentFlags(set, &f.CgroupRoot, &f.plimsoll)
-	set.BoolVar(&f.json, "json", false, "print the result as JSON")
-	set.StringVar(&f.svg, "svg", "", "write a chart to this file")
-	if err := set.Parse(args); err != nil {
-		return f, err
-	}
-	study, ok := studies()[f.against]
-	if !ok {
-		return f, fmt.Errorf("-against %q: must be koordinator or kernel", f.against)
-	}
-	if *utilization == 0 {
-		*utilization = study.utilization
-	}
-	f.Modes = study.modes
-	if f.modes != "" {
-		var err error
-		if f.Modes, err = experiment.ParseModes(strings.Split(f.modes, ",")); err != nil {
-			return f, err
+const (
+	fileSize = 1 << 20 // as /static/file.1m.test in the published experiment
+	binary   = "/usr/sbin/apache2"
+	modules  = "/usr/lib/apache2/modules"
+)
+
+// newApache looks for Debian's Apache.
+func newApache() (*experiment.Site, error) {
+	for _, name := range []string{binary, filepath.Join(modules, "mod_deflate.so")} {
+		if _, err := os.Stat(name); err != nil {
+			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
 		}
 	}
-	f.Utilization = *utilization / 100
-	f.PerMode = experiment.Seconds(*seconds)
-	f.Config = f.Config.Complete()
-	return f, nil
+	return &experiment.Site{Name: "Apache", Size: fileSize, Configuration: configuration, Command: func(dir string) []string {
+		return []string{binary, "-f", filepath.Join(dir, experiment.SiteConfig), "-D", "FOREGROUND"}
+	}}, nil
+}
+
+// configuration compresses each answer anew, keeps connections open, and has threads enough that none waits for one.
+func configuration(dir, address string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("ServerRoot %q", dir)
+	line("ServerName 127.0.0.1")
+	line("DefaultRuntimeDir %q", dir)
+	line("PidFile %q", filepath.Join(dir, "apache.pid"))
+	line("ErrorLog %q", filepath.Join(dir, experiment.SiteLog))
+	line("Listen %s", address)
+	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
+		line("LoadModule %s_module %s", m, filepath.Join(modules, "mod_"+m+".so"))
+	}
+	line("User www-data")
+	line("Group www-data")
+	line("StartServers 1")
+	line("ServerLimit 1")
+	line("ThreadsPerChild 64")
+	line("MaxRequestWorkers 64")
+	line("KeepAlive On")
+	line("MaxKeepAliveRequests 0")
+	line("KeepAliveTimeout 600")
+	line("TypesConfig /dev/null")
+	line("AddType text/plain .txt")
+	line("AddOutputFilterByType DEFLATE text/plain")
+	line("DocumentRoot %q", filepath.Join(dir, "www"))
+	line("<Directory %q>", filepath.Join(dir, "www"))
+	line("  Require all granted")
+	line("</Directory>")
+	return b.String()
 }
