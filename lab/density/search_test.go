@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/strategy"
+	"plimsoll/lab/frame"
 )
 
 func TestMost(t *testing.T) {
@@ -40,10 +41,10 @@ func TestFits(t *testing.T) {
 		s    step
 		want bool
 	}{
-		{step{p99: 100 * time.Millisecond, requests: 10}, true},
-		{step{p99: 101 * time.Millisecond, requests: 10}, false},
-		{step{p99: 10 * time.Millisecond, requests: 100, errors: 1}, true},
-		{step{p99: 10 * time.Millisecond, requests: 100, errors: 2}, false},
+		{step{P99: 100 * time.Millisecond, Requests: 10}, true},
+		{step{P99: 101 * time.Millisecond, Requests: 10}, false},
+		{step{P99: 10 * time.Millisecond, Requests: 100, Errors: 1}, true},
+		{step{P99: 10 * time.Millisecond, Requests: 100, Errors: 2}, false},
 		{step{}, false},
 	} {
 		if got := c.s.fits(100 * time.Millisecond); got != c.want {
@@ -53,7 +54,7 @@ func TestFits(t *testing.T) {
 }
 
 func TestConclusion(t *testing.T) {
-	s := settings{cpus: 2, use: 0.1, bound: 100 * time.Millisecond, work: 20 * time.Millisecond, step: 8 * time.Second}
+	s := &settings{cpus: 2, use: 0.1, bound: 100 * time.Millisecond, work: 20 * time.Millisecond, step: 8 * time.Second}
 	for _, c := range []struct {
 		without, with int
 		want, not     string
@@ -65,9 +66,9 @@ func TestConclusion(t *testing.T) {
 		{0, 0, "too tight", "saved"},
 		{0, 3, "no number of replicas kept the bound", "saved"},
 	} {
-		r := result{settings: s, rate: 5,
-			without: side{policy: strategy.None, most: c.without, steps: []step{{replicas: 5, limit: 0.4, p99: 200 * time.Millisecond, requests: 200, throttled: 0.2}}},
-			with:    side{policy: strategy.Auto, most: c.with, steps: []step{{replicas: 5, limit: 0.4, p99: 50 * time.Millisecond, requests: 200}}}}
+		r := result{settings: s, Rate: 5,
+			Without: side{Policy: strategy.None, Most: c.without, Steps: []step{{Replicas: 5, Limit: 0.4, P99: 200 * time.Millisecond, Requests: 200, Throttled: 0.2}}},
+			With:    side{Policy: strategy.Auto, Most: c.with, Steps: []step{{Replicas: 5, Limit: 0.4, P99: 50 * time.Millisecond, Requests: 200}}}}
 		var b bytes.Buffer
 		r.WriteText(&b)
 		text := b.String()
@@ -86,15 +87,20 @@ func TestOtherCause(t *testing.T) {
 		s    side
 		want bool
 	}{
-		{side{most: 2, steps: []step{{replicas: 3, p99: slow, requests: 9}}}, true},
-		{side{most: 2, steps: []step{{replicas: 3, p99: slow, requests: 9, throttled: 0.2}}}, false},
-		{side{most: 2, steps: []step{{replicas: 4, p99: slow, requests: 9}, {replicas: 3, p99: slow, requests: 9, throttled: 0.2}}}, false},
-		{side{most: 2}, false},
+		{side{Most: 2, Steps: []step{{Replicas: 3, P99: slow, Requests: 9}}}, true},
+		{side{Most: 2, Steps: []step{{Replicas: 3, P99: slow, Requests: 9, Throttled: 0.2}}}, false},
+		{side{Most: 2, Steps: []step{{Replicas: 4, P99: slow, Requests: 9}, {Replicas: 3, P99: slow, Requests: 9, Throttled: 0.2}}}, false},
+		{side{Most: 2}, false},
 	} {
 		if got := c.s.otherCause(100 * time.Millisecond); (got != "") != c.want {
 			t.Errorf("%+v: %q", c.s, got)
 		}
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("density", s, args)
 }
 
 func TestParse(t *testing.T) {
