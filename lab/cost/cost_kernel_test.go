@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/lab/frame"
 )
 
 // TestBenchOnRealGroups runs the bench, small and short, and expects real readings, real throttling, and nothing left
 // behind.
 func TestBenchOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idle: []int{3, 6}, idleFor: time.Second, cgroupRoot: cgrouptest.Root(),
-		plimsoll: cgrouptest.Binary(t)}
-	r, err := measure(t.Context(), s, t.Logf)
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t), Groups: frame.NoGroups}, idle: []int{3, 6},
+		size: size{Pods: 5, Containers: 10}, span: time.Second, warmUp: 4 * time.Second, others: 50, polls: true, idleFor: time.Second}
+	r, err := frame.Run(t.Context(), "cost", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestBenchOnRealGroups(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := measure(ctx, s, t.Logf); err == nil {
+	if _, err := frame.Run(ctx, "cost", s, t.Logf); err == nil {
 		t.Error("an interrupted bench gave a result")
 	}
 	cgrouptest.NothingLeft(t, "plimsoll-bench-")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/lab/frame"
 )
 
 func TestPlan(t *testing.T) {
@@ -70,6 +72,11 @@ func TestSince(t *testing.T) {
 	if got != (rate{CPUs: 0.01, Reads: 200}) {
 		t.Errorf("%+v", got)
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("cost", s, args)
 }
 
 func TestParseRefuses(t *testing.T) {

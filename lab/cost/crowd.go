@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // crowd is the cost of an agent with throttle events beside many idle pods of one container each.
@@ -41,41 +41,33 @@ const (
 // idlePods measures an agent beside a fleet in which nothing happens. The agent reads what is idle the less often the longer
 // it is: what is measured are its first minutes, in which it costs most.
 func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
-	r.Cgroup = b.groups.Tree().Version().String()
+	r.Cgroup = b.Tree().Version().String()
 	c := crowd{Pods: b.size.Pods, Groups: len(b.fleet.units)}
-	a, err := b.startAgent(ctx, false)
+	err = b.Scope(ctx, func(f *frame.Bench) error {
+		a, err := b.startAgent(ctx, f, false)
+		if err != nil {
+			return err
+		}
+		if err := experiment.Pause(ctx, b.idleFor); err != nil {
+			return err
+		}
+		b.Say("%d idle pods: measuring for %v", c.Pods, b.span)
+		if c.Agent, err = spends(ctx, a.Child(), b.span); err != nil {
+			return err
+		}
+		if c.RSS, err = a.Child().Memory("VmRSS:"); err != nil {
+			return err
+		}
+		if c.Open, err = b.openFiles(a.Child()); err != nil {
+			return err
+		}
+		return c.ask(ctx, a)
+	})
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Stop()) }()
-	if err := experiment.Pause(ctx, b.idleFor); err != nil {
-		return err
-	}
-	b.say("%d idle pods: measuring for %v", c.Pods, b.span)
-	p := processOf(a.Child())
-	before, err := p.spent()
-	if err == nil {
-		err = experiment.Pause(ctx, b.span)
-	}
-	if err != nil {
-		return errors.Join(err, a.Child().Ended())
-	}
-	after, err := p.spent()
-	if err != nil {
-		return errors.Join(err, a.Child().Ended())
-	}
-	c.Agent = after.since(before)
-	if c.RSS, err = p.rss(); err != nil {
-		return err
-	}
-	if c.Open, err = b.openFiles(a.Child()); err != nil {
-		return err
-	}
-	if err := c.ask(ctx, a); err != nil {
 		return err
 	}
 	r.Idle = append(r.Idle, c)
-	b.say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
+	b.Say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
 		float64(c.RSS)/(1<<20), c.Open, c.TurnP50, c.TurnP99, c.Status) // should a larger number fail
 	return nil
 }

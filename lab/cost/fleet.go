@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // size is the number of managed pods and containers.
@@ -53,9 +54,8 @@ type unit struct {
 
 // fleet is the groups, with a process in each container that sleeps.
 type fleet struct {
-	groups   *experiment.Groups
+	groups   *frame.Bench
 	units    []unit // pods first
-	sleepers []*experiment.Child
 	spinners []*experiment.Child
 }
 
@@ -82,7 +82,7 @@ func (s size) plan(base string) []unit {
 }
 
 // newFleet makes the groups, sets their limits, and puts a process into each container.
-func newFleet(ctx context.Context, groups *experiment.Groups, s size) (*fleet, error) {
+func newFleet(ctx context.Context, groups *frame.Bench, s size) (*fleet, error) {
 	f := &fleet{groups: groups, units: s.plan(groups.Base())}
 	sum := map[string]time.Duration{}
 	for _, u := range f.units {
@@ -122,21 +122,14 @@ func (f *fleet) addContainer(u unit) error {
 	if err := f.groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}); err != nil {
 		return err
 	}
-	c, err := f.groups.Sleeper(u.group)
-	if err == nil {
-		f.sleepers = append(f.sleepers, c)
-	}
-	return err
+	return f.groups.Sleeper(u.group)
 }
 
 // throttle starts a process with the load of a whole CPU in each busy container, for so much CPU time at most.
 func (f *fleet) throttle() error {
-	for _, c := range f.spinners {
-		if err := c.Stop(0); err != nil {
-			return err
-		}
+	if err := f.close(); err != nil {
+		return err
 	}
-	f.spinners = nil
 	for _, u := range f.units {
 		if u.pod == "" || !u.busy {
 			continue
@@ -166,12 +159,12 @@ func (f *fleet) stood() (map[string]int64, error) {
 	return periods, nil
 }
 
-// close ends the processes. The groups are their maker's to remove.
+// close ends the processes that spin.
 func (f *fleet) close() error {
 	var errs []error
-	for _, c := range append(f.spinners, f.sleepers...) {
+	for _, c := range f.spinners {
 		errs = append(errs, c.Stop(0))
 	}
-	f.spinners, f.sleepers = nil, nil
+	f.spinners = nil
 	return errors.Join(errs...)
 }

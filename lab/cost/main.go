@@ -7,82 +7,66 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
-	size       size
-	idle       []int         // pods of one idle container, each number by itself
-	span       time.Duration // of each scenario
-	warmUp     time.Duration
-	idleFor    time.Duration // of the agent beside idle pods
-	polls      bool          // measure the agent that polls, too
-	others     int           // groups that are made besides, when refills are measured
-	cgroupRoot string
-	plimsoll   string
-	json       bool
-	bare       string // run as the bare loop on the files that this file lists
+	frame.Settings
+	size    size
+	pods    string
+	idle    []int         // pods of one idle container, each number by itself
+	span    time.Duration // of each scenario
+	warmUp  time.Duration
+	idleFor time.Duration // of the agent beside idle pods
+	polls   bool          // measure the agent that polls, too
+	others  int           // groups that are made besides, when refills are measured
+	bare    string        // run as the bare loop on the files that this file lists
 }
 
-func main() {
-	os.Exit(experiment.Fail("cost", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{Settings: frame.Settings{Groups: frame.NoGroups}, size: size{Pods: 110, Containers: 250}, pods: "110,1000,3000",
+		span: time.Minute, warmUp: 70 * time.Second, idleFor: 40 * time.Second, others: manyGroups}
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	if s.bare != "" {
-		return readAgainAndAgain(ctx, s.bare)
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	return experiment.Tell(result, s.json)
-}
+func main() { frame.Main("cost", usual()) }
 
-func parse(args []string) (settings, error) {
-	s := settings{size: size{Pods: 110, Containers: 250}, warmUp: 70 * time.Second, idleFor: 40 * time.Second, others: manyGroups}
-	pods := "110,1000,3000"
-	set := flag.NewFlagSet("cost", flag.ExitOnError)
-	seconds := set.Float64("seconds", 60, "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
-	set.StringVar(&pods, "pods", pods, "pods; after a comma, numbers of idle pods of one container to measure besides (0 for the first: these alone)")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.span, "seconds", "seconds of each scenario, after the warm-up; the agent reads all again once a minute")
+	set.StringVar(&s.pods, "pods", s.pods, "pods; after a comma, numbers of idle pods of one container to measure besides (0 for the first: these alone)")
 	set.IntVar(&s.size.Containers, "containers", s.size.Containers, "containers in all pods of the first number; a tenth of them is throttled in the second scenario")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
 	set.BoolVar(&s.polls, "polls", true, "measure the agent that polls for throttles, too")
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
 	set.StringVar(&s.bare, "bare", "", "be the bare loop: read the files that are listed in this file until standard input ends")
-	if err := set.Parse(args); err != nil {
-		return s, err
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() (err error) {
+	if err := s.counts(s.pods); err != nil {
+		return err
 	}
-	s.span = experiment.Seconds(*seconds)
-	if err := s.counts(pods); err != nil {
-		return s, err
+	if n := s.size.Pods; n > 0 && s.size.Containers < n {
+		err = fmt.Errorf("%d containers in %d pods: each pod needs a container; hint: -containers %d", s.size.Containers, n, n)
 	}
-	const most = 10 * time.Minute
-	switch {
-	case s.size.Pods > 0 && s.size.Containers < s.size.Pods:
-		return s, fmt.Errorf("%d containers in %d pods: each pod needs a container; hint: -containers %d", s.size.Containers, s.size.Pods, s.size.Pods)
-	case s.span < time.Second || s.span > most:
-		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
+	return cmp.Or(err, frame.Within("-seconds", s.span, time.Second, 10*time.Minute))
+}
+
+// Part is the bare loop, where this process is one.
+func (s *settings) Part() func() error {
+	if s.bare == "" {
+		return nil
 	}
-	return s, nil
+	return func() error { return readAgainAndAgain(context.Background(), s.bare) }
 }
 
 // mostPods is the most for which one machine can run a process each: 20,000 files, two for each process.

@@ -11,30 +11,32 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // bench is a measurement under way.
 type bench struct {
-	settings
-	groups *experiment.Groups
-	fleet  *fleet
-	dir    string // the bare loop's list
-	say    func(format string, args ...any)
+	*frame.Bench
+	*settings
+	size  size
+	fleet *fleet
+	dir   string // the bare loop's list
 }
 
-// measure runs the scenarios, then those of idle pods, and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (*result, error) {
+// Measure runs the scenarios, then those of idle pods.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	r := &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU()}
 	if s.size.Pods > 0 {
-		err := s.with(ctx, s.size, say, func(b *bench) error { return b.scenarios(ctx, r) })
-		if err != nil {
+		if err := s.with(ctx, s.size, f, func(b *bench) error { return b.scenarios(ctx, r) }); err != nil {
 			return nil, err
 		}
 	}
 	for _, pods := range s.idle {
-		err := s.with(ctx, size{Pods: pods, Containers: pods, idle: true}, say, func(b *bench) error { return b.idlePods(ctx, r) })
-		if err != nil {
+		of := size{Pods: pods, Containers: pods, idle: true}
+		if err := s.with(ctx, of, f, func(b *bench) error { return b.idlePods(ctx, r) }); err != nil {
 			return nil, err
 		}
 	}
@@ -42,27 +44,27 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (*result
 }
 
 // with makes groups, and removes them after do.
-func (s settings) with(ctx context.Context, of size, say func(string, ...any), do func(*bench) error) (err error) {
-	groups, err := experiment.NewGroups(s.cgroupRoot, "bench")
-	if err != nil {
-		return err
-	}
-	b := &bench{settings: s, groups: groups, say: say}
-	b.size = of
-	defer func() { err = errors.Join(err, b.close()) }()
-	if b.dir, err = experiment.TempDir("bench"); err != nil {
-		return err
-	}
-	say("making %d pods and %d containers", of.Pods, of.Containers)
-	if b.fleet, err = newFleet(ctx, groups, of); err != nil {
-		return err
-	}
-	return do(b)
+func (s *settings) with(ctx context.Context, of size, all *frame.Bench, do func(*bench) error) error {
+	plain := s.Settings
+	plain.Groups = frame.Plain
+	return frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) (err error) {
+		b := &bench{Bench: f, settings: s, size: of}
+		if b.dir, err = f.Dir("bench"); err != nil {
+			return err
+		}
+		f.Say("making %d pods and %d containers", of.Pods, of.Containers)
+		b.fleet, err = newFleet(ctx, f, of)
+		f.Undo(b.fleet.close)
+		if err != nil {
+			return err
+		}
+		return do(b)
+	})
 }
 
 // scenarios runs both, with throttle events and polling, and measures the bare loop beside them.
 func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
-	r.Cgroup = b.groups.Tree().Version().String()
+	r.Cgroup = b.Tree().Version().String()
 	for _, throttled := range []bool{false, true} {
 		for _, polls := range b.ways() {
 			if throttled {
@@ -85,24 +87,11 @@ func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
 }
 
 // ways are the ways to learn of throttles that are measured: throttle events, and polling.
-func (s settings) ways() []bool {
+func (s *settings) ways() []bool {
 	if s.polls {
 		return []bool{false, true}
 	}
 	return []bool{false}
-}
-
-// close ends the processes, then removes what they were in.
-func (b *bench) close() error {
-	var errs []error
-	if b.fleet != nil {
-		errs = append(errs, b.fleet.close())
-	}
-	errs = append(errs, b.groups.Close())
-	if b.dir != "" {
-		errs = append(errs, os.RemoveAll(b.dir))
-	}
-	return errors.Join(errs...)
 }
 
 // scenario starts an agent, warms it up, and measures it and the bare loop in the same seconds.
@@ -114,23 +103,24 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 	case !polls:
 		sc.AimCPU = aimIdle
 	}
-	b.say("%s: warming up", sc.title())
-	a, err := b.startAgent(ctx, polls)
-	if err != nil {
-		return sc, err
-	}
-	defer func() { err = errors.Join(err, a.Stop()) }()
-	reads, err := pace(ctx, processOf(a.Child()), b.warmUp)
-	if err != nil {
-		return sc, err
-	}
-	loop, err := b.startLoop(sameFiles(b.groups.Tree(), b.cgroupRoot, b.fleet.units, reads))
-	if err != nil {
-		return sc, err
-	}
-	defer func() { err = errors.Join(err, loop.Stop(0)) }()
-	b.say("%s: measuring for %v", sc.title(), b.span)
-	err = b.window(ctx, a, loop, &sc)
+	b.Say("%s: warming up", sc.title())
+	err = b.Scope(ctx, func(f *frame.Bench) error {
+		a, err := b.startAgent(ctx, f, polls)
+		if err != nil {
+			return err
+		}
+		reads, err := pace(ctx, a.Child(), b.warmUp)
+		if err != nil {
+			return err
+		}
+		loop, err := b.startLoop(sameFiles(b.Tree(), b.settings.Root, b.fleet.units, reads))
+		if err != nil {
+			return err
+		}
+		f.Undo(func() error { return loop.Stop(0) })
+		b.Say("%s: measuring for %v", sc.title(), b.span)
+		return b.window(ctx, a, loop, &sc)
+	})
 	return sc, err
 }
 
@@ -147,11 +137,17 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 	if err != nil {
 		return err
 	}
-	agent, bare, err := during(ctx, b.span, a.Child(), loop)
-	if err != nil {
+	var both errgroup.Group
+	for c, into := range map[*experiment.Child]*rate{a.Child(): &sc.Agent, loop: &sc.Bare} {
+		both.Go(func() (err error) {
+			*into, err = spends(ctx, c, b.span)
+			return err
+		})
+	}
+	if err := both.Wait(); err != nil {
 		return err
 	}
-	rss, err := processOf(a.Child()).rss()
+	rss, err := a.Child().Memory("VmRSS:")
 	if err != nil {
 		return err
 	}
@@ -171,7 +167,6 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 			sc.Throttled++
 		}
 	}
-	sc.Agent, sc.Bare = agent, bare
 	sc.RSS, sc.TurnP99 = rss, last.Self.TurnP99
 	span := last.Now.Sub(first.Now).Seconds()
 	sc.Turns = float64(last.Self.Turns-first.Self.Turns) / span
@@ -181,27 +176,17 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 	return nil
 }
 
-// during measures two processes over the same time.
-func during(ctx context.Context, span time.Duration, a, b *experiment.Child) (rate, rate, error) {
-	var r [2]rate
-	var before [2]spent
-	for i, c := range []*experiment.Child{a, b} {
-		var err error
-		if before[i], err = processOf(c).spent(); err != nil {
-			return r[0], r[1], errors.Join(c.Ended(), err)
-		}
+// spends is the mean use of a process over a while from now on.
+func spends(ctx context.Context, c *experiment.Child, span time.Duration) (rate, error) {
+	before, err := spentOf(c)
+	if err == nil {
+		err = experiment.Pause(ctx, span)
 	}
-	if err := experiment.Pause(ctx, span); err != nil {
-		return r[0], r[1], err
+	if err != nil {
+		return rate{}, errors.Join(c.Ended(), err)
 	}
-	for i, c := range []*experiment.Child{a, b} {
-		after, err := processOf(c).spent()
-		if err := errors.Join(c.Ended(), err); err != nil {
-			return r[0], r[1], err
-		}
-		r[i] = after.since(before[i])
-	}
-	return r[0], r[1], nil
+	after, err := spentOf(c)
+	return after.since(before), errors.Join(c.Ended(), err)
 }
 
 // startLoop starts the bare loop on files.
@@ -219,49 +204,30 @@ func (b *bench) startLoop(files []string) (*experiment.Child, error) {
 
 // startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold is
 // at the whole machine, so that the guard does not take back what the second scenario raises.
-func (b *bench) startAgent(ctx context.Context, polls bool) (*experiment.Agent, error) {
-	setup := experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}
+func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) (*experiment.Agent, error) {
+	var flags []string
 	if polls {
-		setup.Flags = []string{"--poll"}
+		flags = []string{"--poll"}
 	}
-	a, err := experiment.StartAgent(setup, b.groups)
+	a, err := f.Agent(experiment.Setup{Flags: flags})
 	if err != nil {
 		return nil, err
 	}
-	base := b.groups.Base()
+	base := b.Base()
 	err = a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
 		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*"))
 	if err == nil {
-		err = a.Await(ctx, func() error { return b.known(ctx, a) })
+		err = a.Await(ctx, func() error { return frame.Manages(ctx, a, len(b.fleet.units)) })
 	}
-	if err != nil {
-		return nil, errors.Join(err, a.Stop())
-	}
-	return a, nil
-}
-
-// known is an error as long as the agent does not manage all groups.
-func (b *bench) known(ctx context.Context, a *experiment.Agent) error {
-	s, err := a.Status(ctx)
-	if err == nil && len(s.Containers) != len(b.fleet.units) {
-		err = fmt.Errorf("it knows %d of %d groups", len(s.Containers), len(b.fleet.units))
-	}
-	return err
+	return a, err
 }
 
 // pace warms the agent up, and then finds out how often it reads in a second. The second half of the warm-up must be
 // longer than the agent ever leaves a group alone.
-func pace(ctx context.Context, agent process, warmUp time.Duration) (float64, error) {
+func pace(ctx context.Context, agent *experiment.Child, warmUp time.Duration) (float64, error) {
 	if err := experiment.Pause(ctx, warmUp/2); err != nil {
 		return 0, err
 	}
-	first, err := agent.spent()
-	if err != nil {
-		return 0, err
-	}
-	if err := experiment.Pause(ctx, warmUp/2); err != nil {
-		return 0, err
-	}
-	last, err := agent.spent()
-	return last.since(first).Reads, err
+	use, err := spends(ctx, agent, warmUp/2)
+	return use.Reads, err
 }

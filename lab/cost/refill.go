@@ -25,10 +25,10 @@ type refill struct {
 func (b *bench) refills(ctx context.Context) ([]refill, error) {
 	groups := len(b.fleet.units)
 	last := b.fleet.units[groups-1].group
-	if _, err := b.groups.Tree().Burst(last); err != nil {
+	if _, err := b.Tree().Burst(last); err != nil {
 		return nil, nil
 	}
-	b.say("refills: among %d groups, then among %d", groups, groups+b.others)
+	b.Say("refills: among %d groups, then among %d", groups, groups+b.others)
 	few, err := b.refill(last, groups)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (b *bench) refills(ctx context.Context) ([]refill, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if _, err := b.groups.Add(fmt.Sprintf("other%d", i)); err != nil {
+		if _, err := b.Add(fmt.Sprintf("other%d", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (b *bench) refill(group string, groups int) (refill, error) {
 	var took []time.Duration
 	for range refillsMeasured {
 		begin := time.Now()
-		if err := b.groups.Tree().SetBurst(group, 0); err != nil {
+		if err := b.Tree().SetBurst(group, 0); err != nil {
 			return refill{}, err
 		}
 		took = append(took, time.Since(begin))
