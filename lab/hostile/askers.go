@@ -23,7 +23,7 @@ const restartEvery = 50 * time.Millisecond
 func (k *askers) configure(b *bench, begun bool) string {
 	asks := ""
 	if begun {
-		asks = fmt.Sprintf("  - {cgroup: %q, policy: auto, exclusive: true, request: 64}\n", b.groups.Base()+"/ask*")
+		asks = fmt.Sprintf("  - {cgroup: %q, policy: auto, exclusive: true, request: 64}\n", b.Base()+"/ask*")
 	}
 	return b.config(strategy.Auto, "reserve: {policy: auto}\n", asks)
 }
@@ -31,14 +31,14 @@ func (k *askers) configure(b *bench, begun bool) string {
 // prepare makes the groups, which nobody looks after yet.
 func (k *askers) prepare(ctx context.Context, b *bench, _ *experiment.Setup) error {
 	for i := range b.Asking {
-		group, err := b.groups.Add(fmt.Sprintf("ask%d", i))
+		group, err := b.Add(fmt.Sprintf("ask%d", i))
 		if err == nil {
-			err = b.groups.Limit(group, cpu.Bandwidth{Quota: podQuota})
+			err = b.Limit(group, cpu.Bandwidth{Quota: podQuota})
 		}
 		if err != nil {
 			return err
 		}
-		sleeper, err := b.groups.Sleeper(group)
+		sleeper, err := b.Bench.Groups.Sleeper(group)
 		if err != nil {
 			return err
 		}
@@ -52,11 +52,11 @@ func (k *askers) begin(ctx context.Context, b *bench, a *experiment.Agent) error
 		return err
 	}
 	k.every(ctx, restartEvery, func(context.Context) error {
-		group, err := b.groups.Add("restart")
+		group, err := b.Add("restart")
 		if err != nil {
 			return err
 		}
-		return b.groups.Remove(group)
+		return b.Remove(group)
 	})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -15,17 +14,16 @@ import (
 	"plimsoll/internal/probe"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // bench is a measurement under way.
 type bench struct {
-	settings
-	groups *experiment.Groups
-	jobs   *experiment.Jobs
-	pods   []pod
-	idle   []*experiment.Child // in the pods
-	dir    string              // for sockets and mounts
-	say    func(format string, args ...any)
+	*frame.Bench
+	*settings
+	jobs *experiment.Jobs
+	pods []pod
+	dir  string // for sockets and mounts
 }
 
 // pod is an idle one, with the names that a kubelet with the systemd driver and containerd give.
@@ -37,20 +35,16 @@ type pod struct {
 // podQuota is the limit of a pod and of its container.
 const podQuota = 50 * time.Millisecond
 
-// measure makes the node, runs the conditions, and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	groups, err := experiment.NewPinnableGroups(s.cgroupRoot, "hostile")
-	if err != nil {
+// Measure makes the node and runs the conditions.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
+	b := &bench{Bench: f, settings: s}
+	if err := f.MaximizeWeight(); err != nil { // the jobs of the victims are not to wait for the bench
 		return nil, err
 	}
-	b := &bench{settings: s, groups: groups, say: say}
-	if err := groups.MaximizeWeight(); err != nil { // the jobs of the victims are not to wait for the bench
-		return nil, errors.Join(err, groups.Close())
-	}
-	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if err := b.makeNode(ctx); err != nil {
 		return nil, err
 	}
+	f.Undo(b.jobs.Stop)
 	begin, err := b.jobs.Prepare(s.Job)
 	if err != nil {
 		return nil, err
@@ -58,7 +52,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if err := begin(); err != nil {
 		return nil, err
 	}
-	r = &result{settings: s, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: groups.Tree().Version().String()}
+	r = &result{settings: s, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
 	for _, c := range conditions() {
 		if len(s.only) > 0 && !slices.Contains(s.only, c.name) {
 			continue
@@ -67,7 +61,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 		if err != nil {
 			return nil, fmt.Errorf("condition %s: %w", c.name, err)
 		}
-		say("%s", row.line())
+		f.Say("%s", row.line())
 		r.Rows = append(r.Rows, row)
 	}
 	return r, nil
@@ -75,11 +69,11 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 
 // makeNode makes the victims and the idle pods.
 func (b *bench) makeNode(ctx context.Context) (err error) {
-	if b.dir, err = experiment.TempDir("hostile"); err != nil {
+	if b.dir, err = b.Dir("hostile"); err != nil {
 		return err
 	}
-	b.say("making %d victims and %d idle pods", b.Victims, b.Pods)
-	if b.jobs, err = experiment.NewJobs(b.groups, b.Victims, b.Job.Quota); err != nil {
+	b.Say("making %d victims and %d idle pods", b.Victims, b.Pods)
+	if b.jobs, err = experiment.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota); err != nil {
 		return err
 	}
 	for i := range b.Pods {
@@ -99,43 +93,23 @@ func (b *bench) addPod(i int) error {
 		return err
 	}
 	for _, group := range []string{p.inner, p.group} {
-		if err := b.groups.Limit(group, cpu.Bandwidth{Quota: podQuota}); err != nil {
+		if err := b.Limit(group, cpu.Bandwidth{Quota: podQuota}); err != nil {
 			return err
 		}
 	}
-	sleeper, err := b.groups.Sleeper(p.inner)
-	if err != nil {
-		return err
-	}
-	b.pods, b.idle = append(b.pods, p), append(b.idle, sleeper)
-	return nil
+	b.pods = append(b.pods, p)
+	return b.Sleeper(p.inner)
 }
 
 // makePod makes the groups of a pod and its container, without limits. Pods differ by their numbers.
 func (b *bench) makePod(i int) (p pod, err error) {
 	p = pod{uid: fmt.Sprintf("00000000-0000-4000-8000-%012x", i), container: fmt.Sprintf("%064x", i)}
 	slice := "kubepods-pod" + strings.ReplaceAll(p.uid, "-", "_") + ".slice"
-	if p.group, err = b.groups.AddParent(slice); err != nil {
+	if p.group, err = b.AddParent(slice); err != nil {
 		return p, err
 	}
-	p.inner, err = b.groups.Add(slice + "/cri-containerd-" + p.container + ".scope")
+	p.inner, err = b.Add(slice + "/cri-containerd-" + p.container + ".scope")
 	return p, err
-}
-
-// close ends the processes, then removes what they were in.
-func (b *bench) close() error {
-	var errs []error
-	if b.jobs != nil {
-		errs = append(errs, b.jobs.Stop())
-	}
-	for _, c := range b.idle {
-		errs = append(errs, c.Stop(0))
-	}
-	errs = append(errs, b.groups.Close())
-	if b.dir != "" {
-		errs = append(errs, os.RemoveAll(b.dir))
-	}
-	return errors.Join(errs...)
 }
 
 // capPercent is what a victim may use in a period, in percent of its limit. By default it is 300, and half of the throttles
@@ -145,7 +119,7 @@ const capPercent = 800
 // config is a configuration of the agent: policy auto for the victims, one of the pods, and more sections and overrides.
 // The threshold is the whole machine, so that the load of the bench itself takes no refill away.
 func (b *bench) config(pods strategy.Policy, sections, overrides string) string {
-	base := b.groups.Base()
+	base := b.Base()
 	return fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\n%soverrides:\n"+
 		"  - {cgroup: %q, policy: auto, cfsQuotaBurstPercent: %d}\n  - {cgroup: %q, policy: %s}\n"+
 		"  - {cgroup: %q, policy: %s}\n%s", sections, base+"/job*", capPercent, base+"/kubepods-*", pods, base+"/kubepods-*/*", pods, overrides)
@@ -154,12 +128,12 @@ func (b *bench) config(pods strategy.Policy, sections, overrides string) string 
 // run measures one condition: an agent in quiet, and the same agent beside the hostility.
 func (b *bench) run(ctx context.Context, c condition) (r row, err error) {
 	r = row{Condition: c.name, What: c.what}
-	b.say("%s: %s", c.name, c.what)
-	setup := experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}
+	b.Say("%s: %s", c.name, c.what)
+	setup := experiment.Setup{Binary: b.settings.Plimsoll, Root: b.settings.Root}
 	if err := c.prepare(ctx, b, &setup); err != nil {
 		return r, errors.Join(err, c.end())
 	}
-	a, err := experiment.StartAgent(setup, b.groups)
+	a, err := experiment.StartAgent(setup, b.Bench.Groups)
 	if err != nil {
 		return r, errors.Join(err, c.end())
 	}
@@ -229,7 +203,7 @@ const statusGap = time.Second
 // burst is an error as long as a victim has no burst.
 func (b *bench) burst() error {
 	for _, group := range b.jobs.Paths {
-		if burst, err := b.groups.Tree().Burst(group); err != nil || burst == 0 {
+		if burst, err := b.Tree().Burst(group); err != nil || burst == 0 {
 			return errors.Join(fmt.Errorf("%s has no burst yet", group), err)
 		}
 	}
@@ -248,7 +222,7 @@ func (b *bench) listen() (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := watchWrites(b.cgroupRoot, b.jobs)
+	w, err := watchWrites(b.settings.Root, b.jobs)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -53,7 +53,7 @@ func (h *hangingBus) begin(ctx context.Context, b *bench, a *experiment.Agent) e
 	h.every(ctx, limitEvery, func(context.Context) error {
 		p := b.pods[next%len(b.pods)]
 		next++
-		return b.groups.Limit(p.inner, cpu.Bandwidth{Quota: podQuota})
+		return b.Limit(p.inner, cpu.Bandwidth{Quota: podQuota})
 	})
 	h.every(ctx, statusEvery, reader(a))
 	return nil

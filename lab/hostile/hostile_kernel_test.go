@@ -10,15 +10,17 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // TestHostileOnRealGroups runs every condition, small and short, and expects throttles that are ended, in quiet and
 // beside the hostility, and nothing left behind. How soon they are ended is the bench's to say.
 func TestHostileOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{Victims: 4, Pods: 5, Asking: 3, Throttling: 5, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1},
-		span: time.Second, warmUp: time.Second / 2, cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
-	r, err := measure(t.Context(), s, t.Logf)
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t), Groups: frame.Pinnable}, Victims: 4, Pods: 5, Asking: 3,
+		Throttling: 5, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1},
+		span: time.Second, warmUp: time.Second / 2}
+	r, err := frame.Run(t.Context(), "hostile", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestHostileOnRealGroups(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := measure(ctx, s, t.Logf); err == nil {
+	if _, err := frame.Run(ctx, "hostile", s, t.Logf); err == nil {
 		t.Error("an interrupted bench gave a result")
 	}
 	cgrouptest.NothingLeft(t, "plimsoll-hostile-")

@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/probe"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 const ms = time.Millisecond
@@ -86,8 +87,8 @@ func TestVerdict(t *testing.T) {
 		if got := r.verdict(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		whole := &result{Rows: []row{r}}
-		if err := whole.failed(); (err == nil) != (want == "met") {
+		whole := &result{settings: &settings{}, Rows: []row{r}}
+		if err := whole.Failed(); (err == nil) != (want == "met") {
 			t.Errorf("%s: %v", want, err)
 		}
 		var page bytes.Buffer
@@ -118,7 +119,7 @@ func TestAimOfMemory(t *testing.T) {
 
 // TestConfigurations: the agent takes each of them, and has the victims burst in all.
 func TestConfigurations(t *testing.T) {
-	b := &bench{groups: &experiment.Groups{}, settings: settings{Asking: 3, Throttling: 2}}
+	b := &bench{Bench: &frame.Bench{Groups: &experiment.Groups{}}, settings: &settings{Asking: 3, Throttling: 2}}
 	for _, c := range conditions() {
 		for _, begun := range []bool{false, true} {
 			file, err := config.Parse(c.name, []byte(c.configure(b, begun)))
@@ -158,6 +159,11 @@ func TestWatchOfPods(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d events, want 2", n)
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("hostile", s, args)
 }
 
 func TestParseRefuses(t *testing.T) {

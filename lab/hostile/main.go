@@ -20,6 +20,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,10 +30,12 @@ import (
 	"time"
 
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
+	frame.Settings
 	Victims    int            `json:"victims"`
 	Pods       int            `json:"pods"` // idle ones
 	Asking     int            `json:"asking"`
@@ -40,72 +44,50 @@ type settings struct {
 	span       time.Duration  // of each window
 	warmUp     time.Duration
 	only       []string // conditions; none: all
-	cgroupRoot string
-	plimsoll   string
-	json       bool
 }
 
-func main() {
-	os.Exit(experiment.Fail("hostile", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200, Throttling: 1000,
+		span: 10 * time.Second, warmUp: 4 * time.Second, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second}}
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.Job.Worker >= 0 {
-		return s.Job.Work(os.Stdin)
-	}
-	if err := isolate(); err != nil {
-		return err
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	r, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	if err := experiment.Tell(r, s.json); err != nil {
-		return err
-	}
-	return r.failed()
-}
+func main() { frame.Main("hostile", usual()) }
 
-func parse(args []string) (settings, error) {
-	s := settings{warmUp: 4 * time.Second, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second}}
-	set := flag.NewFlagSet("hostile", flag.ExitOnError)
-	seconds := set.Float64("seconds", 10, "seconds of each window, of which each condition has two")
-	set.IntVar(&s.Victims, "victims", 20, "groups that are throttled now and then within their share")
-	set.IntVar(&s.Pods, "pods", 1000, "idle pods with a container each")
-	set.IntVar(&s.Asking, "asking", 200, "groups that ask for CPUs of their own in vain, in condition exclusive")
-	set.IntVar(&s.Throttling, "throttling", 1000, "groups that are throttled in every period, in condition tenants")
-	names := conditionNames()
-	only := set.String("only", "", "conditions to measure, with commas: "+strings.Join(names, ", ")+" (default: all)")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.span, "seconds", "seconds of each window, of which each condition has two")
+	set.IntVar(&s.Victims, "victims", s.Victims, "groups that are throttled now and then within their share")
+	set.IntVar(&s.Pods, "pods", s.Pods, "idle pods with a container each")
+	set.IntVar(&s.Asking, "asking", s.Asking, "groups that ask for CPUs of their own in vain, in condition exclusive")
+	set.IntVar(&s.Throttling, "throttling", s.Throttling, "groups that are throttled in every period, in condition tenants")
+	set.Func("only", "conditions to measure, with commas: "+strings.Join(conditionNames(), ", ")+" (default: all)", func(list string) error {
+		s.only = strings.Split(list, ",")
+		return nil
+	})
 	s.Job.Flags(set)
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	if err := set.Parse(args); err != nil {
-		return s, err
-	}
-	s.span = experiment.Seconds(*seconds)
-	if *only != "" {
-		s.only = strings.Split(*only, ",")
-	}
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error {
 	for _, name := range s.only {
-		if !slices.Contains(names, name) {
-			return s, fmt.Errorf("-only: there is no condition %q; hint: %s", name, strings.Join(names, ", "))
+		if names := conditionNames(); !slices.Contains(names, name) {
+			return fmt.Errorf("-only: there is no condition %q; hint: %s", name, strings.Join(names, ", "))
 		}
 	}
-	const most = 10 * time.Minute
-	switch {
-	case s.span < time.Second || s.span > most:
-		return s, fmt.Errorf("-seconds %v: must be between 1 and %v", *seconds, most.Seconds())
-	case s.Victims < 1 || s.Pods < 1 || s.Asking < 1 || s.Throttling < 1:
-		return s, fmt.Errorf("-victims, -pods, -asking and -throttling: must be above 0")
+	if s.Victims < 1 || s.Pods < 1 || s.Asking < 1 || s.Throttling < 1 {
+		return errors.New("-victims, -pods, -asking and -throttling: must be above 0")
 	}
-	return s, s.Job.Check()
+	return errors.Join(frame.Within("-seconds", s.span, time.Second, 10*time.Minute), s.Job.Check())
 }
+
+// Part is a worker, where this process is one.
+func (s *settings) Part() func() error {
+	if s.Job.Worker < 0 {
+		return nil
+	}
+	return func() error { return s.Job.Work(os.Stdin) }
+}
+
+// Before gives this process mounts of its own.
+func (s *settings) Before(context.Context) (done bool, err error) { return false, isolate() }

@@ -20,7 +20,7 @@ const (
 
 // result is what was measured.
 type result struct {
-	settings
+	*settings
 	Seconds float64 `json:"seconds"`
 	CPUs    int     `json:"cpus"`
 	Cgroup  string  `json:"cgroup"`
@@ -64,8 +64,8 @@ func (r row) verdict() string {
 	return "met"
 }
 
-// failed is an error where a condition missed an aim.
-func (r *result) failed() error {
+// Failed is an error where a condition missed an aim.
+func (r *result) Failed() error {
 	var errs []error
 	for _, row := range r.Rows {
 		if list := row.misses(); len(list) > 0 {

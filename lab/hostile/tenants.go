@@ -13,13 +13,14 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // tenants are the pods of one namespace, each of which is throttled in every period and may use a millisecond a second: a
 // thousand of them keep one CPU busy. Each victim is a tenant of its own: it has no namespace.
 type tenants struct {
 	apiServer
-	groups    *experiment.Groups
+	groups    *frame.Bench
 	made      []listed
 	processes []*experiment.Child
 	starts    *os.File // they spin as soon as it is closed
@@ -35,7 +36,7 @@ const (
 func (t *tenants) configure(b *bench, _ bool) string { return b.config(strategy.Auto, "", "") }
 
 func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) error {
-	t.groups = b.groups
+	t.groups = b.Bench
 	waits, starts, err := os.Pipe()
 	if err != nil {
 		return err
@@ -45,13 +46,13 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 	for i := range b.Throttling {
 		p, err := b.makePod(firstTenant + i)
 		if err == nil {
-			err = b.groups.LimitEvery(p.inner, cpu.Bandwidth{Quota: time.Millisecond, Period: time.Second})
+			err = b.LimitEvery(p.inner, cpu.Bandwidth{Quota: time.Millisecond, Period: time.Second})
 		}
 		if err != nil {
 			return err
 		}
 		t.made = append(t.made, listed{p, "attacker", "1m"})
-		spinner, err := b.groups.Spinner(p.inner, mostSpin, waits)
+		spinner, err := b.Spinner(p.inner, mostSpin, waits)
 		if err != nil {
 			return err
 		}
