@@ -36,7 +36,7 @@ const (
 
 // end compares the files after an agent that is stopped, and after one that is killed and whose journal is restored.
 func (k *soak) end(ctx context.Context) (err error) {
-	k.say("the end: waiting for the last resizes")
+	k.Say("the end: waiting for the last resizes")
 	if err := k.settle(ctx); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (k *soak) raise(ctx context.Context) error {
 func (k *soak) differences() (list []string, err error) {
 	f := k.owner.files
 	for _, o := range k.owner.all() {
-		at := k.groups.Base() + "/" + template
+		at := k.Base() + "/" + template
 		if err := f.limit(at, o.quota); err != nil {
 			return nil, err
 		}

@@ -27,87 +27,59 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is done.
 type settings struct {
+	frame.Settings
 	containers int
 	span       time.Duration
 	kill       time.Duration // between two kills
+	share      float64       // of the span, for the last life
 	last       time.Duration // the life that is not killed
 	churn      float64       // actions of the owner in a second
 	flap       time.Duration // from one failure of the API server to the next
 	every      time.Duration // between two samples
 	seed       uint64
-	cgroupRoot string
-	plimsoll   string
-	json       bool
 }
 
-func main() {
-	os.Exit(experiment.Fail("soak", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{span: time.Hour, containers: 250, kill: time.Minute, share: 0.25, churn: 5, flap: 47 * time.Second, every: 2 * time.Second, seed: 1}
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	if err := experiment.Tell(result, s.json); err != nil {
-		return err
-	}
-	return result.verdict()
+func main() { frame.Main("soak", usual()) }
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.span, "seconds", "seconds in all, without start and end")
+	set.IntVar(&s.containers, "containers", s.containers, "containers, two in a pod; one in ten does jobs that its limit is too small for")
+	set.DurationVar(&s.kill, "kill", s.kill, "from the start of an agent to its kill -9")
+	set.Float64Var(&s.share, "last", s.share, "share of the time for the last agent, which is not killed: a leak shows only after an agent's first minutes")
+	set.Float64Var(&s.churn, "churn", s.churn, "jobs, resizes, restarts of containers and replacements of pods in a second")
+	set.DurationVar(&s.flap, "flap", s.flap, "from one failure of the API server to the next; each lasts a fourth of that")
+	set.DurationVar(&s.every, "every", s.every, "between two samples")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the churn")
 }
 
-func parse(args []string) (settings, error) {
-	s := settings{}
-	set := flag.NewFlagSet("soak", flag.ExitOnError)
-	seconds := set.Float64("seconds", 3600, "seconds in all, without start and end")
-	set.IntVar(&s.containers, "containers", 250, "containers, two in a pod; one in ten does jobs that its limit is too small for")
-	set.DurationVar(&s.kill, "kill", time.Minute, "from the start of an agent to its kill -9")
-	last := set.Float64("last", 0.25, "share of the time for the last agent, which is not killed: a leak shows only after an agent's first minutes")
-	set.Float64Var(&s.churn, "churn", 5, "jobs, resizes, restarts of containers and replacements of pods in a second")
-	set.DurationVar(&s.flap, "flap", 47*time.Second, "from one failure of the API server to the next; each lasts a fourth of that")
-	set.DurationVar(&s.every, "every", 2*time.Second, "between two samples")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the churn")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON, with all samples")
-	if err := set.Parse(args); err != nil {
-		return s, err
-	}
-	s.span = experiment.Seconds(*seconds)
-	s.last = time.Duration(*last * float64(s.span))
-	const most = 24 * time.Hour
+// Check implements frame.Experiment. An agent needs a second until it manages its groups.
+func (s *settings) Check() (err error) {
+	s.last = time.Duration(s.share * float64(s.span))
 	switch {
-	case s.span < 10*time.Second || s.span > most:
-		return s, fmt.Errorf("-seconds %v: must be from 10 to %v", *seconds, most.Seconds())
-	case s.containers < 10 || s.containers > 2000:
-		return s, fmt.Errorf("-containers %d: must be from 10 to 2000", s.containers)
 	case s.kill < 2*time.Second:
-		return s, fmt.Errorf("-kill %v: must be 2s or more: the agent needs a second until it manages its groups", s.kill)
-	case *last < 0.1 || *last > 0.9:
-		return s, fmt.Errorf("-last %v: must be from 0.1 to 0.9", *last)
+		err = fmt.Errorf("-kill %v: must be 2s or more: the agent needs a second until it manages its groups", s.kill)
 	case s.churn <= 0 || s.churn > 200:
-		return s, fmt.Errorf("-churn %v: must be above 0, and 200 at most", s.churn)
+		err = fmt.Errorf("-churn %v: must be above 0, and 200 at most", s.churn)
 	case s.flap < 3*time.Second:
-		return s, fmt.Errorf("-flap %v: must be 3s or more", s.flap)
-	case s.every < 100*time.Millisecond || s.every > s.kill/4:
-		return s, fmt.Errorf("-every %v: must be from 100ms to a fourth of -kill", s.every)
+		err = errors.New("-flap: must be 3s or more")
 	}
-	return s, nil
+	return cmp.Or(err, frame.Within("-seconds", s.span, 10*time.Second, 24*time.Hour), frame.Within("-containers", s.containers, 10, 2000),
+		frame.Within("-last", s.share, 0.1, 0.9), frame.Within("-every", s.every, 100*time.Millisecond, s.kill/4))
 }

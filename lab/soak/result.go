@@ -55,7 +55,7 @@ type aim struct {
 	Met  bool   `json:"met"`
 }
 
-func newResult(s settings, cgroup string) *result {
+func newResult(s *settings, cgroup string) *result {
 	return &result{Containers: s.containers, Seconds: s.span.Seconds(), Seed: s.seed, CPUs: runtime.NumCPU(), Cgroup: cgroup}
 }
 
@@ -123,8 +123,8 @@ func (r *result) conclude(last int) {
 	}
 }
 
-// verdict is an error that names the aims that were missed.
-func (r *result) verdict() error {
+// Failed is an error that names the aims that were missed.
+func (r *result) Failed() error {
 	var missed []string
 	for _, a := range r.Aims {
 		if !a.Met {

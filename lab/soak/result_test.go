@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 func TestVerdict(t *testing.T) {
@@ -53,7 +54,7 @@ func TestVerdict(t *testing.T) {
 		r := good()
 		c.change(r)
 		r.conclude(last)
-		err := r.verdict()
+		err := r.Failed()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -156,6 +157,11 @@ func TestCountOverLives(t *testing.T) {
 	if r.Raises != 6 || r.Refills != 26 || r.IdleSamples != 2 {
 		t.Errorf("%+v", r)
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("soak", s, args)
 }
 
 func TestParse(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -13,6 +12,7 @@ import (
 
 	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // node is the name of this machine at the API server.
@@ -20,13 +20,12 @@ const node = "soak"
 
 // soak is a measurement under way.
 type soak struct {
-	settings
-	groups *experiment.Groups
-	owner  *owner
-	api    *api
-	dir    string
-	agent  *experiment.Agent
-	say    func(format string, args ...any)
+	*frame.Bench
+	*settings
+	owner *owner
+	api   *api
+	dir   string
+	agent *experiment.Agent
 
 	began    time.Time
 	born     time.Time // of the present agent
@@ -38,18 +37,12 @@ type soak struct {
 	result   *result
 }
 
-// measure runs the soak and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	groups, err := experiment.NewGroups(s.cgroupRoot, "soak")
-	if err != nil {
-		return nil, err
-	}
-	k := &soak{settings: s, groups: groups, say: say, maps: map[ebpf.MapID]bool{}, suspects: map[string]int{}}
-	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), k.close()) }()
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
+	k := &soak{Bench: f, settings: s, maps: map[ebpf.MapID]bool{}, suspects: map[string]int{}, result: newResult(s, f.Tree().Version().String())}
 	if err := k.prepare(ctx); err != nil {
 		return nil, err
 	}
-	k.result = newResult(s, groups.Tree().Version().String())
 	if err := k.run(ctx); err != nil {
 		return nil, err
 	}
@@ -59,35 +52,21 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 }
 
 func (k *soak) prepare(ctx context.Context) (err error) {
-	if k.dir, err = experiment.TempDir("soak"); err != nil {
+	if k.dir, err = k.Dir("soak"); err != nil {
 		return err
 	}
 	if k.api, err = openAPI(node); err != nil {
 		return err
 	}
+	k.Undo(k.api.Close)
 	cpus, err := experiment.Allowed()
 	if err != nil {
 		return err
 	}
-	k.owner = &owner{groups: k.groups, files: files{k.cgroupRoot, k.groups.Tree()}, api: k.api, cpus: cpus,
-		rng: rand.New(rand.NewPCG(k.seed, 0))}
-	k.say("making %d containers", k.containers)
+	k.owner = &owner{groups: k.Bench.Groups, files: files{k.settings.Root, k.Tree()}, api: k.api, cpus: cpus, rng: rand.New(rand.NewPCG(k.seed, 0))}
+	k.Undo(k.owner.close)
+	k.Say("making %d containers", k.containers)
 	return k.owner.fill(ctx, k.containers)
-}
-
-// close ends the processes, then removes what they were in.
-func (k *soak) close() error {
-	var errs []error
-	if k.agent != nil {
-		errs = append(errs, k.agent.Stop())
-	}
-	if k.owner != nil {
-		errs = append(errs, k.owner.close())
-	}
-	if k.api != nil {
-		errs = append(errs, k.api.Close())
-	}
-	return errors.Join(append(errs, k.groups.Close(), os.RemoveAll(k.dir))...)
 }
 
 // run has the owner and the API server do what they do beside one agent after another, and then judges the end.
@@ -119,8 +98,7 @@ func (k *soak) start() error {
 		return err
 	}
 	k.born = time.Now()
-	k.agent, err = experiment.StartAgent(experiment.Setup{Binary: k.plimsoll, Root: k.cgroupRoot,
-		Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node, "--nri-socket", ""}}, k.groups)
+	k.agent, err = k.Agent(experiment.Setup{Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node, "--nri-socket", ""}})
 	if err != nil {
 		return err
 	}
@@ -162,7 +140,7 @@ func (k *soak) live(ctx context.Context, until time.Time) error {
 			return err
 		}
 	}
-	k.say("%4.0f s, agent %d: %s", time.Since(k.began).Seconds(), k.life, k.result.latest(k.life))
+	k.Say("%4.0f s, agent %d: %s", time.Since(k.began).Seconds(), k.life, k.result.latest(k.life))
 	return nil
 }
 
@@ -188,7 +166,7 @@ func (k *soak) sample(ctx context.Context) error {
 		k.ready = time.Now()
 	}
 	x := sample{At: time.Since(k.began), Life: k.life, Age: time.Since(k.ready), Steady: k.answers(settling), Goroutines: int64(status.Self.Goroutines)}
-	h, err := holdsOf(k.agent.Child().PID(), k.cgroupRoot)
+	h, err := holdsOf(k.agent.Child().PID(), k.settings.Root)
 	if err != nil {
 		return errors.Join(k.agent.Child().Ended(), err)
 	}
@@ -228,7 +206,7 @@ func (k *soak) watch(s report.Status, now time.Time) {
 	k.suspects = suspect(k.suspects, lost)
 	for _, what := range confirmed(k.suspects, lost) {
 		k.result.Lost = append(k.result.Lost, what)
-		k.say("lost: %s", what)
+		k.Say("lost: %s", what)
 	}
 	k.result.Checks++
 }

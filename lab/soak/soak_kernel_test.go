@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/lab/frame"
 )
 
 // TestFilesOfGroupsThatAreGone: the kernel names such a file as before, also when there is a new group of the same name.
@@ -44,10 +45,11 @@ func TestFilesOfGroupsThatAreGone(t *testing.T) {
 // behind, also when it is interrupted. It is too short to say what grows.
 func TestSoakOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
-	s := settings{containers: 20, span: 12 * time.Second, kill: 3 * time.Second, last: 4 * time.Second, churn: 20, flap: 4 * time.Second,
-		every: 250 * time.Millisecond, seed: 1, cgroupRoot: cgrouptest.Root(), plimsoll: cgrouptest.Binary(t)}
+	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, containers: 20, span: 12 * time.Second, kill: 3 * time.Second,
+		last: 4 * time.Second, churn: 20, flap: 4 * time.Second,
+		every: 250 * time.Millisecond, seed: 1}
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := measure(t.Context(), s, t.Logf)
+	r, err := frame.Run(t.Context(), "soak", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestSoakOnRealGroups(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := measure(ctx, s, t.Logf); err == nil {
+	if _, err := frame.Run(ctx, "soak", s, t.Logf); err == nil {
 		t.Error("an interrupted soak gave a result")
 	}
 	cgrouptest.NothingLeft(t, "plimsoll-soak-")
