@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/load"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 
 // bench is a measurement under way.
 type bench struct {
-	settings
-	groups          *experiment.Groups
+	*frame.Bench
+	*settings
 	online, offline string // groups
 	below           string // one for ffmpeg below another, as the kubelet has its pods
 	agent           *experiment.Agent
@@ -31,12 +32,11 @@ type bench struct {
 	clients         []*load.Client
 	next            atomic.Int64
 	foremost        bool
-	say             func(format string, args ...any)
 }
 
-// measure measures all rows and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	b := &bench{settings: s, say: say, foremost: true, film: ffmpeg{size: filmSize}}
+// Measure measures all rows.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
+	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize}}
 	document := fileSize
 	if s.emulated {
 		document, b.film.size = smallFile, smallFilm
@@ -47,10 +47,11 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {
 		return nil, err
 	}
-	if b.groups, err = experiment.NewGroups(s.cgroupRoot, "colocation"); err != nil {
-		return nil, err
+	for range connections * runtime.NumCPU() {
+		c := load.NewClient(1)
+		defer c.Close()
+		b.clients = append(b.clients, c)
 	}
-	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 	}
 	r = summarize(slots, b.rows)
 	r.Conditions = conditions{
-		Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(), Rate: s.rate,
+		Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU(), Rate: s.rate,
 		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Emulated: s.emulated, Foremost: b.foremost,
 	}
 	return r, nil
@@ -70,20 +71,15 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := b.makeGroups(); err != nil {
 		return err
 	}
+	if err := b.Serve(b.server, b.online); err != nil {
+		return err
+	}
+	b.Undo(b.film.remove)
 	if err := b.film.prepare(ctx); err != nil {
 		return err
 	}
-	for range connections * runtime.NumCPU() {
-		b.clients = append(b.clients, load.NewClient(1))
-	}
-	if err := b.server.Start(func(pid int) error { return b.groups.Enter(b.online, pid) }); err != nil {
+	if b.agent, err = b.Agent(experiment.Setup{}); err != nil || len(b.rows) > 0 {
 		return err
-	}
-	if b.agent, err = experiment.StartAgent(experiment.Setup{Binary: b.plimsoll, Root: b.cgroupRoot}, b.groups); err != nil {
-		return err
-	}
-	if len(b.rows) > 0 {
-		return nil
 	}
 	found, err := b.mechanisms(ctx)
 	b.rows = present(found, hasSchedExt())
@@ -93,52 +89,30 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 // makeGroups makes the groups as the kubelet has those of its pods.
 func (b *bench) makeGroups() (err error) {
 	for _, parent := range []string{"kubepods", "kubepods/besteffort"} {
-		if _, err := b.groups.AddParent(parent); err != nil {
+		if _, err := b.AddParent(parent); err != nil {
 			return err
 		}
 	}
-	if b.online, err = b.groups.Add("kubepods/online"); err != nil {
+	if b.online, err = b.Add("kubepods/online"); err != nil {
 		return err
 	}
-	if b.offline, err = b.groups.Add("kubepods/offline"); err != nil {
+	if b.offline, err = b.Add("kubepods/offline"); err != nil {
 		return err
 	}
-	b.below, err = b.groups.Add("kubepods/besteffort/offline")
+	b.below, err = b.Add("kubepods/besteffort/offline")
 	return err
-}
-
-// close ends what was started, last first: the agent restores while the groups are still there.
-func (b *bench) close() error {
-	for _, c := range b.clients {
-		c.Close()
-	}
-	var agent error
-	if b.agent != nil {
-		agent = b.agent.Stop()
-	}
-	return errors.Join(agent, b.film.remove(), b.server.Stop(), b.groups.Close())
 }
 
 // measureRounds has the rows take turns.
 func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
 	length := b.perRow / time.Duration(b.rounds)
-	total := b.rounds * len(b.rows)
-	b.say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
-		(time.Duration(total) * (length + 2*afterChange)).Round(time.Second))
+	b.Say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
+		(time.Duration(b.rounds*len(b.rows)) * (length + 2*afterChange)).Round(time.Second))
 	due := load.Constant(b.rate, length)
-	var slots []slot
-	for round := range b.rounds {
-		for _, r := range experiment.Order(b.rows, b.seed, round) {
-			s, err := b.slot(ctx, r, due)
-			if err != nil {
-				return nil, fmt.Errorf("%s, round %d: %w", r, round+1, err)
-			}
-			slots = append(slots, s)
-			b.say("[%*d/%d] %-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", len(fmt.Sprint(total)), len(slots), total, r,
-				experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
-		}
-	}
-	return slots, nil
+	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, func(_ int, r row) (slot, error) { return b.slot(ctx, r, due) }, func(s slot) string {
+		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", s.row,
+			experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
+	})
 }
 
 // slot measures one row once.
@@ -149,7 +123,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	if r.beside() {
 		defer func() { err = errors.Join(err, b.film.stop()) }()
 		if err := b.film.start(ctx, func(pid int) error {
-			return errors.Join(experiment.Ordinary(pid), b.groups.Enter(b.home(r), pid))
+			return errors.Join(experiment.Ordinary(pid), b.Enter(b.home(r), pid))
 		}); err != nil {
 			return s, err
 		}
@@ -160,7 +134,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	if err := b.warmUp(ctx); err != nil {
 		return s, err
 	}
-	tasks, err := newWatch(b.groups.Tree(), b.online)
+	tasks, err := newWatch(b.Tree(), b.online)
 	if err != nil {
 		return s, err
 	}
@@ -198,7 +172,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 // warn says once that the load generator waits for CPUs like all other processes.
 func (b *bench) warn(err error) {
 	if b.foremost {
-		b.say("careful: the load generator competes with what it measures: %v", err)
+		b.Say("careful: the load generator competes with what it measures: %v", err)
 	}
 	b.foremost = false
 }
@@ -213,10 +187,10 @@ type reading struct {
 
 func (b *bench) read(tasks *watch) (r reading, err error) {
 	r.at, r.frames = time.Now(), b.film.frames()
-	if r.machine, err = b.groups.Tree().Usage("/"); err != nil {
+	if r.machine, err = b.Tree().Usage("/"); err != nil {
 		return r, err
 	}
-	if r.online, err = b.groups.Used(b.online); err != nil {
+	if r.online, err = b.Used(b.online); err != nil {
 		return r, err
 	}
 	r.tasks, err = tasks.now()

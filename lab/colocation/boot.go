@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
 	"plimsoll/lab/experiment"
@@ -17,16 +16,12 @@ const (
 )
 
 // boot runs the experiment in a virtual machine with another kernel.
-func boot(ctx context.Context, s settings, kernel string) error {
+func boot(ctx context.Context, s *settings, kernel string) error {
 	slots := time.Duration(s.rounds * len(allRows()))
 	vm := experiment.VM{Kernel: kernel, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
 		Span: bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)}
-	names := make([]string, len(s.rows))
-	for i, r := range s.rows {
-		names[i] = string(r)
-	}
 	script := "mkdir -p /var/log/nginx /var/lib/nginx\n" +
 		fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
-			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.json, strings.Join(names, ","))
-	return vm.Run(ctx, "./lab/colocation", script, s.plimsoll)
+			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.JSON, s.names)
+	return vm.Run(ctx, "./lab/colocation", script, s.Plimsoll)
 }

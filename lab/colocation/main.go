@@ -13,109 +13,78 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
-	rows       []row
-	perRow     time.Duration // of load, all rounds together
-	rounds     int
-	rate       float64 // requests a second
-	seed       uint64
-	cgroupRoot string
-	plimsoll   string
-	json       bool
-	svg        string
-	emulated   bool   // the CPUs are: all is slow
-	vm         string // kernel of a virtual machine to run in; "": this machine
+	frame.Settings
+	names    string // of rows; "": all that this machine has
+	rows     []row
+	perRow   time.Duration // of load, all rounds together
+	rounds   int
+	rate     float64 // requests a second
+	seed     uint64
+	emulated bool   // the CPUs are: all is slow
+	vm       string // kernel of a virtual machine to run in; "": this machine
 }
 
-func main() {
-	os.Exit(experiment.Fail("colocation", run()))
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{perRow: 30 * time.Second, rate: 75 * float64(runtime.NumCPU()), seed: 1}
 }
 
-func run() error {
-	s, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	if s.vm != "" {
-		return boot(ctx, s, s.vm)
-	}
-	result, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	if s.svg != "" {
-		if err := experiment.SavePicture(s.svg, result.chart()); err != nil {
-			return err
-		}
-	}
-	return experiment.Tell(result, s.json)
-}
+func main() { frame.Main("colocation", usual()) }
 
-func parse(args []string) (settings, error) {
-	var s settings
-	set := flag.NewFlagSet("colocation", flag.ExitOnError)
-	seconds := set.Float64("seconds", 30, "seconds of load for each row")
-	rows := set.String("rows", "", "rows to measure, separated by commas (default: all that this machine has)")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.perRow, "seconds", "seconds of load for each row")
+	set.StringVar(&s.names, "rows", "", "rows to measure, separated by commas (default: all that this machine has)")
 	set.IntVar(&s.rounds, "rounds", 0, "rounds in which the rows take turns (0: of about 6 s each)")
-	set.Float64Var(&s.rate, "rate", 75*float64(runtime.NumCPU()), "requests a second (default: 75 for each CPU; in a virtual machine 10)")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the rows' order")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	set.StringVar(&s.svg, "svg", "", "write a chart to this file")
+	set.Float64Var(&s.rate, "rate", s.rate, "requests a second (default: 75 for each CPU; in a virtual machine 10)")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the rows' order")
+	set.StringVar(&s.SVG, "svg", "", "write a chart to this file")
 	set.StringVar(&s.vm, "vm", "", "run in a virtual machine with this kernel, such as 6.18, which has sched_ext; its response times are those of no machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: a small document and a small film")
-	if err := set.Parse(args); err != nil {
-		return s, err
-	}
-	if s.vm != "" && !given(set, "rate") {
-		s.rate = emulatedRate
-	}
-	s.perRow = experiment.Seconds(*seconds)
-	if s.rounds == 0 {
-		s.rounds = max(1, int(*seconds/6+0.5))
-	}
-	if *rows != "" {
-		var err error
-		if s.rows, err = parseRows(strings.Split(*rows, ",")); err != nil {
-			return s, err
-		}
-	}
-	return s, s.check()
 }
 
 // emulatedRate is a load that two emulated CPUs can bear.
 const emulatedRate = 10
 
-// given says whether a flag was.
-func given(set *flag.FlagSet, name string) (is bool) {
-	set.Visit(func(f *flag.Flag) { is = is || f.Name == name })
-	return is
+// Check implements frame.Experiment.
+func (s *settings) Check() (err error) {
+	if s.vm != "" && !s.Given("rate") {
+		s.rate = emulatedRate
+	}
+	if s.rounds == 0 {
+		s.rounds = max(1, int(s.perRow.Seconds()/6+0.5))
+	}
+	if s.names != "" {
+		s.rows, err = parseRows(strings.Split(s.names, ","))
+	}
+	slot := s.perRow / time.Duration(max(s.rounds, 1))
+	switch {
+	case err != nil:
+	case s.rounds < 1 || slot < time.Second:
+		err = fmt.Errorf("%d rounds in %v: must be 1 or more, of 1 s or more each", s.rounds, s.perRow)
+	case s.rate*slot.Seconds() < fewRequests:
+		err = fmt.Errorf("-rate %g for %v a round: a p99 needs %d requests or more", s.rate, slot, fewRequests)
+	}
+	return cmp.Or(err, frame.Within("-rate", s.rate, 1, 10000))
 }
 
-func (s settings) check() error {
-	switch slot := s.perRow / time.Duration(max(s.rounds, 1)); {
-	case s.rounds < 1 || slot < time.Second:
-		return fmt.Errorf("%d rounds in %v: must be 1 or more, of 1 s or more each", s.rounds, s.perRow)
-	case s.rate < 1 || s.rate > 10000:
-		return fmt.Errorf("-rate %g: must be from 1 to 10000", s.rate)
-	case s.rate*slot.Seconds() < fewRequests:
-		return fmt.Errorf("-rate %g for %v a round: a p99 needs %d requests or more", s.rate, slot, fewRequests)
+// Before runs the experiment in a virtual machine instead, where that was asked for.
+func (s *settings) Before(ctx context.Context) (done bool, err error) {
+	if s.vm == "" {
+		return false, nil
 	}
-	return nil
+	return true, boot(ctx, s, s.vm)
 }

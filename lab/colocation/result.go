@@ -49,28 +49,28 @@ type conditions struct {
 
 // figures are those of one row: the medians of its rounds.
 type figures struct {
-	Row       row     `json:"row"`
-	P50       float64 `json:"p50_ms"`
-	P90       float64 `json:"p90_ms"`
-	P99       float64 `json:"p99_ms"`
-	Mean      float64 `json:"mean_ms"`
-	ChangeP50 float64 `json:"p50_change"` // against the baseline, as a ratio
-	ChangeP90 float64 `json:"p90_change"`
-	ChangeP99 float64 `json:"p99_change"`
-	Machine   float64 `json:"machine_use"` // in [0,1]
-	Online    float64 `json:"online_cpus"`
-	Frames    float64 `json:"frames_per_second"`
-	Requests  int     `json:"requests"`
-	Errors    int     `json:"errors"`
-	Cause     string  `json:"first_error,omitempty"`
-	Late      float64 `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
-	Ran       float64 `json:"cpu_ms_per_request"`
-	Waited    float64 `json:"run_queue_ms_per_request"`
-	Lost      float64 `json:"lost_ms_per_request"` // mean response time beyond the baseline's
-	LostWait  float64 `json:"lost_run_queue_ms"`   // the part of it that nginx waited on run queues
-	LostOther float64 `json:"lost_hardware_ms"`    // the rest: it ran slower
-	Slowest   split   `json:"slowest"`             // of the slowest fiftieth, whose middle is p99
-	Curve     []point `json:"percentiles"`         // of all rounds together
+	Row       row                     `json:"row"`
+	P50       float64                 `json:"p50_ms"`
+	P90       float64                 `json:"p90_ms"`
+	P99       float64                 `json:"p99_ms"`
+	Mean      float64                 `json:"mean_ms"`
+	ChangeP50 float64                 `json:"p50_change"` // against the baseline, as a ratio
+	ChangeP90 float64                 `json:"p90_change"`
+	ChangeP99 float64                 `json:"p99_change"`
+	Machine   float64                 `json:"machine_use"` // in [0,1]
+	Online    float64                 `json:"online_cpus"`
+	Frames    float64                 `json:"frames_per_second"`
+	Requests  int                     `json:"requests"`
+	Errors    int                     `json:"errors"`
+	Cause     string                  `json:"first_error,omitempty"`
+	Late      float64                 `json:"generator_late_ms"` // the most that a request was sent late; part of its latency
+	Ran       float64                 `json:"cpu_ms_per_request"`
+	Waited    float64                 `json:"run_queue_ms_per_request"`
+	Lost      float64                 `json:"lost_ms_per_request"` // mean response time beyond the baseline's
+	LostWait  float64                 `json:"lost_run_queue_ms"`   // the part of it that nginx waited on run queues
+	LostOther float64                 `json:"lost_hardware_ms"`    // the rest: it ran slower
+	Slowest   split                   `json:"slowest"`             // of the slowest fiftieth, whose middle is p99
+	Curve     []experiment.Percentile `json:"percentiles"`         // of all rounds together
 }
 
 // split is where the time of requests went: means, in milliseconds.
@@ -83,12 +83,6 @@ type split struct {
 
 func (s split) less(t split) split {
 	return split{s.Took - t.Took, s.Ran - t.Ran, s.Waited - t.Waited, s.Rest - t.Rest}
-}
-
-// point is one of the distribution of latencies.
-type point struct {
-	Percent float64 `json:"p"`
-	Latency float64 `json:"ms"`
 }
 
 func summarize(slots []slot, rows []row) *result {
@@ -137,7 +131,7 @@ func summarizeRow(name row, slots []slot) figures {
 	f.Slowest.Ran = slow(func(p part) time.Duration { return p.ran })
 	f.Slowest.Waited = slow(func(p part) time.Duration { return p.waited })
 	f.Slowest.Rest = slow(func(p part) time.Duration { return p.took - p.ran - p.waited })
-	f.Curve = curve(all)
+	f.Curve = experiment.Percentiles(all, 50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
 	return f
 }
 
@@ -182,8 +176,8 @@ const (
 	aimFrames  = 0.95 // of what is left to ffmpeg
 )
 
-// figures compare the best mechanism with the aims.
-func (r *result) figures() []experiment.Figure {
+// Aims compare the best mechanism with the aims.
+func (r *result) Aims() []experiment.Figure {
 	best, with := r.best(), r.row(control)
 	if best == nil {
 		return nil
@@ -216,15 +210,4 @@ func leftTo(with figures, online, cpus float64) float64 {
 		return 0
 	}
 	return with.Frames * (cpus - online) / (cpus - with.Online)
-}
-
-// curve has no points beyond what so many requests can tell apart.
-func curve(l *load.Latencies) []point {
-	var points []point
-	for _, p := range []float64{50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9} {
-		if float64(l.Count())*(100-p) >= 100 {
-			points = append(points, point{p, experiment.Milliseconds(l.Quantile(p / 100))})
-		}
-	}
-	return points
 }

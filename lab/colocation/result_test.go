@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/load"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
+	"plimsoll/lab/frame"
 )
 
 const ms = time.Millisecond
@@ -115,7 +116,7 @@ func TestSummarize(t *testing.T) {
 	if best := r.best(); best == nil || best.Row != idle {
 		t.Errorf("best is %+v, want %s", best, idle)
 	}
-	if some := summarize(rounds(), []row{baseline, control}); len(some.Rows) != 2 || some.best() != nil || some.figures() != nil {
+	if some := summarize(rounds(), []row{baseline, control}); len(some.Rows) != 2 || some.best() != nil || some.Aims() != nil {
 		t.Errorf("without a mechanism: %+v", some)
 	}
 }
@@ -125,7 +126,7 @@ func TestFiguresAgainstTheAims(t *testing.T) {
 	r.Conditions.CPUs = 2
 	var got []float64
 	var met []bool
-	for _, f := range r.figures() {
+	for _, f := range r.Aims() {
 		got, met = append(got, f.Value), append(met, f.Met())
 	}
 	// Of 100 % at p90 and 150 % at p99, 10 and 25 % are left. ffmpeg had 1.8 CPUs at 180 frames/s: it is left 1.62.
@@ -137,7 +138,7 @@ func TestFiguresAgainstTheAims(t *testing.T) {
 		t.Errorf("met (-want +got):\n%s", diff)
 	}
 	r.row(control).ChangeP99 = 0
-	if f := r.figures()[1]; f.Measured {
+	if f := r.Aims()[1]; f.Measured {
 		t.Errorf("a share of no loss: %+v", f)
 	}
 }
@@ -157,12 +158,17 @@ func TestText(t *testing.T) {
 		t.Errorf("a warning that is not due:\n%s", page.String())
 	}
 	var picture bytes.Buffer
-	if err := r.chart().Write(&picture, "x.svg"); err != nil {
+	if err := r.Chart().Write(&picture, "x.svg"); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(picture.String(), ">idle<"); n != 1 {
 		t.Errorf("idle is named %d times in the chart", n)
 	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("colocation", s, args)
 }
 
 func TestParse(t *testing.T) {
@@ -222,7 +228,7 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{tasks: []watched{{cpuClock(self), stat}}}
+	w := &watch{tasks: []watched{{self, stat}}}
 	defer w.close()
 	before, err := w.now()
 	if err != nil {

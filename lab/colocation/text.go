@@ -22,7 +22,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	r.beside(page)
 	page.WriteByte('\n')
 	experiment.Lines(page, r.careful())
-	experiment.WriteFigures(page, r.figures())
+	experiment.WriteFigures(page, r.Aims())
 }
 
 func (r *result) table(page *bytes.Buffer) {

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/cgroup"
+	"plimsoll/lab/experiment"
 )
 
 // taskTimes is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.
@@ -25,8 +24,8 @@ func (s taskTimes) since(before taskTimes) taskTimes {
 type watch struct{ tasks []watched }
 
 type watched struct {
-	clock int32    // of its CPU time, to the nanosecond also while it runs
-	stat  *os.File // /proc/PID/schedstat
+	pid  int
+	stat *os.File // /proc/PID/schedstat
 }
 
 func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
@@ -38,7 +37,7 @@ func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
 			err = errors.Join(err, openErr)
 			continue
 		}
-		w.tasks = append(w.tasks, watched{cpuClock(tid), f})
+		w.tasks = append(w.tasks, watched{tid, f})
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.close())
@@ -46,17 +45,13 @@ func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
 	return w, nil
 }
 
-// cpuClock is the id of the clock that counts the CPU time of a process (include/linux/posix-timers_types.h,
-// MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED).
-func cpuClock(pid int) int32 { return int32(^pid)<<3 | 2 }
-
 // now sums over the tasks.
 func (w *watch) now() (sum taskTimes, err error) {
 	var buf [64]byte
 	for _, t := range w.tasks {
-		var ran unix.Timespec
-		if err := unix.ClockGettime(t.clock, &ran); err != nil {
-			return sum, fmt.Errorf("read the CPU time of a task: %w", err)
+		ran, err := experiment.CPUTime(t.pid)
+		if err != nil {
+			return sum, err
 		}
 		n, err := t.stat.ReadAt(buf[:], 0)
 		if n == 0 {
@@ -66,7 +61,7 @@ func (w *watch) now() (sum taskTimes, err error) {
 		if err != nil {
 			return sum, fmt.Errorf("%s: %w", t.stat.Name(), err)
 		}
-		sum.ran += time.Duration(ran.Nano())
+		sum.ran += ran
 		sum.waited += waited
 	}
 	return sum, nil
