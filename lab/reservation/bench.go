@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/load"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -27,35 +28,26 @@ const (
 
 // bench is a measurement under way.
 type bench struct {
-	settings
+	*settings
 	parties
 	server   memcached
 	stress   string // program
 	child    *experiment.Child
 	keeper   *keeper
 	cpus     cpu.Set
-	dir      string // for files
 	requests string // the file from which plimsoll diagnose reads what the target has reserved
 	passes   int    // of the batch job
-	say      func(format string, args ...any)
 }
 
-// measure measures all situations and cleans up, however it ends. Progress goes to say.
-func measure(ctx context.Context, s settings, say func(string, ...any)) (r *result, err error) {
-	if n := runtime.NumCPU(); n < 2 {
-		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", n)
-	}
-	b := &bench{settings: s, say: say}
+// measure measures all situations.
+func (s *settings) measure(ctx context.Context, p parties) (r *result, err error) {
+	b := &bench{settings: s, parties: p}
 	if b.server.binary, err = experiment.Program("memcached"); err != nil {
 		return nil, err
 	}
 	if b.stress, err = experiment.Program("stress-ng"); err != nil {
 		return nil, err
 	}
-	if b.parties, err = meet(s.cgroupRoot, float64(runtime.NumCPU())-targetRequest); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(experiment.OrInterrupt(ctx, err), b.close()) }()
 	if b.cpus, err = experiment.Allowed(); err != nil {
 		return nil, err
 	}
@@ -70,13 +62,14 @@ func measure(ctx context.Context, s settings, say func(string, ...any)) (r *resu
 		return nil, err
 	}
 	r = summarize(slots)
-	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: runtime.NumCPU(),
+	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU(),
 		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r, nil
 }
 
 // prepare starts what all situations have, and finds the size of the batch job.
 func (b *bench) prepare(ctx context.Context) (err error) {
+	b.Undo(b.server.stop)
 	if err := b.server.start(b.enter(b.target)); err != nil {
 		return err
 	}
@@ -91,21 +84,21 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if !slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
 		return nil
 	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, b.node())
+	b.keeper, err = startKeeper(b.parties, b.node())
 	return err
 }
 
 // calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall time,
 // which would count what others take meanwhile.
 func (b *bench) calibrate(ctx context.Context) (int, error) {
-	before, err := b.groups.Used(b.target)
+	before, err := b.Used(b.target)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := runJob(ctx, calibratePass, b.enter(b.target)); err != nil {
 		return 0, err
 	}
-	after, err := b.groups.Used(b.target)
+	after, err := b.Used(b.target)
 	if err == nil && after <= before {
 		err = errors.New("the batch job used no CPU time")
 	}
@@ -122,22 +115,18 @@ func (b *bench) node() cpu.Set { return b.cpus[:1] }
 // enter puts a process into a group, with all CPUs that the group may use.
 func (b *bench) enter(group string) func(pid int) error {
 	return func(pid int) error {
-		return errors.Join(b.groups.Enter(group, pid), experiment.Spread(pid, b.cpus))
+		return errors.Join(b.Enter(group, pid), experiment.Spread(pid, b.cpus))
 	}
 }
 
 // tellRequests writes down what the target has reserved.
-func (b *bench) tellRequests() (err error) {
-	if b.dir, err = experiment.TempDir("reservation"); err != nil {
+func (b *bench) tellRequests() error {
+	dir, err := b.Dir("reservation")
+	if err != nil {
 		return err
 	}
-	b.requests = filepath.Join(b.dir, "requests.yaml")
+	b.requests = filepath.Join(dir, "requests.yaml")
 	return os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone, b.node())), 0o600)
-}
-
-// close ends what was started, last first: the agent restores while the groups are still there.
-func (b *bench) close() error {
-	return errors.Join(b.silence(), b.keeper.stop(), b.server.stop(), b.groups.Close(), os.RemoveAll(b.dir))
 }
 
 // surround starts the neighbour; limits and weights are what the two have reserved.
@@ -149,7 +138,7 @@ func (b *bench) surround(n neighbour) error {
 	if n.Capped {
 		limit = experiment.Limited(float64(runtime.NumCPU()) - targetRequest)
 	}
-	if err := b.groups.Limit(b.neighbour, limit); err != nil {
+	if err := b.Limit(b.neighbour, limit); err != nil {
 		return err
 	}
 	cmd, err := n.command(b.stress)
@@ -170,21 +159,12 @@ func (b *bench) silence() error {
 }
 
 func (b *bench) rounds(ctx context.Context) ([]slot, error) {
-	total := b.repeat * len(b.situations)
-	b.say("%d situations, rounds: %d", len(b.situations), b.repeat)
-	var slots []slot
-	for round := range b.repeat {
-		for _, sit := range experiment.Order(b.situations, b.seed, round) {
-			s, err := b.measureSlot(ctx, sit)
-			if err != nil {
-				return nil, fmt.Errorf("%s, round %d: %w", sit.name(), round+1, err)
-			}
-			slots = append(slots, s)
-			b.say("[%*d/%d] %-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", len(fmt.Sprint(total)), len(slots), total,
-				sit.name(), s.took.Seconds(), 100*s.utilization, experiment.Milliseconds(s.load.Latency.Quantile(0.99)))
-		}
-	}
-	return slots, nil
+	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
+	return frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) (slot, error) { return b.measureSlot(ctx, sit) },
+		func(s slot) string {
+			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", s.situation.name(), s.took.Seconds(),
+				100*s.utilization, experiment.Milliseconds(s.load.Latency.Quantile(0.99)))
+		})
 }
 
 // measureSlot measures one situation once: the batch job, then memcached.
@@ -265,10 +245,10 @@ func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 type uses struct{ target, neighbour time.Duration }
 
 func (b *bench) used() (u uses, err error) {
-	if u.target, err = b.groups.Used(b.target); err != nil {
+	if u.target, err = b.Used(b.target); err != nil {
 		return u, err
 	}
-	u.neighbour, err = b.groups.Used(b.neighbour)
+	u.neighbour, err = b.Used(b.neighbour)
 	return u, err
 }
 
@@ -279,7 +259,7 @@ func (b *bench) request(ctx context.Context, rate float64, length time.Duration)
 		return nil, err
 	}
 	if err := experiment.Foremost(); err != nil {
-		b.say("careful: the load generator competes with what it measures: %v", err)
+		b.Say("careful: the load generator competes with what it measures: %v", err)
 	}
 	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))
 	return out, errors.Join(err, g.close())

@@ -7,9 +7,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// chart draws where the time went that the batch job wanted, beside the response time of memcached. Where plimsoll
+// Chart draws where the time went that the batch job wanted, beside the response time of memcached. Where plimsoll
 // diagnose did not watch, all that was not received is one part.
-func (r *result) chart() *figure.Canvas {
+func (r *result) Chart() *figure.Canvas {
 	c := r.Conditions
 	bars := figure.Bars{
 		Title:    "A reserved CPU, beside a neighbour",

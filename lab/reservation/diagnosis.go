@@ -107,7 +107,7 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	if !b.split {
 		return split{}, work()
 	}
-	cmd := exec.Command(b.plimsoll, "diagnose", b.target, "--cgroup-root", b.cgroupRoot, "--config", b.requests, "--json",
+	cmd := exec.Command(b.settings.Plimsoll, "diagnose", b.target, "--cgroup-root", b.settings.Root, "--config", b.requests, "--json",
 		"--for", longestDiagnosis.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out

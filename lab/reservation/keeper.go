@@ -13,12 +13,12 @@ import (
 // keeper is the agent that gives the target CPUs of its own, and takes them back.
 type keeper struct {
 	*experiment.Agent
-	parties
-	node cpu.Set // CPUs that the target does not get
+	parties parties
+	node    cpu.Set // CPUs that the target does not get
 }
 
-func startKeeper(binary, root string, p parties, node cpu.Set) (*keeper, error) {
-	agent, err := experiment.StartAgent(experiment.Setup{Binary: binary, Root: root}, p.groups)
+func startKeeper(p parties, node cpu.Set) (*keeper, error) {
+	agent, err := p.Agent(experiment.Setup{})
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +38,15 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 	if reserve {
 		policy = strategy.ReserveCPUSet
 	}
-	if err := k.Configure(configuration(k.target, policy, k.node)); err != nil {
+	if err := k.Configure(configuration(k.parties.target, policy, k.node)); err != nil {
 		return err
 	}
 	return k.Await(ctx, func() error {
-		own, err := k.groups.Tree().CPUs(k.target)
+		own, err := k.parties.Tree().CPUs(k.parties.target)
 		if err != nil {
 			return err
 		}
-		others, err := k.groups.Tree().CPUs(k.neighbour)
+		others, err := k.parties.Tree().CPUs(k.parties.neighbour)
 		if err != nil {
 			return err
 		}
@@ -66,12 +66,4 @@ func separated(own, others cpu.Set, reserve bool) error {
 		return errors.New("the target's CPUs are not given back yet")
 	}
 	return nil
-}
-
-// stop ends the agent, which puts everything back.
-func (k *keeper) stop() error {
-	if k == nil {
-		return nil
-	}
-	return k.Stop()
 }

@@ -18,9 +18,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -29,10 +32,12 @@ import (
 
 	"plimsoll/internal/figure"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
+	frame.Settings
 	slot       time.Duration // of a measurement
 	repeat     int           // rounds
 	rate       float64       // requests a second at which the response time is taken
@@ -45,108 +50,97 @@ type settings struct {
 	only       string
 	situations []situation
 	seed       uint64
-	cgroupRoot string
-	plimsoll   string
-	json       bool
-	svg        string
 	emulated   bool // the CPUs are: the batch job is given time, for its work would take any
 	vm         int  // CPUs of a virtual machine to measure in; 0: this machine
 	table      bool // measure the table on this machine
 	three      bool // measure the published one, in a virtual machine
+	passes     int  // above 0: be the batch job
+	sleepers   int  // above 0: be the neighbour that sleeps and wakes
 }
 
 const afterChange = time.Second // after a change, before it is measured
 
-func main() { os.Exit(experiment.Fail("reservation", run())) }
-
-func run() error {
-	s, inner, err := parse(os.Args[1:])
-	if err != nil {
-		return err
-	}
-	switch { // these end by a signal, at once
-	case inner.passes > 0:
-		return work(os.Stdin, os.Stdout, inner.passes)
-	case inner.sleepers > 0:
-		return sleepAndWake(os.Stdin, inner.sleepers)
-	}
-	ctx, stop := experiment.UntilAsked()
-	defer stop()
-	if s.plimsoll, err = experiment.FindBinary(s.plimsoll); err != nil {
-		return err
-	}
-	switch {
-	case s.three:
-		return bootThree(ctx, s)
-	case s.vm > 0:
-		return boot(ctx, s)
-	}
-	if s.table {
-		r, err := measureTable(ctx, s, experiment.Say)
-		if err != nil {
-			return err
-		}
-		return experiment.Tell(r, s.json)
-	}
-	r, err := measure(ctx, s, experiment.Say)
-	if err != nil {
-		return err
-	}
-	if s.svg != "" {
-		if err := experiment.SavePicture(s.svg, r.chart()); err != nil {
-			return err
-		}
-	}
-	return experiment.Tell(r, s.json)
+// usual are the settings without flags.
+func usual() *settings {
+	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, slot: 10 * time.Second, repeat: 3, rate: 2000, highest: 32000,
+		bound: time.Millisecond, seed: 1}
 }
 
-// inner is what this program does as a part of the experiment.
-type inner struct{ passes, sleepers int }
+func main() { frame.Main("reservation", usual()) }
 
-func parse(args []string) (settings, inner, error) {
-	var s settings
-	var i inner
-	set := flag.NewFlagSet("reservation", flag.ExitOnError)
-	seconds := set.Float64("seconds", 10, "seconds of each measurement")
-	set.IntVar(&s.repeat, "rounds", 3, "rounds in which the situations take turns")
-	set.Float64Var(&s.rate, "rate", 2000, "requests a second to memcached at which its response time is taken")
-	set.Float64Var(&s.highest, "highest", 32000, "requests a second that the search for the highest throughput goes up to")
-	set.DurationVar(&s.bound, "bound", time.Millisecond, "p99 up to which a throughput counts")
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.slot, "seconds", "seconds of each measurement")
+	set.IntVar(&s.repeat, "rounds", s.repeat, "rounds in which the situations take turns")
+	set.Float64Var(&s.rate, "rate", s.rate, "requests a second to memcached at which its response time is taken")
+	set.Float64Var(&s.highest, "highest", s.highest, "requests a second that the search for the highest throughput goes up to")
+	set.DurationVar(&s.bound, "bound", s.bound, "p99 up to which a throughput counts")
 	set.BoolVar(&s.search, "search", true, "search the highest throughput at which the p99 is within the bound")
 	set.BoolVar(&s.split, "diagnose", true, "let plimsoll diagnose measure where the target's time went")
 	set.BoolVar(&s.reserve, "reserve", true, "measure the target with a CPU for itself too")
 	set.BoolVar(&s.sweep, "sweep", true, "measure neighbours of 1 to 16 threads too")
 	set.StringVar(&s.only, "only", "", "measure only situations whose names contain this, and alone")
-	set.Uint64Var(&s.seed, "seed", 1, "seed of the arrivals and of the order")
-	experiment.AgentFlags(set, &s.cgroupRoot, &s.plimsoll)
-	set.BoolVar(&s.json, "json", false, "print the result as JSON")
-	set.StringVar(&s.svg, "svg", "", "write a chart to this file, of the situations on this machine")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the arrivals and of the order")
+	set.StringVar(&s.SVG, "svg", "", "write a chart to this file, of the situations on this machine")
 	set.IntVar(&s.vm, "vm", 0, "measure in a virtual machine of so many CPUs, such as 4: what the target receives is valid there, response times are those of no machine")
 	set.BoolVar(&s.table, "table", false, "measure what a thread gets that shares its CPU with one of a neighbour that has one on each")
 	set.BoolVar(&s.three, "three", false, "measure that as published, on three CPUs, in a virtual machine")
 	set.BoolVar(&s.emulated, "emulated", false, "the CPUs are emulated: give the batch job time, and not work")
-	set.IntVar(&i.passes, "work", 0, "be the batch job, of so many passes")
-	set.IntVar(&i.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
-	if err := set.Parse(args); err != nil {
-		return s, i, err
-	}
-	s.slot = experiment.Seconds(*seconds)
+	set.IntVar(&s.passes, "work", 0, "be the batch job, of so many passes")
+	set.IntVar(&s.sleepers, "sleepers", 0, "be the neighbour that sleeps and wakes, with so many threads")
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error {
 	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), s.sweep, s.reserve), func(sit situation) bool {
 		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), s.only)
 	})
 	switch {
-	case s.slot < time.Second || s.slot > 10*time.Minute:
-		return s, i, fmt.Errorf("-seconds %g: must be from 1 to 600", *seconds)
-	case s.repeat < 1:
-		return s, i, fmt.Errorf("-rounds %d: must be 1 or more", s.repeat)
 	case s.rate < 100 || s.rate > s.highest || s.highest <= lowest:
-		return s, i, fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
-	case s.svg != "" && (s.table || s.three || s.vm > 0):
-		return s, i, errors.New("-svg: there is a chart of the situations on this machine only")
-	case s.svg != "" && figure.Known(s.svg) != nil:
-		return s, i, fmt.Errorf("-svg %s: %w", s.svg, figure.Known(s.svg))
+		return fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
+	case s.SVG != "" && (s.table || s.three || s.vm > 0):
+		return errors.New("-svg: there is a chart of the situations on this machine only")
+	case s.SVG != "" && figure.Known(s.SVG) != nil:
+		return fmt.Errorf("-svg %s: %w", s.SVG, figure.Known(s.SVG))
 	case s.bound <= 0:
-		return s, i, fmt.Errorf("-bound %s: must be above 0", s.bound)
+		return fmt.Errorf("-bound %s: must be above 0", s.bound)
 	}
-	return s, i, nil
+	return cmp.Or(frame.Within("-seconds", s.slot, time.Second, 10*time.Minute), frame.Within("-rounds", s.repeat, 1, math.MaxInt))
+}
+
+// Part is the batch job or the neighbour, where this process is one.
+func (s *settings) Part() func() error {
+	switch {
+	case s.passes > 0:
+		return func() error { return work(os.Stdin, os.Stdout, s.passes) }
+	case s.sleepers > 0:
+		return func() error { return sleepAndWake(os.Stdin, s.sleepers) }
+	}
+	return nil
+}
+
+// Before measures in a virtual machine instead, where that was asked for.
+func (s *settings) Before(ctx context.Context) (done bool, err error) {
+	switch {
+	case s.three:
+		return true, bootThree(ctx, s)
+	case s.vm > 0:
+		return true, boot(ctx, s)
+	}
+	return false, nil
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (experiment.Findings, error) {
+	if n := runtime.NumCPU(); n < 2 {
+		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", n)
+	}
+	p, err := meet(f, float64(runtime.NumCPU())-targetRequest)
+	if err != nil {
+		return nil, err
+	}
+	if s.table {
+		return s.measureTable(ctx, p)
+	}
+	return s.measure(ctx, p)
 }

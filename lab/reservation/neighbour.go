@@ -82,18 +82,9 @@ func sleepAndWake(in io.Reader, threads int) error {
 func burnAndSleep(rng *rand.Rand) {
 	runtime.LockOSThread()
 	for {
-		for end := threadTime() + time.Duration(rng.Int64N(int64(longestBurn))); threadTime() < end; {
+		for end := experiment.ThreadTime() + time.Duration(rng.Int64N(int64(longestBurn))); experiment.ThreadTime() < end; {
 		}
 		d := unix.NsecToTimespec(rng.Int64N(int64(longestSleep)))
 		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &d, nil) // a signal ends it early: that is no matter
 	}
-}
-
-// threadTime is the CPU time of this thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return time.Hour // every kernel has this clock
-	}
-	return time.Duration(t.Nano())
 }

@@ -4,37 +4,28 @@ import (
 	"errors"
 
 	"plimsoll/internal/cgroup"
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // parties are the groups of an experiment.
 type parties struct {
-	groups            *experiment.Groups
+	*frame.Bench
 	target, neighbour string
 }
 
 // meet makes the groups. Target and neighbour get the weights that Kubernetes gives for what they have reserved, which
 // is the request, in CPUs, for the neighbour.
-func meet(root string, request float64) (p parties, err error) {
-	if p.groups, err = experiment.NewPinnableGroups(root, "reservation"); err != nil {
+func meet(f *frame.Bench, request float64) (p parties, err error) {
+	p.Bench = f
+	if p.target, err = f.Add("target"); err != nil {
 		return p, err
 	}
-	if err := p.make(request); err != nil {
-		return p, errors.Join(err, p.groups.Close())
+	if p.neighbour, err = f.Add("neighbour"); err != nil {
+		return p, err
 	}
-	return p, nil
-}
-
-func (p *parties) make(request float64) (err error) {
-	if p.target, err = p.groups.Add("target"); err != nil {
-		return err
-	}
-	if p.neighbour, err = p.groups.Add("neighbour"); err != nil {
-		return err
-	}
-	tree, one := p.groups.Tree(), 1024.0
+	tree, one := f.Tree(), 1024.0
 	if tree.Version() == cgroup.V2 {
 		one = 100
 	}
-	return errors.Join(tree.SetWeight(p.target, int64(one*targetRequest)), tree.SetWeight(p.neighbour, int64(one*request)))
+	return p, errors.Join(tree.SetWeight(p.target, int64(one*targetRequest)), tree.SetWeight(p.neighbour, int64(one*request)))
 }

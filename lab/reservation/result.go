@@ -157,9 +157,9 @@ const (
 	aimP99   = 1.1  // of that alone, where the hardware is not contended for
 )
 
-// aims holds what a CPU of its own brings against the aims. What stands beside has no aim: the machine itself takes CPU
+// Aims holds what a CPU of its own brings against the aims. What stands beside has no aim: the machine itself takes CPU
 // time too, with interrupts and programs that no cpuset binds, and the same twice is not the same.
-func (r *result) aims() []experiment.Figure {
+func (r *result) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	for _, f := range r.Rows {
 		short := experiment.Figure{Name: "shortfall of the batch job, " + f.name(), Measured: f.Batch.Wanted > 0, Value: experiment.Ratio(f.Batch.Shortfall, f.Batch.Wanted)}

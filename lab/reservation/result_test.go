@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/load"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 const ms = time.Millisecond
@@ -56,7 +57,7 @@ func TestSummarize(t *testing.T) {
 	}
 	r.Rows[3].Batch = split{Wanted: 10, Shortfall: 0.2, Owed: 0.05}
 	var aims []string
-	for _, f := range r.aims() {
+	for _, f := range r.Aims() {
 		aims = append(aims, fmt.Sprintf("%s %.3g %v", f.Name, f.Value, f.Met()))
 	}
 	wantAims := []string{"shortfall of the batch job, alone 0 false", "p99 of memcached / alone, alone again 1.1 true", "shortfall of the batch job, capped cpu x4, reserve 0.02 false",
@@ -71,7 +72,7 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("parts without a split %v, want %v", got, want)
 	}
 	var picture bytes.Buffer
-	if err := r.chart().SVG(&picture); err != nil || !strings.Contains(picture.String(), "burstable memory x4") {
+	if err := r.Chart().SVG(&picture); err != nil || !strings.Contains(picture.String(), "burstable memory x4") {
 		t.Errorf("%v, chart:\n%s", err, picture.String())
 	}
 	var page bytes.Buffer
@@ -215,19 +216,24 @@ func TestTable(t *testing.T) {
 		r.Cases[i].Got = r.Cases[i].Expected + 0.04
 	}
 	r.Cases[1].Got += 0.02
-	for i, f := range r.figures() {
+	for i, f := range r.Aims() {
 		if f.Met() != (i != 1) {
 			t.Errorf("%+v", f)
 		}
 	}
 }
 
+func parse(args []string) (*settings, error) {
+	s := usual()
+	return s, frame.Parse("reservation", s, args)
+}
+
 func TestParse(t *testing.T) {
-	if s, _, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil || s.slot != 2*time.Second || len(s.situations) != 7 {
+	if s, err := parse([]string{"-seconds", "2", "-only", "memory", "-reserve"}); err != nil || s.slot != 2*time.Second || len(s.situations) != 7 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, bad := range [][]string{{"-seconds", "0.5"}, {"-rounds", "0"}, {"-rate", "10"}, {"-rate", "2000", "-highest", "1000"}, {"-rate", "200", "-highest", "400"}, {"-bound", "0s"}} {
-		if _, _, err := parse(bad); err == nil {
+		if _, err := parse(bad); err == nil {
 			t.Errorf("%v is taken", bad)
 		}
 	}

@@ -23,6 +23,9 @@ func (s situation) name() string {
 	return name
 }
 
+// String implements fmt.Stringer.
+func (s situation) String() string { return s.name() }
+
 // situations are alone, the four published configurations and those who sleep and wake, each without and with a
 // CPU for the target itself, and, for the sweep, neighbours of more and more threads. Being alone twice shows what
 // chance does, and being alone on a CPU of one's own what the CPU does.

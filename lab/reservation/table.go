@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // The published table has three CPUs, of which one is reserved for the target's one thread and two for the neighbour's
@@ -81,29 +82,24 @@ func cappedShare(share, quota float64, threads int) float64 {
 
 // table measures the rows on this machine.
 type table struct {
-	settings
+	*settings
 	parties
-	cpus     int
-	keeper   *keeper
-	children []*experiment.Child
+	cpus   int
+	keeper *keeper
 }
 
-func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r *tableResult, err error) {
-	b := &table{settings: s, cpus: runtime.NumCPU()}
-	if b.cpus < 2 {
-		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", b.cpus)
-	}
-	if b.parties, err = meet(s.cgroupRoot, b.request()); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.stop(), b.keeper.stop(), b.groups.Close()) }()
+func (s *settings) measureTable(ctx context.Context, p parties) (r *tableResult, err error) {
+	b := &table{settings: s, parties: p, cpus: runtime.NumCPU()}
 	if err := experiment.Confine(tableNode(b.cpus)); err != nil {
 		return nil, err
 	}
-	if err := b.prepare(); err != nil {
+	if err := errors.Join(b.MaximizeWeight(), b.anchor()); err != nil {
 		return nil, err
 	}
-	r = &tableResult{Schema: tableSchema, Kernel: experiment.Kernel(), Cgroup: b.groups.Tree().Version().String(), CPUs: b.cpus, Seconds: s.slot.Seconds()}
+	if b.keeper, err = startKeeper(p, tableNode(b.cpus)); err != nil {
+		return nil, err
+	}
+	r = &tableResult{Schema: tableSchema, Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: b.cpus, Seconds: s.slot.Seconds()}
 	for _, c := range tableCases(b.cpus) {
 		if c.Reserved && !s.reserve {
 			continue
@@ -111,94 +107,71 @@ func measureTable(ctx context.Context, s settings, say func(string, ...any)) (r 
 		if c.Got, err = b.measure(ctx, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name(), err)
 		}
-		say("%-28s %5.1f %%, expected %5.1f %%", c.name(), 100*c.Got, 100*c.Expected)
+		b.Say("%-28s %5.1f %%, expected %5.1f %%", c.name(), 100*c.Got, 100*c.Expected)
 		r.Cases = append(r.Cases, c)
 	}
 	return r, nil
 }
 
-// prepare starts the agent.
-func (b *table) prepare() (err error) {
-	if err := errors.Join(b.groups.MaximizeWeight(), b.anchor()); err != nil {
-		return err
-	}
-	b.keeper, err = startKeeper(b.plimsoll, b.cgroupRoot, b.parties, tableNode(b.cpus))
-	return err
-}
-
 // anchor keeps a limit on an empty group. With the first limit and without the last one the kernel patches its own code
 // (kernel/sched/fair.c, cfs_bandwidth_used), which CPUs that are emulated at once do not always survive.
 func (b *table) anchor() error {
-	group, err := b.groups.Add("anchor")
+	group, err := b.Add("anchor")
 	if err != nil {
 		return err
 	}
-	return b.groups.Limit(group, experiment.Limited(1))
+	return b.Limit(group, experiment.Limited(1))
 }
-
-// request is what the neighbour has reserved, in CPUs.
-func (b *table) request() float64 { return float64(b.cpus) - targetRequest }
 
 // measure has the threads run where the table has them, and takes what the target gets.
 func (b *table) measure(ctx context.Context, c tableCase) (got float64, err error) {
 	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: tablePeriod}
 	if c.Capped {
-		limit.Quota = time.Duration(b.request() * float64(tablePeriod))
+		limit.Quota = time.Duration((float64(b.cpus) - targetRequest) * float64(tablePeriod))
 	}
-	if err := b.groups.LimitEvery(b.neighbour, limit); err != nil {
+	if err := b.LimitEvery(b.neighbour, limit); err != nil {
 		return 0, err
 	}
 	if err := b.keeper.keep(ctx, false); err != nil { // a thread cannot be bound to a CPU that its group does not have
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	if err := b.spin(b.target, 0); err != nil {
-		return 0, err
-	}
-	for id := range b.cpus {
-		if err := b.spin(b.neighbour, id); err != nil {
-			return 0, err
+	err = b.Scope(ctx, func(f *frame.Bench) error {
+		if err := spin(f, b.target, 0); err != nil {
+			return err
 		}
-	}
-	if err := b.keeper.keep(ctx, c.Reserved); err != nil {
-		return 0, err
-	}
-	if err := experiment.Pause(ctx, afterChange); err != nil {
-		return 0, err
-	}
-	return b.received(ctx)
+		for id := range b.cpus {
+			if err := spin(f, b.neighbour, id); err != nil {
+				return err
+			}
+		}
+		if err := b.keeper.keep(ctx, c.Reserved); err != nil {
+			return err
+		}
+		if err := experiment.Pause(ctx, afterChange); err != nil {
+			return err
+		}
+		got, err = b.received(ctx)
+		return err
+	})
+	return got, err
 }
 
 // received is what the target gets in a while, of what it has reserved.
 func (b *table) received(ctx context.Context) (float64, error) {
 	start := time.Now()
-	before, err := b.groups.Used(b.target)
+	before, err := b.Used(b.target)
 	if err != nil {
 		return 0, err
 	}
 	if err := experiment.Pause(ctx, b.slot); err != nil {
 		return 0, err
 	}
-	after, err := b.groups.Used(b.target)
+	after, err := b.Used(b.target)
 	return (after - before).Seconds() / time.Since(start).Seconds() / targetRequest, err
 }
 
 // spin starts a thread of a group on a CPU.
-func (b *table) spin(group string, id int) error {
-	c, err := experiment.Launch(experiment.Spin(), func(pid int) error {
-		return errors.Join(b.groups.Enter(group, pid), experiment.Bind(pid, id))
-	})
-	if err == nil {
-		b.children = append(b.children, c)
-	}
+func spin(f *frame.Bench, group string, id int) error {
+	_, err := f.Launch(experiment.Spin(), group, func(pid int) error { return experiment.Bind(pid, id) })
 	return err
-}
-
-func (b *table) stop() error {
-	var errs []error
-	for _, c := range b.children {
-		errs = append(errs, c.Stop(0))
-	}
-	b.children = nil
-	return errors.Join(errs...)
 }

@@ -19,8 +19,8 @@ type tableResult struct {
 	Cases   []tableCase `json:"cases"`
 }
 
-// figures compare each row with the expected value.
-func (r *tableResult) figures() []experiment.Figure {
+// Aims compare each row with the expected value.
+func (r *tableResult) Aims() []experiment.Figure {
 	var list []experiment.Figure
 	for _, c := range r.Cases {
 		list = append(list, experiment.Figure{Name: "target, " + c.name(), Value: c.Got, Measured: true,
@@ -34,5 +34,5 @@ func (r *tableResult) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d CPUs; the target has one thread and reserved 1, its neighbour has %d threads, one on each CPU, and reserved %d.\n",
 		r.CPUs, r.CPUs, r.CPUs-1)
 	fmt.Fprintf(page, "%g s a row, kernel %s, cgroup %s. What the target received, of what it had reserved:\n", r.Seconds, r.Kernel, r.Cgroup)
-	experiment.WriteFigures(page, r.figures())
+	experiment.WriteFigures(page, r.Aims())
 }

@@ -25,7 +25,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	if worst := r.worst(); worst != nil {
 		fmt.Fprintf(page, "\nLeast received: %.0f %% of the CPU reserved, beside %s.\n", 100*worst.Utilization, worst.situation.Neighbour.name())
 	}
-	if aims := r.aims(); len(aims) > 0 {
+	if aims := r.Aims(); len(aims) > 0 {
 		page.WriteByte('\n')
 		experiment.WriteFigures(page, aims)
 	}
