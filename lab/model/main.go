@@ -8,12 +8,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+
+	"plimsoll/internal/loadline"
+	"plimsoll/internal/loadline/published"
 )
 
 func main() {
@@ -27,8 +31,10 @@ func main() {
 	}
 }
 
-// lab is what the sections share.
+// lab is what the sections share. It keeps the first error: what would be computed or printed after it is left out, and
+// the section has failed.
 type lab struct {
+	err     error
 	out     io.Writer
 	periods int64
 	seed    uint64
@@ -37,7 +43,7 @@ type lab struct {
 }
 
 func run(args []string, out io.Writer) error {
-	l := lab{out: out}
+	l := &lab{out: out}
 	flags := flag.NewFlagSet("model", flag.ContinueOnError)
 	flags.Int64Var(&l.periods, "periods", 28_000_000, "of each cell and claim")
 	flags.Uint64Var(&l.seed, "seed", 1, "of the random numbers")
@@ -49,7 +55,7 @@ func run(args []string, out io.Writer) error {
 	if *python != "" {
 		l.python = func() ([]byte, error) { return exec.Command(*python, "bench/model.py").Output() }
 	}
-	sections := map[string]func() error{"cells": l.cells, "claims": l.claims, "tables": l.tables, "speed": l.speed}
+	sections := map[string]func(){"cells": l.cells, "claims": l.claims, "tables": l.tables, "speed": l.speed}
 	if flags.NArg() == 0 {
 		return errors.New("no section; hint: cells, claims, tables or speed")
 	}
@@ -58,11 +64,56 @@ func run(args []string, out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("%s: no such section; hint: cells, claims, tables or speed", name)
 		}
-		if err := section(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if section(); l.err != nil {
+			return fmt.Errorf("%s: %w", name, l.err)
 		}
 	}
 	return nil
 }
 
-func (l lab) print(format string, args ...any) { fmt.Fprintf(l.out, format, args...) }
+func (l *lab) print(format string, args ...any) {
+	if l.err == nil {
+		fmt.Fprintf(l.out, format, args...)
+	}
+}
+
+// fail keeps an error, where it is the first.
+func (l *lab) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// node is that of a cell, exponential or Pareto.
+func (l *lab) node(kind published.Kind, m int, u, b float64) loadline.Node {
+	return l.of(published.Cell{Kind: kind, M: m, Utilization: u, Burst: b})
+}
+
+// of is the node of a cell.
+func (l *lab) of(c published.Cell) loadline.Node {
+	n, err := c.Node()
+	l.fail(err)
+	return n
+}
+
+// alike is a node of m containers of the same law.
+func (l *lab) alike(m int, burst float64, law loadline.Law, err error) loadline.Node {
+	l.fail(err)
+	if l.err != nil {
+		return loadline.Node{}
+	}
+	n, err := loadline.Homogeneous(m, 1, burst, law)
+	l.fail(err)
+	return n
+}
+
+// simulate is a run with the periods and the seed of the command, unless the options say otherwise.
+func (l *lab) simulate(n loadline.Node, o loadline.Options) (r loadline.Result) {
+	if l.err != nil {
+		return r
+	}
+	o.Seed, o.Periods = l.seed, cmp.Or(o.Periods, l.periods)
+	r, err := loadline.Simulate(n, o)
+	l.fail(err)
+	return r
+}

@@ -22,14 +22,12 @@ const (
 )
 
 // speed times the model beside the same in Python, in turns, and takes the best of each.
-func (l lab) speed() error {
+func (l *lab) speed() {
 	if l.python == nil {
-		return errors.New("no Python; hint: -python \"$(bash bench/setup.sh)\"")
+		l.fail(errors.New("no Python; hint: -python \"$(bash bench/setup.sh)\""))
+		return
 	}
-	t, err := l.best()
-	if err != nil {
-		return err
-	}
+	t := l.best()
 	l.print("nanoseconds per cgroup and period; exponential demand, m=20, u=70 %%, burst 100 %%; one core; best of %d turns\n\n", l.rounds)
 	l.print("%-58s %8s %8s\n", "form", "ns", "P(%)")
 	row := func(name string, f form) { l.print("%-58s %8.2f %8.3f\n", name, f.NS, 100*f.Missed) }
@@ -61,9 +59,8 @@ func (l lab) speed() error {
 	judge("the same from a recording of 1000, with bootstrap", t.recorded.Round(100*time.Microsecond).String(), "< "+aimRun.String(), t.recorded < aimRun)
 	l.print("\n")
 	if missed > 0 {
-		return fmt.Errorf("%d figures were missed; hint: is the machine at rest?", missed)
+		l.fail(fmt.Errorf("%d figures were missed; hint: is the machine at rest?", missed))
 	}
-	return nil
 }
 
 // form is what one form of the model takes.
@@ -79,93 +76,62 @@ type times struct {
 }
 
 // best takes turns, so that a busy moment of the machine hits all alike.
-func (l lab) best() (times, error) {
+func (l *lab) best() times {
 	t := times{python: map[string]form{}}
-	better := func(into *form, f form) {
+	better := func(into form, f form) form {
 		if into.NS == 0 || f.NS < into.NS {
-			*into = f
+			return f
 		}
+		return into
 	}
 	for range l.rounds {
-		out, err := l.python()
-		if err != nil {
-			return t, fmt.Errorf("bench/model.py: %w", err)
-		}
 		forms := map[string]form{}
-		if err := json.Unmarshal(out, &forms); err != nil {
-			return t, fmt.Errorf("bench/model.py: %w", err)
+		out, err := l.python()
+		if err == nil {
+			err = json.Unmarshal(out, &forms)
+		}
+		if err != nil {
+			l.fail(fmt.Errorf("bench/model.py: %w", err))
+			return t
 		}
 		for name, f := range forms {
-			known := t.python[name]
-			better(&known, f)
-			t.python[name] = known
+			t.python[name] = better(t.python[name], f)
 		}
-		lindley, err := oneCore(loadline.Options{Periods: 6_000_000, Plain: true})
-		if err != nil {
-			return t, err
-		}
-		better(&t.lindley, lindley)
-		full, err := oneCore(loadline.Options{Periods: 3_000_000, Plain: true, Rule: loadline.Published})
-		if err != nil {
-			return t, err
-		}
-		better(&t.full, full)
-		if err := t.answers(); err != nil {
-			return t, err
-		}
+		t.lindley = better(t.lindley, l.oneCore(loadline.Options{Periods: 6_000_000, Plain: true}))
+		t.full = better(t.full, l.oneCore(loadline.Options{Periods: 3_000_000, Plain: true, Rule: loadline.Published}))
+		l.answers(&t)
 	}
-	return t, nil
+	return t
 }
 
 // oneCore is Simulate as a whole on one core, preparations and all.
-func oneCore(o loadline.Options) (form, error) {
-	n, err := published.Cell{Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1}.Node()
-	if err != nil {
-		return form{}, err
-	}
+func (l *lab) oneCore(o loadline.Options) form {
+	n := l.node(published.Exponential, 20, 0.7, 1)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	begin := time.Now()
 	r, err := loadline.Simulate(n, o)
 	took := time.Since(begin)
-	return form{NS: float64(took.Nanoseconds()) / float64(r.Periods*20), Missed: r.Miss.Value}, err
+	l.fail(err)
+	return form{NS: float64(took.Nanoseconds()) / float64(r.Periods*20), Missed: r.Miss.Value}
 }
 
 // answers times what a person waits for.
-func (t *times) answers() error {
-	timed := func(best *time.Duration, f func() error) error {
+func (l *lab) answers(t *times) {
+	timed := func(best *time.Duration, f func() error) {
 		for range 5 {
 			begin := time.Now()
-			if err := f(); err != nil {
-				return err
-			}
+			l.fail(f())
 			if took := time.Since(begin); *best == 0 || took < *best {
 				*best = took
 			}
 		}
-		return nil
 	}
-	twenty, err := published.Cell{Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1}.Node()
-	if err != nil {
-		return err
-	}
-	ten, err := published.Cell{Kind: published.Exponential, M: 10, Utilization: 0.7, Burst: 1}.Node()
-	if err != nil {
-		return err
-	}
-	r, err := recording(1000, 0.07)
-	if err != nil {
-		return err
-	}
-	played, err := loadline.Homogeneous(10, 1, 1, r)
-	if err != nil {
-		return err
-	}
+	twenty, ten := l.node(published.Exponential, 20, 0.7, 1), l.node(published.Exponential, 10, 0.7, 1)
+	played := l.recorded(10, 1000, 0.07, 0)
 	simulate := func(n loadline.Node) func() error {
 		return func() error { _, err := loadline.Simulate(n, loadline.Options{}); return err }
 	}
-	return errors.Join(
-		timed(&t.exact, func() error { _, err := loadline.Coincidence(twenty, loadline.Offsets); return err }),
-		timed(&t.run, simulate(ten)),
-		timed(&t.recorded, simulate(played)),
-	)
+	timed(&t.exact, func() error { _, err := loadline.Coincidence(twenty, loadline.Offsets); return err })
+	timed(&t.run, simulate(ten))
+	timed(&t.recorded, simulate(played))
 }

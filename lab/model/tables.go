@@ -8,7 +8,7 @@ import (
 )
 
 // tables prints the tables of the article (docs/MODEL.md), which were pictures: m = 10, 20, 30.
-func (l lab) tables() error {
+func (l *lab) tables() {
 	for _, kind := range []published.Kind{published.Exponential, published.Pareto} {
 		l.print("%s demand: E / P by the published rule (P by the strict rule), %d periods\n\n", kind, l.periods)
 		l.print("| m | u | b=100%% | b=200%% | b=inf |\n|---|---|---|---|---|\n")
@@ -16,31 +16,13 @@ func (l lab) tables() error {
 			for _, u := range []float64{0.3, 0.5, 0.7, 0.8, 0.9} {
 				l.print("| %d | %.0f%% |", m, 100*u)
 				for _, b := range []float64{1, 2, math.Inf(1)} {
-					if err := l.cell(published.Cell{Kind: kind, M: m, Utilization: u, Burst: b}); err != nil {
-						return err
-					}
+					n := l.node(kind, m, u, b)
+					p, s := l.simulate(n, loadline.Options{Rule: loadline.Published}), l.simulate(n, loadline.Options{})
+					l.print(" %.4f / %.3f%% (%.3f%%) |", p.WCET.Value, 100*p.Miss.Value, 100*s.Miss.Value)
 				}
 				l.print("\n")
 			}
 		}
 		l.print("\n")
 	}
-	return nil
-}
-
-func (l lab) cell(c published.Cell) error {
-	n, err := c.Node()
-	if err != nil {
-		return err
-	}
-	p, err := loadline.Simulate(n, loadline.Options{Rule: loadline.Published, Periods: l.periods, Seed: l.seed})
-	if err != nil {
-		return err
-	}
-	s, err := loadline.Simulate(n, loadline.Options{Periods: l.periods, Seed: l.seed})
-	if err != nil {
-		return err
-	}
-	l.print(" %.4f / %.3f%% (%.3f%%) |", p.WCET.Value, 100*p.Miss.Value, 100*s.Miss.Value)
-	return nil
 }
