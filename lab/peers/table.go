@@ -63,15 +63,20 @@ func (r *Result) rows() []row {
 	return slices.Concat(serviceRows(), stepRows(s), costRows(s), resizeRows(s), leftRows(s))
 }
 
-func serviceRows() []row {
-	of := func(f func(*Service) string) func(*Way) string {
+// given has a cell say something of a part of a way, and something else where the way has no such part.
+func given[T any](part func(*Way) *T, otherwise string) func(of func(*T) string) func(*Way) string {
+	return func(of func(*T) string) func(*Way) string {
 		return func(w *Way) string {
-			if w.Service == nil {
-				return unmeasured
+			if x := part(w); x != nil {
+				return of(x)
 			}
-			return f(w.Service)
+			return otherwise
 		}
 	}
+}
+
+func serviceRows() []row {
+	of := given(func(w *Way) *Service { return w.Service }, unmeasured)
 	return []row{
 		{"response time p50", of(func(s *Service) string { return spell(s.P50) })},
 		{"p90", of(func(s *Service) string { return spell(s.P90) })},
@@ -127,33 +132,18 @@ func effects(steps []Step) string {
 }
 
 func costRows(s Settings) []row {
-	of := func(which func(*Way) *Cost, f func(*Cost) string) func(*Way) string {
-		return func(w *Way) string {
-			if c := which(w); c != nil {
-				return f(c)
-			}
-			return none
-		}
-	}
-	one, many := func(w *Way) *Cost { return w.One }, func(w *Way) *Cost { return w.Many }
+	one, many := given(func(w *Way) *Cost { return w.One }, none), given(func(w *Way) *Cost { return w.Many }, none)
 	used := func(c *Cost) string { return fmt.Sprintf("%.2f %%", 100*c.CPUs) }
 	size := func(c *Cost) string { return fmt.Sprintf("%.0f MiB", float64(c.RSS)/(1<<20)) }
 	pods := fmt.Sprintf("%d pods, idle", s.Pods)
 	return []row{
-		{"agent's CPU, 1 pod under load, of one CPU", of(one, used)}, {"its memory (RSS)", of(one, size)},
-		{"agent's CPU, " + pods + ", of one CPU", of(many, used)}, {"its memory (RSS), " + pods, of(many, size)},
+		{"agent's CPU, 1 pod under load, of one CPU", one(used)}, {"its memory (RSS)", one(size)},
+		{"agent's CPU, " + pods + ", of one CPU", many(used)}, {"its memory (RSS), " + pods, many(size)},
 	}
 }
 
 func resizeRows(s Settings) []row {
-	of := func(f func(*Resize) string) func(*Way) string {
-		return func(w *Way) string {
-			if w.Resize == nil {
-				return none
-			}
-			return f(w.Resize)
-		}
-	}
+	of := given(func(w *Way) *Resize { return w.Resize }, none)
 	return []row{
 		{fmt.Sprintf("resize to %s CPUs: raised at that moment to", cpus(s.Resized)), of(func(r *Resize) string { return cpus(r.Raised.Container) })},
 		{"the kubelet's answer", of(answer)},
@@ -174,23 +164,13 @@ func answer(r *Resize) string {
 }
 
 func leftRows(s Settings) []row {
-	of := func(f func(*Kill) string) func(*Way) string {
-		return func(w *Way) string {
-			if w.Kill == nil {
-				return none
-			}
-			return f(w.Kill)
-		}
-	}
+	of, left := given(func(w *Way) *Kill { return w.Kill }, none), given(func(w *Way) *Left { return w.Stopped }, none)
 	return []row{
 		{"kill -9: what stands at once", of(func(k *Kill) string { return k.At.text(s.Resized) })},
 		{fmt.Sprintf("%v later, without load", s.Patience), of(func(k *Kill) string { return k.Later.text(s.Resized) })},
-		{"SIGTERM: groups whose quota, burst is not the kubelet's", func(w *Way) string {
-			if w.Stopped == nil {
-				return none
-			}
-			return fmt.Sprintf("%d, %d of %d", w.Stopped.Quotas, w.Stopped.Bursts, w.Stopped.Groups)
-		}},
+		{"SIGTERM: groups whose quota, burst is not the kubelet's", left(func(l *Left) string {
+			return fmt.Sprintf("%d, %d of %d", l.Quotas, l.Bursts, l.Groups)
+		})},
 	}
 }
 
