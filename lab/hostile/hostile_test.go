@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -131,33 +130,6 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%s: victims have %+v", c.name, got)
 			}
 		}
-	}
-}
-
-// TestWatchOfPods: what the API server of the bench says is a sequence of JSON objects, one for each pod.
-func TestWatchOfPods(t *testing.T) {
-	events, err := watchOf([]listed{{pod{uid: "u1", container: "c1"}, "bench", "500m"}, {pod{uid: "u2", container: "c2"}, "bench", "500m"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, n := json.NewDecoder(bytes.NewReader(events)), 0
-	for decoder.More() {
-		var e struct {
-			Type   string
-			Object struct {
-				Kind     string
-				Metadata struct{ UID string }
-			}
-		}
-		if err := decoder.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
-		if n++; e.Type != "ADDED" || e.Object.Kind != "Pod" || e.Object.Metadata.UID != []string{"", "u1", "u2"}[n] {
-			t.Errorf("%+v", e)
-		}
-	}
-	if n != 2 {
-		t.Errorf("%d events, want 2", n)
 	}
 }
 

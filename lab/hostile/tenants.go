@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,14 +12,15 @@ import (
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
+	"plimsoll/lab/kubeapi"
 )
 
 // tenants are the pods of one namespace, each of which is throttled in every period and may use a millisecond a second: a
 // thousand of them keep one CPU busy. Each victim is a tenant of its own: it has no namespace.
 type tenants struct {
-	apiServer
+	api       *kubeapi.Server
 	groups    *frame.Bench
-	made      []listed
+	made      []pod
 	processes []*experiment.Child
 	starts    *os.File // they spin as soon as it is closed
 }
@@ -43,6 +42,7 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 	}
 	defer waits.Close()
 	t.starts = starts
+	list := b.idlePods()
 	for i := range b.Throttling {
 		p, err := b.makePod(firstTenant + i)
 		if err == nil {
@@ -51,7 +51,7 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 		if err != nil {
 			return err
 		}
-		t.made = append(t.made, listed{p, "attacker", "1m"})
+		t.made, list = append(t.made, p), append(list, p.listed("attacker", 1))
 		spinner, err := b.Spinner(p.inner, mostSpin, waits)
 		if err != nil {
 			return err
@@ -61,11 +61,8 @@ func (t *tenants) prepare(ctx context.Context, b *bench, s *experiment.Setup) er
 			return context.Cause(ctx)
 		}
 	}
-	list := slices.Clone(t.made)
-	for _, p := range b.pods {
-		list = append(list, listed{p, "idle", fmt.Sprintf("%dm", podQuota.Milliseconds()*10)})
-	}
-	return t.serve(b, s, list)
+	t.api, err = serve(b, s, list)
+	return err
 }
 
 func (t *tenants) begin(context.Context, *bench, *experiment.Agent) error { return t.starts.Close() }
@@ -79,8 +76,7 @@ func (t *tenants) end() error {
 	for _, c := range t.processes {
 		ending.Go(func() error { return c.Stop(0) })
 	}
-	err := ending.Wait()
-	t.die()
+	err := errors.Join(ending.Wait(), end(t.api))
 	for _, p := range t.made {
 		err = errors.Join(err, t.groups.Remove(p.inner), t.groups.Remove(p.group))
 	}

@@ -126,7 +126,7 @@ func (o *owner) resizeOne(p *pod, c *container) {
 	c.spec, c.settled = o.anyLimit(c.spec), time.Time{}
 	p.asked = time.Now()
 	p.due = p.asked.Add(time.Duration(o.rng.Int64N(int64(300 * time.Millisecond))))
-	o.api.put(p.object(o.api.node))
+	o.api.Put(p.listed())
 }
 
 func (o *owner) restart(p *pod) error {
@@ -151,7 +151,7 @@ func (o *owner) replace(p *pod) error {
 	if err := o.groups.Remove(p.group); err != nil {
 		return err
 	}
-	o.api.drop(p.uid)
+	o.api.Drop(p.uid)
 	o.pods = slices.DeleteFunc(o.pods, func(other *pod) bool { return other == p })
 	o.counts.Replaced++
 	return o.addPod(len(p.containers), p.containers[0].busy)

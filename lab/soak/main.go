@@ -9,7 +9,7 @@
 // Approach: 250 containers in pods, in control groups as a kubelet makes them, each with a process. An owner acts
 // at random, as user, kubelet and runtime at once: it gives jobs to busy containers, so that they are throttled,
 // resizes containers in place (the spec, then the files, then the status), restarts containers, and replaces pods.
-// A small API server (api.go) tells the agent of the pods, and fails now and then: it is away, refuses, or hangs.
+// A small API server (lab/kubeapi) tells the agent of the pods, and fails now and then: it is away, refuses, or hangs.
 // The agent runs with --kube, and is killed (SIGKILL) and started anew all the time. The last quarter of the time
 // has one agent that is not killed: a leak may be small beside what an agent needs for its warm-up.
 //

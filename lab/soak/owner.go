@@ -13,13 +13,14 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/kubeapi"
 )
 
 // owner makes the pods and writes their limits, as a user, a kubelet and a runtime do together.
 type owner struct {
 	groups *experiment.Groups
 	files  files
-	api    *api
+	api    *kubeapi.Server
 	rng    *rand.Rand
 	cpus   cpu.Set // where idle containers run
 
@@ -81,7 +82,7 @@ func (o *owner) addPod(containers int, busy bool) error {
 	for i := range containers {
 		p.containers = append(p.containers, &container{name: fmt.Sprintf("c%d", i), spec: o.anyLimit(0), busy: busy && i == 0})
 	}
-	o.api.put(p.object(o.api.node))
+	o.api.Put(p.listed())
 	var err error
 	if p.group, err = o.groups.AddParent(path.Join(podParent, "pod"+p.uid)); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (o *owner) confirm(p *pod) {
 	for _, c := range p.containers {
 		c.confirmed, c.settled = c.spec, time.Now()
 	}
-	o.api.put(p.object(o.api.node))
+	o.api.Put(p.listed())
 }
 
 // retry is when a refused write is tried again.

@@ -5,6 +5,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/lab/experiment"
+	"plimsoll/lab/kubeapi"
 )
 
 // milli is an amount of CPU in thousandths, as Kubernetes counts.
@@ -57,4 +58,13 @@ func (p *pod) resizes() bool {
 		}
 	}
 	return false
+}
+
+// listed is the pod as the API server has it. The annotation asks for all that the agent can do.
+func (p *pod) listed() kubeapi.Pod {
+	listed := kubeapi.Pod{Namespace: "soak", Name: p.name, UID: p.uid, Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`}}
+	for _, c := range p.containers {
+		listed.Containers = append(listed.Containers, kubeapi.Container{Name: c.name, ID: c.id, Limit: int(c.spec), Confirmed: int(c.confirmed)})
+	}
+	return listed
 }

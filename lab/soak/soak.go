@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
+	"plimsoll/lab/kubeapi"
 )
 
 // node is the name of this machine at the API server.
@@ -23,7 +24,7 @@ type soak struct {
 	*frame.Bench
 	*settings
 	owner *owner
-	api   *api
+	api   *kubeapi.Server
 	dir   string
 	agent *experiment.Agent
 
@@ -46,7 +47,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	if err := k.run(ctx); err != nil {
 		return nil, err
 	}
-	k.result.Owner, k.result.Flaps, k.result.Groups = k.owner.counts, k.api.flaps, len(k.owner.all())
+	k.result.Owner, k.result.Flaps, k.result.Groups = k.owner.counts, k.api.Fails(), len(k.owner.all())
 	k.result.conclude(k.life)
 	return k.result, nil
 }
@@ -55,7 +56,7 @@ func (k *soak) prepare(ctx context.Context) (err error) {
 	if k.dir, err = k.Dir("soak"); err != nil {
 		return err
 	}
-	if k.api, err = openAPI(node); err != nil {
+	if k.api, err = kubeapi.Open(node); err != nil {
 		return err
 	}
 	k.Undo(k.api.Close)
@@ -79,7 +80,9 @@ func (k *soak) run(ctx context.Context) error {
 	defer stop()
 	all, beside := errgroup.WithContext(beside)
 	all.Go(func() error { return k.owner.churn(beside, k.churn) })
-	all.Go(func() error { return k.api.flap(beside, k.flap) })
+	all.Go(func() error {
+		return k.api.Flap(beside, k.flap, k.flap/4, kubeapi.Away, kubeapi.Refuses, kubeapi.Hangs)
+	})
 	err := k.lives(beside)
 	stop()
 	if ended := all.Wait(); ended != nil {
@@ -93,7 +96,7 @@ func (k *soak) run(ctx context.Context) error {
 
 // start starts the first agent.
 func (k *soak) start() error {
-	kubeconfig, err := k.api.kubeconfig(k.dir)
+	kubeconfig, err := k.api.Kubeconfig(k.dir)
 	if err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ const settling = 8 * time.Second
 
 // answers says whether the API server has been answering for so long.
 func (k *soak) answers(long time.Duration) bool {
-	since := k.api.answersSince()
+	since := k.api.AnswersSince()
 	return !since.IsZero() && time.Since(since) >= long
 }
 

@@ -1,4 +1,4 @@
-package main
+package kubeapi
 
 import (
 	"context"
@@ -29,9 +29,9 @@ func (groups) Wake() <-chan struct{}         { return nil }
 func (groups) Counts() (rescans, lost int64) { return 0, 0 }
 
 // agentOf is the part of an agent that asks the API server.
-func agentOf(t *testing.T, a *api) *kube.Discoverer {
+func agentOf(t *testing.T, a *Server) *kube.Discoverer {
 	t.Helper()
-	file, err := a.kubeconfig(t.TempDir())
+	file, err := a.Kubeconfig(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,21 +66,23 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+const node = "n"
+
 // podOf has one container of this limit; the status has another one during a resize.
-func podOf(i int, spec, confirmed milli) *pod {
-	return &pod{name: fmt.Sprintf("p%d", i), uid: fmt.Sprint(i),
-		containers: []*container{{name: "c0", id: fmt.Sprintf("%064x", i), spec: spec, confirmed: confirmed}}}
+func podOf(i, spec, confirmed int) Pod {
+	return Pod{Namespace: "soak", Name: fmt.Sprintf("p%d", i), UID: fmt.Sprint(i), Annotations: map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`},
+		Containers: []Container{{Name: "c0", ID: fmt.Sprintf("%064x", i), Limit: spec, Confirmed: confirmed}}}
 }
 
 // TestAPIServer: the agent's own client takes this server for an API server, through changes and failures of each
 // kind.
 func TestAPIServer(t *testing.T) {
-	a, err := openAPI(node)
+	a, err := Open(node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close() })
-	a.put(podOf(1, 20, 20).object(node))
+	a.Put(podOf(1, 20, 20))
 	d := agentOf(t, a)
 	first := func() workload.Container {
 		list, err := d.Pods()
@@ -98,8 +100,8 @@ func TestAPIServer(t *testing.T) {
 			return c != nil && c.Bandwidth.Quota == is && c.Next.Quota == next
 		}
 	}
-	become := func(m mood) {
-		if err := a.become(m); err != nil {
+	become := func(m Mood) {
+		if err := a.Become(m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,36 +111,36 @@ func TestAPIServer(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	soon(t, "its limit", declares(2*ms, 0))
-	a.put(podOf(1, 50, 20).object(node))
+	a.Put(podOf(1, 50, 20))
 	soon(t, "a resize", declares(2*ms, 5*ms))
-	a.put(podOf(1, 50, 50).object(node))
+	a.Put(podOf(1, 50, 50))
 	soon(t, "the end of the resize", declares(5*ms, 0))
 
 	last := 5 * ms
-	for i, m := range []mood{away, refuses, hangs} {
+	for i, m := range []Mood{Away, Refuses, Hangs} {
 		become(m)
-		if m != hangs { // a watch that says nothing is no failure
+		if m != Hangs { // a watch that says nothing is no failure
 			soon(t, string(m)+": it is noticed", func() bool { return !d.Status().Reachable })
 		}
-		limit := milli(60 + i)
-		a.put(podOf(1, limit, limit).object(node))
-		a.put(podOf(2, 20, 20).object(node))
+		limit := 60 + i
+		a.Put(podOf(1, limit, limit))
+		a.Put(podOf(2, 20, 20))
 		if !declares(last, 0)() {
 			t.Errorf("%s: a change got through", m)
 		}
-		become(answers)
-		last = limit.quota()
+		become(Answers)
+		last = time.Duration(limit) * cpu.DefaultPeriod / 1000
 		soon(t, string(m)+": the changes come later", func() bool { return matched(2)() && declares(last, 0)() })
-		a.drop("2")
+		a.Drop("2")
 		soon(t, string(m)+": a pod is gone", matched(1))
 	}
 
-	become(away)
+	become(Away)
 	soon(t, "away again", func() bool { return !d.Status().Reachable })
 	for range maxLog + 1 { // more than a watch can begin behind
-		a.put(podOf(1, 20, 20).object(node))
+		a.Put(podOf(1, 20, 20))
 	}
-	a.put(podOf(3, 20, 20).object(node))
-	become(answers)
+	a.Put(podOf(3, 20, 20))
+	become(Answers)
 	soon(t, "a new list", func() bool { return matched(2)() && declares(2*ms, 0)() })
 }

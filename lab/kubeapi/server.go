@@ -1,4 +1,6 @@
-package main
+// Package kubeapi is an API server of one node for experiments, as far as the agent uses one. It fails on demand: it is
+// away, refuses, or hangs.
+package kubeapi
 
 import (
 	"context"
@@ -18,15 +20,15 @@ import (
 	"plimsoll/lab/experiment"
 )
 
-// mood is how the API server treats requests.
-type mood string
+// Mood is how the API server treats requests.
+type Mood string
 
 // The moods.
 const (
-	answers mood = "answers"
-	away    mood = "away"   // connections are refused
-	refuses mood = "errors" // 503
-	hangs   mood = "hangs"  // it accepts requests, and says nothing
+	Answers Mood = "answers"
+	Away    Mood = "away"   // connections are refused
+	Refuses Mood = "errors" // 503
+	Hangs   Mood = "hangs"  // it accepts requests, and says nothing
 )
 
 // maxLog bounds the changes that a watch can begin behind. A client that comes back later must list again (410), as
@@ -40,9 +42,9 @@ type change struct {
 	object  object
 }
 
-// api is an API server of one node, as far as the agent uses one: the pods and the node can be listed and watched,
+// Server is an API server of one node: the pods and the node can be listed and watched,
 // there is no ConfigMap, and Events are taken.
-type api struct {
+type Server struct {
 	node    string
 	address string
 
@@ -51,39 +53,39 @@ type api struct {
 	version int64
 	pods    map[string]object // by UID
 	log     []change
-	mood    mood
+	mood    Mood
 	since   time.Time // of the mood
-	flaps   int64
+	fails   int64
 	news    chan struct{} // closed at the next change of any of these
 }
 
-// openAPI serves on an address of the loopback that no other program is likely to use: the server leaves it and
+// Open serves on an address of the loopback that no other program is likely to use: the server leaves it and
 // comes back.
-func openAPI(node string) (*api, error) {
+func Open(node string) (*Server, error) {
 	pid := os.Getpid()
-	a := &api{node: node, address: fmt.Sprintf("127.77.%d.%d:0", pid>>8&0xff, 1+pid&0x7f), version: 1, pods: map[string]object{}, mood: away,
+	a := &Server{node: node, address: fmt.Sprintf("127.77.%d.%d:0", pid>>8&0xff, 1+pid&0x7f), version: 1, pods: map[string]object{}, mood: Away,
 		news: make(chan struct{})}
-	return a, a.become(answers)
+	return a, a.Become(Answers)
 }
 
 // Close ends all requests.
-func (a *api) Close() error { return a.become(away) }
+func (a *Server) Close() error { return a.Become(Away) }
 
-// become changes the mood. A server that goes away closes all its connections.
-func (a *api) become(m mood) error {
+// Become changes the mood. A server that goes away closes all its connections.
+func (a *Server) Become(m Mood) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m != answers {
-		a.flaps++
+	if m != Answers {
+		a.fails++
 	}
 	a.mood, a.since = m, time.Now()
 	a.wake()
 	switch {
-	case m == away && a.server != nil:
+	case m == Away && a.server != nil:
 		err := a.server.Close()
 		a.server = nil
 		return err
-	case m == away || a.server != nil:
+	case m == Away || a.server != nil:
 		return nil
 	}
 	l, err := net.Listen("tcp", a.address)
@@ -96,16 +98,17 @@ func (a *api) become(m mood) error {
 	return nil
 }
 
-// kubeconfig writes the file by which a client finds the server.
-func (a *api) kubeconfig(dir string) (string, error) {
+// Kubeconfig writes the file by which a client finds the server.
+func (a *Server) Kubeconfig(dir string) (string, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", "http://"+a.address)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
-// put stores a pod, new or changed.
-func (a *api) put(o object) {
+// Put stores a pod, new or changed.
+func (a *Server) Put(p Pod) {
+	o := p.object(a.node)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kind := "ADDED"
@@ -117,7 +120,8 @@ func (a *api) put(o object) {
 	a.note(kind, o)
 }
 
-func (a *api) drop(uid string) {
+// Drop deletes a pod.
+func (a *Server) Drop(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version++
@@ -127,7 +131,7 @@ func (a *api) drop(uid string) {
 }
 
 // note appends a change for the watches.
-func (a *api) note(kind string, o object) {
+func (a *Server) note(kind string, o object) {
 	a.log = append(a.log, change{a.version, kind, o.at(a.version)})
 	if len(a.log) > maxLog {
 		a.log = slices.Clone(a.log[len(a.log)-maxLog:])
@@ -135,41 +139,47 @@ func (a *api) note(kind string, o object) {
 	a.wake()
 }
 
-func (a *api) wake() {
+func (a *Server) wake() {
 	close(a.news)
 	a.news = make(chan struct{})
 }
 
-// answersSince is since when requests are answered; zero: they are not.
-func (a *api) answersSince() time.Time {
+// Fails is how often the server has failed.
+func (a *Server) Fails() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.mood != answers {
+	return a.fails
+}
+
+// AnswersSince is since when requests are answered; zero: they are not.
+func (a *Server) AnswersSince() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mood != Answers {
 		return time.Time{}
 	}
 	return a.since
 }
 
-// flap has the server fail for the last fourth of each span, each time in another way, until the context ends. Then
-// it answers again.
-func (a *api) flap(ctx context.Context, span time.Duration) error {
-	moods := []mood{away, refuses, hangs}
+// Flap has the server fail for the end of each span, each time in the next of some ways, until the context ends. Then it
+// answers again.
+func (a *Server) Flap(ctx context.Context, span, fails time.Duration, moods ...Mood) error {
 	for i := 0; ; i++ {
-		if experiment.Pause(ctx, span*3/4) != nil {
+		if experiment.Pause(ctx, span-fails) != nil {
 			return nil
 		}
-		if err := a.become(moods[i%len(moods)]); err != nil {
+		if err := a.Become(moods[i%len(moods)]); err != nil {
 			return err
 		}
-		over := experiment.Pause(ctx, span/4)
-		if err := a.become(answers); err != nil || over != nil {
+		over := experiment.Pause(ctx, fails)
+		if err := a.Become(Answers); err != nil || over != nil {
 			return err
 		}
 	}
 }
 
 // ServeHTTP implements http.Handler.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !a.admit(w, r) {
 		return
 	}
@@ -192,17 +202,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit does with a request what the mood says. A request of which nothing is said waits for another mood.
-func (a *api) admit(w http.ResponseWriter, r *http.Request) bool {
+func (a *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	for {
 		a.mu.Lock()
 		now, news := a.mood, a.news
 		a.mu.Unlock()
 		switch now {
-		case answers:
+		case Answers:
 			return true
-		case away:
+		case Away:
 			return false // its connection is closed
-		case refuses:
+		case Refuses:
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write(encode(failure(http.StatusServiceUnavailable, "ServiceUnavailable", "the API server restarts")))
@@ -217,7 +227,7 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // list is what there is of a resource, and the version of that.
-func (a *api) list(resource string) ([]object, int64) {
+func (a *Server) list(resource string) ([]object, int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	objects := []object{}
@@ -231,7 +241,7 @@ func (a *api) list(resource string) ([]object, int64) {
 }
 
 // watch sends the changes of a resource until the client leaves, its time is over, or the server goes away.
-func (a *api) watch(w http.ResponseWriter, r *http.Request, resource string) {
+func (a *Server) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	q := r.URL.Query()
 	ctx := r.Context()
 	if seconds, err := strconv.Atoi(q.Get("timeoutSeconds")); err == nil {
@@ -289,13 +299,13 @@ var (
 
 // after lists the changes of a resource after a version, and what to wait for where there is none. There are
 // changes of pods only.
-func (a *api) after(version int64, resource string) ([]change, <-chan struct{}, error) {
+func (a *Server) after(version int64, resource string) ([]change, <-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.mood == away || a.mood == refuses:
+	case a.mood == Away || a.mood == Refuses:
 		return nil, nil, errAway
-	case a.mood == hangs || resource != "pods" || version >= a.version:
+	case a.mood == Hangs || resource != "pods" || version >= a.version:
 		return nil, a.news, nil
 	case version < a.version-int64(len(a.log)):
 		return nil, nil, errCompacted

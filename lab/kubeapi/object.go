@@ -1,4 +1,4 @@
-package main
+package kubeapi
 
 import (
 	"encoding/json"
@@ -62,21 +62,33 @@ func kinds() map[string]string {
 	return map[string]string{"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap"}
 }
 
-func (m milli) resources() resources {
-	return resources{Limits: map[string]string{"cpu": fmt.Sprintf("%dm", m)}, Requests: map[string]string{"cpu": "1m"}}
+// Pod is a pod of the node.
+type Pod struct {
+	Namespace, Name, UID string
+	Annotations          map[string]string
+	Containers           []Container
 }
 
-// object is the pod as the API server has it. The annotation asks for all that the agent can do.
-func (p *pod) object(node string) object {
+// Container is one of a pod, with its limit in thousandths of a CPU: what is to be, and what is in force. It runs where
+// it has an id.
+type Container struct {
+	Name, ID         string
+	Limit, Confirmed int
+}
+
+func limited(milli int) resources {
+	return resources{Limits: map[string]string{"cpu": fmt.Sprintf("%dm", milli)}, Requests: map[string]string{"cpu": "1m"}}
+}
+
+func (p Pod) object(node string) object {
 	spec, status := &podSpec{NodeName: node}, &podStatus{Phase: "Running"}
-	for _, c := range p.containers {
-		spec.Containers = append(spec.Containers, containerSpec{c.name, c.spec.resources()})
-		if c.id != "" {
-			status.Containers = append(status.Containers, containerStatus{c.name, "containerd://" + c.id, true, c.confirmed.resources()})
+	for _, c := range p.Containers {
+		spec.Containers = append(spec.Containers, containerSpec{c.Name, limited(c.Limit)})
+		if c.ID != "" {
+			status.Containers = append(status.Containers, containerStatus{c.Name, "containerd://" + c.ID, true, limited(c.Confirmed)})
 		}
 	}
-	annotations := map[string]string{"koordinator.sh/cpuBurst": `{"policy": "auto"}`}
-	return object{Kind: "Pod", APIVersion: "v1", Metadata: meta{Namespace: "soak", Name: p.name, UID: p.uid, Annotations: annotations},
+	return object{Kind: "Pod", APIVersion: "v1", Metadata: meta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Annotations: p.Annotations},
 		Spec: spec, Status: status}
 }
 
