@@ -1,0 +1,191 @@
+package frame
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/lab/experiment"
+)
+
+// found is a result whose aims depend on the value.
+type found struct{ value float64 }
+
+func (f *found) WriteText(page *bytes.Buffer) { page.WriteString("found\n") }
+
+func (f *found) Aims() []experiment.Figure {
+	return []experiment.Figure{{Name: "value", Value: f.value, AtMost: 1, Measured: true}, {Name: "reported", Value: 9, Measured: true},
+		{Name: "unmeasured and without an aim"}}
+}
+
+// trial is an experiment without groups.
+type trial struct {
+	Settings
+	span    time.Duration
+	rounds  int
+	measure func(context.Context, *Bench) (*found, error)
+}
+
+func (t *trial) Flags(set *flag.FlagSet) {
+	SecondsVar(set, &t.span, "seconds", "how long")
+	set.IntVar(&t.rounds, "rounds", t.rounds, "how often")
+}
+
+func (t *trial) Check() error {
+	return errors.Join(Within("-rounds", t.rounds, 1, 9), Within("-seconds", t.span, time.Second, time.Minute))
+}
+
+func (t *trial) Measure(ctx context.Context, b *Bench) (*found, error) { return t.measure(ctx, b) }
+
+func usual() *trial {
+	return &trial{Settings: Settings{Groups: NoGroups}, span: 5 * time.Second, rounds: 3}
+}
+
+func TestParse(t *testing.T) {
+	s := usual()
+	if err := Parse("trial", s, []string{"-seconds", "2.5", "-json", "-cgroup-root", "/x"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.span != 2500*time.Millisecond || s.rounds != 3 || !s.JSON || s.Strict || s.Root != "/x" || !s.Given("seconds") || s.Given("rounds") {
+		t.Errorf("%+v", s)
+	}
+	set := flag.NewFlagSet("trial", flag.ContinueOnError)
+	var help bytes.Buffer
+	set.SetOutput(&help)
+	usual().Flags(set)
+	if set.PrintDefaults(); !strings.Contains(help.String(), "how long (default 5)") {
+		t.Errorf("the default of -seconds is not shown:\n%s", &help)
+	}
+	for _, args := range [][]string{{"-rounds", "0"}, {"-rounds", "10"}, {"-seconds", "0.9"}, {"-seconds", "61"}} {
+		if err := Parse("trial", usual(), args); err == nil || !strings.Contains(err.Error(), args[0]) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestRun: what was started last ends first, and a scope's before what follows it, also where the experiment fails.
+func TestRun(t *testing.T) {
+	broken, stuck := errors.New("broken"), errors.New("stuck")
+	var ended []string
+	end := func(name string, err error) func() error {
+		return func() error { ended = append(ended, name); return err }
+	}
+	s := usual()
+	s.measure = func(ctx context.Context, b *Bench) (*found, error) {
+		b.Undo(end("groups", stuck))
+		b.Undo(end("server", nil))
+		err := b.Scope(ctx, func(b *Bench) error {
+			b.Undo(end("load", nil))
+			b.Undo(end("agent", nil))
+			return nil
+		})
+		return &found{}, errors.Join(err, end("measured", broken)())
+	}
+	r, err := Run(t.Context(), "trial", s, t.Logf)
+	if r != nil || !errors.Is(err, broken) || !errors.Is(err, stuck) {
+		t.Errorf("%v, %v", r, err)
+	}
+	if want := []string{"agent", "load", "measured", "server", "groups"}; !slices.Equal(want, ended) {
+		t.Errorf("ended %v, want %v", ended, want)
+	}
+	asked := errors.New("asked to end")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(asked)
+	if _, err := Run(ctx, "trial", s, t.Logf); !errors.Is(err, asked) || errors.Is(err, broken) {
+		t.Errorf("interrupted: %v", err)
+	}
+	s.measure = func(_ context.Context, b *Bench) (*found, error) {
+		b.Undo(func() error { return nil })
+		return &found{value: 7}, nil
+	}
+	if r, err := Run(t.Context(), "trial", s, t.Logf); err != nil || r.value != 7 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTurns: each mode has its turn in each round, and an error says in which.
+func TestTurns(t *testing.T) {
+	b, modes := &Bench{Say: t.Logf}, []string{"none", "auto", "unlimited"}
+	type turn struct {
+		round int
+		mode  string
+	}
+	all, err := Turns(b, 4, 1, modes, func(round int, mode string) (turn, error) { return turn{round, mode}, nil }, func(s turn) string { return s.mode })
+	if err != nil || len(all) != 12 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for i, s := range all {
+		if s.round != i/3 {
+			t.Errorf("turn %d is in round %d", i, s.round)
+		}
+	}
+	for round := range 4 {
+		for _, mode := range modes {
+			if !slices.Contains(all, turn{round, mode}) {
+				t.Errorf("round %d has no %s", round, mode)
+			}
+		}
+	}
+	_, err = Turns(b, 4, 1, modes, func(round int, mode string) (turn, error) {
+		if round == 2 && mode == "auto" {
+			return turn{}, errors.New("broken")
+		}
+		return turn{}, nil
+	}, func(turn) string { return "" })
+	if err == nil || err.Error() != "auto, round 3: broken" {
+		t.Errorf("%v", err)
+	}
+}
+
+// failing is a result that is a failure in any case.
+type failing struct{ found }
+
+func (*failing) Failed() error { return errors.New("lost") }
+
+func TestVerdict(t *testing.T) {
+	for name, c := range map[string]struct {
+		r      any
+		strict bool
+		want   string
+	}{
+		"met":                {&found{1}, true, ""},
+		"missed":             {&found{2}, true, "aim missed: value"},
+		"missed, not strict": {&found{2}, false, ""},
+		"failed":             {&failing{found{1}}, false, "lost"},
+		"both":               {&failing{found{2}}, true, "lost\naim missed: value"},
+		"no aims":            {struct{}{}, true, ""},
+	} {
+		got := ""
+		if err := verdict(c.r, c.strict); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// drawn has a picture in bytes.
+type drawn struct{}
+
+func (drawn) Chart() []byte { return []byte("<svg/>") }
+
+func TestSave(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.svg")
+	if err := save(file, drawn{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "<svg/>" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := save(file, &found{}); err == nil {
+		t.Error("a result without a picture is drawn")
+	}
+}
