@@ -122,6 +122,7 @@ func rules() map[string]rule {
 		"lab/figures":        {free: true},
 		"lab/frame":          {free: true},
 		"lab/hostile":        {free: true},
+		"lab/job":            {free: true},
 		"lab/kubeapi":        {free: true},
 		"lab/burst":          {free: true},
 		"lab/peers":          {free: true},

@@ -1,0 +1,171 @@
+// Command job measures how long a short job takes under a limit, under each policy: one thread that needs so much CPU
+// time and ends, as a step of a pipeline or a health check does.
+//
+// Approach: a shell counts to a number that is calibrated without a limit. Each run has a group of its own kind: all modes
+// take turns in rounds in the same group, which is idle between two runs for as long as its limit pays for the job. A
+// mode's figure is the median of its rounds, against that without a limit.
+//
+// Known limits: the time to start the shell is part of each run, a millisecond or two.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
+)
+
+const (
+	auto    = experiment.Mode(strategy.Auto)
+	aimAuto = 1.2     // of the time without a limit
+	first   = 100_000 // steps that calibrate the work
+)
+
+// modes are all that differ for a job that is alone.
+func modes() []experiment.Mode {
+	return slices.DeleteFunc(experiment.Modes(), func(m experiment.Mode) bool { return m == experiment.RequestsOnly })
+}
+
+type settings struct {
+	frame.Settings
+	limit  float64       // CPUs
+	work   time.Duration // CPU time of the job
+	rounds int
+	seed   uint64
+}
+
+func usual() *settings {
+	return &settings{limit: 0.5, work: 200 * time.Millisecond, rounds: 10, seed: 1}
+}
+
+func main() { frame.Main("job", usual()) }
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that the job is limited to")
+	set.DurationVar(&s.work, "work", s.work, "CPU time of the job")
+	set.IntVar(&s.rounds, "rounds", s.rounds, "runs in each mode")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the modes' order")
+}
+
+// Check implements frame.Experiment. A job of one thread uses no more than a CPU.
+func (s *settings) Check() error {
+	return cmp.Or(frame.Within("-limit", s.limit, 0.05, 0.9), frame.Within("-rounds", s.rounds, 1, 1000),
+		frame.Within("-work", s.work, 20*time.Millisecond, 5*time.Second))
+}
+
+// run is what was measured once.
+type run struct {
+	Mode experiment.Mode `json:"mode"`
+	Took time.Duration   `json:"took_ns"`
+	Used time.Duration   `json:"used_ns"` // CPU time
+}
+
+// result is what was measured.
+type result struct {
+	Kernel string  `json:"kernel"`
+	Cgroup string  `json:"cgroup"`
+	Limit  float64 `json:"limit_cpus"`
+	Work   float64 `json:"work_ms"`
+	Rounds int     `json:"rounds"`
+	Runs   []run   `json:"runs"`
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
+	group, err := b.Add("job")
+	if err != nil {
+		return nil, err
+	}
+	once, err := do(ctx, b, group, first)
+	if err != nil {
+		return nil, err
+	}
+	steps, limit := int(float64(first)*s.work.Seconds()/once.Used.Seconds()), experiment.Limited(s.limit)
+	if err := b.Limit(group, limit); err != nil {
+		return nil, err
+	}
+	a, err := b.Agent(experiment.Setup{})
+	if err != nil {
+		return nil, err
+	}
+	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Work: experiment.Milliseconds(s.work), Rounds: s.rounds}
+	r.Runs, err = frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
+		if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
+			return x, err
+		}
+		if mode.Unlimited() {
+			if err := b.Limit(group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
+				return x, err
+			}
+			defer func() { err = errors.Join(err, b.Limit(group, limit)) }()
+		}
+		if err := experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)); err != nil {
+			return x, err
+		}
+		x, err = do(ctx, b, group, steps)
+		x.Mode = mode
+		return x, err
+	}, func(x run) string { return fmt.Sprintf("%-18s %4.0f ms", x.Mode, experiment.Milliseconds(x.Took)) })
+	return r, err
+}
+
+// do runs the job once.
+func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run, err error) {
+	err = b.Scope(ctx, func(b *frame.Bench) error {
+		before, err := b.Used(group)
+		if err != nil {
+			return err
+		}
+		cmd, begin := experiment.Gated("/bin/sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)), time.Now()
+		job, err := b.Launch(cmd, group, func(int) error { begin = time.Now(); return nil })
+		if err != nil {
+			return err
+		}
+		if err := job.Wait(ctx); err != nil {
+			return err
+		}
+		x.Took = time.Since(begin)
+		after, err := b.Used(group)
+		x.Used = after - before
+		return err
+	})
+	return x, err
+}
+
+// of are the medians of a mode, in milliseconds.
+func (r *result) of(mode experiment.Mode) (took, used float64) {
+	mine := slices.DeleteFunc(slices.Clone(r.Runs), func(x run) bool { return x.Mode != mode })
+	return experiment.MedianOf(mine, func(x run) float64 { return experiment.Milliseconds(x.Took) }),
+		experiment.MedianOf(mine, func(x run) float64 { return experiment.Milliseconds(x.Used) })
+}
+
+// Aims compare the result with the aims.
+func (r *result) Aims() []experiment.Figure {
+	best, _ := r.of(experiment.Unlimited)
+	took, _ := r.of(auto)
+	return []experiment.Figure{{Name: "time of the job, auto / unlimited", Value: experiment.Ratio(took, best), AtMost: aimAuto, Measured: best > 0 && took > 0}}
+}
+
+// WriteText is the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n", r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
+	rows := [][]string{{"mode", "took", "against unlimited", "CPU time"}}
+	best, _ := r.of(experiment.Unlimited)
+	for _, mode := range modes() {
+		took, used := r.of(mode)
+		rows = append(rows, []string{string(mode), fmt.Sprintf("%.0f ms", took), fmt.Sprintf("x%.2f", experiment.Ratio(took, best)), fmt.Sprintf("%.0f ms", used)})
+	}
+	experiment.Columns(page, tabwriter.AlignRight, rows)
+	frame.WriteAims(page, nil, r.Aims())
+}
