@@ -22,7 +22,7 @@ type Bench struct {
 }
 
 // Run makes a bench, has the experiment measure, and cleans up, however it ends.
-func Run[R experiment.Findings](ctx context.Context, name string, e Experiment[R], say func(string, ...any)) (r R, err error) {
+func Run[R Findings](ctx context.Context, name string, e Experiment[R], say func(string, ...any)) (r R, err error) {
 	err = With(ctx, name, e.common(), say, func(b *Bench) error {
 		r, err = e.Measure(ctx, b)
 		return err

@@ -23,7 +23,6 @@ import (
 	"strconv"
 	"time"
 
-	"plimsoll/internal/figure"
 	"plimsoll/lab/experiment"
 )
 
@@ -52,6 +51,9 @@ const (
 
 func (s *Settings) common() *Settings { return s }
 
+// Findings are what was measured: a page for people, and their exported fields for programs.
+type Findings interface{ WriteText(page *bytes.Buffer) }
+
 // Experiment is an experiment whose result is R. Beside these methods it may have
 //
 //	Part() func() error                            this process is a part of an experiment, and does that instead
@@ -62,7 +64,7 @@ func (s *Settings) common() *Settings { return s }
 //	Chart() *figure.Canvas, or Chart() []byte  the picture that -svg asks for
 //	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
 //	Failed() error                             why the result is a failure in any case
-type Experiment[R experiment.Findings] interface {
+type Experiment[R Findings] interface {
 	common() *Settings
 	// Flags declares the flags of the experiment. The settings hold the defaults.
 	Flags(set *flag.FlagSet)
@@ -73,11 +75,11 @@ type Experiment[R experiment.Findings] interface {
 }
 
 // Main is the command of an experiment.
-func Main[R experiment.Findings](name string, e Experiment[R]) {
-	os.Exit(experiment.Fail(name, command(name, e, os.Args[1:])))
+func Main[R Findings](name string, e Experiment[R]) {
+	os.Exit(fail(name, command(name, e, os.Args[1:])))
 }
 
-func command[R experiment.Findings](name string, e Experiment[R], args []string) (err error) {
+func command[R Findings](name string, e Experiment[R], args []string) (err error) {
 	if err := Parse(name, e, args); err != nil {
 		return err
 	}
@@ -85,10 +87,10 @@ func command[R experiment.Findings](name string, e Experiment[R], args []string)
 		return part.Part()() // it ends by a signal, at once
 	}
 	s := e.common()
-	if s.Plimsoll, err = experiment.FindBinary(s.Plimsoll); err != nil {
+	if s.Plimsoll, err = findBinary(s.Plimsoll); err != nil {
 		return err
 	}
-	ctx, stop := experiment.UntilAsked()
+	ctx, stop := untilAsked()
 	defer stop()
 	if first, is := e.(interface {
 		Before(context.Context) (bool, error)
@@ -97,7 +99,7 @@ func command[R experiment.Findings](name string, e Experiment[R], args []string)
 			return err
 		}
 	}
-	r, err := Run(ctx, name, e, experiment.Say)
+	r, err := Run(ctx, name, e, say)
 	if err != nil {
 		return err
 	}
@@ -106,19 +108,17 @@ func command[R experiment.Findings](name string, e Experiment[R], args []string)
 			return err
 		}
 	}
-	if err := experiment.Tell(r, s.JSON); err != nil {
+	if err := tell(r, s.JSON); err != nil {
 		return err
 	}
 	return verdict(r, s.Strict)
 }
 
 // Parse reads the flags of an experiment.
-func Parse[R experiment.Findings](name string, e Experiment[R], args []string) error {
+func Parse[R Findings](name string, e Experiment[R], args []string) error {
 	s := e.common()
 	set := flag.NewFlagSet(name, flag.ExitOnError)
-	experiment.AgentFlags(set, &s.Root, &s.Plimsoll)
-	set.BoolVar(&s.JSON, "json", false, "print the result as JSON")
-	set.BoolVar(&s.Strict, "strict", false, "fail where an aim was missed")
+	s.flags(set)
 	e.Flags(set)
 	if err := set.Parse(args); err != nil {
 		return err
@@ -126,20 +126,6 @@ func Parse[R experiment.Findings](name string, e Experiment[R], args []string) e
 	s.given = map[string]bool{}
 	set.Visit(func(f *flag.Flag) { s.given[f.Name] = true })
 	return e.Check()
-}
-
-// save draws the picture of a result.
-func save(file string, r any) error {
-	switch r := r.(type) {
-	case interface{ Chart() *figure.Canvas }:
-		return experiment.SavePicture(file, r.Chart())
-	case interface{ Chart() []byte }:
-		if err := os.WriteFile(file, r.Chart(), 0o644); err != nil {
-			return fmt.Errorf("write the chart: %w", err)
-		}
-		return nil
-	}
-	return fmt.Errorf("-svg %s: there is no picture of this result", file)
 }
 
 // verdict says why a result is a failure.

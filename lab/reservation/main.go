@@ -31,7 +31,6 @@ import (
 	"time"
 
 	"plimsoll/internal/figure"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -131,7 +130,7 @@ func (s *settings) Before(ctx context.Context) (done bool, err error) {
 }
 
 // Measure implements frame.Experiment.
-func (s *settings) Measure(ctx context.Context, f *frame.Bench) (experiment.Findings, error) {
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (frame.Findings, error) {
 	if n := runtime.NumCPU(); n < 2 {
 		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", n)
 	}
