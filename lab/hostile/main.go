@@ -62,7 +62,7 @@ func (s *settings) Flags(set *flag.FlagSet) {
 	set.IntVar(&s.Asking, "asking", s.Asking, "groups that ask for CPUs of their own in vain, in condition exclusive")
 	set.IntVar(&s.Throttling, "throttling", s.Throttling, "groups that are throttled in every period, in condition tenants")
 	set.Func("only", "conditions to measure, with commas: "+strings.Join(conditionNames(), ", ")+" (default: all)", func(list string) error {
-		s.only = strings.Split(list, ",")
+		s.only = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 		return nil
 	})
 	s.Job.Flags(set)
