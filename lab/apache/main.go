@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"flag"
@@ -10,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 	"time"
 
+	"plimsoll/internal/strategy"
 	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
@@ -120,4 +123,94 @@ func configuration(dir, address string) string {
 	line("  Require all granted")
 	line("</Directory>")
 	return b.String()
+}
+
+const (
+	none  = experiment.Mode(strategy.None)
+	burst = experiment.Mode(strategy.CPUBurstOnly)
+	spiky = experiment.Mode(strategy.CFSQuotaBurstOnly)
+	auto  = experiment.Mode(strategy.Auto)
+)
+
+// study is an experiment that somebody has published.
+type study struct {
+	source      string
+	utilization float64 // to measure at, in percent of the limit
+	modes       []experiment.Mode
+	after       experiment.Mode // compared with none
+	rows        []row
+	note        string
+}
+
+// row is one published figure: before, after, and the change as far as it was given.
+type row struct {
+	what          string
+	before, after string
+	change        string
+	of            func(experiment.ModeResult) float64
+	spell         func(float64) string
+}
+
+func studies() map[string]study {
+	p99 := func(m experiment.ModeResult) float64 { return m.P99 }
+	mean := func(m experiment.ModeResult) float64 { return m.Mean }
+	throttled := func(m experiment.ModeResult) float64 { return 100 * m.ThrottledRatio }
+	ms := func(v float64) string { return fmt.Sprintf("%.1f ms", v) }
+	percent := func(v float64) string { return fmt.Sprintf("%.1f %%", v) }
+	return map[string]study{
+		"koordinator": {
+			source:      "Koordinator and ACK, Apache with a limit of 4 CPUs",
+			utilization: 45, modes: []experiment.Mode{experiment.Unlimited, none, burst, spiky, auto}, after: auto,
+			rows: []row{
+				{"RT p99, Alibaba Cloud Linux", "107.37 ms", "67.18 ms", "-37.4 %", p99, ms},
+				{"RT p99, CentOS", "111.69 ms", "71.30 ms", "-36.2 %", p99, ms},
+				{"throttled", "33 %", "0 %", "", throttled, percent},
+			},
+			note: "Published at 32 % of 4 CPUs; at a limit of less than one CPU a single request fills a good part of a period, so the tail without burst is longer.",
+		},
+		"kernel": {
+			source:      "the authors of CPU Burst, at 62.5 % of a limit of 4 CPUs",
+			utilization: 62.5, modes: []experiment.Mode{none, burst}, after: burst,
+			rows: []row{
+				{"RT mean", "30+ ms", "9.6 ms", "-68 %", mean, ms},
+				{"RT p99", "500+ ms", "27.37 ms", "-94.5 %", p99, ms},
+			},
+			note: "Published with a mean response of 9.6 ms; a request here takes longer than that alone. The mainline kernel takes at most the quota as burst.",
+		},
+	}
+}
+
+// comparison is what was measured, beside what was published.
+type comparison struct {
+	*experiment.Result
+	study study
+}
+
+// WriteText writes both for people.
+func (c comparison) WriteText(page *bytes.Buffer) {
+	c.Result.WriteText(page)
+	page.WriteByte('\n')
+	writeBeside(page, c.study, c.Result)
+}
+
+// writeBeside writes each published figure beside what was measured.
+func writeBeside(page *bytes.Buffer, s study, result *experiment.Result) {
+	fmt.Fprintf(page, "Published by %s, and measured here (none, then %s):\n", s.source, s.after)
+	before, after := result.Mode(none), result.Mode(s.after)
+	if before == nil || after == nil {
+		fmt.Fprintf(page, "not compared: modes %s and %s were not both measured\n", none, s.after)
+		return
+	}
+	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "figure\tpublished\t\tmeasured\t")
+	for _, r := range s.rows {
+		from, to := r.of(*before), r.of(*after)
+		change := ""
+		if r.change != "" && from > 0 {
+			change = fmt.Sprintf("%+.1f %%", 100*(to/from-1))
+		}
+		fmt.Fprintf(tw, "%s\t%s -> %s\t%s\t%s -> %s\t%s\n", r.what, r.before, r.after, r.change, r.spell(from), r.spell(to), change)
+	}
+	tw.Flush() // into memory: cannot fail
+	fmt.Fprintln(page, s.note)
 }
