@@ -55,3 +55,14 @@ func (c *Child) Count(file, key string) (int64, error) {
 func (c *Child) ForgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.PID()), []byte("5"), 0)
 }
+
+// Program finds a program that `make setup` installs.
+func Program(name string) (string, error) {
+	found, err := exec.LookPath(name)
+	return found, WithHint(err, "run `make setup`, which installs "+name)
+}
+
+// Gated is a program that waits for a line on its standard input before it begins.
+func Gated(program string, args ...string) *exec.Cmd {
+	return exec.Command("/bin/sh", append([]string{"-c", `read -r go && exec "$@"`, "sh", program}, args...)...)
+}
