@@ -159,9 +159,10 @@ func Manages(ctx context.Context, a *experiment.Agent, want int) error {
 
 // Calibrate finds the size of a request that costs so much CPU time in a group that is not limited, and what it costs.
 // Where no size settles, the last one is as good: its cost is known.
-func (b *Bench) Calibrate(ctx context.Context, group string, work time.Duration, get func(size int) error) (int, time.Duration, error) {
+func (b *Bench) Calibrate(ctx context.Context, group string, work time.Duration, get func(size int) error) (
+	size int, cost time.Duration, err error) {
 	const tolerance, firstSize = 20, 1 << 20
-	size, cost, err := load.Calibrate(work, work/tolerance, firstSize, func(size int) (time.Duration, error) {
+	size, cost, err = load.Calibrate(work, work/tolerance, firstSize, func(size int) (time.Duration, error) {
 		return b.Cost(ctx, group, func() error { return get(size) })
 	})
 	if errors.Is(err, load.ErrUnsettled) {

@@ -22,7 +22,8 @@ import (
 func findBinary(named string) (string, error) {
 	if named != "" {
 		if !executable(named) {
-			return "", experiment.WithHint(fmt.Errorf("%s is not a program", named), "run `make build` in the project's folder: it leaves bin/plimsoll")
+			err := fmt.Errorf("%s is not a program", named)
+			return "", experiment.WithHint(err, "run `make build` in the project's folder: it leaves bin/plimsoll")
 		}
 		return filepath.Abs(named)
 	}

@@ -99,7 +99,8 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Work: experiment.Milliseconds(s.work), Rounds: s.rounds}
+	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
+		Work: experiment.Milliseconds(s.work)}
 	r.Runs, err = frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
 		if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
 			return x, err
@@ -127,8 +128,9 @@ func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run, er
 		if err != nil {
 			return err
 		}
-		cmd, begin := experiment.Gated("/bin/sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)), time.Now()
-		job, err := b.Launch(cmd, group, func(int) error { begin = time.Now(); return nil })
+		count := fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)
+		begin := time.Now()
+		job, err := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
 		if err != nil {
 			return err
 		}
@@ -154,17 +156,20 @@ func (r *result) of(mode experiment.Mode) (took, used float64) {
 func (r *result) Aims() []experiment.Figure {
 	best, _ := r.of(experiment.Unlimited)
 	took, _ := r.of(auto)
-	return []experiment.Figure{{Name: "time of the job, auto / unlimited", Value: experiment.Ratio(took, best), AtMost: aimAuto, Measured: best > 0 && took > 0}}
+	return []experiment.Figure{{Name: "time of the job, auto / unlimited", Value: experiment.Ratio(took, best),
+		AtMost: aimAuto, Measured: best > 0 && took > 0}}
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
-	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n", r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
+	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n",
+		r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
 	rows := [][]string{{"mode", "took", "against unlimited", "CPU time"}}
 	best, _ := r.of(experiment.Unlimited)
 	for _, mode := range modes() {
 		took, used := r.of(mode)
-		rows = append(rows, []string{string(mode), fmt.Sprintf("%.0f ms", took), fmt.Sprintf("x%.2f", experiment.Ratio(took, best)), fmt.Sprintf("%.0f ms", used)})
+		rows = append(rows, []string{string(mode), fmt.Sprintf("%.0f ms", took),
+			fmt.Sprintf("x%.2f", experiment.Ratio(took, best)), fmt.Sprintf("%.0f ms", used)})
 	}
 	experiment.Columns(page, tabwriter.AlignRight, rows)
 	frame.WriteAims(page, nil, r.Aims())
