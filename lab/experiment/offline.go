@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // leastWeight is the smallest that cpu.shares of v1 accepts; cpu.weight of v2 accepts it too.
@@ -37,14 +35,11 @@ func (o *Offline) start() error {
 	if err := o.stepBack(); err != nil {
 		return err
 	}
-	var allowed unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+	cpus, err := Allowed()
+	if err != nil {
 		return err
 	}
-	for id := range 64 * len(allowed) {
-		if !allowed.IsSet(id) {
-			continue
-		}
+	for _, id := range cpus {
 		group, err := o.groups.Add(fmt.Sprintf("cpu%d", id))
 		if err != nil {
 			return err
