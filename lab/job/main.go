@@ -87,6 +87,9 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := b.Sleeper(group); err != nil { // the agent writes nothing before a task is in the group
+		return nil, err
+	}
 	once, err := do(ctx, b, group, first)
 	if err != nil {
 		return nil, err
