@@ -42,7 +42,7 @@ func (g *globals) answers(ctx context.Context) error {
 
 // jsonFlag adds --json to a command.
 func jsonFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	cmd.Flags().BoolVar(asJSON, "json", false, "write JSON (docs/REFERENCE.md documents it)")
 }
 
 // bars is where progress is drawn: standard error, where that is a terminal.

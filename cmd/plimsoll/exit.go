@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/web"
 )
 
-// The exit codes. docs/OPERATIONS.md documents them.
+// The exit codes. docs/REFERENCE.md documents them.
 const (
 	exitFailed  = 1
 	exitMisused = 2 // as of the shell's own commands

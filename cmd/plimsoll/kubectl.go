@@ -52,7 +52,7 @@ too: they have the agents work.`,
 	flags.StringVarP(&p.namespace, "namespace", "n", "plimsoll", "where the agents run")
 	flags.StringVarP(&p.selector, "selector", "l", "app.kubernetes.io/name=plimsoll,app.kubernetes.io/component=agent", "the labels of their pods")
 	flags.StringVar(&p.node, "node", "", "ask this node only")
-	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/OPERATIONS.md documents it)")
+	flags.BoolVar(&p.asJSON, "json", false, "write JSON (docs/REFERENCE.md documents it)")
 
 	var policy string
 	var watch time.Duration

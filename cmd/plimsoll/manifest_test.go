@@ -130,7 +130,7 @@ func TestManifestsAskForLittle(t *testing.T) {
 	}
 }
 
-// TestExecFindsTheAgent: a command that is called in the agent's pod speaks to it without flags, as docs/OPERATIONS.md says.
+// TestExecFindsTheAgent: a command that is called in the agent's pod speaks to it without flags, as docs/RUNBOOK.md says.
 func TestExecFindsTheAgent(t *testing.T) {
 	agent := items(manifests(t)["DaemonSet/plimsoll"], "spec", "template", "spec", "containers")[0]
 	state := newRoot().PersistentFlags().Lookup("state-dir").DefValue

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMetricsAreDocumented keeps the table of docs/OPERATIONS.md complete and true: every metric with its type, and
+// TestMetricsAreDocumented keeps the table of docs/REFERENCE.md complete and true: every metric with its type, and
 // none that is not there.
 func TestMetricsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../docs/REFERENCE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		exposed[f.GetName()] = strings.ToLower(f.GetType().String())
 	}
 	if diff := cmp.Diff(exposed, documented); diff != "" {
-		t.Errorf("docs/OPERATIONS.md (-exposed +documented):\n%s", diff)
+		t.Errorf("docs/REFERENCE.md (-exposed +documented):\n%s", diff)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"plimsoll/internal/plan"
 )
 
-// TestJSONIsDocumented: every field of what the commands write stands in docs/OPERATIONS.md.
+// TestJSONIsDocumented: every field of what the commands write stands in docs/REFERENCE.md.
 func TestJSONIsDocumented(t *testing.T) {
-	operations, err1 := os.ReadFile("../../docs/OPERATIONS.md")
+	operations, err1 := os.ReadFile("../../docs/REFERENCE.md")
 	config, err2 := os.ReadFile("../../docs/CONFIG.md") // of the strategy
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		}
 		for _, name := range fields(tree) {
 			if !strings.Contains(text, name) {
-				t.Errorf("%T: docs/OPERATIONS.md does not name %s", v, name)
+				t.Errorf("%T: docs/REFERENCE.md does not name %s", v, name)
 			}
 		}
 	}

@@ -70,15 +70,15 @@ func panels(t *testing.T) (list []query) {
 	return list
 }
 
-// documented are the queries of docs/OPERATIONS.md.
+// documented are the queries of docs/REFERENCE.md.
 func documented(t *testing.T) (list []query) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../docs/REFERENCE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, found := range regexp.MustCompile("(?m)^    (rate\\(.*)$|`(sum by [^`]*)`").FindAllStringSubmatch(string(text), -1) {
-		list = append(list, query{"docs/OPERATIONS.md", found[1] + found[2], nil})
+		list = append(list, query{"docs/REFERENCE.md", found[1] + found[2], nil})
 	}
 	return list
 }
@@ -211,14 +211,18 @@ func TestRulesAndDashboardAskForWhatIsExported(t *testing.T) {
 	}
 }
 
-// TestRulesAreDocumented: each rule stands in a table of docs/OPERATIONS.md, and each that stands there is one.
+// TestRulesAreDocumented: each rule stands in a table of docs/RUNBOOK.md or docs/REFERENCE.md, and each that stands there is one.
 func TestRulesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
+	var text string
+	for _, name := range []string{"RUNBOOK.md", "REFERENCE.md"} {
+		data, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
 	}
 	var documented, made []string
-	for _, name := range regexp.MustCompile("`(Plimsoll[A-Z][A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("`(Plimsoll[A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
 		documented = append(documented, name[1])
 	}
 	alerts, records := rules(t)
@@ -231,7 +235,7 @@ func TestRulesAreDocumented(t *testing.T) {
 		t.Errorf("the rules are\n%s\ndocumented are\n%s", made, documented)
 	}
 	var recorded, listed []string
-	for _, name := range regexp.MustCompile("(?m)^\\| `(namespace_workload:[a-z0-9_:]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("(?m)^\\| `(namespace_workload:[a-z0-9_:]+)` \\|").FindAllStringSubmatch(text, -1) {
 		listed = append(listed, name[1])
 	}
 	for _, q := range records {

@@ -10,9 +10,9 @@ import (
 	"plimsoll/internal/report"
 )
 
-// TestJSONIsDocumented: every field of a view and of a detail stands in docs/OPERATIONS.md.
+// TestJSONIsDocumented: every field of a view and of a detail stands in docs/REFERENCE.md.
 func TestJSONIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../docs/REFERENCE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		n := 0
 		each(tree, func(name string) {
 			if n++; !strings.Contains(string(text), name) {
-				t.Errorf("%T: docs/OPERATIONS.md does not name %s", v, name)
+				t.Errorf("%T: docs/REFERENCE.md does not name %s", v, name)
 			}
 		})
 		if n < 30 {
@@ -43,7 +43,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	for _, cause := range []Cause{OwnLimit, PodLimit, AtCap, Budget, Guard, Refused, Paused, Held, PolicyNone, RefillsOff} {
 		if !strings.Contains(string(text), "`"+string(cause)+"`") {
-			t.Errorf("docs/OPERATIONS.md does not name the cause %s", cause)
+			t.Errorf("docs/REFERENCE.md does not name the cause %s", cause)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (ClientCertificate) Permit(r *http.Request) error {
 // ErrUnauthorized answers a request that does not show who sent it.
 func ErrUnauthorized() error {
 	return &Error{Msg: "it is not known who asks", Code: http.StatusUnauthorized,
-		Advice: "send Authorization: Bearer TOKEN, or a client certificate (docs/OPERATIONS.md)"}
+		Advice: "send Authorization: Bearer TOKEN, or a client certificate (docs/REFERENCE.md)"}
 }
 
 // ErrForbidden answers a request of somebody who may not read the path.

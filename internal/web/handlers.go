@@ -87,7 +87,7 @@ func post[Q any](s *Server, do func(context.Context, Q) (any, error)) http.Handl
 		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&q); err != nil && !errors.Is(err, io.EOF) { // no body: no arguments
-			s.owner.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/OPERATIONS.md names the fields"})
+			s.owner.fail(w, &Error{Msg: "request: " + err.Error(), Code: http.StatusBadRequest, Advice: "send one JSON object; docs/REFERENCE.md names the fields"})
 			return
 		}
 		result, err := do(r.Context(), q)

@@ -93,7 +93,7 @@ func OpenSite(o SiteOptions) (*Site, error) {
 
 func errOpen(address string) error {
 	return &Error{Msg: fmt.Sprintf("listen on %s: names and use of all containers would be open to the network", address),
-		Advice: "say who may read: --token-file, --client-ca or --kube-auth (docs/OPERATIONS.md)"}
+		Advice: "say who may read: --token-file, --client-ca or --kube-auth (docs/REFERENCE.md)"}
 }
 
 func (s *Site) close() {

@@ -133,7 +133,7 @@ func (d *deployed) daemonSet(name string) object {
 		"metadata": object{"name": name, "namespace": agents, "labels": o.Metadata.Labels}}
 }
 
-// shippedProfile puts the seccomp profile of a container's program where the kubelet looks for it, as docs/OPERATIONS.md says.
+// shippedProfile puts the seccomp profile of a container's program where the kubelet looks for it, as docs/REFERENCE.md says.
 func shippedProfile(t *testing.T, container string) object {
 	t.Helper()
 	name := map[string]string{"plimsoll": "plimsoll", "serve": "plimsoll-serve", "lease": "plimsoll-lease"}[container] + ".json"

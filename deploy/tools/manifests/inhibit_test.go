@@ -45,7 +45,7 @@ func fires(l labels) (high, calm labels) {
 
 // TestCPUThrottlingHighIsInhibited: where a container is throttled and loses no time, PlimsollNoTimeLost fires before
 // CPUThrottlingHigh does, with the same namespace, pod and container, and Alertmanager holds the latter back by the lines of
-// docs/OPERATIONS.md. For one that loses time, and one of which the agent says nothing any more, it does not.
+// docs/REFERENCE.md. For one that loses time, and one of which the agent says nothing any more, it does not.
 func TestCPUThrottlingHighIsInhibited(t *testing.T) {
 	fine, slow, lost := agentLabels("shop", "web-0", "app"), agentLabels("shop", "web-1", "app"), agentLabels("shop", "web-2", "app")
 	input := throttled(fine, "0+0.1x40")                   // 0.1 s in 180 periods
@@ -79,17 +79,17 @@ func TestCPUThrottlingHighIsInhibited(t *testing.T) {
 	}
 }
 
-// snippet are the lines of docs/OPERATIONS.md.
+// snippet are the lines of docs/REFERENCE.md.
 func snippet(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../../docs/REFERENCE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "```yaml\ninhibit_rules:\n")
 	lines, _, found := strings.Cut(rest, "```")
 	if !found {
-		t.Fatal("docs/OPERATIONS.md has no inhibit_rules")
+		t.Fatal("docs/REFERENCE.md has no inhibit_rules")
 	}
 	return "inhibit_rules:\n" + lines
 }

@@ -192,17 +192,17 @@ func TestWorkloads(t *testing.T) {
 	promtool(t, "", test)
 }
 
-// TestContentionForADescheduler: the query of docs/OPERATIONS.md gives each node a value in [0, 1] in the label instance, a node
+// TestContentionForADescheduler: the query of docs/REFERENCE.md gives each node a value in [0, 1] in the label instance, a node
 // on which nothing ran included, and a node that is not measured none.
 func TestContentionForADescheduler(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/OPERATIONS.md")
+	text, err := os.ReadFile("../../../docs/REFERENCE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := bytes.Cut(text, []byte("query: >-\n"))
 	query, _, found := strings.Cut(string(rest), "```")
 	if !found {
-		t.Fatal("docs/OPERATIONS.md has no query for a descheduler")
+		t.Fatal("docs/REFERENCE.md has no query for a descheduler")
 	}
 	test := ruleTest{Name: "contention", Interval: "1m"}
 	for node, v := range map[string][2]string{"half": {"0+30x10", "0+60x10"}, "calm": {"0+0x10", "0+60x10"}, "empty": {"0x10", "0x10"}} {
