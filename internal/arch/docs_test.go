@@ -1,0 +1,127 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// longestCell is the most characters in a cell of a table: a longer text is read as a paragraph or a list.
+const longestCell = 200
+
+// longestRunbook is the most lines of docs/RUNBOOK.md, which is read at 3 a.m.
+const longestRunbook = 150
+
+// TestTableCellsAreShort reads the tables of README.md and of docs.
+func TestTableCellsAreShort(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d documents, %v", len(files), err)
+	}
+	tables := 0
+	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, long := longCells(string(data))
+		tables += rows
+		for _, cell := range long {
+			t.Errorf("%s: a cell has %d characters, more than %d: %.60s...", file, utf8.RuneCountInString(cell), longestCell, cell)
+		}
+	}
+	if tables < 100 {
+		t.Errorf("only %d rows of tables were read", tables)
+	}
+}
+
+// TestLongCellIsFound: a cell of 201 characters is found, one of 200 and a row in a code block are not.
+func TestLongCellIsFound(t *testing.T) {
+	row := func(n int) string { return "| a | " + strings.Repeat("x", n) + " |\n" }
+	if _, long := longCells(row(longestCell) + "```\n" + row(longestCell+1) + "```\n"); len(long) != 0 {
+		t.Errorf("found %d", len(long))
+	}
+	if _, long := longCells(row(longestCell + 1)); len(long) != 1 {
+		t.Errorf("found %d, want 1", len(long))
+	}
+}
+
+// TestRunbookIsShort keeps the page for 3 a.m. short.
+func TestRunbookIsShort(t *testing.T) {
+	data, err := os.ReadFile("../../docs/RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(data), "\n"); n > longestRunbook {
+		t.Errorf("docs/RUNBOOK.md has %d lines, more than %d", n, longestRunbook)
+	}
+}
+
+// TestLinksBetweenDocuments: a link to a file of the repository leads to one, and its heading is there.
+func TestLinksBetweenDocuments(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(string(data), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			links++
+			path, heading, _ := strings.Cut(link[1], "#")
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			text, err := os.ReadFile(target)
+			if info, statErr := os.Stat(target); statErr != nil {
+				t.Errorf("%s: %s leads nowhere", file, link[1])
+			} else if heading != "" && (err != nil || info.IsDir() || !hasHeading(string(text), heading)) {
+				t.Errorf("%s: %s: no such heading", file, link[1])
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were read", links)
+	}
+}
+
+// hasHeading says whether a document has the heading with this anchor, spelled as GitHub does.
+func hasHeading(text, anchor string) bool {
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N}\s_-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		if strings.ReplaceAll(plain, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+// longCells are the cells of all tables that are too long, and how many rows there are. Code blocks are no tables.
+func longCells(text string) (rows int, long []string) {
+	code := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if code || !strings.HasPrefix(line, "|") {
+			continue
+		}
+		rows++
+		for cell := range strings.SplitSeq(strings.ReplaceAll(line, `\|`, "/"), "|") {
+			if cell = strings.TrimSpace(cell); utf8.RuneCountInString(cell) > longestCell {
+				long = append(long, cell)
+			}
+		}
+	}
+	return rows, long
+}
