@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 		}
 		kind, text := pflag.UnquoteUsage(f)
 		name := strings.TrimSpace("--" + f.Name + " " + kind)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
+		if !slices.Contains([]string{"", "false", "[]", "0", "0s"}, f.DefValue) {
 			text += fmt.Sprintf(" (default `%s`)", f.DefValue)
 		}
 		fmt.Fprintf(out, "* `%s`: %s\n", name, text)
