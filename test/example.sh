@@ -1,0 +1,85 @@
+#!/bin/bash
+# example.sh [-write]: from the first look to the end, on this machine: a group with a limit and a bounded load, and what the commands
+# say of it. -write puts it into docs/EXAMPLE.md. It takes half a minute, needs root, and removes its group. The state directory is one of its
+# own, which the printed commands leave out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=$PWD/bin/plimsoll
+dir=$(mktemp -d)
+root=/sys/fs/cgroup
+if [ -e $root/cgroup.controllers ]; then group=$root/lab/example; else group=$root/cpu/lab/example; fi
+agent=
+load=
+made=$([ -d "${group%/*}" ] && echo || echo "${group%/*}")
+cleanup() {
+  [ -z "$agent" ] || { kill "$agent" 2>/dev/null && wait "$agent"; } || true
+  [ -z "$load" ] || { kill "$load" 2>/dev/null && wait "$load"; } || true
+  sleep 0.5
+  rmdir "$group" 2>/dev/null || true
+  [ -z "$made" ] || rmdir "$made" 2>/dev/null || true
+  rm -rf "$dir"
+}
+trap cleanup EXIT
+
+mkdir -p "$group"
+if [ -e $root/cgroup.controllers ]; then
+  echo +cpu >$root/cgroup.subtree_control
+  echo +cpu >"${group%/*}/cgroup.subtree_control"
+  echo "50000 100000" >"$group/cpu.max"
+else
+  echo 50000 >"$group/cpu.cfs_quota_us"
+fi
+# At most a minute of load: 70 ms of work at a time, then a rest of 230 ms.
+(
+  echo $BASHPID >"$group/cgroup.procs"
+  end=$((SECONDS + 60))
+  while [ $SECONDS -lt $end ]; do
+    until=$((${EPOCHREALTIME/./} + 70000))
+    while [ "${EPOCHREALTIME/./}" -lt $until ]; do :; done
+    sleep 0.23
+  done
+) &
+load=$!
+
+# say WORDS...: the command as a person types it, and what it prints.
+say() {
+  echo "\$ plimsoll $*"
+  "$bin" --state-dir "$dir" "$@" || echo "(exit code $?)"
+  echo
+}
+
+example() {
+  say doctor
+  say plan --policy auto --include '/lab/*'
+  echo "\$ plimsoll run --policy auto --include '/lab/*' --listen '' &"
+  "$bin" --state-dir "$dir" run --policy auto --include '/lab/*' --listen '' 2>&1 &
+  agent=$!
+  sleep 12
+  echo
+  say status
+  say report
+  say restore
+  say resume
+  echo '$ kill %1; wait'
+  kill "$agent"
+  wait "$agent" || true
+  agent=
+}
+
+if [ "${1:-}" != -write ]; then
+  example
+  exit
+fi
+example >"$dir/out"
+{
+  cat <<'TEXT'
+# An example: from the first look to the end
+
+A group `/lab/example` has a limit of half a CPU and works for 70 ms at a time. All that follows is printed by `bash test/example.sh -write` (root),
+on the machine that `doctor` describes.
+
+```
+TEXT
+  cat "$dir/out"
+  echo '```'
+} >docs/EXAMPLE.md
