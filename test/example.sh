@@ -1,6 +1,7 @@
 #!/bin/bash
 # example.sh [-write]: from the first look to the end, on this machine: a group with a limit and a bounded load, and what the commands
-# say of it. -write puts it into docs/EXAMPLE.md. It takes half a minute, needs root, and removes its group. The state directory is one of its
+# say of it. -write puts it into docs/EXAMPLE.md, and what
+# follows doctor into README.md. It takes half a minute, needs root, and removes its group. The state directory is one of its
 # own, which the printed commands leave out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,7 +44,8 @@ load=$!
 
 # say WORDS...: the command as a person types it, and what it prints.
 say() {
-  echo "\$ plimsoll $*"
+  local words=" $*"
+  echo "\$ plimsoll${words//\/lab\/\*/\'/lab/*\'}"
   "$bin" --state-dir "$dir" "$@" || echo "(exit code $?)"
   echo
 }
@@ -83,3 +85,13 @@ TEXT
   cat "$dir/out"
   echo '```'
 } >docs/EXAMPLE.md
+
+# README.md has all but what doctor prints, between two marks.
+{
+  sed '/^<!-- example: begin -->$/q' README.md
+  echo '```'
+  sed -n '/^\$ plimsoll plan/,$p' "$dir/out"
+  echo '```'
+  sed -n '/^<!-- example: end -->$/,$p' README.md
+} >"$dir/readme"
+cat "$dir/readme" >README.md
