@@ -77,12 +77,6 @@ func TestRunRaisesAndGivesBack(t *testing.T) {
 	same(t, 0, before, g)
 }
 
-// reading is one reading of a group.
-type reading struct {
-	periods int64
-	used    time.Duration
-}
-
 // watch reads a group every 2 ms or so until stop is called, which returns the readings.
 func watch(t *testing.T, g *cgrouptest.Group) (stop func() []reading) {
 	t.Helper()
@@ -108,42 +102,6 @@ func watch(t *testing.T, g *cgrouptest.Group) (stop func() []reading) {
 	stop = sync.OnceValue(func() []reading { close(quit); return <-done })
 	t.Cleanup(func() { stop() })
 	return stop
-}
-
-// checkCap compares a group's use in the kernel's own periods with the cap. A period begins between two readings: what
-// was used between the reading after its begin and the last reading before its end was certainly used in it, so that a
-// late reading hides a little and invents nothing. The tolerance is one slice for each of two CPUs
-// (sched_cfs_bandwidth_slice_us, 5 ms): a CPU keeps the rest of its slice beyond a period's end.
-func checkCap(t *testing.T, readings []reading, most time.Duration) {
-	t.Helper()
-	checkCapAndGrant(t, readings, most, 0)
-}
-
-// checkCapAndGrant allows more once: a limit that is restored in the middle of a period grants itself again, whatever was used
-// in that period (tg_set_cfs_bandwidth refills), and who restores after a crash does not know what was used.
-func checkCapAndGrant(t *testing.T, readings []reading, most, once time.Duration) {
-	t.Helper()
-	const tolerance = 2 * 5 * ms
-	var begun []reading // the first reading in each period
-	highest := time.Duration(0)
-	for i, now := range readings {
-		if i > 0 && now.periods == readings[i-1].periods {
-			continue
-		}
-		for _, from := range begun[max(0, len(begun)-3):] {
-			last := readings[i-1]
-			periods := time.Duration(last.periods - from.periods + 1)
-			highest = max(highest, last.used-from.used-(periods-1)*most)
-			if used := last.used - from.used; used > periods*most+once+tolerance {
-				t.Errorf("used %v in %d periods, at most %v each, and %v", used, periods, most, once)
-			}
-		}
-		begun = append(begun, now)
-	}
-	t.Logf("%d readings of %d periods, up to %v in one", len(readings), len(begun), highest)
-	if len(begun) < 10 {
-		t.Errorf("only %d periods were seen", len(begun))
-	}
 }
 
 // read repeats the reading until no period begins between two files.
