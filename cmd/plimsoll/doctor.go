@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/kubelet"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -40,7 +41,7 @@ cgroup is written.`,
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
 			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
-				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, hostKubelet())})
+				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
 			machine := priorities(found, &task.Kernel{})
 			ext := preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why

@@ -46,11 +46,12 @@ func rules() map[string]rule {
 		// the kernel's spelling
 		"internal/capability": {},
 
-		"internal/cgroup": {imports: []string{"cpu"}},
-		"internal/sysfs":  {imports: []string{"cpu"}},
-		"internal/probe":  {imports: []string{"capability", "cpu", "probe/programs"}},
-		"internal/scx":    {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
-		"internal/task":   {imports: []string{"capability"}},
+		"internal/cgroup":  {imports: []string{"cpu"}},
+		"internal/sysfs":   {imports: []string{"cpu"}},
+		"internal/kubelet": {imports: []string{"config", "cpu"}},
+		"internal/probe":   {imports: []string{"capability", "cpu", "probe/programs"}},
+		"internal/scx":     {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
+		"internal/task":    {imports: []string{"capability"}},
 
 		"internal/parallelism/inspect": {imports: []string{"cpu", "parallelism"}},
 

@@ -1,4 +1,5 @@
-package main
+// Package kubelet reads what a kubelet keeps on disk: whether it shares out CPUs itself, and which it reserves.
+package kubelet
 
 import (
 	"encoding/json"
@@ -15,27 +16,27 @@ import (
 	"plimsoll/internal/cpu"
 )
 
-// kubeletVar names the kubelet's folder, where that is another one. The chart sets it.
-const kubeletVar = "PLIMSOLL_KUBELET_DIR"
+// Var names the kubelet's folder, where that is another one. The chart sets it.
+const Var = "PLIMSOLL_KUBELET_DIR"
 
-// kubelet is where a kubelet keeps its state.
-type kubelet struct {
-	dirs  []string // the first one with the file counts, and the error is that of the first
-	given bool     // there is a kubelet: a state that is not there is elsewhere
+// Files is where a kubelet keeps its state.
+type Files struct {
+	Dirs  []string // the first one with the file counts, and the error is that of the first
+	Given bool     // there is a kubelet: a state that is not there is elsewhere
 }
 
-// hostKubelet is this node's. By default, a container sees it through process 1, if it has CAP_SYS_PTRACE
+// OfHost is this node's. By default, a container sees it through process 1, if it has CAP_SYS_PTRACE
 // (fs/proc/base.c, proc_pid_get_link).
-func hostKubelet() kubelet {
-	if dir := os.Getenv(kubeletVar); dir != "" {
-		return kubelet{dirs: []string{dir}, given: true}
+func OfHost() Files {
+	if dir := os.Getenv(Var); dir != "" {
+		return Files{Dirs: []string{dir}, Given: true}
 	}
-	return kubelet{dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}}
+	return Files{Dirs: []string{"/var/lib/kubelet", "/proc/1/root/var/lib/kubelet"}}
 }
 
-func (k kubelet) read(name string) ([]byte, error) {
+func (k Files) read(name string) ([]byte, error) {
 	var first error
-	for _, dir := range k.dirs {
+	for _, dir := range k.Dirs {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
 			return data, nil
@@ -54,10 +55,10 @@ const (
 	flagsFile   = "kubeadm-flags.env"
 )
 
-// owner says why the CPUs of this node are not ours to share out: because the kubelet's CPU manager does, or because it
+// Owner says why the CPUs of this node are not ours to share out: because the kubelet's CPU manager does, or because it
 // is not known whether it does, or what the kubelet keeps. The policy none writes a state file too
 // (pkg/kubelet/cm/cpumanager/state, CPUManagerCheckpoint).
-func (k kubelet) owner() string {
+func (k Files) Owner() string {
 	var state struct {
 		Policy string `json:"policyName"`
 	}
@@ -66,7 +67,7 @@ func (k kubelet) owner() string {
 		err = errors.New(managerFile + " is no JSON")
 	}
 	switch absent := errors.Is(err, fs.ErrNotExist); {
-	case absent && k.given:
+	case absent && k.Given:
 		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v (mount its folder there: docs/CONFIG.md, reserve)", err)
 	case err != nil && !absent:
 		return fmt.Sprintf("whether the kubelet shares out CPUs is not known: %v", err)
@@ -81,9 +82,9 @@ func (k kubelet) owner() string {
 	return ""
 }
 
-// reserved is what the kubelet keeps for itself and the system: CPUs by their numbers, which make the amounts void
+// Reserved is what the kubelet keeps for itself and the system: CPUs by their numbers, which make the amounts void
 // (KubeletConfiguration, reservedSystemCPUs), or an amount. Flags come before the file.
-func (k kubelet) reserved() (cpu.Set, float64) {
+func (k Files) Reserved() (cpu.Set, float64) {
 	var file struct {
 		CPUs   any            `yaml:"reservedSystemCPUs"`
 		Kube   map[string]any `yaml:"kubeReserved"`
@@ -129,7 +130,7 @@ func cpuOf(amounts string) float64 {
 }
 
 // flags are those that kubeadm starts it with.
-func (k kubelet) flags() map[string]string {
+func (k Files) flags() map[string]string {
 	data, err := k.read(flagsFile)
 	if err != nil {
 		return nil
