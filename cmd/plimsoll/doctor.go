@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/kubelet"
 	"plimsoll/internal/nri"
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
 )
@@ -43,8 +44,8 @@ cgroup is written.`,
 			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
 				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
 			machine := priorities(found, &task.Kernel{})
-			ext := preflight()
-			machine.SchedExt, machine.SchedExtWhy = ext.usable, ext.why
+			ext := loader.Preflight()
+			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why
 			e := examine(version, kernel, g.cgroupRoot, found, machine)
 			if file != nil {
 				e.Configured = judge(file.Strategy().Colocation, machine)

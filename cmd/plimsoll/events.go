@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"plimsoll/internal/policy"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext/loader"
 )
 
 // kernelEvents turns the events of the programs in the kernel into those of the agent.
@@ -108,17 +108,5 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 // Totals reads the programs' counters of a group.
 func (e *kernelEvents) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
-	return throttles(t), ok
-}
-
-// throttles converts totals for the agent.
-func throttles(t probe.Totals) report.Throttles {
-	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
-		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: slices.Clone(t.Uses[:])} // or all of t were kept
-	for i, n := range t.Lengths {
-		if n > 0 {
-			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
-		}
-	}
-	return r
+	return loader.Throttles(t), ok
 }

@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/plan"
 	"plimsoll/internal/printable"
 	"plimsoll/internal/report"
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -275,7 +276,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
-		Machine: priorities(can, tasks), Schedulers: &schedulers{}, Overruled: overruled, Tasks: tasks,
+		Machine: priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil

@@ -80,6 +80,7 @@ func rules() map[string]rule {
 		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs", "printable", "ratelimit"), kube: true},
 		"internal/observe":           {imports: and(values, "cgroup", "policy", "sample")},
 		"internal/schedext":          {imports: and(values, "policy", "report")},
+		"internal/schedext/loader":   {imports: []string{"cpu", "probe", "report", "schedext", "scx"}},
 		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext", "suppress")},
 		"internal/exclusive":         {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
 		"internal/pauses":            {},

@@ -1,25 +1,29 @@
-package main
+// Package loader loads Plimsoll's own sched_ext scheduler for the agent.
+package loader
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/schedext"
 	"plimsoll/internal/scx"
 )
 
-// schedulers loads Plimsoll's own scheduler for the agent. The kernel takes long to check the programs, and the
+// Schedulers loads Plimsoll's own scheduler for the agent. The kernel takes long to check the programs, and the
 // agent must go on meanwhile: so a goroutine loads them. Only the agent's turns call it.
-type schedulers struct {
-	found  chan finding // of a preflight under way
+type Schedulers struct {
+	found  chan Finding // of a preflight under way
 	opened chan opening // of a load under way
 }
 
-type finding struct {
-	usable bool
-	why    string
+// Finding says whether the scheduler can be loaded here, and why.
+type Finding struct {
+	Usable bool
+	Why    string
 }
 
 type opening struct {
@@ -29,37 +33,37 @@ type opening struct {
 
 var errSchedulerWithoutEvents = errors.New("this kernel does not report new quotas and bursts to schedulers (mainline does since 6.17, ddceadce63d9)")
 
-// preflight says whether the scheduler can be loaded here.
-func preflight() finding {
+// Preflight says whether the scheduler can be loaded here.
+func Preflight() Finding {
 	if err := scx.Usable(); err != nil {
-		return finding{why: err.Error()}
+		return Finding{Why: err.Error()}
 	}
-	return finding{true, "a scheduler of our own can be loaded"}
+	return Finding{true, "a scheduler of our own can be loaded"}
 }
 
-// overruled names the scheduler that runs all tasks; "" where the kernel's own does.
-func overruled() string {
+// Overruled names the scheduler that runs all tasks; "" where the kernel's own does.
+func Overruled() string {
 	if s, err := scx.ReadState(); err == nil && s.Overrules() {
 		return s.Ops
 	}
 	return ""
 }
 
-func (s *schedulers) Preflight() (usable bool, why string, err error) {
+func (s *Schedulers) Preflight() (usable bool, why string, err error) {
 	if s.found == nil {
-		s.found = make(chan finding, 1)
-		go func() { s.found <- preflight() }()
+		s.found = make(chan Finding, 1)
+		go func() { s.found <- Preflight() }()
 	}
 	select {
 	case f := <-s.found:
 		s.found = nil
-		return f.usable, f.why, nil
+		return f.Usable, f.Why, nil
 	default:
 		return false, "", schedext.ErrNotYet
 	}
 }
 
-func (s *schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
+func (s *Schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
 	if s.opened == nil {
 		s.opened = make(chan opening, 1)
 		go func() {
@@ -83,7 +87,7 @@ func (s *schedulers) Open(o schedext.Options) (schedext.Scheduler, error) {
 	}
 }
 
-func (s *schedulers) Cancel() error {
+func (s *Schedulers) Cancel() error {
 	if s.opened == nil {
 		return nil
 	}
@@ -146,7 +150,7 @@ func (s ownScheduler) Throttles(group uint64) report.Throttles {
 	if err != nil {
 		return report.Throttles{} // the group is gone
 	}
-	return throttles(t)
+	return Throttles(t)
 }
 
 // Changed names the groups with an event since the last call. The contents of the events are in their totals.
@@ -166,4 +170,16 @@ func (s ownScheduler) Close() error {
 	return err
 }
 
-var _ schedext.Loader = (*schedulers)(nil)
+var _ schedext.Loader = (*Schedulers)(nil)
+
+// Throttles converts totals for the agent.
+func Throttles(t probe.Totals) report.Throttles {
+	r := report.Throttles{Begun: t.Begins, Ended: t.Ends, Unreported: t.Dropped, Wall: t.Wall, Foreseen: t.Aheads, Last: t.Used, Peak: t.Peak, Second: t.Second,
+		Lengths: []report.Length{}, Usage: t.Sum, Above: t.Above, Uses: slices.Clone(t.Uses[:])} // or all of t were kept
+	for i, n := range t.Lengths {
+		if n > 0 {
+			r.Lengths = append(r.Lengths, report.Length{UpTo: time.Microsecond << (i + 1), N: n})
+		}
+	}
+	return r
+}
