@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/kubelet"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/schedext/loader"
@@ -43,19 +45,28 @@ cgroup is written.`,
 			defer dir.Close()
 			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
 				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
-			machine := priorities(found, &task.Kernel{})
+			machine := doctor.Priorities(found, &task.Kernel{})
 			ext := loader.Preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why
-			e := examine(version, kernel, g.cgroupRoot, found, machine)
+			e := doctor.Examine(version, kernel, g.cgroupRoot, found, machine)
 			if file != nil {
-				e.Configured = judge(file.Strategy().Colocation, machine)
+				e.Configured = doctor.Judge(file.Strategy().Colocation, machine)
 			}
 			e.Runtimes = g.runtimesHere(cmd.Context(), dir, file)
-			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), e.useless())
+			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), useless(e))
 		},
 	}
 	cmd.Flags().StringVar(&from.file, "config", "", "also judge the requests of this configuration file (colocation)")
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd
+}
+
+// useless says why nothing works here; nil: something does.
+func useless(e doctor.Report) error {
+	f := e.Features.Get(cgroup.FeatureController)
+	if f.State != cgroup.No {
+		return nil
+	}
+	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
 }

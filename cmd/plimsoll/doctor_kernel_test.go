@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/strategy"
 )
 
@@ -31,7 +32,7 @@ func TestDoctorKernel(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	var e doctorReport
+	var e doctor.Report
 	if err := json.Unmarshal([]byte(run("doctor", "--json")), &e); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/probe/runq"
 )
@@ -13,8 +14,7 @@ import (
 // The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
 // its name.
 const (
-	featureEvents  = "throttle-events"
-	eventsPart     = featureEvents + "-"
+	eventsPart     = doctor.FeatureEvents + "-"
 	featureWaits   = "waits"
 	featureWeights = "cgroup-mode"
 )
@@ -33,7 +33,7 @@ func probeEvents() cgroup.Features {
 
 // eventFeatures converts the result into features.
 func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
-	events := cgroup.Feature{Name: featureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
+	events := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
 	if err != nil {
 		events.State, events.Detail = cgroup.No, explained(err)
@@ -42,7 +42,7 @@ func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
 	for _, part := range probe.Parts() {
 		f := cgroup.Feature{Name: eventsPart + part, State: cgroup.Yes, Detail: partDetail(part), Since: "5.10"}
 		if err != nil {
-			f.State, f.Detail = cgroup.No, "without "+featureEvents
+			f.State, f.Detail = cgroup.No, "without "+doctor.FeatureEvents
 		}
 		for _, m := range missing {
 			if m.Part == part {

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/policy"
@@ -167,12 +168,8 @@ func rules(found cgroup.Features, tree *cgroup.Tree) policy.Rules {
 		Burst:           found.Has(cgroup.FeatureBurst),
 		BurstAboveQuota: found.Has(cgroup.FeatureAboveQuota),
 		Nested:          tree.Version() == cgroup.V1,
-		Refill:          refills(found),
+		Refill:          doctor.Refills(found),
 	}
-}
-
-func refills(found cgroup.Features) bool {
-	return found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureRefill).State != cgroup.No
 }
 
 // host measures this machine. The root group's own count is finer than /proc/stat; where there is none, that does.

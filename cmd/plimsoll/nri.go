@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/report"
 )
@@ -62,17 +63,11 @@ func nriStatus(p *nri.Plugin) *report.NRI {
 		Prepared: s.Prepared, Late: s.Late, Lost: s.Lost}
 }
 
-// featureNRI is the doctor's name for it.
-const featureNRI = "nri"
-
-// firstNRI is the first containerd that has it. It is off by default until 2.0.
-const firstNRI = "1.7"
-
 // probeNRI finds out whether the runtime calls plugins before it changes a limit. Where the socket is closed, the
 // version of the running containerd says whether NRI is absent or off.
 func probeNRI(socket string, version func(proc string) (string, error)) cgroup.Feature {
-	f := cgroup.Feature{Name: featureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
-		Source: "containerd " + firstNRI + ", CRI-O 1.26"}
+	f := cgroup.Feature{Name: doctor.FeatureNRI, State: cgroup.Yes, Detail: "on: the runtime asks before it changes a limit (" + socket + ")",
+		Source: "containerd " + doctor.FirstNRI + ", CRI-O 1.26"}
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
 		conn.Close()
@@ -82,8 +77,8 @@ func probeNRI(socket string, version func(proc string) (string, error)) cgroup.F
 	switch {
 	case err != nil:
 		f.State, f.Detail = cgroup.Unknown, fmt.Sprintf("%s is closed, and no containerd is found: %v", socket, err)
-	case olderThan(v, firstNRI):
-		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v, firstNRI)
+	case olderThan(v, doctor.FirstNRI):
+		f.State, f.Detail = cgroup.No, fmt.Sprintf("absent: containerd %s has none, %s is the first", v, doctor.FirstNRI)
 	default:
 		f.State, f.Detail = cgroup.No, fmt.Sprintf("off: containerd %s has it, but %s is closed", v, socket)
 	}

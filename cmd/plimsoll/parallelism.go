@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/parallelism"
 	"plimsoll/internal/parallelism/inspect"
 	"plimsoll/internal/report"
@@ -24,7 +23,6 @@ const (
 	inspectNodeTime = time.Second
 	mostInspected   = 64 // containers
 	mostNested      = 64 // groups of a container
-	mostSuspects    = 10 // containers that doctor names
 )
 
 // runtimes judges whether the runtimes of containers can use a burst.
@@ -89,23 +87,9 @@ func (r runtimes) groups(container string, limit float64) []inspect.Group {
 	return list
 }
 
-// suspect is a container whose runtimes cannot use a burst.
-type suspect struct {
-	Name        string             `json:"name"`
-	Cgroup      string             `json:"cgroup"`
-	Parallelism report.Parallelism `json:"parallelism"`
-}
-
-// suspects is what doctor says of the runtimes on this node.
-type suspects struct {
-	Looked int       `json:"containers_looked_at"` // those with a limit and a known runtime
-	Left   int       `json:"containers_left_out"`  // the node has too many, or it took too long
-	List   []suspect `json:"burst_unusable"`
-}
-
 // runtimesHere looks at the containers of this node; nil where none can be looked at. Without a file the strategies are
 // those of the agent, if one runs.
-func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *config.File) *suspects {
+func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *config.File) *doctor.Suspects {
 	tree, err := cgroup.Detect(dir)
 	online, err2 := sysfs.NewHost("/").Online()
 	if os.Geteuid() != 0 || errors.Join(err, err2) != nil {
@@ -120,7 +104,7 @@ func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *confi
 	if err != nil {
 		return nil
 	}
-	s := &suspects{List: []suspect{}}
+	s := &doctor.Suspects{List: []doctor.Suspect{}}
 	r := runtimes{tree: tree, online: online, reader: inspect.New("/proc")}
 	for i, c := range here.containers() {
 		if i >= mostInspected || ctx.Err() != nil {
@@ -133,34 +117,11 @@ func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *confi
 		}
 		s.Looked++
 		if p.Unusable {
-			s.List = append(s.List, suspect{c.Name, c.Cgroup, *p})
+			s.List = append(s.List, doctor.Suspect{Name: c.Name, Cgroup: c.Cgroup, Parallelism: *p})
 		}
 	}
 	if s.Looked+s.Left == 0 {
 		return nil
 	}
 	return s
-}
-
-// text writes the section of doctor.
-func (s *suspects) text(b *strings.Builder) {
-	if s == nil {
-		return
-	}
-	fmt.Fprintf(b, "\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, JVM or Node process%s\n",
-		len(s.List), s.Looked, s.left())
-	for i, one := range s.List {
-		if i == mostSuspects {
-			fmt.Fprintf(b, "  and %d more\n", len(s.List)-i)
-			break
-		}
-		fmt.Fprintf(b, "  - %s: %s\n    to do: %s\n", oneLine(one.Name), oneLine(one.Parallelism.Verdict), oneLine(one.Parallelism.Next))
-	}
-}
-
-func (s *suspects) left() string {
-	if s.Left == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d containers were not looked at)", s.Left)
 }

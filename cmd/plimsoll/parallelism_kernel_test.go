@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/parallelism"
 	"plimsoll/internal/report"
 )
@@ -100,24 +101,24 @@ func (r runtimeNode) check(t *testing.T, kind string, list []started) {
 }
 
 // texts are what people read of one program: in diagnose, and in doctor.
-func (r runtimeNode) texts(t *testing.T, name string) (diagnosis, doctor string, s suspects) {
+func (r runtimeNode) texts(t *testing.T, name string) (diagnosis, judged string, s doctor.Suspects) {
 	t.Helper()
 	diagnosis, _, err := r.run("diagnose", r.base.Path+"/"+name, "--for", "200ms", "--config", r.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if doctor, _, err = r.run("doctor", "--config", r.config); err != nil {
+	if judged, _, err = r.run("doctor", "--config", r.config); err != nil {
 		t.Fatal(err)
 	}
 	asJSON, _, err := r.run("doctor", "--config", r.config, "--json")
-	var e doctorReport
+	var e doctor.Report
 	if err == nil {
 		err = json.Unmarshal([]byte(asJSON), &e)
 	}
 	if err != nil || e.Runtimes == nil {
 		t.Fatalf("%v: %s", err, asJSON)
 	}
-	return joined(diagnosis), joined(doctor), *e.Runtimes
+	return joined(diagnosis), joined(judged), *e.Runtimes
 }
 
 // goProgram builds a program that says GOMAXPROCS and stays. lang is the Go version that its module asks for.
@@ -178,7 +179,7 @@ func TestRuntimesGo(t *testing.T) {
 		}
 	}
 
-	diagnosis, doctor, s := r.texts(t, "one")
+	diagnosis, judged, s := r.texts(t, "one")
 	for _, want := range []string{"parallelism: procs (process ", "runs Go code on 1 thread: GOMAXPROCS in its environment.",
 		"A burst can give it 1.50 CPUs in a period (cfsQuotaBurstPercent: 300 % of its limit): 0.50 of them find no thread.",
 		"to do: set GOMAXPROCS=2 in the environment of procs"} {
@@ -186,11 +187,11 @@ func TestRuntimesGo(t *testing.T) {
 			t.Errorf("diagnose: no %q in\n%s", want, diagnosis)
 		}
 	}
-	if want := "- " + r.base.Path + "/one: procs (process "; !strings.Contains(doctor, want) || !strings.Contains(doctor, "to do: set GOMAXPROCS=2") {
-		t.Errorf("doctor: no %q in\n%s", want, doctor)
+	if want := "- " + r.base.Path + "/one: procs (process "; !strings.Contains(judged, want) || !strings.Contains(judged, "to do: set GOMAXPROCS=2") {
+		t.Errorf("doctor: no %q in\n%s", want, judged)
 	}
 	named := func(name string) bool {
-		return slices.ContainsFunc(s.List, func(one suspect) bool { return one.Cgroup == r.base.Path+"/"+name })
+		return slices.ContainsFunc(s.List, func(one doctor.Suspect) bool { return one.Cgroup == r.base.Path+"/"+name })
 	}
 	if !named("one") || named("default") || named("set") || s.Looked < len(list) {
 		t.Errorf("doctor names %+v", s)

@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/doctor"
 	"plimsoll/internal/logqueue"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
@@ -268,7 +269,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	can, tasks := features(dir, source.events != nil), &task.Kernel{}
 	switch f := can.Get(cgroup.FeatureRefill); {
 	case source.events == nil || !can.Has(cgroup.FeatureBurst):
-	case !refills(can):
+	case !doctor.Refills(can):
 		log.Warn("throttles are answered by raised quotas, not by refills, also in the starts of containers", "why", f.Detail)
 	case f.State == cgroup.Unknown:
 		log.Info("could not test whether rewriting the burst refills the group; assuming that it does", "why", f.Detail)
@@ -276,7 +277,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	return agent.New(agent.Options{
 		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
-		Machine: priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
+		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil

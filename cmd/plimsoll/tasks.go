@@ -6,10 +6,8 @@ import (
 	"os"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/doctor"
 )
-
-// featureTasks is the doctor's name for it.
-const featureTasks = "tasks-visible"
 
 // hiddenTasks is what is wrong where the tasks of others' groups cannot be seen; it goes with hintTasks.
 const (
@@ -19,7 +17,7 @@ const (
 
 // probeTasks finds out whether the tasks of others' groups can be seen.
 func probeTasks(tree *cgroup.Tree, err error) cgroup.Feature {
-	f := cgroup.Feature{Name: featureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen", Source: "pidlist_array_load"}
+	f := cgroup.Feature{Name: doctor.FeatureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen", Source: "pidlist_array_load"}
 	var hidden bool
 	if err == nil && !firstPIDNamespace() {
 		hidden, err = tree.HidesTasks(os.Getpid())

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/doctor"
 )
 
 // TestPIDNamespace: in a PID namespace of its own, as in a pod without hostPID, the doctor and the agent say that on v1 they
@@ -28,11 +29,11 @@ func TestPIDNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e doctorReport
+	var e doctor.Report
 	if err := json.Unmarshal(out, &e); err != nil {
 		t.Fatal(err)
 	}
-	if f := e.Features.Get(featureTasks); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
+	if f := e.Features.Get(doctor.FeatureTasks); (f.State == cgroup.No) != v1 || v1 && !strings.Contains(f.Detail, "hostPID: true") {
 		t.Errorf("in one of its own: %+v", f)
 	}
 

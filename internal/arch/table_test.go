@@ -40,6 +40,7 @@ func rules() map[string]rule {
 		"internal/view":               {pure: true, imports: and(values, "bandwidth", "history", "loadline", "printable", "report")},
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
 		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
+		"internal/doctor":             {pure: true, imports: []string{"cgroup", "policy", "printable", "report", "strategy"}},
 		"internal/guide":              {pure: true, imports: []string{"printable"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"strings"
@@ -7,14 +7,14 @@ import (
 	"plimsoll/internal/policy"
 )
 
-// ofTasks says what the kernel can do with single tasks.
-type ofTasks interface {
+// TasksOf says what the kernel can do with single tasks.
+type TasksOf interface {
 	HasSlices() (has bool, why string)
 	HasCookies() (has bool, why string)
 }
 
-// priorities are the facts about this machine by which the policy gives online work priority.
-func priorities(found cgroup.Features, tasks ofTasks) policy.Machine {
+// Priorities are the facts about this machine by which the policy gives online work priority.
+func Priorities(found cgroup.Features, tasks TasksOf) policy.Machine {
 	m := policy.Machine{LeastWeight: 2, // MIN_SHARES, kernel/sched/sched.h
 		SchedExtWhy: "not probed: schedExt is not requested"}
 	if !strings.HasPrefix(found.Get(cgroup.FeatureVersion).Detail, cgroup.V1.String()) {

@@ -1,4 +1,5 @@
-package main
+// Package doctor judges what a kernel and a mount can do: what that means for each policy, and what to do about it.
+package doctor
 
 import (
 	"fmt"
@@ -12,60 +13,75 @@ import (
 	"plimsoll/internal/strategy"
 )
 
-// examinationSchema names the format of `plimsoll doctor --json`. Fields are added, never renamed, within a version.
-const doctorSchema = "plimsoll.doctor/v1"
+// Schema names the format of `plimsoll doctor --json`. Fields are added, never renamed, within a version.
+const Schema = "plimsoll.doctor/v1"
 
-// doctorReport is what the doctor says.
-type doctorReport struct {
+// Report is what the doctor says.
+type Report struct {
 	Schema   string          `json:"schema"`
 	Version  string          `json:"version"`
 	Kernel   string          `json:"kernel"`
 	Root     string          `json:"cgroup_root"`
 	Features cgroup.Features `json:"features"`
-	Policies []outlook       `json:"policies"`
+	Policies []Outlook       `json:"policies"`
 	// Priority is how online work can be preferred to offline work here, and Preferred what mechanism auto comes to.
 	Priority     []policy.Verdict   `json:"priority"`
 	Preferred    strategy.Mechanism `json:"priority_auto"`
 	PreferredWhy string             `json:"priority_auto_why"`
-	Configured   *choice            `json:"priority_configured,omitempty"` // nil: no configuration was given
+	Configured   *Choice            `json:"priority_configured,omitempty"` // nil: no configuration was given
 	Advice       []string           `json:"advice"`
-	Runtimes     *suspects          `json:"runtimes,omitempty"` // nil: no container could be looked at
+	Runtimes     *Suspects          `json:"runtimes,omitempty"` // nil: no container could be looked at
 }
 
-// choice is the mechanism that a configuration requests, and the one that this kernel can use.
-type choice struct {
+// The features that are probed beside those of package cgroup, and are judged here.
+const (
+	FeatureEvents = "throttle-events"
+	FeatureTasks  = "tasks-visible"
+	FeatureNRI    = "nri"
+)
+
+// FirstNRI is the first containerd that has NRI. It is off by default until 2.0.
+const FirstNRI = "1.7"
+
+// Refills says whether a rewritten burst refills.
+func Refills(found cgroup.Features) bool {
+	return found.Has(cgroup.FeatureBurst) && found.Get(cgroup.FeatureRefill).State != cgroup.No
+}
+
+// Choice is the mechanism that a configuration requests, and the one that this kernel can use.
+type Choice struct {
 	Asked     strategy.Mechanism `json:"asked"`
 	Mechanism strategy.Mechanism `json:"mechanism"`
 	Why       string             `json:"why"`
 }
 
-// judge says what the agent would make of a configuration.
-func judge(asked strategy.Colocation, machine policy.Machine) *choice {
-	c := &choice{Asked: asked.Mechanism}
+// Judge says what the agent would make of a configuration.
+func Judge(asked strategy.Colocation, machine policy.Machine) *Choice {
+	c := &Choice{Asked: asked.Mechanism}
 	if c.Mechanism, c.Why = policy.Choose(asked.Mechanism, machine); c.Mechanism != strategy.MechanismNone && !asked.Enabled() {
 		c.Mechanism, c.Why = strategy.MechanismNone, "no class is enabled"
 	}
 	return c
 }
 
-// outlook is what a policy comes to on this machine.
-type outlook struct {
+// Outlook is what a policy comes to on this machine.
+type Outlook struct {
 	Policy  strategy.Policy `json:"policy"`
 	Works   bool            `json:"works"` // it can change something
 	Meaning []string        `json:"meaning"`
 }
 
-// examine draws the conclusions.
-func examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) doctorReport {
+// Examine draws the conclusions.
+func Examine(version, kernel, root string, found cgroup.Features, machine policy.Machine) Report {
 	auto, why := policy.Choose(strategy.MechanismAuto, machine)
-	return doctorReport{Schema: doctorSchema, Version: version, Kernel: kernel, Root: root, Features: found,
-		Policies: []outlook{noneOutlook(found), burstOutlook(found), quotaOutlook(found), autoOutlook(found)},
+	return Report{Schema: Schema, Version: version, Kernel: kernel, Root: root, Features: found,
+		Policies: []Outlook{noneOutlook(found), burstOutlook(found), quotaOutlook(found), autoOutlook(found)},
 		Priority: policy.Preflight(machine), Preferred: auto, PreferredWhy: why,
 		Advice: advise(root, found)}
 }
 
-func noneOutlook(found cgroup.Features) outlook {
-	p := outlook{strategy.None, true, []string{"nothing is written; throttling is measured and reported"}}
+func noneOutlook(found cgroup.Features) Outlook {
+	p := Outlook{strategy.None, true, []string{"nothing is written; throttling is measured and reported"}}
 	if f := found.Get(cgroup.FeatureController); f.State == cgroup.No {
 		p.Meaning = []string{"nothing is written, and nothing can be measured: " + f.Detail}
 	}
@@ -75,7 +91,7 @@ func noneOutlook(found cgroup.Features) outlook {
 // obstacle is what keeps every policy from working, or "".
 func obstacle(found cgroup.Features) string {
 	for _, name := range []string{cgroup.FeatureController, cgroup.FeatureWritable, cgroup.FeatureBandwidth,
-		cgroup.FeatureEnforced, featureTasks} {
+		cgroup.FeatureEnforced, FeatureTasks} {
 		if f := found.Get(name); f.State == cgroup.No {
 			return f.Detail
 		}
@@ -83,8 +99,8 @@ func obstacle(found cgroup.Features) string {
 	return ""
 }
 
-func burstOutlook(found cgroup.Features) outlook {
-	p := outlook{Policy: strategy.CPUBurstOnly}
+func burstOutlook(found cgroup.Features) Outlook {
+	p := Outlook{Policy: strategy.CPUBurstOnly}
 	why := obstacle(found)
 	if f := found.Get(cgroup.FeatureBurst); why == "" && f.State == cgroup.No {
 		why = f.Detail + " (mainline has it since " + f.Since + ")"
@@ -111,8 +127,8 @@ func aboveQuotaMeaning(f cgroup.Feature) string {
 	return "could not test whether this kernel accepts a burst above the quota: mainline caps it at the quota"
 }
 
-func quotaOutlook(found cgroup.Features) outlook {
-	p := outlook{Policy: strategy.CFSQuotaBurstOnly}
+func quotaOutlook(found cgroup.Features) Outlook {
+	p := Outlook{Policy: strategy.CFSQuotaBurstOnly}
 	if why := obstacle(found); why != "" {
 		p.Meaning = []string{"changes nothing: " + why}
 		return p
@@ -130,11 +146,11 @@ func quotaOutlook(found cgroup.Features) outlook {
 
 // eventsMeaning says how soon a throttle is answered.
 func eventsMeaning(found cgroup.Features) string {
-	events := found.Get(featureEvents)
+	events := found.Get(FeatureEvents)
 	switch {
 	case events.State != cgroup.Yes:
 		return "throttles are polled for, and seen up to 100 ms late: " + events.Detail
-	case !refills(found):
+	case !Refills(found):
 		return "throttle events come from eBPF, and are answered by raising the quota: no burst can be rewritten here"
 	}
 	return "throttle events come from eBPF, and throttles are ended at once by rewriting the unchanged burst"
@@ -142,15 +158,15 @@ func eventsMeaning(found cgroup.Features) string {
 
 // startMeaning says what becomes of a container's start.
 func startMeaning(found cgroup.Features) string {
-	if !found.Has(featureEvents) || !refills(found) {
+	if !found.Has(FeatureEvents) || !Refills(found) {
 		return "a container's start (startupSeconds) is as any other time: its quota may be raised in it, and what it reads of it then is not its limit"
 	}
 	return "in a container's start (startupSeconds) throttles are ended one by one, and its quota stays"
 }
 
-func autoOutlook(found cgroup.Features) outlook {
+func autoOutlook(found cgroup.Features) Outlook {
 	burst, quota := burstOutlook(found), quotaOutlook(found)
-	p := outlook{Policy: strategy.Auto, Works: quota.Works}
+	p := Outlook{Policy: strategy.Auto, Works: quota.Works}
 	switch {
 	case burst.Works:
 		p.Meaning = []string{"burst first, as cpuBurstOnly; the quota is raised for what burst did not cover"}
@@ -218,8 +234,8 @@ func costs() []remedy {
 			"To avoid that, mount the cpuacct controller."},
 		{cgroup.FeatureInotify, cgroup.No, "There are too few inotify watches to see new cgroups at once. " +
 			"Raise them: sysctl -w fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=128"},
-		{featureNRI, cgroup.No, "An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. With NRI it " +
-			"does not: containerd " + firstNRI + " or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
+		{FeatureNRI, cgroup.No, "An in-place resize to less CPU meets the burst, and may fail once before the burst is lowered. With NRI it " +
+			"does not: containerd " + FirstNRI + " or later, with `disable = false` in [plugins.\"io.containerd.nri.v1.nri\"] of its configuration."},
 		{cgroup.FeatureWithinNode, cgroup.No, "The limits add up to more than the machine: a container is not sure of its own " +
 			"limit when all use theirs at once, with or without bursts. Lower some, or keep sharePoolThresholdPercent low. " +
 			"`plimsoll advise --live` says how often that happens."},
@@ -236,7 +252,7 @@ func burstRemedy(f cgroup.Feature) string {
 }
 
 // Text writes the report for people.
-func (e doctorReport) Text(w io.Writer) error {
+func (e Report) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plimsoll %s on Linux %s, cgroups at %s\n\n", e.Version, e.Kernel, e.Root)
 	rows := [][]string{{"FEATURE", "HERE", "SINCE", "DETAIL"}}
@@ -266,7 +282,7 @@ func (e doctorReport) Text(w io.Writer) error {
 }
 
 // priorityText says which mechanisms of `colocation` are available.
-func (e doctorReport) priorityText(b *strings.Builder) {
+func (e Report) priorityText(b *strings.Builder) {
 	fmt.Fprintf(b, "\nOnline before offline (colocation): mechanism auto comes to %s here (%s)\n", e.Preferred, e.PreferredWhy)
 	if c := e.Configured; c != nil {
 		fmt.Fprintf(b, "  configured: %s, which comes to %s (%s)\n", orDash(string(c.Asked)), c.Mechanism, c.Why)
@@ -283,15 +299,6 @@ func (e doctorReport) priorityText(b *strings.Builder) {
 // oneLine keeps an error of several lines, as those of the kernel's check of a program are, from ending a row of a table.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
-}
-
-// useless says why nothing works here; nil: something does.
-func (e doctorReport) useless() error {
-	f := e.Features.Get(cgroup.FeatureController)
-	if f.State != cgroup.No {
-		return nil
-	}
-	return withHint(fmt.Errorf("no policy can work at %s: %s", e.Root, f.Detail), "is --cgroup-root where the control groups are mounted? `mount | grep cgroup` shows it")
 }
 
 func orDash(s string) string {

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll/internal/report"
+)
+
+const mostSuspects = 10 // containers that are named
+
+// Suspect is a container whose runtimes cannot use a burst.
+type Suspect struct {
+	Name        string             `json:"name"`
+	Cgroup      string             `json:"cgroup"`
+	Parallelism report.Parallelism `json:"parallelism"`
+}
+
+// Suspects is what doctor says of the runtimes on this node.
+type Suspects struct {
+	Looked int       `json:"containers_looked_at"` // those with a limit and a known runtime
+	Left   int       `json:"containers_left_out"`  // the node has too many, or it took too long
+	List   []Suspect `json:"burst_unusable"`
+}
+
+// text writes the section of doctor.
+func (s *Suspects) text(b *strings.Builder) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(b, "\nRuntimes with fewer threads than a burst can use: %d of %d containers with a limit and a Go, JVM or Node process%s\n",
+		len(s.List), s.Looked, s.left())
+	for i, one := range s.List {
+		if i == mostSuspects {
+			fmt.Fprintf(b, "  and %d more\n", len(s.List)-i)
+			break
+		}
+		fmt.Fprintf(b, "  - %s: %s\n    to do: %s\n", oneLine(one.Name), oneLine(one.Parallelism.Verdict), oneLine(one.Parallelism.Next))
+	}
+}
+
+func (s *Suspects) left() string {
+	if s.Left == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d containers were not looked at)", s.Left)
+}
