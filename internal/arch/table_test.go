@@ -37,6 +37,7 @@ func rules() map[string]rule {
 		"internal/diagnose":           {pure: true, imports: []string{"report"}},
 		"internal/parallelism":        {pure: true, imports: and(values, "printable", "report")},
 		"internal/history":            {pure: true},
+		"internal/flight":             {pure: true},
 		"internal/view":               {pure: true, imports: and(values, "bandwidth", "history", "loadline", "printable", "report")},
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
 		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
@@ -64,6 +65,8 @@ func rules() map[string]rule {
 		"internal/lease":   {},
 		"internal/lock":    {},
 		"internal/trace":   {imports: values},
+
+		"internal/flight/disk": {imports: []string{"flight"}},
 
 		// load
 		"internal/load": {},

@@ -1,0 +1,208 @@
+package flight
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Period is one record of the kernel: Count periods that ended together, of which more than one are where its timer was late.
+type Period struct {
+	Cgroup    string
+	End       int64 // Unix time in ms
+	Used      int64 // us of CPU time, of all of them
+	Quota     int64 // us, in force as it ended
+	Throttled int64 // us of wall time
+	Throttles int32
+	Refills   int32
+	Count     int32
+}
+
+// Known is what is known of a control group besides its periods.
+type Known struct {
+	Namespace, Pod, Container string
+	Skip                      bool          // it is none: the pod around containers
+	Limit                     time.Duration // of CPU time per period; 0: none, or not known
+	Period                    time.Duration
+}
+
+// Builder collects periods into minutes. It has no clock: Close is told the time.
+type Builder struct {
+	known  map[string]Known
+	open   map[int64]map[string]*Minute // by minute and group
+	begun  int64                        // the first minute that is not over
+	over   []int64                      // minutes that are over, and in no batch yet
+	strays int                          // records of groups that are not known, since Know
+}
+
+const (
+	minuteMs  = int64(time.Minute / time.Millisecond)
+	grace     = 2 * time.Second // after its end a minute still gets periods, which the kernel's ring has
+	maxGroups = 4096            // in a minute
+	maxPlaces = 60_000          // of a period of 1 ms
+	usual     = 100 * time.Millisecond
+)
+
+// NewBuilder makes a builder that records from now on.
+func NewBuilder(now time.Time) *Builder {
+	return &Builder{known: map[string]Known{}, open: map[int64]map[string]*Minute{}, begun: minuteOf(now.UnixMilli())}
+}
+
+func minuteOf(ms int64) int64 { return ms - ms%minuteMs }
+
+// Know takes what is known of groups, for the rows that are closed from now on.
+func (b *Builder) Know(groups map[string]Known) { b.known, b.strays = groups, 0 }
+
+// Strays is how many records came of groups that Know did not name.
+func (b *Builder) Strays() int { return b.strays }
+
+// Add adds records, and returns how many periods found no room.
+func (b *Builder) Add(list []Period) (dropped int64) {
+	for i := range list {
+		p := &list[i]
+		known, named := b.known[p.Cgroup]
+		if !named {
+			b.strays++
+		}
+		if known.Skip {
+			continue
+		}
+		m := b.row(p, known)
+		if m == nil {
+			dropped += int64(p.Count)
+			continue
+		}
+		m.add(p)
+	}
+	return dropped
+}
+
+// row is that of the period's minute; nil where there are too many groups.
+func (b *Builder) row(p *Period, known Known) *Minute {
+	start := minuteOf(p.End)
+	groups := b.open[start]
+	if groups == nil {
+		groups = map[string]*Minute{}
+		b.open[start] = groups
+	}
+	m := groups[p.Cgroup]
+	if m == nil && len(groups) < maxGroups {
+		period := known.Period
+		if period < time.Millisecond {
+			period = usual
+		}
+		ms := period.Milliseconds()
+		m = &Minute{Cgroup: p.Cgroup, Start: start, PeriodUs: int32(ms * 1000), First: int32((p.End - start) % ms),
+			ContainerID: ContainerID(p.Cgroup), LimitUs: -1, Used: make([]float32, 0, min(minuteMs/ms+1, 601))}
+		m.describe(known)
+		groups[p.Cgroup] = m
+	}
+	return m
+}
+
+// add adds a record at its place. CPU time of periods that ended together is spread over them.
+func (m *Minute) add(p *Period) {
+	ms := int64(m.PeriodUs) / 1000
+	at := max(int((p.End-m.Start-int64(m.First)+ms/2)/ms), len(m.Used)-1, 0)
+	count := max(int64(p.Count), 1)
+	first := max(at+1-int(min(count, maxPlaces)), len(m.Used)) // the first that has no value yet
+	for len(m.Used) <= at {
+		m.Used = append(m.Used, 0)
+	}
+	first = min(first, at)
+	each := p.Used / int64(at-first+1)
+	for i := first; i <= at; i++ {
+		m.Used[i] = round(int64(m.Used[i])*usedUnit + each)
+	}
+	m.Periods += int32(count)
+	m.UsedUs += p.Used
+	m.PeakUs = max(m.PeakUs, p.Used/count)
+	m.ThrottledUs += p.Throttled
+	m.Throttles += p.Throttles
+	m.Refills += p.Refills
+	if p.Throttled > 0 {
+		for len(m.ThrottledMs) <= at {
+			m.ThrottledMs = append(m.ThrottledMs, 0)
+		}
+		m.ThrottledMs[at] += max(int32((p.Throttled+500)/1000), 1) // less is not nothing
+	}
+	for range min(p.Refills, maxRefills) {
+		m.RefillAt = append(m.RefillAt, int32(at))
+	}
+	if n := len(m.QuotaUs); n == 0 || m.QuotaUs[n-1] != p.Quota {
+		if n > 0 && m.QuotaAt[n-1] == int32(at) {
+			m.QuotaUs[n-1] = p.Quota
+			return
+		}
+		m.QuotaAt, m.QuotaUs = append(m.QuotaAt, int32(at)), append(m.QuotaUs, p.Quota)
+	}
+}
+
+// maxRefills bounds the places of one period: there are more only where something is wrong.
+const maxRefills = 64
+
+// Close returns the minutes that are over, false where none is. all: also those that are not. A minute of the future is
+// over: the clock was set back.
+func (b *Builder) Close(now time.Time, all bool) (Batch, bool) {
+	var batch Batch
+	ms := now.UnixMilli()
+	for start, groups := range b.open {
+		if end := start + minuteMs; !all && end+grace.Milliseconds() > ms && start <= ms+minuteMs {
+			continue
+		}
+		for _, m := range groups {
+			if known, named := b.known[m.Cgroup]; named { // else it is gone, or was never known
+				m.describe(known)
+			}
+			batch.Rows = append(batch.Rows, *m)
+		}
+		delete(b.open, start)
+	}
+	slices.SortFunc(batch.Rows, func(x, y Minute) int {
+		return cmp.Or(cmp.Compare(x.Start, y.Start), strings.Compare(x.Cgroup, y.Cgroup))
+	})
+	b.cover(ms, all)
+	if len(batch.Rows) == 0 {
+		return batch, false
+	}
+	batch.Covered, b.over = b.over, nil
+	return batch, true
+}
+
+// cover notes the minutes that are over: a group without a row slept in them.
+func (b *Builder) cover(now int64, all bool) {
+	last := minuteOf(now - grace.Milliseconds())
+	if all {
+		last = minuteOf(now) + minuteMs
+	}
+	if b.begun > last+minuteMs || last-b.begun > maxCovered*minuteMs { // the clock was set
+		b.begun = minuteOf(now)
+	}
+	for ; b.begun < last; b.begun += minuteMs {
+		b.over = append(b.over, b.begun)
+	}
+	b.over = b.over[max(0, len(b.over)-maxCovered):]
+}
+
+// maxCovered bounds the minutes in which all groups slept.
+const maxCovered = 24 * 60
+
+func (m *Minute) describe(known Known) {
+	m.Namespace, m.Pod, m.Container = known.Namespace, known.Pod, known.Container
+	if known.Limit > 0 {
+		m.LimitUs = known.Limit.Microseconds()
+	}
+}
+
+// ContainerID is the 64 hexadecimal digits by which runtimes name a container's group; "" where there are none.
+func ContainerID(cgroup string) string {
+	const digits = 64
+	name := cgroup[strings.LastIndexByte(cgroup, '/')+1:]
+	name = strings.TrimSuffix(name, ".scope")
+	name = name[strings.LastIndexByte(name, '-')+1:]
+	if len(name) != digits || strings.Trim(name, "0123456789abcdef") != "" {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,146 @@
+package flight
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var t0 = time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+
+const half = 50_000 // us of a period of 100 ms
+
+// at is one period of a group with a limit of half a CPU that ended so many ms after t0.
+func at(ms int64, used int64) Period {
+	return Period{Cgroup: "/a", End: t0.UnixMilli() + ms, Used: used, Quota: half, Count: 1}
+}
+
+// TestPlaces: the end of the first period of a minute gives the places of all others.
+func TestPlaces(t *testing.T) {
+	late := at(1037, 300)
+	late.Count = 3
+	throttled := at(137, 50_000)
+	throttled.Throttled, throttled.Throttles, throttled.Refills, throttled.Quota = 12_340, 2, 2, 2*half
+	for name, c := range map[string]struct {
+		list []Period
+		want Minute
+	}{
+		"each period":         {[]Period{at(37, 100), at(137, 200), at(237, 300)}, Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
+		"the group slept":     {[]Period{at(37, 100), at(337, 200)}, Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{10, 0, 0, 20}}},
+		"a late timer":        {[]Period{at(37, 100), at(180, 200), at(230, 300)}, Minute{First: 37, Periods: 3, UsedUs: 600, PeakUs: 300, Used: []float32{10, 20, 30}}},
+		"begun in the middle": {[]Period{at(1037, 100)}, Minute{First: 37, Periods: 1, UsedUs: 100, PeakUs: 100, Used: []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10}}},
+		"three at once":       {[]Period{at(37, 100), late}, Minute{First: 37, Periods: 4, UsedUs: 400, PeakUs: 100, Used: []float32{10, 0, 0, 0, 0, 0, 0, 0, 10, 10, 10}}},
+		"two in one place":    {[]Period{at(37, 100), at(60, 200)}, Minute{First: 37, Periods: 2, UsedUs: 300, PeakUs: 200, Used: []float32{30}}},
+		"throttled": {[]Period{at(37, 100), throttled, at(237, 100)}, Minute{First: 37, Periods: 3, UsedUs: 50_200, PeakUs: 50_000, ThrottledUs: 12_340,
+			Throttles: 2, Refills: 2, Used: []float32{10, 4992, 10}, ThrottledMs: []int32{0, 12}, RefillAt: []int32{1, 1},
+			QuotaAt: []int32{0, 1, 2}, QuotaUs: []int64{half, 2 * half, half}}},
+	} {
+		b := NewBuilder(t0)
+		if n := b.Add(c.list); n != 0 {
+			t.Errorf("%s: %d dropped", name, n)
+		}
+		got, ok := b.Close(t0.Add(time.Minute), true)
+		c.want.Cgroup, c.want.Start, c.want.PeriodUs, c.want.LimitUs = "/a", t0.UnixMilli(), 100_000, -1
+		if c.want.QuotaAt == nil {
+			first := int32(0)
+			for c.want.Used[first] == 0 {
+				first++
+			}
+			c.want.QuotaAt, c.want.QuotaUs = []int32{first}, []int64{half}
+		}
+		if !ok || len(got.Rows) != 1 {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		if diff := cmp.Diff(c.want, got.Rows[0]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestClose: a minute is given once, two seconds after its end, with what is known of its group.
+func TestClose(t *testing.T) {
+	b := NewBuilder(t0.Add(time.Second))
+	b.Know(map[string]Known{"/a": {Namespace: "n", Pod: "p", Container: "c", Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}, "/pod": {Skip: true}})
+	b.Add([]Period{at(37, 100), at(60_037, 100), {Cgroup: "/pod", End: t0.UnixMilli() + 5, Count: 1}, {Cgroup: "/x", End: t0.UnixMilli() + 5, Count: 1}})
+	if b.Strays() != 1 {
+		t.Errorf("%d strays, want that of /x", b.Strays())
+	}
+	if _, ok := b.Close(t0.Add(61*time.Second), false); ok {
+		t.Error("a minute was closed before the ring can be empty")
+	}
+	got, ok := b.Close(t0.Add(62*time.Second), false)
+	if !ok || len(got.Rows) != 2 || got.Periods() != 2 {
+		t.Fatalf("%v %+v", ok, got)
+	}
+	if m := got.Rows[0]; m.Name() != "n/p/c" || m.LimitUs != half || m.Start != t0.UnixMilli() {
+		t.Errorf("%+v", m)
+	}
+	if diff := cmp.Diff([]int64{t0.UnixMilli()}, got.Covered); diff != "" {
+		t.Errorf("covered (-want +got):\n%s", diff)
+	}
+	b.Know(map[string]Known{}) // the container has gone
+	got, ok = b.Close(t0.Add(5*time.Minute), false)
+	if !ok || len(got.Rows) != 1 || got.Rows[0].Name() != "n/p/c" {
+		t.Errorf("a container that has gone keeps its name: %+v", got.Rows)
+	}
+	if len(got.Covered) != 3 {
+		t.Errorf("%d minutes are covered, want 3: in two of them all slept", len(got.Covered))
+	}
+	if _, ok := b.Close(t0.Add(20*time.Minute), false); ok {
+		t.Error("minutes without periods are a file")
+	}
+}
+
+// TestClockSetBack: minutes of the future are given at once, and recording goes on.
+func TestClockSetBack(t *testing.T) {
+	b := NewBuilder(t0)
+	b.Add([]Period{at(37, 100)})
+	now := t0.Add(-time.Hour)
+	if got, ok := b.Close(now, false); !ok || len(got.Rows) != 1 {
+		t.Fatalf("%v %+v", ok, got)
+	}
+	b.Add([]Period{at(-3600_000+37, 100)})
+	got, ok := b.Close(now.Add(62*time.Second), false)
+	if want := []int64{now.UnixMilli()}; !ok || len(got.Rows) != 1 || !cmp.Equal(want, got.Covered) {
+		t.Errorf("%v %+v", ok, got)
+	}
+}
+
+// TestBuilderIsBounded: what does not fit is counted.
+func TestBuilderIsBounded(t *testing.T) {
+	b := NewBuilder(t0)
+	var list []Period
+	for i := range maxGroups + 3 {
+		p := at(37, 1)
+		p.Cgroup, p.Count = strings.Repeat("x", i), 2
+		list = append(list, p)
+	}
+	if n := b.Add(list); n != 6 {
+		t.Errorf("%d dropped, want 6", n)
+	}
+}
+
+func TestRound(t *testing.T) {
+	for us, want := range map[int64]float32{0: 0, 4: 0, 5: 1, 1_270: 127, 1_280: 128, 1_290: 130, 50_000: 4992, 50_240: 5056, 1 << 40: 0x66 << 30} {
+		if got := round(us); got != want {
+			t.Errorf("%d us: %v, want %v", us, got, want)
+		}
+	}
+	for us := int64(1_250); us < 2_000_000; us += 777 {
+		if got := int64(round(us)) * usedUnit; max(got-us, us-got)*125 > us+625 {
+			t.Fatalf("%d us: %d is off by more than 0.8 %%", us, got)
+		}
+	}
+}
+
+func TestContainerID(t *testing.T) {
+	id := strings.Repeat("0a", 32)
+	for path, want := range map[string]string{"/kubepods.slice/cri-containerd-" + id + ".scope": id, "/docker/" + id: id, "/a/docker-" + id[1:] + ".scope": "",
+		"/lab/a": "", "": "", "/" + strings.Repeat("xy", 32): ""} {
+		if got := ContainerID(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package flight
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func encoded(t testing.TB, b Batch) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := NewEncoder(Small).Encode(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func decode(data []byte) (Batch, error) { return Decode(bytes.NewReader(data), int64(len(data))) }
+
+// sampleBatch has every column, an empty list of each kind, and runs of minutes.
+func sampleBatch() Batch {
+	b := fleet(rand.New(rand.NewPCG(1, 2)), mix(), 20, 2)
+	b.Rows[0].RefillAt, b.Rows[0].Refills = []int32{3, 3, 7}, 3
+	b.Covered = []int64{t0.UnixMilli(), t0.UnixMilli() + minuteMs, t0.UnixMilli() + 7*minuteMs}
+	b.Lost = 42
+	return b
+}
+
+func TestDecodeIsReverse(t *testing.T) {
+	want := sampleBatch()
+	got, err := decode(encoded(t, want))
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestEncoderIsReused: the second file has nothing of the first.
+func TestEncoderIsReused(t *testing.T) {
+	e, b := NewEncoder(Quick), sampleBatch()
+	var first, second bytes.Buffer
+	if err := errors.Join(e.Encode(&first, b), e.Encode(&second, Batch{Rows: b.Rows[:1]})); err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(second.Bytes())
+	if err != nil || len(got.Rows) != 1 || got.Lost != 0 || len(got.Covered) != 0 {
+		t.Errorf("%v: %d rows, %d lost, covered %v", err, len(got.Rows), got.Lost, got.Covered)
+	}
+}
+
+// TestDecodeRefuses: a file that is cut anywhere, has a changed byte, or is of another version is an error and no panic.
+func TestDecodeRefuses(t *testing.T) {
+	data := encoded(t, sampleBatch())
+	for n := 0; n < len(data); n += 1 + n/50 {
+		if _, err := decode(data[:n]); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("cut at %d of %d bytes: %v", n, len(data), err)
+		}
+	}
+	old := bytes.Replace(data, []byte(Schema), []byte("plimsoll.record/v9"), 1)
+	var version *VersionError
+	if _, err := decode(old); !errors.As(err, &version) || version.Schema != "plimsoll.record/v9" {
+		t.Errorf("another version: %v", err)
+	}
+	good := Minute{PeriodUs: 1000, Used: []float32{1}}
+	for name, change := range map[string]func(*Minute){
+		"no period":     func(m *Minute) { m.PeriodUs = 0 },
+		"no minute":     func(m *Minute) { m.Start = 1 },
+		"no places":     func(m *Minute) { m.Used = nil },
+		"throttled":     func(m *Minute) { m.ThrottledMs = []int32{0, 1} },
+		"quota":         func(m *Minute) { m.QuotaUs = []int64{0} },
+		"place beyond":  func(m *Minute) { m.RefillAt = []int32{1} },
+		"place below 0": func(m *Minute) { m.RefillAt = []int32{-1} },
+	} {
+		m := good
+		change(&m)
+		if _, err := decode(encoded(t, Batch{Rows: []Minute{m}})); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := decode(encoded(t, Batch{Rows: []Minute{good}})); err != nil {
+		t.Errorf("the good one: %v", err)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	for _, text := range []string{"1", "x+1", "1+0", "-1+1", "1+99999", "1+1 9999999999+1"} {
+		if list, err := unrun(text); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v %v", text, list, err)
+		}
+	}
+	if got := runs([]int64{0, minuteMs, 5 * minuteMs}); got != "0+2 5+1" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	data := encoded(f, sampleBatch())
+	f.Add(data)
+	f.Add(encoded(f, Batch{Rows: []Minute{{PeriodUs: 1000, Used: []float32{1}}}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := decode(data)
+		var version *VersionError
+		if err != nil && !errors.Is(err, ErrDamaged) && !errors.As(err, &version) {
+			t.Fatal(err)
+		}
+		for i := range b.Rows {
+			if fault := b.Rows[i].check(); fault != nil {
+				t.Fatal(fault)
+			}
+		}
+	})
+}

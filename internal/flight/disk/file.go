@@ -1,0 +1,155 @@
+package disk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/flight"
+)
+
+// File is one file of a ring. Its name has all but its size.
+type File struct {
+	Path        string
+	First, Last uint64    // the numbers of the minutes that it is made of, in the order of writing
+	From, To    time.Time // of its rows
+	Bytes       int64
+}
+
+const (
+	suffix = ".parquet"
+	stamp  = "20060102T1504Z"
+)
+
+// name is as "0000000041-0000000050-20261125T0310Z-20261125T0320Z.parquet": sorted by name, files are in order.
+func (f File) name() string {
+	return fmt.Sprintf("%010d-%010d-%s-%s%s", f.First, f.Last, f.From.UTC().Format(stamp), f.To.UTC().Format(stamp), suffix)
+}
+
+// parse reads a name; false for what is no file of a ring.
+func parse(name string) (f File, ok bool) {
+	base, found := strings.CutSuffix(name, suffix)
+	parts := strings.Split(base, "-")
+	if !found || len(parts) != 4 {
+		return f, false
+	}
+	var err [4]error
+	f.First, err[0] = strconv.ParseUint(parts[0], 10, 63)
+	f.Last, err[1] = strconv.ParseUint(parts[1], 10, 63)
+	f.From, err[2] = time.Parse(stamp, parts[2])
+	f.To, err[3] = time.Parse(stamp, parts[3])
+	return f, errors.Join(err[:]...) == nil && f.First <= f.Last && f.From.Before(f.To)
+}
+
+// List lists the files of a folder in the order in which they were written. double are those that are in a longer one: a
+// reader leaves them out.
+func List(dir string) (list, double []File, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the record: %w", err)
+	}
+	for _, e := range entries {
+		f, ok := parse(e.Name())
+		if !ok {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue // it has just made room, or is none
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("list the record: %w", err)
+		}
+		f.Path, f.Bytes = filepath.Join(dir, e.Name()), info.Size()
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b File) int { // of two that begin together, the longer one first
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Last, a.Last))
+	})
+	end := uint64(0)
+	list = slices.DeleteFunc(list, func(f File) bool {
+		if f.Last <= end {
+			double = append(double, f)
+			return true
+		}
+		end = f.Last
+		return false
+	})
+	return list, double, nil
+}
+
+// Read reads a file.
+func Read(f File) (flight.Batch, error) {
+	in, err := os.Open(f.Path)
+	if err != nil {
+		return flight.Batch{}, fmt.Errorf("read the record: %w", err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return flight.Batch{}, fmt.Errorf("read the record: %w", err)
+	}
+	b, err := flight.Decode(in, info.Size())
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", filepath.Base(f.Path), err)
+	}
+	return b, nil
+}
+
+// Range is what a folder has of a time.
+type Range struct {
+	Rows    []flight.Minute // in the order in which they were written
+	Covered []int64         // minutes in which periods were recorded, Unix time in ms, sorted
+	Lost    int64           // periods that are missing in files of this time
+	Files   int
+	Skipped []error // files that cannot be read
+}
+
+// Select reads the rows of the minutes that touch a time, for which keep is true.
+func Select(dir string, from, to time.Time, keep func(*flight.Minute) bool) (Range, error) {
+	list, _, err := List(dir)
+	if err != nil {
+		return Range{}, err
+	}
+	var r Range
+	first, last := from.Add(-time.Minute).UnixMilli(), to.UnixMilli()
+	within := func(start int64) bool { return start > first && start < last }
+	for _, f := range list {
+		if !f.To.After(from) || !f.From.Before(to) {
+			continue
+		}
+		b, err := Read(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just made room, or is in a longer one
+		}
+		if err != nil {
+			r.Skipped = append(r.Skipped, err)
+			continue
+		}
+		r.Files++
+		r.Lost += b.Lost
+		for i := range b.Rows {
+			if m := &b.Rows[i]; within(m.Start) {
+				r.Covered = append(r.Covered, m.Start)
+				if keep(m) {
+					r.Rows = append(r.Rows, *m)
+				}
+			}
+		}
+		for _, at := range b.Covered {
+			if within(at) {
+				r.Covered = append(r.Covered, at)
+			}
+		}
+	}
+	slices.Sort(r.Covered)
+	r.Covered = slices.Compact(r.Covered)
+	return r, nil
+}

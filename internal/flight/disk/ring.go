@@ -1,0 +1,258 @@
+// Package disk keeps the flight recorder's files: a ring that is bounded in bytes and hours.
+//
+// # Problem
+//
+// The record is written always, on a disk that others need. The disk may be full, slow or failing, and power may go at any
+// time. A Parquet file has its footer at the end: what was not closed cannot be read.
+//
+// # Approach
+//
+// Each minute is encoded in memory and becomes a file of its own: written whole to a temporary name, fsync, rename, fsync of
+// the folder. So a power cut costs the minute that was being collected, and the one that was being written. Ten such files are
+// then written as one, which saves nine footers (a third of a small node's record), and are removed after that one is
+// there. A file's name has the numbers of the first and the last minute that it is made of: where a crash left both, the
+// longer range counts, and no list of files has to be kept true.
+//
+// Before a file is written the oldest go, until it fits. A file that cannot be written is dropped and counted; the next
+// minute tries again. Whoever has minutes to write gives them to a queue (Writer) and never waits.
+//
+// The thread that writes has no low priority of its own: the collector of garbage stops all threads of the agent, and one
+// that the kernel keeps waiting at nice 19 on a full node would have the refills wait for it.
+//
+// # Known limits
+//
+// A file is read whole to be merged. A file that is damaged is left out of the merged one, and counted. Where the clock is
+// set back by more than the bound in hours, files look young until it has caught up: the bound in bytes holds all the same.
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"plimsoll/internal/flight"
+)
+
+// Options bound a ring.
+type Options struct {
+	Dir      string
+	MaxBytes int64
+	MaxAge   time.Duration
+}
+
+// The bounds that a ring has unless told otherwise.
+const (
+	DefaultBytes = 500 << 20
+	DefaultAge   = 48 * time.Hour
+)
+
+// Ring is the folder, for the one process that writes to it. Its methods are not to be called at the same time.
+type Ring struct {
+	o       Options
+	files   []File // by their numbers
+	bytes   int64
+	next    uint64
+	encoder *flight.Encoder
+	buffer  bytes.Buffer
+	damaged int64
+}
+
+const (
+	mergeAt   = 10
+	temporary = ".new"
+)
+
+// OpenRing makes the folder where there is none, and removes what a crash has left: temporary files, and those that are in a
+// longer one.
+func OpenRing(o Options) (*Ring, error) {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("the record's folder: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(o.Dir, "*"+temporary))
+	if err != nil {
+		return nil, fmt.Errorf("the record's folder: %w", err)
+	}
+	for _, name := range left {
+		if err := os.Remove(name); err != nil {
+			return nil, fmt.Errorf("the record's folder: %w", err)
+		}
+	}
+	list, double, err := List(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ring{o: o, files: list, encoder: flight.NewEncoder(flight.Quick), next: 1}
+	for _, f := range double {
+		if err := os.Remove(f.Path); err != nil {
+			return nil, fmt.Errorf("the record's folder: %w", err)
+		}
+		r.next = max(r.next, f.Last+1)
+	}
+	for _, f := range list {
+		r.bytes += f.Bytes
+		r.next = max(r.next, f.Last+1)
+	}
+	return r, nil
+}
+
+// Bytes and Files are what the ring has; Damaged counts files that could not be read when they were merged.
+func (r *Ring) Bytes() int64   { return r.bytes }
+func (r *Ring) Files() int     { return len(r.files) }
+func (r *Ring) Damaged() int64 { return r.damaged }
+
+// Write writes a batch as the newest file, for which the oldest make room.
+func (r *Ring) Write(b flight.Batch, now time.Time) error {
+	f := File{First: r.next, Last: r.next}
+	if err := r.put(&f, b, now); err != nil {
+		return err
+	}
+	r.next++
+	r.files = append(r.files, f)
+	return r.merge(now)
+}
+
+// put writes a file.
+func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
+	if len(b.Rows) == 0 {
+		return errors.New("write the record: no rows")
+	}
+	f.From, f.To = span(b.Rows)
+	r.buffer.Reset()
+	if err := r.encoder.Encode(&r.buffer, b); err != nil {
+		return err
+	}
+	f.Bytes = int64(r.buffer.Len())
+	if f.Bytes > r.o.MaxBytes {
+		return fmt.Errorf("write the record: a file of %d bytes is above the bound of %d for all", f.Bytes, r.o.MaxBytes)
+	}
+	if f.First == f.Last { // one that is made of others takes the room of these
+		if err := r.evict(f.Bytes, now); err != nil {
+			return err
+		}
+	}
+	f.Path = filepath.Join(r.o.Dir, f.name())
+	if err := replace(f.Path, r.buffer.Bytes()); err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	r.bytes += f.Bytes
+	return nil
+}
+
+// span is the time that rows cover.
+func span(rows []flight.Minute) (from, to time.Time) {
+	first, last := rows[0].Start, rows[0].Start
+	for i := range rows {
+		first, last = min(first, rows[i].Start), max(last, rows[i].Start)
+	}
+	return time.UnixMilli(first).UTC(), time.UnixMilli(last).UTC().Add(time.Minute)
+}
+
+// evict removes the oldest files: those that are too old, and as many as make room for so many bytes.
+func (r *Ring) evict(room int64, now time.Time) error {
+	for len(r.files) > 0 {
+		f := r.files[0]
+		if r.bytes+room <= r.o.MaxBytes && f.To.After(now.Add(-r.o.MaxAge)) {
+			return nil
+		}
+		if err := r.remove(f); err != nil {
+			return err
+		}
+		r.files = r.files[1:]
+	}
+	return nil
+}
+
+func (r *Ring) remove(f File) error {
+	if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove an old record: %w", err)
+	}
+	r.bytes -= f.Bytes
+	return nil
+}
+
+// merge makes one file of the last ten, once there are ten of one minute each.
+func (r *Ring) merge(now time.Time) error {
+	at, size := r.unmerged()
+	if at < 0 {
+		return nil
+	}
+	if err := r.evict(size, now); err != nil { // before, for the parts must not go while they are merged
+		return err
+	}
+	if at, _ = r.unmerged(); at < 0 {
+		return nil // they were the oldest
+	}
+	parts := slices.Clone(r.files[at:])
+	whole := File{First: parts[0].First, Last: parts[len(parts)-1].Last}
+	quick := r.encoder
+	r.encoder = flight.NewEncoder(flight.Small) // its memory is not kept
+	err := r.put(&whole, r.read(parts), now)
+	if r.encoder = quick; err != nil {
+		return fmt.Errorf("make one file of %d: %w", len(parts), err)
+	}
+	for _, f := range parts {
+		if err := r.remove(f); err != nil {
+			return err
+		}
+	}
+	r.files = append(r.files[:at], whole)
+	return nil
+}
+
+// unmerged is where the last ten files begin, where each of them is of one minute, and their size; -1 where they are not.
+func (r *Ring) unmerged() (at int, size int64) {
+	at = len(r.files) - mergeAt
+	if at < 0 || slices.ContainsFunc(r.files[at:], func(f File) bool { return f.First != f.Last }) {
+		return -1, 0
+	}
+	for _, f := range r.files[at:] {
+		size += f.Bytes
+	}
+	return at, size
+}
+
+// read reads files as one batch.
+func (r *Ring) read(parts []File) (all flight.Batch) {
+	for _, f := range parts {
+		b, err := Read(f)
+		if err != nil {
+			r.damaged++
+			continue
+		}
+		all.Rows, all.Covered, all.Lost = append(all.Rows, b.Rows...), append(all.Covered, b.Covered...), all.Lost+b.Lost
+	}
+	return all
+}
+
+// replace writes a file that is there whole or not at all, also after a power cut.
+func replace(path string, data []byte) (err error) {
+	f, err := os.OpenFile(path+temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(path + temporary) // it takes room
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(path+temporary, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

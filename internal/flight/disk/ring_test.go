@@ -1,0 +1,245 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/flight"
+)
+
+var t0 = time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+
+// minute is the batch of a minute of so many containers, each with noise, which does not compress.
+func minute(n, containers int) flight.Batch {
+	start := t0.Add(time.Duration(n) * time.Minute).UnixMilli()
+	b := flight.Batch{Covered: []int64{start}, Lost: 1}
+	x := uint32(n + 1)
+	for c := range containers {
+		m := flight.Minute{Cgroup: fmt.Sprintf("/lab/%d", c), Container: fmt.Sprint(c), Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600}
+		for range 600 {
+			x = x*1664525 + 1013904223
+			m.Used = append(m.Used, float32(x>>20))
+			m.UsedUs += int64(x>>20) * 10
+		}
+		b.Rows = append(b.Rows, m)
+	}
+	return b
+}
+
+func open(t testing.TB, o Options) *Ring {
+	t.Helper()
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultBytes
+	}
+	if o.MaxAge == 0 {
+		o.MaxAge = DefaultAge
+	}
+	r, err := OpenRing(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// write writes minutes from one up to another.
+func write(t testing.TB, r *Ring, from, to, containers int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		if err := r.Write(minute(n, containers), t0.Add(time.Duration(n+1)*time.Minute)); err != nil {
+			t.Fatalf("minute %d: %v", n, err)
+		}
+	}
+}
+
+// onDisk is what a folder has: file names, and bytes.
+func onDisk(t testing.TB, dir string) (names []string, bytes int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, bytes = append(names, e.Name()), bytes+info.Size()
+	}
+	return names, bytes
+}
+
+func all(*flight.Minute) bool { return true }
+
+func selected(t testing.TB, dir string, from, to int) Range {
+	t.Helper()
+	r, err := Select(dir, t0.Add(time.Duration(from)*time.Minute), t0.Add(time.Duration(to)*time.Minute), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestTenMinutesAreOneFile: a minute is a file at once, ten become one, and all rows come back, in order.
+func TestTenMinutesAreOneFile(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	write(t, r, 0, 12, 2)
+	names, bytes := onDisk(t, dir)
+	want := []string{"0000000001-0000000010-20261125T0310Z-20261125T0320Z.parquet", "0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet",
+		"0000000012-0000000012-20261125T0321Z-20261125T0322Z.parquet"}
+	if diff := cmp.Diff(want, names); diff != "" || bytes != r.Bytes() || r.Files() != 3 {
+		t.Errorf("%d bytes, want %d; %d files (-want +got):\n%s", r.Bytes(), bytes, r.Files(), diff)
+	}
+	got := selected(t, dir, 0, 12)
+	if len(got.Rows) != 24 || len(got.Covered) != 12 || got.Lost != 12 || len(got.Skipped) > 0 {
+		t.Fatalf("%d rows, %d minutes, %d lost, %v", len(got.Rows), len(got.Covered), got.Lost, got.Skipped)
+	}
+	for i, m := range got.Rows {
+		if diff := cmp.Diff(minute(i/2, 2).Rows[i%2].Used, m.Used); diff != "" {
+			t.Fatalf("row %d (-want +got):\n%s", i, diff)
+		}
+	}
+	again := open(t, Options{Dir: dir})
+	if again.Files() != 3 || again.Bytes() != bytes {
+		t.Errorf("after a restart: %d files, %d bytes", again.Files(), again.Bytes())
+	}
+	write(t, again, 12, 13, 2)
+	if names, _ := onDisk(t, dir); len(names) != 4 || !strings.HasPrefix(names[3], "0000000013-0000000013") {
+		t.Errorf("a restart goes on with the next number: %v", names)
+	}
+}
+
+// TestSelect: the minutes that touch the time, of the containers that are meant.
+func TestSelect(t *testing.T) {
+	dir := t.TempDir()
+	write(t, open(t, Options{Dir: dir}), 0, 12, 2)
+	for _, c := range []struct {
+		from, to time.Duration
+		rows     int
+		files    int
+	}{{0, time.Minute, 2, 1}, {90 * time.Second, 100 * time.Second, 2, 1}, {9 * time.Minute, 11 * time.Minute, 4, 2}, {-time.Hour, 0, 0, 0}, {12 * time.Minute, time.Hour, 0, 0}} {
+		r, err := Select(dir, t0.Add(c.from), t0.Add(c.to), all)
+		if err != nil || len(r.Rows) != c.rows || r.Files != c.files || len(r.Covered) != c.rows/2 {
+			t.Errorf("%v to %v: %d rows of %d files, %d minutes, %v; want %d of %d", c.from, c.to, len(r.Rows), r.Files, len(r.Covered), err, c.rows, c.files)
+		}
+	}
+	one, err := Select(dir, t0, t0.Add(time.Hour), func(m *flight.Minute) bool { return m.Cgroup == "/lab/1" })
+	if err != nil || len(one.Rows) != 12 || len(one.Covered) != 12 {
+		t.Errorf("%d rows of one container, %d minutes, %v", len(one.Rows), len(one.Covered), err)
+	}
+}
+
+// TestRingIsBounded: after each write the folder is within its bytes and its hours, and the newest is there.
+func TestRingIsBounded(t *testing.T) {
+	dir, most := t.TempDir(), int64(600_000)
+	r := open(t, Options{Dir: dir, MaxBytes: most})
+	for n := range 160 {
+		write(t, r, n, n+1, 4)
+		names, bytes := onDisk(t, dir)
+		if bytes > most || bytes != r.Bytes() {
+			t.Fatalf("minute %d: %d bytes on disk, %d by the ring's account, want %d at most", n, bytes, r.Bytes(), most)
+		}
+		if got := selected(t, dir, n, n+1); len(got.Rows) != 4 {
+			t.Fatalf("minute %d: %d rows; %v", n, len(got.Rows), names)
+		}
+	}
+	if _, bytes := onDisk(t, dir); bytes < most/2 {
+		t.Errorf("only %d of %d bytes are used, and a merge makes room for ten minutes", bytes, most)
+	}
+	old := t.TempDir()
+	r = open(t, Options{Dir: old, MaxAge: 30 * time.Minute})
+	write(t, r, 0, 60, 1)
+	got := selected(t, old, 0, 60)
+	if n := len(got.Rows); n < 30 || n > 40 || got.Rows[n-1].Start != t0.Add(59*time.Minute).UnixMilli() {
+		t.Errorf("%d minutes are kept, want 30, and the rest of ten", n)
+	}
+	if err := open(t, Options{Dir: t.TempDir(), MaxBytes: 1000}).Write(minute(0, 4), t0); err == nil {
+		t.Error("a file above the bound was written")
+	}
+}
+
+// TestCrash: whatever a crash leaves, the rows of the minutes that were written are read once.
+func TestCrash(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	write(t, r, 0, 9, 2)
+	kept := map[string][]byte{}
+	names, _ := onDisk(t, dir)
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = data
+	}
+	write(t, r, 9, 10, 2)
+	put := func(name string, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, data := range kept { // the merged file is there, and its parts are not removed yet
+		put(name, data)
+	}
+	put("0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet.new", []byte("PAR1"))
+	put("README", []byte("somebody's"))
+	if got := selected(t, dir, 0, 20); len(got.Rows) != 20 || len(got.Skipped) > 0 {
+		t.Errorf("%d rows, want 20; %v", len(got.Rows), got.Skipped)
+	}
+	r = open(t, Options{Dir: dir})
+	if names, _ := onDisk(t, dir); len(names) != 2 || names[1] != "README" || r.Files() != 1 {
+		t.Errorf("after a restart: %v", names)
+	}
+}
+
+// TestCutFile: a file that is cut short is left out with a message, also where it would be merged, and the others are read.
+func TestCutFile(t *testing.T) {
+	dir := t.TempDir()
+	r := open(t, Options{Dir: dir})
+	write(t, r, 0, 9, 2)
+	names, _ := onDisk(t, dir)
+	if err := os.Truncate(filepath.Join(dir, names[4]), 500); err != nil {
+		t.Fatal(err)
+	}
+	got := selected(t, dir, 0, 9)
+	if len(got.Rows) != 16 || len(got.Covered) != 8 || len(got.Skipped) != 1 || !errors.Is(got.Skipped[0], flight.ErrDamaged) ||
+		!strings.Contains(got.Skipped[0].Error(), names[4]) {
+		t.Errorf("%d rows, %d minutes, %v", len(got.Rows), len(got.Covered), got.Skipped)
+	}
+	write(t, r, 9, 10, 2)
+	if got := selected(t, dir, 0, 10); len(got.Rows) != 18 || r.Damaged() != 1 || r.Files() != 1 {
+		t.Errorf("merged: %d rows, %d damaged, %d files", len(got.Rows), r.Damaged(), r.Files())
+	}
+}
+
+// TestWriterNeverBlocks: who gives more than the disk takes goes on, and what is dropped is counted.
+func TestWriterNeverBlocks(t *testing.T) {
+	w := NewWriter(Options{Dir: t.TempDir(), MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return t0 }, slog.New(slog.DiscardHandler))
+	for n := range queueLen + 3 { // nobody writes: the disk hangs
+		w.Offer(minute(n, 2))
+	}
+	if got := w.State().Dropped; got != 3*2*600 {
+		t.Errorf("%d periods dropped, want those of three minutes", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	f := File{First: 41, Last: 50, From: t0, To: t0.Add(10 * time.Minute)}
+	if got, ok := parse(f.name()); !ok || got != f {
+		t.Errorf("%s: %+v", f.name(), got)
+	}
+	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z.parquet", "1-2-20261125T0320Z-20261125T0320Z.parquet",
+		"1-2-20261125T0310Z-20261125T0320Z.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z.parquet"} {
+		if f, ok := parse(name); ok {
+			t.Errorf("%q is taken for %+v", name, f)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package flight
+
+import "math/bits"
+
+// Schema is the version of the rows, in the metadata of each file under SchemaKey. Columns are added, never renamed or given
+// another meaning, within a version.
+const (
+	Schema    = "plimsoll.record/v1"
+	SchemaKey = "plimsoll.schema"
+)
+
+// Minute is one row: what a container did in one minute. docs/RECORD.md documents each column.
+type Minute struct {
+	Cgroup      string `parquet:"cgroup,dict"`
+	ContainerID string `parquet:"container_id,dict"`
+	Namespace   string `parquet:"namespace,dict"`
+	Pod         string `parquet:"pod,dict"`
+	Container   string `parquet:"container,dict"`
+	Start       int64  `parquet:"minute,timestamp(millisecond),delta"` // Unix time in ms
+	First       int32  `parquet:"first_ms,dict"`                       // place i ends at Start + First + i periods
+	PeriodUs    int32  `parquet:"period_us,dict"`
+	LimitUs     int64  `parquet:"limit_us,dict"` // of CPU time per period, as its owner declares it; -1: none, or not known
+
+	// Exact sums of the minute.
+	Periods     int32 `parquet:"periods"` // that the kernel has reported: in the others the group slept
+	UsedUs      int64 `parquet:"used_us"`
+	PeakUs      int64 `parquet:"peak_us"` // the most in one period
+	ThrottledUs int64 `parquet:"throttled_us"`
+	Throttles   int32 `parquet:"throttles"`
+	Refills     int32 `parquet:"refills"`
+
+	Used        []float32 `parquet:"used_10us,list" parquet-element:",split"`    // of each place, see round
+	ThrottledMs []int32   `parquet:"throttled_ms,list" parquet-element:",split"` // up to the last place that was throttled
+	RefillAt    []int32   `parquet:"refill_at,list" parquet-element:",delta"`    // a place for each refill
+	QuotaAt     []int32   `parquet:"quota_at,list" parquet-element:",delta"`     // from this place on
+	QuotaUs     []int64   `parquet:"quota_us,list" parquet-element:",dict"`      // this quota is in force
+}
+
+// Batch is what was recorded up to an instant: the rows of one file.
+type Batch struct {
+	Rows    []Minute
+	Covered []int64 // the minutes (Unix time in ms) in which periods were recorded, whether or not there are rows
+	Lost    int64   // periods for which the kernel's ring had no room
+}
+
+// Periods is how many periods are in a batch.
+func (b Batch) Periods() (n int64) {
+	for i := range b.Rows {
+		n += int64(b.Rows[i].Periods)
+	}
+	return n
+}
+
+// Name is what the container is called in a table: as in `plimsoll status`.
+func (m *Minute) Name() string {
+	switch {
+	case m.Namespace != "":
+		return m.Namespace + "/" + m.Pod + "/" + m.Container
+	case m.Container != "":
+		return m.Container
+	}
+	return m.Cgroup
+}
+
+const (
+	usedUnit    = 10 // us, of Used
+	significant = 7  // bits of Used: an error of 0.8 % at most
+)
+
+// round is a CPU time as Used has it: a whole number of 10 us, of which only the highest bits count.
+func round(us int64) float32 {
+	n := (us + usedUnit/2) / usedUnit
+	if over := bits.Len64(uint64(n)) - significant; over > 0 {
+		n = (n + 1<<(over-1)) >> over << over
+	}
+	return float32(n)
+}
