@@ -25,6 +25,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		Recording{Containers: []Recorded{{Limit: &half, Demand: &half}}},
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},
+		History{Containers: []HistoryContainer{{ID: "1", Namespace: "a", Pod: "b", Container: "c", Minutes: []HistoryMinute{{}}}}, Gaps: []Gap{{}}},
 		diagnosis(),
 	} {
 		data, err := json.Marshal(v)

@@ -15,17 +15,25 @@ func containerLabels() []string {
 	return []string{"cgroup", "namespace", "pod", "container", "level", "runtime"}
 }
 
-// labels are their values. What is of no pod is its own container: a Docker container, nginx.service, /lab/a.
+// labels are their values.
 func (c Container) labels() []string {
-	full, container := c.Pod, c.Name
+	namespace, pod, container := c.Names()
+	return []string{label(c.Cgroup), label(namespace), label(pod), label(container), label(c.Level), label(c.Runtime)}
+}
+
+// Names are those of the namespace, the pod and the container. What is of no pod is its own container: a Docker container,
+// nginx.service, /lab/a.
+func (c Container) Names() (namespace, pod, container string) {
+	full := c.Pod
+	container = c.Name
 	if c.Level == "pod" {
 		full, container = c.Name, ""
 	}
-	namespace, pod := splitPod(full)
+	namespace, pod = splitPod(full)
 	if namespace != "" {
 		container = strings.TrimPrefix(container, full+"/")
 	}
-	return []string{label(c.Cgroup), label(namespace), label(pod), label(container), label(c.Level), label(c.Runtime)}
+	return namespace, pod, container
 }
 
 // splitPod splits "default/web". A group that belongs to no pod is named by its path, and has no namespace.

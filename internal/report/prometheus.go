@@ -21,6 +21,7 @@ type Collector struct {
 	agent      metrics[Status]
 	kubernetes metrics[Kubernetes]
 	nri        metrics[NRI]
+	flight     metrics[Flight]
 	colocation colocationMetrics
 	scheduler  metrics[Scheduler]
 	reserve    metrics[Reserve]
@@ -102,6 +103,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		agent:      slices.Concat(nodeMetrics(), selfMetrics(), eventMetrics(), clampMetrics()),
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
+		flight:     flightMetrics(),
 		colocation: newColocationMetrics(),
 		scheduler:  schedulerMetrics(),
 		reserve:    reserveMetrics(),
@@ -251,6 +253,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	c.reserve.describe(ch)
 	c.scheduler.describe(ch)
 	c.nri.describe(ch)
+	c.flight.describe(ch)
 	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
 		ch <- d
 	}
@@ -272,6 +275,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.agent.collect(&s, send)
 	c.kubernetes.collect(s.Kubernetes, send)
 	c.nri.collect(s.NRI, send)
+	c.flight.collect(s.Record, send)
 	s.Colocation.collect(c.colocation, send)
 	c.scheduler.collect(s.scheduler(), send)
 	c.reserve.collect(s.Reserve, send)

@@ -68,6 +68,7 @@ func sample() Status {
 		ClampedNow: 2,
 		Reserve:    sampleReserve(),
 		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
+		Record:     &Flight{Dir: "/var/lib/plimsoll", Files: 42, Bytes: 3 << 20, Written: 4_000_000, Dropped: 1200, Lost: 30, Damaged: 1, Fault: "no space left on device"},
 		Containers: []Container{
 			{
 				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",

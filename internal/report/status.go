@@ -35,6 +35,7 @@ type Status struct {
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
 	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
 	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
+	Record     *Flight     `json:"record,omitempty"`     // nil: turned off
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
 	Clamped    []Clamp     `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow

@@ -1,0 +1,40 @@
+package report
+
+import "fmt"
+
+// Flight is the state of the flight recorder, which keeps the periods of all containers on disk.
+type Flight struct {
+	Dir     string `json:"dir"`
+	Files   int    `json:"files"`
+	Bytes   int64  `json:"bytes"`
+	Written int64  `json:"written_periods"`
+	Dropped int64  `json:"dropped_periods"` // the disk was full or failing, or the writer was behind
+	Lost    int64  `json:"lost_periods"`    // for which the kernel's ring had no room
+	Damaged int64  `json:"damaged_files"`
+	Fault   string `json:"error,omitempty"` // why nothing is written now
+}
+
+// line is "3.1 MiB in 42 files in /var/lib/plimsoll; 12 periods dropped".
+func (f Flight) line() string {
+	line := fmt.Sprintf("%.1f MiB in %d files in %s", float64(f.Bytes)/(1<<20), f.Files, f.Dir)
+	if n := f.Dropped + f.Lost; n > 0 {
+		line += fmt.Sprintf("; %d periods dropped", n)
+	}
+	if f.Fault != "" {
+		line += "; not written: " + f.Fault
+	}
+	return line
+}
+
+func flightMetrics() []metric[Flight] {
+	return []metric[Flight]{
+		gauge("record_bytes", "Size of the flight recorder's files.", nil, func(f Flight) float64 { return float64(f.Bytes) }),
+		gauge("record_files", "Number of the flight recorder's files.", nil, func(f Flight) float64 { return float64(f.Files) }),
+		gauge("record_ok", "1 while the flight recorder writes.", nil, func(f Flight) float64 { return bit(f.Fault == "") }),
+		counter("record_written_periods_total", "Periods of containers that the flight recorder wrote.", nil, func(f Flight) float64 { return float64(f.Written) }),
+		counter("record_dropped_periods_total", "Periods of containers that the flight recorder did not write, because the disk was full, failed or was too slow.", nil,
+			func(f Flight) float64 { return float64(f.Dropped) }),
+		counter("record_lost_periods_total", "Periods of containers for which the ring between the kernel and the flight recorder had no room.", nil,
+			func(f Flight) float64 { return float64(f.Lost) }),
+	}
+}

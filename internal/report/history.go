@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// HistorySchema names the format of `plimsoll history --json`. Fields are added, never renamed, within a version.
+const HistorySchema = "plimsoll.history/v1"
+
+// History is what the flight recorder has of a time.
+type History struct {
+	Schema     string             `json:"schema"`
+	From       time.Time          `json:"from"`
+	To         time.Time          `json:"to"`
+	Dir        string             `json:"dir"`
+	Files      int                `json:"files"`
+	Containers []HistoryContainer `json:"containers"`
+	Gaps       []Gap              `json:"gaps"`         // of this time, in which nothing was recorded
+	Lost       int64              `json:"lost_periods"` // in the files of this time
+	Warnings   []string           `json:"warnings"`
+	Minutely   bool               `json:"-"` // the text has a row for each minute
+}
+
+// HistoryContainer is one container of a History.
+type HistoryContainer struct {
+	Cgroup    string          `json:"cgroup"`
+	ID        string          `json:"container_id,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
+	Pod       string          `json:"pod,omitempty"`
+	Container string          `json:"container,omitempty"`
+	Name      string          `json:"name"`
+	Figures   HistoryFigures  `json:"figures"`
+	Minutes   []HistoryMinute `json:"minutes"`
+}
+
+// HistoryMinute is one minute of a container. In a minute of a History that is in no gap and has none, it slept.
+type HistoryMinute struct {
+	Start time.Time `json:"start"`
+	HistoryFigures
+}
+
+// HistoryFigures are those of one minute, or of all that are recorded.
+type HistoryFigures struct {
+	Limit     *float64      `json:"limit_cpus"` // as declared, the last; null: none, or not known
+	Quota     float64       `json:"most_quota_cpus"`
+	Mean      float64       `json:"mean_cpus"` // of the recorded time
+	Peak      float64       `json:"peak_cpus"` // of one period
+	Used      time.Duration `json:"used_ns"`
+	Throttled time.Duration `json:"throttled_wall_ns"`
+	Throttles int64         `json:"throttles"`
+	Refills   int64         `json:"refills"`
+	Periods   int64         `json:"periods"` // in which it was not asleep
+}
+
+// Gap is a time in which nothing was recorded.
+type Gap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Text writes it for people.
+func (h History) Text(w io.Writer) error {
+	var p page
+	p.printf("%s to %s, from %d files in %s\n\n", instant(h.From), instant(h.To), h.Files, h.Dir)
+	switch {
+	case len(h.Containers) == 0:
+		p.printf("no container used CPU time under a limit in this time, or nothing was recorded\n")
+	case h.Minutely:
+		for i, c := range h.Containers {
+			if i > 0 {
+				p.printf("\n")
+			}
+			h.minutes(&p, c)
+		}
+	default:
+		h.summary(&p)
+	}
+	for i, g := range h.Gaps {
+		if i == 0 {
+			p.printf("\n")
+		}
+		p.printf("gap: nothing was recorded from %s to %s\n", instant(g.From), instant(g.To))
+	}
+	if h.Lost > 0 {
+		p.printf("warning: %d periods are missing: the ring between the kernel and the recorder was full\n", h.Lost)
+	}
+	for _, one := range h.Warnings {
+		p.printf("warning: %s\n", one)
+	}
+	return p.writeTo(w)
+}
+
+const historyLegend = "\nUSE: mean, in CPUs; PEAK: of one period; LOST: wall time throttled.\n"
+
+func historyHead(first string) []string {
+	return []string{first, "LIMIT", "QUOTA", "USE", "PEAK", "THROTTLES", "LOST", "REFILLS"}
+}
+
+func (h History) summary(p *page) {
+	rows := [][]string{historyHead("NAME")}
+	for _, c := range h.Containers {
+		rows = append(rows, append([]string{c.Name}, c.Figures.cells()...))
+	}
+	p.table(rows)
+	p.printf(historyLegend)
+}
+
+// minutes are the rows of a container, and those of the gaps between them.
+func (h History) minutes(p *page, c HistoryContainer) {
+	p.printf("%s (%s)\n", c.Name, c.Cgroup)
+	rows := [][]string{historyHead("MINUTE")}
+	gaps := h.Gaps
+	for _, m := range c.Minutes {
+		for len(gaps) > 0 && !gaps[0].From.After(m.Start) {
+			rows = append(rows, []string{instant(gaps[0].From), "gap", "", "", "", "", "", ""})
+			gaps = gaps[1:]
+		}
+		rows = append(rows, append([]string{instant(m.Start)}, m.cells()...))
+	}
+	p.table(rows)
+	p.printf(historyLegend)
+}
+
+// instant spells a time with its zone: the hour that daylight saving repeats is there twice.
+func instant(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
+
+func (f HistoryFigures) cells() []string {
+	limit := "-"
+	if f.Limit != nil {
+		limit = fmt.Sprintf("%.2f", *f.Limit)
+	}
+	return []string{limit, fmt.Sprintf("%.2f", f.Quota), fmt.Sprintf("%.2f", f.Mean), fmt.Sprintf("%.2f", f.Peak), count(f.Throttles),
+		span(f.Throttled), count(f.Refills)}
+}
