@@ -17,6 +17,15 @@ func (a *Agent) Status() report.Status { return a.statusOf(true) }
 // Glance is a Status for who asks each second: the counters of quiet groups may be half a minute old.
 func (a *Agent) Glance() report.Status { return a.statusOf(false) }
 
+// Containers is what the agent knows of all groups. Nothing is read for it.
+func (a *Agent) Containers() []report.Container {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	unwatched := func(*record.Group) (report.Throttles, bool) { return report.Throttles{}, false }
+	unscheduled := func(*record.Group) report.Throttles { return report.Throttles{} }
+	return a.record.Containers(a.Clock(), unwatched, unscheduled)
+}
+
 func (a *Agent) statusOf(all bool) report.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
