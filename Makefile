@@ -10,7 +10,7 @@ IMAGE   := plimsoll.invalid/plimsoll:$(shell awk '$$1 == "appVersion:" {gsub(/"/
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup build image manifests demo test test-lint test-unit test-sim test-kernel test-vm test-kube test-demo test-labs test-soak-short \
-        test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube bench-peers kernels generate figures lint fmt fuzz clean
+        test-flaky test-long soak bench bench-model bench-reaction bench-hostile bench-start bench-demo bench-kube bench-peers bench-record kernels generate figures lint fmt fuzz clean
 
 all: lint build test-unit ## lint, build and unit tests (the default)
 
@@ -77,6 +77,9 @@ bench-demo: build ## the demo with 3,000 requests a mode, on a quiet machine and
 
 bench-peers: build ## koordlet and Plimsoll, and limits raised and removed, on the same kubelet, pod and load: the table of docs/COMPARISON.md (root, 10 minutes, and koordlet's build the first time); PEERS=short: 3 minutes
 	@bash test/tiers.sh bench-peers
+
+bench-record: ## the flight recorder: bytes and CPU time a period, beside an array of numpy; DuckDB and pyarrow read it (python3, PyPI)
+	@bash test/tiers.sh bench-record
 
 bench-kube: ## the published apache-demo in a pod on a real kubelet, all policies, as the published tables (root, 12 minutes); APACHE_SECONDS=120
 	@bash test/tiers.sh bench-kube

@@ -113,6 +113,11 @@ tier_bench_model() {
   local python
   python=$(bash bench/setup.sh) && go run ./lab/model -python "$python" speed cells claims
 }
+tier_bench_record() {
+  local python
+  python=$(bash bench/setup.sh record) && PLIMSOLL_PYTHON=$python PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -v \
+    -run '^TestOtherReaders$|^TestSize$' -bench '^Benchmark(Record|Build)$' -benchmem ./internal/flight
+}
 tier_bench_demo() {
   need_groups || return
   bin/plimsoll demo --requests 3000 --figures && bin/plimsoll demo --requests 3000 --figures --loaded
