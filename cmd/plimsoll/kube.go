@@ -181,6 +181,7 @@ type reporter struct {
 	waits   *waits
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
+	flight  *flightRecorder // nil: turned off
 }
 
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
@@ -194,7 +195,7 @@ func (r reporter) complete(s report.Status) report.Status {
 		r.tidy.Reset(tidyAfter)
 	}
 	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
-	s.NRI, s.Self.LogDropped = nriStatus(r.resizes), r.lines.Dropped()
+	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.status()
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/flight"
 	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/workload"
 )
 
-// periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote. While
-// nobody asks for them, neither is kept.
+// periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote, for two
+// readers: the page, and the flight recorder. While neither asks for them, nothing is kept.
 type periods struct {
 	probe recordingProbe // nil: there is none
 	why   string
@@ -29,6 +30,13 @@ type periods struct {
 	looked time.Time
 	ahead  time.Duration // from the kernel's clock to ours, in Unix time
 	batch  []probe.Period
+	ended  map[string][]history.Period // for the page; nil: it does not ask
+	flown  []flight.Period             // for the flight recorder
+	full   int64                       // periods that found no room in either, because its reader was late
+
+	turning sync.Mutex // held while a reader comes or goes
+	page    bool
+	flies   bool
 
 	on      atomic.Bool
 	writing sync.Mutex             // for a moment only: the thread that answers throttles takes it
@@ -46,6 +54,8 @@ const (
 	lookAgain   = time.Second           // between two searches for groups that are not known
 	clockJumps  = 20 * time.Millisecond // a smaller difference of the two clocks is taken for the time between their readings
 	mostRefills = 4096                  // of one group that wait for the end of their period
+	mostWaiting = 600                   // periods of one group that wait for the page, whose reader waits for the agent's loop
+	mostFlown   = 1 << 16               // periods that wait for the flight recorder
 	lateRefill  = 3 * time.Second       // a refill whose period is not recorded
 )
 
@@ -64,10 +74,41 @@ func (s throttleSource) periods(found agent.Discoverer) *periods {
 	return p
 }
 
-// Record begins or ends the recording.
+// Record begins or ends the recording for the page.
 func (p *periods) Record(on bool) error {
+	p.turning.Lock()
+	defer p.turning.Unlock()
+	if err := p.turn(on || p.flies); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page, p.ended = on, nil; on {
+		p.ended = map[string][]history.Period{}
+	}
+	return nil
+}
+
+// Fly begins or ends the recording for the flight recorder.
+func (p *periods) Fly(on bool) error {
+	p.turning.Lock()
+	defer p.turning.Unlock()
+	if err := p.turn(on || p.page); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flies, p.flown = on, nil
+	return nil
+}
+
+// turn has the kernel record, or not any more.
+func (p *periods) turn(on bool) error {
 	if p.probe == nil {
 		return errors.New(p.why)
+	}
+	if on == p.on.Load() {
+		return nil
 	}
 	if err := p.probe.Record(on); err != nil {
 		if errors.Is(err, probe.ErrNoPeriods) && p.why != "" {
@@ -89,31 +130,72 @@ func (p *periods) Record(on bool) error {
 	return nil
 }
 
-// Take returns what has ended since the last call.
+// Take returns what has ended since the last call, for the page.
 func (p *periods) Take() (map[string][]history.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.drain(); err != nil {
+		return nil, 0, err
+	}
+	ended := p.ended
+	p.ended = map[string][]history.Period{}
+	return ended, p.probe.Unrecorded() + p.full, nil
+}
+
+// Flown appends what has ended since the last call, for the flight recorder, and says how many periods found no room in all.
+func (p *periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.drain(); err != nil {
+		return list, 0, err
+	}
+	list = append(list, p.flown...)
+	p.flown = p.flown[:0]
+	return list, p.probe.Unrecorded() + p.full, nil
+}
+
+// drain reads the kernel's ring, for whoever asks.
+func (p *periods) drain() error {
 	var err error
 	if p.batch, err = p.probe.Periods(p.batch[:0]); err != nil {
-		return nil, 0, err
+		return err
 	}
 	monotonic, now := p.clock()
 	if ahead := time.Duration(now.UnixNano()) - monotonic; (ahead - p.ahead).Abs() > clockJumps {
 		p.ahead = ahead
 	}
-	ended := map[string][]history.Period{}
 	for _, one := range p.batch {
 		path := p.path(one.Group, now)
 		if path == "" {
 			continue // gone, or not the agent's
 		}
 		end := time.Unix(0, int64(one.End+p.ahead))
-		ended[path] = append(ended[path], history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
-			Quota: history.Us(one.Quota), Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)), Throttles: uint16(one.Throttles),
-			Refills: p.refills(one.Group, end)})
+		p.pass(path, one, end, p.refills(one.Group, end))
 	}
 	p.forgetRefills(now)
-	return ended, p.probe.Unrecorded(), nil
+	return nil
+}
+
+// pass gives a period to those who ask.
+func (p *periods) pass(path string, one probe.Period, end time.Time, refills uint16) {
+	if p.page {
+		if list := p.ended[path]; len(list) < mostWaiting {
+			p.ended[path] = append(list, history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
+				Quota: history.Us(one.Quota), Burst: history.UnknownBurst, Lost: history.Us(one.Lost / time.Duration(one.Count)),
+				Throttles: uint16(one.Throttles), Refills: refills})
+		} else {
+			p.full++
+		}
+	}
+	if !p.flies {
+		return
+	}
+	if len(p.flown) >= mostFlown {
+		p.full += int64(one.Count)
+		return
+	}
+	p.flown = append(p.flown, flight.Period{Cgroup: path, End: end.UnixMilli(), Used: one.Used.Microseconds(), Quota: one.Quota.Microseconds(),
+		Throttled: one.Lost.Microseconds(), Throttles: int32(one.Throttles), Refills: int32(refills), Count: int32(one.Count)})
 }
 
 // path is that of a group; "" where it is not known.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/flight"
 	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
@@ -139,5 +140,70 @@ func TestWhyNoPeriods(t *testing.T) {
 		if err := p.Record(true); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %q", err, c.want)
 		}
+	}
+}
+
+// TestTwoReaders: the page and the flight recorder each get every period, and the kernel records while one of them wants it.
+func TestTwoReaders(t *testing.T) {
+	p := &taped{pods: []workload.Pod{container("/a", 7)}}
+	source, clock := recordingOf(p)
+	if err := source.Fly(true); err != nil || !p.on {
+		t.Fatal(err)
+	}
+	*clock = time.Second
+	ms := time.Millisecond
+	source.note([]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: true}, Outcome: plan.Applied, At: began.Add(520 * ms)}})
+	p.next = []probe.Period{{Group: 7, End: boot + 500*ms, Used: 30 * ms, Count: 1}}
+	if err := source.Record(true); err != nil { // the page comes
+		t.Fatal(err)
+	}
+	page := func(want int) {
+		t.Helper()
+		if got, _, err := source.Take(); err != nil || len(got["/a"]) != want {
+			t.Errorf("the page has %v, %v; want %d", got, err, want)
+		}
+	}
+	recorder := func(want ...flight.Period) {
+		t.Helper()
+		got, _, err := source.Flown(nil)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("the flight recorder: %v (-want +got):\n%s", err, diff)
+		}
+	}
+	one := flight.Period{Cgroup: "/a", End: began.Add(500 * ms).UnixMilli(), Used: 30_000, Count: 1}
+	page(1)
+	recorder(one)
+	p.next = []probe.Period{{Group: 7, End: boot + 600*ms, Used: 60 * ms, Lost: 20 * ms, Throttles: 2, Quota: 50 * ms, Count: 2}}
+	recorder(flight.Period{Cgroup: "/a", End: began.Add(600 * ms).UnixMilli(), Used: 60_000, Quota: 50_000, Throttled: 20_000, Throttles: 2, Refills: 1, Count: 2})
+	page(1)
+	if err := source.Record(false); err != nil || !p.on {
+		t.Errorf("the page has gone, and the kernel records no more: %v", err)
+	}
+	p.next = []probe.Period{{Group: 7, End: boot + 500*ms, Used: 30 * ms, Count: 1}}
+	recorder(one)
+	if source.ended != nil {
+		t.Errorf("periods are kept for a page that has gone: %v", source.ended)
+	}
+	if err := source.Fly(false); err != nil || p.on {
+		t.Errorf("nobody asks, and the kernel records: %v", err)
+	}
+}
+
+// TestLateReaders: a reader that does not come is bounded, and what it misses is counted.
+func TestLateReaders(t *testing.T) {
+	p := &taped{pods: []workload.Pod{container("/a", 7)}}
+	source, _ := recordingOf(p)
+	if err := errors.Join(source.Fly(true), source.Record(true)); err != nil {
+		t.Fatal(err)
+	}
+	for range mostFlown + 3 {
+		p.next = append(p.next, probe.Period{Group: 7, Count: 1})
+	}
+	ended, lost, err := source.Take()
+	if want := int64(mostFlown + 3 - mostWaiting + 3); len(ended["/a"]) != mostWaiting || lost != want || err != nil {
+		t.Errorf("%d periods for the page, %d lost, want %d; %v", len(ended["/a"]), lost, want, err)
+	}
+	if got, _, _ := source.Flown(nil); len(got) != mostFlown {
+		t.Errorf("%d periods for the flight recorder", len(got))
 	}
 }

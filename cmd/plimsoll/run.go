@@ -45,6 +45,7 @@ type runFlags struct {
 	ahead     bool
 	standBy   bool
 	waits     bool
+	flight    flightFlags
 	kube      kubeFlags
 }
 
@@ -107,6 +108,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
+	f.flight.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "", "socket from which the state is read; read.sock in the state directory")
 	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from it, by its name or number; without one, root, and the process that --listen starts")
 	f.logFlags.register(cmd.Flags())
@@ -142,7 +144,7 @@ func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
 func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger, queue *logqueue.Queue) error {
-	if err := f.resolveRead(g); err != nil {
+	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
 		return err
 	}
 	m, err := g.findMachine()
@@ -195,15 +197,15 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	defer heart.Close()
 	a.Beat = heart.Beat
 	cluster.serve(a)
-	resizes := f.kube.nri.open(f.kube.on, a, log)
-	measured := f.openWaits(m.tree, cluster.over(found), log)
-	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines}
+	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openWaits(m.tree, cluster.over(found), log)
+	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines,
+		f.flight.newFlightRecorder(g, recorded, a.Containers, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.run}, service{"configuration", func(ctx context.Context) error {
+	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/report"
+)
+
+// TestRunRecords: what a group did is in the record once the agent has ended, as the kernel's own counters say, and `history`
+// shows it. The agent's policy is none: nothing is written to the group.
+func TestRunRecords(t *testing.T) {
+	s := newShipped(t)
+	g := cgrouptest.New(t)
+	g.Limit(hogLimit)
+	s.configure("none", g.Path)
+	agent := s.start()
+	eventually(t, patience(10*time.Second), func() string {
+		if f := s.status().Record; f == nil || f.Fault != "" {
+			return fmt.Sprintf("record: %+v", f)
+		}
+		return ""
+	})
+	time.Sleep(2 * time.Second) // the group is watched from the next snapshot on
+	before, err := g.Tree().Usage(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range g.Spin(1) {
+		defer p.Stop()
+	}
+	time.Sleep(4 * time.Second)
+	after, err := g.Tree().Usage(g.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.stop(syscall.SIGTERM)
+	var h report.History
+	if err := json.Unmarshal([]byte(s.must("history", g.Path, "--from", "5m", "--json")), &h); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Containers) != 1 || len(h.Warnings) > 0 || h.Lost > 0 {
+		t.Fatalf("%+v", h)
+	}
+	f, used := h.Containers[0].Figures, after-before
+	if f.Limit == nil || *f.Limit != 0.2 || f.Quota != 0.2 {
+		t.Errorf("limit %v, quota %v", f.Limit, f.Quota)
+	}
+	if f.Used < used*8/10 || f.Used > used*12/10 {
+		t.Errorf("%v CPU time in the record, %v by the kernel's counter", f.Used, used)
+	}
+	if f.Throttles < 20 || f.Throttled < 2*time.Second || f.Throttled > 5*time.Second || f.Peak < 0.15 || f.Peak > 0.4 {
+		t.Errorf("%+v", f)
+	}
+	info, err := os.Stat(filepath.Join(s.state, "record"))
+	if err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("the folder: %v %v", info, err)
+	}
+}
+
+// TestRunRecordsNothing: turned off, there is no folder, no metric and no line in the status.
+func TestRunRecordsNothing(t *testing.T) {
+	s := newShipped(t)
+	g := cgrouptest.New(t)
+	s.configure("none", g.Path)
+	s.flags = append(s.flags, "--record-dir", "")
+	agent := s.start()
+	if f := s.status().Record; f != nil {
+		t.Errorf("%+v", f)
+	}
+	agent.stop(syscall.SIGTERM)
+	if _, err := os.Stat(filepath.Join(s.state, "record")); err == nil {
+		t.Error("there is a record")
+	}
+}

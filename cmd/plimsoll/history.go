@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/flight"
+	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/report"
+)
+
+// historyFlags are what a person may choose about a history.
+type historyFlags struct {
+	from, to, dir string
+	json          bool
+}
+
+func historyCommand(g *globals) *cobra.Command {
+	f := &historyFlags{}
+	cmd := &cobra.Command{
+		Use:   "history [CONTAINER]",
+		Short: "Show from the record what containers did: per minute use, peak, time lost, refills",
+		Long: `Show what the flight recorder has of a time: for each container how much CPU it used, the most in one period, the wall
+time lost to throttling, and refills; with CONTAINER the same for each minute. CONTAINER is a name as in ` + "`plimsoll status`" + `,
+a part of one, a container's ID or the path of a control group.
+
+--from and --to are a time of today (03:12), a time with a date ("2026-11-25 03:12"), RFC 3339, or how long ago (90m). They
+are in the time zone of this program. Without them it is the last hour. docs/RECORD.md documents the files.`,
+		Example: `  plimsoll history
+  plimsoll history default/web/nginx --from 03:00 --to 03:30
+  plimsoll history --from 2026-11-25T03:00:00Z --to 2026-11-25T04:00:00Z --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := time.Now()
+			from, to, err := f.span(now)
+			if err != nil {
+				return err
+			}
+			h, err := readHistory(g.recordDir(f.dir), from, to, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), h, f.json)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "the begin; without it an hour before --to")
+	flags.StringVar(&f.to, "to", "", "the end; without it now")
+	recordDirFlag(flags, &f.dir, "")
+	jsonFlag(cmd, &f.json)
+	return cmd
+}
+
+// span is the time that is asked for.
+func (f *historyFlags) span(now time.Time) (from, to time.Time, err error) {
+	to = now
+	if f.to != "" {
+		if to, err = moment(f.to, now); err != nil {
+			return from, to, misusef("--to: %w", err)
+		}
+	}
+	from = to.Add(-time.Hour)
+	if f.from != "" {
+		if from, err = moment(f.from, now); err != nil {
+			return from, to, misusef("--from: %w", err)
+		}
+	}
+	if !from.Before(to) {
+		return from, to, misusef("--from %s is not before --to %s", from.Format(time.RFC3339), to.Format(time.RFC3339))
+	}
+	return from, to, nil
+}
+
+// moment reads a time as a person writes it, in the zone of now. One of the day that is still to come was yesterday.
+func moment(text string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		t, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		day := now
+		if t.Hour()*3600+t.Minute()*60+t.Second() > now.Hour()*3600+now.Minute()*60+now.Second() {
+			day = now.AddDate(0, 0, -1)
+		}
+		return local(text, day.Format(time.DateOnly)+" "+t.Format(time.TimeOnly), time.DateTime, now.Location())
+	}
+	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, "2006-01-02T15:04:05", time.DateOnly} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return local(text, text, layout, now.Location())
+		}
+	}
+	return time.Time{}, withHint(fmt.Errorf("%.60q is not a time", text), `such as 03:12, "2026-11-25 03:12", 2026-11-25T03:12:00Z, or 90m for 90 minutes ago`)
+}
+
+// local reads a time in a zone. Where clocks are set forward a time is missing, and where they are set back one is there twice.
+func local(said, text, layout string, zone *time.Location) (time.Time, error) {
+	t, err := time.ParseInLocation(layout, text, zone)
+	if err != nil {
+		return t, err
+	}
+	const hint = "say it with the offset, such as 2026-11-25T03:12:00+01:00"
+	if t.Format(layout) != text {
+		return t, withHint(fmt.Errorf("%q is not on the clock of %s: it is set forward then", said, zone), hint)
+	}
+	for _, shift := range []time.Duration{-time.Hour, time.Hour, -30 * time.Minute, 30 * time.Minute} {
+		if other := t.Add(shift); other.Format(layout) == text && layout != time.DateOnly {
+			return t, withHint(fmt.Errorf("%q is there twice on the clock of %s: it is set back then", said, zone), hint)
+		}
+	}
+	return t, nil
+}
+
+// readHistory reads what the record has of the containers that are meant; "" for all.
+func readHistory(dir string, from, to time.Time, who string) (report.History, error) {
+	r, err := disk.Select(dir, from, to, func(*flight.Minute) bool { return true })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return report.History{}, withHint(fmt.Errorf("there is no record: %w", err), "`plimsoll run` writes it, where the kernel has throttle events: see `plimsoll status`; --record-dir says where")
+	case errors.Is(err, fs.ErrPermission):
+		return report.History{}, withHint(err, "the record is for root: sudo plimsoll history")
+	case err != nil:
+		return report.History{}, err
+	}
+	h := historyOf(r, from, to, who)
+	h.Dir = dir
+	if who != "" && len(h.Containers) == 0 && len(r.Rows) > 0 {
+		return h, withHint(fmt.Errorf("the record of this time has no container %q", who), "`plimsoll history` lists those that it has; --from and --to choose another time")
+	}
+	return h, nil
+}
+
+// historyOf makes figures of rows.
+func historyOf(r disk.Range, from, to time.Time, who string) report.History {
+	h := report.History{Schema: report.HistorySchema, From: from, To: to, Files: r.Files, Lost: r.Lost, Containers: []report.HistoryContainer{},
+		Gaps: gaps(r.Covered, from, to), Warnings: []string{}, Minutely: who != ""}
+	for _, err := range r.Skipped {
+		h.Warnings = append(h.Warnings, "a file is left out: "+err.Error())
+	}
+	chosen := meant(r.Rows, who)
+	places := map[string]int{}
+	for i := range r.Rows {
+		m := &r.Rows[i]
+		if who != "" && !chosen[m.Cgroup] {
+			continue
+		}
+		at, known := places[m.Cgroup]
+		if !known {
+			at = len(h.Containers)
+			places[m.Cgroup] = at
+			h.Containers = append(h.Containers, report.HistoryContainer{Cgroup: m.Cgroup, Minutes: []report.HistoryMinute{}})
+		}
+		c := &h.Containers[at]
+		c.ID, c.Namespace, c.Pod, c.Container, c.Name = m.ContainerID, m.Namespace, m.Pod, m.Container, m.Name()
+		c.Minutes = append(c.Minutes, report.HistoryMinute{Start: time.UnixMilli(m.Start).In(from.Location()), HistoryFigures: figuresOf(m)})
+	}
+	for i := range h.Containers {
+		c := &h.Containers[i]
+		slices.SortStableFunc(c.Minutes, func(a, b report.HistoryMinute) int { return a.Start.Compare(b.Start) })
+		c.Figures = sum(c.Minutes, covered(r.Covered))
+	}
+	slices.SortFunc(h.Containers, func(a, b report.HistoryContainer) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cgroup, b.Cgroup))
+	})
+	return h
+}
+
+// meant are the groups that an argument names: by their name, path or ID, or else by a part of the name.
+func meant(rows []flight.Minute, who string) map[string]bool {
+	exact, part := map[string]bool{}, map[string]bool{}
+	for i := range rows {
+		m := &rows[i]
+		switch name := m.Name(); {
+		case who == name || who == m.Cgroup || who != "" && who == m.ContainerID:
+			exact[m.Cgroup] = true
+		case strings.Contains(name, who):
+			part[m.Cgroup] = true
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return part
+}
+
+// figuresOf are those of one minute.
+func figuresOf(m *flight.Minute) report.HistoryFigures {
+	period := float64(max(m.PeriodUs, 1))
+	f := report.HistoryFigures{Mean: float64(m.UsedUs) / float64(time.Minute/time.Microsecond), Peak: float64(m.PeakUs) / period,
+		Used: time.Duration(m.UsedUs) * time.Microsecond, Throttled: time.Duration(m.ThrottledUs) * time.Microsecond,
+		Throttles: int64(m.Throttles), Refills: int64(m.Refills), Periods: int64(m.Periods)}
+	if m.LimitUs > 0 {
+		limit := float64(m.LimitUs) / period
+		f.Limit = &limit
+	}
+	for _, q := range m.QuotaUs {
+		f.Quota = max(f.Quota, float64(q)/period)
+	}
+	return f
+}
+
+// sum is that of minutes. The mean is over the time that is recorded, in part of which the container may have slept.
+func sum(list []report.HistoryMinute, recorded time.Duration) (all report.HistoryFigures) {
+	for _, m := range list {
+		all.Used, all.Throttled = all.Used+m.Used, all.Throttled+m.Throttled
+		all.Throttles, all.Refills, all.Periods = all.Throttles+m.Throttles, all.Refills+m.Refills, all.Periods+m.Periods
+		all.Peak, all.Quota = max(all.Peak, m.Peak), max(all.Quota, m.Quota)
+		if m.Limit != nil {
+			all.Limit = m.Limit
+		}
+	}
+	if recorded > 0 {
+		all.Mean = float64(all.Used) / float64(recorded)
+	}
+	return all
+}
+
+func covered(minutes []int64) time.Duration { return time.Duration(len(minutes)) * time.Minute }
+
+// gaps are the minutes of a time that are not covered. The last two are not missing yet.
+func gaps(minutes []int64, from, to time.Time) []report.Gap {
+	list := []report.Gap{}
+	at := from.Truncate(time.Minute)
+	gap := func(end time.Time) {
+		if end.Sub(at) > 0 {
+			list = append(list, report.Gap{From: at, To: end.In(from.Location())})
+		}
+	}
+	for _, ms := range minutes {
+		start := time.UnixMilli(ms)
+		gap(start)
+		at = start.Add(time.Minute).In(from.Location())
+	}
+	if to.Sub(at) > 2*time.Minute {
+		gap(to)
+	}
+	return list
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/flight"
+	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/report"
+)
+
+// TestMoment: times as people write them, on the clock of Berlin, which was set back on October 25.
+func TestMoment(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, berlin)
+	for text, want := range map[string]string{
+		"03:12": "2026-11-25T03:12:00+01:00", "03:12:30": "2026-11-25T03:12:30+01:00", "13:00": "2026-11-24T13:00:00+01:00",
+		"2026-11-24 03:12": "2026-11-24T03:12:00+01:00", "2026-07-01T03:12": "2026-07-01T03:12:00+02:00", "2026-11-24": "2026-11-24T00:00:00+01:00",
+		"2026-11-25T03:12:00Z": "2026-11-25T04:12:00+01:00", "90m": "2026-11-25T10:30:00+01:00",
+		"2026-10-25 01:30": "2026-10-25T01:30:00+02:00", "2026-10-25 03:30": "2026-10-25T03:30:00+01:00",
+		"2026-10-25T02:30:00+01:00": "2026-10-25T02:30:00+01:00", "2026-10-25": "2026-10-25T00:00:00+02:00",
+		// wrong
+		"2026-10-25 02:30": "is there twice", "2026-03-29 02:30": "is set forward", "yesterday": "is not a time", "25:00": "is not a time", "-5m": "is not a time",
+	} {
+		got, err := moment(text, now)
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", text, err, want)
+			}
+		case got.In(berlin).Format(time.RFC3339) != want:
+			t.Errorf("%s: %s, want %s", text, got.In(berlin).Format(time.RFC3339), want)
+		}
+	}
+}
+
+func TestSpanOfAHistory(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ from, to, want string }{{"", "", "11:00 12:00"}, {"", "03:12", "02:12 03:12"}, {"03:00", "03:12", "03:00 03:12"}, {"03:12", "03:00", "is not before"}, {"x", "", "--from"}, {"", "x", "--to"}} {
+		f := historyFlags{from: c.from, to: c.to}
+		from, to, err := f.span(now)
+		got := from.Format("15:04") + " " + to.Format("15:04")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%q to %q: %s, want %s", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// recordedMinutes writes a record: two containers, of which one sleeps in the second minute; minutes 4 and 5 are missing.
+func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
+	t.Helper()
+	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, 2, 3, 6} {
+		start := t0.Add(time.Duration(n) * time.Minute).UnixMilli()
+		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600,
+			UsedUs: 30_000_000, PeakUs: 60_000, ThrottledUs: 1_500_000, Throttles: 40, Refills: 10, Used: []float32{1}, QuotaAt: []int32{0}, QuotaUs: []int64{75_000}}
+		b := flight.Batch{Rows: []flight.Minute{web}, Covered: []int64{start}}
+		if n != 1 {
+			b.Rows = append(b.Rows, flight.Minute{Cgroup: "/lab/a", Container: "/lab/a", Start: start, PeriodUs: 100_000, LimitUs: -1, UsedUs: 6_000_000, Used: []float32{1}})
+		}
+		if err := r.Write(b, t0.Add(10*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestHistory: figures of all containers, of one by each of its names, gaps as gaps, and a cut file as a warning.
+func TestHistory(t *testing.T) {
+	dir, t0 := t.TempDir(), time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+	recordedMinutes(t, dir, t0)
+	h, err := readHistory(dir, t0, t0.Add(7*time.Minute), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gap := report.Gap{From: t0.Add(4 * time.Minute), To: t0.Add(6 * time.Minute)}
+	if diff := cmp.Diff([]report.Gap{gap}, h.Gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+	half := 0.5
+	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second, Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000}
+	if diff := cmp.Diff(want, h.Containers[1].Figures); diff != "" || h.Containers[1].Name != "shop/web/nginx" {
+		t.Errorf("%s (-want +got):\n%s", h.Containers[1].Name, diff)
+	}
+	if f := h.Containers[0].Figures; f.Limit != nil || f.Mean != 0.08 { // of five minutes, in one of which it slept
+		t.Errorf("%+v", f)
+	}
+	for _, who := range []string{"shop/web/nginx", "nginx", "/kube/web"} {
+		h, err := readHistory(dir, t0, t0.Add(7*time.Minute), who)
+		if err != nil || len(h.Containers) != 1 || len(h.Containers[0].Minutes) != 5 {
+			t.Errorf("%s: %+v, %v", who, h.Containers, err)
+		}
+	}
+	if _, err := readHistory(dir, t0, t0.Add(7*time.Minute), "other"); err == nil || !strings.Contains(err.Error(), "no container") {
+		t.Errorf("an unknown container: %v", err)
+	}
+	if _, err := readHistory(filepath.Join(dir, "none"), t0, t0.Add(time.Hour), ""); err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no record: %v", err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	if err != nil || os.Truncate(names[0], 400) != nil {
+		t.Fatal(err)
+	}
+	h, err = readHistory(dir, t0, t0.Add(7*time.Minute), "")
+	if err != nil || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "damaged record") || len(h.Gaps) != 2 {
+		t.Errorf("%v %v, %v", h.Warnings, h.Gaps, err)
+	}
+}
+
+// TestHistoryCommand: what a person types, and JSON.
+func TestHistoryCommand(t *testing.T) {
+	dir, t0 := t.TempDir(), time.Date(2026, 11, 25, 3, 10, 0, 0, time.UTC)
+	recordedMinutes(t, dir, t0)
+	run := func(args ...string) string {
+		var out bytes.Buffer
+		cmd := newRoot()
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"history", "--record-dir", dir, "--from", "2026-11-25T03:10:00Z", "--to", "2026-11-25T03:17:00Z"}, args...))
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if text := run("nginx"); strings.Count(text, "1.5s") != 5 || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
+		t.Errorf("%s", text)
+	}
+	if text := run(); !strings.Contains(text, "shop/web/nginx") || !strings.Contains(text, "nothing was recorded from 2026-11-25 03:14 UTC") {
+		t.Errorf("%s", text)
+	}
+	var h report.History
+	if err := json.Unmarshal([]byte(run("--json")), &h); err != nil || len(h.Containers) != 2 || h.Schema != report.HistorySchema {
+		t.Errorf("%v %+v", err, h)
+	}
+}
+
+// TestRecordDir: an agent with a state directory of its own has a record of its own.
+func TestRecordDir(t *testing.T) {
+	for _, c := range []struct{ state, dir, want string }{{defaultStateDir, recordFolder, recordFolder}, {"/tmp/x", recordFolder, "/tmp/x/record"}, {"/tmp/x", "/data", "/data"}} {
+		if got := (&globals{stateDir: c.state}).recordDir(c.dir); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestKnownFrom: pods have no rows, and no limit is 0.
+func TestKnownFrom(t *testing.T) {
+	got := knownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second}, {Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
+	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second}, "/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
