@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -214,9 +215,27 @@ func TestCutFile(t *testing.T) {
 		!strings.Contains(got.Skipped[0].Error(), names[4]) {
 		t.Errorf("%d rows, %d minutes, %v", len(got.Rows), len(got.Covered), got.Skipped)
 	}
+	r = open(t, Options{Dir: dir}) // which has no minute in memory
 	write(t, r, 9, 10, 2)
 	if got := selected(t, dir, 0, 10); len(got.Rows) != 18 || r.Damaged() != 1 || r.Files() != 1 {
 		t.Errorf("merged: %d rows, %d damaged, %d files", len(got.Rows), r.Damaged(), r.Files())
+	}
+}
+
+// TestMergeFromMemory: minutes that are still in memory are not read again, up to the bound; others are.
+func TestMergeFromMemory(t *testing.T) {
+	for containers, want := range map[int]int{2: 20, maxKept/9 + 1: 9 * (maxKept/9 + 1)} {
+		dir := t.TempDir()
+		r := open(t, Options{Dir: dir})
+		write(t, r, 0, 9, containers)
+		names, _ := onDisk(t, dir)
+		if err := os.Truncate(filepath.Join(dir, names[8]), 500); err != nil {
+			t.Fatal(err)
+		}
+		write(t, r, 9, 10, containers)
+		if got := selected(t, dir, 0, 10); len(got.Rows) != want || r.rows != 0 || len(r.kept) != 0 {
+			t.Errorf("%d containers: %d rows, want %d; %d are kept", containers, len(got.Rows), want, r.rows)
+		}
 	}
 }
 
@@ -228,6 +247,21 @@ func TestWriterNeverBlocks(t *testing.T) {
 	}
 	if got := w.State().Dropped; got != 3*2*600 {
 		t.Errorf("%d periods dropped, want those of three minutes", got)
+	}
+}
+
+// TestWriterEnds: what waits as the context ends is written.
+func TestWriterEnds(t *testing.T) {
+	dir := t.TempDir()
+	w := NewWriter(Options{Dir: dir, MaxBytes: DefaultBytes, MaxAge: DefaultAge}, func() time.Time { return t0 }, slog.New(slog.DiscardHandler))
+	for n := range 3 {
+		w.Offer(minute(n, 2))
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	w.Run(ctx)
+	if s := w.State(); s.Written != 3*2*600 || s.Files != 3 || s.Dropped != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 
