@@ -1,9 +1,12 @@
 package disk
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ type File struct {
 	Path        string
 	First, Last uint64    // the numbers of the minutes that it is made of, in the order of writing
 	From, To    time.Time // of its rows
+	Sum         uint32    // CRC-32C of its content
 	Bytes       int64
 }
 
@@ -28,23 +32,25 @@ const (
 	stamp  = "20060102T1504Z"
 )
 
-// name is as "0000000041-0000000050-20261125T0310Z-20261125T0320Z.parquet": sorted by name, files are in order.
+// name is as "0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet": sorted by name, files are in order.
 func (f File) name() string {
-	return fmt.Sprintf("%010d-%010d-%s-%s%s", f.First, f.Last, f.From.UTC().Format(stamp), f.To.UTC().Format(stamp), suffix)
+	return fmt.Sprintf("%010d-%010d-%s-%s-%08x%s", f.First, f.Last, f.From.UTC().Format(stamp), f.To.UTC().Format(stamp), f.Sum, suffix)
 }
 
 // parse reads a name; false for what is no file of a ring.
 func parse(name string) (f File, ok bool) {
 	base, found := strings.CutSuffix(name, suffix)
 	parts := strings.Split(base, "-")
-	if !found || len(parts) != 4 {
+	if !found || len(parts) != 5 {
 		return f, false
 	}
-	var err [4]error
+	var err [5]error
 	f.First, err[0] = strconv.ParseUint(parts[0], 10, 63)
 	f.Last, err[1] = strconv.ParseUint(parts[1], 10, 63)
 	f.From, err[2] = time.Parse(stamp, parts[2])
 	f.To, err[3] = time.Parse(stamp, parts[3])
+	sum, bad := strconv.ParseUint(parts[4], 16, 32)
+	f.Sum, err[4] = uint32(sum), bad
 	return f, errors.Join(err[:]...) == nil && f.First <= f.Last && f.From.Before(f.To)
 }
 
@@ -85,20 +91,30 @@ func List(dir string) (list, double []File, err error) {
 	return list, double, nil
 }
 
-// Read reads a file.
+// maxFile bounds what is read into memory. Ten minutes of 4,096 groups whose every period differs are half of it.
+const maxFile = 128 << 20
+
+// castagnoli is the polynomial that processors have instructions for.
+func castagnoli(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
+
+// Read reads a file. Its checksum is compared first: a library that reads what is damaged may ask for any amount of memory.
 func Read(f File) (flight.Batch, error) {
 	in, err := os.Open(f.Path)
 	if err != nil {
 		return flight.Batch{}, fmt.Errorf("read the record: %w", err)
 	}
 	defer in.Close()
-	info, err := in.Stat()
+	data, err := io.ReadAll(io.LimitReader(in, maxFile))
 	if err != nil {
 		return flight.Batch{}, fmt.Errorf("read the record: %w", err)
 	}
-	b, err := flight.Decode(in, info.Size())
+	name := filepath.Base(f.Path)
+	if sum := castagnoli(data); sum != f.Sum {
+		return flight.Batch{}, fmt.Errorf("%s: %w: its checksum is %08x", name, flight.ErrDamaged, sum)
+	}
+	b, err := flight.Decode(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return b, fmt.Errorf("%s: %w", filepath.Base(f.Path), err)
+		return b, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
 }

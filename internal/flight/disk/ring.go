@@ -11,7 +11,7 @@
 // the folder. So a power cut costs the minute that was being collected, and the one that was being written. Ten such files are
 // then written as one, which saves nine footers (a third of a small node's record), and are removed after that one is there. A
 // file's name has the numbers of the first and the last minute that it is made of: where a crash left both, the longer range
-// counts, and no list of files has to be kept true.
+// counts, and no list of files has to be kept true. The name also has a checksum, which a reader compares first.
 //
 // Reading a minute again costs as much as writing it twice: the last ten are kept in memory, up to 2,500 rows (10 MiB). They are
 // read only where there are more, or after a restart.
@@ -145,6 +145,7 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 			return err
 		}
 	}
+	f.Sum = castagnoli(r.buffer.Bytes())
 	f.Path = filepath.Join(r.o.Dir, f.name())
 	if err := replace(f.Path, r.buffer.Bytes()); err != nil {
 		return fmt.Errorf("write the record: %w", err)

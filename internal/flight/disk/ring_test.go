@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,9 @@ func TestTenMinutesAreOneFile(t *testing.T) {
 	names, bytes := onDisk(t, dir)
 	want := []string{"0000000001-0000000010-20261125T0310Z-20261125T0320Z.parquet", "0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet",
 		"0000000012-0000000012-20261125T0321Z-20261125T0322Z.parquet"}
+	for i, name := range names {
+		names[i] = regexp.MustCompile("-[0-9a-f]{8}[.]").ReplaceAllString(name, ".")
+	}
 	if diff := cmp.Diff(want, names); diff != "" || bytes != r.Bytes() || r.Files() != 3 {
 		t.Errorf("%d bytes, want %d; %d files (-want +got):\n%s", r.Bytes(), bytes, r.Files(), diff)
 	}
@@ -190,7 +194,7 @@ func TestCrash(t *testing.T) {
 	for name, data := range kept { // the merged file is there, and its parts are not removed yet
 		put(name, data)
 	}
-	put("0000000011-0000000011-20261125T0320Z-20261125T0321Z.parquet.new", []byte("PAR1"))
+	put("0000000011-0000000011-20261125T0320Z-20261125T0321Z-00000000.parquet.new", []byte("PAR1"))
 	put("README", []byte("somebody's"))
 	if got := selected(t, dir, 0, 20); len(got.Rows) != 20 || len(got.Skipped) > 0 {
 		t.Errorf("%d rows, want 20; %v", len(got.Rows), got.Skipped)
@@ -219,6 +223,28 @@ func TestCutFile(t *testing.T) {
 	write(t, r, 9, 10, 2)
 	if got := selected(t, dir, 0, 10); len(got.Rows) != 18 || r.Damaged() != 1 || r.Files() != 1 {
 		t.Errorf("merged: %d rows, %d damaged, %d files", len(got.Rows), r.Damaged(), r.Files())
+	}
+}
+
+// TestDamagedFile: whatever byte of a file is changed, it is left out.
+func TestDamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, open(t, Options{Dir: dir}), 0, 1, 2)
+	names, _ := onDisk(t, dir)
+	path := filepath.Join(dir, names[0])
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(data); at += 37 {
+		data[at] ^= 0x10
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := selected(t, dir, 0, 1); len(got.Rows) != 0 || len(got.Skipped) != 1 || !errors.Is(got.Skipped[0], flight.ErrDamaged) {
+			t.Fatalf("byte %d: %d rows, %v", at, len(got.Rows), got.Skipped)
+		}
+		data[at] ^= 0x10
 	}
 }
 
@@ -266,14 +292,28 @@ func TestWriterEnds(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	f := File{First: 41, Last: 50, From: t0, To: t0.Add(10 * time.Minute)}
+	f := File{First: 41, Last: 50, From: t0, To: t0.Add(10 * time.Minute), Sum: 0xabc}
 	if got, ok := parse(f.name()); !ok || got != f {
 		t.Errorf("%s: %+v", f.name(), got)
 	}
-	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z.parquet", "1-2-20261125T0320Z-20261125T0320Z.parquet",
-		"1-2-20261125T0310Z-20261125T0320Z.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z.parquet"} {
+	for _, name := range []string{"", "a.parquet", "1-2-3-4.parquet", "2-1-20261125T0310Z-20261125T0320Z-0.parquet", "1-2-20261125T0320Z-20261125T0320Z-0.parquet", "1-2-20261125T0310Z-20261125T0320Z.parquet", "1-2-20261125T0310Z-20261125T0320Z-x.parquet",
+		"1-2-20261125T0310Z-20261125T0320Z-0.parquet.new", "-1-2-20261125T0310Z-20261125T0320Z-0.parquet"} {
 		if f, ok := parse(name); ok {
 			t.Errorf("%q is taken for %+v", name, f)
 		}
 	}
+}
+
+// FuzzNames: a name that is taken is that of the file that it is taken for.
+func FuzzNames(f *testing.F) {
+	f.Add("0000000041-0000000050-20261125T0310Z-20261125T0320Z-1a2b3c4d.parquet")
+	f.Fuzz(func(t *testing.T, name string) {
+		file, ok := parse(name)
+		if !ok {
+			return
+		}
+		if again, ok := parse(file.name()); !ok || again != file {
+			t.Errorf("%q: %+v, then %+v", name, file, again)
+		}
+	})
 }
