@@ -1,7 +1,8 @@
 #!/bin/bash
-# tiers.sh [--beside TIER] TIER...: runs tiers of the tests, one after another, whatever becomes of the others, and prints what came of
-# each and how long it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
-# --beside: a tier that runs while the others do, with what they leave of the CPUs; what it says is printed when they have ended.
+# tiers.sh [--beside 'TIER...']... TIER...: runs tiers of the tests, one after another, whatever becomes of the others, and prints what
+# came of each and how long it took. The closing lines of go test come last. A tier that cannot run here says why and fails.
+# --beside: tiers that run, one after another, while the others do; what they say is printed when they have ended. The others need the
+# host's control groups, where one agent runs at a time.
 # Kernel tests are those of the *_kernel_test.go files. They run in the tier kernel, where a skip is a failure but for those that
 # cgrouptest's Need and Elsewhere explain.
 set -uo pipefail
@@ -36,7 +37,8 @@ need_groups() {
 }
 
 tier_lint() { bash test/lint.sh; }
-tier_unit() { CGO_ENABLED=1 go_test -race -timeout 5m -skip "$(kernel_tests)" $(go list ./... | grep -vxF "$(simulated)"); }
+# Many of these wait: more than two at a time keep two CPUs busy.
+tier_unit() { CGO_ENABLED=1 go_test -race -p 4 -timeout 5m -skip "$(kernel_tests)" $(go list ./... | grep -vxF "$(simulated)"); }
 tier_sim() {
   go_test -timeout 8m -skip "$(kernel_tests)" $(simulated) &&
     CGO_ENABLED=1 go_test -race -run '^TestSimulateIsDeterministic$' ./internal/loadline # what runs in parallel there
@@ -148,8 +150,8 @@ tier_fuzz() {
     sed 's|/[^/]*:func |:|')
 }
 
-work=$(mktemp -d) group=
-trap '[ -z "$group" ] || kill -- "-$group" 2>/dev/null; wait; rm -rf "$work"' EXIT
+work=$(mktemp -d) groups=()
+trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null; done; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 # run TIER: with what it says in a file, and a row of the table.
@@ -168,21 +170,21 @@ last_failures() {
   for name in "$@"; do sed -nE 's/^    (--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/failed: \2/p' "$work/$name"; done
 }
 
-beside=
-if [ "${1:-}" = --beside ]; then
-  beside=$2
-  shift 2
+beside=() groups=()
+while [ "${1:-}" = --beside ]; do
   set -m # a process group of its own, which is ended with this script
-  run "$beside" beside >"$work/said" 2>&1 &
-  group=$!
+  for tier in $2; do run "$tier" beside; done >"$work/said-${#groups[@]}" 2>&1 &
+  groups+=($!)
   set +m
-fi
+  beside+=($2)
+  shift 2
+done
 for tier in "$@"; do run "$tier"; done
-if [ -n "$beside" ]; then
+if [ ${#beside[@]} -gt 0 ]; then
   wait
-  group=
-  cat "$work/said"
-  set -- "$@" "$beside"
+  groups=()
+  cat "$work"/said-*
+  set -- "$@" "${beside[@]}"
 fi
 
 (

@@ -87,7 +87,7 @@ func TestLockIsHeldOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 2000 {
+			for tries := 0; tries < 1_000_000 && taken.Load() < 1000; tries++ {
 				f, err := p.lockFile()
 				if err != nil {
 					continue
