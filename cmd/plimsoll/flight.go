@@ -133,7 +133,8 @@ func (r *flightRecorder) collect(ctx context.Context) {
 			r.note(before, err.Error())
 			ended = true
 		}
-		if since := now.Sub(known); since > knowEvery || since < 0 || b.Strays() > 0 && since > strayEvery {
+		// Where nothing runs, nothing has to be known.
+		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 && since > strayEvery {
 			b.Know(knownFrom(r.containers()))
 			known = now
 		}
