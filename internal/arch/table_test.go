@@ -112,6 +112,7 @@ func rules() map[string]rule {
 		"test/browser":              {free: true},
 		"test/kube/pause":           {},
 		"test/vm/table":             {},
+		"test/vm/relocate":          {},
 		"test/kube/kubernetes/1.28": {kube: true}, // modules of their own: their versions are not the product's
 		"test/kube/kubernetes/1.34": {kube: true},
 		"test/kube/kubernetes/1.37": {kube: true},
