@@ -287,13 +287,15 @@ func (e Report) priorityText(b *strings.Builder) {
 	if c := e.Configured; c != nil {
 		fmt.Fprintf(b, "  configured: %s, which comes to %s (%s)\n", orDash(string(c.Asked)), c.Mechanism, c.Why)
 	}
+	var rows [][]string
 	for _, v := range e.Priority {
-		word := "no "
+		word := "no"
 		if v.Usable {
 			word = "yes"
 		}
-		fmt.Fprintf(b, "  %-13s %s  %s\n", v.Mechanism, word, v.Why)
+		rows = append(rows, []string{"  " + string(v.Mechanism), word, oneLine(v.Why)})
 	}
+	b.WriteString(report.Table(rows))
 }
 
 // oneLine keeps an error of several lines, as those of the kernel's check of a program are, from ending a row of a table.

@@ -110,6 +110,10 @@ func (p *page) row(cells []string, widths []int) {
 
 // prose adds a line of text, broken where it is too long. What follows is two columns further to the right.
 func (p *page) prose(text string) {
+	if width(text) <= Columns { // it may be a row of a table, whose spaces are to stay
+		p.WriteString(text + "\n")
+		return
+	}
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	for i, part := range broken(text[len(lead):], Columns-len(lead)-gap) {
 		if i > 0 {

@@ -1,5 +1,5 @@
 // Package risk keeps what containers have wanted of late, and computes once a minute how much burst the node can bear
-// (policy/risk.go, the load line). The computation takes a fraction of a second on a full node, so it runs beside the turns.
+// (loadline/noderisk). The computation takes a fraction of a second on a full node, so it runs beside the turns.
 package risk
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/policy"
+	"plimsoll/internal/loadline/noderisk"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
@@ -67,7 +67,7 @@ func (m *Meter) Off(why string) {
 func (m *Meter) Due(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.working && now.Sub(m.at) >= policy.LoadLineEvery
+	return !m.working && now.Sub(m.at) >= noderisk.Every
 }
 
 // Measure reads what the containers have used, and has the risk computed from that. busy is the CPU time that the machine has
@@ -95,7 +95,7 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 // demands reads what the containers have used in their periods since the last reading, and returns what is known of them, and the
 // CPU time that they used meanwhile. One that was there then and was not counted, for nobody asked yet or it had no limit, is so
 // from now on.
-func (m *Meter) demands(now, last time.Time, groups []Group) (list []policy.Demand, used time.Duration) {
+func (m *Meter) demands(now, last time.Time, groups []Group) (list []noderisk.Demand, used time.Duration) {
 	records := map[workload.ID]*uses{}
 	for _, g := range groups {
 		t, ok := m.Totals(g.Inode)
@@ -113,7 +113,7 @@ func (m *Meter) demands(now, last time.Time, groups []Group) (list []policy.Dema
 		r.add(t.Uses, int64(now.Sub(begin)/g.Period))
 		used += t.Usage - r.used
 		r.used, records[g.ID] = t.Usage, r
-		list = append(list, policy.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum(),
+		list = append(list, noderisk.Demand{Quota: cpu.Bandwidth{Quota: g.Limit, Period: g.Period}.CPUs(), Asked: g.Asked, Uses: r.sum(),
 			Minutes: slices.Clone(r.minutes)})
 	}
 	m.records = records
@@ -151,8 +151,8 @@ func (r *uses) sum() []int64 {
 }
 
 // compute finds what the node can bear, and says when that has changed.
-func (m *Meter) compute(now time.Time, capacity float64, demands []policy.Demand, target float64) {
-	risk, err := policy.LoadLine(capacity, demands, target)
+func (m *Meter) compute(now time.Time, capacity float64, demands []noderisk.Demand, target float64) {
+	risk, err := noderisk.LoadLine(capacity, demands, target)
 	var interval *[2]float64
 	if err == nil {
 		interval = m.around(now, capacity, demands, risk)
@@ -167,9 +167,9 @@ func (m *Meter) compute(now time.Time, capacity float64, demands []policy.Demand
 const intervalEvery = 5 * time.Minute
 
 // around is the interval of a risk. Between two computations it is the last one, widened to hold the risk.
-func (m *Meter) around(now time.Time, capacity float64, demands []policy.Demand, r policy.Risk) *[2]float64 {
+func (m *Meter) around(now time.Time, capacity float64, demands []noderisk.Demand, r noderisk.Risk) *[2]float64 {
 	if m.interval == nil || r.Now <= 0 || r.Share != m.intervalOf || now.Sub(m.intervalAt) >= intervalEvery {
-		m.interval = policy.RiskInterval(capacity, demands, r, uint64(now.UnixNano()))
+		m.interval = noderisk.Interval(capacity, demands, r, uint64(now.UnixNano()))
 		m.intervalOf, m.intervalAt = r.Share, now
 	}
 	if m.interval == nil {
@@ -178,7 +178,7 @@ func (m *Meter) around(now time.Time, capacity float64, demands []policy.Demand,
 	return &[2]float64{min(m.interval[0], r.Now), max(m.interval[1], r.Now)}
 }
 
-func (m *Meter) learn(now time.Time, capacity float64, risk policy.Risk, interval *[2]float64, err error) (changed bool) {
+func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, interval *[2]float64, err error) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.working = false

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/policy"
+	"plimsoll/internal/loadline/noderisk"
 	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
@@ -65,9 +65,9 @@ func TestUses(t *testing.T) {
 // TestIntervalIsKept: an interval is computed in every fifth minute, and when the share of the bursts changes. It holds the risk.
 func TestIntervalIsKept(t *testing.T) {
 	now, m := time.Unix(1000, 0), &Meter{}
-	var list []policy.Demand
+	var list []noderisk.Demand
 	for range 8 {
-		d := policy.Demand{Quota: 0.5, Asked: 1, Uses: make([]int64, 65)}
+		d := noderisk.Demand{Quota: 0.5, Asked: 1, Uses: make([]int64, 65)}
 		for k := range 6 {
 			minute := make([]int64, 65)
 			minute[1], minute[8+k] = 400, 200
@@ -78,7 +78,7 @@ func TestIntervalIsKept(t *testing.T) {
 		}
 		list = append(list, d)
 	}
-	at := func(after time.Duration, r policy.Risk) [2]float64 {
+	at := func(after time.Duration, r noderisk.Risk) [2]float64 {
 		t.Helper()
 		got := m.around(now.Add(after), 2, list, r)
 		if got == nil || got[0] > r.Now || got[1] < r.Now {
@@ -86,18 +86,18 @@ func TestIntervalIsKept(t *testing.T) {
 		}
 		return *got
 	}
-	r := policy.Risk{Share: 1, Now: 0.1}
+	r := noderisk.Risk{Share: 1, Now: 0.1}
 	first := at(0, r)
 	if again := at(time.Minute, r); again != first || m.intervalAt != now {
 		t.Errorf("a minute later: %v, then %v", first, again)
 	}
-	if wide := at(2*time.Minute, policy.Risk{Share: 1, Now: 0.99}); wide[1] != 0.99 {
+	if wide := at(2*time.Minute, noderisk.Risk{Share: 1, Now: 0.99}); wide[1] != 0.99 {
 		t.Errorf("a larger risk: %v", wide)
 	}
-	if at(3*time.Minute, policy.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(3 * time.Minute)) {
+	if at(3*time.Minute, noderisk.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(3 * time.Minute)) {
 		t.Error("another share, and the interval is the old one")
 	}
-	if at(8*time.Minute, policy.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(8 * time.Minute)) {
+	if at(8*time.Minute, noderisk.Risk{Share: 0.5, Now: 0.1}); !m.intervalAt.Equal(now.Add(8 * time.Minute)) {
 		t.Error("five minutes later the interval is the old one")
 	}
 }

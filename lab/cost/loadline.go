@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/policy"
+	"plimsoll/internal/loadline/noderisk"
 )
 
 // sizing is the cost of sizing the bursts of a node by its load line (loadLinePercent), which the agent does beside its
-// turns, once every policy.LoadLineEvery.
+// turns, once every noderisk.Every.
 type sizing struct {
 	Containers int           `json:"containers"`
 	CPU        time.Duration `json:"cpu_ns"` // of one
@@ -25,13 +25,13 @@ const sizingsMeasured = 3
 // demands are those of a node of 250 containers that can bear a part of its bursts, so that the part must be searched
 // for. One period in ten is busy, and needs more than the limit in half of the cases; as the kernel's programs count it
 // in ten minutes.
-func demands(containers int) (list []policy.Demand, capacity float64) {
+func demands(containers int) (list []noderisk.Demand, capacity float64) {
 	const periods, busy, usual, peak = 6000, 0.1, 0.2, 1.5 // the last two are means, in limits
 	for i := range containers {
 		quota := 0.25 * float64(1+i%4)
-		d := policy.Demand{Quota: quota, Asked: 2, Uses: make([]int64, 4*policy.UsesPerQuota+1)}
+		d := noderisk.Demand{Quota: quota, Asked: 2, Uses: make([]int64, 4*noderisk.UsesPerQuota+1)}
 		for class := 1; class < len(d.Uses); class++ {
-			from, to := float64(class-1)/policy.UsesPerQuota, float64(class)/policy.UsesPerQuota
+			from, to := float64(class-1)/noderisk.UsesPerQuota, float64(class)/noderisk.UsesPerQuota
 			between := func(mean float64) float64 { return math.Exp(-from/mean) - math.Exp(-to/mean) }
 			d.Uses[class] = int64(periods * ((1-busy)*between(usual) + busy*between(peak)))
 		}
@@ -50,7 +50,7 @@ func sizeBursts(containers int) (sizing, error) {
 	}
 	s := sizing{Containers: containers}
 	for range sizingsMeasured {
-		risk, err := policy.LoadLine(capacity, list, 99.9)
+		risk, err := noderisk.LoadLine(capacity, list, 99.9)
 		if err != nil {
 			return s, err
 		}
@@ -70,8 +70,8 @@ func own() (time.Duration, error) {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
 }
 
-// cpus is its mean, with one every policy.LoadLineEvery.
-func (s sizing) cpus() float64 { return s.CPU.Seconds() / policy.LoadLineEvery.Seconds() }
+// cpus is its mean, with one every noderisk.Every.
+func (s sizing) cpus() float64 { return s.CPU.Seconds() / noderisk.Every.Seconds() }
 
 // text compares that with the agent's cost when nothing throttles.
 func (s sizing) text(idle float64) string {

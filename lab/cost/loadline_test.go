@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/policy"
+	"plimsoll/internal/loadline/noderisk"
 )
 
 // TestSizeBursts: the part of the bursts has to be searched for, else the measurement shows the easy case.
@@ -27,7 +27,7 @@ func TestSizeBursts(t *testing.T) {
 func BenchmarkLoadLine250(b *testing.B) {
 	list, capacity := demands(250)
 	for b.Loop() {
-		if _, err := policy.LoadLine(capacity, list, 99.9); err != nil {
+		if _, err := noderisk.LoadLine(capacity, list, 99.9); err != nil {
 			b.Fatal(err)
 		}
 	}

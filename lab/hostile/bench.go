@@ -200,10 +200,13 @@ func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) er
 // statusGap is how often the status is read while the agent settles.
 const statusGap = time.Second
 
-// burst is an error as long as a victim has no burst.
+// burst is an error as long as a victim has no burst, and no more than its limit. One whose jobs waited for each other while no
+// agent ran is raised, which leaves its burst no room.
 func (b *bench) burst() error {
 	for _, group := range b.jobs.Paths {
-		if burst, err := b.Tree().Burst(group); err != nil || burst == 0 {
+		burst, err := b.Tree().Burst(group)
+		now, failed := b.Tree().Bandwidth(group)
+		if err := errors.Join(err, failed); err != nil || burst == 0 && now.Quota <= b.Job.Quota {
 			return errors.Join(fmt.Errorf("%s has no burst yet", group), err)
 		}
 	}

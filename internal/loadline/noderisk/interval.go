@@ -1,4 +1,4 @@
-package policy
+package noderisk
 
 import (
 	"math/rand/v2"
@@ -24,8 +24,8 @@ const (
 	drawings     = 39 // of which the least and the largest are the quantiles of 2.5 % and 97.5 %
 )
 
-// RiskInterval is the interval of 95 % of a risk with a share of the bursts; nil where it is not known.
-func RiskInterval(capacity float64, demands []Demand, r Risk, seed uint64) *[2]float64 {
+// Interval is the interval of 95 % of a risk with a share of the bursts; nil where it is not known.
+func Interval(capacity float64, demands []Demand, r Risk, seed uint64) *[2]float64 {
 	minutes := 0
 	for _, d := range demands {
 		minutes = max(minutes, len(d.Minutes))

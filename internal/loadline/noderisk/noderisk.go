@@ -1,14 +1,4 @@
-package policy
-
-import (
-	"fmt"
-	"time"
-
-	"plimsoll/internal/loadline"
-	"plimsoll/internal/strategy"
-)
-
-// The load line: how much burst the node can bear.
+// Package noderisk is the load line of a node: how much burst it can bear.
 //
 // Problem: a burst is CPU time that no request reserves. Bursts that coincide take reserved CPU time from neighbours,
 // and how often that happens depends on the demands of all containers together.
@@ -26,6 +16,14 @@ import (
 // `plimsoll advise` says at which correlation a verdict changes. Demand that a limit cut off is not in the record. Work
 // without a limit counts with its mean. The extra use of a start is not in the requested burst: only the node's guard
 // bounds it.
+package noderisk
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/loadline"
+)
 
 // UsesPerQuota is the number of classes per limit by which the use of a period is counted.
 const UsesPerQuota = 16
@@ -98,32 +96,5 @@ func (d Demand) samples() []float64 {
 	return list
 }
 
-// AskedBurst is the most that a strategy lets a container use in one period beyond its limit, in limits.
-func AskedBurst(s strategy.Strategy, r Rules) float64 {
-	var burst, raise float64
-	if s.Policy.Burst() && r.Burst {
-		burst = float64(s.CPUBurstPercent) / 100
-		if !r.BurstAboveQuota {
-			burst = min(burst, 1)
-		}
-	}
-	if s.Policy.Quota() {
-		raise = float64(s.CFSQuotaBurstPercent-100) / 100
-	}
-	return max(burst, raise)
-}
-
-// cut reduces what a strategy allows beyond the limit by a part.
-func cut(s strategy.Strategy, part float64, r Rules) strategy.Strategy {
-	if part <= 0 {
-		return s
-	}
-	share := 1 - part
-	s.CPUBurstPercent = min(s.CPUBurstPercent, int64(100*share*AskedBurst(s, r)))
-	s.CFSQuotaBurstPercent = 100 + int64(share*float64(s.CFSQuotaBurstPercent-100))
-	s.StartupBurstPercent = 100 + int64(share*float64(s.StartupBurstPercent-100))
-	return s
-}
-
-// LoadLineEvery is how often the risk is computed.
-const LoadLineEvery = time.Minute
+// Every is how often the risk is computed.
+const Every = time.Minute

@@ -1,10 +1,8 @@
-package policy
+package noderisk
 
 import (
 	"math"
 	"testing"
-
-	"plimsoll/internal/strategy"
 )
 
 // exponential is the counts of so many periods of a container that uses a part u of its limit on average.
@@ -60,32 +58,5 @@ func TestSamples(t *testing.T) {
 	many := Demand{Quota: 1, Uses: []int64{30000, 0, 30000}}.samples()
 	if len(many) != samplesMost || many[samplesMost/2-1] != 0 || many[samplesMost/2] == 0 {
 		t.Errorf("%d samples, %v and %v in the middle", len(many), many[samplesMost/2-1], many[samplesMost/2])
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		policy         strategy.Policy
-		rules          Rules
-		part           float64
-		asked          float64
-		burst, raising int64
-	}{
-		{strategy.Auto, Rules{Burst: true}, 0, 2, 1000, 300},
-		{strategy.Auto, Rules{Burst: true}, 0.5, 2, 100, 200},
-		{strategy.Auto, Rules{Burst: true}, 0.75, 2, 50, 150},
-		{strategy.Auto, Rules{Burst: true}, 1, 2, 0, 100},
-		{strategy.CPUBurstOnly, Rules{Burst: true}, 0.5, 1, 50, 200},
-		{strategy.CPUBurstOnly, Rules{Burst: true, BurstAboveQuota: true}, 0.5, 10, 500, 200},
-		{strategy.CPUBurstOnly, Rules{}, 0.5, 0, 0, 200},
-		{strategy.None, Rules{Burst: true}, 0.5, 0, 0, 200},
-	} {
-		s := strategy.Default()
-		s.Policy = c.policy
-		got := cut(s, c.part, c.rules)
-		if a := AskedBurst(s, c.rules); a != c.asked || got.CPUBurstPercent != c.burst || got.CFSQuotaBurstPercent != c.raising {
-			t.Errorf("%s, %v off: asked %v, burst %d %%, cap %d %%; want %v, %d, %d", c.policy, c.part, a, got.CPUBurstPercent,
-				got.CFSQuotaBurstPercent, c.asked, c.burst, c.raising)
-		}
 	}
 }

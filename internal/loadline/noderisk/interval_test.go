@@ -1,10 +1,10 @@
-package policy
+package noderisk
 
 import "testing"
 
-// TestRiskInterval: minutes that differ make it wide, minutes that are alike make it narrow, and few minutes make none. It holds
+// TestInterval: minutes that differ make it wide, minutes that are alike make it narrow, and few minutes make none. It holds
 // the risk itself, and the same seed gives the same interval.
-func TestRiskInterval(t *testing.T) {
+func TestInterval(t *testing.T) {
 	minutes := func(n int, u func(int) float64) []Demand {
 		var list []Demand
 		for range 8 {
@@ -29,7 +29,7 @@ func TestRiskInterval(t *testing.T) {
 		if err != nil || r.Now <= 0 {
 			t.Fatal(err, r)
 		}
-		return r, RiskInterval(4, list, r, seed)
+		return r, Interval(4, list, r, seed)
 	}
 	r, wide := of(unlike, 1)
 	if wide == nil || wide[0] >= r.Now || wide[1] <= 1.5*r.Now || wide[0] < 0 || wide[1] > 1 {
@@ -44,7 +44,7 @@ func TestRiskInterval(t *testing.T) {
 	if _, few := of(minutes(leastMinutes-1, func(m int) float64 { return 0.4 + 0.1*float64(m) }), 1); few != nil {
 		t.Errorf("few minutes: %v", *few)
 	}
-	if none := RiskInterval(100, unlike, Risk{Share: 1}, 1); none != nil {
+	if none := Interval(100, unlike, Risk{Share: 1}, 1); none != nil {
 		t.Errorf("no risk: %v", *none)
 	}
 	mixed := append(minutes(6, func(m int) float64 { return 0.3 + 0.1*float64(m) }), Demand{Quota: 0.5, Asked: 1, Uses: exponential(0.5, 600), Minutes: [][]int64{exponential(0.5, 600)}})
