@@ -165,6 +165,9 @@ func (k *Kernel) run(dt time.Duration) {
 	for _, g := range k.order {
 		g.stood.pending += dt * time.Duration(g.standing)
 		g.local.pending += dt * time.Duration(g.stuck)
+		if g.standing > 0 {
+			g.wall += dt
+		}
 		if len(g.serving) == 0 || g.stuck > 0 {
 			continue
 		}

@@ -100,6 +100,7 @@ type group struct {
 	stuck    int64 // CPUs' worth of threads here and below that a throttle here or above stops
 	stood    booking
 	local    booking
+	wall     time.Duration // in which any CPU stood
 }
 
 // booking is a throttled time: the kernel counts it when the throttle ends.
@@ -191,6 +192,16 @@ func (k *Kernel) SetTasks(name string, n int) {
 	for range n {
 		k.pid++
 		g.tasks = append(g.tasks, k.pid)
+	}
+}
+
+// SetExpiry has a group's period timer fire at this instant, and whole periods before and after it.
+func (k *Kernel) SetExpiry(name string, at time.Time) {
+	g := k.must(name)
+	period := g.pool.Bandwidth().Period
+	g.expiry = k.now + (at.Sub(k.config.Start)-k.now)%period
+	if g.expiry <= k.now {
+		g.expiry += period
 	}
 }
 
