@@ -89,6 +89,16 @@ type tape struct {
 // loadTapes reads the files, and scales their demand to the node of the question.
 func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
 	d := &tapes{cpus: cpus, limit: limit}
+	record, files := parquet(files)
+	if len(record) > 0 {
+		t, err := recordTrace(record, cpus)
+		if err == nil {
+			err = d.add("the record", t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	for _, file := range files {
 		t, err := trace.Load(file)
 		if err == nil {

@@ -187,3 +187,38 @@ func TestReplayOfARestart(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordAsRecording: simulate and advise take the flight recorder's files: all containers, without the gap, with their
+// limits.
+func TestRecordAsRecording(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	incident(t, dir, at, nil)
+	files, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := loadTapes(files, 4, 0)
+	if err != nil || len(d.list) != 2 || d.list[1].name != "shop/web/nginx" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	web := d.list[1]
+	if n := web.demand.Len(); n < 5395 || n > 5400 {
+		t.Errorf("%d periods of nine minutes", n)
+	}
+	if mean := web.demand.Mean(); mean < 0.0495 || mean > 0.0505 || web.limit != 0.125 { // 0.2 and 0.5 of 4 CPUs
+		t.Errorf("mean %v, limit %v", mean, web.limit)
+	}
+	for _, args := range [][]string{{"simulate", "data", "--burst", "1", "--cpus", "4"}, {"advise", "--cpus", "4"}} {
+		var out bytes.Buffer
+		cmd := newRoot()
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(append(args, files...))
+		if err := cmd.Execute(); err != nil || !strings.Contains(out.String(), "shop/web/nginx") {
+			t.Errorf("%v: %v\n%s", args, err, out.String())
+		}
+	}
+	if _, err := loadTapes([]string{filepath.Join(dir, "other.parquet")}, 4, 0); err == nil || !strings.Contains(err.Error(), "not named as") {
+		t.Errorf("another file: %v", err)
+	}
+}
