@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -281,7 +282,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
-		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
+		Strategy: file.Strategy(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }
 
