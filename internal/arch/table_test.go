@@ -35,6 +35,7 @@ func rules() map[string]rule {
 		"internal/policy":             {pure: true, imports: and(values, "bandwidth", "sample", "loadline", "tenant")},
 		"internal/reserve":            {pure: true, imports: values},
 		"internal/diagnose":           {pure: true, imports: []string{"report"}},
+		"internal/responsetime":       {pure: true, imports: []string{"report"}},
 		"internal/parallelism":        {pure: true, imports: and(values, "printable", "report")},
 		"internal/history":            {pure: true},
 		"internal/flight":             {pure: true},
@@ -59,6 +60,7 @@ func rules() map[string]rule {
 
 		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
 		"internal/probe/programs": {},
+		"internal/probe/requests": {imports: []string{"probe/programs", "responsetime"}},
 
 		// state
 		"internal/journal": {imports: values},

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0
+// requests.bpf.c: how long the requests of each group take, seen at the sockets of its servers.
+//
+// A connection that a server accepted has an open request from the arrival of data until the answer's last send: the
+// one before the next arrival, or before the connection ends. Three times are kept of it: from the last arrival to the
+// last send (response), to the first send (first byte), and from the first arrival to the last (upload).
+//
+// sk_data_ready fires in the kernel's network softirq, whatever runs there; sock_send_length fires in the task that
+// sends, after the data left. The group is that task's.
+#include "net.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define DEPTH 12    // levels of groups looked at, from the task upwards
+#define BUCKETS 448 // of a histogram: see bucket
+#define SHORT 1200  // bytes: an arrival of fewer ends a message, of more may be a part (IPv6 carries 1,220 at least)
+#define DOUBT 64    // requests of a connection that are in doubt after one that was
+#define OPENING 2   // exchanges in which a connection is opened: TLS
+
+enum kind { RESPONSE, FIRST, UPLOAD, THROTTLED, KINDS };
+enum phase { QUIET, REQUEST, ANSWER };
+
+// counts are those of one group. User space takes differences, so that nothing is ever reset.
+struct counts {
+	u32 times[KINDS][BUCKETS];
+	u64 answered; // requests that had an answer, doubtful ones included
+	u64 doubtful; // of them: more arrived while the answer was owed, now or shortly before, on this connection
+	u64 opening;  // of them: the same, in a connection's first exchanges
+	u64 overtaken; // requests that were dropped: the next one arrived before the answer's send was reported
+	u64 response; // sums of the times, in ns
+	u64 timed;    // of response: those with a known part throttled
+	u64 throttled;
+};
+
+// clock is the time in which a group was throttled: it runs from when a task is kept from running by a limit of the
+// group, or by one above it, until a task of the group runs.
+struct clock {
+	u64 wall;  // up to since
+	u64 since; // 0: it stands
+	u64 fill[6];
+};
+
+struct conn {
+	u64 group;    // address of the task_group that sent last, and the generation in which its slot was looked up
+	u64 first;    // arrival of the open request, or of the one that is answered
+	u64 at;	      // its last arrival
+	u64 began;    // first send of the answer
+	u64 sent;     // last send
+	u64 clock_at; // the group's clock at these times
+	u64 clock_sent;
+	u32 generation;
+	u32 slot;
+	u32 clock_slot; // whose clock clock_at is; 0: of none
+	u32 received;	// rcv_nxt at the last arrival
+	u32 written;	// write_seq then
+	u32 last;	// bytes of the last arrival
+	u32 exchanges;
+	u32 doubt; // requests that are still in doubt
+	u8 phase;
+	u8 early; // arrivals while the answer was owed
+	u8 pieces;
+	u8 pad;
+};
+
+struct place {
+	u64 net;
+	u64 port;
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 512);
+	TYPE(key, u64); // a group's inode
+	TYPE(value, u32);
+} slots SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 512);
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct counts);
+} groups SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 512);
+	TYPE(key, u32);
+	TYPE(value, struct clock);
+} clocks SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, int);
+	TYPE(value, struct conn);
+} conns SEC(".maps");
+
+// owners are the groups that answer at a port: the clock of a connection's first request is that of such a group.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, struct place);
+	TYPE(value, u32);
+} owners SEC(".maps");
+
+// listening are the ports at which the sockets of the iterator's network namespace listen.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, struct place);
+	TYPE(value, u8);
+} listening SEC(".maps");
+
+u32 generation = 1;  // user space raises it when slots have changed
+u64 running, stopped; // clocks that were started and stopped so far
+u64 adopted;	     // sockets that the iterator took over
+u64 unseen;	     // connections that the kernel gave no memory for
+
+static inline void add(u64 *counter, u64 n)
+{
+	__sync_fetch_and_add(counter, n);
+}
+
+// bucket is the place of a time: 0 below 1,024 ns, then 16 for each power of two.
+static inline u32 bucket(u64 ns)
+{
+	u64 rest = ns;
+	u32 power = 0, n;
+
+	if (ns < 1024)
+		return 0;
+	unroll for (u32 step = 32; step; step /= 2) {
+		if (rest >> step) {
+			rest >>= step;
+			power += step;
+		}
+	}
+	n = (power - 10) * 16 + ((ns >> (power - 4)) & 15) + 1;
+	return n < BUCKETS ? n : BUCKETS - 1;
+}
+
+static inline void put(struct counts *g, u32 kind, u64 ns)
+{
+	u32 n = bucket(ns);
+
+	if (n < BUCKETS)
+		__sync_fetch_and_add(&g->times[kind][n], 1);
+}
+
+// nearest finds the slot of the nearest group above a task that has one; 0: none.
+static noinline u32 nearest(struct task_group *tg)
+{
+	unroll for (int i = 0; i < DEPTH; i++) {
+		struct cgroup *c;
+		u32 *slot;
+		u64 id;
+
+		if (!tg)
+			return 0;
+		c = READ(tg, css.cgroup);
+		id = c ? READ(READ(c, kn), id) : 0;
+		slot = bpf_map_lookup_elem(&slots, &id);
+		if (slot)
+			return *slot;
+		tg = READ(tg, parent);
+	}
+	return 0;
+}
+
+static inline u64 clock_of(u32 slot, u64 now)
+{
+	struct clock *c = bpf_map_lookup_elem(&clocks, &slot);
+	u64 since;
+
+	if (!c || !slot)
+		return 0;
+	since = c->since;
+	return c->wall + (since && now > since ? now - since : 0);
+}
+
+// less is a difference of two readings that other CPUs may have made: 0 where it would be negative.
+static inline u64 less(u64 a, u64 b)
+{
+	return (s64)(a - b) > 0 ? a - b : 0;
+}
+
+// finish counts an answered request.
+static inline void finish(struct conn *c)
+{
+	bool doubtful, opening = false;
+	struct counts *g;
+	u64 took, part;
+
+	if (c->phase != ANSWER)
+		return;
+	doubtful = c->early || c->doubt;
+	if (c->early == 1 && !c->doubt && c->exchanges < OPENING)
+		opening = true;
+	else if (c->early)
+		c->doubt = DOUBT;
+	else if (c->doubt)
+		c->doubt--;
+	c->exchanges++;
+	c->phase = QUIET;
+	g = bpf_map_lookup_elem(&groups, &c->slot);
+	if (!g || !c->slot)
+		return;
+	add(&g->answered, 1);
+	if (doubtful) {
+		add(opening ? &g->opening : &g->doubtful, 1);
+		return;
+	}
+	took = less(c->sent, c->at);
+	put(g, RESPONSE, took);
+	put(g, FIRST, less(c->began, c->at));
+	if (c->pieces)
+		put(g, UPLOAD, less(c->at, c->first));
+	add(&g->response, took);
+	if (c->clock_slot != c->slot)
+		return;
+	part = less(c->clock_sent, c->clock_at);
+	if (part > took)
+		part = took;
+	put(g, THROTTLED, part);
+	add(&g->timed, took);
+	add(&g->throttled, part);
+}
+
+static inline void place_of(struct place *p, struct sock *sk)
+{
+	p->net = (u64)sk->__sk_common.skc_net.net;
+	p->port = sk->__sk_common.skc_num;
+}
+
+// follow begins to follow a connection.
+static inline struct conn *follow(struct sock *sk, struct tcp_sock *tp, struct place *at)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	u32 *owner;
+
+	if (!c) {
+		add(&unseen, 1);
+		return NULL;
+	}
+	c->received = tp->rcv_nxt;
+	owner = bpf_map_lookup_elem(&owners, at);
+	if (owner)
+		c->slot = *owner;
+	return c;
+}
+
+SEC("tp_btf/inet_sock_set_state") int inet_sock_set_state(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	s32 was = ctx[1], now = ctx[2];
+	struct tcp_sock *tp;
+	struct place at;
+	struct conn *c;
+
+	if (was == TCP_SYN_RECV && now == TCP_ESTABLISHED) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (!tp)
+			return 0;
+		place_of(&at, sk);
+		follow(sk, tp, &at);
+	} else if (now == TCP_CLOSE) {
+		c = bpf_sk_storage_get(&conns, sk, NULL, 0);
+		if (c)
+			finish(c);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct conn *c = bpf_sk_storage_get(&conns, sk, NULL, 0);
+	struct tcp_sock *tp;
+	u32 next, bytes;
+	u64 now;
+
+	if (!c || sk->sk_shutdown & RCV_SHUTDOWN) // the end of the peer's data is no request
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	next = tp->rcv_nxt;
+	bytes = next - c->received;
+	if (!bytes)
+		return 0;
+	now = bpf_ktime_get_ns();
+	c->received = next;
+	if (c->phase == REQUEST && (s32)(tp->write_seq - c->written) > 0) {
+		// The answer left, and its send is not reported yet: on one host the peer may be that quick.
+		struct counts *g = bpf_map_lookup_elem(&groups, &c->slot);
+
+		if (g && c->slot)
+			add(&g->overtaken, 1);
+		c->phase = QUIET;
+	}
+	if (c->phase == REQUEST) {
+		if (c->last < SHORT && c->early < 255)
+			c->early++;
+		c->pieces = 1;
+	} else {
+		finish(c);
+		c->first = now;
+		c->early = 0;
+		c->pieces = 0;
+		c->phase = REQUEST;
+	}
+	c->at = now;
+	c->last = bytes;
+	c->written = tp->write_seq;
+	c->clock_slot = c->slot;
+	c->clock_at = clock_of(c->slot, now);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	s32 bytes = ctx[1];
+	struct task_group *tg;
+	struct tcp_sock *tp;
+	struct place at;
+	struct conn *c;
+	u64 now;
+
+	if (bytes <= 0)
+		return 0;
+	c = bpf_sk_storage_get(&conns, sk, NULL, 0);
+	if (!c || c->phase == QUIET)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (c->phase == REQUEST) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (!tp || (s32)(tp->write_seq - (u32)bytes - c->written) < 0 || (s64)(now - c->at) < 0)
+			return 0; // it left before the request arrived
+		tg = bpf_get_current_task_btf()->sched_task_group;
+		if (c->group != (u64)tg || c->generation != generation) {
+			c->generation = generation;
+			c->group = (u64)tg;
+			c->slot = nearest(tg);
+			place_of(&at, sk);
+			bpf_map_update_elem(&owners, &at, &c->slot, BPF_ANY);
+		}
+		c->began = now;
+		c->phase = ANSWER;
+	}
+	c->sent = now;
+	c->clock_sent = clock_of(c->slot, now);
+	return 0;
+}
+
+// adopt takes over the sockets that are older than the programs. The kernel lists those that listen first
+// (net/ipv4/tcp_ipv4.c, tcp_seek_last_pos).
+SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp;
+	struct place at;
+	u8 one = 1;
+
+	if (!skc)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp)
+		return 0;
+	at.net = (u64)skc->skc_net.net;
+	at.port = skc->skc_num;
+	if (skc->skc_state == TCP_LISTEN) {
+		bpf_map_update_elem(&listening, &at, &one, BPF_ANY);
+		return 0;
+	}
+	if (skc->skc_state != TCP_ESTABLISHED || !bpf_map_lookup_elem(&listening, &at))
+		return 0;
+	if (bpf_sk_storage_get(&conns, tp, NULL, 0))
+		return 0;
+	if (follow((struct sock *)tp, tp, &at))
+		add(&adopted, 1);
+	return 0;
+}
+
+// kept says whether a task is kept from running by a limit: it is throttled by itself (6.18), or its queue is.
+static inline bool kept(struct task_struct *p)
+{
+	struct task_struct___throttled *one = (void *)p;
+
+	if (HAS(task_struct___throttled, throttled))
+		return one->throttled;
+	return p->se.cfs_rq->throttle_count > 0;
+}
+
+static inline bool runnable(struct task_struct *p)
+{
+	struct sched_entity___delayed *se = (void *)&p->se;
+
+	if (HAS(task_struct___throttled, throttled))
+		return true; // a task that is throttled by itself was about to run
+	return p->on_rq && !(HAS(sched_entity___delayed, sched_delayed) && se->sched_delayed);
+}
+
+static noinline int start(struct task_group *tg)
+{
+	u32 slot = nearest(tg);
+	struct clock *c = bpf_map_lookup_elem(&clocks, &slot);
+
+	if (slot && c && !c->since && !__sync_val_compare_and_swap(&c->since, 0, bpf_ktime_get_ns()))
+		add(&running, 1);
+	return 0;
+}
+
+static noinline int stop(struct task_group *tg)
+{
+	u32 slot = nearest(tg);
+	struct clock *c = bpf_map_lookup_elem(&clocks, &slot);
+	u64 since, now;
+
+	if (!slot || !c || !c->since)
+		return 0;
+	since = __sync_lock_test_and_set(&c->since, 0);
+	if (!since)
+		return 0; // another CPU was first
+	now = bpf_ktime_get_ns();
+	add(&c->wall, less(now, since));
+	add(&stopped, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+
+	if (kept(prev) && runnable(prev))
+		start(prev->sched_task_group);
+	if (running != stopped && ((struct task_struct___who *)next)->pid && !kept(next))
+		stop(next->sched_task_group);
+	return 0;
+}
+
+// Below 6.18 a task may wake in a queue that is throttled, which no switch shows.
+SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+
+	if (kept(p))
+		start(p->sched_task_group);
+	return 0;
+}
