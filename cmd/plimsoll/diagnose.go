@@ -26,6 +26,8 @@ type diagnoseFlags struct {
 	length time.Duration
 	json   bool
 	live   bool
+
+	requests bool
 }
 
 func diagnoseCommand(g *globals) *cobra.Command {
@@ -40,9 +42,13 @@ up to the CPU time that was wanted. Nothing is written to any control group, and
 Without any, all containers of the node are measured.
 
 What a container has reserved is its pod's request, or ` + "`request:`" + ` in the configuration (--config); it is never derived from
-a weight. Without it the shortfall is unknown.`,
+a weight. Without it the shortfall is unknown.
+
+With --requests also how long the requests took that their servers answered over TCP, without any change to them, and for
+how much of that they were throttled. Where a connection carries several requests at once (HTTP/2, gRPC) it cannot be told.`,
 		Example: `  plimsoll diagnose default/web/nginx --for 30s
   plimsoll diagnose '/lab/*' --config /etc/plimsoll/config.yaml --json
+  plimsoll diagnose default/web/nginx --requests
   plimsoll diagnose --live`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilAsked(cmd)
@@ -57,6 +63,7 @@ a weight. Without it the shortfall is unknown.`,
 	flags.StringVar(&f.config, "config", "", "configuration file, for the requests of plain groups (docs/CONFIG.md)")
 	flags.DurationVar(&f.length, "for", 10*time.Second, "how long to measure; with --live, what one picture shows (2s)")
 	flags.BoolVar(&f.live, "live", false, "go on until Ctrl-C, one picture after the other")
+	flags.BoolVar(&f.requests, "requests", false, "also measure how long requests take, at the servers' TCP sockets (eBPF, Linux "+sinceRequests+")")
 	jsonFlag(cmd, &f.json)
 	return cmd
 }
@@ -93,6 +100,12 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.probe.Close()
+	if f.requests {
+		if o.requests, err = newRequestMeter(tree, groupsOf(subjects)); err != nil {
+			return withHint(err, requestsHint(err))
+		}
+		defer o.requests.close()
+	}
 	for {
 		d, err := f.window(ctx, cmd, o)
 		if err != nil {
@@ -106,6 +119,9 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		}
 		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before
 			_ = o.follow(subjects, known) // one that ended just now is left out
+			if o.requests != nil {
+				o.requests.follow(groupsOf(subjects))
+			}
 		}
 	}
 }
@@ -224,5 +240,5 @@ func (o *meter) notes() []string {
 	if o.tableFull {
 		list = append(list, "the table of groups was full: some groups count for the group above them")
 	}
-	return list
+	return append(list, o.requests.notes()...)
 }

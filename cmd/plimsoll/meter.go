@@ -28,8 +28,9 @@ type meter struct {
 	known     map[string]report.Container
 	subjects  []*subject
 	paired    pairs
-	tableFull bool // the table of groups is full
-	counted   bool // the kernel measures what the programs cost
+	tableFull bool          // the table of groups is full
+	counted   bool          // the kernel measures what the programs cost
+	requests  *requestMeter // nil: requests are not measured
 }
 
 // subject is a container that is diagnosed.
@@ -239,7 +240,7 @@ func (o *meter) start() error {
 		s.account = diagnose.Account{Reserved: s.container.Request}
 		s.begin = pairs[s.slot]
 	}
-	return o.read()
+	return errors.Join(o.requests.begin(), o.read())
 }
 
 // pairs are those of all groups, by the group that waits.
@@ -261,8 +262,12 @@ func (o *meter) describe() ([]report.Diagnosed, error) {
 	for _, s := range o.subjects {
 		behind := o.behind(pairs[s.slot], s.begin)
 		own, above := o.limits(s.container.Cgroup)
-		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
-			Limit: own, PodLimit: above}, s.account.Split(), behind))
+		d := diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
+			Limit: own, PodLimit: above}, s.account.Split(), behind)
+		if d.Requests, err = o.requests.of(s.container.Cgroup); err != nil {
+			return nil, err
+		}
+		list = append(list, d)
 	}
 	diagnose.Rank(list)
 	return list, nil
@@ -309,10 +314,14 @@ func (o *meter) limit(group string) float64 {
 // overhead is what the measurement has cost since another reading of it.
 func (o *meter) overhead() (report.Overhead, error) {
 	costs, err := o.probe.Cost()
-	if err != nil {
+	more, err2 := o.requests.cost()
+	if err := errors.Join(err, err2); err != nil {
 		return report.Overhead{}, err
 	}
 	h := report.Overhead{Uncounted: !o.counted}
+	for _, c := range more {
+		h.Programs += c.Total
+	}
 	for _, c := range costs {
 		h.Programs += c.Total
 		if c.Program == runq.Switch {

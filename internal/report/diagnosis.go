@@ -39,6 +39,8 @@ type Diagnosed struct {
 	Next       string         `json:"next"`
 	// Parallelism is nil where the container has no limit, or no process of a known runtime.
 	Parallelism *Parallelism `json:"parallelism,omitempty"`
+	// Requests is nil where request times were not asked for.
+	Requests *Requests `json:"requests,omitempty"`
 }
 
 // Wait is the time that one cause took.
@@ -160,7 +162,7 @@ func (d Diagnosis) worthy() []Diagnosed {
 	}
 	var list []Diagnosed
 	for _, c := range d.Containers {
-		if c.Wanted.Seconds() >= LittleCPU*d.Elapsed.Seconds() {
+		if c.Wanted.Seconds() >= LittleCPU*d.Elapsed.Seconds() || c.Requests != nil && c.Requests.N > 0 {
 			list = append(list, c)
 		}
 	}
@@ -226,6 +228,9 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 	}
 	if c.Beside > 0 {
 		p.printf("  of what it received, %s CPUs beside a busy hardware thread\n", rate(c.Beside, elapsed))
+	}
+	if c.Requests != nil {
+		p.printf("  requests: %s\n", c.Requests.line())
 	}
 	p.printf("  %s\n", c.Verdict)
 	if c.Next != "" {

@@ -23,8 +23,8 @@
 // whatever the times of those in doubt were.
 //
 // A time is known by its bucket, 16 for each power of two. A quantile is the middle of the bucket that it lies in, so
-// that it is wrong by Error at most. A quantile for which there are too few requests is not given: of 99 requests none
-// is the slowest of a hundred.
+// that it is wrong by Error at most, from a microsecond up. A quantile for which there are too few requests is not given:
+// of 99 requests none is the slowest of a hundred.
 //
 // # Known limits
 //
@@ -46,9 +46,8 @@ import (
 const (
 	// Buckets of a histogram.
 	Buckets = 448
-	octave  = 16      // buckets for each power of two
-	first   = 10      // the power of two at which they begin: times below 1,024 ns are in the first bucket
-	longest = 1 << 38 // ns at which they end
+	octave  = 16 // buckets for each power of two
+	first   = 10 // the power of two at which they begin: times below 1,024 ns are in the first bucket
 
 	// Error is how far a quantile may be off, as a part of it: half a bucket.
 	Error = 1.0 / (2 * octave)
@@ -161,8 +160,11 @@ func (h Histogram) quantile(all int64, percent int64) *time.Duration {
 	return nil // not reached: the last bucket has the rest
 }
 
-// Middle is the time that stands for those of a bucket.
+// Middle is the time that stands for those of a bucket: for those below a microsecond it is 0.
 func Middle(i int) time.Duration {
+	if i == 0 {
+		return 0
+	}
 	low, high := bounds(i)
 	return (low + high) / 2
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+// state.h: what is kept of groups and connections.
+
+// counts are those of one group. User space takes differences, so that nothing is ever reset.
+struct counts {
+	u32 times[KINDS][BUCKETS];
+	u64 answered; // requests that had an answer, doubtful ones included
+	u64 doubtful; // of them: more arrived while the answer was owed, now or shortly before, on this connection
+	u64 opening;  // of them: the same, in a connection's first exchanges
+	u64 overtaken; // requests that were dropped: the next one arrived before the answer's send was reported
+	u64 response; // sums of the times, in ns
+	u64 timed;    // of response: those with a known part throttled
+	u64 throttled;
+};
+
+// clock is the time in which a group was throttled: it runs from when a task is kept from running by a limit of the
+// group, or by one above it, until a task of the group runs.
+struct clock {
+	u64 wall;  // up to since
+	u64 since; // 0: it stands
+	u64 fill[6];
+};
+
+struct conn {
+	u64 group;    // address of the task_group that sent last, and the generation in which its slot was looked up
+	u64 first;    // arrival of the open request, or of the one that is answered
+	u64 at;	      // its last arrival
+	u64 began;    // first send of the answer
+	u64 sent;     // last send
+	u64 clock_at; // the group's clock at these times
+	u64 clock_sent;
+	u32 generation;
+	u32 slot;
+	u32 clock_slot; // whose clock clock_at is; 0: of none
+	u32 received;	// rcv_nxt at the last arrival
+	u32 written;	// write_seq then
+	u32 last;	// bytes of the last arrival
+	u32 exchanges;
+	u32 doubt; // requests that are still in doubt
+	u8 phase;
+	u8 early; // arrivals while the answer was owed
+	u8 pieces;
+	u8 pad;
+};
+
+struct place {
+	u64 net;
+	u64 port;
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 512);
+	TYPE(key, u64); // a group's inode
+	TYPE(value, u32);
+} slots SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 512);
+	NUMBER(map_flags, BPF_F_MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, struct counts);
+} groups SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	NUMBER(max_entries, 512);
+	TYPE(key, u32);
+	TYPE(value, struct clock);
+} clocks SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, int);
+	TYPE(value, struct conn);
+} conns SEC(".maps");
+
+// owners are the groups that answer at a port: the clock of a connection's first request is that of such a group.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, struct place);
+	TYPE(value, u32);
+} owners SEC(".maps");
+
+// listening are the ports at which the sockets of the iterator's network namespace listen.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, struct place);
+	TYPE(value, u8);
+} listening SEC(".maps");
