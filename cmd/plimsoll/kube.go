@@ -179,6 +179,7 @@ type reporter struct {
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	named   *selection
 	waits   *waits
+	timed   *requestTimes
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
 	flight  *flightRecorder // nil: turned off
@@ -205,6 +206,7 @@ func (r reporter) complete(s report.Status) report.Status {
 		}
 	}
 	r.waits.report(&s)
+	r.timed.report(&s)
 	if r.cluster == nil {
 		return s
 	}

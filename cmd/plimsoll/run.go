@@ -45,6 +45,7 @@ type runFlags struct {
 	ahead     bool
 	standBy   bool
 	waits     bool
+	requests  bool
 	flight    flightFlags
 	kube      kubeFlags
 }
@@ -105,6 +106,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
+	cmd.Flags().BoolVar(&f.requests, "requests", false, "measure how long requests take, at the TCP sockets of containers' servers (eBPF, Linux "+sinceRequests+")")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
@@ -197,15 +199,15 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	defer heart.Close()
 	a.Beat = heart.Beat
 	cluster.serve(a)
-	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openWaits(m.tree, cluster.over(found), log)
-	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines,
+	r := reporter{a, cluster, f.kube.nri.open(f.kube.on, a, log), sight(m.tree, log), named, f.openWaits(m.tree, cluster.over(found), log),
+		f.openRequests(m.tree, cluster.over(found), log), time.AfterFunc(tidyAfter, tidy), lines,
 		f.flight.newFlightRecorder(g, recorded, a.Containers, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
+	c.start(service{"nri", serveNRI(r.resizes)}, service{"waits", r.waits.run}, service{"requests", r.timed.run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true

@@ -19,7 +19,7 @@ func diagnosis() Diagnosis {
 					{CauseOwnThreads, 10 * ms, 0}, {CauseUnnamed, 10 * ms, 0}},
 				Neighbours: []Neighbour{{"a", "/a", 200 * ms, 100 * ms, 20 * ms, 2 * ms}, {"b", "/b", 100 * ms, 0, 0, 0}, {"c", "/c", 100 * ms, 0, 0, 0},
 					{"d", "/d", 50 * ms, 0, 0, 0}, {"e", "/e", 30 * ms, 0, 0, 0}, {"f", "/f", 20 * ms, 0, 0, 0}},
-				Verdict: "It waited.", Next: "wait less",
+				Verdict: "It waited.", Next: "wait less", Requests: sampleRequests(),
 				Parallelism: &Parallelism{Limit: 0.5, Burst: 4, BurstFrom: "the cap", Threads: &two, Unusable: true,
 					Runtimes: []RuntimeProcess{{PID: 7, Name: "api", Runtime: "go", Version: "go1.26.8", Threads: 9, Parallelism: &two, From: "its limit", Set: "GOMAXPROCS=4"}},
 					Verdict:  "api runs Go code on 2 threads.", Next: "set GOMAXPROCS=4"}},

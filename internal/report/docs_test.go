@@ -17,7 +17,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge|histogram) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge|histogram|summary) \\|").FindAllStringSubmatch(string(text), -1) {
 		documented[row[1]] = row[2]
 	}
 	families, err := registry(t, func() (Status, error) { return sample(), nil }).Gather()

@@ -61,6 +61,7 @@ func sample() Status {
 			[]Wait{{CauseNeighbour, time.Second, 20 * ms}}, 1},
 			{strategy.Offline, 4, 3 * time.Second, []Length{{1048576 * time.Microsecond, 4}}, 2 * ms, nil, 0}},
 			Contention: &Contention{Contended: 50 * ms, Runnable: 8100 * ms, Ratio: new(0.02)}},
+		Requests: &RequestTimes{Notes: []string{"the requests of 2 connections are missing: the kernel had no memory to follow them"}},
 		Kubernetes: &Kubernetes{Node: "n1", Reachable: true, Ready: true, Pods: 2, Matched: 1, ConfigMaps: []ConfigMap{{"kube-system/ack-slo-config", true}}, RejectedNow: 1, RejectedTotal: 3, Rejected: []Rejected{{Object: "Pod default/web",
 			Key: "koordinator.sh/cpuBurst", Field: "policy", Fault: `"on" is not one of none, cpuBurstOnly, cfsQuotaBurstOnly, auto`, Hint: "did you mean none?"}}},
 		Clamped: []Clamp{{"Pod default/web", "koordinator.sh/cpuBurst", "cfsQuotaBurstPercent", "500", "300", "annotationMaxima"},
@@ -82,12 +83,15 @@ func sample() Status {
 					Events: &Throttles{Begun: 596, Ended: 595, Wall: 4500 * ms, Foreseen: 12, Last: 30 * ms, Peak: 148 * ms, Second: 420 * ms,
 						Lengths: []Length{{256 * time.Microsecond, 70}, {512 * time.Microsecond, 12}, {2048 * time.Microsecond, 2}, {16384 * time.Microsecond, 511}}},
 					Waited: &Waited{Wanted: 9 * time.Second, Received: 7980 * ms, Beside: time.Second,
-						Waits: []Wait{{CauseNeighbour, 20 * ms, 10 * ms}, {CauseOwnLimit, time.Second, 0}}}},
+						Waits: []Wait{{CauseNeighbour, 20 * ms, 10 * ms}, {CauseOwnLimit, time.Second, 0}}},
+					Requests: &RequestTotals{Answered: 90_000, Response: 450 * time.Second, Throttled: 90 * time.Second, Lately: sampleRequests()}},
 			},
 			{
 				Cgroup: "/kubepods/pod1", Name: "default/web", Runtime: "containerd", Level: "pod", Strategy: auto, Limit: 100 * ms,
 				Period: 100 * ms, Since: t0.Add(time.Hour), Quota: Knob{Original: 100 * ms, Requested: 200 * ms, InForce: 200 * ms, Changed: true},
 				Burst: Knob{Requested: 100 * ms, Problem: "refused: invalid argument"},
+				Totals: Totals{Requests: &RequestTotals{Answered: 9000, Response: 45 * time.Second, Lately: &Requests{N: 900, PerSecond: 0, Doubtful: 300,
+					Withheld: "cannot be told: of 900 requests 300 were not alone", Error: 1.0 / 32}}},
 			},
 			{
 				Cgroup: "/system.slice/nginx.service", Name: "nginx.service", Runtime: "systemd", Level: "container", Strategy: auto,
@@ -109,6 +113,19 @@ func sample() Status {
 			Missing: []MissingPart{{Part: "forecast", Lost: "throttles are not foreseen", Why: "refused"}}},
 		Self: Self{CPU: 36 * time.Second, RSS: 20 << 20, Turns: 73800, Looks: 150000, TurnP50: 56 * time.Microsecond, TurnP99: 1234 * time.Microsecond, Rescans: 12, EventsLost: 1, Goroutines: 31},
 	}
+}
+
+// sampleRequests are those of a minute, too few of them in parts for a p99 of uploads.
+func sampleRequests() *Requests {
+	at := func(n int64, times ...time.Duration) *Quantiles {
+		q := &Quantiles{N: n, P50: &times[0]}
+		if len(times) > 1 {
+			q.P90, q.P99 = &times[1], &times[2]
+		}
+		return q
+	}
+	return &Requests{N: 1200, PerSecond: 20, Doubtful: 2, Error: 1.0 / 32, Response: at(1198, 4*ms, 12*ms, 96*ms), FirstByte: at(1198, 3*ms, 9*ms, 90*ms),
+		Upload: at(9, ms), Throttled: at(1198, 0, 5*ms, 80*ms), ThrottledShare: new(0.2)}
 }
 
 func golden(t *testing.T, name string, write func(b *bytes.Buffer) error) {

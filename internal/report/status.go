@@ -30,6 +30,9 @@ type Status struct {
 	Containers []Container `json:"containers"`
 	Colocation *Colocation `json:"colocation,omitempty"` // nil: not requested
 	Waits      *Waits      `json:"waits,omitempty"`      // nil: not requested
+
+	Requests *RequestTimes `json:"requests,omitempty"` // nil: not requested
+
 	Writes     Writes      `json:"writes"`
 	Events     Events      `json:"events"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
@@ -137,6 +140,8 @@ type Totals struct {
 	// Events is nil where no throttle events come from eBPF. Otherwise ThrottledWall is the sum that eBPF counted.
 	Events *Throttles `json:"events,omitempty"`
 	Waited *Waited    `json:"waited,omitempty"` // nil: not measured
+
+	Requests *RequestTotals `json:"requests,omitempty"` // nil: not measured
 }
 
 // Throttles is what the eBPF programs have counted of a group since they watch it.

@@ -56,7 +56,7 @@ const (
 )
 
 // Histogram counts times by bucket.
-type Histogram [Buckets]uint64
+type Histogram [Buckets]uint32
 
 // Counts are those of the requests of one container in some time.
 type Counts struct {
@@ -85,10 +85,10 @@ func (c Counts) Since(o Counts) Counts {
 	return c
 }
 
-// since takes differences modulo 2^32: the kernel's buckets have 32 bits.
+// since takes differences modulo 2^32, as the kernel counts.
 func (h Histogram) since(o Histogram) Histogram {
 	for i := range h {
-		h[i] = uint64(uint32(h[i]) - uint32(o[i]))
+		h[i] -= o[i]
 	}
 	return h
 }
@@ -152,7 +152,7 @@ func (h Histogram) quantile(all int64, percent int64) *time.Duration {
 	rank := uint64((all*percent + 99) / 100) // 1 is the shortest
 	var below uint64
 	for i, n := range h {
-		if below += n; below >= rank {
+		if below += uint64(n); below >= rank {
 			middle := Middle(i)
 			return &middle
 		}

@@ -181,9 +181,7 @@ func (p *Probe) Read(inode uint64) (responsetime.Counts, error) {
 	c := responsetime.Counts{Answered: k.Answered, Doubtful: k.Doubtful, Opening: k.Opening, Overtaken: k.Overtaken,
 		Total: time.Duration(k.Response), Timed: time.Duration(k.Timed), Kept: time.Duration(k.Throttled)}
 	for i, h := range []*responsetime.Histogram{&c.Response, &c.FirstByte, &c.Upload, &c.Throttled} { // enum kind
-		for n, v := range k.Times[i] {
-			h[n] = uint64(v)
-		}
+		*h = k.Times[i]
 	}
 	return c, nil
 }
