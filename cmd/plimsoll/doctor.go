@@ -44,7 +44,7 @@ cgroup is written.`,
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
 			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
-				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
+				cgroup.Features{probeWaits(), probeRequests(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
 			machine := doctor.Priorities(found, &task.Kernel{})
 			ext := loader.Preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why

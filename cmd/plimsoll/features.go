@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/requests"
 	"plimsoll/internal/probe/runq"
 )
 
@@ -17,6 +19,7 @@ const (
 	eventsPart     = doctor.FeatureEvents + "-"
 	featureWaits   = "waits"
 	featureWeights = "cgroup-mode"
+	featureRequest = "requests"
 )
 
 // probeEvents finds out which programs of `run` can be loaded here, and removes them again.
@@ -76,6 +79,31 @@ func probeWaits() cgroup.Feature {
 	}
 	if err != nil {
 		f.State, f.Detail = cgroup.No, explained(err)
+	}
+	return f
+}
+
+// probeRequests finds out whether the programs of diagnose --requests and of run --requests can be loaded here.
+func probeRequests() cgroup.Feature {
+	p, err := requests.Open(requests.Options{})
+	var clockless error
+	if err == nil {
+		clockless, err = p.Clockless(), p.Close()
+	}
+	return requestFeature(clockless, err)
+}
+
+// requestFeature converts the result into a feature.
+func requestFeature(clockless, err error) cgroup.Feature {
+	f := cgroup.Feature{Name: featureRequest, State: cgroup.Yes, Detail: "how long requests take (diagnose, run --requests)", Since: sinceRequests,
+		Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
+	switch {
+	case errors.Is(err, requests.ErrTracepoint):
+		f.State, f.Detail = cgroup.No, "how long requests take cannot be had: "+err.Error()
+	case err != nil:
+		f.State, f.Detail = cgroup.No, explained(err)
+	case clockless != nil:
+		f.Detail += ", not what of it was throttled: " + explained(clockless)
 	}
 	return f
 }

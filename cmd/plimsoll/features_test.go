@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/requests"
 )
 
 // TestEventFeatures: each part has a line of its own, with what is lost without it.
@@ -58,5 +60,27 @@ func TestProbeWeights(t *testing.T) {
 	}
 	if f := probeWeights(filepath.Join(t.TempDir(), "none")); f.State != cgroup.No {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestRequestFeature: where the tracepoints are missing doctor says that request times cannot be had, and why.
+func TestRequestFeature(t *testing.T) {
+	missing := fmt.Errorf("requests: %w: sock_send_length", requests.ErrTracepoint)
+	for name, c := range map[string]struct {
+		clockless, err error
+		state          cgroup.State
+		detail         string
+	}{
+		"there":         {nil, nil, cgroup.Yes, "how long requests take"},
+		"no clock":      {errors.New("refused"), nil, cgroup.Yes, "not what of it was throttled: refused"},
+		"no tracepoint": {nil, missing, cgroup.No, "cannot be had: requests: this kernel has no such tracepoint: sock_send_length"},
+		"refused":       {nil, errors.New("refused"), cgroup.No, "refused"},
+	} {
+		if f := requestFeature(c.clockless, c.err); f.State != c.state || !strings.Contains(f.Detail, c.detail) || f.Since != "6.12" {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if hint := requestsHint(missing); !strings.Contains(hint, "6.12") {
+		t.Errorf("hint: %q", hint)
 	}
 }
