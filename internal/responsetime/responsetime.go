@@ -13,7 +13,7 @@
 //
 // Whoever has one request at a time is silent until the answer has come. Data that arrive while an answer is owed are a
 // further request, or more of the same one. After a long arrival (a full segment) they are taken for more of the same one:
-// an upload. After a short one they put the request in doubt, and the next 64 requests of the connection as well: two
+// an upload. After a short one they put the request in doubt, and all later requests of the connection as well: two
 // requests that overlap in strict alternation show only as they begin. In the first two exchanges of a connection one such
 // arrival puts only its own exchange in doubt: in TLS the last message of the handshake and the first request are
 // sent one right after the other.

@@ -36,11 +36,11 @@ type kernelConn struct {
 	Written    uint32
 	Last       uint32
 	Exchanges  uint32
-	Doubt      uint32
 	Phase      uint8
 	Early      uint8
 	Pieces     uint8
-	Pad        uint8
+	Doubt      uint8
+	Fill       uint32
 	_          [4]byte
 }
 

@@ -14,7 +14,6 @@ char LICENSE[] SEC("license") = "GPL";
 #define DEPTH 12    // levels of groups looked at, from the task upwards
 #define BUCKETS 448 // of a histogram: see bucket
 #define SHORT 1200  // bytes: an arrival of fewer ends a message, of more may be a part (IPv6 carries 1,220 at least)
-#define DOUBT 64    // requests of a connection that are in doubt after one that was
 #define OPENING 2   // exchanges in which a connection is opened: TLS
 
 enum kind { RESPONSE, FIRST, UPLOAD, THROTTLED, KINDS };
@@ -108,9 +107,7 @@ static inline void finish(struct conn *c)
 	if (c->early == 1 && !c->doubt && c->exchanges < OPENING)
 		opening = true;
 	else if (c->early)
-		c->doubt = DOUBT;
-	else if (c->doubt)
-		c->doubt--;
+		c->doubt = 1;
 	c->exchanges++;
 	c->phase = QUIET;
 	g = bpf_map_lookup_elem(&groups, &c->slot);

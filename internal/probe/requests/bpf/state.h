@@ -5,7 +5,7 @@
 struct counts {
 	u32 times[KINDS][BUCKETS];
 	u64 answered; // requests that had an answer, doubtful ones included
-	u64 doubtful; // of them: more arrived while the answer was owed, now or shortly before, on this connection
+	u64 doubtful; // of them: more arrived while the answer was owed, now or before on this connection
 	u64 opening;  // of them: the same, in a connection's first exchanges
 	u64 overtaken; // requests that were dropped: the next one arrived before the answer's send was reported
 	u64 response; // sums of the times, in ns
@@ -36,11 +36,11 @@ struct conn {
 	u32 written;	// write_seq then
 	u32 last;	// bytes of the last arrival
 	u32 exchanges;
-	u32 doubt; // requests that are still in doubt
 	u8 phase;
 	u8 early; // arrivals while the answer was owed
-	u8 pieces;
-	u8 pad;
+	u8 pieces; // it arrived in several
+	u8 doubt;  // several requests were open at once
+	u32 fill;
 };
 
 struct place {
