@@ -138,6 +138,7 @@ func rules() map[string]rule {
 		"lab/reaction":       {free: true},
 		"lab/readers":        {free: true},
 		"lab/reservation":    {free: true},
+		"lab/requests":       {free: true},
 		"lab/soak":           {free: true},
 		"lab/start":          {free: true},
 	}

@@ -144,7 +144,7 @@ func TestKernelAdopts(t *testing.T) {
 	}
 }
 
-// TestKernelAdoptsInOtherNamespaces: of a connection in a network namespace the server's socket is taken over, the client's is not.
+// TestKernelAdoptsInOtherNamespaces: of a connection in another namespace the server's socket is taken over, the client's is not.
 func TestKernelAdoptsInOtherNamespaces(t *testing.T) {
 	p := open(t, Options{})
 	type result struct {
