@@ -147,7 +147,7 @@ func (r *requestTimes) report(s *report.Status) {
 		}
 		last, all := list[len(list)-1], list[len(list)-1].counts.Since(a.begun)
 		lately := responsetime.Judge(last.counts.Since(list[0].counts), last.at.Sub(list[0].at))
-		t := &report.RequestTotals{Answered: int64(all.Answered - all.Doubtful - all.Opening), Lately: &lately}
+		t := &report.RequestTotals{Answered: int64(all.Told()), Lately: &lately}
 		if lately.Withheld == "" {
 			t.Response, t.Throttled = all.Total, all.Kept
 		}

@@ -60,27 +60,34 @@ type Histogram [Buckets]uint32
 
 // Counts are those of the requests of one container in some time.
 type Counts struct {
-	Response, FirstByte, Upload, Throttled Histogram
+	Response, FirstByte, Upload Histogram
+	Throttled                   Histogram // the first bucket is empty: it has all requests of Response that no other one has
 
-	Answered  uint64        // with those in doubt
-	Doubtful  uint64        // of Answered: data arrived while the answer was owed
-	Opening   uint64        // of Answered: the same in the first exchanges of a connection
-	Overtaken uint64        // not in Answered: the next request arrived before the answer's send was seen
-	Total     time.Duration // the sum of the response times
-	Timed     time.Duration // of Total: of requests whose throttled part is known
-	Kept      time.Duration // of Timed: throttled
+	Doubtful      uint64        // answered, and not in Response: data arrived while the answer was owed
+	Opening       uint64        // the same in the first exchanges of a connection
+	Overtaken     uint64        // the same of requests whose answer's send was seen after the next request
+	Clockless     uint64        // of Response: the throttled part is not known
+	Total         time.Duration // the sum of the times in Response
+	ClocklessTime time.Duration // of Total: of Clockless
+	Kept          time.Duration // of Total without it: throttled
 }
+
+// Told is how many requests have times.
+func (c Counts) Told() uint64 { return c.Response.sum() }
+
+// Answered is how many requests were answered.
+func (c Counts) Answered() uint64 { return c.Told() + c.Doubtful + c.Opening + c.Overtaken }
 
 // Since is what came to an earlier reading.
 func (c Counts) Since(o Counts) Counts {
 	c.Response, c.FirstByte = c.Response.since(o.Response), c.FirstByte.since(o.FirstByte)
 	c.Upload, c.Throttled = c.Upload.since(o.Upload), c.Throttled.since(o.Throttled)
-	c.Answered -= o.Answered
 	c.Doubtful -= o.Doubtful
 	c.Opening -= o.Opening
 	c.Overtaken -= o.Overtaken
 	c.Total -= o.Total
-	c.Timed -= o.Timed
+	c.Clockless -= o.Clockless
+	c.ClocklessTime -= o.ClocklessTime
 	c.Kept -= o.Kept
 	return c
 }
@@ -93,9 +100,16 @@ func (h Histogram) since(o Histogram) Histogram {
 	return h
 }
 
+func (h Histogram) sum() (n uint64) {
+	for _, one := range h {
+		n += uint64(one)
+	}
+	return n
+}
+
 // Judge says what the counts of some time mean.
 func Judge(c Counts, elapsed time.Duration) report.Requests {
-	r := report.Requests{N: int64(c.Answered + c.Overtaken), Doubtful: int64(c.Doubtful + c.Opening + c.Overtaken), Error: Error}
+	r := report.Requests{N: int64(c.Answered()), Doubtful: int64(c.Doubtful + c.Opening + c.Overtaken), Error: Error}
 	if elapsed > 0 {
 		r.PerSecond = float64(r.N) / elapsed.Seconds()
 	}
@@ -104,9 +118,11 @@ func Judge(c Counts, elapsed time.Duration) report.Requests {
 		return r
 	}
 	r.Response, r.FirstByte = c.Response.quantiles(), c.FirstByte.quantiles()
-	r.Upload, r.Throttled = c.Upload.quantiles(), c.Throttled.quantiles()
-	if c.Timed > 0 {
-		share := c.Kept.Seconds() / c.Timed.Seconds()
+	r.Upload = c.Upload.quantiles()
+	c.Throttled[0] = uint32(c.Told() - c.Clockless - c.Throttled.sum())
+	r.Throttled = c.Throttled.quantiles()
+	if timed := c.Total - c.ClocklessTime; timed > 0 {
+		share := c.Kept.Seconds() / timed.Seconds()
 		r.ThrottledShare = &share
 	}
 	return r
@@ -115,7 +131,7 @@ func Judge(c Counts, elapsed time.Duration) report.Requests {
 // withheld says why the times of a container cannot be told; "": they can. Connections that are opened are looked at
 // apart: of a handshake for each few requests every third exchange may be in doubt, and none of them is a request.
 func withheld(c Counts) string {
-	all, doubt := c.Answered+c.Overtaken, c.Doubtful+c.Overtaken
+	all, doubt := c.Answered(), c.Doubtful+c.Overtaken
 	switch {
 	case all == 0:
 		return ""
@@ -133,10 +149,7 @@ const openingLimit = 0.1
 
 // quantiles are nil where nothing was counted.
 func (h Histogram) quantiles() *report.Quantiles {
-	q := report.Quantiles{}
-	for _, n := range h {
-		q.N += int64(n)
-	}
+	q := report.Quantiles{N: int64(h.sum())}
 	if q.N == 0 {
 		return nil
 	}

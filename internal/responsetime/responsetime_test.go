@@ -91,7 +91,7 @@ func TestQuantiles(t *testing.T) {
 func TestJudge(t *testing.T) {
 	good := func(n int) Counts {
 		return Counts{Response: histogram(repeat(n, 10*ms)...), FirstByte: histogram(repeat(n, 2*ms)...), Throttled: histogram(repeat(n, 4*ms)...),
-			Answered: uint64(n), Total: time.Duration(n) * 10 * ms, Timed: time.Duration(n) * 10 * ms, Kept: time.Duration(n) * 4 * ms}
+			Total: time.Duration(n) * 10 * ms, Kept: time.Duration(n) * 4 * ms}
 	}
 	for name, c := range map[string]struct {
 		counts   func(*Counts)
@@ -100,22 +100,22 @@ func TestJudge(t *testing.T) {
 	}{
 		"none":                      {nil, 0, ""},
 		"some":                      {nil, 1000, ""},
-		"as many in doubt as may":   {func(c *Counts) { c.Answered += 5; c.Doubtful = 5 }, 995, ""},
-		"one more":                  {func(c *Counts) { c.Answered += 6; c.Doubtful = 6 }, 994, "around 6 of 1000"},
-		"all in doubt":              {func(c *Counts) { c.Answered, c.Doubtful = 400, 400 }, 0, "around 400 of 400"},
-		"one of few":                {func(c *Counts) { c.Answered++; c.Doubtful = 1 }, 9, "around 1 of 10"},
+		"as many in doubt as may":   {func(c *Counts) { c.Doubtful = 5 }, 995, ""},
+		"one more":                  {func(c *Counts) { c.Doubtful = 6 }, 994, "around 6 of 1000"},
+		"all in doubt":              {func(c *Counts) { c.Doubtful = 400 }, 0, "around 400 of 400"},
+		"one of few":                {func(c *Counts) { c.Doubtful = 1 }, 9, "around 1 of 10"},
 		"overtaken now and then":    {func(c *Counts) { c.Overtaken = 2 }, 998, ""},
 		"overtaken often":           {func(c *Counts) { c.Overtaken = 50 }, 950, "around 50 of 1000"},
-		"doubt and overtaken":       {func(c *Counts) { c.Answered += 3; c.Doubtful, c.Overtaken = 3, 3 }, 994, "around 6 of 1000"},
-		"connections kept for long": {func(c *Counts) { c.Answered += 100; c.Opening = 100 }, 900, ""},
-		"a handshake for each":      {func(c *Counts) { c.Answered += 500; c.Opening = 500 }, 500, "500 of 1000 exchanges open a connection"},
+		"doubt and overtaken":       {func(c *Counts) { c.Doubtful, c.Overtaken = 3, 3 }, 994, "around 6 of 1000"},
+		"connections kept for long": {func(c *Counts) { c.Opening = 100 }, 900, ""},
+		"a handshake for each":      {func(c *Counts) { c.Opening = 500 }, 500, "500 of 1000 exchanges open a connection"},
 	} {
 		counts := good(c.n)
 		if c.counts != nil {
 			c.counts(&counts)
 		}
 		r := Judge(counts, 10*time.Second)
-		all := counts.Answered + counts.Overtaken
+		all := counts.Answered()
 		if (r.Withheld != "") != (c.withheld != "") || !strings.Contains(r.Withheld, c.withheld) || r.N != int64(all) {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -131,13 +131,27 @@ func TestJudge(t *testing.T) {
 
 // TestSince: a bucket's count that turned over is a difference all the same.
 func TestSince(t *testing.T) {
-	before := Counts{Answered: 7, Doubtful: 1, Opening: 1, Overtaken: 1, Total: ms, Timed: ms, Kept: us}
+	before := Counts{Doubtful: 1, Opening: 1, Overtaken: 1, Clockless: 1, Total: ms, ClocklessTime: us, Kept: us}
 	before.Response[3], before.Response[4] = math.MaxUint32, 5
-	after := Counts{Answered: 17, Doubtful: 3, Opening: 4, Overtaken: 6, Total: 3 * ms, Timed: 4 * ms, Kept: 5 * us}
+	after := Counts{Doubtful: 3, Opening: 4, Overtaken: 6, Clockless: 7, Total: 3 * ms, ClocklessTime: 7 * us, Kept: 5 * us}
 	after.Response[3], after.Response[4], after.Upload[9] = 1, 5, 2
-	want := Counts{Answered: 10, Doubtful: 2, Opening: 3, Overtaken: 5, Total: 2 * ms, Timed: 3 * ms, Kept: 4 * us}
+	want := Counts{Doubtful: 2, Opening: 3, Overtaken: 5, Clockless: 6, Total: 2 * ms, ClocklessTime: 6 * us, Kept: 4 * us}
 	want.Response[3], want.Upload[9] = 2, 2
 	if got := after.Since(before); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestThrottledPart: requests that were not throttled count too, those whose group was not known at their arrival do not.
+func TestThrottledPart(t *testing.T) {
+	c := Counts{Response: histogram(repeat(100, 10*ms)...), Throttled: histogram(repeat(30, 4*ms)...), Total: time.Second, Clockless: 20,
+		ClocklessTime: 200 * ms, Kept: 120 * ms}
+	r := Judge(c, time.Second)
+	if r.Throttled == nil || r.Throttled.N != 80 || *r.Throttled.P50 != 0 || (*r.Throttled.P90-4*ms).Abs() > 4*ms/32 || *r.ThrottledShare != 0.15 {
+		t.Errorf("%+v", r.Throttled)
+	}
+	c.Clockless, c.Throttled, c.ClocklessTime, c.Kept = 100, Histogram{}, c.Total, 0
+	if r := Judge(c, time.Second); r.Throttled != nil || r.ThrottledShare != nil {
+		t.Errorf("without a clock: %+v", r.Throttled)
 	}
 }

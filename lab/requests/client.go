@@ -51,7 +51,9 @@ func (s subject) converse(ctx context.Context, end time.Time, rng *rand.Rand) (t
 	defer c.Close()
 	in := bufio.NewReaderSize(c, 64<<10)
 	for ctx.Err() == nil && time.Now().Before(end) {
-		time.Sleep(time.Duration(rng.ExpFloat64() / s.rate * float64(time.Second)))
+		if s.rate > 0 {
+			time.Sleep(time.Duration(rng.ExpFloat64() / s.rate * float64(time.Second)))
+		}
 		began := time.Now()
 		if _, err := io.WriteString(c, s.ask); err != nil {
 			return nil, err

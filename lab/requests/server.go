@@ -22,8 +22,8 @@ import (
 // subject is a server whose requests are timed.
 type subject struct {
 	name    string
-	rate    float64 // requests a second and connection
-	limit   float64 // CPUs, by which it is throttled
+	rate    float64 // requests a second and connection; 0: one after the other
+	limit   float64 // CPUs, by which it is throttled; 0: never
 	tls     bool
 	ask     string // the request
 	ends    string // the end of an answer; "": it is of HTTP
@@ -37,14 +37,15 @@ func subjects(plimsoll string) []subject {
 		return subject{name: name, rate: rate, limit: limit, Server: s, ask: request("/file.txt"), address: func() string { return host(s.URL(0)) }}
 	}
 	service := &experiment.Service{Binary: plimsoll}
-	cache := &memcached{}
+	cache, busy := &memcached{}, &memcached{}
 	list := []subject{
 		web("Apache, gzip of 250 KB", 12, 0.3, apache()),
 		web("nginx, 400 bytes", 300, 0.05, nginx("400 bytes", 400, false)),
 		web("nginx, 1 MiB by sendfile", 60, 0.05, nginx("1 MiB", 1<<20, false)),
 		web("nginx, 400 bytes, TLS", 200, 0.05, nginx("TLS", 400, true)),
 		{name: "Go net/http, gzip of 100 KB", rate: 30, limit: 0.3, ask: request("/gzip?bytes=100000"), Server: service, address: func() string { return host(service.URL(1)) }},
-		{name: "memcached, get", rate: 500, limit: 0.05, ask: "get key\r\n", ends: "END\r\n", Server: cache, address: func() string { return cache.at }},
+		{name: "memcached, get", rate: 500, limit: 0.03, ask: "get key\r\n", ends: "END\r\n", Server: cache, address: func() string { return cache.at }},
+		{name: "memcached without pauses", ask: "get key\r\n", ends: "END\r\n", Server: busy, address: func() string { return busy.at }},
 	}
 	list[3].tls = true
 	return list

@@ -131,7 +131,7 @@ func TestKernelAdopts(t *testing.T) {
 	p := open(t, Options{})
 	read := follow(t, p, g)
 	ask(t, c, "/sleep?us=100", 3)
-	if got := read().Answered; got != 0 {
+	if got := read().Answered(); got != 0 {
 		t.Errorf("%d requests were counted of a connection that was not taken over", got)
 	}
 	if err := p.Adopt(); err != nil || p.Adopted() < 1 {

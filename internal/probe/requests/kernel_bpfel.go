@@ -45,15 +45,15 @@ type kernelConn struct {
 }
 
 type kernelCounts struct {
-	_         structs.HostLayout
-	Times     [4][448]uint32
-	Answered  uint64
-	Doubtful  uint64
-	Opening   uint64
-	Overtaken uint64
-	Response  uint64
-	Timed     uint64
-	Throttled uint64
+	_             structs.HostLayout
+	Times         [4][448]uint32
+	Response      uint64
+	Throttled     uint64
+	Clockless     uint64
+	ClocklessTime uint64
+	Doubtful      uint64
+	Opening       uint64
+	Overtaken     uint64
 }
 
 type kernelPlace struct {

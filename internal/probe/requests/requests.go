@@ -178,8 +178,8 @@ func (p *Probe) Read(inode uint64) (responsetime.Counts, error) {
 	if _, err := p.counts.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(&k)), size), int64(slot)*int64(size)); err != nil {
 		return responsetime.Counts{}, fmt.Errorf("requests: read group %d: %w", inode, err)
 	}
-	c := responsetime.Counts{Answered: k.Answered, Doubtful: k.Doubtful, Opening: k.Opening, Overtaken: k.Overtaken,
-		Total: time.Duration(k.Response), Timed: time.Duration(k.Timed), Kept: time.Duration(k.Throttled)}
+	c := responsetime.Counts{Doubtful: k.Doubtful, Opening: k.Opening, Overtaken: k.Overtaken, Clockless: k.Clockless,
+		Total: time.Duration(k.Response), ClocklessTime: time.Duration(k.ClocklessTime), Kept: time.Duration(k.Throttled)}
 	for i, h := range []*responsetime.Histogram{&c.Response, &c.FirstByte, &c.Upload, &c.Throttled} { // enum kind
 		*h = k.Times[i]
 	}

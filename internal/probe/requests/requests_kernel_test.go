@@ -165,7 +165,7 @@ func TestKernelCounts(t *testing.T) {
 // settled waits until so many requests have ended.
 func settled(read func() responsetime.Counts, want uint64) responsetime.Counts {
 	c := read()
-	for end := time.Now().Add(5 * time.Second); c.Answered+c.Overtaken < want && time.Now().Before(end); c = read() {
+	for end := time.Now().Add(5 * time.Second); c.Answered() < want && time.Now().Before(end); c = read() {
 		time.Sleep(ms)
 	}
 	return c

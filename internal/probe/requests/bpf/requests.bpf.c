@@ -113,7 +113,6 @@ static inline void finish(struct conn *c)
 	g = bpf_map_lookup_elem(&groups, &c->slot);
 	if (!g || !c->slot)
 		return;
-	add(&g->answered, 1);
 	if (doubtful) {
 		add(opening ? &g->opening : &g->doubtful, 1);
 		return;
@@ -121,16 +120,21 @@ static inline void finish(struct conn *c)
 	took = less(c->sent, c->at);
 	put(g, RESPONSE, took);
 	put(g, FIRST, less(c->began, c->at));
+	add(&g->response, took);
 	if (c->pieces)
 		put(g, UPLOAD, less(c->at, c->first));
-	add(&g->response, took);
-	if (c->clock_slot != c->slot)
+	if (c->clock_slot != c->slot) {
+		add(&g->clockless, 1);
+		add(&g->clockless_time, took);
 		return;
+	}
 	part = less(c->clock_sent, c->clock_at);
+	if (!part)
+		return;
 	if (part > took)
 		part = took;
-	put(g, THROTTLED, part);
-	add(&g->timed, took);
+	if (bucket(part))
+		put(g, THROTTLED, part);
 	add(&g->throttled, part);
 }
 

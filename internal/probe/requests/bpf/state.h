@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 // state.h: what is kept of groups and connections.
 
-// counts are those of one group. User space takes differences, so that nothing is ever reset.
+// counts are those of one group. The first bucket of THROTTLED is not counted: it has the requests that no other one has. User space takes differences, so that nothing is ever reset.
 struct counts {
 	u32 times[KINDS][BUCKETS];
-	u64 answered; // requests that had an answer, doubtful ones included
-	u64 doubtful; // of them: more arrived while the answer was owed, now or before on this connection
-	u64 opening;  // of them: the same, in a connection's first exchanges
-	u64 overtaken; // requests that were dropped: the next one arrived before the answer's send was reported
-	u64 response; // sums of the times, in ns
-	u64 timed;    // of response: those with a known part throttled
-	u64 throttled;
+	u64 response;  // the sum of the times of RESPONSE, in ns
+	u64 throttled; // of it
+	u64 clockless; // of RESPONSE: requests whose throttled part is not known, and the sum of their times
+	u64 clockless_time;
+	u64 doubtful;  // not in times: more arrived while the answer was owed, now or before on this connection
+	u64 opening;   // not in times: the same, in a connection's first exchanges
+	u64 overtaken; // not in times: the next one arrived before the answer's send was reported
 };
 
 // clock is the time in which a group was throttled: it runs from when a task is kept from running by a limit of the
