@@ -159,7 +159,6 @@ func TestKernelCounts(t *testing.T) {
 	if r.N != 60 || r.Withheld != "" || r.Response == nil || r.Response.N != 60 || *r.Response.P50 < 2*ms {
 		t.Errorf("%+v", r)
 	}
-	t.Logf("%+v %v", *r.Response, *r.Response.P50)
 }
 
 // settled waits until so many requests have ended.
