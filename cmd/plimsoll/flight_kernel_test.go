@@ -28,7 +28,7 @@ func TestRunRecords(t *testing.T) {
 		return ""
 	})
 	time.Sleep(2 * time.Second) // the group is watched from the next snapshot on
-	before, err := g.Tree().Usage(g.Path)
+	before, err := g.Tree().Counters(g.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestRunRecords(t *testing.T) {
 		defer p.Stop()
 	}
 	time.Sleep(4 * time.Second)
-	after, err := g.Tree().Usage(g.Path)
+	after, err := g.Tree().Counters(g.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,15 +48,20 @@ func TestRunRecords(t *testing.T) {
 	if len(h.Containers) != 1 || len(h.Warnings) > 0 || h.Lost > 0 {
 		t.Fatalf("%+v", h)
 	}
-	f, used := h.Containers[0].Figures, after-before
+	f := h.Containers[0].Figures
+	used, stood, throttled := after.Usage-before.Usage, after.ThrottledTime-before.ThrottledTime, after.Throttled-before.Throttled
 	if f.Limit == nil || *f.Limit != 0.2 || f.Quota != 0.2 {
 		t.Errorf("limit %v, quota %v", f.Limit, f.Quota)
 	}
 	if f.Used < used*8/10 || f.Used > used*12/10 {
 		t.Errorf("%v CPU time in the record, %v by the kernel's counter", f.Used, used)
 	}
-	if f.Throttles < 20 || f.Throttled < 2*time.Second || f.Throttled > 5*time.Second || f.Peak < 0.15 || f.Peak > 0.4 {
-		t.Errorf("%+v", f)
+	// On a machine that is full it stands still for less: it waits before it has used its quota.
+	if stood < time.Second/2 || f.Throttled < stood*8/10 || f.Throttled > stood*12/10 {
+		t.Errorf("stood still for %v in the record, %v by the kernel's counter", f.Throttled, stood)
+	}
+	if int64(f.Throttles) < throttled*8/10 || int64(f.Throttles) > throttled*12/10 || f.Peak < 0.15 || f.Peak > 0.4 {
+		t.Errorf("%d throttles by the kernel's counter, in the record %+v", throttled, f)
 	}
 	info, err := os.Stat(filepath.Join(s.state, "record"))
 	if err != nil || info.Mode().Perm() != 0o750 {
