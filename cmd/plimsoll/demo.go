@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 )
 
 // demoWork is the CPU time of a request of the demo.

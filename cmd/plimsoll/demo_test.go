@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/lock"
-	"plimsoll/lab/experiment"
 )
 
 func TestDemoConfig(t *testing.T) {

@@ -56,6 +56,31 @@ func checkImports(s source, r rule) []string {
 	return bad
 }
 
+// TestShippedCodeNeedsNoLab: what is shipped, with its tests, stands without the experiments.
+func TestShippedCodeNeedsNoLab(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, s := range p.files {
+			for _, complaint := range checkLab(s) {
+				t.Errorf("%s: %s", s.path, complaint)
+			}
+		}
+	}
+}
+
+// checkLab lists the experiments that a file of cmd or internal imports.
+func checkLab(s source) []string {
+	var bad []string
+	if !strings.HasPrefix(s.path, "cmd/") && !strings.HasPrefix(s.path, "internal/") {
+		return nil
+	}
+	for _, path := range s.imports() {
+		if strings.HasPrefix(path, module+"/lab/") {
+			bad = append(bad, fmt.Sprintf("may not import %s: experiments are not shipped", path))
+		}
+	}
+	return bad
+}
+
 // checkClock lists the uses of the clock and of the global dice.
 func checkClock(s source, names map[string]string) []string {
 	var bad []string

@@ -71,6 +71,19 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestLabRule: the experiments may import each other.
+func TestLabRule(t *testing.T) {
+	for path, want := range map[string][]string{
+		"cmd/x/x.go":           {"may not import plimsoll/lab/frame: experiments are not shipped"},
+		"internal/x/x_test.go": {"may not import plimsoll/lab/frame: experiments are not shipped"},
+		"lab/x/x.go":           nil,
+	} {
+		if diff := cmp.Diff(want, checkLab(parse(t, path, `package x; import "plimsoll/lab/frame"`))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", path, diff)
+		}
+	}
+}
+
 func TestStateRule(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -14,8 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -82,14 +82,14 @@ const (
 )
 
 // newApache looks for Debian's Apache.
-func newApache() (*experiment.Site, error) {
+func newApache() (*frame.Site, error) {
 	for _, name := range []string{binary, filepath.Join(modules, "mod_deflate.so")} {
 		if _, err := os.Stat(name); err != nil {
 			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
 		}
 	}
-	return &experiment.Site{Name: "Apache", Size: fileSize, Configuration: configuration, Command: func(dir string) []string {
-		return []string{binary, "-f", filepath.Join(dir, experiment.SiteConfig), "-D", "FOREGROUND"}
+	return &frame.Site{Name: "Apache", Size: fileSize, Configuration: configuration, Command: func(dir string) []string {
+		return []string{binary, "-f", filepath.Join(dir, frame.SiteConfig), "-D", "FOREGROUND"}
 	}}, nil
 }
 
@@ -101,7 +101,7 @@ func configuration(dir, address string) string {
 	line("ServerName 127.0.0.1")
 	line("DefaultRuntimeDir %q", dir)
 	line("PidFile %q", filepath.Join(dir, "apache.pid"))
-	line("ErrorLog %q", filepath.Join(dir, experiment.SiteLog))
+	line("ErrorLog %q", filepath.Join(dir, frame.SiteLog))
 	line("Listen %s", address)
 	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
 		line("LoadModule %s_module %s", m, filepath.Join(modules, "mod_"+m+".so"))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 )
 
 // configuration of the agent for a mechanism. The classes are the same with all.

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -27,7 +27,7 @@ type bench struct {
 	online, offline string // groups
 	below           string // one for ffmpeg below another, as the kubelet has its pods
 	agent           *experiment.Agent
-	server          *experiment.Site
+	server          *frame.Site
 	film            ffmpeg
 	clients         []*load.Client
 	next            atomic.Int64
@@ -123,7 +123,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 	if r.beside() {
 		defer func() { err = errors.Join(err, b.film.stop()) }()
 		if err := b.film.start(ctx, func(pid int) error {
-			return errors.Join(experiment.Ordinary(pid), b.Enter(b.home(r), pid))
+			return errors.Join(frame.Ordinary(pid), b.Enter(b.home(r), pid))
 		}); err != nil {
 			return s, err
 		}
@@ -163,7 +163,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	if out.Errors > 0 {
 		return fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause)
 	}
-	if err := experiment.ForemostWithKin(); err != nil {
+	if err := frame.ForemostWithKin(); err != nil {
 		b.warn(err)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 const (

@@ -21,7 +21,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -99,7 +98,7 @@ const (
 // boot runs the experiment in a virtual machine with another kernel.
 func boot(ctx context.Context, s *settings, kernel string) error {
 	slots := time.Duration(s.rounds * len(allRows()))
-	vm := experiment.VM{Kernel: kernel, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
+	vm := frame.VM{Kernel: kernel, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
 		Span: bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)}
 	script := "mkdir -p /var/log/nginx /var/lib/nginx\n" +
 		fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",

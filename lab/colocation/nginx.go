@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -14,13 +15,13 @@ const (
 )
 
 // newNginx looks for nginx, to serve a document of a size.
-func newNginx(size int) (*experiment.Site, error) {
+func newNginx(size int) (*frame.Site, error) {
 	binary, err := experiment.Program("nginx")
 	if err != nil {
 		return nil, err
 	}
-	return &experiment.Site{Name: "nginx", Size: size, Configuration: configuration, Command: func(dir string) []string {
-		return []string{binary, "-p", dir, "-c", filepath.Join(dir, experiment.SiteConfig), "-e", filepath.Join(dir, experiment.SiteLog)}
+	return &frame.Site{Name: "nginx", Size: size, Configuration: configuration, Command: func(dir string) []string {
+		return []string{binary, "-p", dir, "-c", filepath.Join(dir, frame.SiteConfig), "-e", filepath.Join(dir, frame.SiteLog)}
 	}}, nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // published is a table that somebody has published: response times in milliseconds, CPU use of the machine.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/figure"
-	"plimsoll/lab/experiment"
 )
 
 // WriteText writes the result for people.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cgroup"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // taskTimes is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.

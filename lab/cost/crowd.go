@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 

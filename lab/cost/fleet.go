@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 

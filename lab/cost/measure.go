@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // The aims of the project for what the agent costs on such a node.

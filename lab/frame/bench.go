@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
-	"plimsoll/lab/experiment"
 )
 
 // Bench is what an experiment is measured on: control groups of its own, and what was started in them.

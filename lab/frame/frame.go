@@ -8,7 +8,7 @@
 // groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
 // turns missed aims into the exit status. Turns is the order in which modes are measured, Table the form of a table.
 //
-// Known limits: the experiment of the demo (lab/experiment, Run) has a life cycle of its own, for the shipped command
+// Known limits: the experiment of the demo (internal/experiment, Run) has a life cycle of its own, for the shipped command
 // runs it too.
 package frame
 
@@ -23,7 +23,7 @@ import (
 	"strconv"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // Settings are those that every experiment has. They are no part of a result.

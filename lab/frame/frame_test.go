@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // found is a result whose aims depend on the value.

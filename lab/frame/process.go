@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/figure"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 )
 
 // findBinary finds the plimsoll binary: the one that was named, the one that `make build` leaves, or the one that is

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/kubeapi"
 )
 

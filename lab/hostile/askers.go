@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 )
 
 // askers are groups that ask for more CPUs of their own than the machine has. All are refused, again at each look. Groups

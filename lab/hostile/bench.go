@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -21,7 +21,7 @@ import (
 type bench struct {
 	*frame.Bench
 	*settings
-	jobs *experiment.Jobs
+	jobs *frame.Jobs
 	pods []pod
 	dir  string // for sockets and mounts
 }
@@ -73,7 +73,7 @@ func (b *bench) makeNode(ctx context.Context) (err error) {
 		return err
 	}
 	b.Say("making %d victims and %d idle pods", b.Victims, b.Pods)
-	if b.jobs, err = experiment.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota); err != nil {
+	if b.jobs, err = frame.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota); err != nil {
 		return err
 	}
 	for i := range b.Pods {
@@ -221,7 +221,7 @@ type meter struct {
 }
 
 func (b *bench) listen() (*meter, error) {
-	p, err := experiment.Listen(b.jobs.Inodes)
+	p, err := frame.Listen(b.jobs.Inodes)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (m *meter) window(ctx context.Context, a *experiment.Agent) (o outcome, err
 	if err != nil {
 		return o, err
 	}
-	events, err := experiment.Collect(m.probe, to+after)
+	events, err := frame.Collect(m.probe, to+after)
 	if err != nil {
 		return o, fmt.Errorf("read the throttles of the window: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // hangingBus is a system bus of the bench's own, on which no unit is known, and which stops to answer. To the agent it

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 )
 
 // condition is one kind of hostility.

@@ -15,7 +15,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // fullDisk is a state directory on a file system on which no byte is left.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -19,7 +18,7 @@ import (
 func TestHostileOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
 	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t), Groups: frame.Pinnable}, Victims: 4, Pods: 5, Asking: 3,
-		Throttling: 5, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 2, Seed: 1},
+		Throttling: 5, Job: frame.Job{Quota: frame.LeastQuota, Every: time.Second / 2, Seed: 1},
 		span: time.Second, warmUp: time.Second / 2}
 	r, err := frame.Run(t.Context(), "hostile", s, t.Logf)
 	if err != nil {

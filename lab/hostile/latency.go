@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/probe"
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -47,7 +47,7 @@ func throttlesOf(events []probe.Event, writes []write, most, from, to time.Durat
 	var list []throttle
 	for _, e := range events {
 		expires := e.Facts.Expires
-		if e.Kind != probe.Begin || e.At < from || e.At >= to || expires-e.At < leastGain || experiment.AtCap(e.Facts, most) {
+		if e.Kind != probe.Begin || e.At < from || e.At >= to || expires-e.At < leastGain || frame.AtCap(e.Facts, most) {
 			continue
 		}
 		place, _ := slices.BinarySearch(of[e.Group], e.At)
@@ -81,6 +81,6 @@ func summarize(list []throttle) outcome {
 		}
 	}
 	slices.Sort(latencies)
-	o.P50, o.P99 = experiment.Quantile(latencies, 0.5), experiment.Quantile(latencies, 0.99)
+	o.P50, o.P99 = frame.Quantile(latencies, 0.5), frame.Quantile(latencies, 0.99)
 	return o
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // blockedLog is a standard error that nobody reads any more: a pipe, which is full.

@@ -29,19 +29,18 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
 // settings say what is measured.
 type settings struct {
 	frame.Settings
-	Victims    int            `json:"victims"`
-	Pods       int            `json:"pods"` // idle ones
-	Asking     int            `json:"asking"`
-	Throttling int            `json:"throttling"`
-	Job        experiment.Job `json:"job"`
-	span       time.Duration  // of each window
+	Victims    int           `json:"victims"`
+	Pods       int           `json:"pods"` // idle ones
+	Asking     int           `json:"asking"`
+	Throttling int           `json:"throttling"`
+	Job        frame.Job     `json:"job"`
+	span       time.Duration // of each window
 	warmUp     time.Duration
 	only       []string // conditions; none: all
 }
@@ -49,7 +48,7 @@ type settings struct {
 // usual are the settings without flags.
 func usual() *settings {
 	return &settings{Settings: frame.Settings{Groups: frame.Pinnable}, Victims: 20, Pods: 1000, Asking: 200, Throttling: 1000,
-		span: 10 * time.Second, warmUp: 4 * time.Second, Job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second}}
+		span: 10 * time.Second, warmUp: 4 * time.Second, Job: frame.Job{Quota: frame.LeastQuota, Every: time.Second}}
 }
 
 func main() { frame.Main("hostile", usual()) }

@@ -8,7 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 // statusReader reads the status over the control socket.
@@ -42,7 +43,7 @@ const (
 )
 
 func (r *scrapers) prepare(_ context.Context, _ *bench, s *experiment.Setup) (err error) {
-	r.address, err = experiment.FreeAddress()
+	r.address, err = frame.FreeAddress()
 	s.Flags = []string{"--listen", r.address}
 	return err
 }

@@ -8,7 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 // The aims of the project.
@@ -92,7 +93,7 @@ func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Mil
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d victims of %v in 100 ms, each with a job of %v every %v, beside %d idle pods; %g s a window, seed %d, cgroup %s, %d CPUs\n",
-		r.Victims, r.Job.Quota, experiment.Burn(r.Job.Quota), r.Job.Every, r.Pods, r.Seconds, r.Job.Seed, r.Cgroup, r.CPUs)
+		r.Victims, r.Job.Quota, frame.Burn(r.Job.Quota), r.Job.Every, r.Pods, r.Seconds, r.Job.Seed, r.Cgroup, r.CPUs)
 	for _, row := range r.Rows {
 		fmt.Fprintf(page, "  %-10s %s\n", row.Condition, row.What)
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 	"plimsoll/lab/kubeapi"
 )

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/probe"
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // watch notes when limit files of groups are written, by any process.
@@ -27,7 +27,7 @@ type watch struct {
 }
 
 // watchWrites begins to watch the groups of the victims. root is where the control groups are mounted.
-func watchWrites(root string, jobs *experiment.Jobs) (*watch, error) {
+func watchWrites(root string, jobs *frame.Jobs) (*watch, error) {
 	w := &watch{groups: map[int32]uint64{}, done: make(chan struct{})}
 	var err error
 	if w.fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err != nil {

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 

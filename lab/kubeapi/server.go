@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // Mood is how the API server treats requests.

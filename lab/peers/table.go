@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 // none stands where a way has no such figure; unmeasured where this run did not take it.
@@ -124,7 +125,7 @@ func effects(steps []Step) string {
 		return "no write"
 	}
 	slices.Sort(times)
-	text := fmt.Sprintf("%s, longest %s", spell(experiment.Quantile(times, 0.5)), spell(times[len(times)-1]))
+	text := fmt.Sprintf("%s, longest %s", spell(frame.Quantile(times, 0.5)), spell(times[len(times)-1]))
 	if missing := throttled - len(times); missing > 0 {
 		text += fmt.Sprintf("; %d without", missing)
 	}

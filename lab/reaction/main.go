@@ -30,10 +30,10 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -41,7 +41,7 @@ import (
 type settings struct {
 	frame.Settings
 	groups int
-	job    experiment.Job
+	job    frame.Job
 	span   time.Duration // of each run
 	warmUp time.Duration
 	policy strategy.Policy
@@ -51,7 +51,7 @@ type settings struct {
 // usual are the settings without flags.
 func usual() *settings {
 	return &settings{groups: 100, span: 30 * time.Second, warmUp: 2 * time.Second, policy: strategy.Auto,
-		job: experiment.Job{Quota: experiment.LeastQuota, Every: 4 * time.Second}}
+		job: frame.Job{Quota: frame.LeastQuota, Every: 4 * time.Second}}
 }
 
 func main() { frame.Main("reaction", usual()) }
@@ -88,14 +88,14 @@ func (s *settings) Part() func() error {
 type bench struct {
 	*frame.Bench
 	*settings
-	fleet   *experiment.Jobs
+	fleet   *frame.Jobs
 	offline *experiment.Offline // nil: the machine is left as it is
 }
 
 // Measure runs both scenarios.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
 	b := &bench{Bench: f, settings: s}
-	if b.fleet, err = experiment.NewJobs(f.Groups, s.groups, s.job.Quota); err != nil {
+	if b.fleet, err = frame.NewJobs(f.Groups, s.groups, s.job.Quota); err != nil {
 		return nil, err
 	}
 	r = &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed,
@@ -123,7 +123,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error) {
 	b.Say("%s, agent flags %q: %v", scenario{Loaded: b.offline != nil}.name(), flags, b.warmUp+b.span)
 	err = b.Scope(ctx, func(f *frame.Bench) error {
-		p, err := experiment.Listen(b.fleet.Inodes)
+		p, err := frame.Listen(b.fleet.Inodes)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe)
 	if err != nil {
 		return r, err
 	}
-	events, err := experiment.Collect(p, last.at)
+	events, err := frame.Collect(p, last.at)
 	if err != nil {
 		return r, fmt.Errorf("read the throttles of the window: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"plimsoll/internal/cgrouptest"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestReactionOnRealGroups(t *testing.T) {
 	cgrouptest.New(t) // groups can be made here
 	s := &settings{Settings: frame.Settings{Root: cgrouptest.Root(), Plimsoll: cgrouptest.Binary(t)}, groups: 4, span: time.Second,
-		job: experiment.Job{Quota: experiment.LeastQuota, Every: time.Second / 5, Seed: 1}, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly"}
+		job: frame.Job{Quota: frame.LeastQuota, Every: time.Second / 5, Seed: 1}, warmUp: time.Second / 2, policy: "cfsQuotaBurstOnly"}
 	r, err := frame.Run(t.Context(), "reaction", s, t.Logf)
 	if err != nil {
 		t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -108,7 +108,7 @@ func (r *result) Aims() []experiment.Figure {
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "%d groups of %v in 100 ms, policy %s, each with a job of %v of CPU time every %v; %g s a run, seed %d, cgroup %s, %d CPUs\n",
-		r.Groups, r.Quota, r.Policy, experiment.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
+		r.Groups, r.Quota, r.Policy, frame.Burn(r.Quota), r.Every, r.Seconds, r.Seed, r.Cgroup, r.CPUs)
 	r.table(page)
 	frame.WriteAims(page, r.conclude(), r.Aims())
 }

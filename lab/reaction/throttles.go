@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/probe"
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 )
 
 // lengths are those of the throttles that ended in a window, of all and of those that an agent may end, in order of length.
@@ -19,7 +19,7 @@ func lengths(events []probe.Event, quota, from, to time.Duration) (all, endable 
 		at := one{e.Group, e.Since}
 		switch {
 		case e.Kind == probe.Begin:
-			capped[at] = experiment.AtCap(e.Facts, experiment.Cap(quota))
+			capped[at] = frame.AtCap(e.Facts, frame.Cap(quota))
 		case e.Kind == probe.End && e.At >= from && e.At < to:
 			all = append(all, e.At-e.Since)
 			if !capped[at] {
@@ -43,7 +43,7 @@ type lost struct {
 
 // sum expects lengths in order.
 func sum(sorted []time.Duration) lost {
-	l := lost{Throttles: len(sorted), Median: experiment.Quantile(sorted, 0.5), P99: experiment.Quantile(sorted, 0.99)}
+	l := lost{Throttles: len(sorted), Median: frame.Quantile(sorted, 0.5), P99: frame.Quantile(sorted, 0.99)}
 	for _, d := range sorted {
 		l.Total += d
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -95,7 +95,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 			return nil, err
 		}
 	}
-	address, err := experiment.FreeAddress()
+	address, err := frame.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

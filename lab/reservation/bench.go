@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -51,7 +51,7 @@ func (s *settings) measure(ctx context.Context, p parties) (r *result, err error
 	if b.cpus, err = experiment.Allowed(); err != nil {
 		return nil, err
 	}
-	if err := experiment.Confine(b.node()); err != nil {
+	if err := frame.Confine(b.node()); err != nil {
 		return nil, err
 	}
 	if err := b.prepare(ctx); err != nil {
@@ -115,7 +115,7 @@ func (b *bench) node() cpu.Set { return b.cpus[:1] }
 // enter puts a process into a group, with all CPUs that the group may use.
 func (b *bench) enter(group string) func(pid int) error {
 	return func(pid int) error {
-		return errors.Join(b.Enter(group, pid), experiment.Spread(pid, b.cpus))
+		return errors.Join(b.Enter(group, pid), frame.Spread(pid, b.cpus))
 	}
 }
 
@@ -258,7 +258,7 @@ func (b *bench) request(ctx context.Context, rate float64, length time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	if err := experiment.Foremost(); err != nil {
+	if err := frame.Foremost(); err != nil {
 		b.Say("careful: the load generator competes with what it measures: %v", err)
 	}
 	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))

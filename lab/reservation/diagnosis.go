@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
-	"plimsoll/lab/experiment"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 

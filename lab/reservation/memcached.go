@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -22,7 +23,7 @@ type memcached struct {
 }
 
 func (m *memcached) start(enter func(pid int) error) (err error) {
-	if m.address, err = experiment.FreeAddress(); err != nil {
+	if m.address, err = frame.FreeAddress(); err != nil {
 		return fmt.Errorf("start memcached: %w", err)
 	}
 	host, port, err := net.SplitHostPort(m.address)

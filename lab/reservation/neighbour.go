@@ -13,7 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 // kind is what a neighbour does.
@@ -82,7 +83,7 @@ func sleepAndWake(in io.Reader, threads int) error {
 func burnAndSleep(rng *rand.Rand) {
 	runtime.LockOSThread()
 	for {
-		for end := experiment.ThreadTime() + time.Duration(rng.Int64N(int64(longestBurn))); experiment.ThreadTime() < end; {
+		for end := frame.ThreadTime() + time.Duration(rng.Int64N(int64(longestBurn))); frame.ThreadTime() < end; {
 		}
 		d := unix.NsecToTimespec(rng.Int64N(int64(longestSleep)))
 		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &d, nil) // a signal ends it early: that is no matter

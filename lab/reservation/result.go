@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
-	"plimsoll/lab/experiment"
 )
 
 // Schema names the format of the JSON. Fields are added, never renamed, within a version.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/frame"
 )
 
@@ -91,7 +91,7 @@ type table struct {
 
 func (s *settings) measureTable(ctx context.Context, p parties) (r *tableResult, err error) {
 	b := &table{settings: s, parties: p, cpus: runtime.NumCPU()}
-	if err := experiment.Confine(tableNode(b.cpus)); err != nil {
+	if err := frame.Confine(tableNode(b.cpus)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(b.MaximizeWeight(), b.anchor()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // WriteText writes the result for people.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 )
 
 // until waits until a condition holds, and says whether it does in the end. An error ends it at once.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 )
 
 // Whether something grows.

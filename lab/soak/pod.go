@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
-	"plimsoll/lab/experiment"
+	"plimsoll/internal/experiment"
 	"plimsoll/lab/kubeapi"
 )
 

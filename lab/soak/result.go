@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 )
 
 // result is what was measured.

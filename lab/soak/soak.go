@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sync/errgroup"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 	"plimsoll/lab/kubeapi"
 )

@@ -26,10 +26,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
-	"plimsoll/lab/experiment"
 	"plimsoll/lab/frame"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/probe"
-	"plimsoll/lab/experiment"
+	"plimsoll/lab/frame"
 	"plimsoll/lab/peers"
 )
 
@@ -72,7 +72,7 @@ func (p *pod) observe(container string) *observer {
 			o.before[[2]string{name, kind}] = string(text)
 		}
 	}
-	if o.probe, err = experiment.Listen(inodes); err != nil {
+	if o.probe, err = frame.Listen(inodes); err != nil {
 		p.t.Fatal(err)
 	}
 	o.begin = probe.Monotonic()
@@ -127,7 +127,7 @@ func (s seen) stood() time.Duration { return peers.Stood(s.throttles, s.begin, s
 func (o *observer) end() seen {
 	o.t.Helper()
 	s := seen{begin: o.begin, end: probe.Monotonic()}
-	events, err := experiment.Collect(o.probe, s.end)
+	events, err := frame.Collect(o.probe, s.end)
 	err = errors.Join(err, o.probe.Close(), o.notify.Close())
 	o.read.Wait()
 	if err != nil {

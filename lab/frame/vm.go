@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"plimsoll/internal/experiment"
 )
 
 // VM is a virtual machine of test/vm that an experiment is run in. Its CPUs are emulated: shares of CPU time are what they
@@ -33,10 +35,10 @@ func (v VM) Run(ctx context.Context, pkg, script string, files ...string) (err e
 		_, err = os.Stat(runner)
 	}
 	if err != nil {
-		return WithHint(err, "run this in the project's folder, which has the virtual machines in test/vm")
+		return experiment.WithHint(err, "run this in the project's folder, which has the virtual machines in test/vm")
 	}
 	name := filepath.Base(pkg)
-	dir, err := TempDir(name + "-vm")
+	dir, err := experiment.TempDir(name + "-vm")
 	if err != nil {
 		return err
 	}

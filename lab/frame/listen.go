@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/strategy"
 )
@@ -20,7 +21,7 @@ const (
 func Listen(groups []uint64) (*probe.Probe, error) {
 	p, err := probe.Open(probe.Options{Ring: ringSize, Use: true})
 	if err != nil {
-		return nil, WithHint(err, probe.Explain(err))
+		return nil, experiment.WithHint(err, probe.Explain(err))
 	}
 	if err := p.Watch(groups); err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 )
 
@@ -23,7 +24,7 @@ type Site struct {
 	Configuration func(dir, address string) string
 	Command       func(dir string) []string // its program, which reads SiteConfig in dir
 	dir, url      string
-	child         *Child
+	child         *experiment.Child
 }
 
 // The files of a site. Folder www has the text.
@@ -34,7 +35,7 @@ const (
 
 // Start starts the server in its group: it waits for its start (Launch) until it is there.
 func (s *Site) Start(enter func(pid int) error) (err error) {
-	if s.dir, err = TempDir(strings.ToLower(s.Name)); err != nil {
+	if s.dir, err = experiment.TempDir(strings.ToLower(s.Name)); err != nil {
 		return err
 	}
 	address, err := FreeAddress()
@@ -46,7 +47,7 @@ func (s *Site) Start(enter func(pid int) error) (err error) {
 	}
 	s.url = "http://" + address + "/file.txt"
 	line := s.Command(s.dir)
-	if s.child, err = Launch(Gated(line[0], line[1:]...), enter); err != nil {
+	if s.child, err = experiment.Launch(experiment.Gated(line[0], line[1:]...), enter); err != nil {
 		return err
 	}
 	if err := s.child.Await(sitePatience, s.answers); err != nil {

@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"plimsoll/internal/experiment"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 
 // install copies a program and the libraries that it is linked with.
 func install(ctx context.Context, name, root string) error {
-	binary, err := Program(name)
+	binary, err := experiment.Program(name)
 	if err != nil {
 		return err
 	}

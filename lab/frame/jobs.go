@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"errors"
@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 )
 
 // Jobs are groups that are throttled now and then, and the processes that do their jobs.
 type Jobs struct {
-	*Groups
+	*experiment.Groups
 	Paths   []string
 	Inodes  []uint64
 	Limit   cpu.Bandwidth
-	workers []*Child
+	workers []*experiment.Child
 }
 
 // NewJobs makes n groups with a quota each.
-func NewJobs(groups *Groups, n int, quota time.Duration) (*Jobs, error) {
+func NewJobs(groups *experiment.Groups, n int, quota time.Duration) (*Jobs, error) {
 	j := &Jobs{Groups: groups, Limit: cpu.Bandwidth{Quota: quota, Period: cpu.DefaultPeriod}}
 	for i := range n {
 		group, err := groups.Add(fmt.Sprintf("job%d", i))
@@ -54,7 +55,7 @@ func (j *Jobs) Prepare(job Job) (begin func() error, err error) {
 	for i, group := range j.Paths {
 		cmd := exec.Command(self, job.args(i)...)
 		cmd.ExtraFiles = []*os.File{waits} // startFile
-		c, err := Launch(cmd, func(pid int) error { return j.Enter(group, pid) })
+		c, err := experiment.Launch(cmd, func(pid int) error { return j.Enter(group, pid) })
 		if err != nil {
 			return nil, errors.Join(err, starts.Close())
 		}

@@ -1,4 +1,4 @@
-package experiment
+package frame
 
 import (
 	"os/exec"
@@ -8,20 +8,21 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
 )
 
 // TestAffinity ties a process to one CPU, and lets it on all again.
 func TestAffinity(t *testing.T) {
-	all, err := Allowed()
+	all, err := experiment.Allowed()
 	if err != nil || len(all) == 0 {
 		t.Fatalf("CPUs %v, %v", all, err)
 	}
-	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(int) error { return nil })
+	c, err := experiment.Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(int) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Stop(0)
-	pid := c.cmd.Process.Pid
+	pid := c.PID()
 	for _, want := range []cpu.Set{all[len(all)-1:], all} {
 		if err := Spread(pid, want); err != nil {
 			t.Fatal(err)
@@ -31,7 +32,7 @@ func TestAffinity(t *testing.T) {
 			t.Errorf("%d CPUs, %v; want %v", got.Count(), err, want)
 		}
 	}
-	if err := Bind(pid, all[0]); err != nil {
+	if err := experiment.Bind(pid, all[0]); err != nil {
 		t.Error(err)
 	}
 }
@@ -41,7 +42,7 @@ func TestForemost(t *testing.T) {
 	if err := ForemostWithKin(); err != nil {
 		cgrouptest.Skip(t, "no real-time priority is allowed here: %v", err)
 	}
-	c, err := Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error {
+	c, err := experiment.Launch(exec.Command("/bin/sh", "-c", "read -r go && exec sleep 1000"), func(pid int) error {
 		if attr, err := unix.SchedGetAttr(pid, 0); err != nil || attr.Policy != unix.SCHED_FIFO {
 			t.Errorf("a child: %+v, %v; want a real-time one", attr, err)
 		}
@@ -57,7 +58,7 @@ func TestForemost(t *testing.T) {
 		t.Fatal(err, failed)
 	}
 	defer c.Stop(0)
-	if attr, err := unix.SchedGetAttr(c.cmd.Process.Pid, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
+	if attr, err := unix.SchedGetAttr(c.PID(), 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
 		t.Errorf("a child that was started: %+v, %v; want an ordinary one", attr, err)
 	}
 }
