@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
-	"plimsoll/internal/trace"
 )
 
 // adviseFlags are what a person may choose about the advice.
@@ -49,9 +48,12 @@ node first, or those that are named, each with its own limit.`,
 			if err != nil {
 				return err
 			}
-			d.warn(cmd.ErrOrStderr())
+			warnAll(cmd.ErrOrStderr(), d.Notes())
+			if err := f.complete(d); err != nil {
+				return err
+			}
 			bar := progress.Start(bars(cmd), "computing", 0)
-			a, err := f.advise(d)
+			a, err := f.question().Advise(d)
 			bar.Stop()
 			if err != nil {
 				return err
@@ -75,13 +77,13 @@ node first, or those that are named, each with its own limit.`,
 }
 
 // demand is what was recorded, or is now.
-func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*tapes, error) {
+func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals, args []string) (*capacity.Recordings, error) {
 	if !f.live {
 		if len(args) == 0 {
 			return nil, withHint(misusef("no recording is named"), "plimsoll record CONTAINER --for 1h, or --live")
 		}
-		d, err := loadTapes(args, f.cpus, f.limit)
-		if err == nil && d.cpus == 0 {
+		d, err := capacity.Load(args, f.cpus, f.limit)
+		if err == nil && d.CPUs() == 0 {
 			err = withHint(errors.New("the recordings do not say how many CPUs their machine had"), "give --cpus")
 		}
 		return d, err
@@ -115,27 +117,11 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	d := &tapes{cpus: f.cpus, limit: f.limit}
-	if t.Series, err = d.busy(t.Series); err != nil {
+	d := capacity.NewRecordings(f.cpus, f.limit)
+	if t.Series, err = d.Busy(t.Series); err != nil {
 		return nil, err
 	}
-	return d, d.add("live", t)
-}
-
-// busy are the containers that have run at all: of the others on a node there is nothing to be said.
-func (d *tapes) busy(all []trace.Series) ([]trace.Series, error) {
-	var list []trace.Series
-	for _, s := range all {
-		if slices.ContainsFunc(s.Used, func(used float64) bool { return used > 0 }) {
-			list = append(list, s)
-			continue
-		}
-		d.notes = append(d.notes, fmt.Sprintf("%q is left out: it did not run while it was recorded", s.Name))
-	}
-	if len(list) == 0 {
-		return nil, withHint(errors.New("no container ran while it was recorded"), "record while they work, and longer: --for 10m")
-	}
-	return list, nil
+	return d, d.Add("live", t)
 }
 
 // limited are the groups that are named, or all containers that have a limit and the usual period.
@@ -165,30 +151,25 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 	return list, nil
 }
 
-// complete fills in the number of containers, and their limits.
-func (f *adviseFlags) complete(d *tapes) error {
-	d.own = f.limit == 0
-	if f.cgroups == 0 && len(d.list) > 1 {
-		f.cgroups = len(d.list)
-	}
-	quota := d.list[0].limit
-	if f.limit > 0 {
-		quota = f.limit / d.cpus
-	}
+// complete fills in the number of containers.
+func (f *adviseFlags) complete(d *capacity.Recordings) (err error) {
 	switch {
-	case f.cgroups < 0 || f.cgroups > mostCgroups:
-		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
+	case f.cgroups < 0 || f.cgroups > capacity.MostContainers:
+		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, capacity.MostContainers)
 	case !(f.target > 0 && f.target < 1):
 		return withHint(misusef("--target %g: between 0 and 1", f.target), "99.9%, say")
 	case !(f.throttled > 0 && f.throttled < 1):
 		return withHint(misusef("--throttled %g: between 0 and 1", f.throttled), "1%, say")
 	case !(f.mostBurst > 0) || math.IsInf(float64(f.mostBurst), 1):
 		return withHint(misusef("--kernel-burst %g: a number of quotas above 0", f.mostBurst), "mainline grants 1")
-	case f.cgroups > 0:
-		return nil
-	case math.IsInf(quota, 1):
-		return withHint(fmt.Errorf("%s was recorded without a limit", d.list[0].name), "give --limit or --cgroups")
+	case f.cgroups == 0:
+		f.cgroups, err = d.Fit(f.limit)
 	}
-	f.cgroups = max(1, int(1/quota+1e-9))
-	return nil
+	return err
+}
+
+// question is what the model is asked.
+func (f *adviseFlags) question() capacity.Question {
+	return capacity.Question{Containers: f.cgroups, Limit: f.limit, Target: float64(f.target), Throttled: float64(f.throttled),
+		MostBurst: float64(f.mostBurst), Seed: f.seed, Periods: f.periods}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
@@ -61,45 +62,9 @@ func TestAdviseCensored(t *testing.T) {
 		if k.Limit != 0.2 || k.Enough || k.Saving >= 0 || k.LimitBurst <= k.Limit {
 			t.Errorf("%s: %+v", s.Name, k)
 		}
-		d, err := loadTapes([]string{save(t, s.Name+".csv", onFour(s))}, 0, 0)
-		if err != nil || !strings.Contains(strings.Join(d.notes, " "), "reached its limit of 0.2 CPUs") {
-			t.Errorf("%s: no warning in %q, %v", s.Name, d.notes, err)
-		}
-	}
-}
-
-// TestAdviseCounts: the number of containers and their limits come from the flags, else from the recording.
-func TestAdviseCounts(t *testing.T) {
-	s := demandOfService("web", 0.02, 100)
-	file := save(t, "free.npy", onFour(s))
-	s.Limit = 0.5
-	limited := save(t, "limited.npy", onFour(s))
-	for _, tt := range []struct {
-		files       []string
-		flags       adviseFlags
-		count       int
-		limit, mean float64 // of the first, in CPUs
-	}{
-		{[]string{limited}, adviseFlags{}, 8, 0.5, 0.08},
-		{[]string{limited}, adviseFlags{cpus: 2}, 4, 0.5, 0.08},
-		{[]string{limited}, adviseFlags{cgroups: 5}, 5, 0.5, 0.08},
-		{[]string{limited}, adviseFlags{limit: 0.4}, 10, 0.4, 0.08},
-		{[]string{file}, adviseFlags{cgroups: 5}, 5, 0.8, 0.08},
-		{[]string{limited, file}, adviseFlags{}, 2, 0.5, 0.08},
-	} {
-		f := tt.flags
-		f.target, f.throttled, f.mostBurst = 0.999, 0.01, 1
-		d, err := loadTapes(tt.files, f.cpus, f.limit)
-		if err := errors.Join(err, f.complete(d)); err != nil {
-			t.Fatal(err)
-		}
-		n, _, err := d.node(scenario{cgroups: f.cgroups})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := n.Containers[0]
-		if len(n.Containers) != tt.count || math.Abs(c.Quota*d.cpus-tt.limit) > 1e-9 || math.Abs(c.Demand.Mean()*d.cpus/tt.mean-1) > 0.2 {
-			t.Errorf("%+v: %d containers with %g CPUs that want %g, want %d with %g that want %g", tt.flags, len(n.Containers), c.Quota*d.cpus, c.Demand.Mean()*d.cpus, tt.count, tt.limit, tt.mean)
+		d, err := capacity.Load([]string{save(t, s.Name+".csv", onFour(s))}, 0, 0)
+		if err != nil || !strings.Contains(strings.Join(d.Notes(), " "), "reached its limit of 0.2 CPUs") {
+			t.Errorf("%s: no warning in %q, %v", s.Name, d.Notes(), err)
 		}
 	}
 }
@@ -144,15 +109,6 @@ func TestAdviseRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want.err) || !strings.Contains(stderr, want.hint) || out != "" {
 			t.Errorf("%s: out %q, stderr %q, error %v; want %q and the hint %q", args, out, stderr, err, want.err, want.hint)
 		}
-	}
-}
-
-// TestAdviseLeavesOutTheIdle: one container that does nothing is no reason to say nothing of the others.
-func TestAdviseLeavesOutTheIdle(t *testing.T) {
-	d := &tapes{}
-	list, err := d.busy([]trace.Series{pulses("idle", 0, 0, 10), pulses("web", 0.2, 0, 10)})
-	if err != nil || len(list) != 1 || list[0].Name != "web" || len(d.notes) != 1 || !strings.Contains(d.notes[0], `"idle" is left out`) {
-		t.Errorf("%v, %q, %v", list, d.notes, err)
 	}
 }
 

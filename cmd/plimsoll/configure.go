@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll/internal/config"
+	"plimsoll/internal/hint"
 )
 
 // source is the source of the configuration: a file, or flags.
@@ -22,7 +23,7 @@ type source struct {
 func (s source) load() (*config.File, error) {
 	if s.file == "" {
 		file, err := config.FromFlags(s.policy, s.include)
-		return file, misused(err)
+		return file, hint.Misuse(err)
 	}
 	if s.policy != "" || len(s.include) > 0 {
 		return nil, withHint(misusef("--config does not go with --policy or --include"), "write `strategy: {policy: ...}` and `include: [...]` into the file")

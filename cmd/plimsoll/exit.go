@@ -2,9 +2,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/web"
 )
 
@@ -23,16 +23,8 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// misused is an error of the caller, in flags or arguments.
-func misused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return exitError{err, exitMisused}
-}
-
 // misusef makes an error of the caller.
-func misusef(format string, args ...any) error { return misused(fmt.Errorf(format, args...)) }
+func misusef(format string, args ...any) error { return hint.Misusef(format, args...) }
 
 // exitCode is what the process ends with after an error.
 func exitCode(err error) int {
@@ -40,6 +32,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
+	case hint.Misused(err):
+		return exitMisused
 	case errors.Is(err, web.ErrNoAgent), errors.Is(err, web.ErrNoAnswer):
 		return exitNoAgent
 	case unknownCommand(err), strings.HasPrefix(err.Error(), "required flag(s)"):

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"plimsoll/internal/guide"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/report"
 )
@@ -31,24 +32,8 @@ type globals struct {
 	lockDir    string
 }
 
-// hinted is an error with advice for the person who reads it.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Unwrap() error { return h.error }
-
-// Hint is advice for the person who reads the error.
-func (h hinted) Hint() string { return h.hint }
-
 // withHint attaches advice to an error.
-func withHint(err error, hint string) error {
-	if err == nil {
-		return nil
-	}
-	return hinted{err, hint}
-}
+func withHint(err error, advice string) error { return hint.With(err, advice) }
 
 func main() {
 	root, name := newRoot(), "plimsoll"
@@ -95,14 +80,14 @@ func suggestion(err error) (what, near string) {
 // explainUse adds to what cobra says of flags and arguments where to read of them, and that the caller is to blame.
 func explainUse(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint, what := explainFlag(err)
-		return misused(withHint(what, cmp.Or(hint, "`"+cmd.CommandPath()+" --help` lists the flags")))
+		advice, what := explainFlag(err)
+		return hint.Misuse(withHint(what, cmp.Or(advice, "`"+cmd.CommandPath()+" --help` lists the flags")))
 	})
 	for _, cmd := range root.Commands() {
 		explainUse(cmd)
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				return misused(withHint(check(cmd, args), usage(cmd, args)))
+				return hint.Misuse(withHint(check(cmd, args), usage(cmd, args)))
 			}
 		}
 	}

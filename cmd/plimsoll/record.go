@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
@@ -177,7 +178,7 @@ func (f recordFlags) keep(cmd *cobra.Command, t trace.Trace, cost report.Recordi
 	if err := trace.Save(f.out, t); err != nil {
 		return err
 	}
-	if err := show(cmd.OutOrStdout(), describe(f.out, t, cost, f.cgroups), f.json); err != nil {
+	if err := show(cmd.OutOrStdout(), capacity.Describe(f.out, t, cost, f.cgroups), f.json); err != nil {
 		return err
 	}
 	if errors.Is(stopped, context.Canceled) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/report"
@@ -187,7 +188,7 @@ func TestRecordKeeps(t *testing.T) {
 
 func TestRecordingGolden(t *testing.T) {
 	var out bytes.Buffer
-	r := describe("web.npy", recorded(), report.RecordingCost{CPU: 1200 * time.Microsecond, Elapsed: 400 * time.Millisecond}, 10)
+	r := capacity.Describe("web.npy", recorded(), report.RecordingCost{CPU: 1200 * time.Microsecond, Elapsed: 400 * time.Millisecond}, 10)
 	if err := r.Text(&out); err != nil {
 		t.Fatal(err)
 	}

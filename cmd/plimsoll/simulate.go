@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/figure"
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/progress"
@@ -61,7 +63,7 @@ func simulateLawCommand(law string) *cobra.Command {
 			"  plimsoll simulate " + law + " --utilization 0.7 --sweep burst=0..2:0.25 --sweep cgroups=5..40:5 --figure risk.svg",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd, &laws{kind: law, alpha: f.alpha, truncate: float64(f.truncate), job: f.job})
+			return f.run(cmd, &capacity.Law{Kind: law, Alpha: f.alpha, Truncate: float64(f.truncate), Job: f.job})
 		},
 	}
 	f.register(cmd)
@@ -88,11 +90,11 @@ the node's CPUs / --cgroups, or --limit.`,
 		Example: "  plimsoll simulate data web.npy --cgroups 10 --burst 200%\n  plimsoll simulate data a.npy b.npy --cgroups 12 --limit 0.5 --cpus 8",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := loadTapes(args, f.cpus, f.limit)
+			d, err := capacity.Load(args, f.cpus, f.limit)
 			if err != nil {
 				return err
 			}
-			d.warn(cmd.ErrOrStderr())
+			warnAll(cmd.ErrOrStderr(), d.Notes())
 			return f.run(cmd, d)
 		},
 	}
@@ -120,32 +122,16 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	jsonFlag(cmd, &f.asJSON)
 }
 
-// demands makes the node of a case: of laws, or of recordings.
-type demands interface {
-	node(c scenario) (loadline.Node, []string, error)
-	name() string
-	title(c scenario) string
-	conditions() []string
-	containers() int // as many as the data have; 0: not said
-	load(c scenario) (float64, error)
-}
-
-// scenario is what a sweep varies. A utilization of 0 is that of the data.
-type scenario struct {
-	cgroups            int
-	burst, utilization float64
-}
-
-func (f *simulateFlags) run(cmd *cobra.Command, d demands) error {
+func (f *simulateFlags) run(cmd *cobra.Command, d capacity.Demand) error {
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
 	if f.cgroups == 0 {
-		f.cgroups = d.containers()
+		f.cgroups = d.Containers()
 	}
-	base := scenario{f.cgroups, float64(f.burst), float64(f.utilization)}
-	ranges, err := parseSweep(f.sweep)
+	base := capacity.Case{Containers: f.cgroups, Burst: float64(f.burst), Utilization: float64(f.utilization)}
+	ranges, err := capacity.ParseSweep(f.sweep)
 	if err != nil {
 		return err
 	}
@@ -154,47 +140,44 @@ func (f *simulateFlags) run(cmd *cobra.Command, d demands) error {
 	}
 	points := int64(1)
 	for _, r := range ranges {
-		points *= int64(len(r.values))
+		points *= int64(len(r.Values))
 	}
 	bar := progress.Start(bars(cmd), "simulating", points)
 	if len(ranges) == 0 {
-		s, err := simulate(d, base, o)
+		s, err := capacity.Simulate(d, base, o)
 		bar.Stop()
 		if err != nil {
 			return err
 		}
 		return show(cmd.OutOrStdout(), s, f.asJSON)
 	}
-	sweep, err := f.sweepOver(d, base, ranges, o, bar)
+	sweep, err := capacity.Sweep(d, base, ranges, o, func(done int) { bar.Set(int64(done)) })
 	bar.Stop()
 	if err != nil {
 		return err
 	}
 	err = show(cmd.OutOrStdout(), sweep, f.asJSON)
 	if f.figure != "" {
-		err = errors.Join(err, draw(f.figure, sweepFigure(sweep, ranges)))
+		err = errors.Join(err, draw(f.figure, capacity.Draw(sweep, ranges)))
 	}
 	return err
 }
 
-// mostCgroups bounds the number of containers: a node has thousands.
-const mostCgroups = 1_000_000
-
 // complete says what was left out.
-func (f *simulateFlags) complete(cmd *cobra.Command, ranges []sweepRange, d demands) error {
+func (f *simulateFlags) complete(cmd *cobra.Command, ranges []capacity.Range, d capacity.Demand) error {
 	given := func(name string) bool {
 		for _, r := range ranges {
-			if r.name == name {
+			if r.Name == name {
 				return true
 			}
 		}
 		return cmd.Flags().Changed(name)
 	}
-	if _, laws := d.(*laws); laws && !given("utilization") {
+	if _, laws := d.(*capacity.Law); laws && !given("utilization") {
 		return withHint(misusef("--utilization is missing"), "mean demand / quota, such as 0.7")
 	}
-	if f.cgroups < 0 || f.cgroups > mostCgroups {
-		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, mostCgroups)
+	if f.cgroups < 0 || f.cgroups > capacity.MostContainers {
+		return misusef("--cgroups %d: 1 to %d are taken", f.cgroups, capacity.MostContainers)
 	}
 	if f.cgroups == 0 && !given("cgroups") {
 		return withHint(misusef("--cgroups is missing"), "how many containers share the node?")
@@ -239,39 +222,11 @@ func choose[T fmt.Stringer](flag, name string, values ...T) (T, error) {
 	return values[0], withHint(misusef("%s %q is not known", flag, name), strings.Join(names, ", "))
 }
 
-// simulate runs one case.
-func simulate(d demands, c scenario, o loadline.Options) (report.Simulation, error) {
-	node, names, err := d.node(c)
-	if err != nil {
-		return report.Simulation{}, err
+// warnAll writes each note as a warning.
+func warnAll(w io.Writer, notes []string) {
+	for _, n := range notes {
+		fmt.Fprintln(w, "plimsoll: warning:", report.Printable(n))
 	}
-	r, err := loadline.Simulate(node, o)
-	if err != nil {
-		return report.Simulation{}, err
-	}
-	s := report.Simulation{Miss: r.Miss.Value, MissCI: [2]float64{r.Miss.Low, r.Miss.High}, WCET: r.WCET.Value, WCETCI: [2]float64{r.WCET.Low, r.WCET.High},
-		Method: r.Method, Rule: r.Rule.String(), Periods: r.Periods, Title: d.title(c), Conditions: conditions(d, o)}
-	total := 0.0
-	for i, out := range r.Containers {
-		n := node.Containers[i]
-		total += n.Demand.Mean()
-		s.Containers = append(s.Containers, report.SimulatedContainer{ThrottledWithout: out.ThrottledWithout, ThrottledWith: out.ThrottledWith, Delay: out.DelayWith,
-			Name: names[i], Use: n.Demand.Mean() / n.Quota, DelayWithout: out.DelayWithout, Interference: out.Interference})
-	}
-	s.Price = r.Waiting / total
-	if committed := node.Committed() / node.Capacity; committed > 1+1e-9 {
-		s.Conditions = append(s.Conditions, fmt.Sprintf("the limits add up to %.4g %% of the node: what a container is sure of is less than its limit", 100*committed))
-	}
-	return s, nil
-}
-
-// conditions are those under which the figures are valid.
-func conditions(d demands, o loadline.Options) []string {
-	list := d.conditions()
-	if o.Rho > 0 {
-		return append(list, fmt.Sprintf("the demands of one period are correlated with rho = %g, its periods independent of each other", o.Rho))
-	}
-	return append(list, "demands of different containers have nothing to do with each other: --rho 0.1 shows what it means if they have")
 }
 
 // draw writes a picture.

@@ -72,8 +72,12 @@ func rules() map[string]rule {
 		// load
 		"internal/load": {},
 
+		// what the commands say and measure
+		"internal/capacity": {imports: []string{"figure", "hint", "loadline", "report", "trace"}},
+		"internal/hint":     {pure: true},
+
 		// what the demo and the labs measure: a real service beside a real agent
-		"internal/experiment": {imports: and(values, "cgroup", "figure", "load", "probe", "report", "sample", "sysfs", "web")},
+		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample", "sysfs", "web")},
 
 		"internal/logqueue": {},
 		"internal/preempt":  {},

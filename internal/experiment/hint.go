@@ -6,26 +6,11 @@ import (
 	"syscall"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/hint"
 )
 
-// advised is an error with what a person can do about it.
-type advised struct {
-	error
-	hint string
-}
-
-func (a advised) Unwrap() error { return a.error }
-
-// Hint is the advice.
-func (a advised) Hint() string { return a.hint }
-
 // WithHint adds what a person can do about an error; "" adds nothing.
-func WithHint(err error, hint string) error {
-	if err == nil || hint == "" {
-		return err
-	}
-	return advised{err, hint}
-}
+func WithHint(err error, advice string) error { return hint.With(err, advice) }
 
 // Advise adds what a person can do about an error, where that is known and not said yet.
 func Advise(err error) error {

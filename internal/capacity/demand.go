@@ -1,75 +1,79 @@
-package main
+package capacity
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"time"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/report"
 	"plimsoll/internal/trace"
 )
 
-// laws are demands that are made up.
-type laws struct {
-	kind                 string // exp, pareto or poisson
-	alpha, truncate, job float64
+// Law is demand that is made up.
+type Law struct {
+	Kind     string  // exp, pareto or poisson
+	Alpha    float64 // exponent of the tail (pareto)
+	Truncate float64 // the largest demand (pareto), and
+	Job      float64 // the size of a job (poisson), in quotas
 }
 
-func (l *laws) containers() int                  { return 0 }
-func (l *laws) conditions() []string             { return nil }
-func (l *laws) load(c scenario) (float64, error) { return c.utilization, nil }
+// Containers is 0: a law says nothing of how many there are.
+func (l *Law) Containers() int { return 0 }
 
-func (l *laws) name() string {
-	switch l.kind {
+func (l *Law) conditions() []string         { return nil }
+func (l *Law) load(c Case) (float64, error) { return c.Utilization, nil }
+
+func (l *Law) name() string {
+	switch l.Kind {
 	case "pareto":
-		return fmt.Sprintf("Pareto demand (alpha %g)", l.alpha)
+		return fmt.Sprintf("Pareto demand (alpha %g)", l.Alpha)
 	case "poisson":
-		return fmt.Sprintf("Poisson demand in jobs of %.4g %% of the quota", 100*l.job)
+		return fmt.Sprintf("Poisson demand in jobs of %.4g %% of the quota", 100*l.Job)
 	}
 	return "exponential demand"
 }
 
-func (l *laws) title(c scenario) string {
-	return fmt.Sprintf("%d containers of equal quotas, %s of %.4g %% of the quota on average, burst %s of the quota", c.cgroups, l.name(), 100*c.utilization, report.Burst(c.burst))
+func (l *Law) title(c Case) string {
+	return fmt.Sprintf("%d containers of equal quotas, %s of %.4g %% of the quota on average, burst %s of the quota", c.Containers, l.name(), 100*c.Utilization, report.Burst(c.Burst))
 }
 
 // law is the demand at a quota of 1/m of the node.
-func (l *laws) law(mean, quota float64) (loadline.Law, error) {
-	switch l.kind {
+func (l *Law) law(mean, quota float64) (loadline.Law, error) {
+	switch l.Kind {
 	case "pareto":
-		return loadline.Pareto(mean, l.alpha, l.truncate*quota)
+		return loadline.Pareto(mean, l.Alpha, l.Truncate*quota)
 	case "poisson":
-		return loadline.Poisson(mean, l.job*quota)
+		return loadline.Poisson(mean, l.Job*quota)
 	}
 	return loadline.Exponential(mean)
 }
 
-func (l *laws) node(c scenario) (loadline.Node, []string, error) {
-	if err := checkLoad(c.utilization); err != nil {
+func (l *Law) node(c Case) (loadline.Node, []string, error) {
+	if err := checkLoad(c.Utilization); err != nil {
 		return loadline.Node{}, nil, err
 	}
-	quota := 1 / float64(max(c.cgroups, 1))
-	demand, err := l.law(c.utilization*quota, quota)
+	quota := 1 / float64(max(c.Containers, 1))
+	demand, err := l.law(c.Utilization*quota, quota)
 	if err != nil {
 		return loadline.Node{}, nil, err
 	}
-	n, err := loadline.Homogeneous(c.cgroups, 1, c.burst, demand)
-	return n, make([]string, c.cgroups), err
+	n, err := loadline.Homogeneous(c.Containers, 1, c.Burst, demand)
+	return n, make([]string, c.Containers), err
 }
 
 // checkLoad meets a percentage without its sign.
 func checkLoad(u float64) error {
 	if u > 1.5 && u <= 100 {
-		return withHint(fmt.Errorf("a utilization of %g: %g times the quota", u, u), fmt.Sprintf("%g %% is written %g or %g%%", u, u/100, u))
+		return hint.With(fmt.Errorf("a utilization of %g: %g times the quota", u, u), fmt.Sprintf("%g %% is written %g or %g%%", u, u/100, u))
 	}
 	return nil
 }
 
-// tapes are demands that were recorded.
-type tapes struct {
-	list   []tape
+// Recordings are demands that were recorded.
+type Recordings struct {
+	list   []recorded
 	cpus   float64 // of the node; 0: shares of it are all that is known
 	limit  float64 // CPUs; 0: the node's / the number of containers
 	own    bool    // each has the limit that it was recorded with, if limit is 0
@@ -78,21 +82,24 @@ type tapes struct {
 	period time.Duration
 }
 
-// tape is one recorded container.
-type tape struct {
+// recorded is one recorded container.
+type recorded struct {
 	name   string
 	file   int
 	limit  float64             // when it was recorded, as a share of the node; +Inf: none
 	demand *loadline.Recording // in shares of the node
 }
 
-// loadTapes reads the files, and scales their demand to the node of the question.
-func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
-	d := &tapes{cpus: cpus, limit: limit}
+// NewRecordings are none yet. Cpus are those of the node of the question, limit that of each container; 0: as was recorded.
+func NewRecordings(cpus, limit float64) *Recordings { return &Recordings{cpus: cpus, limit: limit} }
+
+// Load reads the files, and scales their demand to the node of the question.
+func Load(files []string, cpus, limit float64) (*Recordings, error) {
+	d := NewRecordings(cpus, limit)
 	for _, file := range files {
 		t, err := trace.Load(file)
 		if err == nil {
-			err = d.add(file, t)
+			err = d.Add(file, t)
 		}
 		if err != nil {
 			return nil, err
@@ -101,13 +108,13 @@ func loadTapes(files []string, cpus, limit float64) (*tapes, error) {
 	return d, nil
 }
 
-// add adds a recording.
-func (d *tapes) add(file string, t trace.Trace) error {
+// Add adds a recording.
+func (d *Recordings) Add(file string, t trace.Trace) error {
 	switch {
 	case d.cpus < 0 || d.limit < 0 || math.IsNaN(d.cpus+d.limit) || math.IsInf(d.cpus+d.limit, 0):
-		return misusef("--cpus and --limit are numbers of CPUs above 0")
+		return hint.Misusef("--cpus and --limit are numbers of CPUs above 0")
 	case t.CPUs == 0 && d.cpus == 0 && d.limit > 0:
-		return withHint(fmt.Errorf("%s does not say how many CPUs its machine had", file), "give --cpus, for --limit is in CPUs")
+		return hint.With(fmt.Errorf("%s does not say how many CPUs its machine had", file), "give --cpus, for --limit is in CPUs")
 	case d.cpus == 0:
 		d.cpus = t.CPUs
 	}
@@ -119,7 +126,7 @@ func (d *tapes) add(file string, t trace.Trace) error {
 		d.notes = append(d.notes, file+": "+w)
 	}
 	if d.files++; d.files > 1 && t.Period != d.period {
-		return withHint(fmt.Errorf("%s has periods of %s, the files before it of %s", file, t.Period, d.period), "record them with limits of one period")
+		return hint.With(fmt.Errorf("%s has periods of %s, the files before it of %s", file, t.Period, d.period), "record them with limits of one period")
 	}
 	d.period = t.Period
 	for _, s := range t.Series {
@@ -134,18 +141,19 @@ func (d *tapes) add(file string, t trace.Trace) error {
 		if u.Throttled > 0 {
 			d.notes = append(d.notes, fmt.Sprintf("%s: %s", file, censored(s, u, t.CPUs)))
 		}
-		d.list = append(d.list, tape{s.Name, d.files, s.Limit / d.cpus, r})
+		d.list = append(d.list, recorded{s.Name, d.files, s.Limit / d.cpus, r})
 	}
 	return nil
 }
 
-func (d *tapes) warn(w io.Writer) {
-	for _, n := range d.notes {
-		fmt.Fprintln(w, "plimsoll: warning:", report.Printable(n))
-	}
-}
+// Notes are what to bear in mind about the recordings.
+func (d *Recordings) Notes() []string { return d.notes }
 
-func (d *tapes) containers() int {
+// CPUs are those of the node; 0: not known.
+func (d *Recordings) CPUs() float64 { return d.cpus }
+
+// Containers is as many as were recorded, where that is more than one.
+func (d *Recordings) Containers() int {
 	if len(d.list) > 1 {
 		return len(d.list)
 	}
@@ -153,7 +161,7 @@ func (d *tapes) containers() int {
 }
 
 // least is the length of the shortest recording.
-func (d *tapes) least() int {
+func (d *Recordings) least() int {
 	n := d.list[0].demand.Len()
 	for _, t := range d.list {
 		n = min(n, t.demand.Len())
@@ -161,7 +169,7 @@ func (d *tapes) least() int {
 	return n
 }
 
-func (d *tapes) conditions() []string {
+func (d *Recordings) conditions() []string {
 	list := []string{"the intervals include that the recording is short; they hold while demand is as it was recorded"}
 	if len(d.list) > d.files {
 		list = append(list, "containers that were recorded in one file are replayed together, and keep what their demands have to do with each other")
@@ -169,30 +177,30 @@ func (d *tapes) conditions() []string {
 	return list
 }
 
-func (d *tapes) name() string {
+func (d *Recordings) name() string {
 	if len(d.list) > 1 {
 		return fmt.Sprintf("demand of %s and %d more in turn", d.list[0].name, len(d.list)-1)
 	}
 	return "demand of " + d.list[0].name
 }
 
-func (d *tapes) title(c scenario) string {
-	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.cgroups, 100*d.quota(c, 0), d.name(), report.Burst(c.burst))
+func (d *Recordings) title(c Case) string {
+	return fmt.Sprintf("%d containers with quotas of %.4g %% of the node, %s, burst %s of the quota", c.Containers, 100*d.quota(c, 0), d.name(), report.Burst(c.Burst))
 }
 
 // quota is the share of the node that the i-th recording's containers have.
-func (d *tapes) quota(c scenario, i int) float64 {
+func (d *Recordings) quota(c Case, i int) float64 {
 	if d.limit > 0 {
 		return d.limit / d.cpus
 	}
 	if own := d.list[i].limit; d.own && !math.IsInf(own, 1) {
 		return own
 	}
-	return 1 / float64(max(c.cgroups, 1))
+	return 1 / float64(max(c.Containers, 1))
 }
 
 // load is the mean demand of the node / the sum of its quotas.
-func (d *tapes) load(c scenario) (float64, error) {
+func (d *Recordings) load(c Case) (float64, error) {
 	n, _, err := d.node(c)
 	if err != nil {
 		return 0, err
@@ -205,10 +213,10 @@ func (d *tapes) load(c scenario) (float64, error) {
 }
 
 // node assigns the recordings in turn. Those of one file that has several stay together: each turn has a clock.
-func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
+func (d *Recordings) node(c Case) (loadline.Node, []string, error) {
 	n := loadline.Node{Capacity: 1}
 	var names []string
-	if err := checkLoad(c.utilization); err != nil {
+	if err := checkLoad(c.Utilization); err != nil {
 		return n, nil, err
 	}
 	scaled := make([]*loadline.Recording, len(d.list))
@@ -216,17 +224,17 @@ func (d *tapes) node(c scenario) (loadline.Node, []string, error) {
 	for i, t := range d.list {
 		together[t.file]++
 		scaled[i] = t.demand
-		if c.utilization > 0 {
+		if c.Utilization > 0 {
 			var err error
-			if scaled[i], err = t.demand.Scale(c.utilization * d.quota(c, i) / t.demand.Mean()); err != nil {
+			if scaled[i], err = t.demand.Scale(c.Utilization * d.quota(c, i) / t.demand.Mean()); err != nil {
 				return n, nil, err
 			}
 		}
 	}
-	for i := range c.cgroups {
+	for i := range c.Containers {
 		turn := i % len(d.list)
 		t, quota := d.list[turn], d.quota(c, turn)
-		k := loadline.Container{Quota: quota, Burst: c.burst * quota, Demand: scaled[turn]}
+		k := loadline.Container{Quota: quota, Burst: c.Burst * quota, Demand: scaled[turn]}
 		if together[t.file] > 1 {
 			k.Clock = t.file + i/len(d.list)*d.files
 		}

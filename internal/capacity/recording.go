@@ -1,4 +1,4 @@
-package main
+package capacity
 
 import (
 	"math"
@@ -7,8 +7,8 @@ import (
 	"plimsoll/internal/trace"
 )
 
-// describe says what a recording is like, and what to bear in mind about it.
-func describe(file string, t trace.Trace, cost report.RecordingCost, many int) report.Recording {
+// Describe says what a recording is like, and what to bear in mind about it.
+func Describe(file string, t trace.Trace, cost report.RecordingCost, many int) report.Recording {
 	r := report.Recording{Schema: report.RecordingSchema, File: file, Periods: t.Len(), Period: t.Period, CPUs: t.CPUs, Aligned: t.Aligned,
 		Late: t.Late, Cost: cost, Many: many, Warnings: append([]string{}, t.Warnings()...)}
 	for _, s := range t.Series {

@@ -1,4 +1,4 @@
-package main
+package capacity
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 // leastRisk is where the axes of risks end: less is less than once in a day of periods of 100 ms.
 const leastRisk = 1e-6
 
-// sweepFigure draws a sweep: containers by utilization as a map, else the first range that is not the number of
+// Draw draws a sweep: containers by utilization as a map, else the first range that is not the number of
 // containers along the axis, the next as curves, the third as panels.
-func sweepFigure(s report.Sweep, ranges []sweepRange) *figure.Canvas {
+func Draw(s report.Sweep, ranges []Range) *figure.Canvas {
 	names := make([]string, len(ranges))
 	for i, r := range ranges {
-		names[i] = r.name
+		names[i] = r.Name
 	}
 	if len(ranges) == 2 && !slices.Contains(names, "burst") {
 		return riskMap(s)

@@ -1,4 +1,4 @@
-package main
+package capacity
 
 import (
 	"fmt"
@@ -6,53 +6,53 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/loadline"
-	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
 
-// sweepRange is one dimension of a sweep.
-type sweepRange struct {
-	name   string
-	values []float64
+// Range is one dimension of a sweep.
+type Range struct {
+	Name   string // burst, cgroups or utilization
+	Values []float64
 }
 
 // mostPoints bounds a sweep.
 const mostPoints = 2000
 
-// parseSweep reads burst=0..2:0.25,inf, cgroups=5,10,20 and the like.
-func parseSweep(args []string) ([]sweepRange, error) {
-	var list []sweepRange
+// ParseSweep reads burst=0..2:0.25,inf, cgroups=5,10,20 and the like.
+func ParseSweep(args []string) ([]Range, error) {
+	var list []Range
 	seen, points := map[string]bool{}, 1
 	for _, arg := range args {
 		for _, part := range strings.Fields(arg) {
 			r, err := parseRange(part)
 			if err != nil {
-				return nil, withHint(misusef("--sweep %s: %w", part, err), "burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
+				return nil, hint.With(hint.Misusef("--sweep %s: %w", part, err), "burst=0..2:0.25, cgroups=5..40:5 or utilization=0.3,0.5,0.7")
 			}
-			if seen[r.name] {
-				return nil, misusef("--sweep: %s is varied twice", r.name)
+			if seen[r.Name] {
+				return nil, hint.Misusef("--sweep: %s is varied twice", r.Name)
 			}
-			seen[r.name] = true
+			seen[r.Name] = true
 			list = append(list, r)
-			if points *= len(r.values); points > mostPoints {
-				return nil, withHint(misusef("--sweep: more than %d simulations", mostPoints), "take wider steps")
+			if points *= len(r.Values); points > mostPoints {
+				return nil, hint.With(hint.Misusef("--sweep: more than %d simulations", mostPoints), "take wider steps")
 			}
 		}
 	}
 	return list, nil
 }
 
-func parseRange(part string) (sweepRange, error) {
+func parseRange(part string) (Range, error) {
 	name, text, _ := strings.Cut(part, "=")
 	if name == "buffer" {
 		name = "burst"
 	}
-	r := sweepRange{name: name}
+	r := Range{Name: name}
 	if name != "burst" && name != "cgroups" && name != "utilization" {
 		return r, fmt.Errorf("%q cannot be varied", name)
 	}
-	parse := parseRatio
+	parse := ParseRatio
 	if name == "cgroups" {
 		parse = parseCount
 	}
@@ -61,10 +61,10 @@ func parseRange(part string) (sweepRange, error) {
 		if err != nil {
 			return r, err
 		}
-		r.values = append(r.values, values...)
+		r.Values = append(r.Values, values...)
 	}
-	for _, v := range r.values {
-		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > mostCgroups) || name == "utilization" && (math.IsInf(v, 1) || v == 0) {
+	for _, v := range r.Values {
+		if name == "cgroups" && (v != math.Trunc(v) || v < 1 || v > MostContainers) || name == "utilization" && (math.IsInf(v, 1) || v == 0) {
 			return r, fmt.Errorf("%s of %g", name, v)
 		}
 	}
@@ -120,38 +120,38 @@ func steps(from, rest string, parse func(string) (float64, error)) ([]float64, e
 	return list, nil
 }
 
-// sweepOver simulates each case, the last range varying fastest.
-func (f *simulateFlags) sweepOver(d demands, base scenario, ranges []sweepRange, o loadline.Options, bar *progress.Bar) (report.Sweep, error) {
+// Sweep simulates each case, the last range varying fastest. Done is called with the number of cases so far.
+func Sweep(d Demand, base Case, ranges []Range, o loadline.Options, done func(int)) (report.Sweep, error) {
 	sweep := report.Sweep{Schema: report.SweepSchema, Conditions: conditions(d, o)}
-	err := every(base, ranges, func(c scenario) error {
-		s, err := simulate(d, c, o)
+	err := every(base, ranges, func(c Case) error {
+		s, err := Simulate(d, c, o)
 		if err != nil {
-			return fmt.Errorf("cgroups %d, utilization %g, burst %s: %w", c.cgroups, c.utilization, report.Burst(c.burst), err)
+			return fmt.Errorf("cgroups %d, utilization %g, burst %s: %w", c.Containers, c.Utilization, report.Burst(c.Burst), err)
 		}
 		load, err := d.load(c)
 		if err != nil {
 			return err
 		}
-		defer func() { bar.Set(int64(len(sweep.Points))) }()
-		sweep.Points = append(sweep.Points, report.Point{Burst: c.burst, Cgroups: c.cgroups, Utilization: load, Result: s})
+		sweep.Points = append(sweep.Points, report.Point{Burst: c.Burst, Cgroups: c.Containers, Utilization: load, Result: s})
+		done(len(sweep.Points))
 		return nil
 	})
 	sweep.Title = fmt.Sprintf("%s: %d simulations of %d periods, rule %s, seed %d", d.name(), len(sweep.Points), o.Periods, o.Rule, o.Seed)
 	return sweep, err
 }
 
-func every(c scenario, ranges []sweepRange, do func(scenario) error) error {
+func every(c Case, ranges []Range, do func(Case) error) error {
 	if len(ranges) == 0 {
 		return do(c)
 	}
-	for _, v := range ranges[0].values {
-		switch ranges[0].name {
+	for _, v := range ranges[0].Values {
+		switch ranges[0].Name {
 		case "burst":
-			c.burst = v
+			c.Burst = v
 		case "cgroups":
-			c.cgroups = int(v)
+			c.Containers = int(v)
 		case "utilization":
-			c.utilization = v
+			c.Utilization = v
 		}
 		if err := every(c, ranges[1:], do); err != nil {
 			return err

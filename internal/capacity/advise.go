@@ -1,41 +1,52 @@
-package main
+package capacity
 
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
+	"plimsoll/internal/hint"
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/report"
+	"plimsoll/internal/trace"
 )
 
-// advise runs the model.
-func (f *adviseFlags) advise(d *tapes) (report.Advice, error) {
-	if err := f.complete(d); err != nil {
-		return report.Advice{}, err
-	}
-	n, _, err := d.node(scenario{cgroups: f.cgroups})
+// Question is what advice is asked for.
+type Question struct {
+	Containers                   int
+	Limit                        float64 // CPUs of each; 0: its own, or the node's / the number of containers
+	Target, Throttled, MostBurst float64
+	Seed                         uint64
+	Periods                      int64 // of each simulation; 0: the default
+}
+
+// Advise runs the model.
+func (q Question) Advise(d *Recordings) (report.Advice, error) {
+	d.own = q.Limit == 0
+	n, _, err := d.node(Case{Containers: q.Containers})
 	if err != nil {
 		return report.Advice{}, err
 	}
-	a := report.Advice{Schema: report.AdviceSchema, Target: float64(f.target), Tolerated: float64(f.throttled), MostBurst: float64(f.mostBurst),
-		CPUs: d.cpus, Count: f.cgroups, Committed: n.Committed() / n.Capacity, Period: d.period, Periods: d.least(), Stable: true}
+	a := report.Advice{Schema: report.AdviceSchema, Target: q.Target, Tolerated: q.Throttled, MostBurst: q.MostBurst,
+		CPUs: d.cpus, Count: q.Containers, Committed: n.Committed() / n.Capacity, Period: d.period, Periods: d.least(), Stable: true}
 	if len(d.list) == 1 {
-		err = f.adviseKind(&a, d, n)
+		err = q.adviseKind(&a, d, n)
 	} else {
-		err = f.adviseNode(&a, d, n)
+		err = q.adviseNode(&a, d, n)
 	}
-	a.Conditions = f.conditions(a, d)
+	a.Conditions = q.conditions(a, d)
 	return a, err
 }
 
 // adviseKind runs the model for many containers like one.
-func (f *adviseFlags) adviseKind(a *report.Advice, d *tapes, n loadline.Node) error {
+func (q Question) adviseKind(a *report.Advice, d *Recordings, n loadline.Node) error {
 	quota := n.Containers[0].Quota
-	got, err := loadline.Advise(loadline.Question{Demand: d.list[0].demand, Quota: quota, Pods: f.cgroups, Capacity: n.Capacity, Target: a.Target,
-		Throttled: a.Tolerated, MostBurst: a.MostBurst, Seed: f.seed, Periods: f.periods})
+	got, err := loadline.Advise(loadline.Question{Demand: d.list[0].demand, Quota: quota, Pods: q.Containers, Capacity: n.Capacity, Target: a.Target,
+		Throttled: a.Tolerated, MostBurst: a.MostBurst, Seed: q.Seed, Periods: q.Periods})
 	if errors.Is(err, loadline.ErrUnstable) {
 		a.Stable = false
-		return f.adviseNode(a, d, n)
+		return q.adviseNode(a, d, n)
 	}
 	if err != nil {
 		return err
@@ -45,15 +56,15 @@ func (f *adviseFlags) adviseKind(a *report.Advice, d *tapes, n loadline.Node) er
 	if a.Stable {
 		a.MostPods, a.Sure = &got.MostPods, &got.Sure
 	}
-	a.Kinds = []report.AdvisedKind{{Name: d.list[0].name, Count: f.cgroups, Limit: quota * d.cpus, Mean: d.list[0].demand.Mean() * d.cpus, Saturated: got.Saturated,
+	a.Kinds = []report.AdvisedKind{{Name: d.list[0].name, Count: q.Containers, Limit: quota * d.cpus, Mean: d.list[0].demand.Mean() * d.cpus, Saturated: got.Saturated,
 		ThrottledWithout: got.Without.ThrottledWithout, ThrottledWith: got.With.ThrottledWith, DelayWithout: got.Without.DelayWithout, DelayWith: got.With.DelayWith,
 		Needed: got.Needed, Enough: got.Enough, LimitAlone: got.Limit * d.cpus, LimitBurst: got.LimitBurst * d.cpus, Saving: got.Saving * d.cpus}}
 	return nil
 }
 
 // adviseNode runs the model for a node of several kinds of containers.
-func (f *adviseFlags) adviseNode(a *report.Advice, d *tapes, n loadline.Node) error {
-	o := loadline.Options{Seed: f.seed, Periods: f.periods}
+func (q Question) adviseNode(a *report.Advice, d *Recordings, n loadline.Node) error {
+	o := loadline.Options{Seed: q.Seed, Periods: q.Periods}
 	largest, err := loadline.LargestBurst(n, a.Target, o)
 	if errors.Is(err, loadline.ErrUnstable) {
 		a.Stable = false
@@ -62,7 +73,7 @@ func (f *adviseFlags) adviseNode(a *report.Advice, d *tapes, n loadline.Node) er
 	}
 	a.Largest, a.Granted = report.Quotas(largest), min(largest, a.MostBurst)
 	if a.Stable {
-		burst, _, err := d.node(scenario{cgroups: f.cgroups, burst: a.Granted})
+		burst, _, err := d.node(Case{Containers: q.Containers, Burst: a.Granted})
 		if err != nil {
 			return err
 		}
@@ -75,12 +86,12 @@ func (f *adviseFlags) adviseNode(a *report.Advice, d *tapes, n loadline.Node) er
 			return err
 		}
 	}
-	for i, t := range d.list[:min(len(d.list), f.cgroups)] {
-		k, err := f.kind(a, n.Containers[i])
+	for i, t := range d.list[:min(len(d.list), q.Containers)] {
+		k, err := q.kind(a, n.Containers[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
-		k.Name, k.Count = t.name, (f.cgroups-i+len(d.list)-1)/len(d.list)
+		k.Name, k.Count = t.name, (q.Containers-i+len(d.list)-1)/len(d.list)
 		k.Limit, k.Mean, k.LimitAlone, k.LimitBurst = k.Limit*d.cpus, k.Mean*d.cpus, k.LimitAlone*d.cpus, k.LimitBurst*d.cpus
 		k.Saving = float64(k.Count) * (k.Limit - k.LimitBurst)
 		a.Kinds = append(a.Kinds, k)
@@ -89,7 +100,7 @@ func (f *adviseFlags) adviseNode(a *report.Advice, d *tapes, n loadline.Node) er
 }
 
 // kind is what one container needs, in the unit of the node.
-func (f *adviseFlags) kind(a *report.Advice, c loadline.Container) (report.AdvisedKind, error) {
+func (Question) kind(a *report.Advice, c loadline.Container) (report.AdvisedKind, error) {
 	r := c.Demand.(*loadline.Recording) // tapes have nothing else
 	k := report.AdvisedKind{Limit: c.Quota, Mean: r.Mean()}
 	var err1, err2 error
@@ -114,7 +125,7 @@ func (f *adviseFlags) kind(a *report.Advice, c loadline.Container) (report.Advis
 }
 
 // conditions are those without which the advice says nothing.
-func (f *adviseFlags) conditions(a report.Advice, d *tapes) []string {
+func (Question) conditions(a report.Advice, d *Recordings) []string {
 	list := []string{"demand stays as it was recorded; what the recording has not seen is not in these figures",
 		"the demands of different containers have nothing to do with each other, but for what is said of correlation"}
 	if len(d.list) > d.files {
@@ -128,4 +139,35 @@ func (f *adviseFlags) conditions(a report.Advice, d *tapes) []string {
 		list = append(list, "mainline kernels take no burst above the quota; --kernel-burst says otherwise of yours")
 	}
 	return append(list, "another limit or number of containers is another risk: repeat this with --limit and --cgroups")
+}
+
+// Busy are the containers that have run at all: of the others on a node there is nothing to be said.
+func (d *Recordings) Busy(all []trace.Series) ([]trace.Series, error) {
+	var list []trace.Series
+	for _, s := range all {
+		if slices.ContainsFunc(s.Used, func(used float64) bool { return used > 0 }) {
+			list = append(list, s)
+			continue
+		}
+		d.notes = append(d.notes, fmt.Sprintf("%q is left out: it did not run while it was recorded", s.Name))
+	}
+	if len(list) == 0 {
+		return nil, hint.With(errors.New("no container ran while it was recorded"), "record while they work, and longer: --for 10m")
+	}
+	return list, nil
+}
+
+// Fit is how many containers with such a limit fit on the node, or as many as were recorded.
+func (d *Recordings) Fit(limit float64) (int, error) {
+	if len(d.list) > 1 {
+		return len(d.list), nil
+	}
+	quota := d.list[0].limit
+	if limit > 0 {
+		quota = limit / d.cpus
+	}
+	if math.IsInf(quota, 1) {
+		return 0, hint.With(fmt.Errorf("%s was recorded without a limit", d.list[0].name), "give --limit or --cgroups")
+	}
+	return max(1, int(1/quota+1e-9)), nil
 }
