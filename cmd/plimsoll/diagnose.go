@@ -11,10 +11,8 @@ import (
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
-	"plimsoll/internal/parallelism/inspect"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/probe"
-	"plimsoll/internal/probe/programs"
-	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
@@ -63,8 +61,7 @@ a weight. Without it the shortfall is unknown.`,
 
 const (
 	liveWindow     = 2 * time.Second
-	shortestWindow = 2 * slice
-	lookEvery      = time.Second // how often new groups are searched for
+	shortestWindow = 2 * meter.Slice
 )
 
 func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *globals, args []string) error {
@@ -85,14 +82,11 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 	if err != nil {
 		return err
 	}
-	o, err := newMeter(tree, sysfs.NewHost("/"), subjects, known, runq.Options{Stats: true})
-	if errors.Is(err, programs.ErrUncounted) {
-		o, err = newMeter(tree, sysfs.NewHost("/"), subjects, known, runq.Options{})
-	}
+	o, err := meter.Open(tree, sysfs.NewHost("/"), subjects, known)
 	if err != nil {
 		return withHint(err, probe.Explain(err))
 	}
-	defer o.probe.Close()
+	defer o.Close()
 	for {
 		d, err := f.window(ctx, cmd, o)
 		if err != nil {
@@ -105,17 +99,17 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 			return err
 		}
 		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before
-			_ = o.follow(subjects, known) // one that ended just now is left out
+			_ = o.Follow(subjects, known) // one that ended just now is left out
 		}
 	}
 }
 
 // window measures once. Each picture of --live is a sign of life by itself.
-func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter) (report.Diagnosis, error) {
+func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter) (report.Diagnosis, error) {
 	if !f.live {
 		defer progress.For(bars(cmd), "measuring", f.length).Stop()
 	}
-	return o.window(ctx, f.length)
+	return o.Window(ctx, f.length)
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.
@@ -141,88 +135,4 @@ func clearScreen(w io.Writer) string {
 		return ""
 	}
 	return "\x1b[H\x1b[2J"
-}
-
-// window measures once. It ends early, with the measurement so far, when the context does.
-func (o *meter) window(ctx context.Context, length time.Duration) (report.Diagnosis, error) {
-	before, err := o.overhead()
-	if err != nil {
-		return report.Diagnosis{}, err
-	}
-	if err := o.start(); err != nil {
-		return report.Diagnosis{}, err
-	}
-	if err := o.watch(ctx, time.Now(), length); err != nil {
-		return report.Diagnosis{}, err
-	}
-	elapsed := length
-	if len(o.subjects) > 0 {
-		elapsed = o.subjects[0].account.Split().Elapsed // all are read together
-	}
-	after, err := o.overhead()
-	if err != nil {
-		return report.Diagnosis{}, err
-	}
-	d := report.Diagnosis{Schema: report.DiagnosisSchema, Elapsed: elapsed, CPUs: len(o.online), Notes: o.notes(),
-		Overhead: spent(after, before, elapsed, len(o.online))}
-	d.Containers, err = o.describe()
-	o.judgeRuntimes(ctx, d.Containers)
-	return d, err
-}
-
-// judgeRuntimes adds to the containers whether their runtimes can use a burst, as far as there is time.
-func (o *meter) judgeRuntimes(ctx context.Context, list []report.Diagnosed) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectNodeTime) // Ctrl-C ends the measurement alone
-	defer cancel()
-	r := runtimes{tree: o.tree, online: o.online, reader: inspect.New("/proc")}
-	for i := range list[:min(len(list), mostInspected)] {
-		for _, s := range o.subjects {
-			if s.container.Cgroup == list[i].Cgroup && ctx.Err() == nil {
-				list[i].Parallelism = r.of(ctx, s.container)
-			}
-		}
-	}
-}
-
-// watch reads slice by slice.
-func (o *meter) watch(ctx context.Context, begin time.Time, length time.Duration) error {
-	tick := time.NewTicker(slice)
-	defer tick.Stop()
-	for looked := begin; time.Since(begin) < length; {
-		select {
-		case <-ctx.Done():
-			return o.read()
-		case <-tick.C:
-		}
-		if err := o.read(); err != nil {
-			return err
-		}
-		if time.Since(looked) >= lookEvery {
-			looked = time.Now()
-			o.numberNeighbours()
-		}
-	}
-	return nil
-}
-
-// notes say what this kernel does not report, and what was lost.
-func (o *meter) notes() []string {
-	list := []string{}
-	irq, steal := o.probe.Separates()
-	if !irq {
-		list = append(list, "this kernel does not subtract interrupts from the time of threads (CONFIG_IRQ_TIME_ACCOUNTING): they count for the thread that ran")
-	}
-	if !steal {
-		list = append(list, "this kernel does not subtract stolen time from the time of threads (CONFIG_PARAVIRT_TIME_ACCOUNTING): it counts for the thread that ran")
-	}
-	if tasks, pairs := o.probe.Lost(); tasks > 0 || pairs > 0 {
-		list = append(list, fmt.Sprintf("the tables were full: %d threads were not measured, and %d waits have no neighbour", tasks, pairs))
-	}
-	if n := o.probe.Missed(); n > 0 {
-		list = append(list, fmt.Sprintf("%d switches had no event: the thread that ran after such a switch counts as the one before", n))
-	}
-	if o.tableFull {
-		list = append(list, "the table of groups was full: some groups count for the group above them")
-	}
-	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/hint"
 	"plimsoll/internal/policy"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
@@ -58,12 +59,7 @@ func lacking(missing []probe.Missing) string {
 }
 
 // explained is an error of the probe in one line, with what can be done about it.
-func explained(err error) string {
-	if hint := probe.Explain(err); hint != "" {
-		return fmt.Sprintf("%v; hint: %s", err, hint)
-	}
-	return err.Error()
-}
+func explained(err error) string { return hint.Line(hint.With(err, probe.Explain(err))) }
 
 // Read waits for throttles that begin, or until an instant. The slice is used again.
 func (e *kernelEvents) Read(until time.Time) ([]policy.Throttle, error) {

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/nri"
@@ -178,7 +179,7 @@ type reporter struct {
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	named   *selection
-	waits   *waits
+	waits   *meter.Waits
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
 	flight  *flightRecorder // nil: turned off
@@ -204,7 +205,7 @@ func (r reporter) complete(s report.Status) report.Status {
 			s.Problems = append(s.Problems, why)
 		}
 	}
-	r.waits.report(&s)
+	r.waits.Report(&s)
 	if r.cluster == nil {
 		return s
 	}

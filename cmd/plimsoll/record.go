@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
@@ -228,16 +229,16 @@ func recorder(tree *cgroup.Tree, groups []report.Container) (r trace.Recorder, d
 	if r.CPUs = float64(len(online)); err != nil || len(dark) == 0 {
 		return r, func() error { return nil }, err
 	}
-	u, err := measure(tree, dark)
+	u, err := meter.Measure(tree, dark)
 	if err != nil {
 		return r, nil, err
 	}
 	for i, c := range groups {
 		if lists(dark, c.Cgroup) {
-			r.Sources[i].Read = reader(tree, c.Cgroup, u.used)
+			r.Sources[i].Read = reader(tree, c.Cgroup, u.Used)
 		}
 	}
-	return r, u.close, nil
+	return r, u.Close, nil
 }
 
 // limitAndPeriod are those of a group. The root has no limit, nor has a group without the controller (v2).

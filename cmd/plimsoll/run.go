@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/logqueue"
 	"plimsoll/internal/pauses"
@@ -47,6 +48,14 @@ type runFlags struct {
 	waits     bool
 	flight    flightFlags
 	kube      kubeFlags
+}
+
+// openWaits is nil where waits are not measured.
+func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slog.Logger) *meter.Waits {
+	if !f.waits {
+		return nil
+	}
+	return meter.NewWaits(tree, found, log)
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
@@ -205,7 +214,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
+	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.Run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true

@@ -16,7 +16,7 @@ func TestDiagnoseBesideASibling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	siblings, cpu, elsewhere := siblingsOf(topology), -1, -1
+	siblings, cpu, elsewhere := topology.Siblings(), -1, -1
 	for _, p := range topology.Places {
 		if _, there := siblings[p.CPU]; there && cpu < 0 {
 			cpu = p.CPU

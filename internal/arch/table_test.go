@@ -56,7 +56,9 @@ func rules() map[string]rule {
 		"internal/scx":     {imports: []string{"cpu", "probe"}}, // the records of throttles are the same
 		"internal/task":    {imports: []string{"capability"}},
 
-		"internal/parallelism/inspect": {imports: []string{"cpu", "parallelism"}},
+		"internal/parallelism/inspect": {imports: []string{"cgroup", "cpu", "parallelism", "report", "strategy"}},
+		"internal/diagnose/meter": {imports: []string{"cgroup", "cpu", "diagnose", "hint", "parallelism/inspect", "probe", "probe/programs", "probe/runq",
+			"report", "strategy", "sysfs", "workload"}},
 
 		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
 		"internal/probe/programs": {},

@@ -30,3 +30,16 @@ func Flat(cpus Set) Topology {
 	}
 	return t
 }
+
+// Siblings pairs the hardware threads of each core.
+func (t Topology) Siblings() map[int]int {
+	of := map[int]int{}
+	for _, a := range t.Places {
+		for _, b := range t.Places {
+			if _, there := of[a.CPU]; !there && a.CPU != b.CPU && a.Core == b.Core {
+				of[a.CPU] = b.CPU
+			}
+		}
+	}
+	return of
+}

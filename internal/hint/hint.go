@@ -31,6 +31,15 @@ func With(err error, advice string) error {
 	return advised{err, advice}
 }
 
+// Line is an error and its advice in one line, for a log or a status.
+func Line(err error) string {
+	var said interface{ Hint() string }
+	if errors.As(err, &said) && said.Hint() != "" {
+		return fmt.Sprintf("%v; hint: %s", err, said.Hint())
+	}
+	return err.Error()
+}
+
 // misuse is an error of the caller.
 type misuse struct{ error }
 

@@ -1,4 +1,12 @@
-package main
+// Package meter measures, with programs in the kernel (internal/probe/runq), what the threads of containers do: run, or wait
+// for a CPU, and behind whom.
+//
+// Approach: a Meter numbers the groups of the node for the programs, keeps an account (internal/diagnose) of each group that
+// is measured, and knows the groups beside them by name. Window is one measurement (`plimsoll diagnose`), Waits measures
+// beside an agent (`plimsoll run --waits`), and Uncounted gives the CPU time of groups that no counter of the kernel has.
+//
+// Known limits: a group that comes counts for the group above it until it is searched for, at most a second later.
+package meter
 
 import (
 	"errors"
@@ -11,14 +19,15 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/diagnose"
+	"plimsoll/internal/probe/programs"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 )
 
-// meter measures what the threads of some containers do, and knows the groups around them by name.
-type meter struct {
+// Meter measures what the threads of some containers do, and knows the groups around them by name.
+type Meter struct {
 	tree      *cgroup.Tree
 	probe     *runq.Probe
 	online    cpu.Set
@@ -43,71 +52,84 @@ type subject struct {
 	begin     map[runq.Slot]runq.Pair // the pairs of waits before the account began
 }
 
-// slice is how often a shortfall is taken: the usual period of a limit.
-const slice = 100 * time.Millisecond
+// Slice is how often a shortfall is taken: the usual period of a limit.
+const Slice = 100 * time.Millisecond
 
-// newMeter loads the programs and numbers the groups: subjects are measured, known are containers beside them.
-func newMeter(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, options runq.Options) (*meter, error) {
+// Open loads the programs, with a count of what they cost where that is allowed, and numbers the groups: subjects are
+// measured, known are containers beside them.
+func Open(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container) (*Meter, error) {
+	m, err := open(tree, h, subjects, known, runq.Options{Stats: true})
+	if errors.Is(err, programs.ErrUncounted) {
+		m, err = open(tree, h, subjects, known, runq.Options{})
+	}
+	return m, err
+}
+
+// Close removes the programs.
+func (m *Meter) Close() error { return m.probe.Close() }
+
+// open loads the programs and numbers the groups: subjects are measured, known are containers beside them.
+func open(tree *cgroup.Tree, h *sysfs.Host, subjects, known []report.Container, options runq.Options) (*Meter, error) {
 	online, err := h.Online()
 	if err != nil {
 		return nil, err
 	}
 	if topology, err := h.Topology(); err == nil { // without it nothing is said of siblings
-		options.Siblings = siblingsOf(topology)
+		options.Siblings = topology.Siblings()
 	}
 	options.Groups = max(4096, 2*len(subjects))
-	o := &meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
+	m := &Meter{tree: tree, online: online, names: map[runq.Slot]report.Container{}, seen: map[uint64]bool{}, opaque: map[string]bool{},
 		known: map[string]report.Container{}, counted: options.Stats}
-	if o.probe, err = runq.Open(options); err != nil {
+	if m.probe, err = runq.Open(options); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.follow(subjects, known), o.probe.Start()); err != nil {
-		return nil, errors.Join(err, o.probe.Close())
+	if err := errors.Join(m.Follow(subjects, known), m.probe.Start()); err != nil {
+		return nil, errors.Join(err, m.probe.Close())
 	}
-	return o, nil
+	return m, nil
 }
 
-// follow adds new subjects, drops those that are gone, and numbers the groups beside them. The error
+// Follow adds new subjects, drops those that are gone, and numbers the groups beside them. The error
 // is of a subject that cannot be added.
-func (o *meter) follow(subjects, known []report.Container) error {
+func (m *Meter) Follow(subjects, known []report.Container) error {
 	for _, c := range known {
-		o.opaque[c.Cgroup] = true
-		o.known[c.Cgroup] = c
+		m.opaque[c.Cgroup] = true
+		m.known[c.Cgroup] = c
 	}
 	var list []error
 	there := map[string]bool{}
 	for _, c := range subjects {
 		there[c.Cgroup] = true
-		inode, err := o.tree.Inode(c.Cgroup)
+		inode, err := m.tree.Inode(c.Cgroup)
 		if err == nil {
-			err = o.take(c, inode, strategy.Neutral)
+			err = m.take(c, inode, strategy.Neutral)
 		}
 		list = append(list, err)
 	}
-	o.keep(there)
-	o.numberNeighbours()
+	m.keep(there)
+	m.numberNeighbours()
 	return errors.Join(list...)
 }
 
 // take numbers a container that is measured, or updates a numbered one.
-func (o *meter) take(c report.Container, inode uint64, rank strategy.Rank) error {
-	slot, err := o.set(c, inode, true, ranked()[rank])
+func (m *Meter) take(c report.Container, inode uint64, rank strategy.Rank) error {
+	slot, err := m.set(c, inode, true, ranked()[rank])
 	if err != nil {
 		return err
 	}
-	o.opaque[c.Cgroup] = true
-	s := o.subject(c.Cgroup, inode)
+	m.opaque[c.Cgroup] = true
+	s := m.subject(c.Cgroup, inode)
 	if s == nil {
 		s = &subject{inode: inode}
-		o.subjects = append(o.subjects, s)
+		m.subjects = append(m.subjects, s)
 	}
 	s.container, s.slot, s.rank, s.account.Reserved = c, slot, rank, c.Request
 	return nil
 }
 
 // subject is nil where the group is not measured.
-func (o *meter) subject(cgroup string, inode uint64) *subject {
-	for _, s := range o.subjects {
+func (m *Meter) subject(cgroup string, inode uint64) *subject {
+	for _, s := range m.subjects {
 		if s.inode == inode && s.container.Cgroup == cgroup {
 			return s
 		}
@@ -116,97 +138,74 @@ func (o *meter) subject(cgroup string, inode uint64) *subject {
 }
 
 // keep lets go of the subjects that are not there any more.
-func (o *meter) keep(there map[string]bool) {
-	o.subjects = slices.DeleteFunc(o.subjects, func(s *subject) bool {
-		now, err := o.tree.Inode(s.container.Cgroup)
+func (m *Meter) keep(there map[string]bool) {
+	m.subjects = slices.DeleteFunc(m.subjects, func(s *subject) bool {
+		now, err := m.tree.Inode(s.container.Cgroup)
 		gone := err != nil || now != s.inode || !there[s.container.Cgroup]
 		if gone && !there[s.container.Cgroup] {
-			delete(o.opaque, s.container.Cgroup)
+			delete(m.opaque, s.container.Cgroup)
 		}
 		return gone
 	})
 }
 
-// siblingsOf pairs the hardware threads of each core.
-func siblingsOf(t cpu.Topology) map[int]int {
-	of := map[int]int{}
-	for _, a := range t.Places {
-		for _, b := range t.Places {
-			if _, there := of[a.CPU]; !there && a.CPU != b.CPU && a.Core == b.Core {
-				of[a.CPU] = b.CPU
-			}
-		}
-	}
-	return of
-}
-
 // set passes the facts about a group to the programs.
-func (o *meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
-	slot, err := o.probe.Set(runq.Group{Inode: inode, CPUs: allowed(o.tree, o.online, c.Cgroup), Request: c.Request, Watched: watched, Class: class})
+func (m *Meter) set(c report.Container, inode uint64, watched bool, class runq.Class) (runq.Slot, error) {
+	slot, err := m.probe.Set(runq.Group{Inode: inode, CPUs: m.tree.AllowedCPUs(c.Cgroup, m.online), Request: c.Request, Watched: watched, Class: class})
 	if err != nil {
-		o.tableFull = true
+		m.tableFull = true
 		return runq.Others, err
 	}
-	if _, had := o.names[slot]; had && !o.seen[inode] {
-		o.paired.reuse(slot)
+	if _, had := m.names[slot]; had && !m.seen[inode] {
+		m.paired.reuse(slot)
 	}
-	o.seen[inode], o.names[slot] = true, c
+	m.seen[inode], m.names[slot] = true, c
 	return slot, nil
-}
-
-// allowed are the CPUs of the nearest group that is bound to some.
-func allowed(tree *cgroup.Tree, online cpu.Set, group string) cpu.Set {
-	for ; group != "/" && group != "."; group = path.Dir(group) {
-		if set, err := tree.CPUs(group); err == nil && len(set) > 0 {
-			return set.And(online)
-		}
-	}
-	return online
 }
 
 // numberNeighbours numbers the groups beside the subjects, and frees the numbers of those that are gone: a subject that
 // waited for such a group still knows its name.
-func (o *meter) numberNeighbours() {
+func (m *Meter) numberNeighbours() {
 	there := map[uint64]bool{}
-	o.walk("/", there)
-	for _, s := range o.subjects {
+	m.walk("/", there)
+	for _, s := range m.subjects {
 		there[s.inode] = true // its sums are still to be read
 	}
-	for inode := range o.seen {
-		if !there[inode] && o.probe.Forget(inode) == nil {
-			delete(o.seen, inode)
+	for inode := range m.seen {
+		if !there[inode] && m.probe.Forget(inode) == nil {
+			delete(m.seen, inode)
 		}
 	}
 }
 
-func (o *meter) walk(group string, there map[uint64]bool) {
-	children, err := o.tree.Children(group)
+func (m *Meter) walk(group string, there map[uint64]bool) {
+	children, err := m.tree.Children(group)
 	if err != nil {
 		return // it is gone
 	}
 	for _, c := range children {
-		inode, err := o.tree.Inode(c)
+		inode, err := m.tree.Inode(c)
 		if err != nil {
 			continue
 		}
 		there[inode] = true
-		if !o.seen[inode] {
-			one, is := o.known[c]
+		if !m.seen[inode] {
+			one, is := m.known[c]
 			if !is {
 				one = report.Container{Cgroup: c, Name: c}
 			}
-			_, _ = o.set(one, inode, false, 0) // a full table is noted
+			_, _ = m.set(one, inode, false, 0) // a full table is noted
 		}
-		if !o.opaque[c] {
-			o.walk(c, there)
+		if !m.opaque[c] {
+			m.walk(c, there)
 		}
 	}
 }
 
 // read reads each subject.
-func (o *meter) read() error {
-	for _, s := range o.subjects {
-		sums, err := o.probe.Read(s.slot)
+func (m *Meter) read() error {
+	for _, s := range m.subjects {
+		sums, err := m.probe.Read(s.slot)
 		if err != nil {
 			return err
 		}
@@ -230,37 +229,37 @@ func total(list []time.Duration) (sum time.Duration) {
 }
 
 // start restarts all accounts.
-func (o *meter) start() error {
-	pairs, err := o.pairs()
+func (m *Meter) start() error {
+	pairs, err := m.pairs()
 	if err != nil {
 		return err
 	}
-	for _, s := range o.subjects {
+	for _, s := range m.subjects {
 		s.account = diagnose.Account{Reserved: s.container.Request}
 		s.begin = pairs[s.slot]
 	}
-	return o.read()
+	return m.read()
 }
 
 // pairs are those of all groups, by the group that waits.
-func (o *meter) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
-	list, err := o.probe.Pairs()
+func (m *Meter) pairs() (map[runq.Slot]map[runq.Slot]runq.Pair, error) {
+	list, err := m.probe.Pairs()
 	if err != nil {
 		return nil, err
 	}
-	return o.paired.since(list), nil
+	return m.paired.since(list), nil
 }
 
 // describe puts the accounts into words.
-func (o *meter) describe() ([]report.Diagnosed, error) {
-	pairs, err := o.pairs()
+func (m *Meter) describe() ([]report.Diagnosed, error) {
+	pairs, err := m.pairs()
 	if err != nil {
 		return nil, err
 	}
 	list := []report.Diagnosed{}
-	for _, s := range o.subjects {
-		behind := o.behind(pairs[s.slot], s.begin)
-		own, above := o.limits(s.container.Cgroup)
+	for _, s := range m.subjects {
+		behind := m.behind(pairs[s.slot], s.begin)
+		own, above := m.limits(s.container.Cgroup)
 		list = append(list, diagnose.Describe(diagnose.Container{Name: s.container.Name, Cgroup: s.container.Cgroup, Reserved: s.container.Request,
 			Limit: own, PodLimit: above}, s.account.Split(), behind))
 	}
@@ -269,37 +268,37 @@ func (o *meter) describe() ([]report.Diagnosed, error) {
 }
 
 // behind says whom the pairs of a group are with.
-func (o *meter) behind(pairs, before map[runq.Slot]runq.Pair) []diagnose.Behind {
+func (m *Meter) behind(pairs, before map[runq.Slot]runq.Pair) []diagnose.Behind {
 	var list []diagnose.Behind
 	for runner, p := range pairs {
-		p, who := less(p, before[runner]), o.who(runner)
+		p, who := less(p, before[runner]), m.who(runner)
 		list = append(list, diagnose.Behind{Name: who.Name, Cgroup: who.Cgroup, Kernel: runner == runq.Kernel, Time: p.Behind,
 			Phantom: p.Phantom, Forced: p.Forced, Waking: p.Waking})
 	}
 	return list
 }
 
-func (o *meter) who(slot runq.Slot) report.Container {
+func (m *Meter) who(slot runq.Slot) report.Container {
 	switch slot {
 	case runq.Kernel:
 		return report.Container{Name: "kernel threads"}
 	case runq.Others:
 		return report.Container{Name: "processes outside of any group", Cgroup: "/"}
 	}
-	return o.names[slot]
+	return m.names[slot]
 }
 
 // limits are the group's own, and the lowest above it, in CPUs.
-func (o *meter) limits(group string) (own, above float64) {
-	own, above = o.limit(group), math.Inf(1)
+func (m *Meter) limits(group string) (own, above float64) {
+	own, above = m.limit(group), math.Inf(1)
 	for group = path.Dir(group); group != "/" && group != "."; group = path.Dir(group) {
-		above = min(above, o.limit(group))
+		above = min(above, m.limit(group))
 	}
 	return own, above
 }
 
-func (o *meter) limit(group string) float64 {
-	b, err := o.tree.Bandwidth(group)
+func (m *Meter) limit(group string) float64 {
+	b, err := m.tree.Bandwidth(group)
 	if err != nil {
 		return math.Inf(1) // the root has none, and a group that is gone neither
 	}
@@ -307,19 +306,19 @@ func (o *meter) limit(group string) float64 {
 }
 
 // overhead is what the measurement has cost since another reading of it.
-func (o *meter) overhead() (report.Overhead, error) {
-	costs, err := o.probe.Cost()
+func (m *Meter) overhead() (report.Overhead, error) {
+	costs, err := m.probe.Cost()
 	if err != nil {
 		return report.Overhead{}, err
 	}
-	h := report.Overhead{Uncounted: !o.counted}
+	h := report.Overhead{Uncounted: !m.counted}
 	for _, c := range costs {
 		h.Programs += c.Total
 		if c.Program == runq.Switch {
 			h.Switches, h.PerSwitch = c.Runs, c.Total // the whole, until less divides it
 		}
 	}
-	h.Lost, h.Unpaired = o.probe.Lost()
+	h.Lost, h.Unpaired = m.probe.Lost()
 	self, err := sysfs.NewHost("/").Self()
 	if err != nil {
 		return report.Overhead{}, fmt.Errorf("read what this process has used: %w", err)

@@ -1,4 +1,4 @@
-package main
+package meter
 
 import (
 	"context"
@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/diagnose"
+	"plimsoll/internal/hint"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/probe/runq"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -16,15 +17,20 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// waits measures beside the agent what its containers wait for (run --waits).
-type waits struct {
-	found agent.Discoverer
+// Discoverer knows the containers of the node.
+type Discoverer interface {
+	Pods() ([]workload.Pod, error)
+}
+
+// Waits measures beside the agent what its containers wait for (run --waits).
+type Waits struct {
+	found Discoverer
 	tree  *cgroup.Tree
 	log   *slog.Logger
 	begun time.Time
 
 	mu      sync.Mutex
-	meter   *meter
+	meter   *Meter
 	problem string
 	ranks   map[strategy.Rank]*rankWaits
 	node    diagnose.Node
@@ -53,36 +59,33 @@ func rankOf(c workload.Container) strategy.Rank {
 	return strategy.Neutral
 }
 
-// openWaits is nil where waits are not measured.
-func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slog.Logger) *waits {
-	if !f.waits {
-		return nil
-	}
-	return &waits{found: found, tree: tree, log: log, begun: time.Now(), problem: "the programs are being loaded",
+// NewWaits measures nothing before it is run.
+func NewWaits(tree *cgroup.Tree, found Discoverer, log *slog.Logger) *Waits {
+	return &Waits{found: found, tree: tree, log: log, begun: time.Now(), problem: "the programs are being loaded",
 		ranks: map[strategy.Rank]*rankWaits{strategy.Online: {}, strategy.Offline: {}}}
 }
 
 // open loads the programs, which the agent need not wait for.
-func (w *waits) open() bool {
-	o, err := newMeter(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{})
+func (w *Waits) open() bool {
+	m, err := open(w.tree, sysfs.NewHost("/"), nil, nil, runq.Options{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		w.problem = explained(err)
+		w.problem = hint.Line(hint.With(err, probe.Explain(err)))
 		w.log.Warn("what containers wait for is not measured", "error", w.problem)
 		return false
 	}
-	w.meter, w.problem = o, ""
+	w.meter, w.problem = m, ""
 	return true
 }
 
-// run reads slice by slice until the context ends.
-func (w *waits) run(ctx context.Context) error {
+// Run reads slice by slice until the context ends. None where waits are not measured (nil).
+func (w *Waits) Run(ctx context.Context) error {
 	if w == nil || !w.open() {
 		return nil
 	}
 	defer w.meter.probe.Close()
-	tick := time.NewTicker(slice)
+	tick := time.NewTicker(Slice)
 	defer tick.Stop()
 	var looked time.Time
 	for {
@@ -106,7 +109,7 @@ func (w *waits) run(ctx context.Context) error {
 }
 
 // follow updates the measured containers to the present ones.
-func (w *waits) follow() {
+func (w *Waits) follow() {
 	pods, err := w.found.Pods()
 	if err != nil {
 		return // the next time
@@ -129,7 +132,7 @@ func (w *waits) follow() {
 	w.meter.numberNeighbours()
 }
 
-func (w *waits) read() error {
+func (w *Waits) read() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.meter.subjects {
@@ -157,8 +160,8 @@ func queued(s runq.Sums) time.Duration {
 	return s.Idle + s.Self + s.Behind + s.Unnamed + s.WaitsIRQ + s.WaitsSteal
 }
 
-// report lays what was measured over a status.
-func (w *waits) report(s *report.Status) {
+// Report lays what was measured over a status.
+func (w *Waits) Report(s *report.Status) {
 	if w == nil {
 		return
 	}

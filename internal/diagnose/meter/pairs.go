@@ -1,4 +1,4 @@
-package main
+package meter
 
 import (
 	"time"
@@ -67,7 +67,7 @@ func less(p, before runq.Pair) runq.Pair {
 }
 
 // pair reads who was in the way of whom. Where that cannot be read, nobody is named.
-func (w *waits) pair() {
+func (w *Waits) pair() {
 	w.behind = map[runq.Slot][]diagnose.Behind{}
 	read, err := w.meter.pairs()
 	if err != nil {
