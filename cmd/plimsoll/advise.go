@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
+	"plimsoll/internal/trace/sampler"
 )
 
 // adviseFlags are what a person may choose about the advice.
@@ -100,7 +101,7 @@ func (f *adviseFlags) demand(ctx context.Context, cmd *cobra.Command, g *globals
 	if err != nil {
 		return nil, err
 	}
-	r, done, err := recorder(tree, groups)
+	r, done, err := sampler.New(tree, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +132,10 @@ func (f *adviseFlags) limited(ctx context.Context, cmd *cobra.Command, g *global
 		return nil, err
 	}
 	if len(args) > 0 {
-		return here.find(args)
+		return here.Find(args)
 	}
 	var list []report.Container
-	for _, c := range here.containers() {
+	for _, c := range here.Containers() {
 		b, err := tree.Bandwidth(c.Cgroup)
 		if err != nil || !b.Limited() {
 			continue

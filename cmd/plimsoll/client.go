@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/discover/index"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
 )
@@ -83,12 +84,5 @@ func (g *globals) container(arg string) string {
 	if err != nil {
 		return arg // the agent knows whether it is a name
 	}
-	return belowHierarchy(path.Join(g.cgroupRoot, tree.Dir("/")), arg)
-}
-
-func belowHierarchy(hierarchy, arg string) string {
-	if rest, ok := strings.CutPrefix(path.Clean(arg), path.Clean(hierarchy)+"/"); ok {
-		return "/" + rest
-	}
-	return arg
+	return index.Below(path.Join(g.cgroupRoot, tree.Dir("/")), arg)
 }

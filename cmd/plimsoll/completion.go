@@ -111,9 +111,9 @@ func (g *globals) here(ctx context.Context) []report.Container {
 		return nil
 	}
 	defer dir.Close()
-	index, err := g.containerIndex(ctx, tree, &config.File{})
+	here, err := g.containerIndex(ctx, tree, &config.File{})
 	if err != nil {
 		return nil
 	}
-	return index.containers()
+	return here.Containers()
 }

@@ -414,17 +414,3 @@ func TestOfflineStatusWithoutAJournal(t *testing.T) {
 		t.Errorf("got %q, %v", stdout, err)
 	}
 }
-
-func TestBelowHierarchy(t *testing.T) {
-	for _, tc := range [][3]string{
-		{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu/lab/a/", "/lab/a"},
-		{"/sys/fs/cgroup/", "/sys/fs/cgroup/lab/a", "/lab/a"},
-		{"/sys/fs/cgroup", "/lab/a", "/lab/a"},
-		{"/sys/fs/cgroup", "nginx", "nginx"},
-		{"/sys/fs/cgroup", "/sys/fs/cgroups/a", "/sys/fs/cgroups/a"},
-	} {
-		if got := belowHierarchy(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("belowHierarchy(%q, %q) = %q, want %q", tc[0], tc[1], got, tc[2])
-		}
-	}
-}

@@ -118,9 +118,9 @@ func (g *globals) subjects(ctx context.Context, tree *cgroup.Tree, file *config.
 	if err != nil {
 		return nil, nil, err
 	}
-	known = here.containers()
+	known = here.Containers()
 	if len(args) > 0 {
-		list, err = here.find(args)
+		list, err = here.Find(args)
 		return known, list, err
 	}
 	if len(known) == 0 {

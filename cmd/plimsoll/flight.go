@@ -1,17 +1,17 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/cpu"
-	"plimsoll/internal/flight"
+	"plimsoll/internal/agent"
 	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/flight/recorder"
+	"plimsoll/internal/plan"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 )
 
@@ -50,135 +50,36 @@ func (f *flightFlags) check() error {
 	return nil
 }
 
-// flightRecorder takes periods out of the kernel's ring, and gives each minute of them to the writer.
-type flightRecorder struct {
-	source     flightSource
-	containers func() []report.Container
-	writer     *disk.Writer
-	dir        string
-	log        *slog.Logger
-
-	mu    sync.Mutex
-	fault string // why there are no periods
-	lost  int64
-}
-
-// flightSource is where periods come from.
-type flightSource interface {
-	Fly(on bool) error
-	Flown(list []flight.Period) ([]flight.Period, int64, error)
-}
-
-const (
-	flyEvery    = 500 * time.Millisecond // the kernel's ring has room for 1,300 groups that are never idle
-	knowEvery   = time.Minute
-	strayEvery  = 10 * time.Second // names are asked for again where there is a group without one
-	lastMinutes = 3 * time.Second  // for the disk, as the agent ends
-)
-
-// newFlightRecorder is nil where nothing is to be recorded.
-func (f *flightFlags) newFlightRecorder(g *globals, source flightSource, containers func() []report.Container, log *slog.Logger) *flightRecorder {
+// newRecorder is nil where nothing is to be recorded.
+func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, log *slog.Logger) *recorder.Recorder {
 	if f.dir == "" {
 		return nil
 	}
-	o := disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}
-	return &flightRecorder{source: source, containers: containers, writer: disk.NewWriter(o, time.Now, log), dir: o.Dir, log: log}
+	return recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source, containers, log)
 }
 
-// run records until the context ends. It never ends the agent.
-func (r *flightRecorder) run(ctx context.Context) error {
-	if r == nil {
-		return nil
+// periods is where the records of periods are from.
+func (s throttleSource) periods(found agent.Discoverer) *recorder.Periods {
+	why := s.why
+	for _, m := range s.missing {
+		if m.Part == probe.PartPeriods {
+			why = m.Why
+		}
 	}
-	if err := r.source.Fly(true); err != nil {
-		r.log.Info("no record of the containers' periods is written", "why", err)
-		r.note(0, err.Error())
-		return nil
+	if k, ok := s.events.(*kernelEvents); ok {
+		return recorder.NewPeriods(k.Probe, why, found)
 	}
-	writing, end := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.writer.Run(writing)
-	}()
-	r.collect(ctx)
-	_ = r.source.Fly(false) // it could be turned on
-	end()
-	select {
-	case <-done:
-	case <-time.After(lastMinutes): // a disk that hangs does not keep the agent
-	}
-	return nil
+	return recorder.NewPeriods(nil, why, found)
 }
 
-// collect gives minutes to the writer until the context ends.
-func (r *flightRecorder) collect(ctx context.Context) {
-	b := flight.NewBuilder(time.Now())
-	tick := time.NewTicker(flyEvery)
-	defer tick.Stop()
-	var known time.Time
-	var list []flight.Period
-	var before int64
-	for ended := false; !ended; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			ended = true
-		}
-		now := time.Now()
-		var lost int64
-		var err error
-		if list, lost, err = r.source.Flown(list[:0]); err != nil {
-			r.log.Warn("the record of the containers' periods ends", "error", err)
-			r.note(before, err.Error())
-			ended = true
-		}
-		// Where nothing runs, nothing has to be known.
-		if since := now.Sub(known); len(list) > 0 && (since > knowEvery || since < 0) || b.Strays() > 0 && since > strayEvery {
-			b.Know(knownFrom(r.containers()))
-			known = now
-		}
-		r.writer.Drop(b.Add(list))
-		if batch, ok := b.Close(now, ended); ok {
-			batch.Lost, before = max(0, lost-before), lost
-			r.note(lost, "")
-			r.writer.Offer(batch)
-		}
-	}
+// noted is the writer of an agent whose refills are noted.
+type noted struct {
+	agent.Writer
+	periods *recorder.Periods
 }
 
-func (r *flightRecorder) note(lost int64, fault string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost, r.fault = lost, fault
-}
-
-// status is nil where nothing is to be recorded.
-func (r *flightRecorder) status() *report.Flight {
-	if r == nil {
-		return nil
-	}
-	s := r.writer.State()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f := &report.Flight{Dir: r.dir, Files: s.Files, Bytes: s.Bytes, Written: s.Written, Dropped: s.Dropped, Lost: r.lost, Damaged: s.Damaged, Fault: s.Problem}
-	if r.fault != "" {
-		f.Fault = r.fault
-	}
-	return f
-}
-
-// knownFrom is what the recorder has to know of groups. The pod around containers has no rows: theirs say all.
-func knownFrom(list []report.Container) map[string]flight.Known {
-	out := make(map[string]flight.Known, len(list))
-	for i := range list {
-		c := &list[i]
-		k := flight.Known{Period: c.Period, Skip: c.Level == "pod"}
-		if c.Limit != cpu.Unlimited {
-			k.Limit = c.Limit
-		}
-		k.Namespace, k.Pod, k.Container = c.Names()
-		out[c.Cgroup] = k
-	}
-	return out
+func (n noted) Do(changes []plan.Change) []plan.Result {
+	results := n.Writer.Do(changes)
+	n.periods.Note(results)
+	return results
 }

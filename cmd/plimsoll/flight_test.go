@@ -1,78 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
-	"log/slog"
 	"testing"
 	"time"
 
-	"plimsoll/internal/flight"
-	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
 )
 
-// onTape is a source of periods for one call.
-type onTape struct {
-	list    []flight.Period
-	lost    int64
-	on      bool
-	refused error
-	broken  error
-}
-
-func (s *onTape) Fly(on bool) error { s.on = on; return s.refused }
-
-func (s *onTape) Flown(list []flight.Period) ([]flight.Period, int64, error) {
-	list = append(list, s.list...)
-	s.list = nil
-	return list, s.lost, s.broken
-}
-
-func recorderOf(t *testing.T, s *onTape) (r *flightRecorder, dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	f := flightFlags{dir: dir, megabyte: 1, age: time.Hour}
-	known := func() []report.Container {
-		return []report.Container{{Cgroup: "/a", Name: "web", Level: "container", Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}}
-	}
-	return f.newFlightRecorder(&globals{stateDir: defaultStateDir}, s, known, slog.New(slog.NewTextHandler(io.Discard, nil))), dir
-}
-
-// TestFlightRecorder: what was taken before the agent ends is on disk when run returns, and the kernel records no more.
-func TestFlightRecorder(t *testing.T) {
-	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
-	r, dir := recorderOf(t, s)
-	ctx, end := context.WithCancel(t.Context())
-	end()
-	if err := r.run(ctx); err != nil || s.on {
-		t.Fatalf("%v; still on: %v", err, s.on)
-	}
-	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(*flight.Minute) bool { return true })
-	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "web" || got.Rows[0].LimitUs != 50_000 || got.Lost != 7 {
-		t.Errorf("%+v %v", got, err)
-	}
-	if f := r.status(); f.Files != 1 || f.Written != 1 || f.Lost != 7 || f.Fault != "" {
-		t.Errorf("%+v", f)
-	}
-}
-
-// TestNoFlightRecorder: where the kernel has no periods, or the ring breaks, the agent goes on and the status says why.
-func TestNoFlightRecorder(t *testing.T) {
-	for want, s := range map[string]*onTape{"no eBPF": {refused: errors.New("no eBPF")}, "closed": {broken: errors.New("closed")}} {
-		r, _ := recorderOf(t, s)
-		if err := r.run(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if f := r.status(); f.Fault != want {
-			t.Errorf("%+v, want %s", f, want)
-		}
-	}
-	var off *flightRecorder
-	if err := off.run(t.Context()); err != nil || off.status() != nil {
-		t.Errorf("turned off: %v %v", err, off.status())
-	}
+// TestFlightFlags: bounds that keep nothing are refused, and do not matter where nothing is recorded.
+func TestFlightFlags(t *testing.T) {
 	for _, f := range []flightFlags{{dir: "/x", megabyte: 0, age: time.Hour}, {dir: "/x", megabyte: 1, age: time.Second}} {
 		if f.check() == nil {
 			t.Errorf("%+v is taken", f)
@@ -80,5 +17,17 @@ func TestNoFlightRecorder(t *testing.T) {
 	}
 	if (&flightFlags{}).check() != nil {
 		t.Error("turned off, the bounds do not matter")
+	}
+}
+
+// TestWhyNoPeriods: who asks for periods is told why the kernel records none, the missing part before the whole.
+func TestWhyNoPeriods(t *testing.T) {
+	for want, s := range map[string]throttleSource{
+		"--poll was given": {why: "--poll was given"},
+		"no such field":    {why: "x", missing: []report.MissingPart{{Part: probe.PartPeriods, Why: "no such field"}}},
+	} {
+		if err := s.periods(nil).Record(true); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
 	"plimsoll/internal/report"
@@ -156,14 +155,5 @@ func TestRecordDir(t *testing.T) {
 		if got := (&globals{stateDir: c.state}).recordDir(c.dir); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
-	}
-}
-
-// TestKnownFrom: pods have no rows, and no limit is 0.
-func TestKnownFrom(t *testing.T) {
-	got := knownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second}, {Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
-	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second}, "/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/flight/recorder"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
@@ -182,7 +183,7 @@ type reporter struct {
 	waits   *meter.Waits
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
-	flight  *flightRecorder // nil: turned off
+	flight  *recorder.Recorder // nil: turned off
 }
 
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
@@ -196,7 +197,7 @@ func (r reporter) complete(s report.Status) report.Status {
 		r.tidy.Reset(tidyAfter)
 	}
 	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
-	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.status()
+	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()
 	if r.unseen != "" {
 		s.Problems = append(s.Problems, r.unseen)
 	}

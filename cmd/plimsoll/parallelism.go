@@ -31,7 +31,7 @@ func (g *globals) runtimesHere(ctx context.Context, dir *cgroup.Dir, file *confi
 	}
 	s := &doctor.Suspects{List: []doctor.Suspect{}}
 	r := inspect.Runtimes{Tree: tree, Online: online, Reader: inspect.New("/proc")}
-	for i, c := range here.containers() {
+	for i, c := range here.Containers() {
 		if i >= inspect.Most || ctx.Err() != nil {
 			s.Left++
 			continue

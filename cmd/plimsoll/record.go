@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"strings"
@@ -15,14 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/capacity"
-	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/trace"
+	"plimsoll/internal/trace/sampler"
 )
 
 // length is how long to record, as a time or in periods.
@@ -134,14 +132,14 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	if err != nil {
 		return err
 	}
-	groups, err := here.find(args)
+	groups, err := here.Find(args)
 	if err != nil {
 		return err
 	}
 	if f.out == "" {
 		f.out = fileName(groups)
 	}
-	r, done, err := recorder(tree, groups)
+	r, done, err := sampler.New(tree, groups)
 	if err != nil {
 		return err
 	}
@@ -152,7 +150,7 @@ func record(ctx context.Context, cmd *cobra.Command, g *globals, f recordFlags, 
 	}
 	h := sysfs.NewHost("/")
 	if len(groups) == 1 {
-		if r.Edge = edge(ctx, tree, groups[0].Cgroup, r.Period); !r.Edge.IsZero() {
+		if r.Edge = sampler.Edge(ctx, tree, groups[0].Cgroup, r.Period); !r.Edge.IsZero() {
 			r.Counters = func() (cpu.Counters, error) { return tree.Stat(groups[0].Cgroup) }
 		}
 	}
@@ -202,77 +200,6 @@ func fileName(groups []report.Container) string {
 		name = "recording"
 	}
 	return name + ".npy"
-}
-
-// recorder reads these groups, until done is called. Those with a limit must share its period.
-func recorder(tree *cgroup.Tree, groups []report.Container) (r trace.Recorder, done func() error, err error) {
-	r = trace.Recorder{Period: cpu.DefaultPeriod, Now: time.Now, Wait: trace.Sleep}
-	var dark []report.Container
-	owner := ""
-	for _, c := range groups {
-		limit, period, err := limitAndPeriod(tree, c.Cgroup)
-		switch limited := !math.IsInf(limit, 1); {
-		case err != nil:
-			return r, nil, err
-		case limited && owner == "":
-			r.Period, owner = period, c.Cgroup
-		case limited && r.Period != period:
-			return r, nil, withHint(fmt.Errorf("the limit of %s has a period of %s, that of %s one of %s: they cannot share a clock",
-				owner, r.Period, c.Cgroup, period), "record them one by one")
-		}
-		r.Sources = append(r.Sources, trace.Source{Name: c.Name, Limit: limit, LimitNow: limitOf(tree, c.Cgroup), Read: reader(tree, c.Cgroup, tree.Usage)})
-		if _, err := tree.Usage(c.Cgroup); errors.Is(err, fs.ErrNotExist) {
-			dark = append(dark, c)
-		}
-	}
-	online, err := sysfs.NewHost("/").Online()
-	if r.CPUs = float64(len(online)); err != nil || len(dark) == 0 {
-		return r, func() error { return nil }, err
-	}
-	u, err := meter.Measure(tree, dark)
-	if err != nil {
-		return r, nil, err
-	}
-	for i, c := range groups {
-		if lists(dark, c.Cgroup) {
-			r.Sources[i].Read = reader(tree, c.Cgroup, u.Used)
-		}
-	}
-	return r, u.Close, nil
-}
-
-// limitAndPeriod are those of a group. The root has no limit, nor has a group without the controller (v2).
-func limitAndPeriod(tree *cgroup.Tree, group string) (cpus float64, period time.Duration, err error) {
-	b, err := tree.Bandwidth(group)
-	if _, gone := tree.Inode(group); errors.Is(err, fs.ErrNotExist) && gone == nil {
-		return math.Inf(1), cpu.DefaultPeriod, nil
-	}
-	return b.CPUs(), b.Period, err
-}
-
-// limitOf reads the limit of a group, in CPUs.
-func limitOf(tree *cgroup.Tree, group string) func() (float64, error) {
-	return func() (float64, error) {
-		cpus, _, err := limitAndPeriod(tree, group)
-		return cpus, err
-	}
-}
-
-// reader reads both counters of a group. usage is where the one of its CPU time is that cpu.stat has not.
-func reader(tree *cgroup.Tree, group string, usage func(string) (time.Duration, error)) func() (used, throttled time.Duration, err error) {
-	return func() (time.Duration, time.Duration, error) {
-		c, err := tree.Stat(group)
-		if errors.Is(err, fs.ErrNotExist) && group == "/" {
-			err = nil // the root on v1 has no cpu.stat
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		if !c.HasUsage {
-			c.Usage, err = usage(group)
-		}
-		return c.Usage, c.ThrottledTime, err
-	}
 }
 
 // showProgress shows on a terminal how far a recording is, until end is called.

@@ -132,7 +132,7 @@ func TestContainerIndex(t *testing.T) {
 		"/lab/?":                           {"/lab/a /lab/a", "/lab/b /lab/b"},
 		"/lab/b /pods/* default/web/ngin?": {"/lab/b /lab/b", web, "/pods/api default/api/nginx"},
 	} {
-		found, err := c.find(strings.Fields(args))
+		found, err := c.Find(strings.Fields(args))
 		var got []string
 		for _, one := range found {
 			got = append(got, one.Cgroup+" "+one.Name)
@@ -141,10 +141,10 @@ func TestContainerIndex(t *testing.T) {
 			t.Errorf("%s: %v, -want +got\n%s", args, err, diff)
 		}
 	}
-	if _, err := c.find([]string{"nginx"}); err == nil || !strings.Contains(err.Error(), "may be any of") {
+	if _, err := c.Find([]string{"nginx"}); err == nil || !strings.Contains(err.Error(), "may be any of") {
 		t.Errorf("error %v", err)
 	}
-	if got := c.containers(); len(got) != 1 || got[0].Cgroup != "/pods/web" {
+	if got := c.Containers(); len(got) != 1 || got[0].Cgroup != "/pods/web" {
 		t.Errorf("all containers: %+v", got)
 	}
 }

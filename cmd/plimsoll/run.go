@@ -196,7 +196,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	recorded := throttles.periods(cluster.over(found))
-	recorded.watch = a.WatchAll
+	recorded.Watch = a.WatchAll
 	a.Writer, a.Successor = noted{m.writer.Over(a.Tasks), recorded}, g.successor(log)
 	m.watchQuotas(a, log)
 	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {
@@ -208,13 +208,13 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openWaits(m.tree, cluster.over(found), log)
 	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines,
-		f.flight.newFlightRecorder(g, recorded, a.Containers, log)}
+		f.flight.newRecorder(g, recorded, a.Containers, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.Run}, service{"record", r.flight.run}, service{"configuration", func(ctx context.Context) error {
+	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.Run}, service{"record", r.flight.Run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true

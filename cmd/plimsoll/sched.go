@@ -7,18 +7,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/scx"
 )
-
-// schedSocket is where the process that loaded a scheduler answers, in the state directory.
-const schedSocket = "sched.sock"
 
 // schedSchema names the format of `plimsoll sched status --json` and of `plimsoll sched check --json`.
 const schedSchema = "plimsoll.sched/v1"
@@ -59,7 +55,10 @@ func schedLoad(g *globals) *cobra.Command {
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "plimsoll: warning: "+o.Name+" takes over what the kernel's own scheduler does: "+
 				"while it is in force, the kernel enforces neither quota nor burst of the tasks that it runs")
-			return keepLoaded(cmd, g, o, most)
+			signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
+			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			defer signal.Stop(signals)
+			return loader.Keep(g.stateDir, o, most, signals, cmd.OutOrStdout())
 		},
 	}
 	mostFlag(cmd, &most)
@@ -79,87 +78,6 @@ func readObject(file string) (*scx.Object, []byte, error) {
 	return o, data, nil
 }
 
-// keepLoaded keeps a scheduler in force until a signal, an `unload`, or the kernel ends it.
-func keepLoaded(cmd *cobra.Command, g *globals, o *scx.Object, most time.Duration) error {
-	unmake, err := makeStateDir(g.stateDir)
-	if err != nil {
-		return err
-	}
-	defer unmake()
-	s, err := listenSched(filepath.Join(g.stateDir, schedSocket))
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	signals := make(chan os.Signal, 1) // before the load: a signal in its midst is not lost
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	h, err := scx.Run(o, most)
-	if err != nil {
-		return explainSched(err)
-	}
-	go s.serve(h)
-	status, err := h.Status()
-	if err != nil {
-		return errors.Join(err, discard(h))
-	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s is in force: %s\n", status.Ops, pauseText(status.Pause))
-	for tick := time.NewTicker(500 * time.Millisecond); ; {
-		select {
-		case <-signals:
-		case <-s.unload:
-		case <-tick.C:
-			if why, err := h.Ended(); err != nil || why != "" {
-				return errors.Join(fmt.Errorf("the scheduler is not in force any more: %s", why), err, discard(h))
-			}
-			continue
-		}
-		p, err := h.Close()
-		if err == nil {
-			fmt.Fprintf(out, "taken out: %s\n", pauseText(p))
-		}
-		return err
-	}
-}
-
-// makeStateDir makes the state directory, where there is none. unmake removes it again if this made it and no process
-// has put anything into it since.
-func makeStateDir(dir string) (unmake func(), err error) {
-	_, missing := os.Stat(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
-	}
-	if missing == nil {
-		return func() {}, nil
-	}
-	return func() { _ = os.Remove(dir) }, nil // one that is not empty stays
-}
-
-// discard closes a scheduler that has ended or has failed.
-func discard(h *scx.Running) error {
-	_, err := h.Close()
-	return err
-}
-
-// pauseText says how long a change took.
-func pauseText(p scx.Pause) string {
-	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-	return fmt.Sprintf("it took %v, and the longest pause of a task was %v (%v just before)", round(p.Took), round(p.Longest), round(p.Baseline))
-}
-
-// explainSched adds what can be done.
-func explainSched(err error) error {
-	var found scx.Obstacle
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return withHint(err, "loading a scheduler needs root, or CAP_BPF and CAP_PERFMON")
-	case errors.As(err, &found) && strings.Contains(err.Error(), scx.ErrOccupied.Error()):
-		return withHint(err, "`plimsoll sched unload` removes a scheduler that `plimsoll sched load` has loaded; only the tool that loaded another one can end it")
-	}
-	return err
-}
-
 func schedSwap(g *globals) *cobra.Command {
 	var most time.Duration
 	cmd := &cobra.Command{
@@ -172,11 +90,11 @@ func schedSwap(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := g.askSched(schedRequest{Do: doSwap, Object: data, Most: most})
+			s, err := loader.Swap(g.stateDir, data, most)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is in force: %s\n", s.Ops, pauseText(s.Pause))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is in force: %s\n", s.Ops, loader.Pause(s.Pause))
 			return nil
 		},
 	}
@@ -191,7 +109,7 @@ func schedUnload(g *globals) *cobra.Command {
 		Example: "  plimsoll sched unload",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := g.askSched(schedRequest{Do: doUnload})
+			s, err := loader.Unload(g.stateDir)
 			if err != nil {
 				return err
 			}
@@ -225,7 +143,7 @@ func (r schedReport) Text(w io.Writer) error {
 		line += ": " + r.Ops
 	}
 	if r.PID != 0 {
-		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), pauseText(r.Pause), r.Tries)
+		line += fmt.Sprintf(", loaded by process %d since %s\n%s, at try %d", r.PID, r.Since.Format(time.RFC3339), loader.Pause(r.Pause), r.Tries)
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err
@@ -241,7 +159,7 @@ func schedStatus(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := schedReport{Schema: schedSchema}
 			var err error
-			if r.Status, err = g.askSched(schedRequest{Do: doStatus}); errors.Is(err, errNotLoaded) {
+			if r.Status, err = loader.Status(g.stateDir); errors.Is(err, loader.ErrNotLoaded) {
 				r.Status.State, err = scx.ReadState()
 			}
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/scx/scxtest"
 )
 
@@ -100,7 +101,7 @@ func TestSched(t *testing.T) {
 	if name, _ := s.scheduler(); name != "disabled" {
 		t.Errorf("%s is left", name)
 	}
-	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), errNotLoaded.Error()) {
+	if _, err := s.run("sched", "unload"); err == nil || !strings.Contains(err.Error(), loader.ErrNotLoaded.Error()) {
 		t.Errorf("unloaded what no process has loaded: %v", err)
 	}
 }

@@ -252,7 +252,7 @@ func constant(g *ast.GenDecl, v *ast.ValueSpec) bool {
 func (s source) assigned(vars map[string]*ast.ValueSpec) []string {
 	var names []string
 	note := func(e ast.Expr) {
-		if id := stem(e); id != nil && vars[id.Name] != nil && (id.Obj == nil || id.Obj.Decl == vars[id.Name]) {
+		if id := stem(e); id != nil && id.Name != "_" && vars[id.Name] != nil && (id.Obj == nil || id.Obj.Decl == vars[id.Name]) {
 			names = append(names, id.Name)
 		}
 	}

@@ -69,7 +69,9 @@ func rules() map[string]rule {
 		"internal/lock":    {},
 		"internal/trace":   {imports: values},
 
-		"internal/flight/disk": {imports: []string{"flight"}},
+		"internal/flight/disk":     {imports: []string{"flight"}},
+		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe", "report", "workload"}},
+		"internal/trace/sampler":   {imports: []string{"cgroup", "cpu", "diagnose/meter", "hint", "probe", "report", "sysfs", "trace"}},
 
 		// load
 		"internal/load": {},
@@ -91,10 +93,11 @@ func rules() map[string]rule {
 		// doing
 		"internal/apply":             {imports: and(values, "cgroup", "journal")},
 		"internal/discover/cgroupfs": {imports: and(values, "cgroup", "config")},
+		"internal/discover/index":    {imports: and(values, "cgroup", "config", "hint", "report")},
 		"internal/discover/kube":     {imports: and(values, "config", "discover/cgroupfs", "printable", "ratelimit"), kube: true},
 		"internal/observe":           {imports: and(values, "cgroup", "policy", "sample")},
 		"internal/schedext":          {imports: and(values, "policy", "report")},
-		"internal/schedext/loader":   {imports: []string{"cpu", "probe", "report", "schedext", "scx"}},
+		"internal/schedext/loader":   {imports: []string{"cpu", "hint", "probe", "report", "schedext", "scx", "web"}},
 		"internal/colocation":        {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext", "suppress")},
 		"internal/exclusive":         {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
 		"internal/pauses":            {},

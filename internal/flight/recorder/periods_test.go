@@ -1,4 +1,4 @@
-package main
+package recorder
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
-	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
 
@@ -47,10 +46,9 @@ const boot = 10 * time.Second // of the kernel's clock, as the tests begin
 var began = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // recordingOf is the source of a probe's periods, whose clock is moved by hand.
-func recordingOf(p *taped) (source *periods, clock *time.Duration) {
+func recordingOf(p *taped) (source *Periods, clock *time.Duration) {
 	clock = new(time.Duration)
-	source = throttleSource{}.periods(nil)
-	source.probe, source.found = p, p
+	source = NewPeriods(p, "", p)
 	source.clock = func() (time.Duration, time.Time) { return boot + *clock, began.Add(*clock) }
 	return source, clock
 }
@@ -60,7 +58,7 @@ func TestPeriodsHavePaths(t *testing.T) {
 	p := &taped{pods: []workload.Pod{container("/a", 7), container("/b", 8)}, lost: 3}
 	source, clock := recordingOf(p)
 	var all []bool
-	source.watch = func(on bool) { all = append(all, on) }
+	source.Watch = func(on bool) { all = append(all, on) }
 	if err := source.Record(true); err != nil || !p.on {
 		t.Fatal(err)
 	}
@@ -96,12 +94,12 @@ func TestRefillsAreInTheirPeriods(t *testing.T) {
 	refill := func(at time.Duration, outcome plan.Outcome, is bool) plan.Result {
 		return plan.Result{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: is}, Outcome: outcome, At: began.Add(at)}
 	}
-	source.note([]plan.Result{refill(0, plan.Applied, true)}) // nobody has asked yet
+	source.Note([]plan.Result{refill(0, plan.Applied, true)}) // nobody has asked yet
 	if err := source.Record(true); err != nil {
 		t.Fatal(err)
 	}
 	ms := time.Millisecond
-	source.note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true), refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
+	source.Note([]plan.Result{refill(20*ms, plan.Applied, true), refill(30*ms, plan.Refused, true), refill(40*ms, plan.Applied, false), refill(150*ms, plan.Applied, true),
 		refill(250*ms, plan.Applied, true)})
 	*clock = 300 * ms
 	p.next = []probe.Period{{Group: 7, End: boot + 100*ms, Count: 1}, {Group: 7, End: boot + 200*ms, Count: 1}}
@@ -113,12 +111,12 @@ func TestRefillsAreInTheirPeriods(t *testing.T) {
 	if got, _, _ = source.Take(); got["/a"][0].Refills != 1 {
 		t.Errorf("the third refill: %v", got)
 	}
-	source.note([]plan.Result{refill(310*ms, plan.Applied, true)})
+	source.Note([]plan.Result{refill(310*ms, plan.Applied, true)})
 	*clock = 10 * time.Second
 	if _, _, _ = source.Take(); len(source.wrote) != 0 {
 		t.Errorf("a refill whose period is not recorded is kept: %v", source.wrote)
 	}
-	source.note([]plan.Result{refill(10*time.Second, plan.Applied, true)})
+	source.Note([]plan.Result{refill(10*time.Second, plan.Applied, true)})
 	if err := source.Record(false); err != nil || len(source.wrote) != 0 {
 		t.Errorf("after the end: %v %v", source.wrote, err)
 	}
@@ -127,17 +125,14 @@ func TestRefillsAreInTheirPeriods(t *testing.T) {
 // TestWhyNoPeriods: who asks is told why.
 func TestWhyNoPeriods(t *testing.T) {
 	for _, c := range []struct {
-		source throttleSource
-		probe  recordingProbe
-		want   string
+		probe     Probe
+		why, want string
 	}{
-		{throttleSource{why: "--poll was given"}, nil, "--poll was given"},
-		{throttleSource{missing: []report.MissingPart{{Part: probe.PartPeriods, Why: "no such field"}}}, &taped{refused: probe.ErrNoPeriods}, "no such field"},
-		{throttleSource{}, &taped{refused: errors.New("EPERM")}, "EPERM"},
+		{nil, "--poll was given", "--poll was given"},
+		{&taped{refused: probe.ErrNoPeriods}, "no such field", "no such field"},
+		{&taped{refused: errors.New("EPERM")}, "", "EPERM"},
 	} {
-		p := c.source.periods(nil)
-		p.probe = c.probe
-		if err := p.Record(true); err == nil || err.Error() != c.want {
+		if err := NewPeriods(c.probe, c.why, nil).Record(true); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
@@ -152,7 +147,7 @@ func TestTwoReaders(t *testing.T) {
 	}
 	*clock = time.Second
 	ms := time.Millisecond
-	source.note([]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: true}, Outcome: plan.Applied, At: began.Add(520 * ms)}})
+	source.Note([]plan.Result{{Change: plan.Change{Cgroup: workload.ID{Path: "/a", Inode: 7}, Refill: true}, Outcome: plan.Applied, At: began.Add(520 * ms)}})
 	p.next = []probe.Period{{Group: 7, End: boot + 500*ms, Used: 30 * ms, Count: 1}}
 	if err := source.Record(true); err != nil { // the page comes
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package recorder
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"plimsoll/internal/agent"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/history"
 	"plimsoll/internal/plan"
@@ -14,16 +13,15 @@ import (
 	"plimsoll/internal/workload"
 )
 
-// periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote, for two
+// Periods are what the programs in the kernel record of the groups' periods, with the refills that the agent wrote, for two
 // readers: the page, and the flight recorder. While neither asks for them, nothing is kept.
-type periods struct {
-	probe recordingProbe // nil: there is none
+type Periods struct {
+	probe Probe // nil: there is none
 	why   string
-	found interface {
-		Pods() ([]workload.Pod, error)
-	}
+	found Discoverer
 	clock func() (monotonic time.Duration, now time.Time)
-	watch func(all bool) // has the groups watched that nobody else needs
+
+	Watch func(all bool) // has the groups watched that nobody else needs
 
 	mu     sync.Mutex
 	paths  map[uint64]string // of groups by inode
@@ -43,8 +41,13 @@ type periods struct {
 	wrote   map[uint64][]time.Time // refills that are in no period yet
 }
 
-// recordingProbe is the part of a probe that records periods.
-type recordingProbe interface {
+// Discoverer knows the groups of the node.
+type Discoverer interface {
+	Pods() ([]workload.Pod, error)
+}
+
+// Probe is the part of a probe that records periods.
+type Probe interface {
 	Record(on bool) error
 	Periods(list []probe.Period) ([]probe.Period, error)
 	Unrecorded() int64
@@ -59,23 +62,14 @@ const (
 	lateRefill  = 3 * time.Second       // a refill whose period is not recorded
 )
 
-// periods is where the records of periods are from.
-func (s throttleSource) periods(found agent.Discoverer) *periods {
-	p := &periods{found: found, why: s.why, paths: map[uint64]string{}, wrote: map[uint64][]time.Time{},
-		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }, watch: func(bool) {}}
-	if k, ok := s.events.(*kernelEvents); ok {
-		p.probe = k.Probe
-	}
-	for _, m := range s.missing {
-		if m.Part == probe.PartPeriods {
-			p.why = m.Why
-		}
-	}
-	return p
+// NewPeriods are of a probe; nil where there is none, and why says why.
+func NewPeriods(p Probe, why string, found Discoverer) *Periods {
+	return &Periods{probe: p, found: found, why: why, paths: map[uint64]string{}, wrote: map[uint64][]time.Time{},
+		clock: func() (time.Duration, time.Time) { return probe.Monotonic(), time.Now() }, Watch: func(bool) {}}
 }
 
 // Record begins or ends the recording for the page.
-func (p *periods) Record(on bool) error {
+func (p *Periods) Record(on bool) error {
 	p.turning.Lock()
 	defer p.turning.Unlock()
 	if err := p.turn(on || p.flies); err != nil {
@@ -90,7 +84,7 @@ func (p *periods) Record(on bool) error {
 }
 
 // Fly begins or ends the recording for the flight recorder.
-func (p *periods) Fly(on bool) error {
+func (p *Periods) Fly(on bool) error {
 	p.turning.Lock()
 	defer p.turning.Unlock()
 	if err := p.turn(on || p.page); err != nil {
@@ -103,7 +97,7 @@ func (p *periods) Fly(on bool) error {
 }
 
 // turn has the kernel record, or not any more.
-func (p *periods) turn(on bool) error {
+func (p *Periods) turn(on bool) error {
 	if p.probe == nil {
 		return errors.New(p.why)
 	}
@@ -116,7 +110,7 @@ func (p *periods) turn(on bool) error {
 		}
 		return err
 	}
-	p.watch(on)
+	p.Watch(on)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on.Store(on)
@@ -131,7 +125,7 @@ func (p *periods) turn(on bool) error {
 }
 
 // Take returns what has ended since the last call, for the page.
-func (p *periods) Take() (map[string][]history.Period, int64, error) {
+func (p *Periods) Take() (map[string][]history.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.drain(); err != nil {
@@ -143,7 +137,7 @@ func (p *periods) Take() (map[string][]history.Period, int64, error) {
 }
 
 // Flown appends what has ended since the last call, for the flight recorder, and says how many periods found no room in all.
-func (p *periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
+func (p *Periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.drain(); err != nil {
@@ -155,7 +149,7 @@ func (p *periods) Flown(list []flight.Period) ([]flight.Period, int64, error) {
 }
 
 // drain reads the kernel's ring, for whoever asks.
-func (p *periods) drain() error {
+func (p *Periods) drain() error {
 	var err error
 	if p.batch, err = p.probe.Periods(p.batch[:0]); err != nil {
 		return err
@@ -177,7 +171,7 @@ func (p *periods) drain() error {
 }
 
 // pass gives a period to those who ask.
-func (p *periods) pass(path string, one probe.Period, end time.Time, refills uint16) {
+func (p *Periods) pass(path string, one probe.Period, end time.Time, refills uint16) {
 	if p.page {
 		if list := p.ended[path]; len(list) < mostWaiting {
 			p.ended[path] = append(list, history.Period{End: end.UnixMilli(), Used: history.Us(one.Used / time.Duration(one.Count)),
@@ -199,7 +193,7 @@ func (p *periods) pass(path string, one probe.Period, end time.Time, refills uin
 }
 
 // path is that of a group; "" where it is not known.
-func (p *periods) path(inode uint64, now time.Time) string {
+func (p *Periods) path(inode uint64, now time.Time) string {
 	if path, known := p.paths[inode]; known || now.Sub(p.looked) < lookAgain {
 		return path
 	}
@@ -218,7 +212,7 @@ func (p *periods) path(inode uint64, now time.Time) string {
 }
 
 // refills counts the refills that were written up to the end of a period.
-func (p *periods) refills(group uint64, end time.Time) uint16 {
+func (p *Periods) refills(group uint64, end time.Time) uint16 {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	list := p.wrote[group]
@@ -232,7 +226,7 @@ func (p *periods) refills(group uint64, end time.Time) uint16 {
 	return uint16(n)
 }
 
-func (p *periods) forgetRefills(now time.Time) {
+func (p *Periods) forgetRefills(now time.Time) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	for group, list := range p.wrote {
@@ -242,8 +236,8 @@ func (p *periods) forgetRefills(now time.Time) {
 	}
 }
 
-// note notes the refills among the results of writes.
-func (p *periods) note(results []plan.Result) {
+// Note notes the refills among the results of writes.
+func (p *Periods) Note(results []plan.Result) {
 	if !p.on.Load() {
 		return
 	}
@@ -255,16 +249,4 @@ func (p *periods) note(results []plan.Result) {
 			p.wrote[inode] = append(p.wrote[inode], r.At)
 		}
 	}
-}
-
-// noted is the writer of an agent whose refills are noted.
-type noted struct {
-	agent.Writer
-	periods *periods
-}
-
-func (n noted) Do(changes []plan.Change) []plan.Result {
-	results := n.Writer.Do(changes)
-	n.periods.note(results)
-	return results
 }

@@ -1,4 +1,4 @@
-package main
+package loader
 
 import (
 	"bytes"
@@ -18,6 +18,9 @@ import (
 	"plimsoll/internal/web"
 )
 
+// socket is where the process that loaded a scheduler answers, in the state directory.
+const socket = "sched.sock"
+
 // What can be asked of the process that loaded a scheduler.
 const (
 	doStatus = "status"
@@ -25,36 +28,36 @@ const (
 	doUnload = "unload"
 )
 
-// schedRequest is one question, in JSON, on a connection of its own.
-type schedRequest struct {
+// request is one question, in JSON, on a connection of its own.
+type request struct {
 	Do     string        `json:"do"`
 	Object []byte        `json:"object,omitempty"` // of a swap
 	Most   time.Duration `json:"most,omitempty"`
 }
 
-// schedAnswer is the answer to it.
-type schedAnswer struct {
+// answer is the answer to it.
+type answer struct {
 	Status scx.Status `json:"status"`
 	Error  string     `json:"error,omitempty"`
 }
 
-// errNotLoaded says that no process of `plimsoll sched load` runs.
-var errNotLoaded = errors.New("no scheduler is loaded by `plimsoll sched load`")
+// ErrNotLoaded says that no process of `plimsoll sched load` runs.
+var ErrNotLoaded = errors.New("no scheduler is loaded by `plimsoll sched load`")
 
 const (
-	schedPatience = 2 * time.Minute // of the client: the kernel checks the programs of a swap
-	mostObject    = 64 << 20        // bytes
+	patience   = 2 * time.Minute // of the client: the kernel checks the programs of a swap
+	mostObject = 64 << 20        // bytes
 )
 
-// schedServer answers questions about a loaded scheduler.
-type schedServer struct {
+// server answers questions about a loaded scheduler.
+type server struct {
 	listener net.Listener
 	unload   chan struct{}
 	once     sync.Once
 }
 
-// listenSched opens the socket.
-func listenSched(path string) (*schedServer, error) {
+// listen opens the socket.
+func listen(path string) (*server, error) {
 	l, err := web.ListenUnix(path, web.Nobody, slog.New(slog.DiscardHandler))
 	if errors.Is(err, web.ErrInUse) {
 		return nil, fmt.Errorf("another `plimsoll sched load` has loaded a scheduler: %w", err)
@@ -62,26 +65,26 @@ func listenSched(path string) (*schedServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	return &schedServer{listener: l, unload: make(chan struct{})}, nil
+	return &server{listener: l, unload: make(chan struct{})}, nil
 }
 
-func (s *schedServer) close() { _ = s.listener.Close() } // the process ends, and with it the socket
+func (s *server) close() { _ = s.listener.Close() } // the process ends, and with it the socket
 
-func (s *schedServer) serve(h *scx.Running) {
+func (s *server) serve(h *scx.Running) {
 	for {
 		c, err := s.listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		go s.answer(c, h)
+		go s.reply(c, h)
 	}
 }
 
-func (s *schedServer) answer(c net.Conn, h *scx.Running) {
+func (s *server) reply(c net.Conn, h *scx.Running) {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(schedPatience)) // a socket has deadlines
-	var q schedRequest
-	var a schedAnswer
+	_ = c.SetDeadline(time.Now().Add(patience)) // a socket has deadlines
+	var q request
+	var a answer
 	err := json.NewDecoder(io.LimitReader(c, mostObject)).Decode(&q)
 	if err == nil {
 		a.Status, err = s.do(h, q)
@@ -96,7 +99,7 @@ func (s *schedServer) answer(c net.Conn, h *scx.Running) {
 	}
 }
 
-func (s *schedServer) do(h *scx.Running, q schedRequest) (scx.Status, error) {
+func (s *server) do(h *scx.Running, q request) (scx.Status, error) {
 	switch q.Do {
 	case doStatus, doUnload:
 		return h.Status()
@@ -110,18 +113,29 @@ func (s *schedServer) do(h *scx.Running, q schedRequest) (scx.Status, error) {
 	return scx.Status{}, fmt.Errorf("%q is not a known request", q.Do)
 }
 
-// askSched asks the process that loaded a scheduler.
-func (g *globals) askSched(q schedRequest) (scx.Status, error) {
-	c, err := net.Dial("unix", filepath.Join(g.stateDir, schedSocket))
+// Status asks the process that loaded a scheduler how it is.
+func Status(stateDir string) (scx.Status, error) { return ask(stateDir, request{Do: doStatus}) }
+
+// Swap has the process that loaded a scheduler replace it.
+func Swap(stateDir string, object []byte, most time.Duration) (scx.Status, error) {
+	return ask(stateDir, request{Do: doSwap, Object: object, Most: most})
+}
+
+// Unload has the process that loaded a scheduler take it out.
+func Unload(stateDir string) (scx.Status, error) { return ask(stateDir, request{Do: doUnload}) }
+
+// ask asks the process that loaded a scheduler.
+func ask(stateDir string, q request) (scx.Status, error) {
+	c, err := net.Dial("unix", filepath.Join(stateDir, socket))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return scx.Status{}, errNotLoaded
+		return scx.Status{}, ErrNotLoaded
 	}
 	if err != nil {
 		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)
 	}
 	defer c.Close()
-	var a schedAnswer
-	if err := errors.Join(c.SetDeadline(time.Now().Add(schedPatience)), json.NewEncoder(c).Encode(q)); err != nil {
+	var a answer
+	if err := errors.Join(c.SetDeadline(time.Now().Add(patience)), json.NewEncoder(c).Encode(q)); err != nil {
 		return scx.Status{}, fmt.Errorf("ask the process that loaded the scheduler: %w", err)
 	}
 	if err := json.NewDecoder(c).Decode(&a); err != nil {

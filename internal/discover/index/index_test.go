@@ -1,0 +1,18 @@
+package index
+
+import "testing"
+
+// TestBelow: a path of the file system is one below the hierarchy, and nothing else is changed.
+func TestBelow(t *testing.T) {
+	for _, tc := range [][3]string{
+		{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu/lab/a/", "/lab/a"},
+		{"/sys/fs/cgroup/", "/sys/fs/cgroup/lab/a", "/lab/a"},
+		{"/sys/fs/cgroup", "/lab/a", "/lab/a"},
+		{"/sys/fs/cgroup", "nginx", "nginx"},
+		{"/sys/fs/cgroup", "/sys/fs/cgroups/a", "/sys/fs/cgroups/a"},
+	} {
+		if got := Below(tc[0], tc[1]); got != tc[2] {
+			t.Errorf("Below(%q, %q) = %q, want %q", tc[0], tc[1], got, tc[2])
+		}
+	}
+}

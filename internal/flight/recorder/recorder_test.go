@@ -1,0 +1,86 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/flight"
+	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/report"
+)
+
+// onTape is a source of periods for one call.
+type onTape struct {
+	list    []flight.Period
+	lost    int64
+	on      bool
+	refused error
+	broken  error
+}
+
+func (s *onTape) Fly(on bool) error { s.on = on; return s.refused }
+
+func (s *onTape) Flown(list []flight.Period) ([]flight.Period, int64, error) {
+	list = append(list, s.list...)
+	s.list = nil
+	return list, s.lost, s.broken
+}
+
+func recorderOf(t *testing.T, s *onTape) (r *Recorder, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	known := func() []report.Container {
+		return []report.Container{{Cgroup: "/a", Name: "web", Level: "container", Limit: 50 * time.Millisecond, Period: 100 * time.Millisecond}}
+	}
+	return New(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour}, s, known, slog.New(slog.DiscardHandler)), dir
+}
+
+// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, and the kernel records no more.
+func TestFlightRecorder(t *testing.T) {
+	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
+	r, dir := recorderOf(t, s)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := r.Run(ctx); err != nil || s.on {
+		t.Fatalf("%v; still on: %v", err, s.on)
+	}
+	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(*flight.Minute) bool { return true })
+	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "web" || got.Rows[0].LimitUs != 50_000 || got.Lost != 7 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if f := r.Status(); f.Files != 1 || f.Written != 1 || f.Lost != 7 || f.Fault != "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestNoFlightRecorder: where the kernel has no periods, or the ring breaks, the agent goes on and the status says why.
+func TestNoFlightRecorder(t *testing.T) {
+	for want, s := range map[string]*onTape{"no eBPF": {refused: errors.New("no eBPF")}, "closed": {broken: errors.New("closed")}} {
+		r, _ := recorderOf(t, s)
+		if err := r.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if f := r.Status(); f.Fault != want {
+			t.Errorf("%+v, want %s", f, want)
+		}
+	}
+	var off *Recorder
+	if err := off.Run(t.Context()); err != nil || off.Status() != nil {
+		t.Errorf("turned off: %v %v", err, off.Status())
+	}
+}
+
+// TestKnownFrom: pods have no rows, and no limit is 0.
+func TestKnownFrom(t *testing.T) {
+	got := KnownFrom([]report.Container{{Cgroup: "/p", Name: "a/b", Level: "pod", Limit: time.Second}, {Cgroup: "/c", Name: "a/b/c", Pod: "a/b", Level: "container", Limit: cpu.Unlimited, Period: time.Millisecond}})
+	want := map[string]flight.Known{"/p": {Namespace: "a", Pod: "b", Skip: true, Limit: time.Second}, "/c": {Namespace: "a", Pod: "b", Container: "c", Period: time.Millisecond}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
