@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/journal"
+	"plimsoll/internal/journal/leftover"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
@@ -383,7 +384,7 @@ func TestOfflineStatusOfARecreatedGroup(t *testing.T) {
 	}
 	n.write(t, "pods/web/cpu.cfs_quota_us", "150000\n")
 	s := n.offline(t)
-	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed || s.Containers[0].Quota.Problem != errGone.Error() {
+	if len(s.Containers) != 1 || s.Containers[0].Quota.Changed || s.Containers[0].Quota.Problem != leftover.ErrGone.Error() {
 		t.Errorf("got %+v, want the group gone", s.Containers)
 	}
 }

@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/doctor"
-	"plimsoll/internal/kubelet"
+	"plimsoll/internal/doctor/features"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/schedext/loader"
 	"plimsoll/internal/sysfs"
@@ -43,8 +42,7 @@ cgroup is written.`,
 			}
 			dir := cgroup.NewDir(g.cgroupRoot)
 			defer dir.Close()
-			found := slices.Concat(cgroup.Probe(dir, thisHost()), cgroup.Features{probeTasks(cgroup.Detect(dir))}, probeEvents(),
-				cgroup.Features{probeWaits(), probeWeights(weightsFile), probeNRI(socket, containerdVersion), probeReserve(dir, kubelet.OfHost())})
+			found := features.Probe(dir, thisHost(), socket)
 			machine := doctor.Priorities(found, &task.Kernel{})
 			ext := loader.Preflight()
 			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why

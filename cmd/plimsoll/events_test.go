@@ -3,21 +3,9 @@ package main
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"plimsoll/internal/probe"
 )
-
-// TestOurTimeIsNotEarlier: an event after an instant of the agent's clock does not appear earlier.
-func TestOurTimeIsNotEarlier(t *testing.T) {
-	for range 10_000 {
-		at := ourTime()
-		before := time.Now()
-		if got := at(probe.Monotonic()); got.Before(before) {
-			t.Fatalf("%v too early", before.Sub(got))
-		}
-	}
-}
 
 // TestLacking: each part that the kernel refused is named with what is lost.
 func TestLacking(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/flight/disk"
 	"plimsoll/internal/flight/recorder"
+	"plimsoll/internal/host"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/report"
@@ -66,7 +67,7 @@ func (s throttleSource) periods(found agent.Discoverer) *recorder.Periods {
 			why = m.Why
 		}
 	}
-	if k, ok := s.events.(*kernelEvents); ok {
+	if k, ok := s.events.(*host.Events); ok {
 		return recorder.NewPeriods(k.Probe, why, found)
 	}
 	return recorder.NewPeriods(nil, why, found)

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/killswitch"
 	"plimsoll/internal/web"
 )
 
@@ -42,7 +42,7 @@ agent does not answer: touch /run/plimsoll/hold. The file and the status contain
 // holdHint says how to use the kill switch where no agent runs.
 func (g *globals) holdHint(err error, advice string) error {
 	if errors.Is(err, web.ErrNoAgent) {
-		return withHint(err, advice+filepath.Join(g.stateDir, holdFile))
+		return withHint(err, advice+string(killswitch.In(g.stateDir)))
 	}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/flight/recorder"
 	"plimsoll/internal/nri"
 	"plimsoll/internal/report"
+	"plimsoll/internal/slim"
 	"plimsoll/internal/strategy"
 )
 
@@ -194,7 +195,7 @@ func (r reporter) Glance() report.Status { return r.complete(r.Agent.Glance()) }
 // complete adds what the agent does not know.
 func (r reporter) complete(s report.Status) report.Status {
 	if r.tidy != nil {
-		r.tidy.Reset(tidyAfter)
+		r.tidy.Reset(slim.TidyAfter)
 	}
 	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
 	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()

@@ -153,9 +153,9 @@ func scanner(tree *cgroup.Tree, root string, file *config.File, log *slog.Logger
 	return cgroupfs.New(tree, root, cgroupfs.Options{Resolver: file, Sources: cgroupfs.HostSources("/"), Log: log, Now: time.Now})
 }
 
-// features are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
+// kernelFeatures are what this kernel can do. Whether a rewrite refills takes a fifth of a second to find out, and matters
 // only to an agent with throttle events.
-func features(dir *cgroup.Dir, subscribed bool) cgroup.Features {
+func kernelFeatures(dir *cgroup.Dir, subscribed bool) cgroup.Features {
 	host := thisHost()
 	host.Quick = !subscribed
 	return cgroup.Probe(dir, host)
@@ -171,43 +171,3 @@ func rules(found cgroup.Features, tree *cgroup.Tree) policy.Rules {
 		Refill:          doctor.Refills(found),
 	}
 }
-
-// host measures this machine. The root group's own count is finer than /proc/stat; where there is none, that does.
-type host struct {
-	*sysfs.Host
-	tree *cgroup.Tree
-}
-
-func (h host) Online() (int, error) {
-	set, err := h.Host.Online()
-	return len(set), err
-}
-
-func (h host) Busy() (time.Duration, error) {
-	if used, err := h.tree.Usage("/"); err == nil {
-		return used, nil
-	}
-	return h.Host.Busy()
-}
-
-func (h host) Threads(tids []int) map[int]time.Duration {
-	threads, err := h.Host.Threads(tids)
-	if err != nil {
-		return nil
-	}
-	used := make(map[int]time.Duration, len(threads))
-	for _, t := range threads {
-		used[t.TID] = t.Runtime
-	}
-	return used
-}
-
-func (h host) Self() (time.Duration, int64) {
-	self, err := h.Host.Self()
-	if err != nil {
-		return 0, 0
-	}
-	return self.CPU, self.RSS
-}
-
-var _ agent.Host = host{}

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/agent"
 	"plimsoll/internal/config"
+	"plimsoll/internal/host"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
@@ -151,7 +152,7 @@ func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.Dry
 		}
 		defer dir.Close()
 		o := a.DryRunOptions()
-		o.Tree, o.Host = tree, host{sysfs.NewHost("/"), tree}
+		o.Tree, o.Host = tree, host.Host{Host: sysfs.NewHost("/"), Tree: tree}
 		view := &readOnlyDiscoverer{Discoverer: o.Discover}
 		if policy != "" {
 			own, err := config.FromFlags(policy, nil)

@@ -20,12 +20,16 @@ import (
 	"plimsoll/internal/config"
 	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/doctor"
+	"plimsoll/internal/doctor/features"
+	"plimsoll/internal/host"
+	"plimsoll/internal/killswitch"
 	"plimsoll/internal/logqueue"
 	"plimsoll/internal/pauses"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/printable"
 	"plimsoll/internal/report"
 	"plimsoll/internal/schedext/loader"
+	"plimsoll/internal/slim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/task"
@@ -207,7 +211,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	a.Beat = heart.Beat
 	cluster.serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openWaits(m.tree, cluster.over(found), log)
-	r := reporter{a, cluster, resizes, sight(m.tree, log), named, measured, time.AfterFunc(tidyAfter, tidy), lines,
+	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
 		f.flight.newRecorder(g, recorded, a.Containers, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
@@ -218,7 +222,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})
 	begun = true
-	slim()
+	slim.Start()
 	ready(log)
 	return c.end(a.Run(c.ctx))
 }
@@ -277,7 +281,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 	if err != nil {
 		return nil, err
 	}
-	can, tasks := features(dir, source.events != nil), &task.Kernel{}
+	can, tasks := kernelFeatures(dir, source.events != nil), &task.Kernel{}
 	switch f := can.Get(cgroup.FeatureRefill); {
 	case source.events == nil || !can.Has(cgroup.FeatureBurst):
 	case !doctor.Refills(can):
@@ -286,8 +290,8 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		log.Info("could not test whether rewriting the burst refills the group; assuming that it does", "why", f.Detail)
 	}
 	return agent.New(agent.Options{
-		Tree: tree, Discover: found, Host: host{machine, tree}, Pauses: pauses, Clock: time.Now, Log: log,
-		Switch: killSwitch(filepath.Join(g.stateDir, holdFile)), Rules: rules(can, tree),
+		Tree: tree, Discover: found, Host: host.Host{Host: machine, Tree: tree}, Pauses: pauses, Clock: time.Now, Log: log,
+		Switch: killswitch.In(g.stateDir), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
 		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),

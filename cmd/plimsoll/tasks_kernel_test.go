@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/doctor"
+	"plimsoll/internal/doctor/features"
 )
 
 // TestPIDNamespace: in a PID namespace of its own, as in a pod without hostPID, the doctor and the agent say that on v1 they
@@ -20,7 +21,7 @@ func TestPIDNamespace(t *testing.T) {
 	g.Limit(hogLimit)
 	g.Idle()
 	v1 := g.Tree().Version() == cgroup.V1
-	if f := probeTasks(g.Tree(), nil); f.State != cgroup.Yes {
+	if f := features.Tasks(g.Tree(), nil); f.State != cgroup.Yes {
 		t.Errorf("in the host's: %+v", f)
 	}
 	cmd := s.command(context.Background(), "doctor", "--json")

@@ -43,6 +43,7 @@ func rules() map[string]rule {
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
 		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
 		"internal/doctor":             {pure: true, imports: []string{"cgroup", "policy", "printable", "report", "strategy"}},
+		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "hint", "kubelet", "probe", "probe/runq"}},
 		"internal/guide":              {pure: true, imports: []string{"printable"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
@@ -64,10 +65,11 @@ func rules() map[string]rule {
 		"internal/probe/programs": {},
 
 		// state
-		"internal/journal": {imports: values},
-		"internal/lease":   {},
-		"internal/lock":    {},
-		"internal/trace":   {imports: values},
+		"internal/journal":          {imports: values},
+		"internal/lease":            {},
+		"internal/journal/leftover": {imports: and(values, "apply", "cgroup", "journal", "report")},
+		"internal/lock":             {},
+		"internal/trace":            {imports: values},
 
 		"internal/flight/disk":     {imports: []string{"flight"}},
 		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe", "report", "workload"}},
@@ -82,6 +84,10 @@ func rules() map[string]rule {
 
 		// what the demo and the labs measure: a real service beside a real agent
 		"internal/experiment": {imports: and(values, "cgroup", "figure", "hint", "load", "probe", "report", "sample", "sysfs", "web")},
+
+		"internal/host":       {imports: []string{"cgroup", "cpu", "policy", "probe", "report", "schedext/loader", "sysfs"}},
+		"internal/killswitch": {},
+		"internal/slim":       {},
 
 		"internal/logqueue": {},
 		"internal/preempt":  {},

@@ -1,4 +1,4 @@
-package main
+package killswitch
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 
 // TestKillSwitch: a hold keeps its reason and its time for the next agent, and any file of that name is one.
 func TestKillSwitch(t *testing.T) {
-	file := filepath.Join(t.TempDir(), holdFile)
-	k, at := killSwitch(file), time.Date(2026, 11, 22, 3, 0, 0, 0, time.FixedZone("", 3600))
+	file := filepath.Join(t.TempDir(), name)
+	k, at := File(file), time.Date(2026, 11, 22, 3, 0, 0, 0, time.FixedZone("", 3600))
 	touched := at.Add(-time.Hour)
 	write := func(text string) func() error {
 		return func() error {
 			return errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, touched, touched))
 		}
 	}
-	for name, c := range map[string]struct {
+	for what, c := range map[string]struct {
 		make   func() error
 		reason string
 		since  time.Time
@@ -38,16 +38,16 @@ func TestKillSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if reason, since := k.Why(); !k.Held() || reason != c.reason || !since.Equal(c.since) {
-			t.Errorf("%s: held %v since %v because of %q; want %v, %q", name, k.Held(), since, reason, c.since, c.reason)
+			t.Errorf("%s: held %v since %v because of %q; want %v, %q", what, k.Held(), since, reason, c.since, c.reason)
 		}
 		if err := errors.Join(k.Resume(), k.Resume()); err != nil || k.Held() {
-			t.Errorf("%s: %v, held %v after its end", name, err, k.Held())
+			t.Errorf("%s: %v, held %v after its end", what, err, k.Held())
 		}
 		if reason, since := k.Why(); reason != "" || !since.IsZero() {
-			t.Errorf("%s: held since %v because of %q after its end", name, since, reason)
+			t.Errorf("%s: held since %v because of %q after its end", what, since, reason)
 		}
 	}
-	if err := killSwitch(filepath.Join(file, "nosuch", "hold")).Hold("", at); err == nil {
+	if err := File(filepath.Join(file, "nosuch", "hold")).Hold("", at); err == nil {
 		t.Error("a hold that cannot be written is none")
 	}
 }

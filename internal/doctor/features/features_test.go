@@ -1,4 +1,4 @@
-package main
+package features
 
 import (
 	"errors"
@@ -52,11 +52,11 @@ func TestProbeWeights(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if f := probeWeights(path); f.State != want.state || !strings.Contains(f.Detail, want.detail) {
+		if f := weights(path); f.State != want.state || !strings.Contains(f.Detail, want.detail) {
 			t.Errorf("%q: %+v", text, f)
 		}
 	}
-	if f := probeWeights(filepath.Join(t.TempDir(), "none")); f.State != cgroup.No {
+	if f := weights(filepath.Join(t.TempDir(), "none")); f.State != cgroup.No {
 		t.Errorf("%+v", f)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package features
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ const (
 	hintTasks   = "in a pod, hostPID: true; in a container, --pid=host"
 )
 
-// probeTasks finds out whether the tasks of others' groups can be seen.
-func probeTasks(tree *cgroup.Tree, err error) cgroup.Feature {
+// Tasks finds out whether the tasks of others' groups can be seen.
+func Tasks(tree *cgroup.Tree, err error) cgroup.Feature {
 	f := cgroup.Feature{Name: doctor.FeatureTasks, State: cgroup.Yes, Detail: "whether a group has tasks can be seen", Source: "pidlist_array_load"}
 	var hidden bool
 	if err == nil && !firstPIDNamespace() {
@@ -38,9 +38,9 @@ func firstPIDNamespace() bool {
 	return err == nil && at == "pid:[4026531836]"
 }
 
-// sight says what the agent cannot see; "" where it sees everything.
-func sight(tree *cgroup.Tree, log *slog.Logger) string {
-	f := probeTasks(tree, nil)
+// Sight says what the agent cannot see; "" where it sees everything.
+func Sight(tree *cgroup.Tree, log *slog.Logger) string {
+	f := Tasks(tree, nil)
 	if f.State != cgroup.No {
 		return ""
 	}

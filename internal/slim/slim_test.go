@@ -1,4 +1,4 @@
-package main
+package slim
 
 import (
 	"os"
@@ -30,8 +30,8 @@ Anonymous:             0 kB
 	}
 }
 
-// TestSlim: a program that has given its code back runs on.
-func TestSlim(t *testing.T) {
+// TestStart: a program that has given its code back runs on.
+func TestStart(t *testing.T) {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +41,6 @@ func TestSlim(t *testing.T) {
 	if spans := cleanSpans(smaps, program); err != nil || len(spans) == 0 {
 		t.Errorf("%v, %v", spans, err)
 	}
-	slim()
-	tidy()
+	Start()
+	Tidy()
 }

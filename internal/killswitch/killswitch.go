@@ -1,4 +1,5 @@
-package main
+// Package killswitch is the file that has the agent write nothing, also while it does not answer.
+package killswitch
 
 import (
 	"errors"
@@ -6,25 +7,29 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
-
-	"plimsoll/internal/agent"
 )
 
-// holdFile in the state directory is the kill switch that needs no agent to answer.
-const holdFile = "hold"
+// name in the state directory is the kill switch that needs no agent to answer.
+const name = "hold"
 
-// killSwitch is a file, so that it works also when the agent does not answer. `hold` writes one line into it,
+// In is the kill switch of a state directory.
+func In(stateDir string) File { return File(filepath.Join(stateDir, name)) }
+
+// File is a file, so that it works also when the agent does not answer. `hold` writes one line into it,
 // the time and the reason; an empty file is enough.
-type killSwitch string
+type File string
 
-func (k killSwitch) Held() bool {
+// Held says whether the agent is to write nothing.
+func (k File) Held() bool {
 	_, err := os.Stat(string(k))
 	return err == nil
 }
 
-func (k killSwitch) Hold(reason string, at time.Time) error {
+// Hold makes the file.
+func (k File) Hold(reason string, at time.Time) error {
 	f, err := os.OpenFile(string(k), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)
@@ -35,7 +40,8 @@ func (k killSwitch) Hold(reason string, at time.Time) error {
 	return nil
 }
 
-func (k killSwitch) Resume() error {
+// Resume removes it.
+func (k File) Resume() error {
 	if err := os.Remove(string(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("resume: %w", err)
 	}
@@ -47,7 +53,7 @@ const mostReason = 4096
 
 // Why reads the line. Of a file that a person has made, by touch or with a line of his own, the time is when it was written.
 // A pipe in its place is not waited for.
-func (k killSwitch) Why() (reason string, since time.Time) {
+func (k File) Why() (reason string, since time.Time) {
 	info, err := os.Stat(string(k))
 	if err != nil {
 		return "", time.Time{}
@@ -76,5 +82,3 @@ func firstLine(file string) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	return strings.TrimSpace(line)
 }
-
-var _ agent.Switch = killSwitch("")

@@ -1,15 +1,27 @@
-package main
+// Package features finds out by trying what this machine has beside its control groups (internal/cgroup, Probe): the programs
+// in the kernel that can be loaded, plugins of the container runtime, tasks that can be seen, CPUs to reserve. What is
+// loaded is removed again.
+package features
 
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/doctor"
+	"plimsoll/internal/hint"
+	"plimsoll/internal/kubelet"
 	"plimsoll/internal/probe"
 	"plimsoll/internal/probe/runq"
 )
+
+// Probe is all that this machine can do. Socket is where the container runtime listens for plugins.
+func Probe(dir *cgroup.Dir, host cgroup.Host, socket string) cgroup.Features {
+	return slices.Concat(cgroup.Probe(dir, host), cgroup.Features{Tasks(cgroup.Detect(dir))}, events(),
+		cgroup.Features{waits(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
+}
 
 // The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
 // its name.
@@ -19,13 +31,13 @@ const (
 	featureWeights = "cgroup-mode"
 )
 
-// probeEvents finds out which programs of `run` can be loaded here, and removes them again.
-func probeEvents() cgroup.Features {
+// events finds out which programs of `run` can be loaded here, and removes them again.
+func events() cgroup.Features {
 	p, err := probe.Open(probe.Options{Use: true, Ahead: true})
 	list := eventFeatures(p.Missing(), err)
 	if err == nil {
 		if err := p.Close(); err != nil {
-			list[0].State, list[0].Detail = cgroup.No, explained(err)
+			list[0].State, list[0].Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
 		}
 	}
 	return list
@@ -33,12 +45,12 @@ func probeEvents() cgroup.Features {
 
 // eventFeatures converts the result into features.
 func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
-	events := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
+	whole := cgroup.Feature{Name: doctor.FeatureEvents, State: cgroup.Yes, Detail: "throttle events come from eBPF as throttles begin", Since: "5.10",
 		Source: "tp_btf/sched_switch, sched_wakeup, sched_migrate_task"}
 	if err != nil {
-		events.State, events.Detail = cgroup.No, explained(err)
+		whole.State, whole.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
 	}
-	list := cgroup.Features{events}
+	list := cgroup.Features{whole}
 	for _, part := range probe.Parts() {
 		f := cgroup.Feature{Name: eventsPart + part, State: cgroup.Yes, Detail: partDetail(part), Since: "5.10"}
 		if err != nil {
@@ -46,7 +58,7 @@ func eventFeatures(missing []probe.Missing, err error) cgroup.Features {
 		}
 		for _, m := range missing {
 			if m.Part == part {
-				f.State, f.Detail = cgroup.No, fmt.Sprintf("%s: %s", m.Lost, explained(m.Err))
+				f.State, f.Detail = cgroup.No, fmt.Sprintf("%s: %s", m.Lost, hint.Line(hint.With(m.Err, probe.Explain(m.Err))))
 			}
 		}
 		list = append(list, f)
@@ -67,15 +79,15 @@ func partDetail(part string) string {
 	return fmt.Sprintf("throttles are foreseen, of groups on up to %d CPUs", probe.MostCPUs)
 }
 
-// probeWaits finds out whether the programs of diagnose and of run --waits can be loaded here.
-func probeWaits() cgroup.Feature {
+// waits finds out whether the programs of diagnose and of run --waits can be loaded here.
+func waits() cgroup.Feature {
 	f := cgroup.Feature{Name: featureWaits, State: cgroup.Yes, Detail: "what threads wait for (diagnose, run --waits)", Since: "5.10"}
 	p, err := runq.Open(runq.Options{})
 	if err == nil {
 		err = p.Close()
 	}
 	if err != nil {
-		f.State, f.Detail = cgroup.No, explained(err)
+		f.State, f.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
 	}
 	return f
 }
@@ -83,8 +95,8 @@ func probeWaits() cgroup.Feature {
 // weightsFile is how the kernel spreads a group's weight over its CPUs.
 const weightsFile = "/sys/kernel/debug/sched/cgroup_mode"
 
-// probeWeights reads it. The file shows all modes, that in force in parentheses.
-func probeWeights(path string) cgroup.Feature {
+// weights reads it. The file shows all modes, that in force in parentheses.
+func weights(path string) cgroup.Feature {
 	f := cgroup.Feature{Name: featureWeights, State: cgroup.No, Detail: "no " + path + " (7.3, and debugfs has to be mounted)", Since: "7.3",
 		Source: "kernel/sched/debug.c"}
 	text, err := os.ReadFile(path)

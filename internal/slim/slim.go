@@ -1,4 +1,5 @@
-package main
+// Package slim keeps the memory of the agent small.
+package slim
 
 import (
 	"bufio"
@@ -13,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slim makes the agent small: its heap is a few MiB and an idle turn allocates little, so that collecting it three times as
+// Start makes the agent small: its heap is a few MiB and an idle turn allocates little, so that collecting it three times as
 // often as Go does costs very little. Memory that only the start needed (the types of the whole kernel, the code that
 // reads them) is returned to the machine at once. GOGC in the environment is the user's.
-func slim() {
+func Start() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(35)
 	}
@@ -36,14 +37,14 @@ func slim() {
 	}
 }
 
-// tidyAfter is the time without a request for the status after which the garbage of answers is collected. A program that
+// TidyAfter is the time without a request for the status after which the garbage of answers is collected. A program that
 // scrapes metrics asks more often than that, and forces no collection.
-const tidyAfter = 35 * time.Second
+const TidyAfter = 35 * time.Second
 
-// tidy frees the memory of the last answer. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so
+// Tidy frees the memory of the last answer. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so
 // little that no collection would start for minutes. The buffers that encoders keep for the next answer survive the
 // first collection.
-func tidy() {
+func Tidy() {
 	runtime.GC()
 	debug.FreeOSMemory()
 }

@@ -1,4 +1,4 @@
-package main
+package features
 
 import (
 	"os"
@@ -34,7 +34,7 @@ func TestProbeReserve(t *testing.T) {
 		if c.state != "" {
 			write(kube, "cpu_manager_state", c.state)
 		}
-		got := probeReserve(cgroup.NewDir(root), kubelet.Files{Dirs: []string{kube}})
+		got := reserve(cgroup.NewDir(root), kubelet.Files{Dirs: []string{kube}})
 		if got.State != c.want || !strings.Contains(got.Detail, c.detail) {
 			t.Errorf("%+v: %+v", c, got)
 		}

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/policy"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/report"
+	"plimsoll/internal/schedext/loader"
+)
+
+// Events turns the events of the programs in the kernel into those of the agent.
+type Events struct {
+	*probe.Probe
+	events []policy.Throttle
+}
+
+// Read waits for throttles that begin, or until an instant. The slice is used again.
+func (e *Events) Read(until time.Time) ([]policy.Throttle, error) {
+	for {
+		events, err := e.Probe.Read(until)
+		if err != nil {
+			return nil, err
+		}
+		e.events = e.events[:0]
+		at := ourTime()
+		for _, event := range events {
+			if event.Kind != probe.End {
+				e.events = append(e.events, throttle(event, at))
+			}
+		}
+		if len(e.events) > 0 || len(events) == 0 {
+			return e.events, nil
+		}
+	}
+}
+
+// ourTime turns the kernel's time into ours, and never into an earlier one: what began after a write must not seem to
+// have been ended by it (policy.State.AnswerThrottles).
+func ourTime() func(time.Duration) time.Time {
+	monotonic, now := probe.Monotonic(), time.Now()
+	return func(d time.Duration) time.Time { return now.Add(d - monotonic) }
+}
+
+func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Throttle {
+	f := event.Facts
+	t := policy.Throttle{Inode: event.Group, At: at(event.At), Snap: f.Snap, Ahead: event.Kind == probe.Dry,
+		UseKnown: f.Used >= 0, Used: f.Used, Left: f.Runtime + f.OnCPUs, Bandwidth: cpu.Bandwidth{Quota: f.Quota, Period: f.Period, Burst: f.Burst}}
+	if f.Expires > 0 {
+		t.Expires = at(f.Expires)
+	}
+	if t.Ahead {
+		t.Dry = at(event.Since)
+	}
+	return t
+}
+
+// Totals reads the programs' counters of a group.
+func (e *Events) Totals(group uint64) (report.Throttles, bool) {
+	t, ok := e.Probe.Totals(group)
+	return loader.Throttles(t), ok
+}

@@ -1,0 +1,69 @@
+// Package host is this machine as the agent sees it: what it has used, where its CPUs are, and the throttles that the
+// programs in the kernel (internal/probe) report.
+package host
+
+import (
+	"time"
+
+	"plimsoll/internal/cgroup"
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/sysfs"
+)
+
+// Host measures this machine. The root group's own count is finer than /proc/stat; where there is none, that does.
+type Host struct {
+	*sysfs.Host
+	Tree *cgroup.Tree
+}
+
+// Online counts the CPUs.
+func (h Host) Online() (int, error) {
+	set, err := h.Host.Online()
+	return len(set), err
+}
+
+// Busy is the CPU time that the whole machine has used.
+func (h Host) Busy() (time.Duration, error) {
+	if used, err := h.Tree.Usage("/"); err == nil {
+		return used, nil
+	}
+	return h.Host.Busy()
+}
+
+// Threads are the run times of threads.
+func (h Host) Threads(tids []int) map[int]time.Duration {
+	threads, err := h.Host.Threads(tids)
+	if err != nil {
+		return nil
+	}
+	used := make(map[int]time.Duration, len(threads))
+	for _, t := range threads {
+		used[t.TID] = t.Runtime
+	}
+	return used
+}
+
+// Self is what this process uses.
+func (h Host) Self() (time.Duration, int64) {
+	self, err := h.Host.Self()
+	if err != nil {
+		return 0, 0
+	}
+	return self.CPU, self.RSS
+}
+
+// Layout reads the topology again when other CPUs are online.
+type Layout struct {
+	Host *sysfs.Host
+	last cpu.Topology
+}
+
+// Topology is that of the CPUs that are online.
+func (l *Layout) Topology() (cpu.Topology, error) {
+	online, err := l.Host.Online()
+	if err != nil || len(online) > 0 && l.last.Set().Equal(online) {
+		return l.last, err
+	}
+	l.last, err = l.Host.Topology()
+	return l.last, err
+}
