@@ -124,28 +124,22 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// slot measures one mode in one round. The limit is removed only while the agent is passive.
+// slot measures one mode in one round.
 func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list []burst, err error) {
-	if err := b.agent.Apply(mode.Policy(), []string{b.group}, b.limit); err != nil {
-		return nil, err
-	}
-	if mode.Unlimited() {
-		if err := b.Limit(b.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
-			return nil, err
+	err = b.Under(b.agent, mode, b.group, b.limit, func() error {
+		for i := range perSlot * mostAtOnce {
+			one := burst{mode: mode, round: round, atOnce: 1 + i%mostAtOnce}
+			if err := experiment.Pause(ctx, b.idle(one.atOnce)); err != nil {
+				return err
+			}
+			if err := b.send(ctx, &one); err != nil {
+				return err
+			}
+			list = append(list, one)
 		}
-		defer func() { err = errors.Join(err, b.Limit(b.group, b.limit)) }()
-	}
-	for i := range perSlot * mostAtOnce {
-		one := burst{mode: mode, round: round, atOnce: 1 + i%mostAtOnce}
-		if err := experiment.Pause(ctx, b.idle(one.atOnce)); err != nil {
-			return nil, err
-		}
-		if err := b.send(ctx, &one); err != nil {
-			return nil, err
-		}
-		list = append(list, one)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // idle is how long the service is idle before so many requests: at another phase of the period each time.

@@ -61,7 +61,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 	}
 	r = summarize(slots, b.rows)
 	r.Conditions = conditions{
-		Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU(), Rate: s.rate,
+		Machine: b.Machine(), Rate: s.rate,
 		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Emulated: s.emulated, Foremost: b.foremost,
 	}
 	return r, nil

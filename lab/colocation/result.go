@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
+	"plimsoll/lab/frame"
 )
 
 // Schema names the format of the JSON. Fields are added, never renamed, within a version.
@@ -36,9 +37,7 @@ type result struct {
 
 // conditions say under which it was found.
 type conditions struct {
-	Kernel   string  `json:"kernel"`
-	Cgroup   string  `json:"cgroup"`
-	CPUs     int     `json:"cpus"`
+	frame.Machine
 	Rate     float64 `json:"requests_per_second"`
 	Seconds  float64 `json:"seconds_per_row"`
 	Rounds   int     `json:"rounds"`
@@ -102,7 +101,8 @@ func summarize(slots []slot, rows []row) *result {
 }
 
 func summarizeRow(name row, slots []slot) figures {
-	mine := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return s.row != name })
+	mine := frame.Of(slots, name, func(s slot) row { return s.row })
+	median := frame.Median(mine)
 	f := figures{Row: name}
 	all := load.NewLatencies()
 	for _, s := range mine {
@@ -117,15 +117,15 @@ func summarizeRow(name row, slots []slot) figures {
 	quantile := func(q float64) func(slot) float64 {
 		return func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(q)) }
 	}
-	f.P50, f.P90, f.P99 = experiment.MedianOf(mine, quantile(0.5)), experiment.MedianOf(mine, quantile(0.9)), experiment.MedianOf(mine, quantile(0.99))
-	f.Mean = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Mean()) })
-	f.Machine = experiment.MedianOf(mine, func(s slot) float64 { return s.machine })
-	f.Online = experiment.MedianOf(mine, func(s slot) float64 { return s.online })
-	f.Frames = experiment.MedianOf(mine, func(s slot) float64 { return s.frames })
-	f.Ran = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.ran) })
-	f.Waited = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.waited) })
+	f.P50, f.P90, f.P99 = median(quantile(0.5)), median(quantile(0.9)), median(quantile(0.99))
+	f.Mean = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Mean()) })
+	f.Machine = median(func(s slot) float64 { return s.machine })
+	f.Online = median(func(s slot) float64 { return s.online })
+	f.Frames = median(func(s slot) float64 { return s.frames })
+	f.Ran = median(func(s slot) float64 { return experiment.Milliseconds(s.ran) })
+	f.Waited = median(func(s slot) float64 { return experiment.Milliseconds(s.waited) })
 	slow := func(of func(part) time.Duration) float64 {
-		return experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(of(s.slowest)) })
+		return median(func(s slot) float64 { return experiment.Milliseconds(of(s.slowest)) })
 	}
 	f.Slowest.Took = slow(func(p part) time.Duration { return p.took })
 	f.Slowest.Ran = slow(func(p part) time.Duration { return p.ran })

@@ -145,7 +145,7 @@ func TestFiguresAgainstTheAims(t *testing.T) {
 
 func TestText(t *testing.T) {
 	r := summarize(rounds(), measured())
-	r.Conditions = conditions{CPUs: 2, Foremost: true}
+	r.Conditions = conditions{Machine: frame.Machine{CPUs: 2}, Foremost: true}
 	r.Rows[1].Errors, r.Rows[1].Cause = 3, "refused"
 	var page bytes.Buffer
 	r.WriteText(&page)

@@ -12,14 +12,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"slices"
 	"text/tabwriter"
 	"time"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
 	"plimsoll/lab/frame"
@@ -105,19 +103,12 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
 		Work: experiment.Milliseconds(s.work)}
 	r.Runs, err = frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
-		if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
-			return x, err
-		}
-		if mode.Unlimited() {
-			if err := b.Limit(group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
-				return x, err
+		err = b.Under(a, mode, group, limit, func() (err error) {
+			if err = experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)); err == nil {
+				x, err = do(ctx, b, group, steps)
 			}
-			defer func() { err = errors.Join(err, b.Limit(group, limit)) }()
-		}
-		if err := experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)); err != nil {
-			return x, err
-		}
-		x, err = do(ctx, b, group, steps)
+			return err
+		})
 		x.Mode = mode
 		return x, err
 	}, func(x run) string { return fmt.Sprintf("%-18s %4.0f ms", x.Mode, experiment.Milliseconds(x.Took)) })
@@ -126,23 +117,17 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 
 // do runs the job once.
 func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run, err error) {
-	err = b.Scope(ctx, func(b *frame.Bench) error {
-		before, err := b.Used(group)
-		if err != nil {
+	count := fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)
+	err = b.Scope(ctx, func(b *frame.Bench) (err error) {
+		x.Used, err = b.Spent(group, func() error {
+			begin := time.Now()
+			job, err := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
+			if err == nil {
+				err = job.Wait(ctx)
+			}
+			x.Took = time.Since(begin)
 			return err
-		}
-		count := fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)
-		begin := time.Now()
-		job, err := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
-		if err != nil {
-			return err
-		}
-		if err := job.Wait(ctx); err != nil {
-			return err
-		}
-		x.Took = time.Since(begin)
-		after, err := b.Used(group)
-		x.Used = after - before
+		})
 		return err
 	})
 	return x, err
@@ -150,9 +135,8 @@ func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run, er
 
 // of are the medians of a mode, in milliseconds.
 func (r *result) of(mode experiment.Mode) (took, used float64) {
-	mine := slices.DeleteFunc(slices.Clone(r.Runs), func(x run) bool { return x.Mode != mode })
-	return experiment.MedianOf(mine, func(x run) float64 { return experiment.Milliseconds(x.Took) }),
-		experiment.MedianOf(mine, func(x run) float64 { return experiment.Milliseconds(x.Used) })
+	median := frame.Median(frame.Of(r.Runs, mode, func(x run) experiment.Mode { return x.Mode }))
+	return median(func(x run) float64 { return experiment.Milliseconds(x.Took) }), median(func(x run) float64 { return experiment.Milliseconds(x.Used) })
 }
 
 // Aims compare the result with the aims.

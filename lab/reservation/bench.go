@@ -62,7 +62,7 @@ func (s *settings) measure(ctx context.Context, p parties) (r *result, err error
 		return nil, err
 	}
 	r = summarize(slots)
-	r.Conditions = conditions{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU(),
+	r.Conditions = conditions{Machine: b.Machine(),
 		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r, nil
 }
@@ -91,21 +91,17 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 // calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall time,
 // which would count what others take meanwhile.
 func (b *bench) calibrate(ctx context.Context) (int, error) {
-	before, err := b.Used(b.target)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := runJob(ctx, calibratePass, b.enter(b.target)); err != nil {
-		return 0, err
-	}
-	after, err := b.Used(b.target)
-	if err == nil && after <= before {
+	used, err := b.Spent(b.target, func() error {
+		_, err := runJob(ctx, calibratePass, b.enter(b.target))
+		return err
+	})
+	if err == nil && used <= 0 {
 		err = errors.New("the batch job used no CPU time")
 	}
 	if err != nil {
 		return 0, err
 	}
-	return max(1, int(calibratePass*b.slot/(after-before))), nil
+	return max(1, int(calibratePass*b.slot/used)), nil
 }
 
 // node is the CPU of the node's own programs, which this one, the load and the agent are: in a cluster, too, they have
@@ -221,35 +217,23 @@ func (b *bench) p99(ctx context.Context, rate float64) (time.Duration, error) {
 // batch runs the batch job and records what it received.
 func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 	s.split, err = b.diagnose(ctx, func() error {
-		before, err := b.used()
-		if err != nil {
+		var beside time.Duration
+		used, err := b.Spent(b.target, func() (err error) {
+			beside, err = b.Spent(b.neighbour, func() (err error) {
+				if b.emulated {
+					s.took, err = runJobFor(ctx, b.slot, b.enter(b.target))
+				} else {
+					s.took, err = runJob(ctx, b.passes, b.enter(b.target))
+				}
+				return err
+			})
 			return err
-		}
-		if b.emulated {
-			s.took, err = runJobFor(ctx, b.slot, b.enter(b.target))
-		} else {
-			s.took, err = runJob(ctx, b.passes, b.enter(b.target))
-		}
-		if err != nil {
-			return err
-		}
-		after, err := b.used()
-		s.utilization = (after.target - before.target).Seconds() / s.took.Seconds() / targetRequest
-		s.neighbours = (after.neighbour - before.neighbour).Seconds() / s.took.Seconds()
+		})
+		s.utilization = used.Seconds() / s.took.Seconds() / targetRequest
+		s.neighbours = beside.Seconds() / s.took.Seconds()
 		return err
 	})
 	return err
-}
-
-// uses are the CPU times of the two groups.
-type uses struct{ target, neighbour time.Duration }
-
-func (b *bench) used() (u uses, err error) {
-	if u.target, err = b.Used(b.target); err != nil {
-		return u, err
-	}
-	u.neighbour, err = b.Used(b.neighbour)
-	return u, err
 }
 
 // request loads memcached over connections of its own.

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
+	"plimsoll/lab/frame"
 )
 
 // Schema names the format of the JSON. Fields are added, never renamed, within a version.
@@ -33,9 +34,7 @@ type result struct {
 
 // conditions say under which it was found.
 type conditions struct {
-	Kernel  string  `json:"kernel"`
-	Cgroup  string  `json:"cgroup"`
-	CPUs    int     `json:"cpus"`
+	frame.Machine
 	Seconds float64 `json:"seconds"` // of a measurement
 	Rounds  int     `json:"rounds"`
 	Rate    float64 `json:"requests_per_second"`
@@ -106,20 +105,21 @@ func rank(s situation) int {
 
 func summarizeRow(sit situation, slots []slot) figures {
 	f := figures{situation: sit}
-	mine := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return s.situation != sit })
+	mine := frame.Of(slots, sit, func(s slot) situation { return s.situation })
+	median := frame.Median(mine)
 	for _, s := range mine {
 		f.Requests += s.load.Requests()
 		f.Errors += s.load.Errors
 		f.Late = max(f.Late, experiment.Milliseconds(s.load.Late))
 		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
 	}
-	f.Took = experiment.MedianOf(mine, func(s slot) float64 { return s.took.Seconds() })
-	f.Utilization = experiment.MedianOf(mine, func(s slot) float64 { return s.utilization })
-	f.Neighbour = experiment.MedianOf(mine, func(s slot) float64 { return s.neighbours })
-	f.P50 = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.5)) })
-	f.P99 = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.99)) })
-	f.Most = experiment.MedianOf(mine, func(s slot) float64 { return s.most })
-	f.Least = experiment.MedianOf(mine, func(s slot) float64 { return experiment.Milliseconds(s.least) })
+	f.Took = median(func(s slot) float64 { return s.took.Seconds() })
+	f.Utilization = median(func(s slot) float64 { return s.utilization })
+	f.Neighbour = median(func(s slot) float64 { return s.neighbours })
+	f.P50 = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.5)) })
+	f.P99 = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.99)) })
+	f.Most = median(func(s slot) float64 { return s.most })
+	f.Least = median(func(s slot) float64 { return experiment.Milliseconds(s.least) })
 	return f
 }
 

@@ -208,7 +208,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("quota %v (-played +formula):\n%s", quota, diff)
 		}
 	}
-	r := tableResult{CPUs: 2, Cases: tableCases(2)}
+	r := tableResult{Machine: frame.Machine{CPUs: 2}, Cases: tableCases(2)}
 	for i, want := range []float64{2.0 / 3, 0.75, 1, 1} {
 		if diff := cmp.Diff(want, r.Cases[i].Expected, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			t.Errorf("two CPUs, %s (-want +got):\n%s", r.Cases[i].name(), diff)

@@ -100,7 +100,7 @@ func (s *settings) measureTable(ctx context.Context, p parties) (r *tableResult,
 	if b.keeper, err = startKeeper(p, tableNode(b.cpus)); err != nil {
 		return nil, err
 	}
-	r = &tableResult{Schema: tableSchema, Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: b.cpus, Seconds: s.slot.Seconds()}
+	r = &tableResult{Schema: tableSchema, Machine: b.Machine(), Seconds: s.slot.Seconds()}
 	for _, c := range tableCases(b.cpus) {
 		if c.Reserved && !s.reserve {
 			continue
@@ -160,15 +160,8 @@ func (b *table) measure(ctx context.Context, c tableCase) (got float64, err erro
 // received is what the target gets in a while, of what it has reserved.
 func (b *table) received(ctx context.Context) (float64, error) {
 	start := time.Now()
-	before, err := b.Used(b.target)
-	if err != nil {
-		return 0, err
-	}
-	if err := experiment.Pause(ctx, b.slot); err != nil {
-		return 0, err
-	}
-	after, err := b.Used(b.target)
-	return (after - before).Seconds() / time.Since(start).Seconds() / targetRequest, err
+	used, err := b.Spent(b.target, func() error { return experiment.Pause(ctx, b.slot) })
+	return used.Seconds() / time.Since(start).Seconds() / targetRequest, err
 }
 
 // spin starts a thread of a group on a CPU.
@@ -181,10 +174,8 @@ const tableSchema = "plimsoll.lab.reservation.table/v1"
 
 // tableResult is what the table came to.
 type tableResult struct {
-	Schema  string      `json:"schema"`
-	Kernel  string      `json:"kernel"`
-	Cgroup  string      `json:"cgroup"`
-	CPUs    int         `json:"cpus"`
+	Schema string `json:"schema"`
+	frame.Machine
 	Seconds float64     `json:"seconds"`
 	Cases   []tableCase `json:"cases"`
 }

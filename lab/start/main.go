@@ -291,13 +291,7 @@ type start struct {
 
 // median is that of a figure over the starts of a mode.
 func (r *result) median(mode string, of func(start) float64) float64 {
-	var values []float64
-	for _, x := range r.Starts {
-		if x.Mode == mode {
-			values = append(values, of(x))
-		}
-	}
-	return experiment.Median(values)
+	return experiment.MedianOf(frame.Of(r.Starts, mode, func(x start) string { return x.Mode }), of)
 }
 
 func ready(x start) float64 { return x.Ready.Seconds() }

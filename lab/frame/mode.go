@@ -1,0 +1,65 @@
+package frame
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
+)
+
+// Machine is where something was measured. A result embeds it.
+type Machine struct {
+	Kernel string `json:"kernel"`
+	Cgroup string `json:"cgroup"`
+	CPUs   int    `json:"cpus"`
+}
+
+// Machine is this one, with the control groups of the bench.
+func (b *Bench) Machine() Machine {
+	return Machine{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU()}
+}
+
+// Under measures a group in a mode. The limit is removed, where the mode has none, only while the agent is passive.
+func (b *Bench) Under(a *experiment.Agent, mode experiment.Mode, group string, limit cpu.Bandwidth, measure func() error) error {
+	if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
+		return err
+	}
+	if !mode.Unlimited() {
+		return measure()
+	}
+	if err := b.Limit(group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
+		return err
+	}
+	return errors.Join(measure(), b.Limit(group, limit))
+}
+
+// Of are the slots of one mode, row or situation.
+func Of[S any, M comparable](slots []S, mode M, of func(S) M) []S {
+	var mine []S
+	for _, s := range slots {
+		if of(s) == mode {
+			mine = append(mine, s)
+		}
+	}
+	return mine
+}
+
+// Median is the function that gives the median over slots.
+func Median[S any](slots []S) func(of func(S) float64) float64 {
+	return func(of func(S) float64) float64 { return experiment.MedianOf(slots, of) }
+}
+
+// Spent is the CPU time that a group uses meanwhile.
+func (b *Bench) Spent(group string, do func() error) (time.Duration, error) {
+	before, err := b.Used(group)
+	if err == nil {
+		err = do()
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := b.Used(group)
+	return after - before, err
+}
