@@ -12,8 +12,12 @@ import (
 	"time"
 
 	"plimsoll/internal/config"
+	"plimsoll/internal/config/follow"
 	"plimsoll/internal/strategy"
 )
+
+// settled is how long a version is unchanged before it is taken (internal/config/follow).
+const settled = 50 * time.Millisecond
 
 // TestFollow: every version of the file is taken up, also one that was written while the agent was starting.
 func TestFollow(t *testing.T) {
@@ -29,7 +33,7 @@ func TestFollow(t *testing.T) {
 	}
 	write("strategy: {policy: none}\n")
 	s := source{file: file}
-	loaded := s.stamp()
+	loaded := follow.Of(file)
 	write("strategy: {policy: auto}\n")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -54,9 +58,9 @@ func TestFollow(t *testing.T) {
 		if failed == nil {
 			t.Error("a bad file was taken")
 		}
-		time.Sleep(turnEvery - stableTime/4) // before a check
+		time.Sleep(turnEvery - settled/4) // before a check
 		err := os.WriteFile(file, nil, 0o600)
-		time.Sleep(stableTime / 2) // after it
+		time.Sleep(settled / 2) // after it
 		if err := errors.Join(err, os.WriteFile(file, []byte("strategy: {policy: cpuBurstOnly}\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}

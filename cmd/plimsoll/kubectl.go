@@ -1,20 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/discover/kube/fanout"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 )
@@ -117,13 +113,13 @@ func ask[T report.Page](cmd *cobra.Command, p *plugin, q question) error {
 	if err != nil {
 		return err
 	}
-	return askThese[T](cmd, p, cluster, pods, nodeTimeout, q)
+	return askThese[T](cmd, p, cluster, pods, fanout.NodeTimeout, q)
 }
 
 // askThese asks these agents, and shows what they say.
 func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluster, pods []kube.AgentPod, patience time.Duration, q question) error {
 	bar := progress.For(bars(cmd), "asking", patience)
-	answers := askEach[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
+	answers := fanout.Each[T](cmd.Context(), pods, patience, func(ctx context.Context, a kube.AgentPod) ([]byte, error) {
 		return q(ctx, cluster, a)
 	})
 	bar.Stop()
@@ -135,65 +131,4 @@ func askThese[T report.Page](cmd *cobra.Command, p *plugin, cluster *kube.Cluste
 		return exitError{fmt.Errorf("%d of %d nodes gave no answer", n, len(all.Nodes)), exitNoAgent}
 	}
 	return nil
-}
-
-// atOnce is how many agents are asked at a time, and nodeTimeout bounds the wait for each, so that a node that is stuck
-// does not keep the others' answers back.
-const (
-	atOnce      = 16
-	nodeTimeout = 15 * time.Second
-)
-
-// askAll asks every pod, and returns one answer for each node, in the order of their names. During an update a node has
-// two pods, of which the standby one has no answer.
-func askAll[T report.Page](ctx context.Context, pods []kube.AgentPod, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
-	return askEach[T](ctx, pods, nodeTimeout, get)
-}
-
-func askEach[T report.Page](ctx context.Context, pods []kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) []report.Answer[T] {
-	answers := make([]report.Answer[T], len(pods))
-	places := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
-	for i, pod := range pods {
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			answers[i] = answerOf[T](ctx, pod, patience, get)
-		})
-	}
-	all.Wait()
-	slices.SortStableFunc(answers, func(a, b report.Answer[T]) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), silence(a)-silence(b), strings.Compare(a.Pod, b.Pod))
-	})
-	return slices.CompactFunc(answers, func(a, b report.Answer[T]) bool {
-		return a.Node == b.Node && (a.Answer == nil || b.Answer == nil)
-	})
-}
-
-// silence sorts the nodes that answer first.
-func silence[T report.Page](a report.Answer[T]) int {
-	if a.Answer == nil {
-		return 1
-	}
-	return 0
-}
-
-func answerOf[T report.Page](ctx context.Context, pod kube.AgentPod, patience time.Duration, get func(context.Context, kube.AgentPod) ([]byte, error)) report.Answer[T] {
-	a := report.Answer[T]{Node: pod.Node, Pod: pod.Name}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	data, err := get(ctx, pod)
-	var answer T
-	switch {
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = errors.New("no answer in time")
-	case err == nil:
-		err = json.Unmarshal(data, &answer)
-	}
-	if err != nil {
-		a.Error = err.Error()
-		return a
-	}
-	a.Answer = &answer
-	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/discover/kube"
+	"plimsoll/internal/discover/kube/fanout"
 	"plimsoll/internal/report"
 	"plimsoll/internal/top"
 	"plimsoll/internal/top/screen"
@@ -29,7 +30,7 @@ type clusterSource struct {
 
 // View merges what the nodes say. A node without an answer is a problem of the view, unless there is no other.
 func (s *clusterSource) View(ctx context.Context) (view.View, map[string]string, error) {
-	answers := askAll[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) })
+	answers := fanout.All[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var views []view.View
@@ -80,7 +81,7 @@ func (p *plugin) topCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: nodeTimeout})
+			return f.show(cmd, s, screen.Options{Every: 2 * time.Second, Wait: fanout.NodeTimeout})
 		},
 	}
 	f.register(cmd)
@@ -120,13 +121,13 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := within(cmd, nodeTimeout)
+			ctx, cancel := within(cmd, fanout.NodeTimeout)
 			defer cancel()
 			names, pods, err := s.have(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+nodeTimeout, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
+			return askThese[report.Diagnosis](cmd, p, s.cluster, pods, length+fanout.NodeTimeout, func(ctx context.Context, c *kube.Cluster, a kube.AgentPod) ([]byte, error) {
 				return c.Exec(ctx, a, append([]string{agentProgram, "diagnose", "--json", "--for", length.String()}, names[a.Node]...)...)
 			})
 		},
@@ -139,7 +140,7 @@ func (p *plugin) diagnoseCommand() *cobra.Command {
 func (s *clusterSource) have(ctx context.Context, arg string) (map[string][]string, []kube.AgentPod, error) {
 	names := map[string][]string{}
 	var near error
-	for _, a := range askAll[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
+	for _, a := range fanout.All[report.Status](ctx, s.pods, func(ctx context.Context, a kube.AgentPod) ([]byte, error) { return page("status")(ctx, s.cluster, a) }) {
 		if a.Answer == nil {
 			near = fmt.Errorf("node %s: no answer: %s", a.Node, a.Error)
 			continue

@@ -5,22 +5,20 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/agent"
+	"plimsoll/internal/agent/dryrun"
 	"plimsoll/internal/config"
 	"plimsoll/internal/host"
 	"plimsoll/internal/journal"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
-	"plimsoll/internal/strategy"
 	"plimsoll/internal/sysfs"
 	"plimsoll/internal/web"
-	"plimsoll/internal/workload"
 )
 
 func planCommand(g *globals) *cobra.Command {
@@ -89,7 +87,7 @@ func dryRun(g *globals, f *runFlags, watch time.Duration) (p report.Plan, err er
 	if err != nil {
 		log.Warn("what another agent has written counts as its owner's", "error", err)
 	}
-	changes, err := collect(context.Background(), o, left, watch)
+	changes, err := dryrun.Collect(context.Background(), o, left, watch)
 	p = report.NewPlan(changes, leftOut(tree, found, file, len(changes) == 0)...)
 	p.Names = namesOf(found, changes)
 	return p, err
@@ -111,38 +109,6 @@ func (g *globals) left() ([]journal.Entry, error) {
 	return state.Entries, nil
 }
 
-// collect takes turns of an agent of its own, whose changes are collected and not made. left is what another agent has
-// written.
-func collect(ctx context.Context, o agent.Options, left []journal.Entry, watch time.Duration) ([]plan.Change, error) {
-	a := agent.New(o)
-	if left != nil {
-		a.Adopt(left)
-	}
-	var all []plan.Change
-	at := map[plan.Key]int{} // of several changes of a knob the last one is kept
-	for end := time.Now().Add(watch); ; {
-		changes, next := a.Plan(time.Now())
-		plan.Order(changes)
-		for _, c := range changes {
-			key := plan.Key{ID: c.Cgroup, Knob: c.Knob}
-			if i, known := at[key]; known {
-				all[i] = c
-				continue
-			}
-			at[key] = len(all)
-			all = append(all, c)
-		}
-		if !next.Before(end) {
-			return all, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(time.Until(next)):
-		}
-	}
-}
-
 // dryRun makes a dry run beside a running agent.
 func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.DryRun {
 	return func(ctx context.Context, policy string, watch time.Duration) ([]plan.Change, error) {
@@ -153,46 +119,15 @@ func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.Dry
 		defer dir.Close()
 		o := a.DryRunOptions()
 		o.Tree, o.Host = tree, host.Host{Host: sysfs.NewHost("/"), Tree: tree}
-		view := &readOnlyDiscoverer{Discoverer: o.Discover}
+		view := &dryrun.Discoverer{Discoverer: o.Discover}
 		if policy != "" {
 			own, err := config.FromFlags(policy, nil)
 			if err != nil {
 				return nil, err
 			}
-			view.policy = own.Strategy().Policy
+			view.Policy = own.Strategy().Policy
 		}
 		o.Discover, o.Log = view, slog.New(slog.DiscardHandler)
-		return collect(ctx, o, entries(), watch)
+		return dryrun.Collect(ctx, o, entries(), watch)
 	}
-}
-
-// readOnlyDiscoverer sees the containers that another agent manages, and takes no event from that agent.
-type readOnlyDiscoverer struct {
-	agent.Discoverer
-	policy strategy.Policy // in place of each one's own, if not ""
-	seen   []workload.Pod
-	made   []workload.Pod
-}
-
-func (*readOnlyDiscoverer) Touched() []string     { return nil }
-func (*readOnlyDiscoverer) Wake() <-chan struct{} { return nil }
-
-func (v *readOnlyDiscoverer) Pods() ([]workload.Pod, error) {
-	pods, err := v.Discoverer.Pods()
-	if err != nil || v.policy == "" {
-		return pods, err
-	}
-	if workload.Same(pods, v.seen) {
-		return v.made, nil
-	}
-	v.seen, v.made = pods, slices.Clone(pods)
-	for i := range v.made {
-		v.made[i].Containers = slices.Clone(v.made[i].Containers)
-		for j := range v.made[i].Containers {
-			if c := &v.made[i].Containers[j]; c.Class.Burstable() {
-				c.Strategy.Policy = v.policy
-			}
-		}
-	}
-	return v.made, nil
 }

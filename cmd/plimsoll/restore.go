@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/config"
+	"plimsoll/internal/journal/leftover"
 	"plimsoll/internal/lock"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/report"
 	"plimsoll/internal/web"
-	"plimsoll/internal/workload"
 )
 
 func restoreCommand(g *globals) *cobra.Command {
@@ -123,40 +123,11 @@ func repair(m *machine) ([]plan.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var changes []plan.Change
-	for _, p := range pods {
-		changes = append(changes, deviation(m, p.ID, p.Declared)...)
-		for _, c := range p.Containers {
-			changes = append(changes, deviation(m, c.ID, c.Declared)...)
-		}
-	}
-	plan.Order(changes)
 	var results []plan.Result
-	for _, c := range changes {
+	for _, c := range leftover.Deviations(m.tree, pods) {
 		results = append(results, m.writer.RestoreTo(c.Cgroup, c.Knob, c.To, c.Why))
 	}
 	return results, nil
-}
-
-// deviation is the change that brings a group to its declared limit.
-func deviation(m *machine, id workload.ID, declared *workload.Declared) []plan.Change {
-	if declared == nil || id.Path == "" {
-		return nil
-	}
-	disk, err := m.tree.Bandwidth(id.Path)
-	if err != nil {
-		return nil
-	}
-	want := declared.Bandwidth.Over(disk.Period)
-	var changes []plan.Change
-	why := "declared by " + declared.Source
-	if disk.Quota != want {
-		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Quota, From: plan.Time(disk.Quota), To: plan.Time(want), Why: why})
-	}
-	if disk.Burst > want {
-		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Burst, From: plan.Time(disk.Burst), To: plan.Time(0), Why: why})
-	}
-	return changes
 }
 
 // showRestored shows what was put back. What the kernel refused is an error.

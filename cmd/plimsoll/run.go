@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/agent"
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
+	"plimsoll/internal/config/follow"
 	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/doctor/features"
@@ -88,7 +89,7 @@ looked after when the configuration, or --include, names them. The default polic
 			if f.checkOnly && f.file == "" {
 				return withHint(misusef("--check-config: no configuration file is given"), "plimsoll run --check-config --config /etc/plimsoll/config.yaml")
 			}
-			loaded := f.stamp() // before it is read: a change in between is taken up
+			loaded := follow.Of(f.file) // before it is read: a change in between is taken up
 			file, err := f.load()
 			if err != nil {
 				return err
@@ -156,7 +157,7 @@ func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 
 // run is the agent's life: it restores what a dead agent left behind, or takes over from a live one; then
 // turns are taken until the context ends.
-func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded stamp, log *slog.Logger, queue *logqueue.Queue) error {
+func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded follow.Stamp, log *slog.Logger, queue *logqueue.Queue) error {
 	if err := errors.Join(f.flight.check(), f.resolveRead(g)); err != nil {
 		return err
 	}

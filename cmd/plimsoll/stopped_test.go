@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/config"
+	"plimsoll/internal/config/follow"
 )
 
 // TestHangup: SIGHUP makes a daemon read its configuration again, and ends a process with a terminal.
@@ -59,7 +60,7 @@ func TestRereads(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		n := 0
 		done := make(chan error)
-		go func() { done <- s.follow(ctx, turns(ctx), s.stamp(), func(*config.File, error) { n++ }) }()
+		go func() { done <- s.follow(ctx, turns(ctx), follow.Of(s.file), func(*config.File, error) { n++ }) }()
 		for want := range 2 {
 			time.Sleep(2 * turnEvery)
 			synctest.Wait()

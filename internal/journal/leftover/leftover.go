@@ -109,3 +109,37 @@ func knobOf(e journal.Entry, now report.Knob) report.Knob {
 	}
 	return k
 }
+
+// Deviations are the changes that bring every group to its declared limit, in order.
+func Deviations(tree *cgroup.Tree, pods []workload.Pod) []plan.Change {
+	var changes []plan.Change
+	for _, p := range pods {
+		changes = append(changes, deviation(tree, p.ID, p.Declared)...)
+		for _, c := range p.Containers {
+			changes = append(changes, deviation(tree, c.ID, c.Declared)...)
+		}
+	}
+	plan.Order(changes)
+	return changes
+}
+
+// deviation is the change that brings a group to its declared limit.
+func deviation(tree *cgroup.Tree, id workload.ID, declared *workload.Declared) []plan.Change {
+	if declared == nil || id.Path == "" {
+		return nil
+	}
+	disk, err := tree.Bandwidth(id.Path)
+	if err != nil {
+		return nil
+	}
+	want := declared.Bandwidth.Over(disk.Period)
+	var changes []plan.Change
+	why := "declared by " + declared.Source
+	if disk.Quota != want {
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Quota, From: plan.Time(disk.Quota), To: plan.Time(want), Why: why})
+	}
+	if disk.Burst > want {
+		changes = append(changes, plan.Change{Cgroup: id, Knob: plan.Burst, From: plan.Time(disk.Burst), To: plan.Time(0), Why: why})
+	}
+	return changes
+}

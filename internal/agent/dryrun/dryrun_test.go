@@ -1,4 +1,4 @@
-package main
+package dryrun
 
 import (
 	"log/slog"
@@ -40,8 +40,8 @@ func (r *runs) Why() (string, time.Time)              { return "", time.Time{} }
 func (r *runs) Held() bool                            { return false }
 func planned(t *testing.T, o agent.Options, left []journal.Entry, p strategy.Policy) map[string]string {
 	t.Helper()
-	o.Discover = &readOnlyDiscoverer{Discoverer: o.Discover, policy: p}
-	changes, err := collect(t.Context(), o, left, 0)
+	o.Discover = &Discoverer{Discoverer: o.Discover, Policy: p}
+	changes, err := Collect(t.Context(), o, left, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
