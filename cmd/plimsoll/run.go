@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -295,7 +296,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Switch: killswitch.In(g.stateDir), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
-		Strategy: file.Strategy(), Version: version, Kernel: kernel, Reserving: reserving(file),
+		Strategy: file.Strategy(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }
 

@@ -130,6 +130,7 @@ type Options struct {
 	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
 	Clock      func() time.Time
 	Log        *slog.Logger
+	Seed       uint64 // of the spells that are withheld for receipts
 	Version    string
 	Kernel     string
 	DryRun     bool                // Plan is called in place of Tick, and there is no Writer
@@ -188,6 +189,7 @@ func New(o Options) *Agent {
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
 	a.otherScheduler.Log = o.Log
+	a.state.SampleBy(o.Seed)
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
 	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
 	a.cpus = exclusive.New(exclusive.CPUs{Options: o.Reserving, Tree: o.Tree, Log: o.Log, Ledger: a.ledger,

@@ -71,6 +71,7 @@ func (a *Agent) status(now time.Time) report.Status {
 	}
 	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
 	s.Containers = a.record.Containers(now, a.throttles, scheduled)
+	a.record.Receipts(&s, a.state, a.Seed)
 	for i := range s.Containers {
 		a.mu.Yield()
 		c := &s.Containers[i]

@@ -282,7 +282,10 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 	group := policy.Group{ID: g.ID, Unlimited: share.Unlimited, CPUs: len(share.CPUs), Strategy: g.Strategy,
 		Request: g.Request, Class: g.Class, Deprioritized: a.colocation.Deprioritized(g.Group.Group), Paused: g.Paused,
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts}
-	a.see(now, g, &group)
+	if a.see(now, g, &group); g.Strategy.Receipts > 0 && a.subscription.active {
+		t, ok := a.Events.Totals(g.Inode)
+		group.Lost, group.LostKnown = t.Wall, ok && t.Begun > 0
+	}
 	return group
 }
 

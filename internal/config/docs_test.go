@@ -37,14 +37,20 @@ func TestShippedFile(t *testing.T) {
 func TestDocument(t *testing.T) {
 	doc := readFile(t, "../../docs/CONFIG.md")
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
-	if len(examples) != 2 {
-		t.Fatalf("%d examples, want 2", len(examples))
+	if len(examples) != 3 {
+		t.Fatalf("%d examples, want 3", len(examples))
 	}
 	first := mustParse(t, examples[0][1])
 	if got := first.Resolve("/lab/batch"); got.Strategy.Policy != strategy.None || got.Request != 0.5 || got.Class != "BE" {
 		t.Errorf("first example, /lab/batch: %+v", got)
 	}
-	second := mustParse(t, examples[1][1])
+	receipts := mustParse(t, examples[1][1])
+	for group, want := range map[string]float64{"/lab/web": 0.01, "/lab/payments": 0} {
+		if got := receipts.Resolve(group).Strategy.Receipts; got != want {
+			t.Errorf("example of receipts, %s: %v, want %v", group, got, want)
+		}
+	}
+	second := mustParse(t, examples[2][1])
 	for group, want := range map[string]strategy.Strategy{
 		"/lab/web":   {Policy: strategy.Auto, CFSQuotaBurstPercent: 200},
 		"/lab/batch": {Policy: strategy.None, CFSQuotaBurstPercent: 200},

@@ -207,6 +207,8 @@ func (r *jsonReader) patch(field string, list []member, last strategy.Patch, s s
 				func(v *int64) strategy.Patch { return strategy.Patch{SharePoolThresholdPercent: v} })
 		case m.is("loadLinePercent") && s == ofNode:
 			p.LoadLinePercent = r.loadLine(at("loadLinePercent"), m.value, last.LoadLinePercent)
+		case m.is("receipts") && s == ofNode:
+			p.Receipts = r.receipts(at("receipts"), m.value, last.Receipts)
 		}
 	}
 	return p

@@ -78,6 +78,7 @@ func (r reader) strategy(p *strategy.Patch) fields {
 		{"cfsQuotaBurstPeriodSeconds", r.whole(p, &p.CFSQuotaBurstPeriodSeconds)},
 		{"startupSeconds", r.whole(p, &p.StartupSeconds)},
 		{"startupBurstPercent", r.whole(p, &p.StartupBurstPercent)},
+		{"receipts", r.receipts(p)},
 	}
 }
 

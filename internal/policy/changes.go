@@ -198,6 +198,7 @@ func (u *candidate) view(in Input, p *podCandidates) View {
 	if u.refilled(in) && !raised {
 		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
+	v.Watched = v.Watched || u.m.inSpell()
 	v.LimitTooLow, v.Bounded = u.m.throttledPeriods.limitTooLow(now), u.bounded()
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	v.Stable = !v.Watched && u.stable(now)
@@ -210,7 +211,7 @@ func (u *candidate) view(in Input, p *podCandidates) View {
 func (u *candidate) viewAgain(in Input, p *podCandidates) View {
 	v := u.m.view
 	v.Cgroup, v.IsPod, v.Why, v.Window = u.ID, u.isPod, u.why, u.window
-	v.Watched, v.Stable = v.Watched || u.throttled, false
+	v.Watched, v.Stable = v.Watched || u.throttled || u.m.inSpell(), false
 	v.Limit, v.Bounded = u.limit, u.bounded()
 	v.AboveLimit, v.AtCap = u.window.AboveLimit(u.limit), u.atCap
 	v.LimitTooLow = u.m.throttledPeriods.limitTooLow(in.Now)

@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/bandwidth"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/receipt"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
@@ -93,6 +94,7 @@ func (s *State) observe(in Input, out *Output) []podCandidates {
 		pu.assess()
 		pods = append(pods, pu)
 	}
+	s.enrol(in, pods)
 	s.boundCeilings(in, pods)
 	return pods
 }
@@ -152,8 +154,11 @@ func (u *candidate) book(in Input) {
 	}
 	if u.Quiet.After(u.m.last.At) && u.Quiet.Before(u.Reading.At) {
 		u.bookUntil(sample.Reading{At: u.Quiet, Counters: u.m.last.Counters})
+		u.bookSpell(in, 0, receipt.Meter{})
 	}
-	u.bookUntil(u.Reading)
+	if u.bookUntil(u.Reading) {
+		u.bookSpell(in, u.lost(u.window), u.meter(in))
+	}
 	switch {
 	case !u.throttled:
 	case !in.Subscribed || in.Missed || u.m.eventsSuppressed:
@@ -173,14 +178,14 @@ func (u *candidate) bookUnreported() {
 	}
 }
 
-func (u *candidate) bookUntil(r sample.Reading) {
+func (u *candidate) bookUntil(r sample.Reading) (booked bool) {
 	if r.At.Before(u.m.last.At) {
-		return // an answer has booked a younger one meanwhile
+		return false // an answer has booked a younger one meanwhile
 	}
 	u.window = sample.Between(u.m.last, r)
 	u.m.last = r
 	if u.window.Elapsed() <= 0 {
-		return
+		return false
 	}
 	u.throttled = u.window.Throttled > 0
 	u.m.history.Add(u.window, demandSpan)
@@ -194,6 +199,7 @@ func (u *candidate) bookUntil(r sample.Reading) {
 	if u.throttled {
 		u.m.throttledAt, u.m.everThrottled = r.At, true
 	}
+	return true
 }
 
 // save accounts for the CPU time left unused, up to the requested burst.
@@ -256,6 +262,12 @@ func (u *candidate) decideQuota(in Input) {
 			u.Strategy.CFSQuotaBurstPeriodSeconds)}
 	case !u.Ready:
 		u.decision = decision{u.limit.Quota, "", "nothing is written before a task is in it"}
+	case u.m.withdrawn() != "":
+		u.withheld(u.m.withdrawn())
+	case u.m.inSpell() && u.m.experiment.Withheld():
+		u.withheld(WhyWithheld)
+	case u.overSpell(in):
+		u.withheld("the spell is over that it was raised for")
 	case !u.m.everThrottled && !u.raised():
 		u.decision = decision{u.limit.Quota, "", "not throttled"}
 	case u.Starting:
@@ -263,6 +275,9 @@ func (u *candidate) decideQuota(in Input) {
 		u.decision = decision{u.limit.Quota, KindGiveBack, why}
 	case u.Looked:
 		u.decision = u.demand(in)
+	}
+	if u.quota > u.Disk.Quota && u.withhold(in) {
+		u.withheld(WhyWithheld)
 	}
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"time"
 
 	"plimsoll/internal/workload"
 )
@@ -41,6 +42,8 @@ type Node struct {
 	Used             float64 // CPUs, mean of the last moments
 	Capacity         float64 // CPUs
 	ThresholdPercent int64
+	Busy             time.Duration // CPU time of the whole machine, so far
+	BusyAt           time.Time     // when that was read; zero: it was not
 }
 
 // Threshold is the use from which the node counts as overloaded.

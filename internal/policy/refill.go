@@ -179,6 +179,9 @@ func (s *State) answerThrottle(in Input, p podCandidates, u *candidate, t Thrott
 	if why == "" && !u.covered() {
 		why = s.spare(in, u)
 	}
+	if why == "" && u.withhold(in) {
+		why = WhyWithheld
+	}
 	switch {
 	case why == "":
 		s.book(in, &p, u, t)
@@ -226,6 +229,8 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 		return WhyAtLimit
 	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
 		return "another program wrote its files"
+	case u.m.withdrawn() != "":
+		return u.m.withdrawn()
 	case left < u.Disk.Quota:
 		return "the budget above the limit is used up"
 	case u.topped():

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/receipt"
 	"plimsoll/internal/sample"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/tenant"
@@ -33,6 +34,9 @@ type Group struct {
 	Looked        bool
 	// Quiet is a time until which it has used no CPU since the previous reading. Zero: not known.
 	Quiet time.Time
+	// Lost is the wall time that it was throttled so far, where LostKnown.
+	Lost      time.Duration
+	LostKnown bool
 }
 
 // Pod is a group with containers in it, or containers without a pod, when its ID is zero.
@@ -154,6 +158,8 @@ type State struct {
 	trust    trust // that refills have effect
 	writes   tenant.Writes
 	extra    tenant.Extra
+	seed     uint64          // of the receipts
+	receipts receipt.Figures // of all groups
 }
 
 // Wrote says how many refills of the last answer were written, and how long that took.
@@ -217,6 +223,9 @@ type memory struct {
 	why              string
 	view             View  // of the last whole turn
 	trust            trust // that refills have effect
+	experiment       *receipt.Experiment
+	sampled          strategy.Strategy // what the experiment is about
+	lost             time.Duration     // Group.Lost at the last reading
 }
 
 // NewState makes an empty State.
@@ -250,6 +259,7 @@ type candidate struct {
 	capped    bool          // it is not refilled because of the cap
 	atCap     time.Duration // how long a throttle lasts that is not ended because of the cap
 	postponed bool          // a larger burst is written in the next period
+	spells    []receipt.Outcome
 }
 
 // decision is the quota decided for a candidate.

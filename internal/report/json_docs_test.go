@@ -26,7 +26,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},
 		History{Containers: []HistoryContainer{{ID: "1", Namespace: "a", Pod: "b", Container: "c", Minutes: []HistoryMinute{{}}}}, Gaps: []Gap{{}}},
-		diagnosis(),
+		ReceiptsOf(sample()), diagnosis(),
 	} {
 		data, err := json.Marshal(v)
 		var tree any

@@ -22,6 +22,7 @@ type Collector struct {
 	kubernetes metrics[Kubernetes]
 	nri        metrics[NRI]
 	flight     metrics[Flight]
+	receipts   metrics[Receipts]
 	colocation colocationMetrics
 	scheduler  metrics[Scheduler]
 	reserve    metrics[Reserve]
@@ -104,6 +105,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		kubernetes: kubernetesMetrics(),
 		nri:        nriMetrics(),
 		flight:     flightMetrics(),
+		receipts:   receiptMetrics(),
 		colocation: newColocationMetrics(),
 		scheduler:  schedulerMetrics(),
 		reserve:    reserveMetrics(),
@@ -254,6 +256,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	c.scheduler.describe(ch)
 	c.nri.describe(ch)
 	c.flight.describe(ch)
+	c.receipts.describe(ch)
 	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
 		ch <- d
 	}
@@ -276,6 +279,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.kubernetes.collect(s.Kubernetes, send)
 	c.nri.collect(s.NRI, send)
 	c.flight.collect(s.Record, send)
+	c.receipts.collect(s.Receipts, send)
 	s.Colocation.collect(c.colocation, send)
 	c.scheduler.collect(s.scheduler(), send)
 	c.reserve.collect(s.Reserve, send)

@@ -52,6 +52,7 @@ func sample() Status {
 	auto := strategy.Default()
 	auto.Policy = strategy.Auto
 	now := 2*time.Hour + 3*time.Minute
+	harmful := sampleReceipt("harms the container", true)
 	return Status{
 		Schema: StatusSchema, Version: "0.1.0", Started: t0, Now: t0.Add(now), Mode: Active, Kernel: "6.18.44",
 		Cgroup: "v2", ConfigOK: true, LastTurn: t0.Add(now - 50*ms),
@@ -68,14 +69,16 @@ func sample() Status {
 		ClampedNow: 2,
 		Reserve:    sampleReserve(),
 		NRI:        &NRI{Socket: "/var/run/nri/nri.sock", Connected: true, Runtime: "containerd v2.2.9", Asked: 3, Prepared: 2, Late: 1},
+		Receipts:   &Receipts{Seed: 7, Withdrawn: 1, Receipt: sampleReceipt("saves time", false)},
 		Record:     &Flight{Dir: "/var/lib/plimsoll", Files: 42, Bytes: 3 << 20, Written: 4_000_000, Dropped: 1200, Lost: 30, Damaged: 1, Fault: "no space left on device"},
 		Containers: []Container{
 			{
 				Cgroup: "/kubepods/pod1/" + strings.Repeat("ab", 32), Name: "default/web/nginx", Pod: "default/web", Runtime: "containerd",
 				Level: "container", Strategy: auto, Limit: 50 * ms, Period: 100 * ms, Since: t0,
-				Quota: Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: at(now - 3*time.Second)},
-				Burst: Knob{Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true, Since: at(time.Minute)},
-				Why:   "raised: throttled in 4 of 10 periods",
+				Quota:   Knob{Original: 50 * ms, Requested: 150 * ms, InForce: 150 * ms, Changed: true, Since: at(now - 3*time.Second)},
+				Burst:   Knob{Requested: 500 * ms, InForce: 50 * ms, Changed: true, Clamped: true, Since: at(time.Minute)},
+				Why:     "raised: throttled in 4 of 10 periods",
+				Receipt: &harmful,
 				Totals: Totals{Usage: 1800 * time.Second, Periods: 45000, Throttled: 500, ThrottledTime: 9 * time.Second,
 					ThrottledWall: 4500 * ms, Bursts: 40, BurstTime: 1234567 * time.Microsecond, AboveLimit: 20 * time.Second,
 					Raised: 62 * time.Second, Raises: 7, Refills: 90, WallSaved: 6 * time.Second,
@@ -269,4 +272,9 @@ func TestWordsOfTheStatus(t *testing.T) {
 			t.Errorf("%q is not once in %s", want, out.String())
 		}
 	}
+}
+
+func sampleReceipt(verdict string, harm bool) Receipt {
+	return Receipt{Since: t0, Treated: 1980, Withheld: 20, Aborted: 1, TreatedLost: 0.0002, WithheldLost: 0.08, Verdict: verdict, Harm: harm,
+		Saved: Caused{0.08, 0.05, 0.11, true}, SavedPerDay: Caused{160, 100, 220, true}, Neighbours: Caused{Mean: -0.0001}}
 }

@@ -36,6 +36,7 @@ type Status struct {
 	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
 	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
 	Record     *Flight     `json:"record,omitempty"`     // nil: turned off
+	Receipts   *Receipts   `json:"receipts,omitempty"`   // nil: none are asked for
 	Self       Self        `json:"self"`
 	LastTurn   time.Time   `json:"last_turn"`
 	Clamped    []Clamp     `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow
@@ -100,6 +101,7 @@ type Container struct {
 	Why        string            `json:"why"`                         // the last decision and its reason
 	RefillsOff *time.Time        `json:"refills_off_until,omitempty"` // as of the node
 	TooLow     bool              `json:"limit_too_low,omitempty"`     // throttled in more than half of the periods of a minute
+	Receipt    *Receipt          `json:"receipt,omitempty"`           // nil: none is asked for
 	Totals     Totals            `json:"totals"`                      // since the agent knows the container
 	Since      time.Time         `json:"since"`
 }

@@ -59,6 +59,9 @@ func (s Status) head(p *page) {
 	if f := s.Record; f != nil {
 		p.printf("record: %s\n", f.line())
 	}
+	if r := s.Receipts; r != nil {
+		p.printf("receipts: %s\n", r.line())
+	}
 	p.printf("self: CPU %s (%s of one), memory %.1f MiB, %d turns, p99 %s\n", span(s.Self.CPU),
 		percent(ratio(s.Self.CPU, s.Now.Sub(s.Started))), float64(s.Self.RSS)/(1<<20), s.Self.Turns, span(s.Self.TurnP99))
 }

@@ -163,6 +163,9 @@ func (k *Kernel) run(dt time.Duration) {
 	k.now += dt
 	each := dt * time.Duration(k.num) / time.Duration(k.den)
 	for _, g := range k.order {
+		if g.standing > 0 {
+			g.wall += dt
+		}
 		g.stood.pending += dt * time.Duration(g.standing)
 		g.local.pending += dt * time.Duration(g.stuck)
 		if len(g.serving) == 0 || g.stuck > 0 {

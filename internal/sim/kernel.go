@@ -99,6 +99,7 @@ type group struct {
 	standing int64 // CPUs that are throttled, because this pool is empty
 	stuck    int64 // CPUs' worth of threads here and below that a throttle here or above stops
 	stood    booking
+	wall     time.Duration // for which it was throttled, however many CPUs were
 	local    booking
 }
 

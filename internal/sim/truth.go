@@ -104,6 +104,9 @@ func (k *Kernel) Throttled(name string) time.Duration {
 	return g.stood.booked + g.stood.pending
 }
 
+// ThrottledWall is the wall time for which a group was throttled by its own limit, however many CPUs were.
+func (k *Kernel) ThrottledWall(name string) time.Duration { return k.must(name).wall }
+
 // NextExpiry is when a group's period timer would fire next, if the group were always runnable.
 func (k *Kernel) NextExpiry(name string) time.Time {
 	g := k.must(name)

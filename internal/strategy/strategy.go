@@ -50,6 +50,9 @@ type Strategy struct {
 	// LoadLinePercent is in how many of the periods everybody on the node is to get what was admitted: bursts are cut so
 	// that it holds. 0: not asked for. An extension; the peers have no such field.
 	LoadLinePercent float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	// Receipts is the part of the busy spells in which nothing is handed out above the limit, so that what that causes can
+	// be measured. 0: none. An extension.
+	Receipts float64 `json:"receipts,omitempty" yaml:"receipts"`
 	// Colocation is what online and offline classes get. It is the node's, and so not told of each container.
 	Colocation Colocation `json:"-" yaml:"-"`
 	// Extra is how many CPUs above limits are handed out at most. It is the node's, too.
@@ -72,6 +75,7 @@ type Patch struct {
 	StartupBurstPercent        *int64          `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
 	SharePoolThresholdPercent  *int64          `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
 	LoadLinePercent            *float64        `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	Receipts                   *float64        `json:"receipts,omitempty" yaml:"receipts"`
 	Colocation                 ColocationPatch `json:"-" yaml:"-"`
 }
 
@@ -85,6 +89,7 @@ func (p Patch) Over(s Strategy) Strategy {
 	set(&s.StartupBurstPercent, p.StartupBurstPercent)
 	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
 	set(&s.LoadLinePercent, p.LoadLinePercent)
+	set(&s.Receipts, p.Receipts)
 	s.Colocation = p.Colocation.Over(s.Colocation)
 	return s
 }
@@ -127,6 +132,9 @@ func (p Patch) Check() error {
 	}
 	if v := p.LoadLinePercent; v != nil && *v != 0 && !(*v >= 50 && *v <= 99.999) {
 		return &FieldError{"loadLinePercent", fmt.Sprintf("%g is neither 0 nor within 50..99.999", *v)}
+	}
+	if v := p.Receipts; v != nil && *v != 0 && !(*v >= 0.001 && *v <= 0.5) {
+		return &FieldError{"receipts", fmt.Sprintf("%g%% is neither 0%% nor within 0.1%%..50%%", *v*100)}
 	}
 	return nil
 }

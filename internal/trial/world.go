@@ -44,6 +44,7 @@ type Scenario struct {
 	Groups    []Group
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
 	Events    bool                     // throttle events are sent
+	Counts    bool                     // and count the wall time of throttles
 	Ahead     bool                     // also ahead of a throttle, where it can be foreseen
 	Extra     strategy.ExtraCores
 	WriteCost time.Duration // what a write takes of the agent's time
@@ -197,13 +198,14 @@ func (w *World) begin(writer *apply.Writer) error {
 	var events agent.ThrottleEvents
 	if w.scene.Events {
 		w.suppressed = pushedEvents{}
-		events, w.Kernel.OnThrottle = w.suppressed, func(t sim.Throttle) { w.bring(t, false) }
+		events, w.Kernel.OnThrottle = counted{w.suppressed, w}, func(t sim.Throttle) { w.bring(t, false) }
 	}
 	w.Agent = agent.New(agent.Options{
 		Events: events, Tree: tree, Discover: w.place, Host: host{w.Kernel}, Writer: slow{writer, w}, Switch: never{},
 		Pauses: pauses.New(""), Clock: w.now, Log: slog.New(slog.DiscardHandler),
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
+		Seed:     w.scene.Kernel.Seed,
 		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold, Extra: w.scene.Extra},
 	})
 	return nil
@@ -305,6 +307,25 @@ func (pushedEvents) Totals(uint64) (report.Throttles, bool)    { return report.T
 func (pushedEvents) Priority() (got, why string)               { return "", "" }
 func (pushedEvents) Lost() int64                               { return 0 }
 func (pushedEvents) Close() error                              { return nil }
+
+// counted are events with the wall time that groups were throttled, as the programs in the kernel count it, where the
+// scenario has them.
+type counted struct {
+	pushedEvents
+	world *World
+}
+
+func (c counted) Totals(inode uint64) (report.Throttles, bool) {
+	if !c.world.scene.Counts {
+		return c.pushedEvents.Totals(inode)
+	}
+	for _, g := range c.world.scene.Groups {
+		if c.world.id(g.Path).Inode == inode {
+			return report.Throttles{Begun: 1, Wall: c.world.Kernel.ThrottledWall(g.Path)}, true
+		}
+	}
+	return report.Throttles{}, false
+}
 
 // host is the simulated machine seen from /proc.
 type host struct{ kernel *sim.Kernel }

@@ -139,6 +139,9 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 		given := o.config.Pod("Pod "+known.name(), o.config.Node(c.Strategy, o.labels), asked)
 		o.clamp(known, first, given.Clamped)
 		c.Strategy = given.Strategy
+		if config.OptsOut(known.annotations[config.ReceiptsAnnotation]) {
+			c.Strategy.Receipts = 0
+		}
 		if given.Class != workload.ClassNone {
 			c.Class = given.Class
 		}

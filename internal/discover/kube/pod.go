@@ -80,8 +80,9 @@ func newPod(o *corev1.Pod) *pod {
 	p := &pod{
 		about: Object{Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 		claim: claimed(o), containers: map[string]container{},
-		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation),
-		labels:      only(o.Labels, config.ClassLabel, config.OldClassLabel),
+		annotations: only(o.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation,
+			config.ReceiptsAnnotation),
+		labels: only(o.Labels, config.ClassLabel, config.OldClassLabel),
 	}
 	sizes, probes := sizesOf(o), probed(o)
 	for _, list := range [][]corev1.ContainerStatus{o.Status.ContainerStatuses, o.Status.InitContainerStatuses, o.Status.EphemeralContainerStatuses} {

@@ -56,7 +56,7 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	t := &corev1.Pod{ObjectMeta: bare(p.ObjectMeta)}
 	t.CreationTimestamp = p.CreationTimestamp
 	t.Labels = only(p.Labels, config.ClassLabel, config.OldClassLabel)
-	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, staticHash, staticMirror)
+	t.Annotations = only(p.Annotations, config.Annotation, config.OldAnnotation, config.QOSAnnotation, config.ExclusiveAnnotation, config.ReceiptsAnnotation, staticHash, staticMirror)
 	for key, text := range t.Annotations {
 		if len(text) > config.MaxAnnotation { // it is refused: that it is too long is enough to know
 			t.Annotations[key] = strings.Clone(text[:config.MaxAnnotation+1])

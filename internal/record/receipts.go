@@ -1,0 +1,61 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll/internal/policy"
+	"plimsoll/internal/receipt"
+	"plimsoll/internal/report"
+)
+
+// Receipts adds to a status what refills and raises cause, where that is measured.
+func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64) {
+	of := map[string]*receipt.Experiment{}
+	withdrawn := 0
+	for id := range r.groups {
+		e := state.Receipt(id)
+		if e == nil {
+			continue
+		}
+		of[id.Path] = e
+		if e.Withdrawn() != "" {
+			withdrawn++
+			s.Problems = append(s.Problems, fmt.Sprintf("%s: refills are withdrawn: by its receipt, what was handed out %s; hint: %s",
+				id.Path, e.Withdrawn(), report.ReceiptHint))
+		}
+	}
+	all := state.Receipts()
+	if len(of) == 0 && all.Since.IsZero() {
+		return
+	}
+	s.Receipts = &report.Receipts{Seed: seed, Withdrawn: withdrawn, Receipt: receiptOf(&all, s.Now)}
+	for i := range s.Containers {
+		if e := of[s.Containers[i].Cgroup]; e != nil {
+			one := receiptOf(&e.Figures, s.Now)
+			if one.Harm = e.Withdrawn() != ""; one.Harm {
+				one.Verdict = string(e.Withdrawn())
+			}
+			s.Containers[i].Receipt = &one
+		}
+	}
+}
+
+// receiptOf makes figures ready to be shown.
+func receiptOf(f *receipt.Figures, now time.Time) report.Receipt {
+	x := report.Receipt{Since: f.Since, Aborted: f.Aborted, Verdict: string(f.Verdict()), Saved: caused(&f.Saved, 1), Neighbours: caused(&f.Taken, 1)}
+	x.Treated, x.Withheld = f.Saved.Arms()
+	x.TreatedLost, x.WithheldLost = f.Saved.Means()
+	if elapsed := now.Sub(f.Since); elapsed > 0 && !f.Since.IsZero() {
+		x.SavedPerDay = caused(&f.Saved, float64(x.Treated+x.Withheld)*float64(24*time.Hour)/float64(elapsed))
+	}
+	return x
+}
+
+// caused is an estimate of so many spells.
+func caused(e *receipt.Estimate, times float64) report.Caused {
+	c := report.Caused{Mean: e.Mean() * times}
+	low, high, ok := e.Interval(receipt.Alpha)
+	c.Low, c.High, c.Known = low*times, high*times, ok
+	return c
+}
