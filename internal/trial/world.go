@@ -45,6 +45,7 @@ type Scenario struct {
 	PodQuota  map[string]time.Duration // where it is not the sum over the containers
 	Events    bool                     // throttle events are sent
 	Counts    bool                     // and count the wall time of throttles
+	Harm      time.Duration            // for so long a group is said to be throttled at each write of ours, with Counts
 	Ahead     bool                     // also ahead of a throttle, where it can be foreseen
 	Extra     strategy.ExtraCores
 	WriteCost time.Duration // what a write takes of the agent's time
@@ -321,10 +322,24 @@ func (c counted) Totals(inode uint64) (report.Throttles, bool) {
 	}
 	for _, g := range c.world.scene.Groups {
 		if c.world.id(g.Path).Inode == inode {
-			return report.Throttles{Begun: 1, Wall: c.world.Kernel.ThrottledWall(g.Path)}, true
+			wall := c.world.Kernel.ThrottledWall(g.Path) + time.Duration(c.world.wrote(g.Path))*c.world.scene.Harm
+			return report.Throttles{Begun: 1, Wall: wall}, true
 		}
 	}
 	return report.Throttles{}, false
+}
+
+// wrote is how often the agent wrote to a group.
+func (w *World) wrote(path string) (n int) {
+	if w.scene.Harm == 0 {
+		return 0
+	}
+	for _, x := range w.Kernel.Writes() {
+		if x.Group.Path == path && !x.Foreign {
+			n++
+		}
+	}
+	return n
 }
 
 // host is the simulated machine seen from /proc.
