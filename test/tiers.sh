@@ -26,7 +26,7 @@ listed() {
     echo "$test"
   done <test/moved.list | paste -sd'|' | sed 's/.*/^(&)$/'
 }
-simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/...; }
+simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/... ./internal/receipt/...; }
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }
@@ -97,13 +97,14 @@ tier_labs() { # that each lab works, at a few seconds a mode
   need_groups || return
   go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
     go run ./lab/colocation --seconds 4 && go run ./lab/reservation --seconds 1 --rounds 1 --only capped --sweep=false --search=false &&
-    go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1 && go run ./lab/burst -rounds 2
+    go run ./lab/reservation --table --seconds 1 && go run ./lab/start -rounds 1 && go run ./lab/burst -rounds 2 &&
+    go run ./lab/receipts -seconds 10 -beside 8
 }
 tier_labs_long() {
   need_groups || return
   bin/plimsoll demo && go run ./lab/apache && go run ./lab/density && go run ./lab/colocation && go run ./lab/reservation &&
     go run ./lab/reservation --three && go run ./lab/reservation -vm 4 -only 'burstable cpu x' -seconds 2 -rounds 1 -diagnose=false &&
-    go run ./lab/burst
+    go run ./lab/burst && go run ./lab/receipts
 }
 tier_bench() { need_groups && go run ./lab/cost; }
 tier_bench_reaction() { need_groups && go run ./lab/reaction && go run ./lab/reaction -quota 20ms -groups 60 -seconds 60; }
@@ -138,7 +139,10 @@ tier_starts() {
   need_groups || return
   PLIMSOLL_REQUIRE_KERNEL=1 PLIMSOLL_STARTS=10000 go_test -count=1 -timeout 120m -v -run '^TestStartOfAContainer$|^TestRuncStarts$' ./cmd/plimsoll
 }
-tier_trial_long() { go_test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000; }
+tier_trial_long() {
+  go_test -timeout 60m -count=1 -run TestManySeeds ./internal/trial -seeds 10000 &&
+    go_test -timeout 30m -count=1 -run TestCoverage ./internal/receipt -weeks 100000
+}
 # The soak judges what grows. On a machine that is full nothing is raised, and the noise may hide a leak: run the hour on a quiet one.
 tier_soak() { need_groups && go run ./lab/soak -seconds "${SOAK_SECONDS:-3600}"; }
 tier_soak_short() { need_groups && go run ./lab/soak -seconds 180 -kill 8s -churn 20 -flap 60s -every 1s -last 0.35; }

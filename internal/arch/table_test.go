@@ -157,6 +157,7 @@ func rules() map[string]rule {
 		"lab/peers":          {free: true},
 		"lab/reaction":       {free: true},
 		"lab/readers":        {free: true},
+		"lab/receipts":       {free: true},
 		"lab/reservation":    {free: true},
 		"lab/soak":           {free: true},
 		"lab/start":          {free: true},

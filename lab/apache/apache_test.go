@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestConfiguration(t *testing.T) {
-	golden(t, "apache.conf", configuration("/tmp/x", "127.0.0.1:8010"))
+	golden(t, "apache.conf", frame.ApacheConfiguration("/tmp/x", "127.0.0.1:8010"))
 }
 
 func TestBeside(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -66,63 +64,13 @@ func (s *settings) Check() (err error) {
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (comparison, error) {
-	server, err := newApache()
+	server, err := frame.Apache()
 	if err != nil {
 		return comparison{}, err
 	}
 	s.CgroupRoot, s.Agent = s.Root, s.Plimsoll
 	r, err := experiment.Run(ctx, s.Config, server, b.Say)
 	return comparison{r, studies()[s.against]}, err
-}
-
-const (
-	fileSize = 1 << 20 // as /static/file.1m.test in the published experiment
-	binary   = "/usr/sbin/apache2"
-	modules  = "/usr/lib/apache2/modules"
-)
-
-// newApache looks for Debian's Apache.
-func newApache() (*frame.Site, error) {
-	for _, name := range []string{binary, filepath.Join(modules, "mod_deflate.so")} {
-		if _, err := os.Stat(name); err != nil {
-			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
-		}
-	}
-	return &frame.Site{Name: "Apache", Size: fileSize, Configuration: configuration, Command: func(dir string) []string {
-		return []string{binary, "-f", filepath.Join(dir, frame.SiteConfig), "-D", "FOREGROUND"}
-	}}, nil
-}
-
-// configuration compresses each answer anew, keeps connections open, and has threads enough that none waits for one.
-func configuration(dir, address string) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("ServerRoot %q", dir)
-	line("ServerName 127.0.0.1")
-	line("DefaultRuntimeDir %q", dir)
-	line("PidFile %q", filepath.Join(dir, "apache.pid"))
-	line("ErrorLog %q", filepath.Join(dir, frame.SiteLog))
-	line("Listen %s", address)
-	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
-		line("LoadModule %s_module %s", m, filepath.Join(modules, "mod_"+m+".so"))
-	}
-	line("User www-data")
-	line("Group www-data")
-	line("StartServers 1")
-	line("ServerLimit 1")
-	line("ThreadsPerChild 64")
-	line("MaxRequestWorkers 64")
-	line("KeepAlive On")
-	line("MaxKeepAliveRequests 0")
-	line("KeepAliveTimeout 600")
-	line("TypesConfig /dev/null")
-	line("AddType text/plain .txt")
-	line("AddOutputFilterByType DEFLATE text/plain")
-	line("DocumentRoot %q", filepath.Join(dir, "www"))
-	line("<Directory %q>", filepath.Join(dir, "www"))
-	line("  Require all granted")
-	line("</Directory>")
-	return b.String()
 }
 
 const (
