@@ -63,7 +63,7 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 			if s.receipts.Since.IsZero() {
 				s.receipts.Since = in.Now
 			}
-		case u.Resized:
+		case u.Resized, u.Paused, in.Held:
 			e.Abort()
 		}
 	})
@@ -80,7 +80,7 @@ func (u *candidate) changed() bool {
 // withhold says whether what would be handed out to the candidate now is not to be. It begins a spell.
 func (u *candidate) withhold(in Input) bool {
 	e := u.m.experiment
-	if e == nil || u.Starting {
+	if e == nil || u.Starting || in.Held {
 		return false
 	}
 	if state := in.Node.State(); state != NodeOverload && state != NodeUnknown {

@@ -33,7 +33,7 @@
 // does not; and clients who come back later, or less often, because they waited.
 //
 // Why asymptotic: bounds without a limit theorem for bounded figures exist (Howard, Ramdas, McAuliffe and Sekhon,
-// Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are some three times as wide for
+// Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are wider for
 // spells of which one in a hundred is withheld, since they allow for the one spell of 2 s not seen yet: their width has
 // a term of 2 s / probability / spells. The price is that the interval covers only where the variance is known well
 // enough. Long spells are rare and withheld ones rarer. So no interval is given before Least spells of the smaller arm;
@@ -167,7 +167,7 @@ func (e *Experiment) Withheld() bool { return e.on != nil && e.on.withheld }
 // Withdrawn says why nothing is handed out any more; "": it is.
 func (e *Experiment) Withdrawn() Verdict { return e.harm }
 
-// Abort forgets the spell that is on: its limit was changed.
+// Abort forgets the spell that is on: its limit was changed, or a person has stopped all writes.
 func (e *Experiment) Abort() {
 	if e.on != nil {
 		e.Aborted++

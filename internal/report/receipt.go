@@ -14,7 +14,7 @@ type Receipt struct {
 	Since        time.Time `json:"since"`
 	Treated      int64     `json:"treated_spells"`
 	Withheld     int64     `json:"withheld_spells"`
-	Aborted      int64     `json:"aborted_spells,omitempty"` // the limit was changed meanwhile
+	Aborted      int64     `json:"aborted_spells,omitempty"` // the limit was changed meanwhile, or the container paused
 	TreatedLost  float64   `json:"treated_lost_seconds"`     // wall time throttled in a spell, mean
 	WithheldLost float64   `json:"withheld_lost_seconds"`
 	Saved        Caused    `json:"saved"`      // wall time throttled, withheld less treated, a spell
@@ -34,8 +34,8 @@ type Caused struct {
 
 // Receipts are those of a node.
 type Receipts struct {
-	Seed      uint64 `json:"seed"`      // of what is withheld
-	Withdrawn int    `json:"withdrawn"` // containers that are not refilled any more
+	Seed      uint64 `json:"seed,string"` // of what is withheld
+	Withdrawn int    `json:"withdrawn"`   // containers that are not refilled any more
 	Receipt          // of all containers, those that are gone included
 }
 
