@@ -204,6 +204,7 @@ func TestWithoutAnAgent(t *testing.T) {
 		"pause web":   "--state-dir",
 		"release web": "plimsoll restore",
 		"report":      "plimsoll run",
+		"receipts":    "plimsoll run",
 		"hold":        "touch " + n.state + "/hold",
 		"resume":      "rm -f " + n.state + "/hold",
 		"resume web":  "--state-dir",
@@ -217,11 +218,14 @@ func TestWithoutAnAgent(t *testing.T) {
 func TestStatusAndReportOfALiveAgent(t *testing.T) {
 	a := &fakeAgent{}
 	n := newNode(t).withAgent(t, a)
-	var status, rep bytes.Buffer
+	var status, rep, receipts bytes.Buffer
 	if err := errors.Join(a.Status().Sorted(report.ByName).Text(&status), report.Of(a.Status()).Text(&rep)); err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]string{"status": status.String(), "report": rep.String()} {
+	if err := report.ReceiptsOf(a.Status()).Text(&receipts); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{"status": status.String(), "report": rep.String(), "receipts": receipts.String()} {
 		stdout, _, err := n.run(args)
 		if diff := cmp.Diff(want, stdout); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", args, err, diff)

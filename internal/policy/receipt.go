@@ -142,7 +142,7 @@ func (m *memory) withdrawn() string {
 	if m.experiment == nil || m.experiment.Withdrawn() == "" {
 		return ""
 	}
-	return fmt.Sprintf("withdrawn: by its receipt, what was handed out %s; receipts: 0%% for it undoes this",
+	return fmt.Sprintf("withdrawn: its receipt says that refilling it %s; receipts: 0%% for it undoes this",
 		m.experiment.Withdrawn())
 }
 

@@ -33,13 +33,13 @@
 // does not; and clients who come back later, or less often, because they waited.
 //
 // Why asymptotic: bounds without a limit theorem for bounded figures exist (Howard, Ramdas, McAuliffe and Sekhon,
-// Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are wider for
-// spells of which one in a hundred is withheld, since they allow for the one spell of 2 s not seen yet: their width has
-// a term of 2 s / probability / spells. The price is that the interval covers only where the variance is known well
-// enough. Long spells are rare and withheld ones rarer. So no interval is given before Least spells of the smaller arm;
-// the variance is the larger of two estimates, that of the weighted figures, and the one that would hold if refills did
-// nothing, to which all spells of both arms contribute; and one long spell that was not seen is added to it (unseen).
-// TestCoverage holds this to the aim with spells that follow Pareto's law and loads that change.
+// Annals of Statistics 2021, section 4.2; Waudby-Smith and Ramdas, JRSS B 2024), and are wider for spells of which one
+// in a hundred is withheld, since they allow for the one spell of 2 s not seen yet: their width has a term of 2 s /
+// probability / spells. The price is that the interval covers only where the variance is known well enough. Long spells
+// are rare and withheld ones rarer. So no interval is given before Least spells of the smaller arm; the variance is the
+// larger of two estimates, that of the weighted figures, and the one that would hold if refills did nothing, to which
+// all spells of both arms contribute; and one long spell that was not seen is added to it (unseen). TestCoverage holds
+// this to the aim with spells that follow Pareto's law and loads that change.
 //
 // Known limits: memory is the agent's; it begins anew with the agent and with the container. A pod whose own limit binds
 // before its containers' is left out. Time throttled beyond 2 s of a spell is not counted, in either arm.

@@ -123,11 +123,11 @@ func (l ReceiptList) Text(w io.Writer) error {
 		p.printf("receipts are off: nothing is withheld, so what refills save cannot be measured; `receipts: 1%%` under strategy turns them on\n")
 		return p.writeTo(w)
 	}
-	rows := [][]string{{"NAME", "OF SPELLS", "WITHHELD", "THROTTLED", "IF WITHHELD", "SAVED A SPELL", "VERDICT"}}
+	rows := [][]string{{"NAME", "SPELLS", "WITHHELD", "THROTTLED", "IF WITHHELD", "SAVED A SPELL"}}
 	add := func(name string, r Receipt) {
 		n := r.Treated + r.Withheld
 		rows = append(rows, []string{name, strconv.FormatInt(n, 10), strconv.FormatInt(r.Withheld, 10), signed(r.TreatedLost),
-			signed(r.WithheldLost), r.Saved.line(), r.Verdict})
+			signed(r.WithheldLost), r.Saved.line()})
 	}
 	for _, c := range l.Containers {
 		add(c.Name, c.Receipt)
@@ -148,10 +148,10 @@ func (l ReceiptList) Text(w io.Writer) error {
 }
 
 func (ReceiptList) detail(p *page, name string, r Receipt) {
-	p.printf("%s, since %s:\n  saved a day %s; neighbours lost in the 100 ms after a spell began %s of CPU time.\n", Printable(name), clock(r.Since),
+	p.printf("%s, since %s: %s.\n  Saved a day %s; neighbours lost in the 100 ms after a spell began %s of CPU time.\n", Printable(name), clock(r.Since), r.Verdict,
 		r.SavedPerDay.line(), r.Neighbours.line())
 	if r.Harm {
-		p.printf("  It is not refilled any more: what was handed out %s. hint: %s\n", r.Verdict, ReceiptHint)
+		p.printf("  It is not refilled any more, for refilling it %s; hint: %s\n", r.Verdict, ReceiptHint)
 	}
 }
 

@@ -160,6 +160,8 @@ func TestGoldens(t *testing.T) {
 		"status-empty.json":  func(b *bytes.Buffer) error { return WriteJSON(b, offline) },
 		"report.txt":         func(b *bytes.Buffer) error { return Of(sample()).Text(b) },
 		"report-empty.txt":   func(b *bytes.Buffer) error { return Of(offline).Text(b) },
+		"receipts.txt":       func(b *bytes.Buffer) error { return ReceiptsOf(sample()).Text(b) },
+		"receipts-off.txt":   func(b *bytes.Buffer) error { return ReceiptsOf(offline).Text(b) },
 		"report.json":        func(b *bytes.Buffer) error { return WriteJSON(b, Of(sample())) },
 		"plan.txt":           func(b *bytes.Buffer) error { return NewPlan(changes).Text(b) },
 		"plan-named.txt": func(b *bytes.Buffer) error {

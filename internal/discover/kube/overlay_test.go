@@ -353,3 +353,17 @@ func TestOldAnnotationAndForeignWriterAreReported(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAPodOptsOutOfReceipts by its annotation, and in by none; the others of the node have what the cluster says.
+func TestAPodOptsOutOfReceipts(t *testing.T) {
+	for text, want := range map[string]float64{"": 0.02, "true": 0.02, "false": 0, "no": 0} {
+		w := newWorld(t)
+		w.groups.set(group("u1", "a"))
+		pod := web(`{"policy": "auto", "receipts": "50%"}`)
+		pod.Annotations["plimsoll/receipts"] = text
+		w.given(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "cpu-burst-config", `{"clusterStrategy": {"receipts": "2%"}}`))
+		if got := w.pod(0).Containers[0].Strategy.Receipts; got != want {
+			t.Errorf("%q: %v of the spells, want %v", text, got, want)
+		}
+	}
+}
