@@ -193,3 +193,32 @@ func (w *World) Add(t *testing.T, g Group) {
 	w.Kernel.SetTasks(g.Path, max(1, g.Load.Threads))
 	w.Kernel.SetLoad(g.Path, g.Load)
 }
+
+// TestWithheldRaises: where throttles are polled for, the raise is withheld in place of refills. A raise is given back when
+// its spell is over: in the second half of a job's time, after it is done, the limit stands in both kinds of spells.
+func TestWithheldRaises(t *testing.T) {
+	polledAndSubscribed(t, func(t *testing.T, events bool) {
+		const at = 1500 * ms // a job takes 600 ms when nothing is handed out
+		g := sampled("/lab/web", 0.3, sim.Periodic(every, sim.Fixed(300*ms), 1))
+		w := mustNew(t, Scenario{Kernel: mainline(4, 3), Threshold: 80, Events: events, Groups: []Group{g}})
+		raised, left := 0, 0
+		for range 100 {
+			before := len(w.Kernel.Writes())
+			w.Run(at, nil)
+			if w.Kernel.Bandwidth(g.Path).Quota != g.Quota {
+				left++
+			}
+			for _, x := range w.Kernel.Writes()[before:] {
+				if strings.Contains(x.Name, "quota") || strings.Contains(x.Name, "cpu.max") {
+					raised++
+					break
+				}
+			}
+			w.Run(every-at, nil)
+		}
+		r := receiptOf(t, w, g.Path)
+		if r.Withheld < 20 || raised < 50 || raised > int(r.Treated)+2 || left > 0 {
+			t.Errorf("%d treated, %d withheld, %d jobs with a raise, %d whose raise stayed", r.Treated, r.Withheld, raised, left)
+		}
+	})
+}
