@@ -59,7 +59,7 @@ func (f *Figures) Verdict() Verdict {
 	if f.Mismatch() {
 		return Invalid
 	}
-	low, high, ok := f.Saved.Interval(acts)
+	_, high, ok := f.Saved.Interval(acts)
 	if !ok {
 		return TooFew
 	}
@@ -69,7 +69,7 @@ func (f *Figures) Verdict() Verdict {
 	if taken, _, ok := f.Taken.Interval(acts); ok && taken > math.Max(0, high) {
 		return HarmsRest
 	}
-	if low, _, _ = f.Saved.Interval(Alpha); low > 0 {
+	if low, _, _ := f.Saved.Interval(Alpha); low > 0 {
 		return Saves
 	}
 	return Unclear
