@@ -111,7 +111,7 @@ func rules() map[string]rule {
 		"internal/exclusive":            {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
 		"internal/pauses":               {},
 		"internal/risk":                 {imports: and(values, "loadline/noderisk", "policy", "report")},
-		"internal/record":               {imports: and(values, "ledger", "observe", "policy", "report")},
+		"internal/record":               {imports: and(values, "ledger", "observe", "policy", "receipt", "report")},
 		"internal/agent":                {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve", "risk", "schedext")},
 		"internal/agent/dryrun":         {imports: and(values, "agent", "journal")},
 		"internal/nri":                  {imports: []string{"cpu"}},
