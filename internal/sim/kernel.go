@@ -195,6 +195,16 @@ func (k *Kernel) SetTasks(name string, n int) {
 	}
 }
 
+// SetExpiry has a group's period timer fire at this instant, and whole periods before and after it.
+func (k *Kernel) SetExpiry(name string, at time.Time) {
+	g := k.must(name)
+	period := g.pool.Bandwidth().Period
+	g.expiry = k.now + (at.Sub(k.config.Start)-k.now)%period
+	if g.expiry <= k.now {
+		g.expiry += period
+	}
+}
+
 // SetLoad replaces the load of a group's own threads, from now on; unfinished jobs are dropped.
 func (k *Kernel) SetLoad(name string, load Load) {
 	g := k.must(name)

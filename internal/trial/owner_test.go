@@ -87,11 +87,11 @@ func TestResizeAtEveryState(t *testing.T) {
 			to := []time.Duration{20 * ms, 30 * ms, 80 * ms, 200 * ms, w.Kernel.Bandwidth(a.Path).Quota}[rng.IntN(5)]
 			write := func() { // it may be refused: for a burst, on v1 for the pod's or the container's quota
 				if to > a.Quota {
-					_ = w.limit(a.Pod, to, a.Period)
+					_ = w.Limit(a.Pod, to, a.Period)
 				}
-				_ = w.limit(a.Path, to, a.Period)
+				_ = w.Limit(a.Path, to, a.Period)
 				if to < a.Quota {
-					_ = w.limit(a.Pod, to, a.Period)
+					_ = w.Limit(a.Pod, to, a.Period)
 				}
 			}
 			late := time.Duration(rng.IntN(1500)) * time.Millisecond

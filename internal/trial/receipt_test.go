@@ -187,7 +187,7 @@ func (w *World) Add(t *testing.T, g Group) {
 	w.scene.Groups = append(w.scene.Groups, g)
 	w.place.pods = slices.Clone(w.place.pods)
 	w.make(g)
-	if err := w.limit(g.Path, g.Quota, g.Period); err != nil {
+	if err := w.Limit(g.Path, g.Quota, g.Period); err != nil {
 		t.Fatal(err)
 	}
 	w.Kernel.SetTasks(g.Path, max(1, g.Load.Threads))

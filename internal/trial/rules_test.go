@@ -328,7 +328,7 @@ func TestForeignWriteStays(t *testing.T) {
 		k.Version = version
 		w := mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{g}})
 		w.Run(5*time.Second, nil)
-		if err := w.limit(g.Path, 70*ms, g.Period); err != nil {
+		if err := w.Limit(g.Path, 70*ms, g.Period); err != nil {
 			t.Fatal(err)
 		}
 		w.Run(10*time.Second, nil)
@@ -339,7 +339,7 @@ func TestForeignWriteStays(t *testing.T) {
 
 		w = mustNew(t, Scenario{Kernel: k, Threshold: 100, Groups: []Group{g}})
 		w.Run(5*time.Second, nil)
-		if err := w.limit(g.Path, g.Quota, g.Period); err != nil {
+		if err := w.Limit(g.Path, g.Quota, g.Period); err != nil {
 			t.Fatal(err)
 		}
 		w.Run(300*time.Millisecond, nil)
@@ -384,7 +384,7 @@ func TestResizeWhileThrottled(t *testing.T) {
 		w := mustNew(t, Scenario{Kernel: mainline(4, seed), Threshold: 100, Groups: []Group{g}})
 		w.Run(time.Second, nil)
 		w.Stop() // at the limit: a change is a resize
-		if err := w.limit(g.Path, 70*ms, g.Period); err != nil {
+		if err := w.Limit(g.Path, 70*ms, g.Period); err != nil {
 			t.Fatal(err)
 		}
 		raised := false

@@ -168,7 +168,7 @@ func (w *World) begins(t *testing.T, g Group) {
 	t.Helper()
 	w.make(g)
 	for _, path := range []string{g.Pod, g.Path} {
-		if err := w.limit(path, g.Quota, g.Period); err != nil {
+		if err := w.Limit(path, g.Quota, g.Period); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,6 +32,7 @@ type Group struct {
 	Tenant   string // the namespace of its pod
 	Quota    time.Duration
 	Period   time.Duration
+	Expiry   time.Time // its period timer fires then; zero: by chance
 	Request  float64
 	Load     sim.Load
 	Strategy strategy.Strategy
@@ -82,8 +83,11 @@ func New(s Scenario) (*World, error) {
 		}
 	}
 	for _, g := range s.Groups {
-		if err := w.limit(g.Path, g.Quota, g.Period); err != nil {
+		if err := w.Limit(g.Path, g.Quota, g.Period); err != nil {
 			return nil, err
+		}
+		if !g.Expiry.IsZero() {
+			w.Kernel.SetExpiry(g.Path, g.Expiry)
 		}
 		w.Kernel.SetTasks(g.Path, max(1, g.Load.Threads))
 		w.Kernel.SetLoad(g.Path, g.Load)
@@ -125,11 +129,11 @@ func (w *World) limitPod(pod workload.Pod) error {
 	if quota, ok := w.scene.PodQuota[pod.Path]; ok {
 		sum = quota
 	}
-	return w.limit(pod.Path, sum, period)
+	return w.Limit(pod.Path, sum, period)
 }
 
-// limit writes a limit as an owner does.
-func (w *World) limit(path string, quota, period time.Duration) error {
+// Limit writes a limit as an owner does.
+func (w *World) Limit(path string, quota, period time.Duration) error {
 	dir, micros := path[1:], func(d time.Duration) string { return fmt.Sprint(d.Microseconds()) }
 	if quota == cpu.Unlimited {
 		return nil // as it was made

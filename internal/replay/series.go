@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"plimsoll/internal/flight"
+)
+
+// Series is what a container did, on a grid of periods. Place i ends at Begin + (i+1) periods.
+type Series struct {
+	Cgroup, Name, Namespace string
+	Period                  time.Duration
+	Begin                   time.Time
+	Places                  []Place
+	Limits                  []Limit // in the order of time, at least one; the first is in force from the begin
+	Refills                 int64
+	Raised                  bool // a quota above the limit was in force
+}
+
+// Place is one period.
+type Place struct {
+	Used    time.Duration
+	Lost    time.Duration // wall time throttled
+	Unknown bool          // nothing was recorded
+}
+
+// Limit is a limit from an instant on. The zero quota is none.
+type Limit struct {
+	From  time.Time
+	Quota time.Duration
+}
+
+// Last is the limit that is in force at the end.
+func (s *Series) Last() time.Duration { return s.Limits[len(s.Limits)-1].Quota }
+
+// at is the place whose end is nearest to an instant.
+func (s *Series) at(end time.Time) int {
+	return int((end.Sub(s.Begin)+s.Period/2)/s.Period) - 1
+}
+
+// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded, in Unix ms.
+func FromRecord(rows []flight.Minute, covered []int64, from, to time.Time) (list []*Series, warnings []string, err error) {
+	groups := map[string][]*flight.Minute{}
+	for i := range rows {
+		m := &rows[i]
+		groups[m.Cgroup] = append(groups[m.Cgroup], m)
+	}
+	for _, path := range sorted(groups) {
+		s, notes, err := build(groups[path], covered, from, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		if warnings = append(warnings, notes...); s != nil {
+			list = append(list, s)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Series) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cgroup, b.Cgroup))
+	})
+	return list, append(warnings, restarted(list)...), nil
+}
+
+func sorted[V any](m map[string]V) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// build makes the series of one group; nil where no place is in the time.
+func build(rows []*flight.Minute, covered []int64, from, to time.Time) (*Series, []string, error) {
+	last := rows[len(rows)-1]
+	name := last.Name()
+	rows, notes := once(rows, name, from.Location())
+	period := time.Duration(rows[0].PeriodUs) * time.Microsecond
+	for _, m := range rows {
+		if p := time.Duration(m.PeriodUs) * time.Microsecond; p != period {
+			return nil, nil, fmt.Errorf("the period of %.100q changed from %s to %s at %s: replay a time before or after it", name, period, p,
+				time.UnixMilli(m.Start).In(from.Location()).Format("15:04 MST"))
+		}
+		if other := m.Name(); other != name {
+			notes = append(notes, fmt.Sprintf("%s was called %s before: it is one control group", name, other))
+			name = other
+		}
+	}
+	name = last.Name()
+	end := time.UnixMilli(rows[0].Start + int64(rows[0].First)) // of a place: gives the phase
+	begin := end.Add(-((end.Sub(from) + period - 1) / period) * period)
+	n := int(to.Sub(begin) / period)
+	if n < 1 {
+		return nil, notes, nil
+	}
+	s := &Series{Cgroup: last.Cgroup, Name: name, Namespace: last.Namespace, Period: period, Begin: begin, Places: make([]Place, n)}
+	s.gaps(covered)
+	for _, m := range rows {
+		s.add(m)
+	}
+	s.limits(rows)
+	return s, notes, nil
+}
+
+// once leaves out the rows of minutes that are there twice, since the clock was set back.
+func once(rows []*flight.Minute, name string, zone *time.Location) (kept []*flight.Minute, notes []string) {
+	seen := map[int64]bool{}
+	for _, m := range rows {
+		if seen[m.Start] {
+			notes = append(notes, fmt.Sprintf("the minute %s of %s is there twice, since the clock was set back or the agent was restarted; the first is replayed",
+				time.UnixMilli(m.Start).In(zone).Format("15:04 MST"), name))
+			continue
+		}
+		seen[m.Start] = true
+		kept = append(kept, m)
+	}
+	slices.SortStableFunc(kept, func(a, b *flight.Minute) int { return cmp.Compare(a.Start, b.Start) })
+	return kept, notes
+}
+
+// gaps marks the places that end in minutes that were not recorded.
+func (s *Series) gaps(covered []int64) {
+	known := map[int64]bool{}
+	for _, ms := range covered {
+		known[ms] = true
+	}
+	for i := range s.Places {
+		end := s.Begin.Add(time.Duration(i+1) * s.Period)
+		s.Places[i].Unknown = !known[end.Truncate(time.Minute).UnixMilli()]
+	}
+}
+
+// add puts a minute on the grid. Its lists are rounded, its sums are exact.
+func (s *Series) add(m *flight.Minute) {
+	used, lost := 0.0, 0.0
+	for _, u := range m.Used {
+		used += float64(u) * 10
+	}
+	for _, t := range m.ThrottledMs {
+		lost += float64(t) * 1000
+	}
+	first := s.at(time.UnixMilli(m.Start + int64(m.First)))
+	for i, u := range m.Used {
+		at := first + i
+		if at < 0 || at >= len(s.Places) {
+			continue
+		}
+		p := &s.Places[at]
+		p.Used += share(float64(u)*10, used, m.UsedUs)
+		if i < len(m.ThrottledMs) {
+			p.Lost += share(float64(m.ThrottledMs[i])*1000, lost, m.ThrottledUs)
+		}
+		p.Unknown = false
+	}
+	for at := min(first+len(m.Used), len(s.Places)) - 1; at > max(first, 0); at-- { // a late timer reports the time of several periods at the last
+		if over := s.Places[at].Lost - s.Period; over > 0 {
+			s.Places[at].Lost -= over
+			s.Places[at-1].Lost += over
+		}
+	}
+	s.Refills += int64(m.Refills)
+}
+
+// share is a part of an exact sum, in microseconds, as large as a part of the rounded sum.
+func share(part, sum float64, exact int64) time.Duration {
+	if sum <= 0 {
+		return 0
+	}
+	return time.Duration(part / sum * float64(exact) * float64(time.Microsecond))
+}
+
+// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest quota that was
+// in force is taken for it.
+func (s *Series) limits(rows []*flight.Minute) {
+	least := int64(0)
+	for _, m := range rows {
+		for _, q := range m.QuotaUs {
+			if least == 0 || q > 0 && q < least {
+				least = q
+			}
+		}
+	}
+	for _, m := range rows {
+		us := m.LimitUs
+		if us <= 0 {
+			us = least
+		}
+		for _, q := range m.QuotaUs {
+			s.Raised = s.Raised || q > us
+		}
+		quota := time.Duration(us) * time.Microsecond
+		if n := len(s.Limits); n == 0 || s.Limits[n-1].Quota != quota {
+			s.Limits = append(s.Limits, Limit{time.UnixMilli(m.Start), quota})
+		}
+	}
+}
+
+// restarted says which names more than one group has had.
+func restarted(list []*Series) (notes []string) {
+	for i := 1; i < len(list); i++ {
+		if a, b := list[i-1], list[i]; a.Name == b.Name {
+			notes = append(notes, fmt.Sprintf("%s was restarted: it had the control groups %s and %s, each of which is replayed by itself", a.Name, a.Cgroup, b.Cgroup))
+		}
+	}
+	return notes
+}
