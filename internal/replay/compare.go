@@ -6,16 +6,23 @@ import (
 	"time"
 )
 
-// Range is a figure of the early reading, and the least and the most of all readings.
+// Range is a figure of the likely reading, and the least and the most of all readings.
 type Range struct{ Value, Low, High time.Duration }
 
 func exactly(d time.Duration) Range { return Range{d, d, d} }
 
-// of is a figure of outcomes, the early one first.
-func of(list []*outcome, figure func(*outcome) time.Duration) Range {
-	r := exactly(figure(list[0]))
-	for _, o := range list[1:] {
-		r.Low, r.High = min(r.Low, figure(o)), max(r.High, figure(o))
+// include has a range hold another figure. A likely one is the value, and comes first.
+func (r *Range) include(d time.Duration, likely bool) {
+	if likely {
+		*r = exactly(d)
+	}
+	r.Low, r.High = min(r.Low, d), max(r.High, d)
+}
+
+// of is a figure of outcomes, the likely one first.
+func of(list []*outcome, figure func(*outcome) time.Duration) (r Range) {
+	for i, o := range list {
+		r.include(figure(o), i == 0)
 	}
 	return r
 }
@@ -31,8 +38,8 @@ type Figures struct {
 
 // Curves are what a picture shows, one value a step. A step with a gap has NaN.
 type Curves struct {
-	Used, Lost          []float64 // CPUs; share of the time
-	DemandLow, Demanded []float64 // CPUs, of the late and the early reading; only of what was
+	Used, Lost                    []float64 // CPUs; share of the time
+	Demand, DemandLow, DemandHigh []float64 // CPUs; only of what was
 }
 
 // Container is one container that is replayed.
@@ -75,17 +82,18 @@ func Compare(chosen, others []*Series, o Setup, progress func()) (Result, error)
 		}
 	}
 	var r Result
-	var worlds [2][]*outcome
-	for i, reading := range []Reading{Early, Late} {
-		var err error
-		if worlds[i], err = run(lots(chosen, others, reading, o.CPUs), o, begin); err != nil {
+	var worlds [][]*outcome
+	for _, reading := range readings() {
+		world, err := run(lots(chosen, others, reading, o.CPUs), o, begin)
+		if err != nil {
 			return r, err
 		}
+		worlds = append(worlds, world)
 		progress()
 	}
 	for i, s := range chosen {
 		c := Container{Series: s}
-		c.Would = figuresOf([]*outcome{worlds[0][i], worlds[1][i]})
+		c.Would = figuresOf(column(worlds, i))
 		c.was(o)
 		c.NewCurves = Curves{Used: s.cut(worlds[0][i].useCurve, o), Lost: s.cut(worlds[0][i].lostCurve, o)}
 		r.Containers = append(r.Containers, c)
@@ -97,6 +105,14 @@ func Compare(chosen, others []*Series, o Setup, progress func()) (Result, error)
 	return r, r.neighbours(chosen, others, worlds, o, begin)
 }
 
+// column are the outcomes of one group in all worlds.
+func column(worlds [][]*outcome, i int) (list []*outcome) {
+	for _, w := range worlds {
+		list = append(list, w[i])
+	}
+	return list
+}
+
 // figuresOf are those of the outcomes of all readings.
 func figuresOf(list []*outcome) Figures {
 	return Figures{Lost: of(list, func(o *outcome) time.Duration { return o.lost }), Above: of(list, func(o *outcome) time.Duration { return o.above }),
@@ -105,7 +121,7 @@ func figuresOf(list []*outcome) Figures {
 }
 
 // neighbours compares their waiting with that in a world in which the chosen do what they did.
-func (r *Result) neighbours(chosen, others []*Series, worlds [2][]*outcome, o Setup, begin time.Time) error {
+func (r *Result) neighbours(chosen, others []*Series, worlds [][]*outcome, o Setup, begin time.Time) error {
 	n := &r.Neighbours
 	if n.Count = len(others); n.Count == 0 {
 		return nil
@@ -116,10 +132,11 @@ func (r *Result) neighbours(chosen, others []*Series, worlds [2][]*outcome, o Se
 	}
 	was := all(old[len(chosen):])
 	n.WasMean, n.WasP99 = mean(was), percentile(was, 0.99)
-	early, late := all(worlds[0][len(chosen):]), all(worlds[1][len(chosen):])
-	n.NewMean, n.NewP99 = exactly(mean(early)), exactly(percentile(early, 0.99))
-	n.NewMean.Low, n.NewMean.High = min(mean(early), mean(late)), max(mean(early), mean(late))
-	n.NewP99.Low, n.NewP99.High = min(percentile(early, 0.99), percentile(late, 0.99)), max(percentile(early, 0.99), percentile(late, 0.99))
+	for i, w := range worlds {
+		now := all(w[len(chosen):])
+		n.NewMean.include(mean(now), i == 0)
+		n.NewP99.include(percentile(now, 0.99), i == 0)
+	}
 	for i, s := range others {
 		k := len(chosen) + i
 		if by := percentile(worlds[0][k].late, 0.99) - percentile(old[k].late, 0.99); by > n.WorstBy {
@@ -156,7 +173,7 @@ func (r *Result) model(chosen, others []*Series, o Setup, begin time.Time) error
 		return nil
 	}
 	o.Limit, o.Strategy.Policy = 0, "none"
-	out, err := run(lots(chosen, others, Early, o.CPUs), o, begin)
+	out, err := run(lots(chosen, others, Likely, o.CPUs), o, begin)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -11,17 +12,20 @@ import (
 // Reading is how the demand that a limit hid is read.
 type Reading int
 
-// The readings: the bounds of the demand.
+// The readings. Early and Late bound the demand.
 const (
-	Early Reading = iota // threads that stood would have gone on, up to the work that was done in the end
-	Late                 // work came as it was done
+	Likely Reading = iota // as Early, but for what comes all the time
+	Early                 // threads that stood would have gone on, up to the work that was done in the end
+	Late                  // work came as it was done
 )
+
+func readings() []Reading { return []Reading{Likely, Early, Late} }
 
 const (
 	grain    = 5 * time.Millisecond   // of wall time, a piece of work
 	sliver   = 200 * time.Microsecond // of work that a late reading holds back, without which nothing would stand
-	leastRun = 20 * time.Millisecond  // of wall time, to tell a rate by: the kernel counts to its tick
-	slack    = 0.25                   // of a thread: the noise of a rate
+	leastRun = 10 * time.Millisecond  // of wall time, to tell a rate by: the kernel counts to its tick
+	least    = 0.05                   // a rate
 )
 
 // segment is work that runs at a rate, in CPUs, from an instant on; times are since Begin.
@@ -37,11 +41,10 @@ func (g segment) end() time.Duration { return g.at + time.Duration(float64(g.wor
 type episode struct {
 	first, last int
 	open        bool
-	rate        float64
 }
 
 // episodes finds them.
-func (s *Series) episodes(cpus float64) (list []episode) {
+func (s *Series) episodes() (list []episode) {
 	for i := 0; i < len(s.Places); i++ {
 		if s.Places[i].Lost == 0 {
 			continue
@@ -55,43 +58,69 @@ func (s *Series) episodes(cpus float64) (list []episode) {
 		}
 		list = append(list, e)
 	}
-	usual := s.usual(list, cpus)
-	for i := range list {
-		if list[i].rate = usual; usual > 0 {
-			if r, ran := s.rate(list[i]); ran >= 5*leastRun {
-				list[i].rate = min(r, cpus)
-			}
-		}
-	}
 	return list
 }
 
-// rate is at which rate an episode ran in its places that begin and end throttled, and for how long it was seen.
-func (s *Series) rate(e episode) (rate float64, ran time.Duration) {
-	var used time.Duration
-	for i := e.first + 1; i <= e.last && s.Places[i].Lost > 0; i++ {
-		used += s.Places[i].Used
-		ran += s.Period - s.Places[i].Lost
-	}
-	if ran < leastRun {
-		return 0, ran
-	}
-	return used.Seconds() / ran.Seconds(), ran
+// history is what was done, in the order of time: the runs of episodes, and those of places outside of them.
+type history struct {
+	episodes []episode
+	runs     [][]segment // of each episode
+	free     []segment   // outside
+	steady   float64     // CPUs that are used outside of episodes, on average
+	rate     float64     // of all episodes
 }
 
-// usual is the rate of all episodes together: the mean of the places that tell one. Where there is none it is the largest
-// that any place shows.
-func (s *Series) usual(list []episode, cpus float64) float64 {
-	var used, ran float64
+// history reads a series for a machine of so many CPUs.
+func (s *Series) history(cpus float64) history {
+	h := history{episodes: s.episodes()}
+	h.rate = s.rate(h.episodes, cpus)
+	next, outside := 0, time.Duration(0)
+	var used time.Duration
+	for i := 0; i < len(s.Places); {
+		if next < len(h.episodes) && i == h.episodes[next].first {
+			h.runs = append(h.runs, s.ran(h.episodes[next], h.rate, cpus))
+			i = h.episodes[next].last + 1
+			next++
+			continue
+		}
+		if p := s.Places[i]; !p.Unknown {
+			outside, used = outside+s.Period, used+p.Used
+			if p.Used > 0 {
+				h.free = append(h.free, s.outside(i, h.rate, cpus))
+			}
+		}
+		i++
+	}
+	if outside >= time.Second {
+		h.steady = used.Seconds() / outside.Seconds()
+	}
+	return h
+}
+
+// seen is the rate of a place that begins and ends throttled: its threads ran all the time in which they did not stand.
+func (s *Series) seen(i int) (rate float64, ok bool) {
+	if i == 0 || s.Places[i].Lost == 0 || s.Places[i-1].Lost == 0 {
+		return 0, false
+	}
+	run := s.Period - s.Places[i].Lost
+	return s.Places[i].Used.Seconds() / run.Seconds(), run >= leastRun && s.Places[i].Used > 0
+}
+
+// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any place may have had.
+func (s *Series) rate(list []episode, cpus float64) float64 {
+	var used, ran time.Duration
 	for _, e := range list {
-		if r, t := s.rate(e); r > 0 {
-			used, ran = used+r*t.Seconds(), ran+t.Seconds()
+		for i := e.first; i <= e.last; i++ {
+			if _, ok := s.seen(i); ok {
+				used += s.Places[i].Used
+				ran += s.Period - s.Places[i].Lost
+			}
 		}
 	}
 	if ran > 0 {
-		return max(min(used/ran, cpus), 0.05)
+		return min(max(used.Seconds()/ran.Seconds(), least), cpus)
 	}
-	most := 0.05
+	most := least
 	for _, p := range s.Places {
 		if run := s.Period - p.Lost; run >= leastRun {
 			most = max(most, p.Used.Seconds()/run.Seconds())
@@ -100,106 +129,125 @@ func (s *Series) usual(list []episode, cpus float64) float64 {
 	return min(most, cpus)
 }
 
-// demand is when work came under a reading, and how fast it would have run, as segments in the order of time.
-func (s *Series) demand(r Reading, cpus float64) (list []segment) {
-	eps := s.episodes(cpus)
-	left := eps
-	for i := 0; i < len(s.Places); {
-		if len(left) > 0 && i == left[0].first {
-			list = append(list, s.held(left[0], r)...)
-			i, left = left[0].last+1, left[1:]
-			continue
+// ran are the runs of an episode: of each place, from when on and how fast. The first and the last place do not show their rates:
+// they have those of the places beside them.
+func (s *Series) ran(e episode, usual, cpus float64) (list []segment) {
+	rate := usual
+	for i := e.first; i <= e.last; i++ {
+		if r, ok := s.seen(i); ok {
+			rate = r
+			break
 		}
-		if s.Places[i].Used > 0 {
-			list = append(list, s.free(i, r, eps))
-		}
-		i++
 	}
-	return list
-}
-
-// free is the work of a place outside of episodes. Where it was in the place is not known.
-func (s *Series) free(i int, r Reading, eps []episode) segment {
-	used := s.Places[i].Used
-	rate := math.Ceil(used.Seconds()/s.Period.Seconds() - slack)
-	if len(eps) > 0 {
-		rate = eps[0].rate
-	}
-	rate = max(rate, used.Seconds()/s.Period.Seconds(), 0.05)
-	g := segment{time.Duration(i) * s.Period, used, rate}
-	if r == Late {
-		g.at += s.Period - time.Duration(float64(used)/rate)
-	}
-	return g
-}
-
-// ran are the recorded runs of an episode: of each place, from when on and how fast.
-func (s *Series) ran(e episode) (list []segment) {
 	for i := e.first; i <= e.last; i++ {
 		p := s.Places[i]
 		run := s.Period - p.Lost
 		if p.Used <= 0 || run <= 0 {
 			continue
 		}
-		rate := max(e.rate, p.Used.Seconds()/run.Seconds())
-		g := segment{time.Duration(i) * s.Period, p.Used, rate}
+		if r, ok := s.seen(i); ok {
+			rate = r
+		}
+		g := segment{time.Duration(i) * s.Period, p.Used, max(min(rate, cpus), p.Used.Seconds()/run.Seconds())}
 		if i == e.first { // it ran until it stood
-			g.at += max(0, run-time.Duration(float64(p.Used)/rate))
+			g.at += max(0, run-time.Duration(float64(p.Used)/g.rate))
 		}
 		list = append(list, g)
 	}
 	return list
 }
 
-// held is the demand of an episode.
-func (s *Series) held(e episode, r Reading) []segment {
-	runs := s.ran(e)
-	if r == Late {
-		for i := 0; i+1 < len(runs); i++ {
-			part := min(sliver, runs[i+1].work/2)
-			runs[i].work += part
-			runs[i+1].work -= part
-		}
-		return runs
+// outside is the work of a place outside of episodes. Where in the place it was is not known: from its begin.
+func (s *Series) outside(i int, rate, cpus float64) segment {
+	used := s.Places[i].Used
+	mean := used.Seconds() / s.Period.Seconds()
+	if rate == 0 {
+		rate = math.Ceil(mean)
 	}
-	var rest time.Duration // done later, until the end
-	for _, g := range runs {
-		rest += g.work
-	}
-	var ahead time.Duration // of what was done, by a demand that did not stand
-	for k := range runs {
-		g := &runs[k]
-		i := int(g.at / s.Period)
-		rest -= g.work
-		could := time.Duration(e.rate * float64(s.Places[i].Lost))
-		held := ahead + could
-		if !e.open {
-			held = min(held, rest)
-		}
-		g.work += held - ahead
-		ahead = held
-		if g.work <= 0 {
-			continue
-		}
-		g.rate = max(g.rate, g.work.Seconds()/(time.Duration(i+1)*s.Period-g.at).Seconds())
-	}
-	return slices.DeleteFunc(runs, func(g segment) bool { return g.work <= 0 })
+	return segment{time.Duration(i) * s.Period, used, max(min(rate, cpus), mean, least)}
 }
 
-// load cuts segments into the jobs of a simulated load: as many at a time as there are threads at this rate.
-func load(list []segment) (l sim.Load, jobs []sim.Job) {
-	for _, g := range list {
-		n := max(1, int(math.Ceil(g.rate-slack)))
-		l.Threads = max(l.Threads, n)
-		wall := time.Duration(float64(g.work) / g.rate)
-		pieces := max(1, int((wall+grain-1)/grain))
-		for k := range pieces {
-			at := g.at + wall*time.Duration(k)/time.Duration(pieces)
-			for range n {
-				jobs = append(jobs, sim.Job{At: at, Cost: max(1, g.work/time.Duration(pieces*n))})
+// demand is when work came under a reading, and how fast it would have run, in the order of time.
+func (s *Series) demand(h history, r Reading) (list []segment) {
+	for _, g := range h.free {
+		if r == Late { // at the end of its place
+			g.at += max(0, g.at/s.Period*s.Period+s.Period-g.end())
+		}
+		list = append(list, g)
+	}
+	for i, e := range h.episodes {
+		switch runs := slices.Clone(h.runs[i]); {
+		case len(runs) == 0:
+		case r == Late:
+			list = append(list, late(runs)...)
+		default:
+			end := time.Duration(e.last+1) * s.Period
+			steady := h.steady
+			if r == Early || e.open {
+				steady = 0
+			}
+			list = append(list, early(runs, steady)...)
+			if last := list[len(list)-1]; e.open && last.end() < end {
+				list = append(list, segment{last.end(), time.Duration(last.rate * float64(end-last.end())), last.rate})
 			}
 		}
 	}
-	slices.SortStableFunc(jobs, func(a, b sim.Job) int { return int(a.At - b.At) })
-	return sim.Script(l.Threads, jobs...), jobs
+	slices.SortStableFunc(list, func(a, b segment) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
+// late has work come as it was done, but for a sliver that stood.
+func late(runs []segment) []segment {
+	for i := 0; i+1 < len(runs); i++ {
+		part := min(sliver, runs[i+1].work/2)
+		runs[i].work += part
+		runs[i+1].work -= part
+	}
+	return runs
+}
+
+// early takes the time out in which a group stood: each run begins as soon as the one before it has ended. What comes at a steady rate
+// in any case is not all there at the begin: so much of the work comes no sooner.
+func early(runs []segment, steady float64) []segment {
+	var rest time.Duration
+	for _, g := range runs {
+		rest += g.work
+	}
+	end, free := runs[len(runs)-1].end(), runs[0].at
+	for i := range runs {
+		g := &runs[i]
+		at := free
+		if steady > 0 {
+			at = max(at, end-time.Duration(float64(rest)/steady))
+		}
+		g.at = min(g.at, at)
+		free = g.end()
+		rest -= g.work
+	}
+	return runs
+}
+
+// load cuts segments into the jobs of a simulated load. A rate between two whole numbers is that of a thread that runs for a part of
+// the time. A thread's work is its own: where it waits, another does not take it over.
+func load(list []segment) (sim.Load, []sim.Job) {
+	var jobs []sim.Job
+	threads := 0
+	for _, g := range list {
+		wall := g.end() - g.at
+		pieces := time.Duration(max(1, (wall+grain-1)/grain))
+		for k := range pieces {
+			at, left := g.at+wall*k/pieces, g.work/pieces
+			for lane := 1; left > 0; lane++ {
+				cost := min(left, max(wall/pieces, 1))
+				if left-cost < cost/100 { // a rounding
+					cost = left
+				}
+				jobs = append(jobs, sim.Job{At: at, Cost: cost, Lane: lane})
+				left -= cost
+				threads = max(threads, lane)
+			}
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b sim.Job) int { return cmp.Compare(a.At, b.At) })
+	return sim.Script(threads, jobs...), jobs
 }

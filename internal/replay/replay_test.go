@@ -83,7 +83,7 @@ func TestExplore(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := r.Containers[0]
-			t.Logf("%s: took %v rate %.2f", name, time.Since(begin), rec.usual(rec.episodes(4), 4))
+			t.Logf("%s: took %v rate %.2f steady %.2f of %.2f", name, time.Since(begin), rec.rate(rec.episodes(), 4), rec.history(4).steady, was.used.Seconds()/60)
 			t.Logf("   was: lost %v above %v used %v p99 latency %v (free %v); model %v", was.lost, was.above, was.used, percentile(was.late, .99), percentile(free.late, .99), *c.Model)
 			t.Logf("   rec: %v", c.Was)
 			t.Logf("   want: lost %v above %v used %v p99 latency %v", want.lost, want.above, want.used, percentile(want.late, .99))

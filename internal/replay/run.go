@@ -53,7 +53,7 @@ func lots(chosen, others []*Series, r Reading, cpus int) (list []*lot) {
 		if !x.limited {
 			reading = Late
 		}
-		x.load, x.jobs = load(s.demand(reading, float64(cpus)))
+		x.load, x.jobs = load(s.demand(s.history(float64(cpus)), reading))
 		list = append(list, x)
 	}
 	return list

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -19,62 +21,59 @@ func (c *Container) was(o Setup) {
 			above += max(0, p.Used-quota)
 		}
 	}
-	for _, e := range s.episodes(float64(o.CPUs)) {
+	h := s.history(float64(o.CPUs))
+	for _, e := range h.episodes {
 		c.Open = c.Open || e.open
 	}
 	f.Lost, f.Used, f.Above, f.Refills = exactly(lost), exactly(used), exactly(above), exactly(time.Duration(s.Refills))
-	f.Delay = exactly(percentile(s.delays(Early, o), 0.99))
-	f.Delay.Low = min(f.Delay.Value, percentile(s.delays(Late, o), 0.99))
-	early, late := s.demand(Early, float64(o.CPUs)), s.demand(Late, float64(o.CPUs))
-	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }), Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() }),
-		Demanded: s.cut(rates(early, s, o), o), DemandLow: s.cut(rates(late, s, o), o)}
+	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }), Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() })}
+	for _, r := range readings() {
+		demand := s.demand(h, r)
+		f.Delay.include(percentile(s.delays(h, demand, o), 0.99), r == Likely)
+		if curve := s.cut(rates(demand, s, o), o); r == Likely {
+			c.WasCurves.Demand, c.WasCurves.DemandLow, c.WasCurves.DemandHigh = curve, slices.Clone(curve), slices.Clone(curve)
+		} else {
+			c.WasCurves.widen(curve)
+		}
+	}
+}
+
+// widen has the bounds of the demand hold another reading.
+func (c *Curves) widen(curve []float64) {
+	for i, v := range curve {
+		c.DemandLow[i], c.DemandHigh[i] = min(c.DemandLow[i], v), max(c.DemandHigh[i], v)
+	}
 }
 
 // delays are how much later than without a limit the work of a demand was done, in the record.
-func (s *Series) delays(r Reading, o Setup) (list []sample) {
-	cpus := float64(o.CPUs)
-	runs := s.recorded(cpus)
-	at, k, sum, end := time.Duration(0), 0, time.Duration(0), time.Duration(len(s.Places))*s.Period
-	for _, g := range s.demand(r, cpus) {
+func (s *Series) delays(h history, demand []segment, o Setup) (list []sample) {
+	runs := slices.Concat(append(slices.Clone(h.runs), h.free)...)
+	slices.SortStableFunc(runs, func(a, b segment) int { return cmp.Compare(a.at, b.at) })
+	k, sum, before, end := 0, time.Duration(0), time.Duration(0), time.Duration(len(s.Places))*s.Period
+	for _, g := range demand {
 		wall := g.end() - g.at
-		pieces := max(1, int((wall+grain-1)/grain))
+		pieces := time.Duration(max(1, (wall+grain-1)/grain))
 		for i := range pieces {
-			work := g.work / time.Duration(pieces)
-			ideal := g.at + wall*time.Duration(i+1)/time.Duration(pieces)
-			at += work
-			for k < len(runs) && sum+runs[k].work < at-time.Duration(pieces) { // less than a rounding is not work
-				sum += runs[k].work
+			sum += g.work / pieces
+			for k < len(runs) && before+runs[k].work < sum-rounding {
+				before += runs[k].work
 				k++
 			}
 			done := end
 			if k < len(runs) {
-				done = runs[k].at + time.Duration(float64(max(0, at-sum))/runs[k].rate)
+				done = runs[k].at + time.Duration(float64(max(0, sum-before))/runs[k].rate)
 			}
-			if came := s.Begin.Add(ideal - wall/time.Duration(pieces)); !came.Before(o.From) && came.Before(o.To) {
-				list = append(list, sample{max(0, done-ideal), work})
+			ideal := g.at + wall*(i+1)/pieces
+			if came := s.Begin.Add(g.at + wall*i/pieces); !came.Before(o.From) && came.Before(o.To) {
+				list = append(list, sample{max(0, done-ideal), g.work / pieces})
 			}
 		}
 	}
 	return list
 }
 
-// recorded is when the recorded work was done.
-func (s *Series) recorded(cpus float64) (list []segment) {
-	eps := s.episodes(cpus)
-	left := eps
-	for i := 0; i < len(s.Places); {
-		if len(left) > 0 && i == left[0].first {
-			list = append(list, s.ran(left[0])...)
-			i, left = left[0].last+1, left[1:]
-			continue
-		}
-		if s.Places[i].Used > 0 {
-			list = append(list, s.free(i, Early, eps))
-		}
-		i++
-	}
-	return list
-}
+// rounding is less than any work, and more than a million divisions lose.
+const rounding = 50 * time.Microsecond
 
 // steps is how many steps a setup's curves have.
 func (o Setup) steps() int { return int((o.To.Sub(o.From) + o.Step - 1) / o.Step) }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type Job struct {
 	At   time.Duration // when it arrives, as time since SetLoad
 	Cost time.Duration // CPU time it takes; Forever for one that only For ends
 	For  time.Duration // it goes after this wall time, done or not; 0 when it stays until done
+	Lane int           // the jobs of a lane run one after the other, as the work of one thread; 0: any thread takes it
 }
 
 // Load is a stream of demands: jobs in the order of their arrival, of which at most Threads run at once; the others
@@ -115,6 +117,7 @@ type source struct {
 type served struct {
 	arrived, cost, left time.Duration
 	until               time.Duration // absolute; never when it stays
+	lane                int
 }
 
 type completed struct{ arrived, done, cost time.Duration }
@@ -142,7 +145,7 @@ func (s *source) fetch() {
 // due adds the jobs that have arrived by now, drops those that have left, and fills the free threads.
 func (s *source) due(now time.Duration) {
 	for s.next.At <= now {
-		j := served{arrived: s.next.At, cost: s.next.Cost, left: s.next.Cost, until: never}
+		j := served{arrived: s.next.At, cost: s.next.Cost, left: s.next.Cost, until: never, lane: s.next.Lane}
 		if s.next.For > 0 {
 			j.until = s.next.At + s.next.For
 		}
@@ -156,12 +159,26 @@ func (s *source) due(now time.Duration) {
 		}
 	}
 	s.serving = kept
-	for len(s.serving) < s.threads && len(s.waiting) > 0 {
-		if j := s.waiting[0]; j.until > now {
+	for i := 0; len(s.serving) < s.threads && i < len(s.waiting); {
+		j := s.waiting[i]
+		if s.busy(j.lane) {
+			i++
+			continue
+		}
+		if j.until > now {
 			s.serving = append(s.serving, j)
 		}
-		s.waiting = s.waiting[1:]
+		if i == 0 {
+			s.waiting = s.waiting[1:]
+		} else {
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+		}
 	}
+}
+
+// busy says whether a job of a lane is served.
+func (s *source) busy(lane int) bool {
+	return lane != 0 && slices.ContainsFunc(s.serving, func(j served) bool { return j.lane == lane })
 }
 
 // work gives each serving thread so much CPU time, notes the jobs that are done, and returns what was used.
