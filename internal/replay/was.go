@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -29,7 +28,7 @@ func (c *Container) was(o Setup) {
 	c.WasCurves = Curves{Used: s.curve(o, func(p Place) float64 { return p.Used.Seconds() }), Lost: s.curve(o, func(p Place) float64 { return p.Lost.Seconds() })}
 	for _, r := range readings() {
 		demand := s.demand(h, r)
-		f.Delay.include(percentile(s.delays(h, demand, o), 0.99), r == Likely)
+		f.Delay.include(percentile(s.delays(demand, o), 0.99), r == Likely)
 		if curve := s.cut(rates(demand, s, o), o); r == Likely {
 			c.WasCurves.Demand, c.WasCurves.DemandLow, c.WasCurves.DemandHigh = curve, slices.Clone(curve), slices.Clone(curve)
 		} else {
@@ -46,34 +45,14 @@ func (c *Curves) widen(curve []float64) {
 }
 
 // delays are how much later than without a limit the work of a demand was done, in the record.
-func (s *Series) delays(h history, demand []segment, o Setup) (list []sample) {
-	runs := slices.Concat(append(slices.Clone(h.runs), h.free)...)
-	slices.SortStableFunc(runs, func(a, b segment) int { return cmp.Compare(a.at, b.at) })
-	k, sum, before, end := 0, time.Duration(0), time.Duration(0), time.Duration(len(s.Places))*s.Period
-	for _, g := range demand {
-		wall := g.end() - g.at
-		pieces := time.Duration(max(1, (wall+grain-1)/grain))
-		for i := range pieces {
-			sum += g.work / pieces
-			for k < len(runs) && before+runs[k].work < sum-rounding {
-				before += runs[k].work
-				k++
-			}
-			done := end
-			if k < len(runs) {
-				done = runs[k].at + time.Duration(float64(max(0, sum-before))/runs[k].rate)
-			}
-			ideal := g.at + wall*(i+1)/pieces
-			if came := s.Begin.Add(g.at + wall*i/pieces); !came.Before(o.From) && came.Before(o.To) {
-				list = append(list, sample{max(0, done-ideal), g.work / pieces})
-			}
+func (s *Series) delays(demand []stint, o Setup) (list []sample) {
+	for _, x := range demand {
+		if came := s.Begin.Add(x.came); !came.Before(o.From) && came.Before(o.To) {
+			list = append(list, sample{max(0, x.ran-x.came), x.work})
 		}
 	}
 	return list
 }
-
-// rounding is less than any work, and more than a million divisions lose.
-const rounding = 50 * time.Microsecond
 
 // steps is how many steps a setup's curves have.
 func (o Setup) steps() int { return int((o.To.Sub(o.From) + o.Step - 1) / o.Step) }
@@ -90,11 +69,11 @@ func (s *Series) curve(o Setup, figure func(Place) float64) []float64 {
 	return s.cut(list, o)
 }
 
-// rates is how much work of segments there is in each step.
-func rates(segments []segment, s *Series, o Setup) []float64 {
+// rates is how much work came in each step.
+func rates(demand []stint, s *Series, o Setup) []float64 {
 	list := make([]float64, o.steps())
-	for _, g := range segments {
-		at := s.Begin.Add(g.at).Sub(o.From)
+	for _, g := range demand {
+		at := s.Begin.Add(g.came).Sub(o.From)
 		if k := int(at / o.Step); at >= 0 && k < len(list) {
 			list[k] += g.work.Seconds() / o.Step.Seconds()
 		}

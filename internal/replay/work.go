@@ -1,0 +1,210 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	leastRun = 10 * time.Millisecond // of wall time, to tell a rate by: the kernel counts to its tick
+	least    = 0.05                  // a rate
+	noise    = 0.15                  // of a rate, in threads
+	whole    = 0.75                  // a thread that ran for this part of the time in which its group ran was there all the time
+)
+
+// stint is work that one thread did in one place. Times are since the series' begin.
+type stint struct {
+	lane    int
+	ran     time.Duration // when it was done from on, as recorded
+	came    time.Duration // when it would have been without the limit, of a reading
+	work    time.Duration
+	follows bool // the thread had stood before it: it could have begun sooner
+	fresh   bool // the thread had not been there at the begin of the episode
+	never   bool // it was not done
+}
+
+// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or has a gap.
+type episode struct {
+	first, last int
+	open        bool
+	work        []stint // in the order of places and lanes
+	standing    []stint // of an open one: the last of each thread that stands at its end
+}
+
+// episodes finds them.
+func (s *Series) episodes() (list []episode) {
+	for i := 0; i < len(s.Places); i++ {
+		if s.Places[i].Lost == 0 {
+			continue
+		}
+		e := episode{first: i}
+		for i < len(s.Places) && s.Places[i].Lost > 0 {
+			i++
+		}
+		if e.last = i; i == len(s.Places) || s.Places[i].Unknown {
+			e.last, e.open = i-1, true
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// history is what was done.
+type history struct {
+	episodes []episode
+	free     []stint // outside of them
+	steady   float64 // CPUs of work that comes all the time, as far as it is seen to come
+}
+
+// history reads a series for a machine of so many CPUs.
+func (s *Series) history(cpus float64) history {
+	h := history{episodes: s.episodes()}
+	rate := s.rate(h.episodes, cpus)
+	next := 0
+	var known, steady time.Duration
+	for i, p := range s.Places {
+		if !p.Unknown {
+			known += s.Period
+		}
+		if next < len(h.episodes) && i > h.episodes[next].last {
+			next++
+		}
+		if next < len(h.episodes) && i >= h.episodes[next].first {
+			continue
+		}
+		steady += p.Used
+		if p.Used > 0 {
+			h.free = append(h.free, s.outside(i, rate, cpus)...)
+		}
+	}
+	for i := range h.episodes {
+		e := &h.episodes[i]
+		s.threads(e, rate, cpus)
+		for _, x := range e.work {
+			if x.fresh {
+				steady += x.work
+			}
+		}
+	}
+	if known > 0 {
+		h.steady = steady.Seconds() / known.Seconds()
+	}
+	return h
+}
+
+// seen is the rate of a place that begins and ends throttled: its threads ran all the time in which they did not stand.
+func (s *Series) seen(i int) (rate float64, ok bool) {
+	if i == 0 || s.Places[i].Lost == 0 || s.Places[i-1].Lost == 0 {
+		return 0, false
+	}
+	run := s.Period - s.Places[i].Lost
+	return s.Places[i].Used.Seconds() / run.Seconds(), run >= leastRun && s.Places[i].Used > 0
+}
+
+// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any place may have had.
+func (s *Series) rate(list []episode, cpus float64) float64 {
+	var used, ran time.Duration
+	for _, e := range list {
+		for i := e.first; i <= e.last; i++ {
+			if _, ok := s.seen(i); ok {
+				used += s.Places[i].Used
+				ran += s.Period - s.Places[i].Lost
+			}
+		}
+	}
+	if ran > 0 {
+		return min(max(used.Seconds()/ran.Seconds(), least), cpus)
+	}
+	most := least
+	for _, p := range s.Places {
+		if run := s.Period - p.Lost; run >= leastRun {
+			most = max(most, p.Used.Seconds()/run.Seconds())
+		}
+	}
+	return min(most, cpus)
+}
+
+// outside is the work of a place outside of episodes. Where in the place it was is not known: from its begin.
+func (s *Series) outside(i int, rate, cpus float64) (list []stint) {
+	used := s.Places[i].Used
+	n := int(max(math.Round(min(rate, cpus)), math.Ceil(used.Seconds()/s.Period.Seconds()-noise), 1))
+	for lane := 1; lane <= n; lane++ {
+		list = append(list, stint{lane: lane, ran: time.Duration(i) * s.Period, work: used / time.Duration(n)})
+	}
+	return list
+}
+
+// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in it. A thread
+// that ran in a part of the time only had just come, or was just done: what it does later came later. The first and the last place
+// do not show their rates, and have those of the places beside them.
+func (s *Series) threads(e *episode, usual, cpus float64) {
+	rate := usual
+	for i := e.first; i <= e.last; i++ {
+		if r, ok := s.seen(i); ok {
+			rate = r
+			break
+		}
+	}
+	stands := map[int]int{} // by lane, the last work of a thread that stands, from 1
+	fresh := map[int]bool{}
+	for i := e.first; i <= e.last; i++ {
+		p := s.Places[i]
+		run := s.Period - p.Lost
+		if p.Used <= 0 || run <= 0 {
+			continue
+		}
+		if r, ok := s.seen(i); ok {
+			rate = r
+		}
+		busy, parts := divide(p.Used, max(min(rate, cpus), p.Used.Seconds()/run.Seconds()))
+		at := time.Duration(i) * s.Period
+		if i == e.first { // they ran until they stood
+			at += max(0, run-busy)
+		}
+		for k, work := range parts {
+			lane := k + 1
+			x := stint{lane: lane, ran: at, work: work, follows: stands[lane] > 0}
+			if !x.follows {
+				x.ran, fresh[lane] = at+max(0, busy-work), i > e.first
+			}
+			x.fresh = fresh[lane]
+			e.work = append(e.work, x)
+			if done := x.follows && work.Seconds() < whole*busy.Seconds(); done || p.Lost == 0 {
+				delete(stands, lane)
+			} else {
+				stands[lane] = len(e.work)
+			}
+		}
+		for lane := range stands {
+			if lane > len(parts) {
+				delete(stands, lane)
+			}
+		}
+	}
+	if e.open {
+		for _, at := range stands {
+			e.standing = append(e.standing, e.work[at-1])
+		}
+		slices.SortFunc(e.standing, func(a, b stint) int { return a.lane - b.lane })
+	}
+}
+
+// divide shares work at a rate out to threads, all but the last of which run all the time.
+func divide(used time.Duration, rate float64) (busy time.Duration, parts []time.Duration) {
+	n, over := math.Modf(rate)
+	switch {
+	case over < noise && n > 0 || over > 1-noise || n == 0:
+		n = max(1, math.Round(rate))
+		busy = time.Duration(float64(used) / n)
+		for range int(n) {
+			parts = append(parts, busy)
+		}
+		return busy, parts
+	}
+	busy = time.Duration(float64(used) / rate)
+	for range int(n) {
+		parts = append(parts, busy)
+	}
+	return busy, append(parts, used-time.Duration(n)*busy)
+}
