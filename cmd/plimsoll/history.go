@@ -126,13 +126,8 @@ func local(said, text, layout string, zone *time.Location) (time.Time, error) {
 // readHistory reads what the record has of the containers that are meant; "" for all.
 func readHistory(dir string, from, to time.Time, who string) (report.History, error) {
 	r, err := disk.Select(dir, from, to, func(*flight.Minute) bool { return true })
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return report.History{}, withHint(fmt.Errorf("there is no record: %w", err), "`plimsoll run` writes it, where the kernel has throttle events: see `plimsoll status`; --record-dir says where")
-	case errors.Is(err, fs.ErrPermission):
-		return report.History{}, withHint(err, "the record is for root: sudo plimsoll history")
-	case err != nil:
-		return report.History{}, err
+	if err != nil {
+		return report.History{}, noRecord(err)
 	}
 	h := historyOf(r, from, to, who)
 	h.Dir = dir
@@ -140,6 +135,17 @@ func readHistory(dir string, from, to time.Time, who string) (report.History, er
 		return h, withHint(fmt.Errorf("the record of this time has no container %q", who), "`plimsoll history` lists those that it has; --from and --to choose another time")
 	}
 	return h, nil
+}
+
+// noRecord explains why a record cannot be read.
+func noRecord(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return withHint(fmt.Errorf("there is no record: %w", err), "`plimsoll run` writes it, where the kernel has throttle events: see `plimsoll status`; --record-dir says where")
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(err, "the record is for root: use sudo")
+	}
+	return err
 }
 
 // historyOf makes figures of rows.

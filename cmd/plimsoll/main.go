@@ -186,7 +186,7 @@ type section struct {
 func sections(g *globals) []section {
 	return []section{
 		{"Run it", []*cobra.Command{runCommand(g), serveCommand(g), schedCommand(g)}},
-		{"Look, and change nothing", []*cobra.Command{topCommand(g), whyCommand(g), statusCommand(g), reportCommand(g), receiptsCommand(g), historyCommand(g), diagnoseCommand(g), doctorCommand(g), snapshotCommand()}},
+		{"Look, and change nothing", []*cobra.Command{topCommand(g), whyCommand(g), statusCommand(g), reportCommand(g), receiptsCommand(g), historyCommand(g), replayCommand(g), diagnoseCommand(g), doctorCommand(g), snapshotCommand()}},
 		{"Stop it, or step aside", []*cobra.Command{holdCommand(g), restoreCommand(g), resumeCommand(g), pauseCommand(g), releaseCommand(g), retireCommand(g)}},
 		{"Plan ahead, and see it proved", []*cobra.Command{planCommand(g), recordCommand(g), simulateCommand(), adviseCommand(g), demoCommand(g)}},
 	}

@@ -123,6 +123,8 @@ func rules() map[string]rule {
 		"internal/sim":   {pure: true, except: []string{"syscall"}, imports: []string{"bandwidth", "cpu", "workload"}},
 		"internal/trial": {pure: true, except: []string{"context", "log/slog"}, imports: and(values, "agent", "apply", "cgroup", "journal", "pauses", "policy", "report", "sim")},
 
+		"internal/replay": {pure: true, imports: and(values, "flight", "sim", "trial")},
+
 		// tests
 		"internal/arch":        {},
 		"internal/cgrouptest":  {free: true},
@@ -158,6 +160,7 @@ func rules() map[string]rule {
 		"lab/reaction":       {free: true},
 		"lab/readers":        {free: true},
 		"lab/receipts":       {free: true},
+		"lab/replay":         {free: true},
 		"lab/reservation":    {free: true},
 		"lab/soak":           {free: true},
 		"lab/start":          {free: true},

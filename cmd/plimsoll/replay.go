@@ -1,0 +1,258 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/figure"
+	"plimsoll/internal/flight"
+	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/progress"
+	"plimsoll/internal/replay"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/internal/sysfs"
+)
+
+// replayFlags are what a person may choose about a replay.
+type replayFlags struct {
+	at, dir, policy, figure string
+	length                  time.Duration
+	limit                   float64
+	burst                   ratio
+	threshold               int64
+	cpus                    int
+	seed                    uint64
+	json                    bool
+}
+
+// leadIn is how much of the record before a replay shows the agent the way there.
+const leadIn = 30 * time.Second
+
+// longestReplay bounds what is simulated.
+const longestReplay = 6 * time.Hour
+
+func replayCommand(g *globals) *cobra.Command {
+	f := &replayFlags{burst: ratio(float64(strategy.Default().CPUBurstPercent) / 100)}
+	cmd := &cobra.Command{
+		Use:   "replay [CONTAINER]",
+		Short: "Say what another limit or policy would have done at a recorded time",
+		Long: `Run a time of the record again, with another limit or policy, and print what was and what would have been side by side: time
+lost to throttling, how late the work was done, CPU time above the limit, and what the other containers paid. The decisions
+are those of the shipped agent, on a simulated kernel. Nothing on this node is changed.
+
+CONTAINER is a name as in ` + "`plimsoll history`" + `; without one all containers with a limit are replayed. --at is a time as in
+` + "`plimsoll history`" + `. A limit that throttled hides how much work there was and when it came: each figure has its bounds.`,
+		Example: `  plimsoll replay --at 03:12 default/web/nginx --limit 0.8 --policy none
+  plimsoll replay --at 03:12 --for 10m --policy auto --burst 200% --threshold 60 --figure incident.svg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.setup(cmd, time.Now())
+			if err != nil {
+				return err
+			}
+			who := strings.Join(args, "")
+			r, result, err := f.replay(cmd, g.recordDir(f.dir), who, o)
+			if err != nil {
+				return err
+			}
+			err = show(cmd.OutOrStdout(), r, f.json)
+			if f.figure != "" {
+				err = errors.Join(err, draw(f.figure, replayFigure(r, result, o)))
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.at, "at", "", "the begin (required): 03:12, \"2026-11-25 03:12\", RFC 3339, or how long ago (90m)")
+	flags.DurationVar(&f.length, "for", 10*time.Minute, "how long from there")
+	flags.Float64Var(&f.limit, "limit", 0, "limit of CONTAINER in CPUs (default: as it was)")
+	flags.StringVar(&f.policy, "policy", string(strategy.Auto), "none, cpuBurstOnly, cfsQuotaBurstOnly or auto")
+	flags.Var(&f.burst, "burst", "burst in limits (cpuBurstPercent)")
+	flags.Int64Var(&f.threshold, "threshold", strategy.Default().SharePoolThresholdPercent, "use of the node, in percent, above which nothing is granted (sharePoolThresholdPercent)")
+	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of the node (default: of this machine)")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the delays in the simulation")
+	flags.StringVar(&f.figure, "figure", "", "draw both into this file, .svg or .png")
+	recordDirFlag(flags, &f.dir, "")
+	jsonFlag(cmd, &f.json)
+	return cmd
+}
+
+// setup is what was asked for.
+func (f *replayFlags) setup(cmd *cobra.Command, now time.Time) (o replay.Setup, err error) {
+	if f.at == "" {
+		return o, withHint(misusef("--at is missing"), "plimsoll replay --at 03:12; `plimsoll history` shows when time was lost")
+	}
+	if o.From, err = moment(f.at, now); err != nil {
+		return o, misusef("--at: %w", err)
+	}
+	if f.length < time.Second || f.length > longestReplay {
+		return o, misusef("--for %s: 1s to %s are taken", f.length, longestReplay)
+	}
+	if o.To = o.From.Add(f.length); o.To.After(now) {
+		if o.To = now; !o.From.Before(now) {
+			return o, misusef("--at %s is still to come", o.From.Format(time.RFC3339))
+		}
+	}
+	o.Strategy = strategy.Default()
+	policy, burst := strategy.Policy(f.policy), int64(100*float64(f.burst)+0.5)
+	patch := strategy.Patch{Policy: &policy, CPUBurstPercent: &burst, SharePoolThresholdPercent: &f.threshold}
+	if err := patch.Check(); err != nil {
+		return o, misusef("%w", err)
+	}
+	o.Strategy = patch.Over(o.Strategy)
+	o.Strategy.StartupSeconds = 0 // these containers were there before
+	if f.limit < 0 || f.limit != 0 && (f.limit < 0.01 || f.limit > 4096) {
+		return o, misusef("--limit %g: 0.01 to 4096 CPUs are taken", f.limit)
+	}
+	o.Limit = time.Duration(f.limit * float64(cpu.DefaultPeriod))
+	if o.CPUs = f.cpus; f.cpus == 0 {
+		online, err := sysfs.NewHost("/").Online()
+		if err != nil {
+			return o, withHint(err, "say how many CPUs the node has: --cpus")
+		}
+		o.CPUs = len(online)
+	}
+	if o.CPUs < 1 || o.CPUs > 4096 {
+		return o, misusef("--cpus %d: 1 to 4096 are taken", o.CPUs)
+	}
+	if f.figure != "" {
+		if err := figure.Known(f.figure); err != nil {
+			return o, misusef("--figure %s: %w", f.figure, err)
+		}
+	}
+	o.Seed = f.seed
+	o.Step = max(time.Second, (o.To.Sub(o.From) / 200).Round(time.Second))
+	return o, nil
+}
+
+// replay reads the record and runs it.
+func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup) (report.Replay, replay.Result, error) {
+	fail := func(err error) (report.Replay, replay.Result, error) { return report.Replay{}, replay.Result{}, err }
+	if o.Limit > 0 && who == "" {
+		return fail(withHint(misusef("--limit needs a CONTAINER"), "one limit for all containers is hardly meant"))
+	}
+	from := o.From.Add(-leadIn)
+	r, err := recordedRange(dir, from, o.To)
+	if err != nil {
+		return fail(err)
+	}
+	chosen, others, warnings, err := choosePeriods(r, from, o, who)
+	if err != nil {
+		return fail(err)
+	}
+	bar, done := progress.Start(bars(cmd), "replaying", 5), int64(0)
+	result, err := replay.Compare(chosen, others, o, func() { done++; bar.Set(done) })
+	bar.Stop()
+	if err != nil {
+		return fail(err)
+	}
+	for _, skipped := range r.Skipped {
+		warnings = append(warnings, "a file is left out: "+skipped.Error())
+	}
+	return replayReport(result, r, o, dir, warnings), result, nil
+}
+
+// recordedRange reads what the record has of a time.
+func recordedRange(dir string, from, to time.Time) (disk.Range, error) {
+	r, err := disk.Select(dir, from, to, func(*flight.Minute) bool { return true })
+	switch {
+	case err != nil:
+		return r, noRecord(err)
+	case len(r.Rows) > 0:
+		return r, nil
+	case len(r.Skipped) > 0: // a version, or damage: of each only the first is told
+		return r, withHint(fmt.Errorf("the record of this time cannot be read: %w", r.Skipped[0]), "see docs/RECORD.md; the plimsoll that wrote it reads it")
+	}
+	if len(r.Covered) > 0 {
+		return r, errors.New("no container used CPU time under a limit in this time")
+	}
+	list, _, err := disk.List(dir)
+	if err != nil || len(list) == 0 {
+		return r, withHint(errors.New("the record is empty"), "`plimsoll run` writes it: see `plimsoll status`")
+	}
+	oldest := slices.MinFunc(list, func(a, b disk.File) int { return a.From.Compare(b.From) }).From
+	newest := slices.MaxFunc(list, func(a, b disk.File) int { return a.To.Compare(b.To) }).To
+	return r, withHint(fmt.Errorf("nothing was recorded from %s to %s", from.Format(time.RFC3339), to.Format(time.RFC3339)),
+		fmt.Sprintf("the record is of %s to %s", oldest.In(from.Location()).Format(time.RFC3339), newest.In(from.Location()).Format(time.RFC3339)))
+}
+
+// choosePeriods makes series of the record: those that are meant, and their neighbours.
+func choosePeriods(r disk.Range, from time.Time, o replay.Setup, who string) (chosen, others []*replay.Series, warnings []string, err error) {
+	list, warnings, err := replay.FromRecord(r.Rows, r.Covered, from, o.To)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	named := meant(r.Rows, who)
+	for _, s := range list {
+		if named[s.Cgroup] && s.Last() > 0 {
+			chosen = append(chosen, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen, others, warnings, nil
+	case who != "" && len(named) == 0:
+		err = withHint(fmt.Errorf("the record of this time has no container %q", who), "`plimsoll history` lists those that it has")
+	default:
+		err = replay.ErrNothing
+	}
+	return nil, nil, nil, err
+}
+
+// replayReport is a result for people and programs.
+func replayReport(result replay.Result, r disk.Range, o replay.Setup, dir string, warnings []string) report.Replay {
+	out := report.Replay{Schema: report.ReplaySchema, From: o.From, To: o.To, Dir: filepath.Clean(dir), Files: r.Files, CPUs: o.CPUs, Policy: string(o.Strategy.Policy),
+		Burst: o.Strategy.CPUBurstPercent, Threshold: o.Strategy.SharePoolThresholdPercent, Containers: []report.Replayed{},
+		Gaps: gaps(notBefore(r.Covered, o.From), o.From, o.To), Lost: r.Lost, Warnings: append([]string{}, warnings...), Conditions: replayConditions(result)}
+	for _, c := range result.Containers {
+		s := c.Series
+		was := float64(s.Last()) / float64(s.Period)
+		would := was
+		if o.Limit > 0 {
+			would = float64(o.Limit) / float64(cpu.DefaultPeriod)
+		}
+		x := report.Replayed{Cgroup: s.Cgroup, Name: s.Name, Limits: [2]float64{was, would}, Was: replayFigures(c.Was), Would: replayFigures(c.Would)}
+		if c.Model != nil {
+			x.Model = &report.ReplayModel{Lost: c.Model.Lost.Value, Used: c.Model.Used.Value}
+		}
+		out.Containers = append(out.Containers, x)
+	}
+	if n := result.Neighbours; n.Count > 0 {
+		out.Neighbours = &report.ReplayNeighbours{Count: n.Count, WasMean: n.WasMean, WasP99: n.WasP99, Mean: between(n.NewMean), P99: between(n.NewP99),
+			Worst: n.Worst, WorstBy: n.WorstBy}
+	}
+	return out
+}
+
+// notBefore are the minutes that are not before a time.
+func notBefore(minutes []int64, from time.Time) []int64 {
+	at := from.Truncate(time.Minute).UnixMilli()
+	return slices.DeleteFunc(slices.Clone(minutes), func(ms int64) bool { return ms < at })
+}
+
+// replayConditions are those under which the figures hold.
+func replayConditions(result replay.Result) []string {
+	list := []string{"containers without a limit and the system's own work are not in the record: the node is less busy here than it was"}
+	if slices.ContainsFunc(result.Containers, func(c replay.Container) bool { return c.Open }) {
+		list = append(list, "a container was still throttled as the time ended, or a gap began: its demand has no upper bound but its threads")
+	}
+	return list
+}
+
+func replayFigures(f replay.Figures) report.ReplayFigures {
+	return report.ReplayFigures{Lost: between(f.Lost), Delay: between(f.Delay), Above: between(f.Above), Used: between(f.Used), Refills: int64(f.Refills.Value)}
+}
+
+func between(r replay.Range) report.Between {
+	return report.Between{Likely: r.Value, Low: r.Low, High: r.High}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/flight"
+	"plimsoll/internal/flight/disk"
+	"plimsoll/internal/report"
+)
+
+// incident writes a record of ten minutes: each second a job of 200 ms of CPU time of one thread, limited to 50 ms in 100, and a
+// neighbour. Minute 6 is missing.
+func incident(t *testing.T, dir string, at time.Time, change func(n int, m *flight.Minute)) {
+	t.Helper()
+	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 10 {
+		start := at.Add(time.Duration(n) * time.Minute).UnixMilli()
+		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start, PeriodUs: 100_000, LimitUs: 50_000,
+			Periods: 600, UsedUs: 12_000_000, PeakUs: 50_000, ThrottledUs: 9_000_000, Throttles: 180, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
+		other := flight.Minute{Cgroup: "/kube/other", Namespace: "shop", Pod: "other", Container: "main", Start: start, PeriodUs: 100_000, LimitUs: 200_000,
+			Periods: 600, UsedUs: 6_000_000, PeakUs: 10_000, QuotaAt: []int32{0}, QuotaUs: []int64{200_000}}
+		for i := range 600 {
+			used, lost := float32(0), int32(0)
+			if i%10 < 4 {
+				used = 5000
+			}
+			if i%10 < 3 {
+				lost = 50
+			}
+			web.Used, web.ThrottledMs = append(web.Used, used), append(web.ThrottledMs, lost)
+			other.Used = append(other.Used, 1000)
+		}
+		b := flight.Batch{Rows: []flight.Minute{web, other}, Covered: []int64{start}}
+		if change != nil {
+			change(n, &b.Rows[0])
+		}
+		if n == 6 {
+			continue
+		}
+		if err := r.Write(b, at.Add(10*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func replayed(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newRoot()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append([]string{"replay", "--record-dir", dir, "--cpus", "4"}, args...))
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+const incidentAt = "2026-11-25T03:12:00Z"
+
+// TestReplay: a job of 200 ms that a limit of half a CPU stretches to 350 ms is done at once under auto, and under a limit of 1.
+func TestReplay(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	incident(t, dir, at, nil)
+	for _, args := range [][]string{{"--policy", "auto"}, {"--policy", "none", "--limit", "1"}} {
+		text, err := replayed(t, dir, append([]string{"nginx", "--at", incidentAt, "--for", "5m", "--json"}, args...)...)
+		var r report.Replay
+		if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Containers) != 1 {
+			t.Fatalf("%v: %v\n%s", args, err, text)
+		}
+		c := r.Containers[0]
+		if c.Was.Lost.Likely != 45*time.Second || c.Was.Delay.Likely != 150*time.Millisecond {
+			t.Errorf("what was: %+v", c.Was)
+		}
+		if c.Would.Lost.High > 50*time.Millisecond || c.Would.Delay.High > time.Millisecond || c.Would.Used.Likely.Round(time.Second) != time.Minute {
+			t.Errorf("%v: what would have been: %+v", args, c.Would)
+		}
+		if r.Neighbours == nil || r.Neighbours.Count != 1 || len(r.Gaps) != 0 {
+			t.Errorf("%+v %+v", r.Neighbours, r.Gaps)
+		}
+	}
+	text, err := replayed(t, dir, "nginx", "--at", incidentAt, "--policy", "none", "--limit", "0.25")
+	if err != nil || !strings.Contains(text, "gap: nothing was recorded from 2026-11-25 03:18 UTC to 2026-11-25 03:19 UTC") || !strings.Contains(text, "0.25 CPUs") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	t.Log("\n" + text)
+}
+
+// TestReplayDraws: the gap is one in the picture.
+func TestReplayDraws(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	incident(t, dir, at, nil)
+	file := filepath.Join(dir, "p.svg")
+	if text, err := replayed(t, dir, "--at", incidentAt, "--figure", file); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The legend's three lines, two rules, and each of five curves in two parts.
+	if n := strings.Count(string(svg), `stroke-width="1.1"`); n != 3+2*5 {
+		t.Errorf("%d curves and parts of curves, want 13", n)
+	}
+}
+
+// TestReplayOfBadInput: what cannot be replayed is said clearly.
+func TestReplayOfBadInput(t *testing.T) {
+	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	whole, other := t.TempDir(), t.TempDir()
+	incident(t, whole, at, nil)
+	incident(t, other, at, func(n int, m *flight.Minute) {
+		if n == 3 {
+			m.PeriodUs = 50_000
+		}
+	})
+	cut := t.TempDir()
+	incident(t, cut, at, nil)
+	names, err := filepath.Glob(filepath.Join(cut, "*.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.Truncate(name, 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		dir  string
+		args []string
+		want string
+	}{
+		{whole, nil, "--at is missing"},
+		{whole, []string{"--at", "2026-10-25 25:30"}, "is not a time"},
+		{whole, []string{"--at", "2999-01-01T00:00:00Z"}, "still to come"},
+		{whole, []string{"--at", incidentAt, "--for", "0s"}, "--for 0s"},
+		{whole, []string{"--at", incidentAt, "--policy", "quick"}, "is not one of"},
+		{whole, []string{"--at", incidentAt, "--threshold", "101"}, "outside 0..100"},
+		{whole, []string{"--at", incidentAt, "--limit", "0.8"}, "--limit needs a CONTAINER"},
+		{whole, []string{"--at", incidentAt, "nobody"}, "no container"},
+		{whole, []string{"--at", "2026-11-25T05:00:00Z"}, "nothing was recorded from"},
+		{whole, []string{"--at", incidentAt, "--figure", "a.gif"}, "ends in .svg or .png"},
+		{filepath.Join(whole, "none"), []string{"--at", incidentAt}, "there is no record"},
+		{other, []string{"--at", incidentAt}, "changed from 100ms to 50ms"},
+		{cut, []string{"--at", incidentAt}, "damaged record"},
+	} {
+		if text, err := replayed(t, c.dir, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s\n%s", c.args, err, c.want, text)
+		}
+	}
+}
+
+// TestReplayOfARestart: a container that was restarted has two groups, one that was renamed has one, and minutes that a clock that was
+// set back repeats are replayed once.
+func TestReplayOfARestart(t *testing.T) {
+	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	for want, change := range map[string]func(n int, m *flight.Minute){
+		"was restarted": func(n int, m *flight.Minute) {
+			if n >= 2 {
+				m.Cgroup = "/kube/web2"
+			}
+		},
+		"was called shop/web/httpd before": func(n int, m *flight.Minute) {
+			if n < 2 {
+				m.Container = "httpd"
+			}
+		},
+		"is there twice": func(n int, m *flight.Minute) {
+			if n == 3 {
+				m.Start -= time.Minute.Milliseconds()
+			}
+		},
+	} {
+		dir := t.TempDir()
+		incident(t, dir, at, change)
+		text, err := replayed(t, dir, "--at", incidentAt, "--for", "5m", "--policy", "none")
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %v\n%s", want, err, text)
+		}
+	}
+}

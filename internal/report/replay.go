@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// ReplaySchema names the format of `plimsoll replay --json`. Fields are added, never renamed, within a version.
+const ReplaySchema = "plimsoll.replay/v1"
+
+// Replay compares a recorded time with the same time under another limit or policy.
+type Replay struct {
+	Schema     string            `json:"schema"`
+	From       time.Time         `json:"from"`
+	To         time.Time         `json:"to"`
+	Dir        string            `json:"dir"`
+	Files      int               `json:"files"`
+	CPUs       int               `json:"cpus"`
+	Policy     string            `json:"policy"`
+	Burst      int64             `json:"burst_percent"`
+	Threshold  int64             `json:"threshold_percent"`
+	Containers []Replayed        `json:"containers"`
+	Neighbours *ReplayNeighbours `json:"neighbours,omitempty"`
+	Gaps       []Gap             `json:"gaps"`
+	Lost       int64             `json:"lost_periods"`
+	Warnings   []string          `json:"warnings"`
+	Conditions []string          `json:"conditions"` // under which the figures hold
+}
+
+// Replayed is one container of a Replay.
+type Replayed struct {
+	Cgroup string        `json:"cgroup"`
+	Name   string        `json:"name"`
+	Limits [2]float64    `json:"limits_cpus"` // that was, that would have been; the last of the time
+	Was    ReplayFigures `json:"was"`
+	Would  ReplayFigures `json:"would"`
+	Model  *ReplayModel  `json:"model,omitempty"`
+}
+
+// ReplayFigures are those of a container in one world.
+type ReplayFigures struct {
+	Lost    Between `json:"throttled_wall_ns"`
+	Delay   Between `json:"delay_p99_ns"` // of its work, by CPU time
+	Above   Between `json:"above_limit_ns"`
+	Used    Between `json:"used_ns"`
+	Refills int64   `json:"refills"`
+}
+
+// ReplayModel is what the model says of what was: without refills, it can be compared.
+type ReplayModel struct {
+	Lost time.Duration `json:"throttled_wall_ns"`
+	Used time.Duration `json:"used_ns"`
+}
+
+// ReplayNeighbours is how much later the work of all others was done, because CPUs were busy.
+type ReplayNeighbours struct {
+	Count   int           `json:"count"`
+	WasMean time.Duration `json:"was_mean_ns"`
+	WasP99  time.Duration `json:"was_p99_ns"`
+	Mean    Between       `json:"mean_ns"`
+	P99     Between       `json:"p99_ns"`
+	Worst   string        `json:"worst,omitempty"`
+	WorstBy time.Duration `json:"worst_by_ns"`
+}
+
+// Between is a figure with its bounds, where a limit hid the demand.
+type Between struct {
+	Likely time.Duration `json:"likely"`
+	Low    time.Duration `json:"low"`
+	High   time.Duration `json:"high"`
+}
+
+// String is "1.2s", or "1.2s (0s to 3.4s)".
+func (b Between) String() string {
+	likely, low, high := coarse(b.Likely), coarse(b.Low), coarse(b.High)
+	if low == high {
+		return likely
+	}
+	return fmt.Sprintf("%s (%s to %s)", likely, low, high)
+}
+
+// coarse spells a time to a tenth of a millisecond at most: the model knows no more.
+func coarse(d time.Duration) string { return span(d.Round(100 * time.Microsecond)) }
+
+// Text writes it for people.
+func (r Replay) Text(w io.Writer) error {
+	var p page
+	p.printf("%s to %s, from %d files in %s, on %d CPUs\n", instant(r.From), instant(r.To), r.Files, r.Dir, r.CPUs)
+	p.printf("policy %s, burst %d %%, threshold %d %%\n", r.Policy, r.Burst, r.Threshold)
+	for _, c := range r.Containers {
+		p.printf("\n")
+		c.table(&p, r.Neighbours, len(r.Containers) == 1)
+	}
+	if r.Neighbours != nil && len(r.Containers) != 1 {
+		p.printf("\n")
+		p.table(append([][]string{{fmt.Sprintf("%d neighbours", r.Neighbours.Count), "WHAT WAS", "WHAT WOULD HAVE BEEN"}}, r.Neighbours.rows()...))
+	}
+	p.printf("\nIn parentheses: the bounds, where a limit hid how much work there was and when it came. p99 delay: one percent of the work\n" +
+		"was done later than that, compared with no limit.\n")
+	if n := r.Neighbours; n != nil && n.Worst != "" {
+		p.printf("The neighbour whose p99 would have grown most: %s, by %s.\n", n.Worst, coarse(n.WorstBy))
+	}
+	for _, g := range r.Gaps {
+		p.printf("gap: nothing was recorded from %s to %s\n", instant(g.From), instant(g.To))
+	}
+	if r.Lost > 0 {
+		p.printf("warning: %d periods are missing: the ring between the kernel and the recorder was full\n", r.Lost)
+	}
+	for _, one := range r.Warnings {
+		p.printf("warning: %s\n", one)
+	}
+	for _, one := range r.Conditions {
+		p.printf("note: %s\n", one)
+	}
+	return p.writeTo(w)
+}
+
+func (c Replayed) table(p *page, n *ReplayNeighbours, alone bool) {
+	rows := [][]string{{c.Name, "WHAT WAS", "WHAT WOULD HAVE BEEN"},
+		{"limit", cpusOr(c.Limits[0]), cpusOr(c.Limits[1])},
+		{"time lost", c.Was.Lost.String(), c.Would.Lost.String()},
+		{"p99 delay", c.Was.Delay.String(), c.Would.Delay.String()},
+		{"CPU time", c.Was.Used.String(), c.Would.Used.String()},
+		{"above the limit", c.Was.Above.String(), c.Would.Above.String()},
+		{"refills", count(c.Was.Refills), count(c.Would.Refills)}}
+	if n != nil && alone {
+		rows = append(rows, n.rows()...)
+	}
+	p.table(rows)
+	if c.Model != nil {
+		p.printf("The model's own account of what was: time lost %s, CPU time %s.\n", coarse(c.Model.Lost), coarse(c.Model.Used))
+	}
+}
+
+func (n *ReplayNeighbours) rows() [][]string {
+	return [][]string{{"neighbours: mean delay", coarse(n.WasMean), n.Mean.String()}, {"neighbours: p99 delay", coarse(n.WasP99), n.P99.String()}}
+}
+
+func cpusOr(cpus float64) string {
+	if cpus == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.2f CPUs", cpus)
+}
