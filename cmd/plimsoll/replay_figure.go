@@ -9,7 +9,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// replayFigure draws what was beside what would have been. Where more than one container was replayed, it is the one that lost most.
+// replayFigure draws what was beside what would have been. Where more than one container was replayed, it is the one that lost
+// most.
 func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure.Canvas {
 	most := 0
 	for i, c := range result.Containers {

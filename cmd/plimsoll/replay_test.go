@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/report"
 )
 
-// incident writes a record of ten minutes: each second a job of 200 ms of CPU time of one thread, limited to 50 ms in 100, and a
-// neighbour. Minute 6 is missing.
+// incident writes a record of ten minutes: each second a job of 200 ms of CPU time of one thread, limited to 50 ms in 100, and
+// a neighbour. Minute 6 is missing.
 func incident(t *testing.T, dir string, at time.Time, change func(n int, m *flight.Minute)) {
 	t.Helper()
 	r, err := disk.OpenRing(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour})
@@ -65,7 +65,8 @@ func replayed(t *testing.T, dir string, args ...string) (string, error) {
 
 const incidentAt = "2026-11-25T03:12:00Z"
 
-// TestReplay: a job of 200 ms that a limit of half a CPU stretches to 350 ms is done at once under auto, and under a limit of 1.
+// TestReplay: a job of 200 ms that a limit of half a CPU stretches to 350 ms is done at once under auto, and under a limit of
+// 1.
 func TestReplay(t *testing.T) {
 	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	incident(t, dir, at, nil)
@@ -157,8 +158,8 @@ func TestReplayOfBadInput(t *testing.T) {
 	}
 }
 
-// TestReplayOfARestart: a container that was restarted has two groups, one that was renamed has one, and minutes that a clock that was
-// set back repeats are replayed once.
+// TestReplayOfARestart: a container that was restarted has two groups, one that was renamed has one, and minutes that a clock
+// that was set back repeats are replayed once.
 func TestReplayOfARestart(t *testing.T) {
 	at := time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
 	for want, change := range map[string]func(n int, m *flight.Minute){

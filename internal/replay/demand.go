@@ -64,8 +64,8 @@ func late(work []stint) (list []stint) {
 	return list
 }
 
-// early takes the time out in which threads stood. What comes at a steady rate in any case was not all there at the begin: so much of
-// the work comes no sooner. In an episode that never ended threads go on.
+// early takes the time out in which threads stood. What comes at a steady rate in any case was not all there at the begin: so
+// much of the work comes no sooner. In an episode that never ended threads go on.
 func (s *Series) early(e episode, steady float64) (list []stint) {
 	var rest, end time.Duration
 	for _, x := range e.work {

@@ -2,33 +2,39 @@
 //
 // # Problem
 //
-// "What would a limit of 0.8, or the policy auto, have done at 03:12?" The flight recorder (package flight) has, for each period
-// of each container, the CPU time used and the wall time throttled. It does not have the demand: a limit that throttles hides how
-// much work stood waiting, and when it came.
+// "What would a limit of 0.8, or the policy auto, have done at 03:12?" The flight recorder (package flight) has, for each
+// period of each container, the CPU time used and the wall time throttled. It does not have the demand: a limit that throttles
+// hides how much work stood waiting, and when it came.
 //
 // # Approach
 //
-// Series puts the rows of a container on one grid of periods. Reading makes demand of it, as pieces of work with the time at which
-// they came. A run of throttled places is an episode. All that was held back in an episode has been done by the end of the first
-// place that is not throttled, so the sum is known and only the time is open. It has two bounds:
+// Series puts the rows of a container on one grid of periods. A run of throttled places is an episode. All that was held back
+// in an episode has been done by the end of the first place that is not throttled: the sum is known, and the time is open.
 //
-//   - Late: a place's demand is what was used in it. Work came as it was done, and next to nothing was held back.
-//   - Early: while the group stood throttled, its threads would have gone on at the rate at which they ran before (rate), up to the
-//     work that was done until the end of the episode. An episode that never ended has the rate alone as its bound.
+// A place that begins and ends throttled shows how many threads ran in it, for they ran all the time in which they did not
+// stand. So the work of each thread is told apart (work.go): one that did not run in a place, or ran in a part of it only, was
+// not there, and what it does later came later. For the rest there are two bounds, and a reading between them (demand.go):
 //
-// Each reading is the load of a group of the simulated kernel (package sim), on which package trial drives the shipped agent: no
-// decision is made here. A figure is that of the early reading, as loadline.Uncensor takes it, and the range is that of both.
+//   - Late: work came as it was done, and next to nothing was held back.
+//   - Early: each thread would have gone on while it stood, up to the work that was done until the end of the episode. In an
+//     episode that never ended there is no such bound.
+//   - Likely: as Early, but what comes at a steady rate, as far as it is seen to come, comes at that rate in episodes too.
 //
-// Delay is how much later a piece of work was done than without a limit: of a simulated job its response time without its cost;
-// of the record the time at which the recorded use reached the same sum. Its p99 is by CPU time: one percent of the work came later.
+// Each reading is the load of a group of the simulated kernel (package sim), on which package trial drives the shipped agent:
+// no decision is made here. A figure is that of the likely reading, its range that of all.
 //
-// Neighbours are all other recorded containers. Each demands what it used when it used it, without a limit, so that it waits for CPUs
-// only. What they pay is that waiting, less the same in a run in which the container too does what it did.
+// Delay is how much later a piece of work was done than without a limit: of a simulated job its response time without its
+// cost, of the record the time between a thread's work as it was done and as it would have been. Its p99 is by CPU time: one
+// percent of the work came later.
+//
+// Neighbours are all other recorded containers. Each demands what it used when it used it, without a limit, so that it waits
+// for CPUs only. What they pay is that waiting, less the same in a run in which the container too does what it did.
 //
 // # Known limits
 //
-// What has no limit is not recorded, nor are the system's tasks: the node of a replay is less loaded than it was, and the guard of the
-// threshold grants more. Limits of pods are not recorded. The simulated kernel has no ticks, no slices and no places of CPUs (package
-// sim). Work that would have come only because earlier work was done sooner (a client that waits for an answer before it asks again)
-// is in neither bound. A rate is seen in places that begin and end throttled; a container without such places has a lower bound of it.
+// What has no limit is not recorded, nor are the system's tasks: the node of a replay is less loaded than it was, and the
+// guard of the threshold grants more. Limits of pods are not recorded. The simulated kernel has no ticks, no slices and no
+// places of CPUs (package sim). Work that would have come only because earlier work was done sooner (a client that waits for
+// an answer before it asks again) is in neither bound. Where requests come all the time, most come while the
+// group stands, which the record does not show: such work is read as too early, and its delay in the record as too large.
 package replay

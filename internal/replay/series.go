@@ -41,7 +41,8 @@ func (s *Series) at(end time.Time) int {
 	return int((end.Sub(s.Begin)+s.Period/2)/s.Period) - 1
 }
 
-// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded, in Unix ms.
+// FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded, in Unix
+// ms.
 func FromRecord(rows []flight.Minute, covered []int64, from, to time.Time) (list []*Series, warnings []string, err error) {
 	groups := map[string][]*flight.Minute{}
 	for i := range rows {
@@ -170,8 +171,8 @@ func share(part, sum float64, exact int64) time.Duration {
 	return time.Duration(part / sum * float64(exact) * float64(time.Microsecond))
 }
 
-// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest quota that was
-// in force is taken for it.
+// limits notes the limits, and whether a larger quota was in force. Where the owner's limit is not known, the smallest quota
+// that was in force is taken for it.
 func (s *Series) limits(rows []*flight.Minute) {
 	least := int64(0)
 	for _, m := range rows {

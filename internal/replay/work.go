@@ -10,7 +10,7 @@ const (
 	leastRun = 10 * time.Millisecond // of wall time, to tell a rate by: the kernel counts to its tick
 	least    = 0.05                  // a rate
 	noise    = 0.15                  // of a rate, in threads
-	whole    = 0.75                  // a thread that ran for this part of the time in which its group ran was there all the time
+	whole    = 0.75                  // of the time in which its group ran: a thread that ran for so long was there all the time
 )
 
 // stint is work that one thread did in one place. Times are since the series' begin.
@@ -24,7 +24,8 @@ type stint struct {
 	never   bool // it was not done
 }
 
-// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or has a gap.
+// episode is a run of throttled places, and the place after it that is not. open: there is none, for the record ends or has a
+// gap.
 type episode struct {
 	first, last int
 	open        bool
@@ -102,7 +103,8 @@ func (s *Series) seen(i int) (rate float64, ok bool) {
 	return s.Places[i].Used.Seconds() / run.Seconds(), run >= leastRun && s.Places[i].Used > 0
 }
 
-// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any place may have had.
+// rate is that of all episodes: the mean of the places that show one. Where there is none it is the largest that any place may
+// have had.
 func (s *Series) rate(list []episode, cpus float64) float64 {
 	var used, ran time.Duration
 	for _, e := range list {
@@ -135,9 +137,9 @@ func (s *Series) outside(i int, rate, cpus float64) (list []stint) {
 	return list
 }
 
-// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in it. A thread
-// that ran in a part of the time only had just come, or was just done: what it does later came later. The first and the last place
-// do not show their rates, and have those of the places beside them.
+// threads divides the work of an episode among threads. A place that begins and ends throttled shows how many ran in it. A
+// thread that ran in a part of the time only had just come, or was just done: what it does later came later. The first and the
+// last place do not show their rates, and have those of the places beside them.
 func (s *Series) threads(e *episode, usual, cpus float64) {
 	rate := usual
 	for i := e.first; i <= e.last; i++ {

@@ -1,0 +1,221 @@
+// Command replay holds `plimsoll replay` against reality: what it foretells of a recorded time, beside what came of the same
+// load.
+//
+// Approach: three kinds of load, each a script of jobs from a seed. Each runs without a limit, under a limit with the policy
+// none, and with auto, with the flight recorder on. The record of none is replayed with auto. Time lost is that of the
+// record of the real run; delays are the load's own: how much later each 5 ms of its CPU time were done than in the run
+// without a limit.
+//
+// Known limits: the three runs are one after the other, so what else runs on the machine is in the differences. A load does
+// not wait for answers before it asks again.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"plimsoll/internal/cpu"
+	"plimsoll/internal/experiment"
+	"plimsoll/internal/report"
+	"plimsoll/internal/strategy"
+	"plimsoll/lab/frame"
+)
+
+const (
+	part  = 0.15 // of what was measured: how far a figure may be off
+	more  = 5 * time.Millisecond
+	start = 12 * time.Second // the agent and the recorder have seen the group before the load begins
+)
+
+type settings struct {
+	frame.Settings
+	length    time.Duration
+	limit     float64
+	seed      uint64
+	kind, out string // of a load: this process is one
+}
+
+func main() { frame.Main("replay", &settings{length: time.Minute, limit: 0.5, seed: 1}) }
+
+// Flags implements frame.Experiment.
+func (s *settings) Flags(set *flag.FlagSet) {
+	frame.SecondsVar(set, &s.length, "seconds", "length of each run")
+	set.Float64Var(&s.limit, "limit", s.limit, "CPUs that a load is limited to")
+	set.Uint64Var(&s.seed, "seed", s.seed, "seed of the loads")
+	set.StringVar(&s.kind, "load", "", "be this load")
+	set.StringVar(&s.out, "out", "", "with -load: the file of what it measures")
+}
+
+// Check implements frame.Experiment.
+func (s *settings) Check() error {
+	return errors.Join(frame.Within("-seconds", s.length, 5*time.Second, time.Hour), frame.Within("-limit", s.limit, 0.1, 1))
+}
+
+// Part is a load.
+func (s *settings) Part() func() error {
+	if s.kind == "" {
+		return nil
+	}
+	return func() error { return work(s.kind, s.seed, s.length, s.out) }
+}
+
+// row is what came of one kind of load.
+type row struct {
+	Kind      string         `json:"kind"`
+	Was       time.Duration  `json:"was_lost_ns"`
+	Foretold  report.Between `json:"foretold_lost_ns"`
+	Real      time.Duration  `json:"real_lost_ns"`
+	WasDelay  time.Duration  `json:"was_delay_p99_ns"` // measured by the load
+	Read      report.Between `json:"read_delay_p99_ns"`
+	Delay     report.Between `json:"foretold_delay_p99_ns"`
+	RealDelay time.Duration  `json:"real_delay_p99_ns"`
+}
+
+type result struct {
+	Kernel string  `json:"kernel"`
+	Cgroup string  `json:"cgroup"`
+	Limit  float64 `json:"limit_cpus"`
+	Rows   []row   `json:"rows"`
+}
+
+// Measure implements frame.Experiment.
+func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
+	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit}
+	for _, kind := range kinds() {
+		group, err := b.Add(kind)
+		if err != nil {
+			return nil, err
+		}
+		x := row{Kind: kind}
+		free, _, err := s.run(ctx, b, kind, group, strategy.None, cpu.Bandwidth{Quota: cpu.Unlimited})
+		if err != nil {
+			return nil, err
+		}
+		none, record, err := s.run(ctx, b, kind, group, strategy.None, experiment.Limited(s.limit))
+		if err != nil {
+			return nil, err
+		}
+		x.Was, x.Read, x.Foretold, x.Delay = record.Was.Lost.Likely, record.Was.Delay, record.Would.Lost, record.Would.Delay
+		auto, record, err := s.run(ctx, b, kind, group, strategy.Auto, experiment.Limited(s.limit))
+		if err != nil {
+			return nil, err
+		}
+		x.Real, x.WasDelay, x.RealDelay = record.Was.Lost.Likely, p99(none, free), p99(auto, free)
+		b.Say("%s: %+v", kind, x)
+		r.Rows = append(r.Rows, x)
+	}
+	return r, nil
+}
+
+// run runs a load once, and replays the record of it with auto.
+func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy, limit cpu.Bandwidth) (done []time.Duration, r report.Replayed, err error) {
+	dir, err := b.Dir("replay")
+	if err != nil {
+		return nil, r, err
+	}
+	var begin time.Time
+	err = b.Scope(ctx, func(b *frame.Bench) error {
+		done, begin, err = s.once(ctx, b, kind, group, dir, p, limit)
+		return err
+	})
+	if err != nil || limit.Quota == cpu.Unlimited {
+		return done, r, err
+	}
+	said, err := exec.CommandContext(ctx, b.Plimsoll, "replay", group, "--record-dir", dir, "--at", begin.Format(time.RFC3339Nano),
+		"--for", s.length.String(), "--policy", string(strategy.Auto), "--threshold", "100", "--json").Output()
+	if err != nil {
+		return nil, r, fmt.Errorf("plimsoll replay: %w", err)
+	}
+	var all report.Replay
+	if err := json.Unmarshal(said, &all); err != nil || len(all.Containers) != 1 {
+		return nil, r, fmt.Errorf("plimsoll replay: %d containers: %w", len(all.Containers), err)
+	}
+	return done, all.Containers[0], nil
+}
+
+// once runs a load under an agent that records. Its record is whole once the agent has ended.
+func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir string, p strategy.Policy, limit cpu.Bandwidth) (done []time.Duration, begin time.Time, err error) {
+	if err := b.Limit(group, limit); err != nil {
+		return nil, begin, err
+	}
+	if err := b.Sleeper(group); err != nil {
+		return nil, begin, err
+	}
+	a, err := b.Agent(experiment.Setup{Flags: []string{"--record-dir", dir}})
+	if err != nil {
+		return nil, begin, err
+	}
+	if err := a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\noverrides:\n  - {cgroup: %q, policy: %s}\n", group, p)); err != nil {
+		return nil, begin, err
+	}
+	if err := experiment.Pause(ctx, start); err != nil {
+		return nil, begin, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, begin, err
+	}
+	out := filepath.Join(dir, "done.json")
+	begin = time.Now()
+	job, err := b.Launch(exec.Command(self, "-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
+	if err == nil {
+		err = job.Wait(ctx)
+	}
+	if err != nil {
+		return nil, begin, err
+	}
+	data, err := os.ReadFile(out)
+	if err == nil {
+		err = json.Unmarshal(data, &done)
+	}
+	return done, begin, err
+}
+
+// p99 is how much later one percent of the work was done than without a limit.
+func p99(list, free []time.Duration) time.Duration {
+	late := make([]time.Duration, min(len(list), len(free)))
+	for i := range late {
+		late[i] = max(0, list[i]-free[i])
+	}
+	slices.Sort(late)
+	return late[max(0, int(math.Ceil(0.99*float64(len(late))))-1)]
+}
+
+// off is how far a figure is off, as a part of how far it may be.
+func off(foretold, real time.Duration) float64 {
+	return (foretold - real).Abs().Seconds() / (part*real.Seconds() + more.Seconds())
+}
+
+// Aims compare the result with the aims.
+func (r *result) Aims() (list []experiment.Figure) {
+	for _, x := range r.Rows {
+		list = append(list, experiment.Figure{Name: x.Kind + ": time lost, off / (15 % + 5 ms)", Value: off(x.Foretold.Likely, x.Real), AtMost: 1, Measured: true},
+			experiment.Figure{Name: x.Kind + ": p99 delay, off / (15 % + 5 ms)", Value: off(x.Delay.Likely, x.RealDelay), AtMost: 1, Measured: true})
+	}
+	return list
+}
+
+// WriteText is the result for people.
+func (r *result) WriteText(page *bytes.Buffer) {
+	fmt.Fprintf(page, "Loads with a limit of %g CPUs, recorded without Plimsoll, replayed with auto, and run with auto; kernel %s, cgroup %s.\n", r.Limit, r.Kernel, r.Cgroup)
+	rows := [][]string{{"load", "lost, none", "auto, foretold", "auto, real", "p99 delay, none", "read of the record", "auto, foretold", "auto, real"}}
+	for _, x := range r.Rows {
+		rows = append(rows, []string{x.Kind, ms(x.Was), x.Foretold.String(), ms(x.Real), ms(x.WasDelay), x.Read.String(), x.Delay.String(), ms(x.RealDelay)})
+	}
+	experiment.Columns(page, tabwriter.AlignRight, rows)
+	frame.WriteAims(page, nil, r.Aims())
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", experiment.Milliseconds(d)) }
