@@ -1,93 +1,287 @@
 package replay
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
+	"plimsoll/internal/flight"
 	"plimsoll/internal/sim"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/trial"
 )
 
-const ms = time.Millisecond
+const (
+	ms    = time.Millisecond
+	quota = 50 * ms
+)
 
 func t0() time.Time { return time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC) }
 
-// recorded runs a load on the simulated kernel under a strategy, and records it as the flight recorder does.
-func recorded(t *testing.T, load sim.Load, quota time.Duration, s strategy.Strategy, span time.Duration, seed uint64) (*Series, *outcome) {
-	t.Helper()
-	const path = "/lab/a"
-	begin := t0().Add(-10 * time.Second)
-	w, err := trial.New(trial.Scenario{Kernel: sim.Config{CPUs: 4, Version: 2, BurstFile: true, Start: begin, Seed: seed}, Threshold: s.SharePoolThresholdPercent,
-		Events: true, Ahead: true, Groups: []trial.Group{{Path: path, Quota: quota, Period: 100 * ms, Load: load, Strategy: s, Expiry: begin}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := &Series{Cgroup: path, Name: "a", Period: 100 * ms, Begin: begin, Limits: []Limit{{begin, quota}}}
-	truth := &outcome{}
-	for at := time.Duration(0); at < span+10*time.Second; at += 100 * ms {
-		used, lost := w.Kernel.Used(path), w.Kernel.ThrottledWall(path)
-		w.Run(100*ms, nil)
-		p := Place{Used: w.Kernel.Used(path) - used, Lost: w.Kernel.ThrottledWall(path) - lost}
-		rec.Places = append(rec.Places, p)
-		if at >= 10*time.Second {
-			truth.lost += p.Lost
-			truth.used += p.Used
-			truth.above += max(0, p.Used-quota)
-		}
-	}
-	w.Run(drain, nil)
-	for _, r := range w.Kernel.Responses(path) {
-		if !r.Arrived.Before(t0()) {
-			truth.add(r.Latency(), r.Cost)
-		}
-	}
-	return rec, truth
-}
-
-func auto() strategy.Strategy {
+func with(p strategy.Policy) strategy.Strategy {
 	s := strategy.Default()
-	s.Policy, s.SharePoolThresholdPercent, s.StartupSeconds = strategy.Auto, 90, 0
+	s.Policy, s.SharePoolThresholdPercent, s.StartupSeconds = p, 90, 0
 	return s
 }
 
-func TestExplore(t *testing.T) {
-	bursts := func(every time.Duration, cost sim.Cost, threads int) sim.Load { // all threads at once
-		return sim.Load{Threads: threads, Jobs: func(r *rand.Rand) func() (sim.Job, bool) {
-			at, n := -every, 0
-			return func() (sim.Job, bool) {
-				if n%threads == 0 {
-					at += every
-				}
-				n++
-				return sim.Job{At: at, Cost: cost(r)}, true
-			}
-		}}
-	}
-	for name, load := range map[string]sim.Load{
-		"worker": sim.Poisson(8, sim.Exponential(40*ms), 2),
-		"jvm":    bursts(1300*ms, sim.Exponential(120*ms), 2),
-		"batch":  sim.Periodic(5*time.Second, sim.Fixed(1600*ms), 1),
-	} {
-		for seed := range uint64(2) {
-			none := auto()
-			none.Policy = strategy.None
-			rec, was := recorded(t, load, 50*ms, none, time.Minute, seed)
-			_, want := recorded(t, load, 50*ms, auto(), time.Minute, seed)
-			_, free := recorded(t, load, 400*ms, none, time.Minute, seed)
-			o := Setup{From: t0(), To: t0().Add(time.Minute), CPUs: 4, Strategy: auto(), Step: time.Second, Seed: 99}
-			begin := time.Now()
-			r, err := Compare([]*Series{rec}, nil, o, func() {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := r.Containers[0]
-			t.Logf("%s: took %v rate %.2f steady %.2f of %.2f", name, time.Since(begin), rec.rate(rec.episodes(), 4), rec.history(4).steady, was.used.Seconds()/60)
-			t.Logf("   was: lost %v above %v used %v p99 latency %v (free %v); model %v", was.lost, was.above, was.used, percentile(was.late, .99), percentile(free.late, .99), *c.Model)
-			t.Logf("   rec: %v", c.Was)
-			t.Logf("   want: lost %v above %v used %v p99 latency %v", want.lost, want.above, want.used, percentile(want.late, .99))
-			t.Logf("   got: %v", c.Would)
+// bursts are jobs of two threads that come together.
+func bursts(every, mean time.Duration) sim.Load {
+	return sim.Load{Threads: 2, Jobs: func(r *rand.Rand) func() (sim.Job, bool) {
+		n := -1
+		return func() (sim.Job, bool) {
+			n++
+			return sim.Job{At: time.Duration(n/2) * every, Cost: sim.Exponential(mean)(r)}, true
 		}
+	}}
+}
+
+func loads() map[string]sim.Load {
+	return map[string]sim.Load{"requests": sim.Poisson(8, sim.Exponential(40*ms), 2), "bursts": bursts(1300*ms, 120*ms),
+		"batch": sim.Periodic(5*time.Second, sim.Fixed(1600*ms), 1)}
+}
+
+// recorded runs a load on the simulated kernel, and records a minute as the flight recorder does.
+func recorded(t *testing.T, load sim.Load, p strategy.Policy, seed uint64) *Series {
+	t.Helper()
+	const path = "/lab/a"
+	begin := t0().Add(-10 * time.Second)
+	w, err := trial.New(trial.Scenario{Kernel: sim.Config{CPUs: 4, Version: 2, BurstFile: true, Start: begin, Seed: seed}, Threshold: 90, Events: true, Ahead: true,
+		Groups: []trial.Group{{Path: path, Quota: quota, Period: 100 * ms, Load: load, Strategy: with(p), Expiry: begin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := flight.NewBuilder(begin)
+	b.Know(map[string]flight.Known{path: {Container: "a", Limit: quota, Period: 100 * ms}})
+	for at := 100 * ms; at <= 70*time.Second; at += 100 * ms {
+		used, lost := w.Kernel.Used(path), w.Kernel.ThrottledWall(path)
+		w.Run(100*ms, nil)
+		used, lost = w.Kernel.Used(path)-used, w.Kernel.ThrottledWall(path)-lost
+		if used > 0 || lost > 0 {
+			b.Add([]flight.Period{{Cgroup: path, End: begin.Add(at).UnixMilli(), Used: used.Microseconds(), Quota: quota.Microseconds(),
+				Throttled: lost.Microseconds(), Count: 1}})
+		}
+	}
+	batch, _ := b.Close(t0().Add(2*time.Minute), true)
+	list, notes, err := FromRecord(batch.Rows, batch.Covered, begin, t0().Add(time.Minute))
+	if err != nil || len(list) != 1 || len(notes) != 0 {
+		t.Fatal(err, len(list), notes)
+	}
+	return list[0]
+}
+
+func minute() Setup {
+	return Setup{From: t0(), To: t0().Add(time.Minute), CPUs: 4, Strategy: with(strategy.Auto), Step: time.Second, Seed: 99}
+}
+
+func compare(t *testing.T, s *Series, o Setup) Container {
+	t.Helper()
+	r, err := Compare([]*Series{s}, nil, o, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Containers[0]
+}
+
+// near says whether two times differ by a part of the second one at most, and some.
+func near(got, want time.Duration, part float64, more time.Duration) bool {
+	return (got - want).Abs() <= time.Duration(part*float64(want))+more
+}
+
+// TestModelSaysWhatWas: the demand that was read of a record, run under the same limit, gives the record again.
+func TestModelSaysWhatWas(t *testing.T) {
+	for name, load := range loads() {
+		for seed := range uint64(3) {
+			c := compare(t, recorded(t, load, strategy.None, seed), minute())
+			if m := c.Model; m == nil || !near(m.Lost.Value, c.Was.Lost.Value, 0.03, 50*ms) || !near(m.Used.Value, c.Was.Used.Value, 0.01, 50*ms) {
+				t.Errorf("%s %d: the model says %+v, the record %+v", name, seed, m, c.Was)
+			}
+		}
+	}
+}
+
+// TestForetold: what a replay foretells of auto, beside the same load under auto. The time that auto saves is right within 6 %,
+// and the CPU time above the limit within its bounds.
+func TestForetold(t *testing.T) {
+	for name, load := range loads() {
+		for seed := range uint64(3) {
+			c := compare(t, recorded(t, load, strategy.None, seed), minute())
+			real := compare(t, recorded(t, load, strategy.Auto, seed), minute())
+			if got, came := c.Would.Above, real.Was.Above.Value; came < got.Low-20*ms || float64(came) > 1.05*float64(got.High) {
+				t.Errorf("%s %d: above the limit: foretold %v, came %v", name, seed, got, came)
+			}
+			if saved, came := c.Was.Lost.Value-c.Would.Lost.Value, c.Was.Lost.Value-real.Was.Lost.Value; !near(saved, came, 0.06, 5*ms) {
+				t.Errorf("%s %d: foretold to save %v, saved %v", name, seed, saved, came)
+			}
+			t.Logf("%s %d: lost %v; auto: foretold %v, came %v; above: foretold %v, came %v; p99 delay: was %v, foretold %v", name, seed, c.Was.Lost.Value,
+				c.Would.Lost, real.Was.Lost.Value, c.Would.Above, real.Was.Above.Value, c.Was.Delay, c.Would.Delay)
+		}
+	}
+}
+
+// TestSameSeedSameReplay: chance is an argument.
+func TestSameSeedSameReplay(t *testing.T) {
+	s := recorded(t, loads()["requests"], strategy.None, 1)
+	a, b := compare(t, s, minute()), compare(t, s, minute())
+	if a.Would != b.Would {
+		t.Errorf("%+v, then %+v", a.Would, b.Would)
+	}
+}
+
+// series is a container of one minute with these places, in ms of use and of throttled time.
+func series(places ...[2]int) *Series {
+	s := &Series{Name: "a", Cgroup: "/a", Period: 100 * ms, Begin: t0(), Limits: []Limit{{t0(), quota}}, Places: make([]Place, 20)}
+	for i, p := range places {
+		s.Places[i] = Place{Used: time.Duration(p[0]) * ms, Lost: time.Duration(p[1]) * ms}
+	}
+	return s
+}
+
+// told writes work as "lane: ran from, came, work" in ms.
+func told(list []stint) string {
+	var b strings.Builder
+	for _, x := range list {
+		fmt.Fprintf(&b, "%d: %d %d %d; ", x.lane, x.ran/ms, x.came/ms, x.work/ms)
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// TestReadings: the bounds of a demand.
+func TestReadings(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		places      [][2]int
+		early, late string
+	}{
+		{"one thread that stood twice", [][2]int{{50, 30}, {50, 50}, {20, 0}}, "1: 20 20 50; 1: 100 70 50; 1: 200 120 20", "1: 20 20 50; 1: 100 70 0; 1: 100 100 49; 1: 200 150 0; 1: 200 200 19"},
+		{"two threads", [][2]int{{50, 50}, {50, 75}, {20, 0}}, "1: 25 25 25; 2: 25 25 25; 1: 100 50 25; 2: 100 50 25; 1: 200 75 10; 2: 200 75 10", ""},
+		{"a second thread came in the middle", [][2]int{{50, 30}, {50, 50}, {50, 70}, {50, 75}, {20, 0}},
+			"1: 20 20 50; 1: 100 70 50; 1: 200 120 30; 1: 300 150 25; 1: 400 175 10; 2: 210 210 20; 2: 300 230 25; 2: 400 255 10", ""},
+		{"nothing stood", [][2]int{{30, 0}, {40, 0}}, "1: 0 0 30; 1: 100 100 40", "1: 0 70 30; 1: 100 160 40"},
+	} {
+		s := series(c.places...)
+		h := s.history(4)
+		if got := told(s.demand(h, Early)); !sameTold(got, c.early) {
+			t.Errorf("%s: early %s, want %s", c.name, got, c.early)
+		}
+		if got := told(s.demand(h, Late)); c.late != "" && got != c.late {
+			t.Errorf("%s: late %s, want %s", c.name, got, c.late)
+		}
+		for _, r := range readings() {
+			var sum, used time.Duration
+			for _, x := range s.demand(h, r) {
+				sum += x.work
+			}
+			for _, p := range s.Places {
+				used += p.Used
+			}
+			if !near(sum, used, 0, time.Microsecond) {
+				t.Errorf("%s: reading %d has %v of work, %v was done", c.name, r, sum, used)
+			}
+		}
+	}
+}
+
+// sameTold compares without regard to the order of threads.
+func sameTold(a, b string) bool {
+	count := map[string]int{}
+	for _, x := range strings.Split(a, "; ") {
+		count[x]++
+	}
+	for _, x := range strings.Split(b, "; ") {
+		count[x]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// TestOpenEpisode: a thread that still stands where a gap begins would have gone on until there, and what it would have done
+// is in the bound from above.
+func TestOpenEpisode(t *testing.T) {
+	s := series([2]int{50, 50}, [2]int{50, 50}, [2]int{50, 50})
+	for i := 3; i < len(s.Places); i++ {
+		s.Places[i].Unknown = true
+	}
+	h := s.history(4)
+	sum := func(r Reading) (sum time.Duration) {
+		for _, x := range s.demand(h, r) {
+			sum += x.work
+		}
+		return sum
+	}
+	if sum(Early) != 300*ms || sum(Late) != 150*ms || !h.episodes[0].open {
+		t.Errorf("early %v, late %v, open %v", sum(Early), sum(Late), h.episodes[0].open)
+	}
+	o := minute()
+	o.To = t0().Add(2 * time.Second)
+	if c := compare(t, s, o); !c.Open || c.WasCurves.Used[0] == c.WasCurves.Used[0] { // NaN
+		t.Errorf("open %v, curve %v", c.Open, c.WasCurves.Used)
+	}
+}
+
+// TestLimitThatChanges: an owner's resize within the time is one in the replay too, unless a limit is asked for.
+func TestLimitThatChanges(t *testing.T) {
+	s := series()
+	s.Places = make([]Place, 600)
+	for i := range s.Places {
+		s.Places[i] = Place{Used: 50 * ms, Lost: 50 * ms}
+	}
+	s.Limits = append(s.Limits, Limit{t0().Add(30 * time.Second), 100 * ms})
+	o := minute()
+	o.Strategy = with(strategy.None)
+	if c := compare(t, s, o); !near(c.Would.Lost.Value, 15*time.Second, 0.02, 0) {
+		t.Errorf("half of a minute at half a CPU: lost %v", c.Would.Lost)
+	}
+	if o.Limit = 100 * ms; compare(t, s, o).Would.Lost.Value > 100*ms {
+		t.Errorf("a limit of one CPU: lost %v", compare(t, s, o).Would.Lost)
+	}
+}
+
+// TestNeighboursPay: on a machine of one CPU a neighbour waits where a container is let above its limit.
+func TestNeighboursPay(t *testing.T) {
+	s, n := series(), series()
+	s.Places, n.Places, n.Name, n.Cgroup, n.Limits = make([]Place, 600), make([]Place, 600), "n", "/n", []Limit{{t0(), 0}}
+	for i := range s.Places {
+		n.Places[i].Used = 45 * ms
+		if i%10 < 3 {
+			s.Places[i] = Place{Used: 50 * ms, Lost: 50 * ms}
+		} else if i%10 == 3 {
+			s.Places[i] = Place{Used: 50 * ms}
+		}
+	}
+	o := minute()
+	o.CPUs, o.Limit, o.Strategy = 1, 100*ms, with(strategy.None)
+	r, err := Compare([]*Series{s}, []*Series{n}, o, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Neighbours; got.Count != 1 || got.NewP99.Value < got.WasP99+10*ms || got.Worst != "n" {
+		t.Errorf("%+v", got)
+	}
+	o.CPUs = 4
+	if r, err = Compare([]*Series{s}, []*Series{n}, o, func() {}); err != nil || r.Neighbours.NewP99.Value != 0 || r.Neighbours.Worst != "" {
+		t.Errorf("with CPUs to spare: %+v, %v", r.Neighbours, err)
+	}
+}
+
+// TestLateTimer: time that a late timer reports at the last of several periods is that of all of them.
+func TestLateTimer(t *testing.T) {
+	m := flight.Minute{Cgroup: "/a", Start: t0().UnixMilli(), PeriodUs: 100_000, LimitUs: 50_000, UsedUs: 150_000, ThrottledUs: 140_000, Periods: 3,
+		Used: []float32{5000, 5000, 5000}, ThrottledMs: []int32{0, 0, 140}, QuotaAt: []int32{0}, QuotaUs: []int64{50_000}}
+	list, _, err := FromRecord([]flight.Minute{m}, []int64{m.Start}, t0(), t0().Add(time.Minute))
+	if err != nil || len(list) != 1 {
+		t.Fatal(err)
+	}
+	var lost []time.Duration
+	for _, p := range list[0].Places[:4] {
+		lost = append(lost, p.Lost)
+	}
+	if fmt.Sprint(lost) != "[0s 40ms 100ms 0s]" && fmt.Sprint(lost) != "[40ms 100ms 0s 0s]" {
+		t.Errorf("%v", lost)
 	}
 }

@@ -26,6 +26,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		Sweep{Points: []Point{{Result: Simulation{Containers: []SimulatedContainer{{}}}}}},
 		Advice{MostPods: &one, Sure: &half, Kinds: []AdvisedKind{{}}},
 		History{Containers: []HistoryContainer{{ID: "1", Namespace: "a", Pod: "b", Container: "c", Minutes: []HistoryMinute{{}}}}, Gaps: []Gap{{}}},
+		Replay{Containers: []Replayed{{Model: &ReplayModel{}}}, Neighbours: &ReplayNeighbours{Worst: "a"}, Gaps: []Gap{{}}},
 		ReceiptsOf(sample()), diagnosis(),
 	} {
 		data, err := json.Marshal(v)
