@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/capacity"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
 	"plimsoll/internal/report"
@@ -185,5 +186,29 @@ func TestReplayOfARestart(t *testing.T) {
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("%s: %v\n%s", want, err, text)
 		}
+	}
+}
+
+// TestRecordAsRecording: simulate and advise take the flight recorder's files: all containers, without the gap, with their
+// limits.
+func TestRecordAsRecording(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 11, 25, 3, 12, 0, 0, time.UTC)
+	incident(t, dir, at, nil)
+	files, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"simulate", "data", "--burst", "1", "--cpus", "4"}, {"advise", "--cpus", "4"}} {
+		var out bytes.Buffer
+		cmd := newRoot()
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(append(args, files...))
+		if err := cmd.Execute(); err != nil || !strings.Contains(out.String(), "shop/web/nginx") {
+			t.Errorf("%v: %v\n%s", args, err, out.String())
+		}
+	}
+	if _, err := capacity.Load([]string{filepath.Join(dir, "other.parquet")}, 4, 0); err == nil || !strings.Contains(err.Error(), "not named as") {
+		t.Errorf("another file: %v", err)
 	}
 }

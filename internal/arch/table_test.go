@@ -80,7 +80,7 @@ func rules() map[string]rule {
 		"internal/load": {},
 
 		// what the commands say and measure
-		"internal/capacity": {imports: []string{"figure", "hint", "loadline", "report", "trace"}},
+		"internal/capacity": {imports: []string{"figure", "flight", "flight/disk", "hint", "loadline", "replay", "report", "sysfs", "trace"}},
 		"internal/hint":     {pure: true},
 
 		// what the demo and the labs measure: a real service beside a real agent

@@ -96,6 +96,16 @@ func NewRecordings(cpus, limit float64) *Recordings { return &Recordings{cpus: c
 // Load reads the files, and scales their demand to the node of the question.
 func Load(files []string, cpus, limit float64) (*Recordings, error) {
 	d := NewRecordings(cpus, limit)
+	record, files := parquet(files)
+	if len(record) > 0 {
+		t, err := recordTrace(record, cpus)
+		if err == nil {
+			err = d.Add("the record", t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	for _, file := range files {
 		t, err := trace.Load(file)
 		if err == nil {

@@ -119,6 +119,16 @@ func Read(f File) (flight.Batch, error) {
 	return b, nil
 }
 
+// ReadAs reads a file by its path, which has its checksum in its name.
+func ReadAs(path string) (flight.Batch, error) {
+	f, ok := parse(filepath.Base(path))
+	if !ok {
+		return flight.Batch{}, fmt.Errorf("%s is not named as a file of the record", path)
+	}
+	f.Path = path
+	return Read(f)
+}
+
 // Range is what a folder has of a time.
 type Range struct {
 	Rows    []flight.Minute // in the order in which they were written
