@@ -172,7 +172,7 @@ func (s *Series) threads(e *episode, usual, cpus float64) {
 			}
 			x.fresh = fresh[lane]
 			e.work = append(e.work, x)
-			if done := x.follows && work.Seconds() < whole*busy.Seconds(); done || p.Lost == 0 {
+			if x.follows && work.Seconds() < whole*busy.Seconds() { // it was done
 				delete(stands, lane)
 			} else {
 				stands[lane] = len(e.work)
