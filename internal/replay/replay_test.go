@@ -123,9 +123,13 @@ func TestForetold(t *testing.T) {
 // TestSameSeedSameReplay: chance is an argument.
 func TestSameSeedSameReplay(t *testing.T) {
 	s := recorded(t, loads()["requests"], strategy.None, 1)
-	a, b := compare(t, s, minute()), compare(t, s, minute())
-	if a.Would != b.Would {
-		t.Errorf("%+v, then %+v", a.Would, b.Would)
+	o := minute()
+	o.From = s.Begin // with the first raise of the quota
+	other := o
+	other.Seed++
+	a, b, c := compare(t, s, o), compare(t, s, o), compare(t, s, other)
+	if a.Would != b.Would || a.Would == c.Would {
+		t.Errorf("%+v, then %+v, with another seed %+v", a.Would, b.Would, c.Would)
 	}
 }
 

@@ -53,6 +53,9 @@ func TestExpiryAndWallTime(t *testing.T) {
 	if got := k.ThrottledWall("/a") - before; got != 500*time.Millisecond {
 		t.Errorf("throttled for %v of a second, want 500ms", got)
 	}
+	if first := k.Periods("/a")[0].To; first.Sub(at) != 100*time.Millisecond {
+		t.Errorf("the timer fires first %v late", first.Sub(at)-100*time.Millisecond)
+	}
 	if got := k.NextExpiry("/a").Sub(at) % (100 * time.Millisecond); got != 0 {
 		t.Errorf("the timer fires %v late", got)
 	}
