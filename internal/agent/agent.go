@@ -136,8 +136,7 @@ type Options struct {
 	DryRun     bool                // Plan is called in place of Tick, and there is no Writer
 	Successor  func() bool         // says at the end whether another agent takes over; nil: none does
 	Beat       func(now time.Time) // called after turns, as a heartbeat (package lease); never blocks; nil: no lease
-
-	Reserving exclusive.Options
+	Reserving  exclusive.Options
 }
 
 // Agent manages the containers of one machine.
@@ -159,7 +158,9 @@ type Agent struct {
 	subscription   subscription
 	risk           *risk.Meter
 	colocation     *colocation.Colocation
-	next           time.Time // when the next turn is due
+	cpus           *exclusive.CPUs
+	share          func(group string) reserve.Share // the exclusive CPUs of a group
+	next           time.Time                        // when the next turn is due
 	record         *record.Recorder
 	config         error
 	failed         error                // of the last discovery
@@ -172,23 +173,24 @@ type Agent struct {
 	ended          bool                 // Run has ended, and everything is restored
 	pending        map[plan.Key]bool    // restores that the kernel has refused, to be retried
 	blind          bool                 // it was logged that not all quota files can be watched
-
-	cpus  *exclusive.CPUs
-	share func(group string) reserve.Share // the exclusive CPUs of a group
 }
 
 // New makes an agent; Run starts it.
 func New(o Options) *Agent {
-	now := o.Clock()
+	if o.Foreign == nil {
+		o.Foreign = func(string, string) {}
+	}
+	if o.Beat == nil {
+		o.Beat = func(time.Time) {}
+	}
 	a := &Agent{
 		Options: o, state: policy.NewState(), record: record.New(o.Log),
 		ledger: cmp.Or(o.Reserving.Known(), ledger.New()), answered: map[*workload.Pod]time.Time{},
-		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: resizes{}, started: now,
+		groups: map[workload.ID]*group{}, pending: map[plan.Key]bool{}, resizes: resizes{}, started: o.Clock(),
 		poke: make(chan struct{}, 1), sooner: make(chan struct{}, 1), turned: make(chan struct{}, 1),
-		subscription: subscription{active: o.Events != nil, why: o.Polling},
+		otherScheduler: schedext.Other{Log: o.Log}, subscription: subscription{active: o.Events != nil, why: o.Polling},
 	}
 	a.scheduler = schedext.New(o.Schedulers, o.Log)
-	a.otherScheduler.Log = o.Log
 	a.state.SampleBy(o.Seed)
 	a.risk = &risk.Meter{Log: o.Log, Changed: a.otherBursts}
 	a.risk.Totals = func(group uint64) (report.Throttles, bool) { return a.Events.Totals(group) }
@@ -198,8 +200,8 @@ func New(o Options) *Agent {
 	a.colocation = colocation.New(colocation.Colocation{Tree: o.Tree, Host: o.Host, Tasks: o.Tasks, Log: o.Log,
 		Ledger: a.ledger, Scheduler: a.scheduler, Machine: o.Machine, Agent: services{a, &a.mu}})
 	a.reader = observe.New(o.Tree, o.Host, o.Clock)
-	a.reader.Borrowed, a.reader.Paused, a.reader.Failed = o.DryRun, a.paused, a.record.Unreadable
-	a.reader.Yield = a.mu.Yield
+	a.reader.Borrowed, a.reader.Failed = o.DryRun, a.record.Unreadable
+	a.reader.Paused, a.reader.Yield = a.paused, a.mu.Yield
 	a.scheduler.Groups, a.scheduler.Changed = a.reader.Inodes, a.reader.StaleAll
 	a.reader.Extra = func(inode uint64) cpu.Counters { return a.scheduler.Counts(inode).Counters }
 	return a
@@ -248,7 +250,10 @@ func (a *Agent) Configure(s strategy.Strategy, err error) {
 // await waits for the next turn.
 func (a *Agent) await(ctx context.Context, timer *time.Timer) {
 	for {
-		timer.Reset(max(0, a.nextTurn().Sub(a.Clock())))
+		a.mu.Lock()
+		next := a.next
+		a.mu.Unlock()
+		timer.Reset(max(0, next.Sub(a.Clock())))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -261,12 +266,6 @@ func (a *Agent) await(ctx context.Context, timer *time.Timer) {
 		}
 		return
 	}
-}
-
-func (a *Agent) nextTurn() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.next
 }
 
 // Turns receives a value after each turn, for work that follows the turns instead of waking the machine by itself.

@@ -30,7 +30,7 @@ func (a *Agent) AnswerThrottles(throttles []policy.Throttle) (next time.Time) {
 	a.answerThrottles(now, a.subscription.foreseen.Due(now, throttles))
 	a.judge(a.Clock()) // after the writes: it reads
 	if now = a.Clock(); now.Before(a.next.Add(overdue)) {
-		a.beat(now)
+		a.Beat(now)
 	}
 	return a.subscription.next()
 }
@@ -42,8 +42,7 @@ func (a *Agent) answerThrottles(now time.Time, throttles []policy.Throttle) {
 		return
 	}
 	in := policy.Input{Now: now, Rules: a.Rules, Subscribed: true, Held: a.held(), BurstCut: a.risk.Cut(),
-		Extra: a.Strategy.Extra,
-		Node:  a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
+		Extra: a.Strategy.Extra, Node: a.node.Measure(now, a.Host, a.Strategy.SharePoolThresholdPercent)}
 	for _, p := range pods {
 		if pod, ok := a.reader.ReadPod(now, *p); ok {
 			in.Pods = append(in.Pods, a.seePod(now, pod))

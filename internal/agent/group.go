@@ -51,9 +51,8 @@ func (a *Agent) ours(id workload.ID) bool {
 }
 
 // account adds up the use of a group since its last reading.
-func (a *Agent) account(v policy.View) {
-	g := a.groups[v.Cgroup]
-	if g == nil || v.Window.Elapsed() <= 0 {
+func (a *Agent) account(g *group, v policy.View) {
+	if v.Window.Elapsed() <= 0 {
 		return
 	}
 	g.Above(a.aboveLimit(g, v))
@@ -63,11 +62,7 @@ func (a *Agent) account(v policy.View) {
 }
 
 // attend sets how often a group is read and whether its throttles are reported, as the decisions require.
-func (a *Agent) attend(v policy.View) {
-	g := a.groups[v.Cgroup]
-	if g == nil {
-		return
-	}
+func (a *Agent) attend(g *group, v policy.View) {
 	quota, _ := a.ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Quota})
 	g.Attention = observe.Attention{Watched: v.Watched, Suppressed: v.SuppressEvents, Throttled: v.Window.Throttled > 0,
 		Stable: v.Stable && g.late.IsZero(), Bounded: v.BudgetLeft != cpu.Unlimited,
@@ -138,7 +133,7 @@ func (a *Agent) lost(p policy.Pod) bool {
 func (a *Agent) note() {
 	for _, n := range a.notes {
 		problem := a.record.Note(n)
-		if n.Event == ledger.Overrode && a.Foreign != nil {
+		if n.Event == ledger.Overrode {
 			a.Foreign(n.Path, problem)
 		}
 		if !a.DryRun {

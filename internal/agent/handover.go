@@ -46,30 +46,8 @@ func (a *Agent) releaseUnclaimed(now time.Time) {
 	if a.adopted == nil || a.failed != nil {
 		return
 	}
-	for id := range a.adopted {
-		if a.groups[id] != nil {
-			delete(a.adopted, id)
-		}
-	}
-	if len(a.adopted) > 0 {
-		a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] })
-	}
+	a.putBackIn(now, func(e journal.Entry) bool { return a.adopted[e.ID] && a.groups[e.ID] == nil })
 	a.adopted = nil
-}
-
-// stop restores everything at the end of Run, except what the next agent takes over.
-func (a *Agent) stop() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true // the control socket and the container runtime may still request turns
-	a.Writer.SetHold(true)
-	a.scheduler.End(a.Clock())
-	var only func(journal.Entry) bool
-	if a.Successor != nil && a.Successor() {
-		a.Log.Info("another agent takes over: bursts stay")
-		only = func(e journal.Entry) bool { return !passes(e) }
-	}
-	return a.putBackAll(only)
 }
 
 // Retire restores everything, and writes nothing until this agent ends or Resume is called. Unlike a hold, it does not

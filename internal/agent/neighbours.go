@@ -55,9 +55,7 @@ func (a services) Due(now time.Time, group string) {
 }
 
 func (a services) Overrode(group string) {
-	if a.Foreign != nil {
-		a.Foreign(group, group+": another program has set its CPUs; they are left alone")
-	}
+	a.Foreign(group, group+": another program has set its CPUs; they are left alone")
 }
 
 func (a services) Groups() map[workload.ID]*observe.Group { return a.reader.Groups() }

@@ -37,7 +37,6 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 	a.record.Results(results)
 	for _, r := range results {
 		key := plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}
-		problem := key.Path + " pending restore of " + string(key.Knob)
 		if r.Outcome != plan.Refused {
 			a.forgetPending(key)
 			a.ledger.Drop(key.ID, key.Knob)
@@ -50,15 +49,17 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 				"error", r.Err)
 		}
 		a.ledger.Learn(now, []plan.Result{r})
-		a.record.Problem(problem, fmt.Sprintf("%s: no longer managed, and its %s could not be restored to %s: %s",
-			key.Path, key.Knob, r.Change.To, r.Err))
+		a.record.Problem(pendingRestore(key), fmt.Sprintf(
+			"%s: no longer managed, and its %s is not restored to %s: %s", key.Path, key.Knob, r.Change.To, r.Err))
 	}
 }
 
 func (a *Agent) forgetPending(key plan.Key) {
 	delete(a.pending, key)
-	a.record.Problem(key.Path+" pending restore of "+string(key.Knob), "")
+	a.record.Problem(pendingRestore(key), "")
 }
+
+func pendingRestore(key plan.Key) string { return key.Path + " pending restore of " + string(key.Knob) }
 
 // retryRestores retries refused restores.
 func (a *Agent) retryRestores(now time.Time) {
@@ -97,8 +98,18 @@ func (a *Agent) restored(begin time.Time, results []plan.Result) {
 	a.reader.Learn(results)
 }
 
-// putBackAll restores the entries that only selects, at the end.
-func (a *Agent) putBackAll(only func(journal.Entry) bool) error {
+// stop restores everything at the end of Run, except what the next agent takes over.
+func (a *Agent) stop() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true // the control socket and the container runtime may still request turns
+	a.Writer.SetHold(true)
+	a.scheduler.End(a.Clock())
+	var only func(journal.Entry) bool
+	if a.Successor != nil && a.Successor() {
+		a.Log.Info("another agent takes over: bursts stay")
+		only = func(e journal.Entry) bool { return !passes(e) }
+	}
 	results := append(a.Writer.Restore(only, false), a.Writer.Unshield()...)
 	a.record.Results(results)
 	return a.record.Restored(results)

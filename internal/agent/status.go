@@ -21,9 +21,8 @@ func (a *Agent) Glance() report.Status { return a.statusOf(false) }
 func (a *Agent) Containers() []report.Container {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	unwatched := func(*record.Group) (report.Throttles, bool) { return report.Throttles{}, false }
-	unscheduled := func(*record.Group) report.Throttles { return report.Throttles{} }
-	return a.record.Containers(a.Clock(), unwatched, unscheduled)
+	return a.record.Containers(a.Clock(), func(*record.Group) (t report.Throttles, watched bool) { return },
+		func(*record.Group) (t report.Throttles) { return })
 }
 
 func (a *Agent) statusOf(all bool) report.Status {
@@ -53,7 +52,13 @@ func (a *Agent) status(now time.Time) report.Status {
 		ConfigMsg: report.Message(a.config)}
 	if a.held() {
 		s.Mode = report.Held
-		s.HeldReason, s.HeldSince = a.whyHeld()
+		reason, since := a.Switch.Why()
+		if since.IsZero() && !a.retired.IsZero() {
+			reason, since = "retired until it is stopped", a.retired
+		}
+		if !since.IsZero() { // else the hold has just ended
+			s.HeldReason, s.HeldSince = reason, &since
+		}
 	}
 	var risky string
 	s.Node.Risk, risky = a.risk.Status()
@@ -61,13 +66,10 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Problems = append(s.Problems, a.cpus.Problems()...)
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
-	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
+	for _, problem := range []string{risky, a.otherScheduler.Problem(), report.Message(a.failed)} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
 		}
-	}
-	if a.failed != nil {
-		s.Problems = append(s.Problems, a.failed.Error())
 	}
 	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
 	s.Containers = a.record.Containers(now, a.throttles, scheduled)
@@ -81,17 +83,6 @@ func (a *Agent) status(now time.Time) report.Status {
 		c.Why = a.why(a.at(c.Cgroup), c.Why, now)
 	}
 	return s
-}
-
-// whyHeld returns reason and time of the hold, or else of the retirement.
-func (a *Agent) whyHeld() (reason string, since *time.Time) {
-	if reason, at := a.Switch.Why(); !at.IsZero() {
-		return reason, &at
-	}
-	if at := a.retired; !at.IsZero() {
-		return "retired until it is stopped", &at
-	}
-	return "", nil // the hold has just ended
 }
 
 func (a *Agent) events() report.Events {

@@ -28,15 +28,8 @@ func (a *Agent) Tick(now time.Time) Turn {
 	defer a.mu.Unlock()
 	a.record.Turned(now) // only turns of the loop count for the health check
 	turn := a.tick(now)
-	a.beat(a.Clock())
+	a.Beat(a.Clock()) // with the lock: a write that hangs keeps it, and ends the heartbeat
 	return turn
-}
-
-// beat sends the heartbeat. The lock is held: a write that hangs keeps the lock, and ends the heartbeat.
-func (a *Agent) beat(now time.Time) {
-	if a.Beat != nil {
-		a.Beat(now)
-	}
 }
 
 // tick takes one turn. Only do writes.
@@ -190,9 +183,13 @@ func (a *Agent) booked(now time.Time, out policy.Output, results []plan.Result, 
 			a.mu.Yield()
 		}
 		a.record.View(now, v)
-		a.account(v)
+		g := a.groups[v.Cgroup]
+		if g == nil {
+			continue
+		}
+		a.account(g, v)
 		if _, answered := a.answered[a.subscription.pods[v.Cgroup.Inode]]; !whole || !answered {
-			a.attend(v)
+			a.attend(g, v)
 		}
 	}
 	for _, x := range results {
@@ -217,9 +214,7 @@ func (a *Agent) discover(now time.Time) (pods []workload.Pod) {
 	}
 	a.failed = err
 	for _, path := range touched {
-		if g := a.at(path); g != nil {
-			g.Stale(now)
-		}
+		services{Agent: a}.Due(now, path)
 	}
 	return pods
 }
