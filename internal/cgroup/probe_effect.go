@@ -133,6 +133,9 @@ func (p *prober) refill() (State, string) {
 		}
 	}
 	state, detail := judgeRefill(before, after)
+	if state == No {
+		state, detail = p.confirm(spinner, before, detail)
+	}
 	return state, "writing an unchanged " + rewritten + " " + detail
 }
 
@@ -152,6 +155,24 @@ func (p *prober) rewritten(spinner Spinner, rewrite func(string, time.Duration) 
 		}
 	}
 	return before, after, nil
+}
+
+// confirm has the answer No stand only if the group was throttled at the write. On a machine that is full a process may make
+// no way because it waits for a CPU. The kernel counts a throttle when it ends, at the latest with the period.
+func (p *prober) confirm(spinner Spinner, before effect, detail string) (State, string) {
+	for waited := time.Duration(0); waited < probePeriod+throttleWait; waited += pollEvery {
+		time.Sleep(pollEvery)
+		now, err := p.seen(spinner)
+		switch {
+		case err != nil:
+			return Unknown, err.Error()
+		case now.throttled-before.throttled >= refillWait:
+			return No, detail
+		case now.ran-before.ran > pollEvery:
+			return Unknown, "could not be judged: the group waited for a CPU, the machine is too busy"
+		}
+	}
+	return Unknown, "could not be judged: no throttle ended"
 }
 
 // effect is what is seen of a group before and after a write.

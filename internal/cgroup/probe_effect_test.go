@@ -18,6 +18,8 @@ type poolFS struct {
 	used    time.Duration
 	calls   int
 	ends    int // at this reading a period ends, which refills the pool
+	waits   int // from this reading on, and for 45 of them, it waits for a CPU
+	still   int // readings since the pool is empty; a period ends after 60
 	stopped bool
 }
 
@@ -57,7 +59,18 @@ func (k *poolFS) Runtime() (time.Duration, error) {
 		k.memFS[group+"/cpu.stat"] = "nr_periods 1\nnr_throttled 1\nthrottled_time 5\n"
 		k.refill(group)
 	}
+	if k.still++; k.left > 0 {
+		k.still = 0
+	}
+	if k.still == 60 {
+		group := "cpu/plimsoll-probe-77"
+		k.memFS[group+"/cpu.stat"] = "nr_periods 2\nnr_throttled 2\nthrottled_time 900000000\n"
+		k.refill(group)
+	}
 	ran := min(k.left, 4*time.Millisecond)
+	if k.waits > 0 && k.calls >= k.waits && k.calls < k.waits+45 {
+		ran = 0
+	}
 	k.used, k.left = k.used+ran, k.left-ran
 	return k.used, nil
 }
@@ -80,6 +93,7 @@ func TestProbeByEffect(t *testing.T) {
 		"no burst":                                {noBurst: true, above: No, refill: Yes},
 		"no burst, and an unchanged write fails":  {kernel: poolFS{ignores: true}, noBurst: true, above: No, refill: No},
 		"a period ends beside an unchanged write": {kernel: poolFS{ignores: true, ends: 18}, above: No, refill: No},
+		"a process that waits for a CPU":          {kernel: poolFS{waits: 5}, above: No, refill: Unknown},
 		"a period ends beside a clamped burst":    {kernel: poolFS{clamps: true, ends: 6}, more: true, above: No, refill: Yes},
 	} {
 		t.Run(name, func(t *testing.T) {
