@@ -55,6 +55,9 @@ import (
 // their own grants. On a small machine a quota is a large part of the headroom, and so is rounded: headroom for half of
 // it suffices. The mean use then reaches the line, and does not stop one quota below it.
 //
+// A raise that is granted waits for the begin of a period (changes.go). Until it is written, the group's refills come
+// out of it: next to it there may be no headroom for them.
+//
 // Whoever is first has what the node can spare, below 90 % of the threshold. From there to the threshold only those
 // namespaces are refilled that have less above their limits than an equal part of what there is for that, by what the
 // node uses and not by what others were granted; and a start like any other, unless its namespace is the only one. So a
@@ -307,12 +310,13 @@ func (u *candidate) covered() bool {
 func (s *State) spare(in Input, u *candidate) string {
 	s.refills = slices.DeleteFunc(s.refills, func(r relief) bool { return r.of == u.ID })
 	cost := u.Disk.Quota.Seconds() / nodeSpan.Seconds()
-	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-s.sums.granted, "the threshold"
+	granted := s.sums.granted - u.pending()
+	favoured, room, line := u.Starting, in.Node.below(in.Node.Threshold(), s.sums.above)-granted, "the threshold"
 	if within, others := s.within(in.Node, u.owner.Namespace, cost); others {
 		favoured, room = within, in.Node.below(in.Node.Threshold(), 0)
 	}
 	if !favoured {
-		room, line = in.Node.headroom(s.sums.above)-s.sums.granted, "90 % of the threshold"
+		room, line = in.Node.headroom(s.sums.above)-granted, "90 % of the threshold"
 	}
 	switch state := in.Node.State(); {
 	case state != NodeIdle && (state != NodeCooling || !favoured):

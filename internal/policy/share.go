@@ -36,6 +36,7 @@ func (s *State) guard(in Input, units []*candidate, out *Output) {
 		out.Granted += u.excess(max(u.quota, u.Disk.Quota))
 		s.sums.above += u.above()
 		s.sums.granted += u.excess(u.quota)
+		u.m.promised = max(0, u.excess(u.quota)-u.excess(u.Disk.Quota))
 		s.sums.over += u.over()
 		if has := max(u.over(), u.excess(u.quota)); has > 0 {
 			s.sums.tenants[u.owner.Namespace] += has

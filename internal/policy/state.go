@@ -226,6 +226,7 @@ type memory struct {
 	experiment       *receipt.Experiment
 	sampled          strategy.Strategy // what the experiment is about
 	lost             time.Duration     // Group.Lost at the last reading
+	promised         float64           // CPUs of a raise that the last whole turn granted and did not write
 }
 
 // NewState makes an empty State.
@@ -296,6 +297,14 @@ func (u *candidate) excess(quota time.Duration) float64 {
 		return 0
 	}
 	return max(0, float64(quota-u.limit.Quota)/float64(u.period()))
+}
+
+// pending is how many CPUs of what is granted to a group are those of a raise that is not written yet.
+func (u *candidate) pending() float64 {
+	if u.raised() {
+		return 0
+	}
+	return u.m.promised
 }
 
 // above is how many CPUs a raised group has recently used above its limit, without one-time grants of writes.

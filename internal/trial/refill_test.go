@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -55,6 +56,24 @@ func TestOwnBurstsAreNoLoad(t *testing.T) {
 		}
 	}
 	t.Log(still)
+}
+
+// TestRefillsUntilARaise: on a small machine there is no headroom for a raise and for refills. Until the raise is written the
+// group is refilled all the same.
+func TestRefillsUntilARaise(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var jobs []sim.Job
+		for at := 2 * time.Second; at < 58*time.Second; at += 4300*ms + time.Duration(rng.Int64N(int64(500*ms))) {
+			jobs = append(jobs, sim.Job{At: at, Cost: 1070 * ms, Lane: 1}, sim.Job{At: at + 20*ms, Cost: 10 * ms, Lane: 2})
+		}
+		g := Group{Path: "/lab/batch", Quota: 50 * ms, Period: 100 * ms, Load: sim.Script(2, jobs...), Strategy: with(strategy.Auto)}
+		w := mustNew(t, Scenario{Kernel: mainline(2, seed), Threshold: 100, Events: true, Ahead: true, Groups: []Group{g}})
+		w.Run(60*time.Second, nil)
+		if lost, raises := w.Kernel.ThrottledWall(g.Path), w.Agent.Status().Containers[0].Totals.Raises; lost > 10*ms || raises < 10 {
+			t.Errorf("seed %d: lost %v, %d raises", seed, lost, raises)
+		}
+	}
 }
 
 // TestLimitDoesNotMove: as long as demand does not last, no value in any file changes.
