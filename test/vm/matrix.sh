@@ -95,6 +95,7 @@ cell() {
   [ "$result" -eq 0 ] || touch "$work/failed"
   {
     printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(passed "$out" | counted)"
+    [ "$result" -ne 0 ] || sed -n 's/^boot.sh: /    /p' "$out"
     if [ "$result" -ne 0 ]; then unpassed "$out" | sed 's/^/    /'; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
