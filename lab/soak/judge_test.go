@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// short has the samples of a soak of three minutes at the high rate: 11 agents that are killed after 10 s, and one
-// that lives for 60 s. Eight groups are started in a second, and the API server is away for 15 s of each 40.
-func short(change func(s *sample, rng *rand.Rand)) (samples []sample, last int) {
+// short has the samples of a soak at the high rate: 11 agents that are killed after 10 s, and one that lives for as
+// many seconds as longer says. Eight groups are started in a second, and the API server is away for 15 s of each 40.
+func short(longer int, change func(s *sample, rng *rand.Rand)) (samples []sample, last int) {
 	const lives = 11
 	rng := rand.New(rand.NewPCG(3, 3))
 	at := 0
 	for life := range lives + 1 {
 		seconds := 10
 		if life == lives {
-			seconds = 60
+			seconds = longer
 		}
 		for age := range seconds {
 			at++
@@ -36,9 +36,9 @@ func short(change func(s *sample, rng *rand.Rand)) (samples []sample, last int) 
 	return samples, lives
 }
 
-// judgeShort judges such samples, changed.
-func judgeShort(change func(s *sample, rng *rand.Rand)) []judged {
-	samples, last := short(change)
+// judgeShort judges such samples, changed; the last life has so many seconds.
+func judgeShort(longer int, change func(s *sample, rng *rand.Rand)) []judged {
+	samples, last := short(longer, change)
 	return judge(samples, 375, last)
 }
 
@@ -51,7 +51,7 @@ func verdicts(list []judged) map[string]verdict {
 }
 
 func TestJudgeNoLeak(t *testing.T) {
-	for name, v := range verdicts(judgeShort(func(*sample, *rand.Rand) {})) {
+	for name, v := range verdicts(judgeShort(310, func(*sample, *rand.Rand) {})) {
 		if v != flat {
 			t.Errorf("%s: %s", name, v)
 		}
@@ -80,7 +80,7 @@ func TestJudgeLeaks(t *testing.T) {
 		"descriptors across lives":      func(s *sample, _ *rand.Rand) { s.Files += 50 * int64(s.Life) },
 	} {
 		clear(born)
-		for which, v := range verdicts(judgeShort(leak)) {
+		for which, v := range verdicts(judgeShort(310, leak)) {
 			want := flat
 			if which == name {
 				want = grows
@@ -106,13 +106,29 @@ func TestJudgeFillsUp(t *testing.T) {
 
 // TestJudgeUnclear: a soak that is too short, or too noisy for a leak to show, shows nothing.
 func TestJudgeUnclear(t *testing.T) {
-	samples, last := short(func(s *sample, rng *rand.Rand) { s.Files += int64(rng.IntN(100000)) })
+	samples, last := short(60, func(s *sample, rng *rand.Rand) { s.Files += int64(rng.IntN(100000)) })
 	if v := verdicts(judge(samples, 375, last)); v["descriptors within a life"] != unclear || v["descriptors across lives"] != unclear || v["goroutines within a life"] != flat {
 		t.Errorf("noise: %v", v)
 	}
 	for name, v := range verdicts(judge(samples[:12], 375, 1)) {
-		if v != unclear {
-			t.Errorf("12 seconds: %s is %s", name, v)
+		want := unclear
+		if name == "memory within a life" {
+			want = young
+		}
+		if v != want {
+			t.Errorf("12 seconds: %s is %s, want %s", name, v, want)
+		}
+	}
+}
+
+// TestJudgeYoung: the growth of memory in a life of a minute is not judged, in one of five minutes it is.
+func TestJudgeYoung(t *testing.T) {
+	leak := func(s *sample, _ *rand.Rand) { s.RSS += 64 << 10 * s.Started }
+	for seconds, want := range map[int]verdict{60: young, 310: grows} {
+		for _, j := range judgeShort(seconds, leak) {
+			if j.Quantity == "memory" && j.Where == withinLife && (j.Verdict != want || j.met(false) != (want == young)) {
+				t.Errorf("%d s: %s, met %t; want %s", seconds, j.Verdict, j.met(false), want)
+			}
 		}
 	}
 }

@@ -87,6 +87,10 @@ func (r *result) latest(life int) string {
 // entry: two of each group, and those of groups of whose end the agent has not learned (internal/journal, compactAbove).
 const maxJournal = 3 << 19
 
+// maxMemory bounds the agent's memory. The chart limits it to 160Mi (deploy/helm/plimsoll/values.yaml), and a full node may
+// have more containers than these.
+const maxMemory = 96 << 20
+
 // oftenIdle is the share of samples with an idle node from which raises are to be expected.
 const oftenIdle = 0.5
 
@@ -105,10 +109,11 @@ func (r *result) conclude(last int) {
 	some := func(name string, n int64) {
 		r.Aims = append(r.Aims, aim{name, fmt.Sprint(n), "1 or more", n > 0})
 	}
-	var journal int64
+	var journal, memory int64
 	for _, s := range r.Samples {
-		journal = max(journal, s.Journal)
+		journal, memory = max(journal, s.Journal), max(memory, s.RSS)
 	}
+	r.Aims = append(r.Aims, aim{"most memory", fmt.Sprintf("%.1f MiB", float64(memory)/(1<<20)), fmt.Sprintf("%d MiB at most", maxMemory>>20), memory <= maxMemory})
 	r.Aims = append(r.Aims, aim{"largest journal", fmt.Sprintf("%d KiB", journal>>10), fmt.Sprintf("%d KiB at most", maxJournal>>10), journal <= maxJournal})
 	none("lost resizes", len(r.Lost))
 	none("files that differ after a stop", len(r.AfterStop))

@@ -14,9 +14,9 @@ import (
 )
 
 func TestVerdict(t *testing.T) {
-	samples, last := short(func(*sample, *rand.Rand) {})
+	samples, last := short(310, func(*sample, *rand.Rand) {})
 	good := func() *result {
-		return &result{Groups: 375, Samples: samples, Flaps: 1, Kills: 11, Checks: 1, LeftByKill: 5, IdleSamples: 100, Owner: counts{AtRaise: 1}}
+		return &result{Groups: 375, Samples: samples, Flaps: 1, Kills: 11, Checks: 1, LeftByKill: 5, IdleSamples: 400, Owner: counts{AtRaise: 1}}
 	}
 	for name, c := range map[string]struct {
 		change func(*result)
@@ -33,19 +33,22 @@ func TestVerdict(t *testing.T) {
 		"no check":            {func(r *result) { r.Checks = 0 }, "checks for lost resizes: 0"},
 		"no raise":            {func(r *result) { r.Owner.AtRaise = 0 }, "resizes at a raise: 0"},
 		"no raise, full node": {func(r *result) { r.Owner.AtRaise, r.IdleSamples = 0, int64(len(samples)/2-1) }, ""},
-		"too few samples":     {func(r *result) { r.Samples = samples[:3] }, "memory within a life: unclear, not flat"},
+		"too few samples":     {func(r *result) { r.Samples = samples[len(samples)-3:] }, "memory within a life: unclear, not flat"},
 		"noise": {func(r *result) {
-			r.Samples = noisy(samples, func(s *sample, n int64) { s.RSS += n << 16 })
+			r.Samples = noisy(samples, func(s *sample, n int64) { s.RSS += n << 20 })
 		}, "memory within a life: unclear, not flat"},
 		"noise, full node": {func(r *result) {
 			r.Samples, r.IdleSamples = noisy(samples, func(s *sample, n int64) { s.RSS += n << 16 }), 0
 		}, ""},
 		"noise of descriptors, full node": {func(r *result) {
-			r.Samples, r.IdleSamples = noisy(samples, func(s *sample, n int64) { s.Files += n }), 0
+			r.Samples, r.IdleSamples = noisy(samples, func(s *sample, n int64) { s.Files += 100 * n }), 0
 		}, "descriptors within a life: unclear, not flat"},
 		"a leak of memory, full node": {func(r *result) {
 			r.Samples, r.IdleSamples = noisy(samples, func(s *sample, _ int64) { s.RSS += 64 << 10 * s.Started }), 0
 		}, "memory within a life: grows, not flat"},
+		"too much memory": {func(r *result) {
+			r.Samples = append(samples[:len(samples):len(samples)], sample{RSS: 97 << 20, Life: last})
+		}, "most memory: 97.0 MiB"},
 		"a journal that is never written anew": {func(r *result) {
 			r.Samples = append(samples[:len(samples):len(samples)], sample{Journal: 5 << 20, Life: last})
 		},
