@@ -174,6 +174,14 @@ last_failures() {
   for name in "$@"; do sed -nE 's/^    (--- FAIL:|FAIL)[[:space:]]+([^[:space:]]+).*/failed: \2/p' "$work/$name"; done
 }
 
+# A new machine builds Kubernetes first, alone: beside the other tiers that takes longer than the tier kube has. What it cannot
+# build, the tier says.
+case " $* " in *" kube "*)
+  begin=$SECONDS
+  bash test/kube/binaries.sh >/dev/null
+  [ $((SECONDS - begin)) -lt 5 ] || printf '%-12s %-6s %7d\n' "(programs)" "" $((SECONDS - begin)) >>"$work/table" ;;
+esac
+
 beside=() groups=()
 while [ "${1:-}" = --beside ]; do
   set -m # a process group of its own, which is ended with this script
