@@ -297,6 +297,11 @@ func (p *Probe) forgetQueues(id uint64, g kernelGroup) error {
 	return nil
 }
 
+// ClockMaps are where the throttled time of the watched groups is read, by other programs (package requests).
+func (p *Probe) ClockMaps() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{kernelMapGroups: p.objects.Groups, kernelMapStanding: p.objects.Standing}
+}
+
 // Close removes the programs from the kernel and ends Read.
 func (p *Probe) Close() error {
 	err := p.programs.Close()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// group.h: the watched groups, the counters of each, and the ring of events.
+// group.h: the watched groups, and the counters of each.
 
 #define DEPTH 12 // levels of groups looked at, from the task upwards
 #define BUCKETS 24
@@ -49,30 +49,6 @@ struct {
 	TYPE(key, u64);
 	TYPE(value, struct group);
 } groups SEC(".maps");
-
-// limits are the quotas by which uses are counted, where another quota is in force: a raise does not change the
-// limit.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	NUMBER(map_flags, BPF_F_NO_PREALLOC);
-	TYPE(key, u64);
-	TYPE(value, u64);
-} limits SEC(".maps");
-
-// suppressed are groups whose throttles are counted, and of which no event is sent.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	NUMBER(map_flags, BPF_F_NO_PREALLOC);
-	TYPE(key, u64);
-	TYPE(value, u8);
-} suppressed SEC(".maps");
-
-struct {
-	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
-	NUMBER(max_entries, 1 << 18);
-} events SEC(".maps");
 
 static inline void add(u64 *counter, u64 n)
 {

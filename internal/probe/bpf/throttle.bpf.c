@@ -14,6 +14,32 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #include "group.h"
+#include "standing.h"
+
+// limits are the quotas by which uses are counted, where another quota is in force: a raise does not change the
+// limit.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, u64);
+} limits SEC(".maps");
+
+// suppressed are groups whose throttles are counted, and of which no event is sent.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, u8);
+} suppressed SEC(".maps");
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
+	NUMBER(max_entries, 1 << 18);
+} events SEC(".maps");
+
 #include "queue.h"
 
 enum kind { BEGIN = 1, END = 2, DRY = 3 };
@@ -36,23 +62,6 @@ struct event {
 	u64 held;
 };
 _Static_assert(sizeof(struct event) == 104, "eventSize");
-
-// throttle is one that lasts. The last four members distinguish it from the next one of the same group.
-struct throttle {
-	u64 since;
-	u64 sent;
-	u64 origin;  // address of the queue that it was seen on
-	u64 clock;   // the origin's throttled_clock; 0: not known
-	u64 expires; // the end of the period that it began in
-	u64 ends;    // of periods through which the group stood still, up to then
-};
-
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	TYPE(key, u64);
-	TYPE(value, struct throttle);
-} standing SEC(".maps");
 
 // filling is one of a pool that was seen to run dry.
 struct filling {
@@ -188,8 +197,7 @@ static inline u32 bucket(u64 ns)
 	return n;
 }
 
-// finish ends the throttle, accounts it, and sends an event without waking the reader. A group that sleeps after its
-// release, instead of running, was not throttled: at most one period is taken for a wait for a CPU.
+// finish ends the throttle, accounts it, and sends an event without waking the reader.
 static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 {
 	struct throttle *t = bpf_map_lookup_elem(&standing, &id), was;
@@ -200,7 +208,7 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 	if (!t)
 		return 0;
 	was = *t;
-	latest = was.expires + (u32)(READ(b, nr_throttled) - was.ends) * (u64)READ(b, period);
+	latest = latest_end(&was, b);
 	if (at > latest)
 		at = latest;
 	if (bpf_map_delete_elem(&standing, &id))

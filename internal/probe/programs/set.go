@@ -31,6 +31,8 @@ type Options struct {
 	Stats  bool       // the kernel measures what programs cost, all those of the machine: see Cost
 	Types  *btf.Cache // the running kernel's type information, shared by several loads; reading it takes longer than the rest of a load
 	Kernel *btf.Spec  // another kernel's, instead of it
+
+	Maps map[string]*ebpf.Map // of programs that are loaded already, instead of maps of these names
 }
 
 func (o Options) collection(maps map[string]*ebpf.Map) ebpf.CollectionOptions {
@@ -57,7 +59,7 @@ func Load(spec *ebpf.CollectionSpec, parts any, o Options) (*Set, error) {
 	// From 5.11 on memory is charged to the control group. Below, a refusal shows in the error of the load.
 	limit := rlimit.RemoveMemlock()
 	s := &Set{}
-	loaded, err := ebpf.NewCollectionWithOptions(spec, o.collection(nil))
+	loaded, err := ebpf.NewCollectionWithOptions(spec, o.collection(o.Maps))
 	if err != nil {
 		err = fmt.Errorf("load programs: %w", err)
 		if limit != nil {
