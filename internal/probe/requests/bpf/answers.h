@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+// answers.h: the answers of each watched group, counted by how long they took.
+
+#define LENGTHS 448 // 0, and 16 of each power of two from 1,024 ns on
+
+// answers are those of a group that user space watches. User space inserts it.
+struct answers {
+	u64 requests;
+	u64 doubtful;  // and not counted elsewhere
+	u64 overtaken; // sends of which it is not known what they answer: see late
+	u64 time;      // of all requests
+	u64 split;     // requests whose throttled time is known
+	u64 throttled; // that time
+	u32 response[LENGTHS];
+	u32 first[LENGTHS];  // up to the first byte of the answer
+	u32 upload[LENGTHS]; // from the first piece of the request to the last
+	u32 rest[LENGTHS];   // the response without throttled time
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_HASH);
+	NUMBER(max_entries, 8192);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	TYPE(key, u64);
+	TYPE(value, struct answers);
+} watched SEC(".maps");
+
+static inline u32 length(u64 ns)
+{
+	u64 rest = ns;
+	u32 power = 0, n;
+
+	if (ns < 1024)
+		return 0;
+	unroll for (u32 step = 32; step; step /= 2)
+		if (rest >> step) {
+			rest >>= step;
+			power += step;
+		}
+	n = (power - 10) * 16 + ((ns >> (power - 4)) & 15) + 1;
+	return n < LENGTHS ? n : LENGTHS - 1;
+}
+
+static inline void put(u32 *lengths, u64 ns)
+{
+	u32 n = length(ns);
+
+	if (n < LENGTHS)
+		__sync_fetch_and_add(&lengths[n], 1);
+}
+
+// move counts a length in place of a shorter one.
+static inline void move(u32 *lengths, u64 from, u64 to)
+{
+	u32 was = length(from), is = length(to);
+
+	if (was == is || was >= LENGTHS || is >= LENGTHS)
+		return;
+	__sync_fetch_and_add(&lengths[was], -1);
+	__sync_fetch_and_add(&lengths[is], 1);
+}

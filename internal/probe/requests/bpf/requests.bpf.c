@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+// requests.bpf.c: how long each container takes to answer a request, by the data that its sockets receive and send.
+//
+// A server's connection carries one request after the other (HTTP/1, memcached, most binary protocols). A request
+// arrives with sk_data_ready (net/core/sock.c), once for each piece of it. It is answered with sock_send_length
+// (net/socket.c), once for each write, after the data is in the socket's send buffer. So the response time is known at
+// each send. It is counted at the first one, and each further one moves what was counted to where it belongs now. No
+// end of an answer needs to be found.
+//
+// Server sockets are those that a listening socket was copied to: the storage of the listening socket comes with the
+// copy (BPF_F_CLONE). For sockets that are older than the programs see take_over.
+#include "socket.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#include "../../bpf/group.h"
+#include "../../bpf/standing.h"
+#include "answers.h"
+
+enum phase { IDLE, ARRIVING, ANSWERED }; // of the last request of a connection
+
+// request is one as far as it has arrived, and its answer.
+struct request {
+	u64 first; // when its first piece arrived
+	u64 at;	   // and the last one so far
+	u64 clock; // the group's throttled time, then
+	u64 time;  // of the answer so far, as it is counted
+	u64 rest;  // of it: without throttled time
+	u32 wrote; // write_seq when the last piece arrived
+	u8 overlaps; // pieces that arrived after some had been read, and before the answer
+	u8 counted;
+	u8 split; // its throttled time is known
+};
+
+// connection is a server's. It is created zero, at a listening socket.
+struct connection {
+	u64 group; // whose threads answer on it; 0: not known yet
+	u64 tg;	   // address of the task_group of the thread that answered last
+	struct request now;
+	struct request before; // as now was before the last piece arrived
+	u8 phase;
+	u8 answers; // so far, up to SETTLED
+	u8 strikes; // overlaps of earlier requests
+	u8 several; // it carries several requests at a time
+};
+
+struct {
+	NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
+	NUMBER(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	NUMBER(max_entries, 0);
+	TYPE(key, int);
+	TYPE(value, struct connection);
+} connections SEC(".maps");
+
+// A connection that has carried several requests at a time may look like one with one at a time later: requests and
+// answers alternate, and belong to other ones. So it is not trusted again. The handshake of TLS 1.3 ends with a message of the
+// client that has no answer, and so looks like one overlap in the second exchange of a connection.
+#define SETTLED 2
+#define MOST_STRIKES 1
+
+// port is a listening one.
+struct port {
+	u64 net; // address of its network namespace
+	u64 number;
+};
+
+// owners are the groups that answer at a port, so that the throttled time of a connection's first request is known.
+struct {
+	NUMBER(type, BPF_MAP_TYPE_LRU_HASH);
+	NUMBER(max_entries, 8192);
+	TYPE(key, struct port);
+	TYPE(value, u64);
+} owners SEC(".maps");
+
+const volatile u64 together = 100000; // pieces of one request arrive in so many ns
+u32 listening;			      // take_over looks for ports; else for their connections
+u32 unmarked;			      // listening sockets that take_over could not mark
+
+// throttled is how long a group has been throttled up to now.
+static noinline u64 throttled(u64 id, u64 now)
+{
+	struct group *g = bpf_map_lookup_elem(&groups, &id);
+	struct throttle *t;
+	struct task_group *tg;
+	u64 sum, end;
+
+	if (!g)
+		return 0;
+	sum = g->wall;
+	t = bpf_map_lookup_elem(&standing, &id);
+	if (!t)
+		return sum;
+	tg = READ((struct cfs_rq *)t->origin, tg);
+	end = latest_end(t, &tg->cfs_bandwidth);
+	if (end > now)
+		end = now;
+	return end > t->since ? sum + end - t->since : sum;
+}
+
+// group_answering is the watched group that a thread belongs to: the nearest one above it. 0: there is none.
+static noinline u64 group_answering(struct task_struct *p)
+{
+	struct task_group *tg = p->sched_task_group;
+
+	for (int i = 0; i < DEPTH && tg; i++) {
+		u64 id = group_of(tg);
+
+		if (id && bpf_map_lookup_elem(&watched, &id))
+			return id;
+		tg = READ(tg, parent);
+	}
+	return 0;
+}
+
+static inline struct port port_of(const struct sock *sk)
+{
+	struct port p = {.net = (u64)sk->__sk_common.skc_net.net, .number = sk->__sk_common.skc_num};
+
+	return p;
+}
+
+static inline u64 owner_of(const struct sock *sk)
+{
+	struct port p = port_of(sk);
+	u64 *group = bpf_map_lookup_elem(&owners, &p);
+
+	return group ? *group : 0;
+}
+
+// arrived makes the piece that has just arrived the first one of a request.
+static inline void arrived(struct request *r)
+{
+	r->first = r->at;
+	r->overlaps = 0;
+	r->counted = 0;
+}
+
+// sk_data_ready runs where data is added to a socket's queue, in interrupt context most of the time. Listening sockets, and
+// the end of a connection, have an empty queue.
+SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	u32 queued = sk->sk_receive_queue.qlen;
+	struct connection *c;
+
+	if (!queued || !tcp(sk))
+		return 0;
+	c = bpf_sk_storage_get(&connections, sk, NULL, 0);
+	if (!c && unmarked) {
+		struct port p = port_of(sk);
+
+		if (bpf_map_lookup_elem(&owners, &p))
+			c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	}
+	if (!c)
+		return 0;
+	c->before = c->now;
+	c->now.at = bpf_ktime_get_ns();
+	if (c->phase != ARRIVING) {
+		c->phase = ARRIVING;
+		arrived(&c->now);
+	} else if (queued == 1 && c->now.at - c->now.first > together && c->now.overlaps <= MOST_STRIKES) {
+		c->now.overlaps++;
+	}
+	if (!c->group)
+		c->group = owner_of(sk);
+	c->now.clock = throttled(c->group, c->now.at);
+	c->now.wrote = READ((struct tcp_sock *)sk, write_seq);
+	return 0;
+}
+
+// took is how long an answer has taken up to now.
+static inline void took(struct request *r, u64 group, u64 now, u64 *time, u64 *rest)
+{
+	u64 waited = throttled(group, now);
+
+	waited = waited > r->clock ? waited - r->clock : 0;
+	*time = now - r->at;
+	*rest = *time > waited ? *time - waited : 0;
+}
+
+// answering finds the group of the thread that sends.
+static inline u64 answering(struct sock *sk, struct connection *c)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	u64 tg = (u64)p->sched_task_group, group = c->group;
+
+	if (tg == c->tg && bpf_map_lookup_elem(&watched, &group))
+		return group;
+	c->tg = tg;
+	group = group_answering(p);
+	if (group && group != c->group) {
+		struct port p = port_of(sk);
+
+		bpf_map_update_elem(&owners, &p, &group, BPF_ANY);
+	}
+	return group;
+}
+
+// trusted says whether requests come one at a time on a connection, as far as is known with this one.
+static inline bool trusted(struct connection *c, struct request *r)
+{
+	c->strikes += r->overlaps;
+	if (c->strikes > MOST_STRIKES || (r->overlaps && c->answers == SETTLED)) {
+		c->several = 1;
+		c->strikes = 0;
+	}
+	if (c->answers < SETTLED)
+		c->answers++;
+	return !r->overlaps && !c->several;
+}
+
+// begin counts an answer at its first send.
+static inline void begin(struct sock *sk, struct connection *c, struct request *r, u64 now)
+{
+	u64 group = answering(sk, c);
+	struct answers *a = bpf_map_lookup_elem(&watched, &group);
+	bool good = trusted(c, r);
+
+	r->split = c->group == group;
+	c->group = group;
+	if (!a)
+		return;
+	if (!good) {
+		add(&a->doubtful, 1);
+		return;
+	}
+	took(r, group, now, &r->time, &r->rest);
+	r->counted = 1;
+	add(&a->requests, 1);
+	add(&a->time, r->time);
+	put(a->response, r->time);
+	put(a->first, r->time);
+	put(a->upload, r->at - r->first);
+	if (!r->split)
+		return;
+	add(&a->split, 1);
+	add(&a->throttled, r->time - r->rest);
+	put(a->rest, r->rest);
+}
+
+// go_on moves an answer that has sent more.
+static inline void go_on(struct connection *c, struct request *r, u64 now)
+{
+	struct answers *a = bpf_map_lookup_elem(&watched, &c->group);
+	u64 time, rest;
+
+	if (!a)
+		return;
+	took(r, c->group, now, &time, &rest);
+	add(&a->time, time - r->time);
+	move(a->response, r->time, time);
+	if (r->split) {
+		add(&a->throttled, (time - rest) - (r->time - r->rest));
+		move(a->rest, r->rest, rest);
+	}
+	r->time = time;
+	r->rest = rest;
+}
+
+// answers_to says whether a send from some write_seq on may answer a request: its data was queued after the request arrived.
+static inline bool answers_to(struct request *r, u32 begin, u64 now)
+{
+	return r->at && (s32)(begin - r->wrote) >= 0 && now >= r->at;
+}
+
+// late is a send that the client had read, and answered with its next request, before this program ran: on one machine
+// that happens. It belongs to the request before.
+static inline void late(struct sock *sk, struct connection *c, u32 from, u64 now)
+{
+	if (!answers_to(&c->before, from, now)) {
+		struct answers *a = bpf_map_lookup_elem(&watched, &c->group);
+
+		if (a)
+			add(&a->overtaken, 1);
+	} else if (c->before.counted) {
+		go_on(c, &c->before, now);
+	} else {
+		begin(sk, c, &c->before, now);
+	}
+	arrived(&c->now);
+}
+
+SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	int sent = ctx[1];
+	struct connection *c;
+	u32 from;
+	u64 now;
+
+	if (sent <= 0 || !tcp(sk))
+		return 0;
+	c = bpf_sk_storage_get(&connections, sk, NULL, 0);
+	if (!c || c->phase == IDLE)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (c->phase == ANSWERED) {
+		if (c->now.counted && now >= c->now.at)
+			go_on(c, &c->now, now);
+		return 0;
+	}
+	from = READ((struct tcp_sock *)sk, write_seq) - sent;
+	if (!answers_to(&c->now, from, now)) {
+		late(sk, c, from, now);
+		return 0;
+	}
+	c->phase = ANSWERED;
+	begin(sk, c, &c->now, now);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state") int inet_sock_set_state(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+
+	if ((int)ctx[2] == TCP_LISTEN && tcp(sk))
+		bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	return 0;
+}
+
+// take_over visits the open files of all tasks, twice: first for listening sockets, then for the connections at their
+// ports. What listens for Multipath TCP (as Go's servers do) is a socket of its own behind that of the file, out of
+// reach here: its connections are recognized by their port.
+SEC("iter/task_file") int take_over(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct task_struct *task = ctx->task;
+	struct connection *c;
+	struct socket *socket;
+	struct sock *sk;
+	struct port p;
+	u64 group;
+
+	if (!file || !task)
+		return 0;
+	socket = bpf_sock_from_file(file);
+	if (!socket)
+		return 0;
+	sk = socket->sk;
+	if (!sk || !internet(sk))
+		return 0;
+	p = port_of(sk);
+	if (listening) {
+		if (sk->__sk_common.skc_state != TCP_LISTEN)
+			return 0;
+		if (sk->sk_protocol == IPPROTO_MPTCP)
+			unmarked++;
+		group = group_answering(task);
+		bpf_map_update_elem(&owners, &p, &group, BPF_ANY);
+	} else if (sk->__sk_common.skc_state != TCP_ESTABLISHED || !bpf_map_lookup_elem(&owners, &p)) {
+		return 0;
+	}
+	if (!tcp(sk))
+		return 0;
+	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c && !listening)
+		c->answers = SETTLED;
+	return 0;
+}

@@ -1,0 +1,59 @@
+package requests
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// classOf is length of bpf/requests.bpf.c.
+func classOf(d time.Duration) int {
+	if d < 1<<least {
+		return 0
+	}
+	power := bits.Len64(uint64(d)) - 1
+	return min((power-least)*classes+int(d>>(power-4))&(classes-1)+1, len(Lengths{})-1)
+}
+
+// A length lies in its class, and quantiles are within half a class of the exact ones.
+func TestQuantile(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var l Lengths
+	var list []time.Duration
+	for range 10000 {
+		d := time.Duration(float64(time.Millisecond) * (0.1 + r.ExpFloat64()))
+		class := classOf(d)
+		if d < from(class) || d >= from(class+1) {
+			t.Fatalf("%v in a class from %v to %v", d, from(class), from(class+1))
+		}
+		l[class]++
+		list = append(list, d)
+	}
+	slices.Sort(list)
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		got, want := l.Quantile(q), list[int(q*10000)-1]
+		if ratio := float64(got) / float64(want); ratio < 0.97 || ratio > 1.03 {
+			t.Errorf("quantile %v: %v, want %v", q, got, want)
+		}
+	}
+	if n := l.UpTo(1 << 20); n == 0 || list[n-1] >= 1<<20 || list[n] < 1<<20 {
+		t.Errorf("%d up to %v, of which the longest are %v and %v", n, time.Duration(1<<20), list[n-1], list[n])
+	}
+	if none := (&Lengths{}).Quantile(0.5); none != 0 {
+		t.Errorf("of nothing: %v", none)
+	}
+}
+
+// More than one doubtful request in a hundred, and more than two, and no figure is shown.
+func TestWithheld(t *testing.T) {
+	for _, c := range []struct {
+		requests, doubtful int64
+		want               bool
+	}{{0, 0, false}, {0, 3, true}, {58, 2, false}, {97, 3, true}, {1000, 10, false}, {1000, 11, true}} {
+		if got := (&Counts{Requests: c.requests, Doubtful: c.doubtful}).Withheld(); got != c.want {
+			t.Errorf("%d and %d doubtful: withheld %v", c.requests, c.doubtful, got)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package requests
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/cgrouptest"
+	"plimsoll/internal/probe"
+)
+
+const ms = time.Millisecond
+
+func TestMain(m *testing.M) {
+	cgrouptest.Main(m, map[string]func(){"server": serve, "multipath": func() { listen(true, answer) }, "echo": func() { listen(false, echo) }})
+}
+
+// order is what a client asks of the server.
+type order struct {
+	wait  time.Duration // before the first byte of the answer
+	burn  time.Duration // CPU time before it
+	sends int
+	gap   time.Duration // between two sends
+	rest  time.Duration // before it reads on
+}
+
+func (o order) String() string {
+	return fmt.Sprintf("%d %d %d %d %d\n", o.wait, o.burn, o.sends, o.gap, o.rest)
+}
+
+func serve() { listen(false, answer) }
+
+// listen is a server.
+func listen(multipath bool, answer func(net.Conn)) {
+	c := net.ListenConfig{}
+	c.SetMultipathTCP(multipath)
+	l, err := c.Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(l.Addr())
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		go answer(conn)
+	}
+}
+
+// echo answers with what it receives.
+func echo(conn net.Conn) {
+	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}) // through user space; the client ends it
+}
+
+// answer does as it is asked, line by line. A line that begins with "+" is answered beside the next ones.
+func answer(conn net.Conn) {
+	defer conn.Close()
+	var writing sync.Mutex
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		line, beside := strings.CutPrefix(lines.Text(), "+")
+		var o order
+		if _, err := fmt.Sscan(line, &o.wait, &o.burn, &o.sends, &o.gap, &o.rest); err != nil {
+			return
+		}
+		if beside {
+			go o.send(conn, &writing)
+			continue
+		}
+		o.send(conn, &writing)
+		time.Sleep(o.rest)
+	}
+}
+
+func (o order) send(conn net.Conn, writing *sync.Mutex) {
+	time.Sleep(o.wait)
+	runtime.LockOSThread()
+	for begin := used(); used() < begin+o.burn; {
+	}
+	runtime.UnlockOSThread()
+	writing.Lock()
+	defer writing.Unlock()
+	for n := range o.sends {
+		if n > 0 {
+			time.Sleep(o.gap)
+		}
+		end := byte('.')
+		if n == o.sends-1 {
+			end = '\n'
+		}
+		if _, err := conn.Write([]byte{'x', end}); err != nil {
+			return
+		}
+	}
+}
+
+// used is the CPU time of the calling thread.
+func used() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		os.Exit(1)
+	}
+	return time.Duration(t.Nano())
+}
+
+// world is programs that watch a group with a server, and a connection to it.
+type world struct {
+	t     testing.TB
+	clock *probe.Probe
+	r     *Requests
+	group *cgrouptest.Group
+	id    uint64
+	addr  string
+}
+
+// open loads the programs, which do not run yet.
+func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
+	t.Helper()
+	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.3") {
+		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
+	}
+	clock, err := probe.Open(probe.Options{})
+	if err != nil {
+		cgrouptest.Skip(t, "%v\nhint: %s", err, probe.Explain(err))
+	}
+	r, err := Open(clock, o)
+	if err != nil {
+		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
+			t.Logf("%+v", v)
+		}
+		cgrouptest.Skip(t, "%v\nhint: %s", err, probe.Explain(err))
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), clock.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return clock, r
+}
+
+// newWorld starts a server in a group, and loads the programs before anybody connects to it.
+func newWorld(t testing.TB, role string, inner ...string) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.clock, w.r = open(t, Options{Stats: true})
+	w.group = cgrouptest.New(t)
+	place := w.group
+	for _, name := range inner {
+		place = place.Child(name)
+	}
+	cmd, lines, _ := cgrouptest.Dialogue(t, role)
+	place.Move(cmd.Process.Pid)
+	if !lines.Scan() {
+		t.Fatal("the server says no address")
+	}
+	w.addr = lines.Text()
+	var err error
+	if w.id, err = w.group.Tree().Inode(w.group.Path); err != nil {
+		t.Fatal(err)
+	}
+	w.watch(w.id)
+	return w
+}
+
+func (w *world) watch(ids ...uint64) {
+	w.t.Helper()
+	if err := errors.Join(w.clock.Watch(ids), w.r.Watch(ids)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	if err := w.r.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read() Counts {
+	w.t.Helper()
+	c, err := w.r.Read(w.id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// settled reads when n requests are counted, in one way or another: the program runs after the client has its answer.
+func (w *world) settled(n int64) Counts {
+	w.t.Helper()
+	var c Counts
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(ms) {
+		if c = w.read(); c.Requests+c.Doubtful+c.Overtaken == n {
+			return c
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%d requests, %d doubtful, %d overtaken: want %d together", c.Requests, c.Doubtful, c.Overtaken, n)
+		}
+	}
+}
+
+// client is a connection to the server.
+type client struct {
+	t    testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (w *world) connect() *client {
+	w.t.Helper()
+	conn, err := net.DialTimeout("tcp4", w.addr, 10*time.Second)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return &client{w.t, conn, bufio.NewReader(conn)}
+}
+
+func (c *client) write(text string) {
+	c.t.Helper()
+	if _, err := c.conn.Write([]byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) answer() {
+	c.t.Helper()
+	_ = c.conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := c.in.ReadString('\n'); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ask sends a request and reads the answer to its end.
+func (c *client) ask(o order) time.Duration {
+	c.t.Helper()
+	begin := time.Now()
+	c.write(o.String())
+	c.answer()
+	return time.Since(begin)
+}
