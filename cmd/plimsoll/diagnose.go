@@ -24,6 +24,8 @@ type diagnoseFlags struct {
 	length time.Duration
 	json   bool
 	live   bool
+	// requests are measured, too.
+	requests bool
 }
 
 func diagnoseCommand(g *globals) *cobra.Command {
@@ -54,6 +56,7 @@ a weight. Without it the shortfall is unknown.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration file, for the requests of plain groups (docs/CONFIG.md)")
 	flags.DurationVar(&f.length, "for", 10*time.Second, "how long to measure; with --live, what one picture shows (2s)")
+	flags.BoolVar(&f.requests, "requests", false, "measure how long the containers take to answer the requests at their TCP sockets, too")
 	flags.BoolVar(&f.live, "live", false, "go on until Ctrl-C, one picture after the other")
 	jsonFlag(cmd, &f.json)
 	return cmd
@@ -87,8 +90,13 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.Close()
+	answers, err := f.openRequests(tree, subjects)
+	if err != nil {
+		return withHint(err, probe.Explain(err))
+	}
+	defer answers.Close()
 	for {
-		d, err := f.window(ctx, cmd, o)
+		d, err := f.window(ctx, cmd, o, answers)
 		if err != nil {
 			return err
 		}
@@ -100,16 +108,41 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		}
 		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before
 			_ = o.Follow(subjects, known) // one that ended just now is left out
+			if err := answers.FollowContainers(tree, subjects); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 // window measures once. Each picture of --live is a sign of life by itself.
-func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter) (report.Diagnosis, error) {
+func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter, answers *meter.Requests) (report.Diagnosis, error) {
 	if !f.live {
 		defer progress.For(bars(cmd), "measuring", f.length).Stop()
 	}
-	return o.Window(ctx, f.length)
+	if err := answers.Begin(time.Now()); err != nil {
+		return report.Diagnosis{}, err
+	}
+	d, err := o.Window(ctx, f.length)
+	if err != nil {
+		return d, err
+	}
+	return d, answers.Describe(d.Containers, time.Now())
+}
+
+// openRequests is nil where requests are not measured.
+func (f diagnoseFlags) openRequests(tree *cgroup.Tree, subjects []report.Container) (*meter.Requests, error) {
+	if !f.requests {
+		return nil, nil
+	}
+	answers, err := meter.OpenRequests(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(answers.FollowContainers(tree, subjects), answers.Start()); err != nil {
+		return nil, errors.Join(err, answers.Close())
+	}
+	return answers, nil
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.

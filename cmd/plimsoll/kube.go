@@ -16,7 +16,6 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/cpu"
-	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/discover/cgroupfs"
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/flight/recorder"
@@ -181,7 +180,7 @@ type reporter struct {
 	resizes *nri.Plugin
 	unseen  string // what the agent cannot see, with a hint; "" for nothing
 	named   *selection
-	waits   *meter.Waits
+	meters  meters
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
 	flight  *recorder.Recorder // nil: turned off
@@ -207,7 +206,7 @@ func (r reporter) complete(s report.Status) report.Status {
 			s.Problems = append(s.Problems, why)
 		}
 	}
-	r.waits.Report(&s)
+	r.meters.Report(&s)
 	if r.cluster == nil {
 		return s
 	}

@@ -20,7 +20,6 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/config/follow"
-	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/doctor/features"
 	"plimsoll/internal/host"
@@ -52,16 +51,9 @@ type runFlags struct {
 	ahead     bool
 	standBy   bool
 	waits     bool
+	requests  bool
 	flight    flightFlags
 	kube      kubeFlags
-}
-
-// openWaits is nil where waits are not measured.
-func (f *runFlags) openWaits(tree *cgroup.Tree, found agent.Discoverer, log *slog.Logger) *meter.Waits {
-	if !f.waits {
-		return nil
-	}
-	return meter.NewWaits(tree, found, log)
 }
 
 func (f *runFlags) register(cmd *cobra.Command) {
@@ -120,6 +112,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
+	cmd.Flags().BoolVar(&f.requests, "requests", false, "measure how long containers take to answer the requests at their TCP sockets (eBPF, from 6.3 on)")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
@@ -212,7 +205,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	defer heart.Close()
 	a.Beat = heart.Beat
 	cluster.serve(a)
-	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openWaits(m.tree, cluster.over(found), log)
+	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.tree, cluster.over(found), throttles, log)
 	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
 		f.flight.newRecorder(g, recorded, a.Containers, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
@@ -220,9 +213,9 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
-	c.start(service{"nri", serveNRI(resizes)}, service{"waits", measured.Run}, service{"record", r.flight.Run}, service{"configuration", func(ctx context.Context) error {
+	c.start(append(measured.services(), service{"nri", serveNRI(resizes)}, service{"record", r.flight.Run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
-	}})
+	}})...)
 	begun = true
 	slim.Start()
 	ready(log)

@@ -44,7 +44,7 @@ func rules() map[string]rule {
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
 		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
 		"internal/doctor":             {pure: true, imports: []string{"cgroup", "policy", "printable", "report", "strategy"}},
-		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "hint", "kubelet", "probe", "probe/runq"}},
+		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "diagnose/meter", "hint", "kubelet", "probe", "probe/runq"}},
 		"internal/guide":              {pure: true, imports: []string{"printable"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 
@@ -59,9 +59,10 @@ func rules() map[string]rule {
 		"internal/task":    {imports: []string{"capability"}},
 
 		"internal/parallelism/inspect": {imports: []string{"cgroup", "cpu", "parallelism", "report", "strategy"}},
-		"internal/diagnose/meter": {imports: []string{"cgroup", "cpu", "diagnose", "hint", "parallelism/inspect", "probe", "probe/programs", "probe/runq",
-			"report", "strategy", "sysfs", "workload"}},
+		"internal/diagnose/meter": {imports: []string{"cgroup", "cpu", "diagnose", "hint", "parallelism/inspect", "probe", "probe/programs", "probe/requests",
+			"probe/runq", "report", "strategy", "sysfs", "workload"}},
 
+		"internal/probe/requests": {imports: []string{"probe/programs"}},
 		"internal/probe/runq":     {imports: []string{"cpu", "probe/programs"}},
 		"internal/probe/programs": {},
 

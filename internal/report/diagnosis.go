@@ -30,11 +30,12 @@ type Diagnosed struct {
 	PodLimit   *float64       `json:"pod_limit_cpus"` // the lowest above it; null: none
 	Wanted     time.Duration  `json:"wanted_ns"`      // ran, was runnable, or throttled
 	Received   time.Duration  `json:"received_ns"`
-	Used       *float64       `json:"cpu_utilisation"` // received of reserved; null where that is not known
-	Short      *time.Duration `json:"shortfall_ns"`    // of what was wanted and reserved, not received; per 100 ms, summed
-	Waits      []Wait         `json:"waits"`           // by cause, the longest first
-	Neighbours []Neighbour    `json:"neighbours"`      // the groups that had the CPU, the longest first
-	Beside     time.Duration  `json:"sibling_busy_ns"` // of Received: the core's other thread ran another group
+	Used       *float64       `json:"cpu_utilisation"`    // received of reserved; null where that is not known
+	Short      *time.Duration `json:"shortfall_ns"`       // of what was wanted and reserved, not received; per 100 ms, summed
+	Waits      []Wait         `json:"waits"`              // by cause, the longest first
+	Neighbours []Neighbour    `json:"neighbours"`         // the groups that had the CPU, the longest first
+	Beside     time.Duration  `json:"sibling_busy_ns"`    // of Received: the core's other thread ran another group
+	Requests   *Requests      `json:"requests,omitempty"` // with --requests
 	Verdict    string         `json:"verdict"`
 	Next       string         `json:"next"`
 	// Parallelism is nil where the container has no limit, or no process of a known runtime.
@@ -226,6 +227,9 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 	}
 	if c.Beside > 0 {
 		p.printf("  of what it received, %s CPUs beside a busy hardware thread\n", rate(c.Beside, elapsed))
+	}
+	if c.Requests != nil {
+		p.printf("  requests: %s\n", c.Requests.line())
 	}
 	p.printf("  %s\n", c.Verdict)
 	if c.Next != "" {

@@ -27,6 +27,7 @@ type Collector struct {
 	scheduler  metrics[Scheduler]
 	reserve    metrics[Reserve]
 	waits      waitsMetrics
+	requests   requestMetrics
 	writes     *prometheus.Desc
 	decisions  *prometheus.Desc
 	throttles  *prometheus.Desc
@@ -110,6 +111,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		scheduler:  schedulerMetrics(),
 		reserve:    reserveMetrics(),
 		waits:      newWaitsMetrics(),
+		requests:   newRequestMetrics(),
 		writes:     describe("writes_total", "Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.", containerLabels()...),
@@ -257,7 +259,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	c.nri.describe(ch)
 	c.flight.describe(ch)
 	c.receipts.describe(ch)
-	for _, d := range slices.Concat(c.colocation.list(), c.waits.list()) {
+	for _, d := range slices.Concat(c.colocation.list(), c.waits.list(), c.requests.list()) {
 		ch <- d
 	}
 	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.missing, c.nodeState, c.mode, c.build} {
@@ -333,6 +335,7 @@ func (c *Collector) collectContainers(s Status, ch chan<- prometheus.Metric, sen
 			continue
 		}
 		c.waits.container(unit.Totals.Waited, labels, send)
+		c.requests.container(unit.Requests, labels, ch, send)
 		if e := unit.Totals.Events; e != nil {
 			ch <- e.histogram(c.throttles, labels)
 		}

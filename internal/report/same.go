@@ -11,12 +11,13 @@ func (c *Container) Same(o *Container) bool {
 	for _, one := range []*Container{&a, &b} {
 		one.Paused, one.BudgetLeft, one.RefillsOff = nil, nil, nil
 		one.Quota.Since, one.Burst.Since = nil, nil
-		one.Receipt = nil
+		one.Receipt, one.Requests = nil, nil
 		one.Totals.Events, one.Totals.Waited = nil, nil
 	}
 	return a == b && sameTime(c.Paused, o.Paused) && sameValue(c.BudgetLeft, o.BudgetLeft) && sameTime(c.RefillsOff, o.RefillsOff) &&
 		sameTime(c.Quota.Since, o.Quota.Since) && sameTime(c.Burst.Since, o.Burst.Since) &&
-		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.same(o.Totals.Events) && c.Totals.Waited.same(o.Totals.Waited)
+		sameValue(c.Receipt, o.Receipt) && c.Totals.Events.same(o.Totals.Events) && c.Totals.Waited.same(o.Totals.Waited) &&
+		c.Requests.same(o.Requests)
 }
 
 func sameTime(a, b *time.Time) bool {

@@ -15,33 +15,34 @@ const StatusSchema = "plimsoll.status/v1"
 
 // Status is a snapshot of one agent: what it changed, what it requested, what is in force, since when.
 type Status struct {
-	Schema     string      `json:"schema"`
-	Version    string      `json:"version"`
-	Started    time.Time   `json:"started"`
-	Now        time.Time   `json:"now"`
-	Mode       Mode        `json:"mode"`
-	HeldReason string      `json:"held_reason,omitempty"`
-	HeldSince  *time.Time  `json:"held_since,omitempty"` // nil: not held, or not known
-	Kernel     string      `json:"kernel"`
-	Cgroup     string      `json:"cgroup"` // "v1" or "v2"
-	ConfigOK   bool        `json:"config_ok"`
-	ConfigMsg  string      `json:"config_error,omitempty"`
-	Node       Node        `json:"node"`
-	Containers []Container `json:"containers"`
-	Colocation *Colocation `json:"colocation,omitempty"` // nil: not requested
-	Waits      *Waits      `json:"waits,omitempty"`      // nil: not requested
-	Writes     Writes      `json:"writes"`
-	Events     Events      `json:"events"`
-	Kubernetes *Kubernetes `json:"kubernetes,omitempty"` // nil: not asked
-	Reserve    *Reserve    `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
-	NRI        *NRI        `json:"nri,omitempty"`        // nil: not wanted
-	Record     *Flight     `json:"record,omitempty"`     // nil: turned off
-	Receipts   *Receipts   `json:"receipts,omitempty"`   // nil: none are asked for
-	Self       Self        `json:"self"`
-	LastTurn   time.Time   `json:"last_turn"`
-	Clamped    []Clamp     `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow
-	ClampedNow int         `json:"clamped_now,omitempty"` // as many are
-	Problems   []string    `json:"problems,omitempty"`    // for people: what is wrong now, with a hint
+	Schema     string        `json:"schema"`
+	Version    string        `json:"version"`
+	Started    time.Time     `json:"started"`
+	Now        time.Time     `json:"now"`
+	Mode       Mode          `json:"mode"`
+	HeldReason string        `json:"held_reason,omitempty"`
+	HeldSince  *time.Time    `json:"held_since,omitempty"` // nil: not held, or not known
+	Kernel     string        `json:"kernel"`
+	Cgroup     string        `json:"cgroup"` // "v1" or "v2"
+	ConfigOK   bool          `json:"config_ok"`
+	ConfigMsg  string        `json:"config_error,omitempty"`
+	Node       Node          `json:"node"`
+	Containers []Container   `json:"containers"`
+	Colocation *Colocation   `json:"colocation,omitempty"` // nil: not requested
+	Waits      *Waits        `json:"waits,omitempty"`      // nil: not requested
+	Requests   *RequestTimes `json:"requests,omitempty"`   // nil: not requested
+	Writes     Writes        `json:"writes"`
+	Events     Events        `json:"events"`
+	Kubernetes *Kubernetes   `json:"kubernetes,omitempty"` // nil: not asked
+	Reserve    *Reserve      `json:"reserve,omitempty"`    // nil: no container requests CPUs of its own
+	NRI        *NRI          `json:"nri,omitempty"`        // nil: not wanted
+	Record     *Flight       `json:"record,omitempty"`     // nil: turned off
+	Receipts   *Receipts     `json:"receipts,omitempty"`   // nil: none are asked for
+	Self       Self          `json:"self"`
+	LastTurn   time.Time     `json:"last_turn"`
+	Clamped    []Clamp       `json:"clamped,omitempty"`     // what is asked for in vain: the first of ClampedNow
+	ClampedNow int           `json:"clamped_now,omitempty"` // as many are
+	Problems   []string      `json:"problems,omitempty"`    // for people: what is wrong now, with a hint
 }
 
 // Mode says whether the agent writes.
@@ -102,6 +103,7 @@ type Container struct {
 	RefillsOff *time.Time        `json:"refills_off_until,omitempty"` // as of the node
 	TooLow     bool              `json:"limit_too_low,omitempty"`     // throttled in more than half of the periods of a minute
 	Receipt    *Receipt          `json:"receipt,omitempty"`           // nil: none is asked for
+	Requests   *Requests         `json:"requests,omitempty"`          // nil: not measured
 	Totals     Totals            `json:"totals"`                      // since the agent knows the container
 	Since      time.Time         `json:"since"`
 }

@@ -49,6 +49,7 @@ func (s Status) head(p *page) {
 	if w := s.Waits; w != nil {
 		p.printf("waits: %s\n", w.line())
 	}
+	s.requestLines(p)
 	if k := s.Kubernetes; k != nil {
 		p.printf("kubernetes: %s\n", k.line())
 	}

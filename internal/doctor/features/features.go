@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/internal/diagnose/meter"
 	"plimsoll/internal/doctor"
 	"plimsoll/internal/hint"
 	"plimsoll/internal/kubelet"
@@ -20,7 +21,7 @@ import (
 // Probe is all that this machine can do. Socket is where the container runtime listens for plugins.
 func Probe(dir *cgroup.Dir, host cgroup.Host, socket string) cgroup.Features {
 	return slices.Concat(cgroup.Probe(dir, host), cgroup.Features{Tasks(cgroup.Detect(dir))}, events(),
-		cgroup.Features{waits(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
+		cgroup.Features{waits(), answers(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
 }
 
 // The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
@@ -28,6 +29,7 @@ func Probe(dir *cgroup.Dir, host cgroup.Host, socket string) cgroup.Features {
 const (
 	eventsPart     = doctor.FeatureEvents + "-"
 	featureWaits   = "waits"
+	featureAnswers = "requests"
 	featureWeights = "cgroup-mode"
 )
 
@@ -85,6 +87,20 @@ func waits() cgroup.Feature {
 	p, err := runq.Open(runq.Options{})
 	if err == nil {
 		err = p.Close()
+	}
+	if err != nil {
+		f.State, f.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))
+	}
+	return f
+}
+
+// answers finds out whether the programs of diagnose --requests and of run --requests can be loaded here.
+func answers() cgroup.Feature {
+	f := cgroup.Feature{Name: featureAnswers, State: cgroup.Yes, Detail: "how long containers take to answer (diagnose --requests, run --requests)",
+		Since: "6.3", Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
+	m, err := meter.OpenRequests(nil)
+	if err == nil {
+		err = m.Close()
 	}
 	if err != nil {
 		f.State, f.Detail = cgroup.No, hint.Line(hint.With(err, probe.Explain(err)))

@@ -1,0 +1,154 @@
+package meter
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"plimsoll/internal/hint"
+	"plimsoll/internal/probe"
+	"plimsoll/internal/probe/requests"
+	"plimsoll/internal/report"
+)
+
+// RequestTimes measures beside the agent how long its containers take to answer (run --requests).
+type RequestTimes struct {
+	found Discoverer
+	clock requests.Clock // of the agent's throttle events; nil: it polls
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	meter   *Requests
+	problem string
+	begun   time.Time                  // the present minute
+	minute  map[string]report.RequestWindow // the last whole one
+}
+
+// NewRequestTimes measures nothing before it is run.
+func NewRequestTimes(found Discoverer, clock requests.Clock, log *slog.Logger) *RequestTimes {
+	return &RequestTimes{found: found, clock: clock, log: log, problem: "the programs are being loaded"}
+}
+
+// Run follows the containers until the context ends. None where requests are not measured (nil).
+func (r *RequestTimes) Run(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	defer r.close()
+	if !r.open() {
+		return nil
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			if err := r.turn(now); err != nil {
+				r.failed(err)
+				return nil // the agent does without
+			}
+		}
+	}
+}
+
+func (r *RequestTimes) open() bool {
+	m, err := OpenRequests(r.clock)
+	if err == nil {
+		r.mu.Lock()
+		r.meter, r.problem = m, ""
+		r.mu.Unlock()
+		if err = r.turn(time.Now()); err == nil {
+			err = m.Start()
+		}
+	}
+	if err != nil {
+		r.failed(err)
+	}
+	return err == nil
+}
+
+func (r *RequestTimes) failed(err error) {
+	text := hint.Line(hint.With(err, probe.Explain(err)))
+	r.log.Warn("response times are not measured", "error", text)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problem = text
+}
+
+func (r *RequestTimes) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.meter == nil {
+		return
+	}
+	if err := r.meter.Close(); err != nil {
+		r.log.Warn("could not remove the programs that measure response times", "error", err)
+	}
+	r.meter = nil
+}
+
+// turn follows the present containers, and ends the minute.
+func (r *RequestTimes) turn(now time.Time) error {
+	pods, err := r.found.Pods()
+	if err != nil {
+		return nil //nolint:nilerr // the next time
+	}
+	groups := map[string]uint64{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			groups[c.Path] = c.Inode
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.meter.Follow(groups, now); err != nil {
+		return err
+	}
+	if now.Sub(r.begun) < time.Minute {
+		return nil
+	}
+	whole := !r.begun.IsZero()
+	r.begun = now
+	if whole {
+		r.minute = map[string]report.RequestWindow{}
+		for path := range groups {
+			one, err := r.meter.Of(path, now)
+			if err != nil {
+				return err
+			}
+			r.minute[path] = one.RequestWindow
+		}
+	}
+	return r.meter.Begin(now)
+}
+
+// Report lays what was measured over a status.
+func (r *RequestTimes) Report(s *report.Status) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Requests = &report.RequestTimes{Problem: r.problem}
+	if r.problem != "" || r.meter == nil {
+		return
+	}
+	for i := range s.Containers {
+		path := s.Containers[i].Cgroup
+		one, err := r.meter.Of(path, s.Now)
+		if err != nil {
+			s.Requests.Problem = err.Error()
+			return
+		}
+		if one == nil {
+			continue // a pod, or one that came this second
+		}
+		if last, ok := r.minute[path]; ok {
+			one.RequestWindow = last
+		}
+		s.Containers[i].Requests = one
+	}
+}

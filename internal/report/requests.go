@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Requests are the answers of a container to the requests that reach its TCP sockets (internal/probe/requests). Times are wall
+// time.
+type Requests struct {
+	RequestWindow
+	Total RequestTotals `json:"total"`
+}
+
+// RequestWindow are those of a time: beside the agent, the last whole minute.
+type RequestWindow struct {
+	Window   time.Duration `json:"window_ns"`
+	Answered int64         `json:"answered"`
+	Doubtful int64         `json:"doubtful"` // on connections that carry several requests at a time; in no other figure
+	Withheld bool          `json:"withheld"` // more than one in a hundred are doubtful: there are no response times
+
+	Response    Quantiles     `json:"response"`     // from the arrival of the request's last bytes to the last send of the answer
+	FirstByte   Quantiles     `json:"first_byte"`   // to the first send
+	Upload      Quantiles     `json:"upload"`       // from the arrival of the request's first bytes to that of its last
+	Unthrottled Quantiles     `json:"unthrottled"`  // the response without throttled time
+	Time        time.Duration `json:"time_ns"`      // of all responses
+	Throttled   time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
+}
+
+// Quantiles are those of a length of time; 0 where there is none.
+type Quantiles struct {
+	P50 time.Duration `json:"p50_ns"`
+	P90 time.Duration `json:"p90_ns"`
+	P99 time.Duration `json:"p99_ns"`
+}
+
+// RequestTotals are counted since the container is measured, of trusted requests only.
+type RequestTotals struct {
+	Answered  int64         `json:"answered"`
+	Doubtful  int64         `json:"doubtful"`
+	Time      time.Duration `json:"time_ns"`
+	Throttled time.Duration `json:"throttled_ns"`
+	Lengths   []Length      `json:"lengths"` // how many took so long; none while the figures are withheld
+}
+
+// RequestTimes say whether requests are measured.
+type RequestTimes struct {
+	Problem string `json:"problem,omitempty"` // why nothing is measured
+}
+
+func (r RequestTimes) line() string {
+	if r.Problem != "" {
+		return "not measured: " + Printable(r.Problem)
+	}
+	return "response times are measured at the containers' sockets"
+}
+
+// line is "12.0/s answered in 1.2ms (p50), 3ms (p90), 105ms (p99); 34.0 % of the time throttled, p99 without it 8ms".
+func (r *Requests) line() string {
+	switch {
+	case r.Withheld:
+		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several requests at a time", r.Doubtful,
+			r.Answered+r.Doubtful)
+	case r.Answered == 0:
+		return "none answered in the last " + span(r.Window)
+	}
+	line := fmt.Sprintf("%.1f/s answered in %s (p50), %s (p90), %s (p99)", float64(r.Answered)/max(r.Window.Seconds(), 1e-9),
+		span(r.Response.P50), span(r.Response.P90), span(r.Response.P99))
+	if r.Throttled > 0 {
+		line += fmt.Sprintf("; %s of the time throttled, p99 without it %s", share(r.Throttled, r.Time), span(r.Unthrottled.P99))
+	}
+	return line
+}
+
+func (r *Requests) same(o *Requests) bool {
+	if r == nil || o == nil {
+		return r == o
+	}
+	a, b := r.Total, o.Total
+	return r.RequestWindow == o.RequestWindow && a.Answered == b.Answered && a.Doubtful == b.Doubtful && a.Time == b.Time &&
+		a.Throttled == b.Throttled && slices.Equal(a.Lengths, b.Lengths)
+}
+
+// requestLines are those of the containers whose requests are measured.
+func (s Status) requestLines(p *page) {
+	if s.Requests == nil {
+		return
+	}
+	p.printf("requests: %s\n", s.Requests.line())
+	for _, c := range s.Containers {
+		if r := c.Requests; r != nil && r.Answered+r.Doubtful > 0 {
+			p.printf("  %s: %s\n", Printable(c.Name), r.line())
+		}
+	}
+}
+
+// requestMetrics are the descriptions of what collect sends.
+type requestMetrics struct{ times, throttled, doubtful *prometheus.Desc }
+
+func newRequestMetrics() requestMetrics {
+	return requestMetrics{
+		times:     describe("container_request_seconds", "Time from the arrival of a request's last bytes to the last send of its answer.", containerLabels()...),
+		throttled: describe("container_request_throttled_seconds_total", "Part of the response times in which the container was throttled.", containerLabels()...),
+		doubtful:  describe("container_requests_doubtful_total", "Requests on connections that carry several at a time; they are in no response time.", containerLabels()...),
+	}
+}
+
+func (m requestMetrics) list() []*prometheus.Desc {
+	return []*prometheus.Desc{m.times, m.throttled, m.doubtful}
+}
+
+// container sends nothing where nothing is measured, and no time that is withheld.
+func (m requestMetrics) container(r *Requests, labels []string, ch chan<- prometheus.Metric, send sender) {
+	if r == nil {
+		return
+	}
+	send(m.doubtful, prometheus.CounterValue, float64(r.Total.Doubtful), labels...)
+	if len(r.Total.Lengths) == 0 {
+		return
+	}
+	send(m.throttled, prometheus.CounterValue, r.Total.Throttled.Seconds(), labels...)
+	buckets := map[float64]uint64{}
+	var n int64
+	for _, l := range r.Total.Lengths {
+		n += l.N
+		buckets[l.UpTo.Seconds()] = uint64(n)
+	}
+	ch <- prometheus.MustNewConstHistogram(m.times, uint64(r.Total.Answered), r.Total.Time.Seconds(), buckets, labels...)
+}
