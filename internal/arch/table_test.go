@@ -162,6 +162,7 @@ func rules() map[string]rule {
 		"lab/readers":        {free: true},
 		"lab/receipts":       {free: true},
 		"lab/replay":         {free: true},
+		"lab/requests":       {free: true},
 		"lab/reservation":    {free: true},
 		"lab/soak":           {free: true},
 		"lab/start":          {free: true},

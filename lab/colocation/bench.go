@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	fileSize    = 60 << 10 // about a millisecond of compression
+	smallFile   = 6 << 10
 	connections = 8                // for each CPU, so that every worker of nginx has some
 	timeout     = 10 * time.Second // of a request
 	openAtOnce  = 512
@@ -41,7 +43,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 	if s.emulated {
 		document, b.film.size = smallFile, smallFilm
 	}
-	if b.server, err = newNginx(document); err != nil {
+	if b.server, err = frame.Nginx(document, "", frame.Gzip()...); err != nil {
 		return nil, err
 	}
 	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {

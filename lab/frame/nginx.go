@@ -1,4 +1,4 @@
-package main
+package frame
 
 import (
 	"fmt"
@@ -6,28 +6,27 @@ import (
 	"strings"
 
 	"plimsoll/internal/experiment"
-	"plimsoll/lab/frame"
 )
 
-const (
-	fileSize  = 60 << 10 // about a millisecond of compression
-	smallFile = 6 << 10
-)
-
-// newNginx looks for nginx, to serve a document of a size.
-func newNginx(size int) (*frame.Site, error) {
+// Nginx looks for nginx, to serve a document of a size. It keeps connections open, and has a worker for each CPU. Each worker
+// listens itself: the kernel spreads the connections. Listen is added to the address ("ssl"), and lines to the configuration
+// of the server.
+func Nginx(size int, listen string, lines ...string) (*Site, error) {
 	binary, err := experiment.Program("nginx")
 	if err != nil {
 		return nil, err
 	}
-	return &frame.Site{Name: "nginx", Size: size, Configuration: configuration, Command: func(dir string) []string {
-		return []string{binary, "-p", dir, "-c", filepath.Join(dir, frame.SiteConfig), "-e", filepath.Join(dir, frame.SiteLog)}
-	}}, nil
+	return &Site{Name: "nginx", Size: size,
+		Configuration: func(dir, address string) string { return nginxConfiguration(dir, address+listen, lines) },
+		Command: func(dir string) []string {
+			return []string{binary, "-p", dir, "-c", filepath.Join(dir, SiteConfig), "-e", filepath.Join(dir, SiteLog)}
+		}}, nil
 }
 
-// configuration compresses each answer anew, keeps connections open, and has a worker for each CPU. Each worker listens
-// itself: the kernel spreads the connections.
-func configuration(dir, address string) string {
+// Gzip are the lines with which nginx compresses each answer anew.
+func Gzip() []string { return []string{"gzip on;", "gzip_types text/plain;", "gzip_comp_level 6;"} }
+
+func nginxConfiguration(dir, listen string, lines []string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("daemon off;")
@@ -41,12 +40,9 @@ func configuration(dir, address string) string {
 		line("  %s_temp_path %s;", kind, filepath.Join(dir, kind))
 	}
 	line("  default_type text/plain;")
-	line("  gzip on;")
-	line("  gzip_types text/plain;")
-	line("  gzip_comp_level 6;")
 	line("  keepalive_requests 1000000000;")
 	line("  keepalive_timeout 600s;")
-	line("  server { listen %s reuseport; root %s; }", address, filepath.Join(dir, "www"))
+	line("  server { listen %s reuseport; root %s; %s }", listen, filepath.Join(dir, "www"), strings.Join(lines, " "))
 	line("}")
 	return b.String()
 }
