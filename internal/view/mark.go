@@ -94,6 +94,13 @@ func others(s report.Status) []Feature {
 		}
 		list = append(list, f)
 	}
+	if r := s.Requests; r != nil {
+		f := Feature{Name: "requests", OK: r.Problem == "", Text: "response times are measured"}
+		if !f.OK {
+			f.Text = "response times are not measured: " + r.Problem
+		}
+		list = append(list, f)
+	}
 	if c := s.Colocation; c != nil {
 		list = append(list, Feature{Name: "co-location", OK: c.InForce(), Text: fmt.Sprintf("%s: %s", c.Mechanism, c.Why)})
 	}

@@ -115,14 +115,15 @@ type Periods struct {
 
 // Detail is one container.
 type Detail struct {
-	Row        Row           `json:"row"`
-	Recording  *Recording    `json:"recording"`            // null: periods are not measured, see Unmeasured
-	Unmeasured string        `json:"unmeasured,omitempty"` // why there are no periods
-	Periods    Periods       `json:"periods"`
-	Histogram  []int64       `json:"histogram"` // periods by their use in sixteenths of the limit: class 0 is none, class 16 up to the limit, class 64 open
-	Demand     *Demand       `json:"demand"`    // of the recorded periods; null: there are none
-	Waited     *Waited       `json:"waited"`    // since the agent knows the container; null: not measured
-	Advice     []Alternative `json:"advice"`
+	Row        Row                   `json:"row"`
+	Recording  *Recording            `json:"recording"`            // null: periods are not measured, see Unmeasured
+	Unmeasured string                `json:"unmeasured,omitempty"` // why there are no periods
+	Periods    Periods               `json:"periods"`
+	Histogram  []int64               `json:"histogram"`          // periods by their use in sixteenths of the limit: class 0 is none, class 16 up to the limit, class 64 open
+	Demand     *Demand               `json:"demand"`             // of the recorded periods; null: there are none
+	Waited     *Waited               `json:"waited"`             // since the agent knows the container; null: not measured
+	Requests   *report.RequestWindow `json:"requests,omitempty"` // nil: not measured
+	Advice     []Alternative         `json:"advice"`
 }
 
 // Demand is what the container wanted a period. The limit hides a part of it: it lies between the two means.

@@ -21,7 +21,7 @@ type RequestTimes struct {
 	mu      sync.Mutex
 	meter   *Requests
 	problem string
-	begun   time.Time                  // the present minute
+	begun   time.Time                       // the present minute
 	minute  map[string]report.RequestWindow // the last whole one
 }
 

@@ -37,8 +37,8 @@ export class Container {
       row.cause ? h('span', { class: 'cause', 'data-over': row.cause_now ? null : '' }, cause(row.cause)) : null, row.cause ? ` ${because(row)} ${lately(row)}` : null, row.why ? `Last decision: ${row.why}` : 'No decision yet.',
       row.problem ? h('b', { class: 'bad' }, ` ${row.problem}`) : null]);
     const seconds = Math.round(state.view.window_ns / 1e9);
-    renew(this.figures, [row, seconds], () => figures(row, seconds));
     const d = state.detail;
+    renew(this.figures, [row, seconds, d?.requests], () => figures(row, seconds, d?.requests));
     this.strip.show(state.strip, row, d?.unmeasured);
     if (d === null || d === this.detail) return;
     this.detail = d;
@@ -57,7 +57,7 @@ export class Container {
   destroy() { this.strip.destroy(); }
 }
 
-function figures(row, seconds) {
+function figures(row, seconds, requests) {
   const limit = share(row.limit_ns, row.period_ns), quota = share(row.quota_ns, row.period_ns);
   const asked = row.quota_asked_ns === row.quota_ns ? 'as asked' : `asked ${known(row.quota_asked_ns) ? cpus(share(row.quota_asked_ns, row.period_ns)) : 'none'}`;
   const list = [
@@ -70,8 +70,21 @@ function figures(row, seconds) {
     ['Burst tokens', ms(row.tokens_ns), `ms saved of ${ms(row.burst_ns)}`],
     ['Quota now', known(quota) ? cpus(quota) : 'none', `CPUs, ${asked}`],
     ['Burst now', ms(row.burst_ns), row.burst_asked_ns === row.burst_ns ? 'ms, as asked' : `ms, asked ${ms(row.burst_asked_ns)}`],
+    ...answers(requests),
   ];
   return list.map(([name, value, unit, bad]) => h('div', { class: bad ? 'bad' : null, title: value === missing ? 'not measured' : null }, h('dt', {}, name), h('dd', {}, h('b', {}, value), ' ', h('small', {}, unit))));
+}
+
+/** answers are the figures of requests, where they are measured. */
+function answers(r) {
+  if (!r || r.answered + r.doubtful === 0) return [];
+  if (r.withheld) return [['Response p99', missing, 'cannot be told: several requests at a time on a connection']];
+  const seconds = r.window_ns / 1e9;
+  return [
+    ['Requests', cpus(r.answered / seconds), `a second, ${Math.round(seconds)} s`],
+    ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)}`],
+    ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`, r.throttled_ns > 0.05 * r.time_ns],
+  ];
 }
 
 /** histogram draws the periods by their use. Its scale is logarithmic: the rare periods are those that throttle. */
