@@ -25,6 +25,9 @@ func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttl
 	}
 	if f.requests {
 		m.requests = meter.NewRequestTimes(found, throttles.clock(), log)
+		if k, ok := throttles.events.(*host.Events); ok {
+			k.Answers = m.requests.Throttled // for the receipts
+		}
 	}
 	return m
 }

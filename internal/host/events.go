@@ -13,7 +13,8 @@ import (
 // Events turns the events of the programs in the kernel into those of the agent.
 type Events struct {
 	*probe.Probe
-	events []policy.Throttle
+	Answers func(group uint64) *time.Duration // throttled time of a group's requests so far; nil: requests are not measured
+	events  []policy.Throttle
 }
 
 // Read waits for throttles that begin, or until an instant. The slice is used again.
@@ -59,5 +60,9 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 // Totals reads the programs' counters of a group.
 func (e *Events) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
-	return loader.Throttles(t), ok
+	all := loader.Throttles(t)
+	if e.Answers != nil {
+		all.Answers = e.Answers(group)
+	}
+	return all, ok
 }

@@ -24,6 +24,8 @@ type Estimate struct {
 	ssd  float64 // sum of their squared deviations
 	null float64 // sum of what their variances would be, were there no difference
 	part float64 // sum of the probabilities
+	// weight is what a second of a spell comes to, where that is more than a second; see unseen.
+	weight float64
 }
 
 type arm struct{ n, sum float64 }
@@ -77,7 +79,8 @@ func (e *Estimate) Interval(alpha float64) (low, high float64, ok bool) {
 }
 
 func (e *Estimate) radius(alpha float64) float64 {
-	variance := (math.Max(e.ssd, e.null) + unseen*unseen*e.n*e.n/(e.part*e.part)) / e.n
+	long := unseen * math.Max(1, e.weight)
+	variance := (math.Max(e.ssd, e.null) + long*long*e.n*e.n/(e.part*e.part)) / e.n
 	at := tuned * e.n / e.part // the number of spells at which it is narrowest
 	rho2 := (-2*math.Log(alpha) + math.Log(-2*math.Log(alpha)) + 1) / at
 	t := e.n*rho2 + 1

@@ -13,7 +13,8 @@
 //   - Whether a spell is withheld is a hash of seed, container and number of the spell (Withhold). Its probability is
 //     known, and the same seed gives the same spells.
 //   - The metric is set in advance: wall time throttled in a spell, of its first 2 s (Longest). So it is bounded. A
-//     second one guards the neighbours: how much CPU time all others used in the 100 ms after the spell began.
+//     second one guards the neighbours: how much CPU time all others used in the 100 ms after the spell began. A third
+//     one is only shown: throttled time of the requests that were answered in the spell, where these are measured.
 //   - The estimate (Estimate) weights each spell by the inverse of its probability, after subtraction of what earlier
 //     spells of the same arm came to (AIPW). The coin is the only chance that it needs.
 //   - The interval is an asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform
@@ -94,6 +95,8 @@ type Window struct {
 	Used      time.Duration // CPU time
 	Lost      time.Duration // wall time of throttles that ended in it
 	Throttled bool          // a period ended throttled in it
+	Answers   time.Duration // throttled time of the requests that were answered in it, where Answered
+	Answered  bool
 	Quota     time.Duration // its limit
 	Period    time.Duration
 	Meter     Meter // at To
@@ -112,6 +115,8 @@ type Outcome struct {
 	Lost     time.Duration // wall time throttled
 	Others   float64       // CPU time that all others used in the time After its begin, in seconds
 	Measured bool          // Others is known
+	Answers  time.Duration // throttled time of the requests that were answered in it, where Answered
+	Answered bool
 	Length   time.Duration
 }
 
@@ -124,6 +129,8 @@ type spell struct {
 	before   Meter
 	others   float64
 	measured bool
+	answers  time.Duration
+	unknown  bool // of some window, answers
 }
 
 // Experiment is that of one container.
@@ -182,6 +189,8 @@ func (e *Experiment) Observe(w Window) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	s.lost += w.Lost
+	s.answers += w.Answers
+	s.unknown = s.unknown || !w.Answered
 	s.measure(w.Meter)
 	if s.quiet += w.To.Sub(w.From); !w.quiet() {
 		s.quiet = 0
@@ -194,7 +203,7 @@ func (e *Experiment) Observe(w Window) (Outcome, bool) {
 		e.resting = w.To.Add(rest)
 	}
 	o := Outcome{Withheld: s.withheld, Part: e.part, Lost: min(s.lost, Longest), Others: s.others, Measured: s.measured,
-		Length: length}
+		Answers: s.answers, Answered: !s.unknown, Length: length}
 	e.on = nil
 	e.Add(o)
 	if v := e.Verdict(); v.Harm() {

@@ -32,6 +32,9 @@ const (
 	acts = 0.01
 	// mismatched is how often arms that are fine may be taken for mismatched.
 	mismatched = 0.001
+	// crowded is how many times more requests may wait in a long spell that was not seen than in those that were, of which
+	// the crowded ones count most (TestCoverage).
+	crowded = 2
 	// prior is how many spells of each probability the mixture of the test of sizes begins with, in the smaller arm.
 	prior = 10
 )
@@ -41,8 +44,11 @@ type Figures struct {
 	Since   time.Time
 	Saved   Estimate // wall time throttled in a spell, in seconds
 	Taken   Estimate // CPU time that the others used in the time After its begin, in seconds
+	Answers Estimate // throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
 	Aborted int64    // spells without an outcome
 	part    float64  // sum of probabilities
+
+	both, squares float64 // sums of lost times answers, and of answers squared, of the spells of Answers
 }
 
 // Add adds a spell.
@@ -51,6 +57,12 @@ func (f *Figures) Add(o Outcome) {
 	f.Saved.Add(o.Withheld, o.Part, o.Lost.Seconds())
 	if o.Measured {
 		f.Taken.Add(o.Withheld, o.Part, o.Others)
+	}
+	if o.Answered {
+		f.Answers.Add(o.Withheld, o.Part, o.Answers.Seconds())
+		lost, answers := o.Lost.Seconds(), o.Answers.Seconds()
+		f.both, f.squares = f.both+lost*answers, f.squares+answers*answers
+		f.Answers.weight = crowded * f.squares / max(f.both, 1e-6)
 	}
 }
 

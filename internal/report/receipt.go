@@ -11,17 +11,19 @@ import (
 // Receipt is what refills and raises cause by the experiment of package receipt: the difference between spells in which
 // they were withheld and the others.
 type Receipt struct {
-	Since        time.Time `json:"since"`
-	Treated      int64     `json:"treated_spells"`
-	Withheld     int64     `json:"withheld_spells"`
-	Aborted      int64     `json:"aborted_spells,omitempty"` // the limit was changed meanwhile, or the container paused
-	TreatedLost  float64   `json:"treated_lost_seconds"`     // wall time throttled in a spell, mean
-	WithheldLost float64   `json:"withheld_lost_seconds"`
-	Saved        Caused    `json:"saved"`      // wall time throttled, withheld less treated, a spell
-	SavedPerDay  Caused    `json:"saved_day"`  // of as many spells as were seen in a day
-	Neighbours   Caused    `json:"neighbours"` // CPU time that all others used less in the 100 ms after a spell began
-	Verdict      string    `json:"verdict"`
-	Harm         bool      `json:"withdrawn,omitempty"` // nothing is refilled or raised any more
+	Since          time.Time `json:"since"`
+	Treated        int64     `json:"treated_spells"`
+	Withheld       int64     `json:"withheld_spells"`
+	Aborted        int64     `json:"aborted_spells,omitempty"` // the limit was changed meanwhile, or the container paused
+	TreatedLost    float64   `json:"treated_lost_seconds"`     // wall time throttled in a spell, mean
+	WithheldLost   float64   `json:"withheld_lost_seconds"`
+	Saved          Caused    `json:"saved"`      // wall time throttled, withheld less treated, a spell
+	SavedPerDay    Caused    `json:"saved_day"`  // of as many spells as were seen in a day
+	Neighbours     Caused    `json:"neighbours"` // CPU time that all others used less in the 100 ms after a spell began
+	Requests       Caused    `json:"requests"`   // as Saved, of the response times of the requests that were answered in a spell; with run --requests
+	RequestsPerDay Caused    `json:"requests_day"`
+	Verdict        string    `json:"verdict"`
+	Harm           bool      `json:"withdrawn,omitempty"` // nothing is refilled or raised any more
 }
 
 // Caused is a difference and its interval of 95 %, which holds at all times together.
@@ -83,6 +85,7 @@ func receiptMetrics() []metric[Receipts] {
 		g("saved_low_seconds", "Lower end of the 95 % interval of receipt_saved_seconds; NaN while there is none.", func(r Receipts) float64 { return r.Saved.known(r.Saved.Low) }),
 		g("saved_high_seconds", "Upper end of the 95 % interval of receipt_saved_seconds; NaN while there is none.", func(r Receipts) float64 { return r.Saved.known(r.Saved.High) }),
 		g("neighbours_lost_seconds", "CPU time that others used less in the 100 ms after a treated spell began than after a withheld one, estimate.", func(r Receipts) float64 { return r.Neighbours.Mean }),
+		g("requests_saved_seconds", "Throttled time of the requests answered in a withheld spell less that in a treated spell, estimate; NaN while there is no interval.", func(r Receipts) float64 { return r.Requests.known(r.Requests.Mean) }),
 		g("withdrawn_containers", "Containers that are not refilled any more, because their receipts show harm.", func(r Receipts) float64 { return float64(r.Withdrawn) }),
 	}
 }
@@ -150,6 +153,9 @@ func (l ReceiptList) Text(w io.Writer) error {
 func (ReceiptList) detail(p *page, name string, r Receipt) {
 	p.printf("%s, since %s: %s.\n  Saved a day %s; neighbours lost in the 100 ms after a spell began %s of CPU time.\n", Printable(name), clock(r.Since), r.Verdict,
 		r.SavedPerDay.line(), r.Neighbours.line())
+	if r.Requests.Known {
+		p.printf("  Its requests are throttled less: in a spell, all together, %s; a day %s.\n", r.Requests.line(), r.RequestsPerDay.line())
+	}
 	if r.Harm {
 		p.printf("  It is not refilled any more, for refilling it %s; hint: %s\n", r.Verdict, ReceiptHint)
 	}

@@ -283,5 +283,6 @@ func TestWordsOfTheStatus(t *testing.T) {
 
 func sampleReceipt(verdict string, harm bool) Receipt {
 	return Receipt{Since: t0, Treated: 1980, Withheld: 20, Aborted: 1, TreatedLost: 0.0002, WithheldLost: 0.08, Verdict: verdict, Harm: harm,
-		Saved: Caused{0.08, 0.05, 0.11, true}, SavedPerDay: Caused{160, 100, 220, true}, Neighbours: Caused{Mean: -0.0001}}
+		Saved: Caused{0.08, 0.05, 0.11, true}, SavedPerDay: Caused{160, 100, 220, true}, Neighbours: Caused{Mean: -0.0001},
+		Requests: Caused{0.24, 0.1, 0.38, true}, RequestsPerDay: Caused{480, 200, 760, true}}
 }

@@ -145,18 +145,19 @@ type Totals struct {
 
 // Throttles is what the eBPF programs have counted of a group since they watch it.
 type Throttles struct {
-	Begun      int64         `json:"begun"`
-	Ended      int64         `json:"ended"`
-	Unreported int64         `json:"unreported"` // begins without an event: the ring was full, or over the rate of 200 a second after 21 in a row
-	Wall       time.Duration `json:"wall_ns"`    // from the begin until a task of the group runs again; of throttles that ended
-	Foreseen   int64         `json:"foreseen"`   // times that the runtime was about to be used up before the period's end
-	Lengths    []Length      `json:"lengths"`    // of throttles that ended, shortest first, without empty classes
-	Last       time.Duration `json:"used_ns"`    // CPU time used in the last period that is over
-	Peak       time.Duration `json:"peak_ns"`    // the most that was used in one period
-	Second     time.Duration `json:"peak_1s_ns"` // the most that was used in one second
-	Usage      time.Duration `json:"-"`          // CPU time used since the group was made, where it has a limit
-	Above      time.Duration `json:"-"`          // used above the limit, period by period
-	Uses       []int64       `json:"-"`          // periods by their use, in sixteenths of the limit
+	Begun      int64          `json:"begun"`
+	Ended      int64          `json:"ended"`
+	Unreported int64          `json:"unreported"`                      // begins without an event: the ring was full, or over the rate of 200 a second after 21 in a row
+	Wall       time.Duration  `json:"wall_ns"`                         // from the begin until a task of the group runs again; of throttles that ended
+	Answers    *time.Duration `json:"requests_throttled_ns,omitempty"` // of the requests that it has answered; nil: not measured
+	Foreseen   int64          `json:"foreseen"`                        // times that the runtime was about to be used up before the period's end
+	Lengths    []Length       `json:"lengths"`                         // of throttles that ended, shortest first, without empty classes
+	Last       time.Duration  `json:"used_ns"`                         // CPU time used in the last period that is over
+	Peak       time.Duration  `json:"peak_ns"`                         // the most that was used in one period
+	Second     time.Duration  `json:"peak_1s_ns"`                      // the most that was used in one second
+	Usage      time.Duration  `json:"-"`                               // CPU time used since the group was made, where it has a limit
+	Above      time.Duration  `json:"-"`                               // used above the limit, period by period
+	Uses       []int64        `json:"-"`                               // periods by their use, in sixteenths of the limit
 }
 
 // Length counts throttles that ended within UpTo, and not within the class before.

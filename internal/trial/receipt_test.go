@@ -60,6 +60,9 @@ func TestReceiptCoversTheEffect(t *testing.T) {
 		if truth < r.SavedPerDay.Low || truth > r.SavedPerDay.High {
 			missed++
 		}
+		if x := r.RequestsPerDay; !x.Known || requestsWaiting*truth < x.Low || requestsWaiting*truth > x.High {
+			t.Errorf("seed %d: of the requests %+v a day, in truth %.1f s", seed, x, requestsWaiting*truth)
+		}
 	}
 	if missed > 0 {
 		t.Errorf("%d intervals do not cover the effect", missed)

@@ -313,6 +313,9 @@ func (pushedEvents) Priority() (got, why string)               { return "", "" }
 func (pushedEvents) Lost() int64                               { return 0 }
 func (pushedEvents) Close() error                              { return nil }
 
+// requestsWaiting is how many requests wait in each throttle.
+const requestsWaiting = 3
+
 // counted are events with the wall time that groups were throttled, as the programs in the kernel count it, where the
 // scenario has them.
 type counted struct {
@@ -327,7 +330,8 @@ func (c counted) Totals(inode uint64) (report.Throttles, bool) {
 	for _, g := range c.world.scene.Groups {
 		if c.world.id(g.Path).Inode == inode {
 			wall := c.world.Kernel.ThrottledWall(g.Path) + time.Duration(c.world.wrote(g.Path))*c.world.scene.Harm
-			return report.Throttles{Begun: 1, Wall: wall}, true
+			answers := requestsWaiting * wall
+			return report.Throttles{Begun: 1, Wall: wall, Answers: &answers}, true
 		}
 	}
 	return report.Throttles{}, false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/internal/hint"
@@ -17,6 +18,8 @@ type RequestTimes struct {
 	found Discoverer
 	clock requests.Clock // of the agent's throttle events; nil: it polls
 	log   *slog.Logger
+
+	programs atomic.Pointer[requests.Requests] // for Throttled, which waits for no lock; nil: none are loaded
 
 	mu      sync.Mutex
 	meter   *Requests
@@ -64,6 +67,9 @@ func (r *RequestTimes) open() bool {
 			err = m.Start()
 		}
 	}
+	if err == nil {
+		r.programs.Store(m.programs)
+	}
 	if err != nil {
 		r.failed(err)
 	}
@@ -79,6 +85,7 @@ func (r *RequestTimes) failed(err error) {
 }
 
 func (r *RequestTimes) close() {
+	r.programs.Store(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.meter == nil {
@@ -88,6 +95,19 @@ func (r *RequestTimes) close() {
 		r.log.Warn("could not remove the programs that measure response times", "error", err)
 	}
 	r.meter = nil
+}
+
+// Throttled is the throttled time of the requests that a group has answered so far; nil where it is not measured.
+func (r *RequestTimes) Throttled(group uint64) *time.Duration {
+	p := r.programs.Load()
+	if p == nil {
+		return nil
+	}
+	c, err := p.Read(group)
+	if err != nil || c.Withheld() {
+		return nil
+	}
+	return &c.Throttled
 }
 
 // turn follows the present containers, and ends the minute.
