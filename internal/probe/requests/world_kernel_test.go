@@ -127,7 +127,7 @@ type world struct {
 }
 
 // open loads the programs, which do not run yet.
-func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
+func open(t testing.TB) (*probe.Probe, *Requests) {
 	t.Helper()
 	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.3") {
 		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
@@ -136,7 +136,7 @@ func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
 	if err != nil {
 		cgrouptest.Skip(t, "%v\nhint: %s", err, probe.Explain(err))
 	}
-	r, err := Open(clock, o)
+	r, err := Open(clock, Options{Stats: true})
 	if err != nil {
 		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
 			t.Logf("%+v", v)
@@ -151,28 +151,32 @@ func open(t testing.TB, o Options) (*probe.Probe, *Requests) {
 	return clock, r
 }
 
-// newWorld starts a server in a group, and loads the programs before anybody connects to it.
-func newWorld(t testing.TB, role string, inner ...string) *world {
+// newWorld loads the programs, and starts a server in a group inside of the one that is watched, before anybody connects to
+// it.
+func newWorld(t testing.TB, role string) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.clock, w.r = open(t, Options{Stats: true})
+	w.clock, w.r = open(t)
 	w.group = cgrouptest.New(t)
-	place := w.group
-	for _, name := range inner {
-		place = place.Child(name)
-	}
-	cmd, lines, _ := cgrouptest.Dialogue(t, role)
-	place.Move(cmd.Process.Pid)
-	if !lines.Scan() {
-		t.Fatal("the server says no address")
-	}
-	w.addr = lines.Text()
+	inner := w.group.Child("inner")
+	w.addr = serveIn(t, inner, role)
 	var err error
 	if w.id, err = w.group.Tree().Inode(w.group.Path); err != nil {
 		t.Fatal(err)
 	}
 	w.watch(w.id)
 	return w
+}
+
+// serveIn starts a server in a group, and returns its address.
+func serveIn(t testing.TB, g *cgrouptest.Group, role string) string {
+	t.Helper()
+	cmd, lines, _ := cgrouptest.Dialogue(t, role)
+	g.Move(cmd.Process.Pid)
+	if !lines.Scan() {
+		t.Fatal("the server says no address")
+	}
+	return lines.Text()
 }
 
 func (w *world) watch(ids ...uint64) {
@@ -198,12 +202,14 @@ func (w *world) read() Counts {
 	return c
 }
 
-// settled reads when n requests are counted, in one way or another: the program runs after the client has its answer.
-func (w *world) settled(n int64) Counts {
+// settled reads when n requests are counted since an earlier reading, in one way or another: the program runs after the client
+// has its answer.
+func (w *world) settled(earlier Counts, n int64) Counts {
 	w.t.Helper()
-	var c Counts
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(ms) {
-		if c = w.read(); c.Requests+c.Doubtful+c.Overtaken == n {
+		total := w.read()
+		c := total.Since(&earlier)
+		if c.Requests+c.Doubtful+c.Overtaken == n {
 			return c
 		}
 		if time.Now().After(end) {
@@ -219,9 +225,11 @@ type client struct {
 	in   *bufio.Reader
 }
 
-func (w *world) connect() *client {
+func (w *world) connect() *client { return w.connectTo(w.addr) }
+
+func (w *world) connectTo(address string) *client {
 	w.t.Helper()
-	conn, err := net.DialTimeout("tcp4", w.addr, 10*time.Second)
+	conn, err := net.DialTimeout("tcp4", address, 10*time.Second)
 	if err != nil {
 		w.t.Fatal(err)
 	}
