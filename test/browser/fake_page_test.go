@@ -25,7 +25,7 @@ func TestFake(t *testing.T) {
 	}{
 		{"NotMeasured", notMeasured}, {"HostileNames", hostileNames}, {"Find", find}, {"Keyboard", keyboard}, {"BackButton", backButton},
 		{"Gone", gone}, {"Loss", loss}, {"Hidden", hidden}, {"Recording", recording}, {"Narrow", narrow}, {"Strip", theStrip}, {"Format", format},
-		{"Mark", theMark}, {"Waits", theWaits}, {"Causes", theCauses}, {"Shortfall", theShortfall},
+		{"Mark", theMark}, {"Waits", theWaits}, {"Requests", theRequests}, {"Causes", theCauses}, {"Shortfall", theShortfall},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, browser) })
 	}

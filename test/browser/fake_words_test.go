@@ -56,6 +56,35 @@ func theWaits(t *testing.T, browser context.Context) {
 	}
 }
 
+// theRequests: response times stand among the figures where they are measured, and none where they cannot be told.
+func theRequests(t *testing.T, browser context.Context) {
+	const ms = time.Millisecond
+	n := newNode(2)
+	f := newFake(t, n)
+	for _, c := range []struct {
+		name     string
+		requests *report.RequestWindow
+		want     string
+	}{
+		{"not measured", nil, ""},
+		{"none came", &report.RequestWindow{Window: time.Minute}, ""},
+		{"throttled", &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P99: 105 * ms},
+			Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second},
+			"Requests|20.00 a second, 60 s;Response p99|105 ms; p50 4.0;Without throttling|15 ms p99; 33 % of the time throttled"},
+		{"several at a time", &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true},
+			"Response p99|– cannot be told: several requests at a time on a connection"},
+	} {
+		f.set(func(f *fake) { f.node.requests = c.requests })
+		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
+		p.until(5*time.Second, `document.querySelectorAll('.figures div').length >= 9 && document.querySelector('.waits')?.innerText`)
+		got := ask[string](p, `[...document.querySelectorAll('.figures div')].slice(9).map((d) => [...d.children].map((c) => c.textContent).join('|')).join(';')`)
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		p.close()
+	}
+}
+
 // theCauses: what holds no longer is told in the past, with the time since when, and what holds now in the present.
 func theCauses(t *testing.T, browser context.Context) {
 	n := newNode(2)
