@@ -34,7 +34,7 @@ func TestRunRequests(t *testing.T) {
 	s.flags = append(s.flags, "--requests")
 	agent := s.start()
 	get := func() error {
-		res, err := http.Get(service.URL(256 << 10))
+		res, err := http.Get(service.URL(16 << 10))
 		if err != nil {
 			return err
 		}

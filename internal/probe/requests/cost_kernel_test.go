@@ -11,8 +11,9 @@ import (
 //
 //	go test -run '^$' -bench Answer -benchtime 20000x ./internal/probe/requests
 func BenchmarkAnswer(b *testing.B) {
-	w := newWorld(b, "echo")
+	w := newWorld(b)
 	w.start()
+	w.addr = serveIn(b, w.group.Child("inner"), "echo")
 	c, err := net.Dial("tcp4", w.addr)
 	if err != nil {
 		b.Fatal(err)
