@@ -163,7 +163,7 @@ func groups(w *world) {
 // A client that spins for the answer sends its next request before the program at the server's send has run, at times. The
 // answer is counted all the same.
 func hastyClient(w *world) {
-	const n = 3000
+	const n = 1000
 	earlier, c := w.read(), w.connect()
 	conn, err := c.conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
