@@ -30,7 +30,7 @@ const (
 type bench struct {
 	*settings
 	parties
-	server   memcached
+	server   *frame.Memcached
 	stress   string // program
 	child    *experiment.Child
 	keeper   *keeper
@@ -42,7 +42,7 @@ type bench struct {
 // measure measures all situations.
 func (s *settings) measure(ctx context.Context, p parties) (r *result, err error) {
 	b := &bench{settings: s, parties: p}
-	if b.server.binary, err = experiment.Program("memcached"); err != nil {
+	if b.server, err = frame.NewMemcached(1, connections); err != nil { // one thread, for the one CPU that the target has reserved
 		return nil, err
 	}
 	if b.stress, err = experiment.Program("stress-ng"); err != nil {
@@ -69,8 +69,8 @@ func (s *settings) measure(ctx context.Context, p parties) (r *result, err error
 
 // prepare starts what all situations have, and finds the size of the batch job.
 func (b *bench) prepare(ctx context.Context) (err error) {
-	b.Undo(b.server.stop)
-	if err := b.server.start(b.enter(b.target)); err != nil {
+	b.Undo(b.server.Stop)
+	if err := b.server.Start(b.enter(b.target)); err != nil {
 		return err
 	}
 	if !b.emulated {
@@ -238,7 +238,7 @@ func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 
 // request loads memcached over connections of its own.
 func (b *bench) request(ctx context.Context, rate float64, length time.Duration) (*load.Outcome, error) {
-	g, err := dial(b.server.address)
+	g, err := dial(b.server.Address())
 	if err != nil {
 		return nil, err
 	}

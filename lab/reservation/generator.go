@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/load"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -52,20 +52,14 @@ func dial(address string) (*generator, error) {
 }
 
 func dialOne(address string, i int) (*connection, error) {
-	to, err := net.ResolveTCPAddr("tcp4", address)
+	fd, err := frame.Dial(address)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	at := &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}
-	err = errors.Join(unix.Connect(fd, at), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetNonblock(fd, true))
-	if err != nil {
+	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	return &connection{fd: fd, question: question(i), answer: answer(i)}, nil
+	return &connection{fd: fd, question: frame.MemcachedGet(i), answer: frame.MemcachedAnswer(i)}, nil
 }
 
 func (g *generator) close() error {

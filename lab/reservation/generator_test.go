@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"plimsoll/internal/load"
+	"plimsoll/lab/frame"
 )
 
 // TestMatch passes answers in pieces: each has the latency of the oldest request under way.
 func TestMatch(t *testing.T) {
-	c := &connection{answer: answer(0), under: []time.Duration{0, 10 * ms, 20 * ms}}
-	two := append(answer(0), answer(0)...)
+	c := &connection{answer: frame.MemcachedAnswer(0), under: []time.Duration{0, 10 * ms, 20 * ms}}
+	two := append(frame.MemcachedAnswer(0), frame.MemcachedAnswer(0)...)
 	l := load.NewLatencies()
 	for _, step := range []struct {
 		from, to int
@@ -34,7 +35,7 @@ func TestMatch(t *testing.T) {
 	if err := c.match([]byte("SERVER_ERROR"), 0, l); err == nil {
 		t.Error("a wrong answer is taken")
 	}
-	if err := (&connection{answer: answer(0)}).match(answer(0), 0, l); err == nil {
+	if err := (&connection{answer: frame.MemcachedAnswer(0)}).match(frame.MemcachedAnswer(0), 0, l); err == nil {
 		t.Error("an answer without a request is accepted")
 	}
 }
@@ -59,7 +60,7 @@ func serve(t *testing.T, delay time.Duration) string {
 						time.Sleep(delay)
 					}
 					k := strings.TrimPrefix(lines.Text(), "get ")
-					c.Write([]byte(strings.Replace(string(answer(0)), key(0), k, 1)))
+					c.Write([]byte(strings.Replace(string(frame.MemcachedAnswer(0)), frame.MemcachedKey(0), k, 1)))
 				}
 			}()
 		}
