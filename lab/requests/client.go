@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
+	"plimsoll/lab/frame"
 )
 
 // connections of a load. They are few, so that the threads of the client do not wait for each other.
@@ -140,18 +141,12 @@ type blocking struct {
 }
 
 func dial(address string) (*blocking, error) {
-	to, err := net.ResolveTCPAddr("tcp4", address)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := frame.Dial(address)
 	if err != nil {
 		return nil, err
 	}
 	wait := unix.NsecToTimeval(int64(patience))
-	err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-		unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}))
-	if err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &blocking{fd: fd}, nil

@@ -85,11 +85,11 @@ func servers(b *frame.Bench) ([]target, error) {
 	}
 	service := &goServer{}
 	list = append(list, target{name: "Go net/http gzip", rate: 150, server: service, address: service.at, ask: get("/gzip?bytes=65536")})
-	m := &memcached{}
-	if m.binary, err = experiment.Program("memcached"); err != nil {
+	m, err := frame.NewMemcached(2, 1)
+	if err != nil {
 		return nil, err
 	}
-	list = append(list, target{name: "memcached", rate: 1500, server: m, address: m.at, ask: m.ask})
+	list = append(list, target{name: "memcached", rate: 1500, server: m, address: m.Address, ask: getValue})
 	beside := &goServer{}
 	return append(list, target{name: "Go HTTP/2", rate: 400, server: beside, several: true, address: beside.at}), nil
 }
@@ -220,56 +220,12 @@ func (s *goServer) URL(int) string { return "http://" + s.address }
 
 const patience = 10 * time.Second
 
-// memcached has one value.
-type memcached struct {
-	binary, address string
-	child           *experiment.Child
-}
-
-func (m *memcached) at() string { return m.address }
-
-// Start implements experiment.Server.
-func (m *memcached) Start(enter func(pid int) error) (err error) {
-	if m.address, err = frame.FreeAddress(); err != nil {
+// getValue asks memcached for its value.
+func getValue(c io.Writer, in *bufio.Reader) error {
+	if _, err := c.Write(frame.MemcachedGet(0)); err != nil {
 		return err
 	}
-	host, port, err := net.SplitHostPort(m.address)
-	if err != nil {
-		return err
-	}
-	cmd := experiment.Gated(m.binary, "-l", host, "-p", port, "-U", "0", "-t", "2", "-m", "64", "-u", "root")
-	if m.child, err = experiment.Launch(cmd, enter); err != nil {
-		return err
-	}
-	return m.child.Await(patience, m.fill)
-}
-
-func (m *memcached) value() string { return strings.Repeat("v", 100) }
-
-func (m *memcached) fill() error {
-	c, err := net.DialTimeout("tcp", m.address, time.Second)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(c, "set key 0 0 100\r\n%s\r\n", m.value()); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(c).ReadString('\n')
-	if err == nil && line != "STORED\r\n" {
-		err = fmt.Errorf("set: %q", line)
-	}
-	return err
-}
-
-func (m *memcached) ask(c io.Writer, in *bufio.Reader) error {
-	if _, err := c.Write([]byte("get key\r\n")); err != nil {
-		return err
-	}
-	want := []byte("VALUE key 0 100\r\n" + m.value() + "\r\nEND\r\n")
+	want := frame.MemcachedAnswer(0)
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(in, got); err != nil {
 		return err
@@ -279,17 +235,6 @@ func (m *memcached) ask(c io.Writer, in *bufio.Reader) error {
 	}
 	return nil
 }
-
-// Stop implements experiment.Server.
-func (m *memcached) Stop() error {
-	if m.child == nil {
-		return nil
-	}
-	return m.child.Stop(patience)
-}
-
-// URL implements experiment.Server.
-func (m *memcached) URL(int) string { return m.address }
 
 // loadBeside asks by HTTP/2, so that requests share one connection.
 func (t target) loadBeside(ctx context.Context, seed uint64, length time.Duration, begin func() error) ([]time.Duration, error) {
