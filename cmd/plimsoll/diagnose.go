@@ -24,8 +24,8 @@ type diagnoseFlags struct {
 	length time.Duration
 	json   bool
 	live   bool
-	// requests are measured, too.
-	requests bool
+
+	requests bool // response times are measured, too
 }
 
 func diagnoseCommand(g *globals) *cobra.Command {
@@ -90,13 +90,13 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		return withHint(err, probe.Explain(err))
 	}
 	defer o.Close()
-	answers, err := f.openRequests(tree, subjects)
+	requests, err := f.openRequests(tree, subjects)
 	if err != nil {
 		return withHint(err, probe.Explain(err))
 	}
-	defer answers.Close()
+	defer requests.Close()
 	for {
-		d, err := f.window(ctx, cmd, o, answers)
+		d, err := f.window(ctx, cmd, o, requests)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 		}
 		if known, subjects, err := g.subjects(ctx, tree, file, args); err == nil { // else those of before
 			_ = o.Follow(subjects, known) // one that ended just now is left out
-			if err := answers.FollowContainers(tree, subjects); err != nil {
+			if err := requests.FollowContainers(tree, subjects); err != nil {
 				return err
 			}
 		}
@@ -116,18 +116,18 @@ func (f diagnoseFlags) diagnose(ctx context.Context, cmd *cobra.Command, g *glob
 }
 
 // window measures once. Each picture of --live is a sign of life by itself.
-func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter, answers *meter.Requests) (report.Diagnosis, error) {
+func (f diagnoseFlags) window(ctx context.Context, cmd *cobra.Command, o *meter.Meter, requests *meter.Requests) (report.Diagnosis, error) {
 	if !f.live {
 		defer progress.For(bars(cmd), "measuring", f.length).Stop()
 	}
-	if err := answers.Begin(time.Now()); err != nil {
+	if err := requests.Begin(time.Now()); err != nil {
 		return report.Diagnosis{}, err
 	}
 	d, err := o.Window(ctx, f.length)
 	if err != nil {
 		return d, err
 	}
-	return d, answers.Describe(d.Containers, time.Now())
+	return d, requests.Describe(d.Containers, time.Now())
 }
 
 // openRequests is nil where requests are not measured.
@@ -135,14 +135,14 @@ func (f diagnoseFlags) openRequests(tree *cgroup.Tree, subjects []report.Contain
 	if !f.requests {
 		return nil, nil
 	}
-	answers, err := meter.OpenRequests(nil)
+	requests, err := meter.OpenRequests(nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(answers.FollowContainers(tree, subjects), answers.Start()); err != nil {
-		return nil, errors.Join(err, answers.Close())
+	if err := errors.Join(requests.FollowContainers(tree, subjects), requests.Start()); err != nil {
+		return nil, errors.Join(err, requests.Close())
 	}
-	return answers, nil
+	return requests, nil
 }
 
 // subjects are the containers to diagnose: the named ones, or all; and the containers beside them.

@@ -26,10 +26,20 @@ func (f *runFlags) openMeters(tree *cgroup.Tree, found agent.Discoverer, throttl
 	if f.requests {
 		m.requests = meter.NewRequestTimes(found, throttles.clock(), log)
 		if k, ok := throttles.events.(*host.Events); ok {
-			k.Answers = m.requests.Throttled // for the receipts
+			k.Requests = m.requests.Throttled // for the receipts
 		}
 	}
 	return m
+}
+
+// watchAll has the groups watched that no policy changes: while somebody reads their periods, and with --requests always,
+// for the throttled time of their requests.
+func (f *runFlags) watchAll(a *agent.Agent) func(all bool) {
+	if !f.requests {
+		return a.WatchAll
+	}
+	a.WatchAll(true)
+	return func(bool) {}
 }
 
 // clock is that of the groups' throttled time; nil where throttles are polled for.

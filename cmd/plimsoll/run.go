@@ -112,7 +112,7 @@ looked after when the configuration, or --include, names them. The default polic
 	cmd.Flags().BoolVar(&f.polls, "poll", false, "poll for throttles even where the kernel has throttle events (eBPF)")
 	cmd.Flags().BoolVar(&f.ahead, "ahead", true, "refill before a throttle begins, where it can be foreseen")
 	cmd.Flags().BoolVar(&f.waits, "waits", false, "measure what containers wait for, at each context switch (eBPF)")
-	cmd.Flags().BoolVar(&f.requests, "requests", false, "measure how long containers take to answer the requests at their TCP sockets (eBPF, from 6.3 on)")
+	cmd.Flags().BoolVar(&f.requests, "requests", false, "measure how long containers take to answer the requests at their TCP sockets (eBPF, tested from 6.12 on)")
 	cmd.Flags().BoolVar(&f.realtime, "realtime", true, "answer throttles on a thread of real-time priority, where that is permitted")
 	cmd.Flags().BoolVar(&f.standBy, "stand-by", false, "where another agent runs, wait for its end and take over what it has written")
 	f.kube.register(cmd)
@@ -195,7 +195,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 		return c.end(err)
 	}
 	recorded := throttles.periods(cluster.over(found))
-	recorded.Watch = a.WatchAll
+	recorded.Watch = f.watchAll(a)
 	a.Writer, a.Successor = noted{m.writer.Over(a.Tasks), recorded}, g.successor(log)
 	m.watchQuotas(a, log)
 	if err := m.inherit(c.ctx, g, a, passed, left, log); err != nil {

@@ -279,7 +279,7 @@ func (a *Agent) seeGroup(now time.Time, read *observe.Group) policy.Group {
 		Disk: g.Disk, Ready: g.Ready, Quiet: g.Quiet, Reading: g.Reading, Looked: g.Looked, Starting: g.Starts}
 	if a.see(now, g, &group); g.Strategy.Receipts > 0 && a.subscription.active {
 		t, ok := a.Events.Totals(g.Inode)
-		group.Lost, group.LostKnown, group.Answers = t.Wall, ok && t.Begun > 0, t.Answers
+		group.Lost, group.LostKnown, group.RequestsThrottled = t.Wall, ok && t.Begun > 0, t.Requests
 	}
 	return group
 }

@@ -13,8 +13,8 @@ import (
 // Events turns the events of the programs in the kernel into those of the agent.
 type Events struct {
 	*probe.Probe
-	Answers func(group uint64) *time.Duration // throttled time of a group's requests so far; nil: requests are not measured
-	events  []policy.Throttle
+	Requests func(group uint64) *time.Duration // throttled time of a group's requests so far; nil: requests are not measured
+	events   []policy.Throttle
 }
 
 // Read waits for throttles that begin, or until an instant. The slice is used again.
@@ -61,8 +61,8 @@ func throttle(event probe.Event, at func(time.Duration) time.Time) policy.Thrott
 func (e *Events) Totals(group uint64) (report.Throttles, bool) {
 	t, ok := e.Probe.Totals(group)
 	all := loader.Throttles(t)
-	if e.Answers != nil {
-		all.Answers = e.Answers(group)
+	if e.Requests != nil {
+		all.Requests = e.Requests(group)
 	}
 	return all, ok
 }

@@ -102,9 +102,9 @@ func (u *candidate) bookSpell(in Input, lost time.Duration, meter receipt.Meter)
 	if e == nil {
 		return
 	}
-	answers, answered := u.answers()
+	requests, known := u.requestsThrottled()
 	o, over := e.Observe(receipt.Window{From: w.From, To: w.To, Used: w.Used, Lost: lost, Throttled: w.Throttled > 0,
-		Answers: answers, Answered: answered, Quota: u.limit.Quota, Period: u.period(), Meter: meter})
+		Requests: requests, RequestsKnown: known, Quota: u.limit.Quota, Period: u.period(), Meter: meter})
 	if !over {
 		return
 	}
@@ -132,10 +132,10 @@ func (u *candidate) lost(w sample.Usage) time.Duration {
 	return w.ThrottledWall(u.period())
 }
 
-// answers is the throttled time of the requests that were answered since the last reading.
-func (u *candidate) answers() (more time.Duration, known bool) {
-	was, is := u.m.answers, u.Answers
-	u.m.answers = is
+// requestsThrottled is the throttled time of the requests that were answered since the last reading.
+func (u *candidate) requestsThrottled() (more time.Duration, known bool) {
+	was, is := u.m.requests, u.RequestsThrottled
+	u.m.requests = is
 	if was == nil || is == nil || *is < *was { // the account has begun anew
 		return 0, false
 	}

@@ -37,8 +37,8 @@ type Group struct {
 	// Lost is the wall time that it was throttled so far, where LostKnown.
 	Lost      time.Duration
 	LostKnown bool
-	// Answers is the throttled time of the requests that it has answered so far; nil: not known.
-	Answers *time.Duration
+	// RequestsThrottled is the throttled time of the requests that it has answered so far; nil: not known.
+	RequestsThrottled *time.Duration
 }
 
 // Pod is a group with containers in it, or containers without a pod, when its ID is zero.
@@ -228,7 +228,7 @@ type memory struct {
 	experiment       *receipt.Experiment
 	sampled          strategy.Strategy // what the experiment is about
 	lost             time.Duration     // Group.Lost at the last reading
-	answers          *time.Duration    // Group.Answers then
+	requests         *time.Duration    // Group.RequestsThrottled then
 	promised         float64           // CPUs of a raise that the last whole turn granted and did not write
 }
 

@@ -91,15 +91,15 @@ func (a Meter) others(b Meter) float64 {
 
 // Window is what was observed of a container between two readings.
 type Window struct {
-	From, To  time.Time
-	Used      time.Duration // CPU time
-	Lost      time.Duration // wall time of throttles that ended in it
-	Throttled bool          // a period ended throttled in it
-	Answers   time.Duration // throttled time of the requests that were answered in it, where Answered
-	Answered  bool
-	Quota     time.Duration // its limit
-	Period    time.Duration
-	Meter     Meter // at To
+	From, To      time.Time
+	Used          time.Duration // CPU time
+	Lost          time.Duration // wall time of throttles that ended in it
+	Throttled     bool          // a period ended throttled in it
+	Requests      time.Duration // throttled time of the requests that were answered in it, where RequestsKnown
+	RequestsKnown bool
+	Quota         time.Duration // its limit
+	Period        time.Duration
+	Meter         Meter // at To
 }
 
 // quiet says whether the container used nearly nothing, and was not throttled.
@@ -110,14 +110,14 @@ func (w Window) quiet() bool {
 
 // Outcome is a spell that is over.
 type Outcome struct {
-	Withheld bool
-	Part     float64       // the probability of that
-	Lost     time.Duration // wall time throttled
-	Others   float64       // CPU time that all others used in the time After its begin, in seconds
-	Measured bool          // Others is known
-	Answers  time.Duration // throttled time of the requests that were answered in it, where Answered
-	Answered bool
-	Length   time.Duration
+	Withheld      bool
+	Part          float64       // the probability of that
+	Lost          time.Duration // wall time throttled
+	Others        float64       // CPU time that all others used in the time After its begin, in seconds
+	Measured      bool          // Others is known
+	Requests      time.Duration // throttled time of the requests that were answered in it, where RequestsKnown
+	RequestsKnown bool
+	Length        time.Duration
 }
 
 // spell is the one that is on.
@@ -129,8 +129,8 @@ type spell struct {
 	before   Meter
 	others   float64
 	measured bool
-	answers  time.Duration
-	unknown  bool // of some window, answers
+	requests time.Duration
+	unknown  bool // of some window, requests
 }
 
 // Experiment is that of one container.
@@ -189,8 +189,8 @@ func (e *Experiment) Observe(w Window) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	s.lost += w.Lost
-	s.answers += w.Answers
-	s.unknown = s.unknown || !w.Answered
+	s.requests += w.Requests
+	s.unknown = s.unknown || !w.RequestsKnown
 	s.measure(w.Meter)
 	if s.quiet += w.To.Sub(w.From); !w.quiet() {
 		s.quiet = 0
@@ -203,7 +203,7 @@ func (e *Experiment) Observe(w Window) (Outcome, bool) {
 		e.resting = w.To.Add(rest)
 	}
 	o := Outcome{Withheld: s.withheld, Part: e.part, Lost: min(s.lost, Longest), Others: s.others, Measured: s.measured,
-		Answers: s.answers, Answered: !s.unknown, Length: length}
+		Requests: s.requests, RequestsKnown: !s.unknown, Length: length}
 	e.on = nil
 	e.Add(o)
 	if v := e.Verdict(); v.Harm() {

@@ -82,7 +82,7 @@ type told struct {
 type weekOf struct {
 	kind
 	Figures
-	effects, answers float64
+	effects, requests float64
 	told
 }
 
@@ -108,21 +108,21 @@ func live(w *week, part float64) []*weekOf {
 func (k *weekOf) spell(y, other, crowd float64, held bool, part float64, look bool) {
 	treated := k.treated(y, other)
 	k.effects += y - treated
-	k.answers += crowd * (y - treated)
+	k.requests += crowd * (y - treated)
 	came := treated
 	if held {
 		came = y
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	k.Add(Outcome{Withheld: held, Part: part, Lost: seconds(came), Answers: seconds(crowd * came), Answered: true})
+	k.Add(Outcome{Withheld: held, Part: part, Lost: seconds(came), Requests: seconds(crowd * came), RequestsKnown: true})
 	if !look || !k.Saved.Known() {
 		return
 	}
 	low, high, _ := k.Saved.Interval(Alpha)
 	truth := k.effects / k.Saved.n
 	k.missed = k.missed || truth < low || truth > high
-	low, high, _ = k.Answers.Interval(Alpha)
-	truth = k.answers / k.Answers.n
+	low, high, _ = k.Requests.Interval(Alpha)
+	truth = k.requests / k.Requests.n
 	k.unsure = k.unsure || truth < low || truth > high
 	v := k.Verdict()
 	k.harm, k.saves = k.harm || v.Harm(), k.saves || v == Saves

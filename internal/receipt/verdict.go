@@ -41,14 +41,14 @@ const (
 
 // Figures are the results of an experiment, or of several.
 type Figures struct {
-	Since   time.Time
-	Saved   Estimate // wall time throttled in a spell, in seconds
-	Taken   Estimate // CPU time that the others used in the time After its begin, in seconds
-	Answers Estimate // throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
-	Aborted int64    // spells without an outcome
-	part    float64  // sum of probabilities
+	Since    time.Time
+	Saved    Estimate // wall time throttled in a spell, in seconds
+	Taken    Estimate // CPU time that the others used in the time After its begin, in seconds
+	Requests Estimate // throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
+	Aborted  int64    // spells without an outcome
+	part     float64  // sum of probabilities
 
-	both, squares float64 // sums of lost times answers, and of answers squared, of the spells of Answers
+	both, squares float64 // sums of lost times requests, and of requests squared, over the spells of Requests
 }
 
 // Add adds a spell.
@@ -58,11 +58,11 @@ func (f *Figures) Add(o Outcome) {
 	if o.Measured {
 		f.Taken.Add(o.Withheld, o.Part, o.Others)
 	}
-	if o.Answered {
-		f.Answers.Add(o.Withheld, o.Part, o.Answers.Seconds())
-		lost, answers := o.Lost.Seconds(), o.Answers.Seconds()
-		f.both, f.squares = f.both+lost*answers, f.squares+answers*answers
-		f.Answers.weight = crowded * f.squares / max(f.both, 1e-6)
+	if o.RequestsKnown {
+		f.Requests.Add(o.Withheld, o.Part, o.Requests.Seconds())
+		lost, requests := o.Lost.Seconds(), o.Requests.Seconds()
+		f.both, f.squares = f.both+lost*requests, f.squares+requests*requests
+		f.Requests.weight = crowded * f.squares / max(f.both, 1e-6)
 	}
 }
 

@@ -28,6 +28,8 @@ type RequestWindow struct {
 	Unthrottled Quantiles     `json:"unthrottled"`  // the response without throttled time
 	Time        time.Duration `json:"time_ns"`      // of all responses
 	Throttled   time.Duration `json:"throttled_ns"` // of it: the container was throttled by its own limit
+
+	ThrottledKnown bool `json:"throttled_known"` // else Throttled and Unthrottled are 0
 }
 
 // Quantiles are those of a length of time; 0 where there is none.
@@ -44,6 +46,8 @@ type RequestTotals struct {
 	Time      time.Duration `json:"time_ns"`
 	Throttled time.Duration `json:"throttled_ns"`
 	Lengths   []Length      `json:"lengths"` // how many took so long; none while the figures are withheld
+
+	ThrottledKnown bool `json:"throttled_known"`
 }
 
 // RequestTimes say whether requests are measured.
@@ -69,7 +73,10 @@ func (r *Requests) line() string {
 	}
 	line := fmt.Sprintf("%.1f/s answered in %s (p50), %s (p90), %s (p99)", float64(r.Answered)/max(r.Window.Seconds(), 1e-9),
 		span(r.Response.P50), span(r.Response.P90), span(r.Response.P99))
-	if r.Throttled > 0 {
+	switch {
+	case !r.ThrottledKnown:
+		line += "; how much of it throttled is not known"
+	case r.Throttled > 0:
 		line += fmt.Sprintf("; %s of the time throttled, p99 without it %s", share(r.Throttled, r.Time), span(r.Unthrottled.P99))
 	}
 	return line
@@ -81,7 +88,7 @@ func (r *Requests) same(o *Requests) bool {
 	}
 	a, b := r.Total, o.Total
 	return r.RequestWindow == o.RequestWindow && a.Answered == b.Answered && a.Doubtful == b.Doubtful && a.Time == b.Time &&
-		a.Throttled == b.Throttled && slices.Equal(a.Lengths, b.Lengths)
+		a.Throttled == b.Throttled && a.ThrottledKnown == b.ThrottledKnown && slices.Equal(a.Lengths, b.Lengths)
 }
 
 // requestLines are those of the containers whose requests are measured.
@@ -121,7 +128,9 @@ func (m requestMetrics) container(r *Requests, labels []string, ch chan<- promet
 	if len(r.Total.Lengths) == 0 {
 		return
 	}
-	send(m.throttled, prometheus.CounterValue, r.Total.Throttled.Seconds(), labels...)
+	if r.Total.ThrottledKnown {
+		send(m.throttled, prometheus.CounterValue, r.Total.Throttled.Seconds(), labels...)
+	}
 	buckets := map[float64]uint64{}
 	var n int64
 	for _, l := range r.Total.Lengths {

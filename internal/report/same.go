@@ -33,7 +33,7 @@ func (t *Throttles) same(o *Throttles) bool {
 		return t == o
 	}
 	return t.Begun == o.Begun && t.Ended == o.Ended && t.Unreported == o.Unreported && t.Wall == o.Wall && t.Foreseen == o.Foreseen &&
-		sameValue(t.Answers, o.Answers) && t.Last == o.Last && t.Peak == o.Peak && t.Second == o.Second && slices.Equal(t.Lengths, o.Lengths)
+		sameValue(t.Requests, o.Requests) && t.Last == o.Last && t.Peak == o.Peak && t.Second == o.Second && slices.Equal(t.Lengths, o.Lengths)
 }
 
 func (w *Waited) same(o *Waited) bool {

@@ -149,7 +149,7 @@ type Throttles struct {
 	Ended      int64          `json:"ended"`
 	Unreported int64          `json:"unreported"`                      // begins without an event: the ring was full, or over the rate of 200 a second after 21 in a row
 	Wall       time.Duration  `json:"wall_ns"`                         // from the begin until a task of the group runs again; of throttles that ended
-	Answers    *time.Duration `json:"requests_throttled_ns,omitempty"` // of the requests that it has answered; nil: not measured
+	Requests   *time.Duration `json:"requests_throttled_ns,omitempty"` // of the requests that it has answered; nil: not measured
 	Foreseen   int64          `json:"foreseen"`                        // times that the runtime was about to be used up before the period's end
 	Lengths    []Length       `json:"lengths"`                         // of throttles that ended, shortest first, without empty classes
 	Last       time.Duration  `json:"used_ns"`                         // CPU time used in the last period that is over

@@ -330,8 +330,8 @@ func (c counted) Totals(inode uint64) (report.Throttles, bool) {
 	for _, g := range c.world.scene.Groups {
 		if c.world.id(g.Path).Inode == inode {
 			wall := c.world.Kernel.ThrottledWall(g.Path) + time.Duration(c.world.wrote(g.Path))*c.world.scene.Harm
-			answers := requestsWaiting * wall
-			return report.Throttles{Begun: 1, Wall: wall, Answers: &answers}, true
+			requests := requestsWaiting * wall
+			return report.Throttles{Begun: 1, Wall: wall, Requests: &requests}, true
 		}
 	}
 	return report.Throttles{}, false

@@ -12,13 +12,21 @@ import (
 
 // Requests measures how long containers take to answer the requests at their sockets, in windows of time.
 type Requests struct {
-	programs *requests.Requests
+	programs requestPrograms
 	own      *probe.Probe // nil: the clock of throttled time is somebody else's
-	of       map[string]*answering
+	of       map[string]*measured
 }
 
-// answering is a container that is measured.
-type answering struct {
+// requestPrograms are those of package requests.
+type requestPrograms interface {
+	Watch(groups []uint64) error
+	Start() error
+	Read(group uint64) (requests.Counts, error)
+	Close() error
+}
+
+// measured is a container, and the counts at the beginning of its window.
+type measured struct {
 	inode uint64
 	since time.Time
 	begin requests.Counts
@@ -26,7 +34,7 @@ type answering struct {
 
 // OpenRequests loads the programs. Without a clock of throttled time they bring their own.
 func OpenRequests(clock requests.Clock) (*Requests, error) {
-	q := &Requests{of: map[string]*answering{}}
+	q := &Requests{of: map[string]*measured{}}
 	var err error
 	if clock == nil {
 		if q.own, err = probe.Open(probe.Options{}); err != nil {
@@ -34,9 +42,11 @@ func OpenRequests(clock requests.Clock) (*Requests, error) {
 		}
 		clock = q.own
 	}
-	if q.programs, err = requests.Open(clock, requests.Options{}); err != nil {
+	programs, err := requests.Open(clock, requests.Options{})
+	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	q.programs = programs
 	return q, nil
 }
 
@@ -79,7 +89,7 @@ func (q *Requests) Follow(containers map[string]uint64, now time.Time) error {
 	}
 	for path, inode := range containers {
 		if q.of[path] == nil {
-			q.of[path] = &answering{inode: inode, since: now}
+			q.of[path] = &measured{inode: inode, since: now}
 		}
 	}
 	return nil
@@ -147,8 +157,10 @@ func windowOf(c requests.Counts, window time.Duration) report.RequestWindow {
 	if r.Withheld {
 		return r
 	}
-	r.Time, r.Throttled = c.Time, c.Throttled
-	r.Response, r.FirstByte, r.Upload, r.Unthrottled = quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(&c.Upload), quantiles(&c.Rest)
+	r.Time, r.Response, r.FirstByte, r.Upload = c.Time, quantiles(&c.Response), quantiles(&c.FirstByte), quantiles(&c.Upload)
+	if r.ThrottledKnown = c.ThrottledKnown(); r.ThrottledKnown {
+		r.Throttled, r.Unthrottled = c.Throttled, quantiles(&c.Rest)
+	}
 	return r
 }
 
@@ -167,7 +179,10 @@ func totals(c requests.Counts) report.RequestTotals {
 	if c.Withheld() {
 		return t
 	}
-	t.Time, t.Throttled = c.Time, c.Throttled
+	t.Time = c.Time
+	if t.ThrottledKnown = c.ThrottledKnown(); t.ThrottledKnown {
+		t.Throttled = c.Throttled
+	}
 	var before int64
 	for d := time.Duration(shortestShown); d <= longestShown; d *= 2 {
 		n := c.Response.UpTo(d)

@@ -19,7 +19,7 @@ type RequestTimes struct {
 	clock requests.Clock // of the agent's throttle events; nil: it polls
 	log   *slog.Logger
 
-	programs atomic.Pointer[requests.Requests] // for Throttled, which waits for no lock; nil: none are loaded
+	programs atomic.Pointer[requestPrograms] // for Throttled, which waits for no lock; nil: none are loaded
 
 	mu      sync.Mutex
 	meter   *Requests
@@ -57,23 +57,31 @@ func (r *RequestTimes) Run(ctx context.Context) error {
 	}
 }
 
+// open loads the programs, which the agent need not wait for.
 func (r *RequestTimes) open() bool {
 	m, err := OpenRequests(r.clock)
 	if err == nil {
-		r.mu.Lock()
-		r.meter, r.problem = m, ""
-		r.mu.Unlock()
-		if err = r.turn(time.Now()); err == nil {
-			err = m.Start()
-		}
-	}
-	if err == nil {
-		r.programs.Store(m.programs)
+		err = r.begin(m, time.Now())
 	}
 	if err != nil {
 		r.failed(err)
 	}
 	return err == nil
+}
+
+// begin measures with programs that are loaded.
+func (r *RequestTimes) begin(m *Requests, now time.Time) error {
+	r.mu.Lock()
+	r.meter, r.problem = m, ""
+	r.mu.Unlock()
+	if err := r.turn(now); err != nil {
+		return err
+	}
+	if err := m.Start(); err != nil {
+		return err
+	}
+	r.programs.Store(&m.programs)
+	return nil
 }
 
 func (r *RequestTimes) failed(err error) {
@@ -103,8 +111,8 @@ func (r *RequestTimes) Throttled(group uint64) *time.Duration {
 	if p == nil {
 		return nil
 	}
-	c, err := p.Read(group)
-	if err != nil || c.Withheld() {
+	c, err := (*p).Read(group)
+	if err != nil || c.Withheld() || !c.ThrottledKnown() {
 		return nil
 	}
 	return &c.Throttled

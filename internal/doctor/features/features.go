@@ -21,16 +21,16 @@ import (
 // Probe is all that this machine can do. Socket is where the container runtime listens for plugins.
 func Probe(dir *cgroup.Dir, host cgroup.Host, socket string) cgroup.Features {
 	return slices.Concat(cgroup.Probe(dir, host), cgroup.Features{Tasks(cgroup.Detect(dir))}, events(),
-		cgroup.Features{waits(), answers(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
+		cgroup.Features{waits(), requestTimes(), weights(weightsFile), runtime(socket, containerdVersion), reserve(dir, kubelet.OfHost())})
 }
 
 // The features of the programs in the kernel. Each part of those that run loads has one of its own, eventsPart and
 // its name.
 const (
-	eventsPart     = doctor.FeatureEvents + "-"
-	featureWaits   = "waits"
-	featureAnswers = "requests"
-	featureWeights = "cgroup-mode"
+	eventsPart      = doctor.FeatureEvents + "-"
+	featureWaits    = "waits"
+	featureRequests = "requests"
+	featureWeights  = "cgroup-mode"
 )
 
 // events finds out which programs of `run` can be loaded here, and removes them again.
@@ -94,10 +94,10 @@ func waits() cgroup.Feature {
 	return f
 }
 
-// answers finds out whether the programs of diagnose --requests and of run --requests can be loaded here.
-func answers() cgroup.Feature {
-	f := cgroup.Feature{Name: featureAnswers, State: cgroup.Yes, Detail: "how long containers take to answer (diagnose --requests, run --requests)",
-		Since: "6.3", Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
+// requestTimes finds out whether the programs of diagnose --requests and of run --requests can be loaded here.
+func requestTimes() cgroup.Feature {
+	f := cgroup.Feature{Name: featureRequests, State: cgroup.Yes, Detail: "how long containers take to answer (diagnose --requests, run --requests)",
+		Since: "6.12", Source: "tp_btf/sk_data_ready, sock_send_length, inet_sock_set_state"}
 	m, err := meter.OpenRequests(nil)
 	if err == nil {
 		err = m.Close()

@@ -83,7 +83,8 @@ function answers(r) {
   return [
     ['Requests', cpus(r.answered / seconds), `a second, ${Math.round(seconds)} s`],
     ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)}`],
-    ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`, r.throttled_ns > 0.05 * r.time_ns],
+    r.throttled_known ? ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`, r.throttled_ns > 0.05 * r.time_ns] :
+      ['Without throttling', missing, 'the throttled part is not known'],
   ];
 }
 

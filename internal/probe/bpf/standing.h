@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// standing.h: the throttles that last, one a group, and the clock of a group's throttled time.
+// standing.h: the throttles that last, one a group.
 
 // throttle is one that lasts. The last four members distinguish it from the next one of the same group.
 struct throttle {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Counts are the answers of a group since it is watched, or in a time (Since).
+// Counts are the responses of a group since it is watched, or in a time (Since).
 type Counts struct {
 	Requests  int64         // that were answered and counted
 	Doubtful  int64         // on connections with several requests at a time: in nothing else
-	Overtaken int64         // the client sent again before the answer was noted: in nothing else
+	Overtaken int64         // sends of which it is not known what they answer: in nothing else
 	Time      time.Duration // of all Requests
 	Split     int64         // of Requests: the throttled time is known
 	Throttled time.Duration // of these
 
-	Response  Lengths // from the arrival of a request's last bytes to the last send of its answer
+	Response  Lengths // from the arrival of a request's last bytes to the last send of its response
 	FirstByte Lengths // to the first send
 	Upload    Lengths // from the arrival of a request's first bytes to that of its last
 	Rest      Lengths // of Split: responses without throttled time
@@ -89,7 +89,7 @@ func (c *Counts) Since(o *Counts) Counts {
 }
 
 // A group's figures are withheld where more of its requests are doubtful than these: then others, which are counted, may
-// have had the answer of another request. Up to a hundredth, the 99th percentile is not theirs.
+// have had the response of another request. Up to a hundredth, the 99th percentile is not theirs.
 const (
 	trusted       = 0.01
 	fewestDoubted = 2
@@ -100,9 +100,15 @@ func (c *Counts) Withheld() bool {
 	return c.Doubtful > fewestDoubted && float64(c.Doubtful) > trusted*float64(c.Requests+c.Doubtful)
 }
 
+// mostly is of which part of the requests the throttled time has to be known.
+const mostly = 0.95
+
+// ThrottledKnown says whether the throttled time of nearly all requests is known: that of the others is in no sum.
+func (c *Counts) ThrottledKnown() bool { return float64(c.Split) >= mostly*float64(c.Requests) }
+
 // Read reads the counts of a watched group.
 func (r *Requests) Read(group uint64) (Counts, error) {
-	var a kernelAnswers
+	var a kernelResponses
 	if err := r.objects.Watched.Lookup(group, &a); err != nil {
 		return Counts{}, fmt.Errorf("requests: read group %d: %w", group, err)
 	}

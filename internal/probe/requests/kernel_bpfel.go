@@ -13,20 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type kernelAnswers struct {
-	_         structs.HostLayout
-	Requests  uint64
-	Doubtful  uint64
-	Overtaken uint64
-	Time      uint64
-	Split     uint64
-	Throttled uint64
-	Response  [448]uint32
-	First     [448]uint32
-	Upload    [448]uint32
-	Rest      [448]uint32
-}
-
 type kernelConnection struct {
 	_     structs.HostLayout
 	Group uint64
@@ -57,11 +43,11 @@ type kernelConnection struct {
 		Split    uint8
 		_        [1]byte
 	}
-	Phase   uint8
-	Answers uint8
-	Strikes uint8
-	Several uint8
-	_       [4]byte
+	Phase     uint8
+	Responses uint8
+	Strikes   uint8
+	Several   uint8
+	_         [4]byte
 }
 
 type kernelGroup struct {
@@ -105,6 +91,20 @@ type kernelPort struct {
 	Number uint64
 }
 
+type kernelResponses struct {
+	_         structs.HostLayout
+	Requests  uint64
+	Doubtful  uint64
+	Overtaken uint64
+	Time      uint64
+	Split     uint64
+	Throttled uint64
+	Response  [448]uint32
+	First     [448]uint32
+	Upload    [448]uint32
+	Rest      [448]uint32
+}
+
 type kernelThrottle struct {
 	_       structs.HostLayout
 	Since   uint64
@@ -129,7 +129,6 @@ const (
 	kernelProgSockSendLength   = "sock_send_length"
 	kernelProgTakeOver         = "take_over"
 	kernelVarListening         = "listening"
-	kernelVarTogether          = "together"
 	kernelVarUnmarked          = "unmarked"
 )
 
@@ -197,7 +196,6 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	Listening *ebpf.VariableSpec `ebpf:"listening"`
-	Together  *ebpf.VariableSpec `ebpf:"together"`
 	Unmarked  *ebpf.VariableSpec `ebpf:"unmarked"`
 }
 
@@ -243,7 +241,6 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	Listening *ebpf.Variable `ebpf:"listening"`
-	Together  *ebpf.Variable `ebpf:"together"`
 	Unmarked  *ebpf.Variable `ebpf:"unmarked"`
 }
 

@@ -19,10 +19,7 @@ type Clock interface {
 
 // Options of the programs; the zero value is a good one.
 type Options struct {
-	Groups int  // how many can be watched; 0: 8192
-	Stats  bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
-
-	change func(*ebpf.CollectionSpec) // tests break the programs with it
+	Stats bool // the kernel measures what the programs cost, for all programs of the machine: see Cost
 }
 
 // Requests is a set of programs in the kernel. They are gone with the process that opened it.
@@ -37,8 +34,8 @@ type objects struct {
 	kernelVariables
 }
 
-// ErrKernel is an error of Open: the kernel has not the tracepoints.
-var ErrKernel = errors.New("this kernel has no tracepoints at which requests could be seen (sk_data_ready, sock_send_length: from 6.3 on)")
+// ErrKernel is an error of Open: the kernel lacks the tracepoints.
+var ErrKernel = errors.New("this kernel has no tracepoints at which requests could be seen (sk_data_ready, sock_send_length: not in 6.1, tested from 6.12 on)")
 
 // Supported says whether the running kernel has the tracepoints; nil if it does.
 func Supported() error { return supported(btf.NewCache()) }
@@ -75,15 +72,9 @@ func (r *Requests) open(clock Clock, o Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Groups > 0 {
-		spec.Maps[kernelMapWatched].MaxEntries = uint32(o.Groups)
-	}
 	shared := clock.ClockMaps()
 	for name, m := range shared {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
-	}
-	if o.change != nil {
-		o.change(spec)
 	}
 	r.programs, err = programs.Load(spec, &r.objects, programs.Options{Stats: o.Stats, Types: types, Maps: shared})
 	return err
@@ -139,7 +130,7 @@ func (r *Requests) Watch(groups []uint64) error {
 		if r.watched[id] {
 			continue
 		}
-		if err := r.objects.Watched.Put(id, kernelAnswers{}); err != nil {
+		if err := r.objects.Watched.Put(id, kernelResponses{}); err != nil {
 			return fmt.Errorf("requests: watch group %d beside %d others: %w", id, len(r.watched), err)
 		}
 		r.watched[id] = true

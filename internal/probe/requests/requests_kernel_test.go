@@ -20,7 +20,8 @@ func TestRequests(t *testing.T) {
 		test func(*world)
 	}{
 		{"answers", answersTakeTime}, {"pieces", pieces}, {"several at a time", severalAtATime},
-		{"the throttled part", throttledPart}, {"groups", groups},
+		{"the throttled part", throttledPart}, {"no clock", noClock},
+		{"groups", groups},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w.t = t
@@ -128,6 +129,21 @@ func throttledPart(w *world) {
 	}
 	w.t.Logf("%d requests in %v, of which %v throttled (group: %v); p50 %v, without %v", got.Requests, got.Time, got.Throttled, wall,
 		got.Response.Quantile(0.5), got.Rest.Quantile(0.5))
+}
+
+// The throttled part of a response is not known where nobody counts the group's throttled time, and is not taken for 0.
+func noClock(w *world) {
+	if err := w.clock.Watch(nil); err != nil {
+		w.t.Fatal(err)
+	}
+	defer w.watch(w.id)
+	earlier, c := w.read(), w.connect()
+	for range 3 {
+		c.ask(order{wait: ms, sends: 2, gap: ms})
+	}
+	if got := w.settled(earlier, 3); got.Split != 0 || got.Rest.N() != 0 {
+		w.t.Errorf("throttled time of %d of %d requests", got.Split, got.Requests)
+	}
 }
 
 // A group that is not watched any more, or not yet, is not counted, and begins anew. The answers of a group inside of a

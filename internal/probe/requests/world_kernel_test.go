@@ -132,7 +132,7 @@ type world struct {
 // open loads the programs, which do not run yet.
 func open(t testing.TB) (*probe.Probe, *Requests) {
 	t.Helper()
-	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.3") {
+	if err := Supported(); errors.Is(err, ErrKernel) && !cgrouptest.AtLeast(cgrouptest.Release(t), "6.12") {
 		cgrouptest.Elsewhere(t, "the cells of test/vm from 6.12 on", "%v", err)
 	}
 	clock, err := probe.Open(probe.Options{})

@@ -5,7 +5,7 @@
 // arrives with sk_data_ready (net/core/sock.c), once for each piece of it. It is answered with sock_send_length
 // (net/socket.c), once for each write, after the data is in the socket's send buffer. So the response time is known at
 // each send. It is counted at the first one, and each further one moves what was counted to where it belongs now. No
-// end of an answer needs to be found.
+// end of a response needs to be found.
 //
 // Server sockets are those that a listening socket was copied to: the storage of the listening socket comes with the
 // copy (BPF_F_CLONE). For sockets that are older than the programs see take_over.
@@ -15,19 +15,19 @@ char LICENSE[] SEC("license") = "GPL";
 
 #include "../../bpf/group.h"
 #include "../../bpf/standing.h"
-#include "answers.h"
+#include "responses.h"
 
-enum phase { IDLE, ARRIVING, ANSWERED }; // of the last request of a connection
+enum phase { IDLE, ARRIVING, RESPONDED }; // of the last request of a connection
 
-// request is one as far as it has arrived, and its answer.
+// request is one as far as it has arrived, and its response.
 struct request {
 	u64 first; // when its first piece arrived
 	u64 at;	   // and the last one so far
-	u64 clock; // the group's throttled time, then
-	u64 time;  // of the answer so far, as it is counted
+	u64 clock; // the group's throttled time, then, or NO_CLOCK
+	u64 time;  // of the response so far, as it is counted
 	u64 rest;  // of it: without throttled time
 	u32 wrote; // write_seq when the last piece arrived
-	u8 overlaps; // pieces that arrived after some had been read, and before the answer
+	u8 overlaps; // pieces that arrived after some had been read, and before the response
 	u8 counted;
 	u8 split; // its throttled time is known
 };
@@ -39,7 +39,7 @@ struct connection {
 	struct request now;
 	struct request before; // as now was before the last piece arrived
 	u8 phase;
-	u8 answers; // so far, up to SETTLED
+	u8 responses; // so far, up to SETTLED
 	u8 strikes; // overlaps of earlier requests
 	u8 several; // it carries several requests at a time
 };
@@ -53,8 +53,8 @@ struct {
 } connections SEC(".maps");
 
 // A connection that has carried several requests at a time may look like one with one at a time later: requests and
-// answers alternate, and belong to other ones. So it is not trusted again. The handshake of TLS 1.3 ends with a message of the
-// client that has no answer, and so looks like one overlap in the second exchange of a connection.
+// responses alternate, and belong to other ones. So it is not trusted again. The handshake of TLS 1.3 ends with a message of the
+// client that has no response, and so looks like one overlap in the second exchange of a connection.
 #define SETTLED 2
 #define MOST_STRIKES 1
 
@@ -72,11 +72,14 @@ struct {
 	TYPE(value, u64);
 } owners SEC(".maps");
 
-const volatile u64 together = 100000; // pieces of one request arrive in so many ns
-u32 listening;			      // take_over looks for ports; else for their connections
-u32 unmarked;			      // listening sockets that take_over could not mark
+#define TOGETHER 100000 // ns in which the pieces of one request arrive
 
-// throttled is how long a group has been throttled up to now.
+u32 listening; // take_over looks for ports; else for their connections
+u32 unmarked;  // listening sockets that take_over could not mark
+
+#define NO_CLOCK (~0ull)
+
+// throttled is how long a group has been throttled up to now; NO_CLOCK where package probe does not watch it.
 static noinline u64 throttled(u64 id, u64 now)
 {
 	struct group *g = bpf_map_lookup_elem(&groups, &id);
@@ -85,7 +88,7 @@ static noinline u64 throttled(u64 id, u64 now)
 	u64 sum, end;
 
 	if (!g)
-		return 0;
+		return NO_CLOCK;
 	sum = g->wall;
 	t = bpf_map_lookup_elem(&standing, &id);
 	if (!t)
@@ -97,8 +100,8 @@ static noinline u64 throttled(u64 id, u64 now)
 	return end > t->since ? sum + end - t->since : sum;
 }
 
-// group_answering is the watched group that a thread belongs to: the nearest one above it. 0: there is none.
-static noinline u64 group_answering(struct task_struct *p)
+// watched_group is the watched group that a thread belongs to: the nearest one above it. 0: there is none.
+static noinline u64 watched_group(struct task_struct *p)
 {
 	struct task_group *tg = p->sched_task_group;
 
@@ -159,7 +162,7 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	if (c->phase != ARRIVING) {
 		c->phase = ARRIVING;
 		arrived(&c->now);
-	} else if (queued == 1 && c->now.at - c->now.first > together && c->now.overlaps <= MOST_STRIKES) {
+	} else if (queued == 1 && c->now.at - c->now.first > TOGETHER && c->now.overlaps <= MOST_STRIKES) {
 		c->now.overlaps++;
 	}
 	if (!c->group)
@@ -169,18 +172,20 @@ SEC("tp_btf/sk_data_ready") int sk_data_ready(u64 *ctx)
 	return 0;
 }
 
-// took is how long an answer has taken up to now.
+// took is how long a response has taken up to now.
 static inline void took(struct request *r, u64 group, u64 now, u64 *time, u64 *rest)
 {
 	u64 waited = throttled(group, now);
 
+	if (waited == NO_CLOCK || r->clock == NO_CLOCK)
+		r->split = 0;
 	waited = waited > r->clock ? waited - r->clock : 0;
 	*time = now - r->at;
 	*rest = *time > waited ? *time - waited : 0;
 }
 
-// answering finds the group of the thread that sends.
-static inline u64 answering(struct sock *sk, struct connection *c)
+// sender_group finds the watched group of the thread that sends.
+static inline u64 sender_group(struct sock *sk, struct connection *c)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	u64 tg = (u64)p->sched_task_group, group = c->group;
@@ -188,7 +193,7 @@ static inline u64 answering(struct sock *sk, struct connection *c)
 	if (tg == c->tg && bpf_map_lookup_elem(&watched, &group))
 		return group;
 	c->tg = tg;
-	group = group_answering(p);
+	group = watched_group(p);
 	if (group && group != c->group) {
 		struct port p = port_of(sk);
 
@@ -201,20 +206,20 @@ static inline u64 answering(struct sock *sk, struct connection *c)
 static inline bool trusted(struct connection *c, struct request *r)
 {
 	c->strikes += r->overlaps;
-	if (c->strikes > MOST_STRIKES || (r->overlaps && c->answers == SETTLED)) {
+	if (c->strikes > MOST_STRIKES || (r->overlaps && c->responses == SETTLED)) {
 		c->several = 1;
 		c->strikes = 0;
 	}
-	if (c->answers < SETTLED)
-		c->answers++;
+	if (c->responses < SETTLED)
+		c->responses++;
 	return !r->overlaps && !c->several;
 }
 
-// begin counts an answer at its first send.
+// begin counts a response at its first send.
 static inline void begin(struct sock *sk, struct connection *c, struct request *r, u64 now)
 {
-	u64 group = answering(sk, c);
-	struct answers *a = bpf_map_lookup_elem(&watched, &group);
+	u64 group = sender_group(sk, c);
+	struct responses *a = bpf_map_lookup_elem(&watched, &group);
 	bool good = trusted(c, r);
 
 	r->split = c->group == group;
@@ -239,10 +244,10 @@ static inline void begin(struct sock *sk, struct connection *c, struct request *
 	put(a->rest, r->rest);
 }
 
-// go_on moves an answer that has sent more.
+// go_on moves a response that has sent more.
 static inline void go_on(struct connection *c, struct request *r, u64 now)
 {
-	struct answers *a = bpf_map_lookup_elem(&watched, &c->group);
+	struct responses *a = bpf_map_lookup_elem(&watched, &c->group);
 	u64 time, rest;
 
 	if (!a)
@@ -258,18 +263,18 @@ static inline void go_on(struct connection *c, struct request *r, u64 now)
 	r->rest = rest;
 }
 
-// answers_to says whether a send from some write_seq on may answer a request: its data was queued after the request arrived.
-static inline bool answers_to(struct request *r, u32 begin, u64 now)
+// responds_to says whether a send from some write_seq on may answer a request: its data was queued after the request arrived.
+static inline bool responds_to(struct request *r, u32 begin, u64 now)
 {
 	return r->at && (s32)(begin - r->wrote) >= 0 && now >= r->at;
 }
 
-// late is a send that the client had read, and answered with its next request, before this program ran: on one machine
-// that happens. It belongs to the request before.
+// late handles a send whose data the client had read, and followed with its next request, before this program ran: on
+// one machine that happens. The send belongs to the request before.
 static inline void late(struct sock *sk, struct connection *c, u32 from, u64 now)
 {
-	if (!answers_to(&c->before, from, now)) {
-		struct answers *a = bpf_map_lookup_elem(&watched, &c->group);
+	if (!responds_to(&c->before, from, now)) {
+		struct responses *a = bpf_map_lookup_elem(&watched, &c->group);
 
 		if (a)
 			add(&a->overtaken, 1);
@@ -295,17 +300,17 @@ SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
 	if (!c || c->phase == IDLE)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (c->phase == ANSWERED) {
+	if (c->phase == RESPONDED) {
 		if (c->now.counted && now >= c->now.at)
 			go_on(c, &c->now, now);
 		return 0;
 	}
 	from = READ((struct tcp_sock *)sk, write_seq) - sent;
-	if (!answers_to(&c->now, from, now)) {
+	if (!responds_to(&c->now, from, now)) {
 		late(sk, c, from, now);
 		return 0;
 	}
-	c->phase = ANSWERED;
+	c->phase = RESPONDED;
 	begin(sk, c, &c->now, now);
 	return 0;
 }
@@ -346,7 +351,7 @@ SEC("iter/task_file") int take_over(struct bpf_iter__task_file *ctx)
 			return 0;
 		if (sk->sk_protocol == IPPROTO_MPTCP)
 			unmarked++;
-		group = group_answering(task);
+		group = watched_group(task);
 		bpf_map_update_elem(&owners, &p, &group, BPF_ANY);
 	} else if (sk->__sk_common.skc_state != TCP_ESTABLISHED || !bpf_map_lookup_elem(&owners, &p)) {
 		return 0;
@@ -355,6 +360,6 @@ SEC("iter/task_file") int take_over(struct bpf_iter__task_file *ctx)
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (c && !listening)
-		c->answers = SETTLED;
+		c->responses = SETTLED;
 	return 0;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-// answers.h: the answers of each watched group, counted by how long they took.
+// responses.h: the responses of each watched group, counted by how long they took.
 
 #define LENGTHS 448 // 0, and 16 of each power of two from 1,024 ns on
 
-// answers are those of a group that user space watches. User space inserts it.
-struct answers {
+// responses are those of a group that user space watches. User space inserts it.
+struct responses {
 	u64 requests;
 	u64 doubtful;  // and not counted elsewhere
 	u64 overtaken; // sends of which it is not known what they answer: see late
@@ -12,7 +12,7 @@ struct answers {
 	u64 split;     // requests whose throttled time is known
 	u64 throttled; // that time
 	u32 response[LENGTHS];
-	u32 first[LENGTHS];  // up to the first byte of the answer
+	u32 first[LENGTHS];  // up to the first byte of the response
 	u32 upload[LENGTHS]; // from the first piece of the request to the last
 	u32 rest[LENGTHS];   // the response without throttled time
 };
@@ -22,7 +22,7 @@ struct {
 	NUMBER(max_entries, 8192);
 	NUMBER(map_flags, BPF_F_NO_PREALLOC);
 	TYPE(key, u64);
-	TYPE(value, struct answers);
+	TYPE(value, struct responses);
 } watched SEC(".maps");
 
 static inline u32 length(u64 ns)
@@ -49,12 +49,12 @@ static inline void put(u32 *lengths, u64 ns)
 		__sync_fetch_and_add(&lengths[n], 1);
 }
 
-// move counts a length in place of a shorter one.
+// move counts a length in place of a shorter one. A group that is watched anew since the shorter one has not counted that.
 static inline void move(u32 *lengths, u64 from, u64 to)
 {
 	u32 was = length(from), is = length(to);
 
-	if (was == is || was >= LENGTHS || is >= LENGTHS)
+	if (was == is || was >= LENGTHS || is >= LENGTHS || !lengths[was])
 		return;
 	__sync_fetch_and_add(&lengths[was], -1);
 	__sync_fetch_and_add(&lengths[is], 1);
