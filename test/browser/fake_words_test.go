@@ -78,8 +78,8 @@ func theRequests(t *testing.T, browser context.Context) {
 	} {
 		f.set(func(f *fake) { f.node.requests = c.requests })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
-		p.until(5*time.Second, `document.querySelectorAll('.figures div').length >= 9 && document.querySelector('.waits')?.innerText`)
-		got := ask[string](p, `[...document.querySelectorAll('.figures div')].slice(9).map((d) => [...d.children].map((c) => c.textContent).join('|')).join(';')`)
+		p.until(5*time.Second, `document.querySelectorAll('.figures:not(.requests) div').length === 9 && document.querySelector('.waits')?.innerText`)
+		got := ask[string](p, `[...document.querySelectorAll('.figures.requests div')].map((d) => [...d.children].map((c) => c.textContent).join('|')).join(';')`)
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}

@@ -14,12 +14,13 @@ export class Container {
     this.where = h('p', { class: 'where' });
     this.decision = h('p', { class: 'decision' });
     this.figures = h('dl', { class: 'figures' });
+    this.requests = h('dl', { class: 'figures requests', hidden: true });
     this.demand = h('section', { class: 'panel demand', 'aria-labelledby': 'demand' });
     this.waits = h('section', { class: 'panel waits', 'aria-labelledby': 'waits' });
     this.advice = h('section', { class: 'panel advice', 'aria-labelledby': 'advice' });
     this.three = h('div', { class: 'three', hidden: true }, this.demand, this.waits, this.advice);
     this.element = h('article', { class: 'container' },
-      h('a', { class: 'back', href: '#/' }, '← All containers', h('kbd', { 'aria-hidden': 'true' }, 'Esc')), this.title, this.where, this.figures, this.decision,
+      h('a', { class: 'back', href: '#/' }, '← All containers', h('kbd', { 'aria-hidden': 'true' }, 'Esc')), this.title, this.where, this.figures, this.requests, this.decision,
       this.strip.element, this.three);
   }
 
@@ -38,7 +39,10 @@ export class Container {
       row.problem ? h('b', { class: 'bad' }, ` ${row.problem}`) : null]);
     const seconds = Math.round(state.view.window_ns / 1e9);
     const d = state.detail;
-    renew(this.figures, [row, seconds, d?.requests], () => figures(row, seconds, d?.requests));
+    renew(this.figures, [row, seconds], () => boxes(figures(row, seconds)));
+    const requests = answers(d?.requests);
+    this.requests.hidden = requests.length === 0;
+    renew(this.requests, requests, () => boxes(requests));
     this.strip.show(state.strip, row, d?.unmeasured);
     if (d === null || d === this.detail) return;
     this.detail = d;
@@ -57,10 +61,10 @@ export class Container {
   destroy() { this.strip.destroy(); }
 }
 
-function figures(row, seconds, requests) {
+function figures(row, seconds) {
   const limit = share(row.limit_ns, row.period_ns), quota = share(row.quota_ns, row.period_ns);
   const asked = row.quota_asked_ns === row.quota_ns ? 'as asked' : `asked ${known(row.quota_asked_ns) ? cpus(share(row.quota_asked_ns, row.period_ns)) : 'none'}`;
-  const list = [
+  return [
     ['Limit', known(limit) ? cpus(limit) : 'none', 'CPUs'],
     ['Use', cpus(row.used_cpus), 'CPUs, last 1 s'],
     ['Peak', cpus(row.peak_cpus), `CPUs, in ${span(row.period_ns)}`],
@@ -70,8 +74,10 @@ function figures(row, seconds, requests) {
     ['Burst tokens', ms(row.tokens_ns), `ms saved of ${ms(row.burst_ns)}`],
     ['Quota now', known(quota) ? cpus(quota) : 'none', `CPUs, ${asked}`],
     ['Burst now', ms(row.burst_ns), row.burst_asked_ns === row.burst_ns ? 'ms, as asked' : `ms, asked ${ms(row.burst_asked_ns)}`],
-    ...answers(requests),
   ];
+}
+
+function boxes(list) {
   return list.map(([name, value, unit, bad]) => h('div', { class: bad ? 'bad' : null, title: value === missing ? 'not measured' : null }, h('dt', {}, name), h('dd', {}, h('b', {}, value), ' ', h('small', {}, unit))));
 }
 
@@ -82,8 +88,8 @@ function answers(r) {
   const seconds = r.window_ns / 1e9;
   return [
     ['Requests', cpus(r.answered / seconds), `a second, ${Math.round(seconds)} s`],
-    ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)}`],
-    r.throttled_known ? ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`, r.throttled_ns > 0.05 * r.time_ns] :
+    ['Response p99', ms(r.response.p99_ns), `ms; p50 ${ms(r.response.p50_ns)}`, r.throttled_ns > 0.05 * r.time_ns],
+    r.throttled_known ? ['Without throttling', ms(r.unthrottled.p99_ns), `ms p99; ${percent(r.time_ns > 0 ? r.throttled_ns / r.time_ns : 0)} of the time throttled`] :
       ['Without throttling', missing, 'the throttled part is not known'],
   ];
 }
