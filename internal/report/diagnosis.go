@@ -229,7 +229,7 @@ func (c Diagnosed) text(p *page, elapsed time.Duration) {
 		p.printf("  of what it received, %s CPUs beside a busy hardware thread\n", rate(c.Beside, elapsed))
 	}
 	if c.Requests != nil {
-		p.printf("  requests: %s\n", c.Requests.line())
+		p.printf("  requests: %s\n", c.Requests.Line())
 	}
 	p.printf("  %s\n", c.Verdict)
 	if c.Next != "" {

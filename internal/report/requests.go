@@ -62,8 +62,8 @@ func (r RequestTimes) line() string {
 	return "response times are measured at the containers' sockets"
 }
 
-// line is "12.0/s answered in 1.2ms (p50), 3ms (p90), 105ms (p99); 34.0 % of the time throttled, p99 without it 8ms".
-func (r *Requests) line() string {
+// Line is "12.0/s answered in 1.2ms (p50), 3ms (p90), 105ms (p99); 34.0 % of the time throttled, p99 without it 8ms".
+func (r *RequestWindow) Line() string {
 	switch {
 	case r.Withheld:
 		return fmt.Sprintf("response times cannot be told: %d of %d came on connections that carry several requests at a time", r.Doubtful,
@@ -99,7 +99,7 @@ func (s Status) requestLines(p *page) {
 	p.printf("requests: %s\n", s.Requests.line())
 	for _, c := range s.Containers {
 		if r := c.Requests; r != nil && r.Answered+r.Doubtful > 0 {
-			p.printf("  %s: %s\n", Printable(c.Name), r.line())
+			p.printf("  %s: %s\n", Printable(c.Name), r.Line())
 		}
 	}
 }

@@ -33,6 +33,7 @@ const (
 	ByLost      Order = "lost"
 	ByUse       Order = "use"
 	ByThrottled Order = "throttled"
+	ByResponse  Order = "response"
 	ByName      Order = "name"
 )
 
@@ -134,6 +135,8 @@ func (m Model) Key(key string) Model {
 		m.Sort = ByUse
 	case "t":
 		m.Sort = ByThrottled
+	case "p":
+		m.Sort = ByResponse
 	case "n":
 		m.Sort = ByName
 	default:
@@ -217,6 +220,8 @@ func (m Model) rows() []view.Row {
 			return *r.Used
 		case m.Sort == ByThrottled && r.Throttled != nil:
 			return float64(*r.Throttled)
+		case m.Sort == ByResponse && told(r.Requests):
+			return float64(r.Requests.Response.P99)
 		case m.Sort == ByName:
 			return 0
 		}

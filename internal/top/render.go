@@ -130,6 +130,14 @@ func (m Model) columns() (name int, list []column) {
 		{"THR", 5, func(r view.Row) string { return count(r.Throttled) }},
 		{"REFILL", 6, func(r view.Row) string { return count(r.Refills) }},
 	}...)
+	if measured := slices.ContainsFunc(m.view.Rows, func(r view.Row) bool { return r.Requests != nil }); measured {
+		p99 := column{"P99", 6, response}
+		if m.Width < 90 && m.nodes == nil {
+			list[slices.IndexFunc(list, func(c column) bool { return c.title == "PEAK" })] = p99
+		} else {
+			list = append(list, p99)
+		}
+	}
 	if m.nodes != nil && m.Width < 100 {
 		list = slices.DeleteFunc(list, func(c column) bool { return c.title == "PEAK" || c.title == "REFILL" })
 	}
@@ -152,6 +160,17 @@ func quota(r view.Row) string {
 		return text + "*"
 	}
 	return text + " "
+}
+
+// told says whether there are response times.
+func told(r *report.RequestWindow) bool { return r != nil && r.Answered > 0 && !r.Withheld }
+
+// response is the time that the slowest hundredth of the requests took at least.
+func response(r view.Row) string {
+	if !told(r.Requests) {
+		return "-"
+	}
+	return length(&r.Requests.Response.P99)
 }
 
 // burst is in force where there is a limit.
@@ -263,9 +282,10 @@ func (m Model) helpLines() []string {
 		"LOST           wall time for which it stood still, in the last minute",
 		"THR, REFILL    periods throttled, and refills, in the last minute",
 		"TOKENS, BURST  CPU time saved, and the most that may be saved",
+		"P99            response time, of the last whole minute (run --requests)",
 		"CAUSE          why it stands still; - is not measured, and not 0",
 		"",
-		"l u t n  sort by lost, use, throttled, name     / filter by a part of a name",
+		"l u t p n  sort by lost, use, throttled, P99, name   / filter by part of a name",
 		"up down pgup pgdn home end  move                enter a container's periods",
 		"esc      back                                   q quit",
 	}

@@ -30,6 +30,9 @@ func (m Model) detail(room int) []string {
 		cut(fmt.Sprintf("used %s CPUs, peak %s; last minute: %s lost, %s throttled, %s refills", number(r.Used), number(r.Peak),
 			length(r.Lost), count(r.Throttled), count(r.Refills)), m.Width),
 	}
+	if q := r.Requests; q != nil && q.Answered+q.Doubtful > 0 {
+		lines = append(lines, wrap("requests of the last minute: "+q.Line(), m.Width, 2)...)
+	}
 	why := wrap(sentence(*r), m.Width, 3)
 	const fixed = 5 // marks, tokens, time, and empty lines around
 	height := min(max(room-len(lines)-len(why)-fixed, 3), 12)

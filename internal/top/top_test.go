@@ -43,6 +43,15 @@ func sample() view.View {
 		Problems: []string{"kubernetes: the API server does not answer\x1b[2J"}}
 }
 
+// answering is the node where requests are measured: of one container all, of one only that they cannot be told.
+func answering(width, height int) Model {
+	v := sample()
+	v.Rows[2].Requests = &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P90: 9 * ms, P99: 105 * ms},
+		Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true}
+	v.Rows[3].Requests = &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true}
+	return New(width, height).Seen(v)
+}
+
 // periods are of a container that climbs, is throttled, and is refilled.
 func periods() view.Periods {
 	p := view.Periods{Length: 100 * ms}
@@ -75,17 +84,19 @@ func screens() map[string]Model {
 	empty := sample()
 	empty.Rows, empty.Problems = nil, nil
 	return map[string]Model{
-		"table-80x24":   seen(80, 24),
-		"table-120x40":  seen(120, 40),
-		"cursor-80x24":  keys(seen(80, 24), "n", "down", "down"),
-		"filter-80x24":  keys(seen(80, 24), "/", "w", "e", "b"),
-		"strip-80x24":   keys(seen(80, 24), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
-		"strip-120x40":  keys(seen(120, 40), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
-		"lost-80x24":    seen(80, 24).Failed("no agent is running (/run/plimsoll/read.sock)", t0.Add(3*time.Second)),
-		"held-80x24":    New(80, 24).Seen(held),
-		"empty-80x24":   New(80, 24).Seen(empty),
-		"waiting-80x24": New(80, 24),
-		"help-80x24":    keys(seen(80, 24), "?"),
+		"table-80x24":     seen(80, 24),
+		"table-120x40":    seen(120, 40),
+		"cursor-80x24":    keys(seen(80, 24), "n", "down", "down"),
+		"filter-80x24":    keys(seen(80, 24), "/", "w", "e", "b"),
+		"strip-80x24":     keys(seen(80, 24), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
+		"requests-80x24":  keys(answering(80, 24), "p"),
+		"requests-120x40": keys(answering(120, 40), "p", "home", "enter").Recorded("/kubepods/default/web/nginx", periods()),
+		"strip-120x40":    keys(seen(120, 40), "enter").Recorded("/kubepods/shop/checkout/api", periods()),
+		"lost-80x24":      seen(80, 24).Failed("no agent is running (/run/plimsoll/read.sock)", t0.Add(3*time.Second)),
+		"held-80x24":      New(80, 24).Seen(held),
+		"empty-80x24":     New(80, 24).Seen(empty),
+		"waiting-80x24":   New(80, 24),
+		"help-80x24":      keys(seen(80, 24), "?"),
 	}
 }
 

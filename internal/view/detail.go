@@ -11,9 +11,8 @@ import (
 
 // Note is what a detail has besides its row and its periods.
 type Note struct {
-	Unmeasured string                `json:"unmeasured,omitempty"`
-	Waited     *Waited               `json:"waited"`
-	Requests   *report.RequestWindow `json:"requests,omitempty"`
+	Unmeasured string  `json:"unmeasured,omitempty"`
+	Waited     *Waited `json:"waited"`
 }
 
 // Notes takes the notes of rows from the snapshot that the view is of.
@@ -30,9 +29,6 @@ func Notes(s report.Status, rows []Row) []Note {
 		}
 		c := &s.Containers[n]
 		list[i].Waited = waited(c.Totals.Waited)
-		if c.Requests != nil {
-			list[i].Requests = &c.Requests.RequestWindow
-		}
 		switch {
 		case row.Limit == nil:
 			list[i].Unmeasured = "it has no limit, and so no periods"
@@ -46,7 +42,7 @@ func Notes(s report.Status, rows []Row) []Note {
 // NewDetail makes the detail of a row from its recorded periods, oldest first.
 func NewDetail(row Row, recording *Recording, note Note, periods []history.Period) Detail {
 	var strip Strip
-	d := Detail{Row: row, Recording: recording, Unmeasured: note.Unmeasured, Waited: note.Waited, Requests: note.Requests, Histogram: []int64{}, Advice: []Alternative{},
+	d := Detail{Row: row, Recording: recording, Unmeasured: note.Unmeasured, Waited: note.Waited, Histogram: []int64{}, Advice: []Alternative{},
 		Periods: strip.Add(row, periods)}
 	if row.Limit != nil && len(periods) > 0 {
 		d.Histogram = histogram(*row.Limit, periods)

@@ -19,7 +19,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	now := time.Time{}
 	waited := &Waited{Causes: []WaitedFor{{}}, Neighbours: []report.Neighbour{{}}}
 	for _, v := range []any{
-		View{HeldReason: "x", Mark: Mark{Features: []Feature{{}}}, Rows: []Row{{Pod: "x", Paused: &now, Problem: "x"}}, Recording: &Recording{},
+		View{HeldReason: "x", Mark: Mark{Features: []Feature{{}}}, Rows: []Row{{Pod: "x", Paused: &now, Problem: "x", Requests: &report.RequestWindow{}}}, Recording: &Recording{},
 			Recorded: &now, Colocation: &report.Colocation{}, Reserve: &report.Reserve{}, Waits: &report.Waits{}},
 		Detail{Unmeasured: "x", Demand: &Demand{}, Waited: waited, Advice: []Alternative{{}}},
 	} {

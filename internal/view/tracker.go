@@ -235,6 +235,9 @@ func (t *Tracker) row(v *View, s report.Status, c *report.Container, recorded bo
 		Limit: finite(c.Limit), Period: c.Period, Quota: finite(c.Quota.InForce), QuotaAsked: finite(c.Quota.Requested),
 		Burst: c.Burst.InForce, BurstAsked: c.Burst.Requested, Why: c.Why, Paused: c.Paused,
 		Problem: cmp.Or(c.Quota.Problem, c.Burst.Problem), Used: g.used.cpus}
+	if c.Requests != nil {
+		row.Requests = &c.Requests.RequestWindow
+	}
 	measured := recorded && c.Totals.Events != nil && c.Limited()
 	if measured {
 		most, used := 0.0, 0.0

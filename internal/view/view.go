@@ -74,30 +74,31 @@ type Feature struct {
 
 // Row is one container, or a pod that alone has a limit. A null is "not measured", and never 0.
 type Row struct {
-	ID         string         `json:"id"` // the cgroup path
-	Name       string         `json:"name"`
-	Pod        string         `json:"pod,omitempty"`
-	Runtime    string         `json:"runtime"`
-	Level      string         `json:"level"`
-	Policy     string         `json:"policy"`
-	Limit      *time.Duration `json:"limit_ns"` // a period; null: no limit
-	Period     time.Duration  `json:"period_ns"`
-	Used       *float64       `json:"used_cpus"`      // mean of the last second
-	Peak       *float64       `json:"peak_cpus"`      // the most in one period of the window
-	Lost       *time.Duration `json:"lost_ns"`        // wall time throttled in the window
-	Throttled  *int64         `json:"throttled"`      // periods of the window
-	Refills    *int64         `json:"refills"`        // in the window
-	Tokens     *time.Duration `json:"tokens_ns"`      // burst tokens saved now
-	Quota      *time.Duration `json:"quota_ns"`       // in force; null: none
-	QuotaAsked *time.Duration `json:"quota_asked_ns"` // requested; null: none
-	Burst      time.Duration  `json:"burst_ns"`       // in force
-	BurstAsked time.Duration  `json:"burst_asked_ns"` // requested
-	Cause      Cause          `json:"cause"`          // why it lost most of that, as it was then, in one word; "" where it lost nothing
-	LastLost   *time.Time     `json:"last_lost"`      // the latest snapshot of the window that found more lost; null: none did
-	CauseNow   Cause          `json:"cause_now"`      // why it loses time now; "" where it loses none
-	Why        string         `json:"why"`            // the last decision and its reason
-	Paused     *time.Time     `json:"paused_until,omitempty"`
-	Problem    string         `json:"problem,omitempty"`
+	ID         string                `json:"id"` // the cgroup path
+	Name       string                `json:"name"`
+	Pod        string                `json:"pod,omitempty"`
+	Runtime    string                `json:"runtime"`
+	Level      string                `json:"level"`
+	Policy     string                `json:"policy"`
+	Limit      *time.Duration        `json:"limit_ns"` // a period; null: no limit
+	Period     time.Duration         `json:"period_ns"`
+	Used       *float64              `json:"used_cpus"`          // mean of the last second
+	Peak       *float64              `json:"peak_cpus"`          // the most in one period of the window
+	Lost       *time.Duration        `json:"lost_ns"`            // wall time throttled in the window
+	Throttled  *int64                `json:"throttled"`          // periods of the window
+	Refills    *int64                `json:"refills"`            // in the window
+	Tokens     *time.Duration        `json:"tokens_ns"`          // burst tokens saved now
+	Quota      *time.Duration        `json:"quota_ns"`           // in force; null: none
+	QuotaAsked *time.Duration        `json:"quota_asked_ns"`     // requested; null: none
+	Burst      time.Duration         `json:"burst_ns"`           // in force
+	BurstAsked time.Duration         `json:"burst_asked_ns"`     // requested
+	Cause      Cause                 `json:"cause"`              // why it lost most of that, as it was then, in one word; "" where it lost nothing
+	LastLost   *time.Time            `json:"last_lost"`          // the latest snapshot of the window that found more lost; null: none did
+	CauseNow   Cause                 `json:"cause_now"`          // why it loses time now; "" where it loses none
+	Why        string                `json:"why"`                // the last decision and its reason
+	Requests   *report.RequestWindow `json:"requests,omitempty"` // of the last whole minute; nil: not measured
+	Paused     *time.Time            `json:"paused_until,omitempty"`
+	Problem    string                `json:"problem,omitempty"`
 }
 
 // Periods are columns, oldest first, of one container. While a group sleeps the kernel's timer stands still, and there
@@ -115,15 +116,14 @@ type Periods struct {
 
 // Detail is one container.
 type Detail struct {
-	Row        Row                   `json:"row"`
-	Recording  *Recording            `json:"recording"`            // null: periods are not measured, see Unmeasured
-	Unmeasured string                `json:"unmeasured,omitempty"` // why there are no periods
-	Periods    Periods               `json:"periods"`
-	Histogram  []int64               `json:"histogram"`          // periods by their use in sixteenths of the limit: class 0 is none, class 16 up to the limit, class 64 open
-	Demand     *Demand               `json:"demand"`             // of the recorded periods; null: there are none
-	Waited     *Waited               `json:"waited"`             // since the agent knows the container; null: not measured
-	Requests   *report.RequestWindow `json:"requests,omitempty"` // nil: not measured
-	Advice     []Alternative         `json:"advice"`
+	Row        Row           `json:"row"`
+	Recording  *Recording    `json:"recording"`            // null: periods are not measured, see Unmeasured
+	Unmeasured string        `json:"unmeasured,omitempty"` // why there are no periods
+	Periods    Periods       `json:"periods"`
+	Histogram  []int64       `json:"histogram"` // periods by their use in sixteenths of the limit: class 0 is none, class 16 up to the limit, class 64 open
+	Demand     *Demand       `json:"demand"`    // of the recorded periods; null: there are none
+	Waited     *Waited       `json:"waited"`    // since the agent knows the container; null: not measured
+	Advice     []Alternative `json:"advice"`
 }
 
 // Demand is what the container wanted a period. The limit hides a part of it: it lies between the two means.

@@ -61,7 +61,7 @@ func Paragraph(v view.View, r view.Row, diagnose string) string {
 	if lost(r) > 0 {
 		sentences = append(sentences, cause(v, r))
 	}
-	sentences = append(sentences, did(v, r), todo(r, diagnose))
+	sentences = append(sentences, did(v, r), requests(r), todo(r, diagnose))
 	text := strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), " ")
 	return printable.Text(text)
 }
@@ -146,6 +146,15 @@ func did(v view.View, r view.Row) string {
 		text = strings.TrimSpace(text + " Its last decision: " + strings.TrimSuffix(r.Why, ".") + ".")
 	}
 	return text
+}
+
+// requests is how long the container takes to answer, where that is measured.
+func requests(r view.Row) string {
+	q := r.Requests
+	if q == nil || q.Answered+q.Doubtful == 0 {
+		return ""
+	}
+	return "Its requests, in the last whole minute: " + q.Line() + "."
 }
 
 // todo is what a person can do.

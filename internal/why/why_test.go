@@ -30,6 +30,12 @@ func TestParagraph(t *testing.T) {
 				"It used up to 1.48 CPUs in one period. Plimsoll ended or prevented 393 throttles by refills, and raised its quota to 1.50 CPUs, and lets it save up to 50ms " +
 				"of unused time. Its last decision: throttled in 4 of 10 periods. To do: nothing, if the time lost is small; else raise its limit, for which " +
 				"`plimsoll advise --live` has a figure."},
+		"requests": {func(r *view.Row) {
+			*r = view.Row{Name: "free", Requests: &report.RequestWindow{Window: time.Minute, Answered: 1200, Response: report.Quantiles{P50: 4 * ms, P90: 9 * ms, P99: 105 * ms},
+				Unthrottled: report.Quantiles{P99: 15 * ms}, Time: 9 * time.Second, Throttled: 3 * time.Second, ThrottledKnown: true}}
+		},
+			"free has no CPU limit: it stands still at none. Its requests, in the last whole minute: 20.0/s answered in 4ms (p50), 9ms (p90), 105ms (p99); 33.3 % of the " +
+				"time throttled, p99 without it 15ms. If it is slow, something else keeps it from a CPU: `plimsoll diagnose x` measures what."},
 		"nothing": {func(r *view.Row) {
 			r.Lost, r.Throttled, r.Refills, r.Quota, r.Why = ptr(time.Duration(0)), ptr(int64(0)), ptr(int64(0)), r.Limit, ""
 		},

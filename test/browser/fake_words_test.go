@@ -76,7 +76,7 @@ func theRequests(t *testing.T, browser context.Context) {
 		{"several at a time", &report.RequestWindow{Window: time.Minute, Answered: 90, Doubtful: 10, Withheld: true},
 			"Response p99|– cannot be told: several requests at a time on a connection"},
 	} {
-		f.set(func(f *fake) { f.node.requests = c.requests })
+		f.set(func(f *fake) { f.node.rows[0].Requests = c.requests })
 		p := open(t, browser, address(f, n.rows[0].ID), size(1280, 900))
 		p.until(5*time.Second, `document.querySelectorAll('.figures:not(.requests) div').length === 9 && document.querySelector('.waits')?.innerText`)
 		got := ask[string](p, `[...document.querySelectorAll('.figures.requests div')].map((d) => [...d.children].map((c) => c.textContent).join('|')).join(';')`)

@@ -28,7 +28,6 @@ type node struct {
 	problems   []string
 	unmeasured string // of details
 	waited     *view.Waited
-	requests   *report.RequestWindow
 }
 
 func newNode(containers int) *node {
@@ -162,7 +161,6 @@ func (n *node) detail(id string, now time.Time) view.Detail {
 	if n.waited != nil {
 		d.Waited = n.waited
 	}
-	d.Requests = n.requests
 	limit := *r.Limit
 	d.Advice = []view.Alternative{
 		{Text: "the limit alone", Limit: limit, Throttled: [2]int{812, 812}, Delay: [2]float64{0.41, 0.41}},

@@ -40,7 +40,7 @@ export class Container {
     const seconds = Math.round(state.view.window_ns / 1e9);
     const d = state.detail;
     renew(this.figures, [row, seconds], () => boxes(figures(row, seconds)));
-    const requests = answers(d?.requests);
+    const requests = answers(row.requests);
     this.requests.hidden = requests.length === 0;
     renew(this.requests, requests, () => boxes(requests));
     this.strip.show(state.strip, row, d?.unmeasured);
