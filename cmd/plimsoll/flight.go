@@ -51,12 +51,16 @@ func (f *flightFlags) check() error {
 	return nil
 }
 
-// newRecorder is nil where nothing is to be recorded.
-func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, log *slog.Logger) *recorder.Recorder {
+// newRecorder is nil where nothing is to be recorded. measured are the requests of each minute.
+func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, measured meters, log *slog.Logger) *recorder.Recorder {
 	if f.dir == "" {
 		return nil
 	}
-	return recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source, containers, log)
+	r := recorder.New(disk.Options{Dir: g.recordDir(f.dir), MaxBytes: f.megabyte << 20, MaxAge: f.age}, source, containers, log)
+	if measured.requests != nil {
+		r.Requests = measured.requests.Minute
+	}
+	return r
 }
 
 // periods is where the records of periods are from.

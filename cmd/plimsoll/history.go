@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/figure"
 	"plimsoll/internal/flight"
 	"plimsoll/internal/flight/disk"
 	"plimsoll/internal/report"
@@ -19,6 +20,7 @@ import (
 // historyFlags are what a person may choose about a history.
 type historyFlags struct {
 	from, to, dir string
+	figure        string
 	json          bool
 }
 
@@ -35,6 +37,7 @@ a part of one, a container's ID or the path of a control group.
 are in the time zone of this program. Without them it is the last hour. docs/RECORD.md documents the files.`,
 		Example: `  plimsoll history
   plimsoll history default/web/nginx --from 03:00 --to 03:30
+  plimsoll history default/web/nginx --figure night.svg
   plimsoll history --from 2026-11-25T03:00:00Z --to 2026-11-25T04:00:00Z --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,15 +50,32 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 			if err != nil {
 				return err
 			}
+			if f.figure != "" {
+				if err := f.draw(h); err != nil {
+					return err
+				}
+			}
 			return show(cmd.OutOrStdout(), h, f.json)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "the begin; without it an hour before --to")
 	flags.StringVar(&f.to, "to", "", "the end; without it now")
+	flags.StringVar(&f.figure, "figure", "", "draw the container that lost most, minute by minute, into this file, .svg or .png")
 	recordDirFlag(flags, &f.dir, "")
 	jsonFlag(cmd, &f.json)
 	return cmd
+}
+
+// draw draws a history into the file that is asked for.
+func (f *historyFlags) draw(h report.History) error {
+	if err := figure.Known(f.figure); err != nil {
+		return misusef("--figure %s: %w", f.figure, err)
+	}
+	if len(h.Containers) == 0 {
+		return fmt.Errorf("--figure %s: no container used CPU time under a limit in this time, or nothing was recorded", f.figure)
+	}
+	return draw(f.figure, historyFigure(h))
 }
 
 // span is the time that is asked for.
@@ -211,10 +231,23 @@ func figuresOf(m *flight.Minute) report.HistoryFigures {
 		limit := float64(m.LimitUs) / period
 		f.Limit = &limit
 	}
+	if q := m.Requests; q != nil {
+		f.Requests = requestsOf(q)
+	}
 	for _, q := range m.QuotaUs {
 		f.Quota = max(f.Quota, float64(q)/period)
 	}
 	return f
+}
+
+// requestsOf are those of a minute.
+func requestsOf(q *flight.Requests) *report.HistoryRequests {
+	us := func(n int64) time.Duration { return time.Duration(max(n, 0)) * time.Microsecond }
+	r := &report.HistoryRequests{Answered: q.Answered, Doubtful: q.Doubtful, Unthrottled: us(q.UnthrottledP99Us), Time: us(q.ResponseUs), Throttled: us(q.ThrottledUs)}
+	if q.P99Us >= 0 {
+		r.Response = &report.Quantiles{P50: us(q.P50Us), P90: us(q.P90Us), P99: us(q.P99Us)}
+	}
+	return r
 }
 
 // sum is that of minutes. The mean is over the time that is recorded, in part of which the container may have slept.
@@ -223,6 +256,7 @@ func sum(list []report.HistoryMinute, recorded time.Duration) (all report.Histor
 		all.Used, all.Throttled = all.Used+m.Used, all.Throttled+m.Throttled
 		all.Throttles, all.Refills, all.Periods = all.Throttles+m.Throttles, all.Refills+m.Refills, all.Periods+m.Periods
 		all.Peak, all.Quota = max(all.Peak, m.Peak), max(all.Quota, m.Quota)
+		all.Requests = all.Requests.Add(m.Requests)
 		if m.Limit != nil {
 			all.Limit = m.Limit
 		}

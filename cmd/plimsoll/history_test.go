@@ -71,6 +71,12 @@ func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 		start := t0.Add(time.Duration(n) * time.Minute).UnixMilli()
 		web := flight.Minute{Cgroup: "/kube/web", Namespace: "shop", Pod: "web", Container: "nginx", Start: start, PeriodUs: 100_000, LimitUs: 50_000, Periods: 600,
 			UsedUs: 30_000_000, PeakUs: 60_000, ThrottledUs: 1_500_000, Throttles: 40, Refills: 10, Used: []float32{1}, QuotaAt: []int32{0}, QuotaUs: []int64{75_000}}
+		switch n {
+		case 2:
+			web.Requests = &flight.Requests{Answered: 600, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
+		case 3:
+			web.Requests = &flight.Requests{Answered: 90, Doubtful: 10, P50Us: -1, P90Us: -1, P99Us: -1, UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
+		}
 		b := flight.Batch{Rows: []flight.Minute{web}, Covered: []int64{start}}
 		if n != 1 {
 			b.Rows = append(b.Rows, flight.Minute{Cgroup: "/lab/a", Container: "/lab/a", Start: start, PeriodUs: 100_000, LimitUs: -1, UsedUs: 6_000_000, Used: []float32{1}})
@@ -94,7 +100,9 @@ func TestHistory(t *testing.T) {
 		t.Errorf("gaps (-want +got):\n%s", diff)
 	}
 	half := 0.5
-	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second, Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000}
+	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second, Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000,
+		Requests: &report.HistoryRequests{Answered: 690, Doubtful: 10, Response: &report.Quantiles{P50: 4 * time.Millisecond, P90: 9 * time.Millisecond, P99: 105 * time.Millisecond},
+			Unthrottled: 15 * time.Millisecond, Time: 9 * time.Second, Throttled: 3 * time.Second}}
 	if diff := cmp.Diff(want, h.Containers[1].Figures); diff != "" || h.Containers[1].Name != "shop/web/nginx" {
 		t.Errorf("%s (-want +got):\n%s", h.Containers[1].Name, diff)
 	}
@@ -137,11 +145,17 @@ func TestHistoryCommand(t *testing.T) {
 		}
 		return out.String()
 	}
-	if text := run("nginx"); strings.Count(text, "1.5s") != 5 || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
+	drawn := filepath.Join(t.TempDir(), "x.svg")
+	if text := run("nginx", "--figure", drawn); strings.Count(text, "1.5s") != 5 || strings.Count(text, "105ms") != 1 || strings.Count(text, "UNTHROTTLED") != 2 || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
 		t.Errorf("%s", text)
 	}
 	if text := run(); !strings.Contains(text, "shop/web/nginx") || !strings.Contains(text, "nothing was recorded from 2026-11-25 03:14 UTC") {
 		t.Errorf("%s", text)
+	}
+	for _, word := range []string{"shop/web/nginx", "p99 without the time throttled", "response times", "minutes from 03:10 UTC"} {
+		if data, err := os.ReadFile(drawn); err != nil || !strings.Contains(string(data), word) {
+			t.Errorf("the figure has no %q: %v", word, err)
+		}
 	}
 	var h report.History
 	if err := json.Unmarshal([]byte(run("--json")), &h); err != nil || len(h.Containers) != 2 || h.Schema != report.HistorySchema {

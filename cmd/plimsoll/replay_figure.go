@@ -37,11 +37,11 @@ func replayFigure(r report.Replay, result replay.Result, o replay.Setup) *figure
 	was := figure.Panel{Title: "what was: " + told.Was.Lost.String() + " lost", X: x, Y: y, Rules: limitRule(told.Limits[0])}
 	would := figure.Panel{Title: "what would have been: " + told.Would.Lost.String() + " lost", X: x, Y: y, Rules: limitRule(told.Limits[1])}
 	w := c.WasCurves
-	was.Curves = append(was.Curves, known(figure.Curve{Name: "demand, with its bounds", Lo: w.DemandLow, Hi: w.DemandHigh, Y: w.Demand}, step)...)
-	was.Curves = append(was.Curves, known(figure.Curve{Name: "CPU time used", Y: w.Used}, step)...)
-	was.Curves = append(was.Curves, known(figure.Curve{Name: "throttled, share of the time", Y: w.Lost}, step)...)
-	would.Curves = append(would.Curves, known(figure.Curve{Name: "CPU time used", Y: c.NewCurves.Used}, step)...)
-	would.Curves = append(would.Curves, known(figure.Curve{Name: "throttled, share of the time", Y: c.NewCurves.Lost}, step)...)
+	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "demand, with its bounds", Lo: w.DemandLow, Hi: w.DemandHigh, Y: w.Demand}, step)...)
+	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: w.Used}, step)...)
+	was.Curves = append(was.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: w.Lost}, step)...)
+	would.Curves = append(would.Curves, known(figure.Curve{Bare: true, Name: "CPU time used", Y: c.NewCurves.Used}, step)...)
+	would.Curves = append(would.Curves, known(figure.Curve{Bare: true, Name: "throttled, share of the time", Y: c.NewCurves.Lost}, step)...)
 	return figure.Lines{Title: told.Name, Subtitle: fmt.Sprintf("%s, policy %s, burst %d %%, threshold %d %%", o.From.Format("2006-01-02 15:04 MST"), r.Policy, r.Burst, r.Threshold),
 		Panels: []figure.Panel{was, would}, Note: "Where a curve is missing, nothing was recorded."}.Draw()
 }
@@ -55,12 +55,12 @@ func limitRule(cpus float64) []figure.Rule {
 
 // known are the parts of a curve that have values, one a step.
 func known(c figure.Curve, step float64) (list []figure.Curve) {
-	part := figure.Curve{Name: c.Name, Bare: true}
+	part := figure.Curve{Name: c.Name, Bare: c.Bare}
 	end := func() {
 		if len(part.X) > 0 {
 			list = append(list, part)
 		}
-		part = figure.Curve{Name: c.Name, Bare: true}
+		part = figure.Curve{Name: c.Name, Bare: c.Bare}
 	}
 	for i, v := range c.Y {
 		if math.IsNaN(v) {

@@ -207,7 +207,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.tree, cluster.over(found), throttles, log)
 	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
-		f.flight.newRecorder(g, recorded, a.Containers, log)}
+		f.flight.newRecorder(g, recorded, a.Containers, measured, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)

@@ -15,7 +15,7 @@ type Rule struct {
 	Y    float64
 }
 
-// Panel is one pair of axes. Only the first panel of a row says what its y axis is.
+// Panel is one pair of axes. Beside the first panel of a row, one says what its y axis is only where that is another.
 type Panel struct {
 	Title  string
 	X, Y   Axis
@@ -57,11 +57,16 @@ func (l Lines) Draw() *Canvas {
 	heading(c, l.Title, l.Subtitle)
 	names := l.names()
 	l.legend(c, names)
-	n := float64(len(l.Panels))
-	each := (width - left - right - gap*(n-1)) / n
+	n, space := float64(len(l.Panels)), gap
+	for i := range l.Panels {
+		if i > 0 && l.named(i) {
+			space = left // for its figures
+		}
+	}
+	each := (width - left - right - space*(n-1)) / n
 	for i, p := range l.Panels {
-		f := frame{left + float64(i)*(each+gap), left + float64(i)*(each+gap) + each, top, bottom, p.X, p.Y}
-		axes(c, f, i == 0)
+		f := frame{left + float64(i)*(each+space), left + float64(i)*(each+space) + each, top, bottom, p.X, p.Y}
+		axes(c, f, l.named(i))
 		if p.Title != "" {
 			c.Text(Point{(f.left + f.right) / 2, top - 10}, Font{Size: 13, Ink: black, Anchor: Middle, Bold: true}, p.Title)
 		}
@@ -78,6 +83,9 @@ func (l Lines) Draw() *Canvas {
 	c.Text(Point{left, height - 12}, Font{Size: 11, Ink: grey, Anchor: Start}, l.Note)
 	return c
 }
+
+// named says whether a panel tells its y axis.
+func (l Lines) named(i int) bool { return i == 0 || l.Panels[i].Y.Label != l.Panels[0].Y.Label }
 
 // names numbers the curves by first appearance.
 func (l Lines) names() map[string]int {
@@ -157,7 +165,7 @@ func axes(c *Canvas, f frame, named bool) {
 	c.Line(axis, Point{f.left, f.top}, Point{f.left, f.bottom}, Point{f.right, f.bottom})
 	c.Text(Point{(f.left + f.right) / 2, f.bottom + 36}, Font{Size: 12.5, Ink: black, Anchor: Middle}, f.x.Label)
 	if named {
-		c.Text(Point{24, (f.top + f.bottom) / 2}, Font{Size: 12.5, Ink: black, Anchor: Middle, Up: true}, f.y.Label)
+		c.Text(Point{f.left - 50, (f.top + f.bottom) / 2}, Font{Size: 12.5, Ink: black, Anchor: Middle, Up: true}, f.y.Label)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,8 @@ func decode(data []byte) (Batch, error) { return Decode(bytes.NewReader(data), i
 func sampleBatch() Batch {
 	b := fleet(rand.New(rand.NewPCG(1, 2)), mix(), 60, 2) // more rows than are read at once
 	b.Rows[0].RefillAt, b.Rows[0].Refills = []int32{3, 3, 7}, 3
+	b.Rows[1].Requests = &Requests{Answered: 1200, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
+	b.Rows[2].Requests = &Requests{} // nothing came, and that was measured
 	b.Covered = []int64{t0.UnixMilli(), t0.UnixMilli() + minuteMs, t0.UnixMilli() + 7*minuteMs}
 	b.Lost = 42
 	return b
@@ -33,6 +36,23 @@ func sampleBatch() Batch {
 func TestDecodeIsReverse(t *testing.T) {
 	want := sampleBatch()
 	got, err := decode(encoded(t, want))
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestDecodeOfAnOlderFile: a file of this version from before a column was added has all the others.
+func TestDecodeOfAnOlderFile(t *testing.T) {
+	data, err := os.ReadFile("testdata/before-requests.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sampleBatch()
+	want.Rows = want.Rows[:3]
+	for i := range want.Rows {
+		want.Rows[i].Requests = nil
+	}
+	got, err := decode(data)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -34,6 +34,21 @@ type Minute struct {
 	RefillAt    []int32   `parquet:"refill_at,list" parquet-element:",delta"`    // a place for each refill
 	QuotaAt     []int32   `parquet:"quota_at,list" parquet-element:",delta"`     // from this place on
 	QuotaUs     []int64   `parquet:"quota_us,list" parquet-element:",dict"`      // this quota is in force
+
+	Requests *Requests `parquet:"requests,optional"` // nil: not measured
+}
+
+// Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a time
+// that cannot be told: nothing was answered, or connections carry several requests at a time.
+type Requests struct {
+	Answered         int64 `parquet:"answered"`
+	Doubtful         int64 `parquet:"doubtful"` // on connections that carry several at a time; in no time
+	P50Us            int64 `parquet:"p50_us"`
+	P90Us            int64 `parquet:"p90_us"`
+	P99Us            int64 `parquet:"p99_us"`
+	UnthrottledP99Us int64 `parquet:"unthrottled_p99_us"` // without throttled time; -1 also where that is not known
+	ResponseUs       int64 `parquet:"response_us"`        // sum of all
+	ThrottledUs      int64 `parquet:"throttled_us"`       // of it; -1 also where it is not known
 }
 
 // Batch is what was recorded up to an instant: the rows of one file.

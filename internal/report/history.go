@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -52,6 +53,55 @@ type HistoryFigures struct {
 	Throttles int64         `json:"throttles"`
 	Refills   int64         `json:"refills"`
 	Periods   int64         `json:"periods"` // in which it was not asleep
+
+	Requests *HistoryRequests `json:"requests,omitempty"` // nil: not measured
+}
+
+// HistoryRequests are those that a container answered in a time.
+type HistoryRequests struct {
+	Answered    int64         `json:"answered"`
+	Doubtful    int64         `json:"doubtful"`           // on connections that carry several at a time; in no time
+	Response    *Quantiles    `json:"response"`           // of the worst minute, each; nil: cannot be told, or nothing came
+	Unthrottled time.Duration `json:"unthrottled_p99_ns"` // of that minute, without throttled time; 0: not known
+	Time        time.Duration `json:"time_ns"`
+	Throttled   time.Duration `json:"throttled_ns"` // of it
+}
+
+// Add adds those of another minute.
+func (r *HistoryRequests) Add(o *HistoryRequests) *HistoryRequests {
+	switch {
+	case o == nil:
+		return r
+	case r == nil:
+		sum := *o
+		return &sum
+	}
+	sum := *r
+	sum.Answered, sum.Doubtful, sum.Time, sum.Throttled = r.Answered+o.Answered, r.Doubtful+o.Doubtful, r.Time+o.Time, r.Throttled+o.Throttled
+	switch {
+	case o.Response == nil:
+	case r.Response == nil:
+		sum.Response, sum.Unthrottled = o.Response, o.Unthrottled
+	default:
+		sum.Response = &Quantiles{P50: max(r.Response.P50, o.Response.P50), P90: max(r.Response.P90, o.Response.P90), P99: max(r.Response.P99, o.Response.P99)}
+		sum.Unthrottled = max(r.Unthrottled, o.Unthrottled)
+	}
+	return &sum
+}
+
+// cells are the number, the p99, and that without throttled time.
+func (r *HistoryRequests) cells() []string {
+	switch {
+	case r == nil:
+		return []string{"-", "-", "-"}
+	case r.Response == nil:
+		return []string{count(r.Answered + r.Doubtful), "-", "-"}
+	}
+	unthrottled := "-"
+	if r.Unthrottled > 0 {
+		unthrottled = span(r.Unthrottled)
+	}
+	return []string{count(r.Answered + r.Doubtful), span(r.Response.P99), unthrottled}
 }
 
 // Gap is a time in which nothing was recorded.
@@ -94,33 +144,67 @@ func (h History) Text(w io.Writer) error {
 
 const historyLegend = "\nUSE: mean, in CPUs; PEAK: of one period; LOST: wall time throttled.\n"
 
-func historyHead(first string) []string {
-	return []string{first, "LIMIT", "QUOTA", "USE", "PEAK", "THROTTLES", "LOST", "REFILLS"}
+const requestsLegend = "REQUESTS: that came; P99: their response time (of the worst minute); UNTHROTTLED: without the time throttled.\n"
+
+// table writes rows, the requests only where they are measured.
+func historyTable(p *page, first string, rows []historyRow) {
+	measured := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Requests != nil })
+	head := []string{first, "LIMIT", "QUOTA", "USE", "PEAK", "THROTTLES", "LOST", "REFILLS"}
+	if measured {
+		head = append(head, "REQUESTS", "P99", "UNTHROTTLED")
+	}
+	cells := [][]string{head}
+	for _, r := range rows {
+		line := append(make([]string, 0, len(head)), r.name)
+		switch {
+		case r.figures == nil:
+			line = append(line, "gap")
+		default:
+			line = append(line, r.figures.cells()...)
+			if measured {
+				line = append(line, r.figures.Requests.cells()...)
+			}
+		}
+		for len(line) < len(head) {
+			line = append(line, "")
+		}
+		cells = append(cells, line)
+	}
+	p.table(cells)
+	p.printf(historyLegend)
+	if measured {
+		p.printf(requestsLegend)
+	}
+}
+
+// historyRow is one of a table; without figures, a gap.
+type historyRow struct {
+	name    string
+	figures *HistoryFigures
 }
 
 func (h History) summary(p *page) {
-	rows := [][]string{historyHead("NAME")}
-	for _, c := range h.Containers {
-		rows = append(rows, append([]string{c.Name}, c.Figures.cells()...))
+	var rows []historyRow
+	for i := range h.Containers {
+		rows = append(rows, historyRow{h.Containers[i].Name, &h.Containers[i].Figures})
 	}
-	p.table(rows)
-	p.printf(historyLegend)
+	historyTable(p, "NAME", rows)
 }
 
 // minutes are the rows of a container, and those of the gaps between them.
 func (h History) minutes(p *page, c HistoryContainer) {
 	p.printf("%s (%s)\n", c.Name, c.Cgroup)
-	rows := [][]string{historyHead("MINUTE")}
+	var rows []historyRow
 	gaps := h.Gaps
-	for _, m := range c.Minutes {
+	for i := range c.Minutes {
+		m := &c.Minutes[i]
 		for len(gaps) > 0 && !gaps[0].From.After(m.Start) {
-			rows = append(rows, []string{instant(gaps[0].From), "gap", "", "", "", "", "", ""})
+			rows = append(rows, historyRow{name: instant(gaps[0].From)})
 			gaps = gaps[1:]
 		}
-		rows = append(rows, append([]string{instant(m.Start)}, m.cells()...))
+		rows = append(rows, historyRow{instant(m.Start), &m.HistoryFigures})
 	}
-	p.table(rows)
-	p.printf(historyLegend)
+	historyTable(p, "MINUTE", rows)
 }
 
 // instant spells a time with its zone: the hour that daylight saving repeats is there twice.

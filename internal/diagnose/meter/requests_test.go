@@ -68,6 +68,9 @@ func TestRequestMinute(t *testing.T) {
 			t.Errorf("after %v: %d in %v, %d in all; want %d in %v", step.after, got.Answered, got.Window, got.Total.Answered, step.answered, step.window)
 		}
 	}
+	if last := r.Minute(begun.Add(2 * time.Minute)); len(last) != 1 || last["/lab/web"].Answered != 0 || r.Minute(begun) != nil || r.Minute(begun.Add(3*time.Minute)) != nil {
+		t.Errorf("%+v", last)
+	}
 	if throttled := r.Throttled(7); throttled == nil || *throttled != 200*time.Millisecond {
 		t.Errorf("throttled: %v", throttled)
 	}

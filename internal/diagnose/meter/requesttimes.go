@@ -24,8 +24,9 @@ type RequestTimes struct {
 	mu      sync.Mutex
 	meter   *Requests
 	problem string
-	begun   time.Time                       // the present minute
-	minute  map[string]report.RequestWindow // the last whole one
+	begun   time.Time                       // the present minute of the clock; the first one is shorter
+	last    time.Time                       // the minute before it
+	minute  map[string]report.RequestWindow // what was answered in that; not changed once it is here
 }
 
 // NewRequestTimes measures nothing before it is run.
@@ -135,12 +136,13 @@ func (r *RequestTimes) turn(now time.Time) error {
 	if err := r.meter.Follow(groups, now); err != nil {
 		return err
 	}
-	if now.Sub(r.begun) < time.Minute {
+	minute := now.Truncate(time.Minute)
+	if minute.Equal(r.begun) {
 		return nil
 	}
-	whole := !r.begun.IsZero()
-	r.begun = now
-	if whole {
+	first := r.begun.IsZero()
+	r.last, r.begun = r.begun, minute
+	if !first {
 		r.minute = map[string]report.RequestWindow{}
 		for path := range groups {
 			one, err := r.meter.Of(path, now)
@@ -151,6 +153,16 @@ func (r *RequestTimes) turn(now time.Time) error {
 		}
 	}
 	return r.meter.Begin(now)
+}
+
+// Minute is what each group answered in a minute that has just ended; nil where that is not known. It is read only.
+func (r *RequestTimes) Minute(start time.Time) map[string]report.RequestWindow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !start.Equal(r.last) {
+		return nil
+	}
+	return r.minute
 }
 
 // Report lays what was measured over a status.

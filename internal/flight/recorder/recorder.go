@@ -26,6 +26,9 @@ type Recorder struct {
 	dir        string
 	log        *slog.Logger
 
+	// Requests gives those that each group answered in a minute; nil: not measured.
+	Requests func(minute time.Time) map[string]report.RequestWindow
+
 	mu    sync.Mutex
 	fault string // why there are no periods
 	lost  int64
@@ -105,10 +108,37 @@ func (r *Recorder) collect(ctx context.Context) {
 		r.writer.Drop(b.Add(list))
 		if batch, ok := b.Close(now, ended); ok {
 			batch.Lost, before = max(0, lost-before), lost
+			r.answered(batch.Rows)
 			r.note(lost, "")
 			r.writer.Offer(batch)
 		}
 	}
+}
+
+// answered adds the requests of each row's minute.
+func (r *Recorder) answered(rows []flight.Minute) {
+	if r.Requests == nil {
+		return
+	}
+	for i := range rows {
+		m := &rows[i]
+		if w, measured := r.Requests(time.UnixMilli(m.Start))[m.Cgroup]; measured {
+			m.Requests = requestsOf(w)
+		}
+	}
+}
+
+func requestsOf(w report.RequestWindow) *flight.Requests {
+	q := &flight.Requests{Answered: w.Answered, Doubtful: w.Doubtful, P50Us: -1, P90Us: -1, P99Us: -1, UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
+	if w.Withheld || w.Answered == 0 {
+		return q
+	}
+	q.P50Us, q.P90Us, q.P99Us = w.Response.P50.Microseconds(), w.Response.P90.Microseconds(), w.Response.P99.Microseconds()
+	q.ResponseUs = w.Time.Microseconds()
+	if w.ThrottledKnown {
+		q.UnthrottledP99Us, q.ThrottledUs = w.Unthrottled.P99.Microseconds(), w.Throttled.Microseconds()
+	}
+	return q
 }
 
 func (r *Recorder) note(lost int64, fault string) {

@@ -41,10 +41,18 @@ func recorderOf(t *testing.T, s *onTape) (r *Recorder, dir string) {
 	return New(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour}, s, known, slog.New(slog.DiscardHandler)), dir
 }
 
-// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, and the kernel records no more.
+// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, with the requests of its minute, and
+// the kernel records no more.
 func TestFlightRecorder(t *testing.T) {
-	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: time.Now().UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
+	now := time.Now()
+	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: now.UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
 	r, dir := recorderOf(t, s)
+	r.Requests = func(minute time.Time) map[string]report.RequestWindow {
+		if !minute.Equal(now.Truncate(time.Minute)) {
+			return nil
+		}
+		return map[string]report.RequestWindow{"/a": {Answered: 5, Response: report.Quantiles{P50: time.Millisecond, P90: time.Millisecond, P99: 2 * time.Millisecond}, Time: 6 * time.Millisecond}}
+	}
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	if err := r.Run(ctx); err != nil || s.on {
@@ -53,6 +61,10 @@ func TestFlightRecorder(t *testing.T) {
 	got, err := disk.Select(dir, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), func(*flight.Minute) bool { return true })
 	if err != nil || len(got.Rows) != 1 || got.Rows[0].Name() != "web" || got.Rows[0].LimitUs != 50_000 || got.Lost != 7 {
 		t.Errorf("%+v %v", got, err)
+	}
+	want := &flight.Requests{Answered: 5, P50Us: 1000, P90Us: 1000, P99Us: 2000, ResponseUs: 6000, UnthrottledP99Us: -1, ThrottledUs: -1}
+	if diff := cmp.Diff(want, got.Rows[0].Requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if f := r.Status(); f.Files != 1 || f.Written != 1 || f.Lost != 7 || f.Fault != "" {
 		t.Errorf("%+v", f)
