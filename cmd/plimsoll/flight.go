@@ -60,6 +60,9 @@ func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers
 	if measured.requests != nil {
 		r.Requests = measured.requests.Minute
 	}
+	if measured.waits != nil {
+		r.Waits = measured.waits.Minute
+	}
 	return r
 }
 

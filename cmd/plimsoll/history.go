@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -234,6 +235,9 @@ func figuresOf(m *flight.Minute) report.HistoryFigures {
 	if q := m.Requests; q != nil {
 		f.Requests = requestsOf(q)
 	}
+	if w := m.Waits; w != nil {
+		f.Waits = waitsOf(w)
+	}
 	for _, q := range m.QuotaUs {
 		f.Quota = max(f.Quota, float64(q)/period)
 	}
@@ -250,13 +254,23 @@ func requestsOf(q *flight.Requests) *report.HistoryRequests {
 	return r
 }
 
+// waitsOf are those of a minute.
+func waitsOf(w *flight.Waits) *report.HistoryWaits {
+	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+	causes := map[report.Cause]time.Duration{report.CauseOwnLimit: us(w.OwnLimit), report.CausePodLimit: us(w.PodLimit), report.CauseNeighbour: us(w.Neighbour),
+		report.CauseKernel: us(w.Kernel), report.CauseInterrupts: us(w.Interrupts), report.CauseHypervisor: us(w.Hypervisor), report.CauseIdle: us(w.IdleWakeup),
+		report.CauseOwnThreads: us(w.OwnThreads), report.CauseUnnamed: us(w.Unnamed)}
+	maps.DeleteFunc(causes, func(_ report.Cause, d time.Duration) bool { return d == 0 })
+	return &report.HistoryWaits{Wanted: us(w.Wanted), Received: us(w.Received), Causes: causes}
+}
+
 // sum is that of minutes. The mean is over the time that is recorded, in part of which the container may have slept.
 func sum(list []report.HistoryMinute, recorded time.Duration) (all report.HistoryFigures) {
 	for _, m := range list {
 		all.Used, all.Throttled = all.Used+m.Used, all.Throttled+m.Throttled
 		all.Throttles, all.Refills, all.Periods = all.Throttles+m.Throttles, all.Refills+m.Refills, all.Periods+m.Periods
 		all.Peak, all.Quota = max(all.Peak, m.Peak), max(all.Quota, m.Quota)
-		all.Requests = all.Requests.Add(m.Requests)
+		all.Requests, all.Waits = all.Requests.Add(m.Requests), all.Waits.Add(m.Waits)
 		if m.Limit != nil {
 			all.Limit = m.Limit
 		}

@@ -73,8 +73,10 @@ func recordedMinutes(t *testing.T, dir string, t0 time.Time) {
 			UsedUs: 30_000_000, PeakUs: 60_000, ThrottledUs: 1_500_000, Throttles: 40, Refills: 10, Used: []float32{1}, QuotaAt: []int32{0}, QuotaUs: []int64{75_000}}
 		switch n {
 		case 2:
+			web.Waits = &flight.Waits{Wanted: 35_000_000, Received: 30_000_000, OwnLimit: 4_000_000, Neighbour: 1_000_000}
 			web.Requests = &flight.Requests{Answered: 600, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
 		case 3:
+			web.Waits = &flight.Waits{Wanted: 30_500_000, Received: 30_000_000, Neighbour: 500_000}
 			web.Requests = &flight.Requests{Answered: 90, Doubtful: 10, P50Us: -1, P90Us: -1, P99Us: -1, UnthrottledP99Us: -1, ResponseUs: -1, ThrottledUs: -1}
 		}
 		b := flight.Batch{Rows: []flight.Minute{web}, Covered: []int64{start}}
@@ -102,7 +104,9 @@ func TestHistory(t *testing.T) {
 	half := 0.5
 	want := report.HistoryFigures{Limit: &half, Quota: 0.75, Mean: 0.5, Peak: 0.6, Used: 150 * time.Second, Throttled: 7500 * time.Millisecond, Throttles: 200, Refills: 50, Periods: 3000,
 		Requests: &report.HistoryRequests{Answered: 690, Doubtful: 10, Response: &report.Quantiles{P50: 4 * time.Millisecond, P90: 9 * time.Millisecond, P99: 105 * time.Millisecond},
-			Unthrottled: 15 * time.Millisecond, Time: 9 * time.Second, Throttled: 3 * time.Second}}
+			Unthrottled: 15 * time.Millisecond, Time: 9 * time.Second, Throttled: 3 * time.Second},
+		Waits: &report.HistoryWaits{Wanted: 65500 * time.Millisecond, Received: time.Minute,
+			Causes: map[report.Cause]time.Duration{report.CauseOwnLimit: 4 * time.Second, report.CauseNeighbour: 1500 * time.Millisecond}}}
 	if diff := cmp.Diff(want, h.Containers[1].Figures); diff != "" || h.Containers[1].Name != "shop/web/nginx" {
 		t.Errorf("%s (-want +got):\n%s", h.Containers[1].Name, diff)
 	}
@@ -146,7 +150,8 @@ func TestHistoryCommand(t *testing.T) {
 		return out.String()
 	}
 	drawn := filepath.Join(t.TempDir(), "x.svg")
-	if text := run("nginx", "--figure", drawn); strings.Count(text, "1.5s") != 5 || strings.Count(text, "105ms") != 1 || strings.Count(text, "UNTHROTTLED") != 2 || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
+	if text := run("nginx", "--figure", drawn); strings.Count(text, "1.5s") != 5 || strings.Count(text, "105ms") != 1 || strings.Count(text, "UNTHROTTLED") != 2 ||
+		!strings.Contains(text, "5s      own_limit") || !strings.Contains(text, "gap") || !strings.Contains(text, "2026-11-25 03:16 UTC") {
 		t.Errorf("%s", text)
 	}
 	if text := run(); !strings.Contains(text, "shop/web/nginx") || !strings.Contains(text, "nothing was recorded from 2026-11-25 03:14 UTC") {

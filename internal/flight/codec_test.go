@@ -28,6 +28,7 @@ func sampleBatch() Batch {
 	b.Rows[0].RefillAt, b.Rows[0].Refills = []int32{3, 3, 7}, 3
 	b.Rows[1].Requests = &Requests{Answered: 1200, P50Us: 4000, P90Us: 9000, P99Us: 105_000, UnthrottledP99Us: 15_000, ResponseUs: 9_000_000, ThrottledUs: 3_000_000}
 	b.Rows[2].Requests = &Requests{} // nothing came, and that was measured
+	b.Rows[2].Waits = &Waits{Wanted: 9, Received: 1, OwnLimit: 2, PodLimit: 3, Neighbour: 4, Kernel: 5, Interrupts: 6, Hypervisor: 7, IdleWakeup: 8, OwnThreads: 10, Unnamed: 11}
 	b.Covered = []int64{t0.UnixMilli(), t0.UnixMilli() + minuteMs, t0.UnixMilli() + 7*minuteMs}
 	b.Lost = 42
 	return b
@@ -50,7 +51,7 @@ func TestDecodeOfAnOlderFile(t *testing.T) {
 	want := sampleBatch()
 	want.Rows = want.Rows[:3]
 	for i := range want.Rows {
-		want.Rows[i].Requests = nil
+		want.Rows[i].Requests, want.Rows[i].Waits = nil, nil
 	}
 	got, err := decode(data)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {

@@ -36,6 +36,22 @@ type Minute struct {
 	QuotaUs     []int64   `parquet:"quota_us,list" parquet-element:",dict"`      // this quota is in force
 
 	Requests *Requests `parquet:"requests,optional"` // nil: not measured
+	Waits    *Waits    `parquet:"waits,optional"`    // nil: not measured
+}
+
+// Waits are the waits of a minute that are over (run --waits), in thread time, in us.
+type Waits struct {
+	Wanted     int64 `parquet:"wanted_us"` // on a CPU, or waiting for one
+	Received   int64 `parquet:"received_us"`
+	OwnLimit   int64 `parquet:"own_limit_us"`
+	PodLimit   int64 `parquet:"pod_limit_us"`
+	Neighbour  int64 `parquet:"neighbour_us"`
+	Kernel     int64 `parquet:"kernel_threads_us"`
+	Interrupts int64 `parquet:"interrupts_us"`
+	Hypervisor int64 `parquet:"hypervisor_us"`
+	IdleWakeup int64 `parquet:"idle_wakeup_us"`
+	OwnThreads int64 `parquet:"own_threads_us"`
+	Unnamed    int64 `parquet:"unnamed_us"`
 }
 
 // Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a time

@@ -55,6 +55,47 @@ type HistoryFigures struct {
 	Periods   int64         `json:"periods"` // in which it was not asleep
 
 	Requests *HistoryRequests `json:"requests,omitempty"` // nil: not measured
+	Waits    *HistoryWaits    `json:"waits,omitempty"`    // nil: not measured
+}
+
+// HistoryWaits are the waits of a time that are over, in thread time.
+type HistoryWaits struct {
+	Wanted   time.Duration           `json:"wanted_ns"`
+	Received time.Duration           `json:"received_ns"`
+	Causes   map[Cause]time.Duration `json:"causes_ns"` // those that took any
+}
+
+// Add adds those of another minute.
+func (w *HistoryWaits) Add(o *HistoryWaits) *HistoryWaits {
+	switch {
+	case o == nil:
+		return w
+	case w == nil:
+		w = &HistoryWaits{}
+	}
+	sum := HistoryWaits{Wanted: w.Wanted + o.Wanted, Received: w.Received + o.Received, Causes: map[Cause]time.Duration{}}
+	for _, cause := range Causes() {
+		if d := w.Causes[cause] + o.Causes[cause]; d > 0 {
+			sum.Causes[cause] = d
+		}
+	}
+	return &sum
+}
+
+// cells are the time waited, and what most of it was for.
+func (w *HistoryWaits) cells() []string {
+	if w == nil {
+		return []string{"-", "-"}
+	}
+	var all, most time.Duration
+	longest := "-"
+	for _, cause := range Causes() {
+		d := w.Causes[cause]
+		if all += d; d > most {
+			most, longest = d, string(cause)
+		}
+	}
+	return []string{span(all), longest}
 }
 
 // HistoryRequests are those that a container answered in a time.
@@ -146,12 +187,18 @@ const historyLegend = "\nUSE: mean, in CPUs; PEAK: of one period; LOST: wall tim
 
 const requestsLegend = "REQUESTS: that came; P99: their response time (of the worst minute); UNTHROTTLED: without the time throttled.\n"
 
-// table writes rows, the requests only where they are measured.
+const waitsLegend = "WAITED: thread time waited for a CPU; MOST FOR: its longest cause.\n"
+
+// historyTable writes rows; requests and waits only where they are measured.
 func historyTable(p *page, first string, rows []historyRow) {
-	measured := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Requests != nil })
+	answered := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Requests != nil })
+	waited := slices.ContainsFunc(rows, func(r historyRow) bool { return r.figures != nil && r.figures.Waits != nil })
 	head := []string{first, "LIMIT", "QUOTA", "USE", "PEAK", "THROTTLES", "LOST", "REFILLS"}
-	if measured {
+	if answered {
 		head = append(head, "REQUESTS", "P99", "UNTHROTTLED")
+	}
+	if waited {
+		head = append(head, "WAITED", "MOST FOR")
 	}
 	cells := [][]string{head}
 	for _, r := range rows {
@@ -161,8 +208,11 @@ func historyTable(p *page, first string, rows []historyRow) {
 			line = append(line, "gap")
 		default:
 			line = append(line, r.figures.cells()...)
-			if measured {
+			if answered {
 				line = append(line, r.figures.Requests.cells()...)
+			}
+			if waited {
+				line = append(line, r.figures.Waits.cells()...)
 			}
 		}
 		for len(line) < len(head) {
@@ -172,8 +222,11 @@ func historyTable(p *page, first string, rows []historyRow) {
 	}
 	p.table(cells)
 	p.printf(historyLegend)
-	if measured {
+	if answered {
 		p.printf(requestsLegend)
+	}
+	if waited {
+		p.printf(waitsLegend)
 	}
 }
 

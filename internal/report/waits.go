@@ -22,6 +22,20 @@ type Waited struct {
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
+// Less is what was added since.
+func (w Waited) Less(o Waited) Waited {
+	d := Waited{Wanted: w.Wanted - o.Wanted, Received: w.Received - o.Received, Beside: w.Beside - o.Beside}
+	for _, one := range w.Waits {
+		for _, before := range o.Waits {
+			if before.Cause == one.Cause {
+				one.Time, one.Short = one.Time-before.Time, one.Short-before.Short
+			}
+		}
+		d.Waits = append(d.Waits, one)
+	}
+	return d
+}
+
 // Waits is what the threads on one side of the priority waited for, of containers that are gone too.
 type Waits struct {
 	Problem string      `json:"problem,omitempty"` // why nothing is measured

@@ -50,6 +50,7 @@ type subject struct {
 	account   diagnose.Account
 	last      runq.Sums
 	begin     map[runq.Slot]runq.Pair // the pairs of waits before the account began
+	minute    report.Waited           // the account as the present minute of the clock began
 }
 
 // Slice is how often a shortfall is taken: the usual period of a limit.

@@ -24,9 +24,7 @@ type RequestTimes struct {
 	mu      sync.Mutex
 	meter   *Requests
 	problem string
-	begun   time.Time                       // the present minute of the clock; the first one is shorter
-	last    time.Time                       // the minute before it
-	minute  map[string]report.RequestWindow // what was answered in that; not changed once it is here
+	minutes minutes[report.RequestWindow]
 }
 
 // NewRequestTimes measures nothing before it is run.
@@ -76,6 +74,9 @@ func (r *RequestTimes) begin(m *Requests, now time.Time) error {
 	r.meter, r.problem = m, ""
 	r.mu.Unlock()
 	if err := r.turn(now); err != nil {
+		return err
+	}
+	if err := m.Begin(now); err != nil {
 		return err
 	}
 	if err := m.Start(); err != nil {
@@ -136,21 +137,16 @@ func (r *RequestTimes) turn(now time.Time) error {
 	if err := r.meter.Follow(groups, now); err != nil {
 		return err
 	}
-	minute := now.Truncate(time.Minute)
-	if minute.Equal(r.begun) {
+	if !r.minutes.over(now) {
 		return nil
 	}
-	first := r.begun.IsZero()
-	r.last, r.begun = r.begun, minute
-	if !first {
-		r.minute = map[string]report.RequestWindow{}
-		for path := range groups {
-			one, err := r.meter.Of(path, now)
-			if err != nil {
-				return err
-			}
-			r.minute[path] = one.RequestWindow
+	r.minutes.of = map[string]report.RequestWindow{}
+	for path := range groups {
+		one, err := r.meter.Of(path, now)
+		if err != nil {
+			return err
 		}
+		r.minutes.of[path] = one.RequestWindow
 	}
 	return r.meter.Begin(now)
 }
@@ -159,10 +155,7 @@ func (r *RequestTimes) turn(now time.Time) error {
 func (r *RequestTimes) Minute(start time.Time) map[string]report.RequestWindow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !start.Equal(r.last) {
-		return nil
-	}
-	return r.minute
+	return r.minutes.ended(start)
 }
 
 // Report lays what was measured over a status.
@@ -186,7 +179,7 @@ func (r *RequestTimes) Report(s *report.Status) {
 		if one == nil {
 			continue // a pod, or one that came this second
 		}
-		if last, ok := r.minute[path]; ok {
+		if last, ok := r.minutes.of[path]; ok {
 			one.RequestWindow = last
 		}
 		s.Containers[i].Requests = one

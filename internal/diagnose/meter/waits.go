@@ -36,6 +36,7 @@ type Waits struct {
 	node    diagnose.Node
 	paired  time.Time // when the pairs were read
 	behind  map[runq.Slot][]diagnose.Behind
+	minutes minutes[report.Waited]
 }
 
 // rankWaits sums up a rank, with the containers that are gone.
@@ -152,7 +153,28 @@ func (w *Waits) read() error {
 		s.account.Add(readingOf(sums))
 	}
 	w.node.At(time.Since(w.begun))
+	w.cut(time.Now())
 	return nil
+}
+
+// cut ends the minute of the clock, where it is over.
+func (w *Waits) cut(now time.Time) {
+	if !w.minutes.over(now) {
+		return
+	}
+	w.minutes.of = map[string]report.Waited{}
+	for _, s := range w.meter.subjects {
+		sum := s.account.Sum()
+		w.minutes.of[s.container.Cgroup] = sum.Less(s.minute)
+		s.minute = sum
+	}
+}
+
+// Minute is what each group waited for in a minute that has just ended; nil where that is not known. It is read only.
+func (w *Waits) Minute(start time.Time) map[string]report.Waited {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.minutes.ended(start)
 }
 
 // queued are waits that are over, without what limits took.

@@ -26,8 +26,9 @@ type Recorder struct {
 	dir        string
 	log        *slog.Logger
 
-	// Requests gives those that each group answered in a minute; nil: not measured.
+	// Requests gives those that each group answered in a minute, and Waits what it waited for; nil: not measured.
 	Requests func(minute time.Time) map[string]report.RequestWindow
+	Waits    func(minute time.Time) map[string]report.Waited
 
 	mu    sync.Mutex
 	fault string // why there are no periods
@@ -108,24 +109,57 @@ func (r *Recorder) collect(ctx context.Context) {
 		r.writer.Drop(b.Add(list))
 		if batch, ok := b.Close(now, ended); ok {
 			batch.Lost, before = max(0, lost-before), lost
-			r.answered(batch.Rows)
+			r.measured(batch.Rows)
 			r.note(lost, "")
 			r.writer.Offer(batch)
 		}
 	}
 }
 
-// answered adds the requests of each row's minute.
-func (r *Recorder) answered(rows []flight.Minute) {
-	if r.Requests == nil {
-		return
-	}
+// measured adds to each row what is measured beside its periods.
+func (r *Recorder) measured(rows []flight.Minute) {
 	for i := range rows {
 		m := &rows[i]
-		if w, measured := r.Requests(time.UnixMilli(m.Start))[m.Cgroup]; measured {
-			m.Requests = requestsOf(w)
+		minute := time.UnixMilli(m.Start)
+		if r.Requests != nil {
+			if w, measured := r.Requests(minute)[m.Cgroup]; measured {
+				m.Requests = requestsOf(w)
+			}
+		}
+		if r.Waits != nil {
+			if w, measured := r.Waits(minute)[m.Cgroup]; measured {
+				m.Waits = waitsOf(w)
+			}
 		}
 	}
+}
+
+func waitsOf(w report.Waited) *flight.Waits {
+	x := &flight.Waits{Wanted: w.Wanted.Microseconds(), Received: w.Received.Microseconds()}
+	for _, one := range w.Waits {
+		us := one.Time.Microseconds()
+		switch one.Cause {
+		case report.CauseOwnLimit:
+			x.OwnLimit = us
+		case report.CausePodLimit:
+			x.PodLimit = us
+		case report.CauseNeighbour:
+			x.Neighbour = us
+		case report.CauseKernel:
+			x.Kernel = us
+		case report.CauseInterrupts:
+			x.Interrupts = us
+		case report.CauseHypervisor:
+			x.Hypervisor = us
+		case report.CauseIdle:
+			x.IdleWakeup = us
+		case report.CauseOwnThreads:
+			x.OwnThreads = us
+		case report.CauseUnnamed:
+			x.Unnamed = us
+		}
+	}
+	return x
 }
 
 func requestsOf(w report.RequestWindow) *flight.Requests {

@@ -53,6 +53,13 @@ func TestFlightRecorder(t *testing.T) {
 		}
 		return map[string]report.RequestWindow{"/a": {Answered: 5, Response: report.Quantiles{P50: time.Millisecond, P90: time.Millisecond, P99: 2 * time.Millisecond}, Time: 6 * time.Millisecond}}
 	}
+	r.Waits = func(time.Time) map[string]report.Waited {
+		w := report.Waited{Wanted: 99 * time.Microsecond, Received: 98 * time.Microsecond}
+		for i, cause := range report.Causes() {
+			w.Waits = append(w.Waits, report.Wait{Cause: cause, Time: time.Duration(i+1) * time.Microsecond})
+		}
+		return map[string]report.Waited{"/a": w}
+	}
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	if err := r.Run(ctx); err != nil || s.on {
@@ -65,6 +72,10 @@ func TestFlightRecorder(t *testing.T) {
 	want := &flight.Requests{Answered: 5, P50Us: 1000, P90Us: 1000, P99Us: 2000, ResponseUs: 6000, UnthrottledP99Us: -1, ThrottledUs: -1}
 	if diff := cmp.Diff(want, got.Rows[0].Requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	waits := &flight.Waits{Wanted: 99, Received: 98, OwnLimit: 1, PodLimit: 2, Neighbour: 3, Kernel: 4, Interrupts: 5, Hypervisor: 6, IdleWakeup: 7, OwnThreads: 8, Unnamed: 9}
+	if diff := cmp.Diff(waits, got.Rows[0].Waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	if f := r.Status(); f.Files != 1 || f.Written != 1 || f.Lost != 7 || f.Fault != "" {
 		t.Errorf("%+v", f)
