@@ -9,7 +9,7 @@
 # Environment: CELLS="5.10:v1 6.12:v2 ...", PACKAGES="./internal/x ..." (default: those with a *_kernel_test.go),
 # SKIP="./internal/x ..." (packages to leave out; default: those that measure the host, and that of scx.sh),
 # SKIP_TESTS (names to leave out, a regular expression; default: those that need programs of the host and those that start many
-# agents), PLIMSOLL_BIN (default bin/plimsoll), ARCH=arm64 (machines of it; PLIMSOLL_BIN is built for it), VERBOSE=1 (each test's line), JOBS (cells at a time).
+# agents), PLIMSOLL_BIN (default bin/plimsoll), ARCH=arm64 (machines of it; PLIMSOLL_BIN is built for it), VERBOSE=1 (each package, and its tests of 5 s and more), JOBS (cells at a time).
 set -eu
 . "$(dirname "$0")/env.sh"
 cd "$repo"
@@ -96,7 +96,7 @@ cell() {
   {
     printf '%-6s %-8s %-6s %8d  %s\n' "${1%:*}" "${1#*:}" "$word" $((SECONDS - begin)) "$(passed "$out" | counted)"
     [ "$result" -ne 0 ] || sed -n 's/^boot.sh: /    /p' "$out"
-    if [ "$result" -ne 0 ]; then unpassed "$out" | sed 's/^/    /'; elif [ -n "${VERBOSE:-}" ]; then passed "$out" | sed 's/^/    /'; fi
+    if [ "$result" -ne 0 ]; then unpassed "$out" | sed 's/^/    /'; elif [ -n "${VERBOSE:-}" ]; then grep -E '^(ok|slow) ' "$out" | sed 's/^/    /'; fi
   } >"$out.said"
   cat "$out.said"
   sed -n 's/^DOCTOR //p' "$out" | tail -1 >"$work/doctor/$1.json"

@@ -17,6 +17,7 @@ for binary in ./*.test; do
   skipped=$(grep -c '^ *--- SKIP' /tmp/out)
   if [ $code -eq 0 ] && [ "$ran" -gt 0 ]; then
     echo "ok $name ${seconds}s ($ran tests, $skipped skipped)"
+    sed -n 's/^--- PASS: \([^ ]*\) (\([0-9][0-9.]*\)s)/slow \2 \1/p' /tmp/out | grep -E '^slow ([5-9]|[0-9]{2,})\.'
   else
     echo "FAIL $name ${seconds}s"
     cat /tmp/out
