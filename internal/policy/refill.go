@@ -227,7 +227,7 @@ func (u *candidate) barred(in Input, p *podCandidates) string {
 	case in.Held:
 		return "writing is held"
 	case !p.refillable(u):
-		return fmt.Sprintf("policy %s, class %q", u.Strategy.Policy, u.Class)
+		return u.unrefillable()
 	case u.Paused:
 		return WhyAtLimit
 	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
@@ -299,6 +299,17 @@ func (p *podCandidates) refillable(u *candidate) bool {
 		}
 	}
 	return false
+}
+
+// unrefillable says why a candidate is none that is refilled.
+func (u *candidate) unrefillable() string {
+	switch {
+	case u.isPod:
+		return "no container of it may be refilled"
+	case !u.Class.Burstable():
+		return fmt.Sprintf("class %s", u.Class)
+	}
+	return fmt.Sprintf("policy %s", u.Strategy.Policy)
 }
 
 // covered says whether the candidate has saved up what a refill grants.

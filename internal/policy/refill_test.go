@@ -78,7 +78,7 @@ func TestAnswerThrottles(t *testing.T) {
 		{"a throttle", strategy.CFSQuotaBurstOnly, func(*answered) {}, ""},
 		{"burst only is the kernel's business", strategy.CPUBurstOnly, func(*answered) {}, "policy cpuBurstOnly"},
 		{"nothing is asked for", strategy.None, func(*answered) {}, "policy none"},
-		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, `class "BE"`},
+		{"offline work", strategy.Auto, func(r *answered) { r.group.Class = workload.ClassBE }, "class BE"},
 		{"an operator holds it", strategy.Auto, func(r *answered) { r.group.Paused = true }, WhyAtLimit},
 		{"nothing may be written", strategy.Auto, func(r *answered) { r.held = true }, "held"},
 		{"no task yet", strategy.Auto, func(r *answered) { r.group.Ready = false }, "just being set"},
