@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/tenant"
 	"plimsoll/internal/workload"
 )
@@ -32,4 +34,95 @@ func (s *State) Refuse(now time.Time, id workload.ID, t Throttle, b Batch) bool 
 	}
 	m.why = notRefilled + tooManyWrites
 	return true
+}
+
+// barred says why a candidate is not to be refilled now nor in the next periods, or "": then its throttles need not be
+// reported.
+func (u *candidate) barred(in Input, p *podCandidates) string {
+	switch left := u.m.budget.left(); {
+	case in.Held:
+		return "writing is held"
+	case !p.refillable(u):
+		return u.unrefillable()
+	case u.Paused:
+		return WhyAtLimit
+	case u.QuotaBlocked.LeftAlone() || u.BurstBlocked.LeftAlone():
+		return "another program wrote its files"
+	case u.m.withdrawn() != "":
+		return u.m.withdrawn()
+	case left < u.Disk.Quota:
+		return "the budget above the limit is used up"
+	case u.topped():
+		return u.capReason("leaves no room for another quota")
+	case !u.m.quiet.Ready(in.Now):
+		return "too many writes, and throttled all the time"
+	case in.Node.State() == NodeOverload && !u.Starting && !u.covered(): // spare refills a start as soon as it ends
+		return NodeOverload.words()
+	}
+	return ""
+}
+
+// hopeless says why a candidate is not refilled however much the node can spare, or "".
+func (u *candidate) hopeless(in Input, p *podCandidates, t Throttle) string {
+	if why := u.barred(in, p); why != "" {
+		return why
+	}
+	switch {
+	case !u.Ready || t.Bandwidth != u.Disk:
+		return "its limit is just being set"
+	case u.BurstBlocked == plan.Waiting:
+		return "waiting after a refused write"
+	case !t.Expires.IsZero() && t.Expires.Sub(in.Now) < leastGain:
+		return "its period ends"
+	case u.full(in.Now) || t.UseKnown && t.Used >= u.cap():
+		return u.capReason("is reached")
+	}
+	return ""
+}
+
+// capReason is the reason that the cap forbids a grant in this period. It marks the candidate as capped.
+func (u *candidate) capReason(what string) string {
+	u.capped = true
+	by := ""
+	if bound := u.boundBy(); bound != "" {
+		by, u.cutBy = " ("+bound+")", bound
+	}
+	return fmt.Sprintf("the cap of %v a period%s %s", u.cap(), by, what)
+}
+
+// topped says whether the quota is raised so far that no period has room for another one.
+func (u *candidate) topped() bool { return u.raised() && 2*u.Disk.Quota > u.cap() }
+
+// full says whether the current period has no room for another quota.
+func (u *candidate) full(now time.Time) bool {
+	return u.m.currentPeriod(now, u.Disk).room(u.cap(), u.Disk.Burst, false, u.cpus) < u.Disk.Quota
+}
+
+// refillable says whether a candidate may be refilled at all. A pod may if one of its containers may.
+func (p *podCandidates) refillable(u *candidate) bool {
+	if !u.isPod {
+		return u.Strategy.Policy.Quota() && u.Class.Burstable()
+	}
+	for _, c := range p.containers {
+		if !c.Paused && c.Strategy.Policy.Quota() && c.Class.Burstable() {
+			return true
+		}
+	}
+	return false
+}
+
+// unrefillable says why a candidate is none that is refilled.
+func (u *candidate) unrefillable() string {
+	switch {
+	case u.isPod:
+		return "no container of it may be refilled"
+	case !u.Class.Burstable():
+		return fmt.Sprintf("class %s", u.Class)
+	}
+	return fmt.Sprintf("policy %s", u.Strategy.Policy)
+}
+
+// covered says whether the candidate has saved up what a refill grants.
+func (u *candidate) covered() bool {
+	return u.Strategy.Policy.Burst() && u.m.savings >= u.Disk.Quota
 }
