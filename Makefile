@@ -36,7 +36,7 @@ demo: build ## a real service at half a CPU, without and with Plimsoll (root); o
 	$(BIN) demo $(DEMO_ARGS)
 
 test: setup build ## all that CI runs, tier by tier, with a table at the end
-	@bash test/tiers.sh --beside vm --beside 'lint unit sim' kube kernel demo soak-short
+	@bash test/tiers.sh --beside vm --beside 'lint kernel-parts unit sim' kube kernel-agents demo soak-short
 
 test-lint test-unit test-sim test-kernel test-browser test-demo test-labs test-soak-short: test-%: ## one tier (unit needs Go and gcc; kernel, demo, labs and soak-short need root)
 	@bash test/tiers.sh $*

@@ -43,11 +43,16 @@ tier_sim() {
   go_test -timeout 8m -skip "$(kernel_tests)" $(simulated) &&
     CGO_ENABLED=1 go_test -race -run '^TestSimulateIsDeterministic$' ./internal/loadline # what runs in parallel there
 }
-tier_kernel() {
+# A host has one agent, and one container engine of a kind: tests that start them run in the line of the tiers, the others beside it.
+agents='^\./(cmd|lab|internal/discover)/'
+tier_kernel() { tier_kernel_parts && tier_kernel_agents; }
+tier_kernel_agents() { kernel_tier $(kernel_packages | grep -E "$agents"); }
+tier_kernel_parts() { kernel_tier $(kernel_packages | grep -vE "$agents"); }
+kernel_tier() {
   need_groups || return
   local moved
   moved=$(listed kernel) || return
-  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$(kernel_tests)" -skip "$moved" $(kernel_packages)
+  PLIMSOLL_REQUIRE_KERNEL=1 go_test -count=1 -p 1 -run "$(kernel_tests)" -skip "$moved" "$@"
 }
 tier_kernel_long() { # what tier kernel leaves out
   need_groups || return
@@ -92,7 +97,7 @@ browser_tests() {
   bash internal/page/vendor.sh -check || cannot "npm does not bring uPlot and axe-core" "npm needs its registry" || return
   go_test -tags browser -count=1 -timeout 20m -v ./test/browser -args "$@"
 }
-tier_demo() { need_groups && bin/plimsoll demo --seconds 6; }
+tier_demo() { need_groups && bin/plimsoll demo --seconds 3; }
 tier_labs() { # that each lab works, at a few seconds a mode
   need_groups || return
   go run ./lab/apache --seconds 4 && go run ./lab/density --seconds 3 --use 0.3 &&
@@ -165,7 +170,7 @@ run() {
   echo "== $1"
   "tier_${1//-/_}" 2>&1 | tee "$work/$1"
   [ "${PIPESTATUS[0]}" -eq 0 ] || { word=FAIL && touch "$work/failed"; }
-  printf '%-12s %-6s %7d%s\n' "$1" $word $((SECONDS - begin)) "${2:+  beside the others}" >>"$work/table"
+  printf '%-13s %-6s %7d%s\n' "$1" $word $((SECONDS - begin)) "${2:+  beside the others}" >>"$work/table"
 }
 
 # last_failures NAME...: what failed for good inside of something: a part of a test, or what a machine of the tier vm ran, behind
@@ -180,7 +185,7 @@ last_failures() {
 case " $* " in *" kube "*)
   begin=$SECONDS
   bash test/kube/binaries.sh >/dev/null
-  [ $((SECONDS - begin)) -lt 5 ] || printf '%-12s %-6s %7d\n' "(programs)" "" $((SECONDS - begin)) >>"$work/table" ;;
+  [ $((SECONDS - begin)) -lt 5 ] || printf '%-13s %-6s %7d\n' "(programs)" "" $((SECONDS - begin)) >>"$work/table" ;;
 esac
 
 beside=() groups=()
@@ -206,7 +211,7 @@ fi
     grep -E $'^(ok  |FAIL)\t|^--- FAIL:|^FAIL$|^panic:' "$tier"
   done | grep -v '\[no tests to run\]' >closing
 )
-printf '\n%-12s %-6s %7s\n' tier result seconds
+printf '\n%-13s %-6s %7s\n' tier result seconds
 cat "$work/table"
 last_failures "$@"
 echo
