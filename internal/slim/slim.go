@@ -22,6 +22,12 @@ func Start() {
 		debug.SetGCPercent(35)
 	}
 	debug.FreeOSMemory()
+	releaseProgram()
+}
+
+// releaseProgram unmaps what is in memory of the program's file. The pages stay in the page cache, and those that are used again
+// are mapped again from there.
+func releaseProgram() {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
@@ -32,7 +38,6 @@ func Start() {
 		return
 	}
 	for _, s := range cleanSpans(smaps, program) {
-		// The pages stay in the page cache, and those that are used again are mapped again from there.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
 	}
 }
@@ -43,10 +48,11 @@ const TidyAfter = 35 * time.Second
 
 // Tidy frees the memory of the last answer. Beside 1,000 pods that is some 10 MiB, and an idle agent allocates so
 // little that no collection would start for minutes. The buffers that encoders keep for the next answer survive the
-// first collection.
+// first collection. The code of encoders is not needed until then either.
 func Tidy() {
 	runtime.GC()
 	debug.FreeOSMemory()
+	releaseProgram()
 }
 
 // span is a part of the address space.
