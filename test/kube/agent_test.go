@@ -165,6 +165,19 @@ func (a *agent) signal(s syscall.Signal) {
 	}
 }
 
+// freeze stops the agent, and waits for that: the signal stops nothing until one of its threads has had a turn on a busy CPU.
+func (a *agent) freeze() {
+	a.t.Helper()
+	a.signal(syscall.SIGSTOP)
+	eventually(a.t, wait, func() string {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+		if err != nil || !strings.Contains(string(status), "State:\tT") {
+			return fmt.Sprintf("the agent is not stopped: %v", err)
+		}
+		return ""
+	})
+}
+
 // stop sends a signal and waits for the end.
 func (a *agent) stop(signal syscall.Signal) {
 	a.t.Helper()

@@ -65,7 +65,7 @@ func TestStalePodQuota(t *testing.T) {
 	a := follower(t, "cpuBurstOnly")
 	p.become(map[string]time.Duration{"": 60 * ms, "a": 50 * ms, "b": 10 * ms})
 	a.wrote(p.containers["a"])
-	a.signal(syscall.SIGSTOP)
+	a.freeze()
 	p.setBurst("a", 0) // so that the container's is taken
 	p.resize("a", "50m", "200m")
 	eventually(t, wait, func() string { return cmp.Diff(bandwidth(20*ms, 0), p.limits()["a"]) })
