@@ -339,14 +339,19 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 	if (!named)
 		return;
 	v = bpf_map_lookup_elem(&pairs, &key);
-	if (v) {
-		add(&v->behind, d->behind);
-		add(&v->phantom, d->phantom);
-		add(&v->forced, d->forced);
-		add(&v->waking, d->waking);
-	} else if (bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST)) {
-		add(&unpaired, 1);
+	if (!v) {
+		if (!bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST))
+			return;
+		v = bpf_map_lookup_elem(&pairs, &key); // another CPU was first, or the table is full
 	}
+	if (!v) {
+		add(&unpaired, 1);
+		return;
+	}
+	add(&v->behind, d->behind);
+	add(&v->phantom, d->phantom);
+	add(&v->forced, d->forced);
+	add(&v->waking, d->waking);
 }
 
 // flush adds what a bill has gathered to the group that ran.
@@ -696,8 +701,9 @@ static inline u64 id_of(struct task_struct *p)
 static noinline int make(u64 id)
 {
 	struct task fresh = {};
+	long err = bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST);
 
-	if (bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST))
+	if (err && err != -EEXIST) // else another CPU was first
 		add(&unseen, 1);
 	return 0;
 }
