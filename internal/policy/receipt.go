@@ -55,11 +55,12 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 		part := u.configured.Receipts
 		switch e := u.m.experiment; {
 		case part == 0 || u.isPod || !p.counts(u):
-			u.m.experiment = nil
+			u.m.experiment, u.m.sampled = nil, nil
 		case e == nil || e.Part() != part || u.changed():
 			name := fmt.Sprintf("%s %d", u.Path, u.Inode)
 			u.m.experiment = receipt.New(part, s.seed, name, in.Now)
-			u.m.sampled = u.configured
+			sampled := u.configured
+			u.m.sampled = &sampled
 			if s.receipts.Since.IsZero() {
 				s.receipts.Since = in.Now
 			}
@@ -71,7 +72,7 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 
 // changed says whether what is measured is no longer what is done.
 func (u *candidate) changed() bool {
-	was, is := u.m.sampled, u.configured
+	was, is := *u.m.sampled, u.configured
 	was.Colocation, is.Colocation = strategy.Colocation{}, strategy.Colocation{}
 	was.SharePoolThresholdPercent, is.SharePoolThresholdPercent = 0, 0
 	return was != is

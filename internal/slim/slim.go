@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start makes the agent small: its heap is a few MiB and an idle turn allocates little, so that collecting it three times as
+// Start makes the agent small: its heap is a few MiB and an idle turn allocates little, so that collecting it four times as
 // often as Go does costs very little. Memory that only the start needed (the types of the whole kernel, the code that
 // reads them) is returned to the machine at once. GOGC in the environment is the user's.
 func Start() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(35)
+		debug.SetGCPercent(25)
 	}
 	debug.FreeOSMemory()
 	releaseProgram()

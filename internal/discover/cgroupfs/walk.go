@@ -87,11 +87,14 @@ func (s *Scanner) list(n *node, deep bool) error {
 }
 
 func (s *Scanner) add(parent *node, p string, inode uint64) *node {
-	n := &node{ID: workload.ID{Path: p, Inode: inode}, children: map[string]*node{}}
+	n := &node{ID: workload.ID{Path: p, Inode: inode}}
 	if parent == nil {
 		n.place = Classify(p)
 	} else {
 		n.place = below(parent.place, path.Base(p), strings.Count(p, "/")-1)
+		if parent.children == nil {
+			parent.children = map[string]*node{} // most groups have none
+		}
 		parent.children[p] = n
 	}
 	n.effective = s.resolve(n)
