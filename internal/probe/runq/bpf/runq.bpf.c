@@ -339,11 +339,9 @@ static inline void pay(u32 waiter, u32 runner, struct pair *d)
 	if (!named)
 		return;
 	v = bpf_map_lookup_elem(&pairs, &key);
-	if (!v) {
-		if (!bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST))
-			return;
-		v = bpf_map_lookup_elem(&pairs, &key); // another CPU was first, or the table is full
-	}
+	if (!v && !bpf_map_update_elem(&pairs, &key, d, BPF_NOEXIST))
+		return;
+	v = v ?: bpf_map_lookup_elem(&pairs, &key); // another CPU was first, or the table is full
 	if (!v) {
 		add(&unpaired, 1);
 		return;
@@ -625,9 +623,8 @@ static inline u32 class_of(u32 slot)
 	return f ? f->class & (CLASSES - 1) : 0;
 }
 
-// foreign is how long a CPU has run other groups than one up to now, by class: the sum of its face, without
-// the turns of that group itself. While the group's own turn is shown, its cell is being written, and is not
-// read.
+// foreign is how long a CPU has run other groups than one up to now, by class: the sum of its face, without the turns
+// of that group itself. While the group's own turn is shown, its cell is being written, and is not read.
 static inline void foreign(u64 *sums, u32 cpu, u32 slot, u32 class, u64 now)
 {
 	struct side *side = bpf_map_lookup_elem(&sides, &cpu);
@@ -701,10 +698,9 @@ static inline u64 id_of(struct task_struct *p)
 static noinline int make(u64 id)
 {
 	struct task fresh = {};
-	long err = bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST);
 
-	if (err && err != -EEXIST) // else another CPU was first
-		add(&unseen, 1);
+	bpf_map_update_elem(&tasks, &id, &fresh, BPF_NOEXIST); // or another CPU was first
+	add(&unseen, !bpf_map_lookup_elem(&tasks, &id));
 	return 0;
 }
 
@@ -887,8 +883,7 @@ SEC("tp_btf/sched_wakeup_new") int sched_wakeup_new(u64 *ctx)
 	return 0;
 }
 
-// A waiting task that is moved has waited for one CPU, and goes on for another. Its queue is still the old one's
-// here.
+// A waiting task that is moved has waited for one CPU, and goes on for another. Its queue is still the old one's here.
 SEC("tp_btf/sched_migrate_task") int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
