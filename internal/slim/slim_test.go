@@ -44,3 +44,12 @@ func TestStart(t *testing.T) {
 	Start()
 	Tidy()
 }
+
+// TestPercent: a small heap grows by as much as a large one, and a large one by a quarter.
+func TestPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 100, 1 << 20: 100, 4 << 20: 100, 6 << 20: 66, 8 << 20: 50, 16 << 20: 25, 1 << 30: 25} {
+		if got := percent(live); got != want {
+			t.Errorf("%d bytes: %d, want %d", live, got, want)
+		}
+	}
+}
