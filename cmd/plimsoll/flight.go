@@ -51,7 +51,7 @@ func (f *flightFlags) check() error {
 	return nil
 }
 
-// newRecorder is nil where nothing is to be recorded. measured are the requests of each minute.
+// newRecorder is nil where nothing is to be recorded. measured has the requests and waits of each minute.
 func (f *flightFlags) newRecorder(g *globals, source recorder.Source, containers func() []report.Container, measured meters, log *slog.Logger) *recorder.Recorder {
 	if f.dir == "" {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -257,11 +256,13 @@ func requestsOf(q *flight.Requests) *report.HistoryRequests {
 // waitsOf are those of a minute.
 func waitsOf(w *flight.Waits) *report.HistoryWaits {
 	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-	causes := map[report.Cause]time.Duration{report.CauseOwnLimit: us(w.OwnLimit), report.CausePodLimit: us(w.PodLimit), report.CauseNeighbour: us(w.Neighbour),
-		report.CauseKernel: us(w.Kernel), report.CauseInterrupts: us(w.Interrupts), report.CauseHypervisor: us(w.Hypervisor), report.CauseIdle: us(w.IdleWakeup),
-		report.CauseOwnThreads: us(w.OwnThreads), report.CauseUnnamed: us(w.Unnamed)}
-	maps.DeleteFunc(causes, func(_ report.Cause, d time.Duration) bool { return d == 0 })
-	return &report.HistoryWaits{Wanted: us(w.Wanted), Received: us(w.Received), Causes: causes}
+	h := &report.HistoryWaits{Wanted: us(w.Wanted), Received: us(w.Received), Causes: map[report.Cause]time.Duration{}}
+	for cause, column := range w.Causes() {
+		if *column > 0 {
+			h.Causes[report.Cause(cause)] = us(*column)
+		}
+	}
+	return h
 }
 
 // sum is that of minutes. The mean is over the time that is recorded, in part of which the container may have slept.

@@ -54,6 +54,12 @@ type Waits struct {
 	Unnamed    int64 `parquet:"unnamed_us"`
 }
 
+// Causes are the columns of what was waited for, by its name in reports (report.Cause).
+func (w *Waits) Causes() map[string]*int64 {
+	return map[string]*int64{"own_limit": &w.OwnLimit, "pod_limit": &w.PodLimit, "neighbour": &w.Neighbour, "kernel_threads": &w.Kernel,
+		"interrupts": &w.Interrupts, "hypervisor": &w.Hypervisor, "idle_wakeup": &w.IdleWakeup, "own_threads": &w.OwnThreads, "unnamed": &w.Unnamed}
+}
+
 // Requests are those that a container answered in a minute (run --requests), with response times in wall time. -1 is a time
 // that cannot be told: nothing was answered, or connections carry several requests at a time.
 type Requests struct {

@@ -136,27 +136,10 @@ func (r *Recorder) measured(rows []flight.Minute) {
 
 func waitsOf(w report.Waited) *flight.Waits {
 	x := &flight.Waits{Wanted: w.Wanted.Microseconds(), Received: w.Received.Microseconds()}
+	columns := x.Causes()
 	for _, one := range w.Waits {
-		us := one.Time.Microseconds()
-		switch one.Cause {
-		case report.CauseOwnLimit:
-			x.OwnLimit = us
-		case report.CausePodLimit:
-			x.PodLimit = us
-		case report.CauseNeighbour:
-			x.Neighbour = us
-		case report.CauseKernel:
-			x.Kernel = us
-		case report.CauseInterrupts:
-			x.Interrupts = us
-		case report.CauseHypervisor:
-			x.Hypervisor = us
-		case report.CauseIdle:
-			x.IdleWakeup = us
-		case report.CauseOwnThreads:
-			x.OwnThreads = us
-		case report.CauseUnnamed:
-			x.Unnamed = us
+		if column := columns[string(one.Cause)]; column != nil {
+			*column = one.Time.Microseconds()
 		}
 	}
 	return x

@@ -41,8 +41,8 @@ func recorderOf(t *testing.T, s *onTape) (r *Recorder, dir string) {
 	return New(disk.Options{Dir: dir, MaxBytes: 1 << 20, MaxAge: time.Hour}, s, known, slog.New(slog.DiscardHandler)), dir
 }
 
-// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, with the requests of its minute, and
-// the kernel records no more.
+// TestFlightRecorder: what was taken before the agent ends is on disk when Run returns, with the requests and waits of its
+// minute, and the kernel records no more.
 func TestFlightRecorder(t *testing.T) {
 	now := time.Now()
 	s := &onTape{list: []flight.Period{{Cgroup: "/a", End: now.UnixMilli(), Used: 1000, Quota: 50_000, Count: 1}}, lost: 7}
