@@ -84,6 +84,37 @@ func TestRecordAddsUp(t *testing.T) {
 	}
 }
 
+// A period whose end the program did not see is in the next record, which counts it. The kernel makes such ones itself where a
+// call of the timer lasts beyond the next period's end.
+func TestRecordCountsUnseenPeriods(t *testing.T) {
+	p := open(t, Options{Use: true})
+	g := cgrouptest.New(t)
+	limit(t, g, 4*ms, 20*ms)
+	watch(t, p, g)
+	g.Spin(1)
+	if err := p.Record(true); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := recorded(t, p, g, 3)
+	if err := p.programs.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	from := kernelCounters(t, g).Periods
+	within(t, 30*time.Second, "periods end", func() bool { return kernelCounters(t, g).Periods >= from+20 })
+	if err := p.programs.Attach(); err != nil {
+		t.Fatal(err)
+	}
+	more, _ := recorded(t, p, g, 1)
+	for i, one := range append(list, more...) {
+		if one.Used/time.Duration(one.Count) > 8*ms && i > 0 {
+			t.Errorf("%v of CPU time in %d periods, with a quota of 4 ms", one.Used, one.Count)
+		}
+	}
+	if most := slices.MaxFunc(more, func(a, b Period) int { return a.Count - b.Count }); most.Count < 20 {
+		t.Errorf("of 20 periods, none of which was seen, %d are recorded: %+v", most.Count, more)
+	}
+}
+
 // While recording is off nothing is recorded, and the first record afterwards is of one period, not of the whole time.
 func TestRecordIsSwitched(t *testing.T) {
 	p := open(t, Options{Use: true})

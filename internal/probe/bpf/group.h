@@ -36,7 +36,7 @@ struct group {
 	u64 active[WORDS]; // CPUs that have run the group in this period, see queue.h
 	u64 known[WORDS];  // CPUs whose queue of the group is in the map of queues
 	u32 uses[USES];	   // periods by their use, see period.h
-	u32 pad;
+	u32 expired;	   // periods, as the kernel counts them, with the last one looked at
 	u64 recorded; // the end of the last period that was looked at for a record, and what was counted until then
 	u64 recorded_begins;
 	u64 recorded_lost;

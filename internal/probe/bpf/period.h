@@ -30,7 +30,7 @@ struct period {
 	u32 quota; // in force as the period ends
 	u32 lost;  // wall time that the group was throttled
 	u16 throttles;
-	u16 count; // of periods: more than one where the timer was late
+	u16 count; // of periods: more than one where the timer was late, or its call ended several
 };
 _Static_assert(sizeof(struct period) == 32, "periodSize");
 
@@ -74,9 +74,20 @@ static inline void second(struct group *g, u64 sum, u64 end)
 	g->second_sum = sum;
 }
 
+// over_since counts the periods that the kernel has ended by now, and those that it ends in this call of the timer, since the
+// last call. They are more than one where the call is late. And where the last call lasted beyond a period's end, it ended that
+// period too and granted its quota (kernel/sched/fair.c, sched_cfs_period_timer): no call begins for it.
+static inline u64 over_since(struct group *g, struct task_group *tg, u64 late, u64 length)
+{
+	u32 expired = (u32)READ(tg, cfs_bandwidth.nr_periods) + 1 + (length ? late / length : 0), n = expired - g->expired;
+
+	g->expired = expired;
+	return n && n <= 0xffff ? n : 1;
+}
+
 // whole says whether all use since the last expiry was in the period that ends. The timer stops while the group is
 // idle, and while it has no quota. The expiry after the quota was removed shows that, but there is none when the group
-// was idle at that time. Then a use above the machine's CPUs in a period shows it.
+// was idle at that time. Then a use above the machine's CPUs in the periods shows it.
 static inline bool whole(struct group *g, u64 sum, u64 end, u64 length)
 {
 	return g->end && (end - g->end <= length || sum - g->sum <= cpus * length);
@@ -123,7 +134,7 @@ static inline void record(u64 id, struct group *g, u64 sum, u64 end, u64 quota, 
 static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end)
 {
 	u64 length = READ(tg, cfs_bandwidth.period), quota = READ(tg, cfs_bandwidth.quota), limit = limit_of(id, tg);
-	u64 now = bpf_ktime_get_ns(), n = 0;
+	u64 now = bpf_ktime_get_ns(), n = over_since(g, tg, now > end ? now - end : 0, length);
 	bool lifted = quota == RUNTIME_INF;
 	struct sums *s = sums();
 	u64 sum, owes;
@@ -135,10 +146,9 @@ static inline void close(u64 id, struct group *g, struct task_group *tg, u64 end
 	add(&g->actives, -(u64)walk(g, id, true, tally));
 	sum = g->sum + s->used;
 	owes = s->owed;
-	if (!lifted && whole(g, sum, end, length)) {
-		n = 1;
-		if (length && now > end + length) // the timer is late
-			n += (now - end) / length;
+	if (lifted || !whole(g, sum, end, n * length)) {
+		n = 0;
+	} else {
 		g->periods++;
 		g->used = (sum - g->sum) / n;
 		above = sum - g->sum + g->owed - owes - n * limit;

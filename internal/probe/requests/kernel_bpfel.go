@@ -79,7 +79,7 @@ type kernelGroup struct {
 	Active         [16]uint64
 	Known          [16]uint64
 	Uses           [65]uint32
-	Pad            uint32
+	Expired        uint32
 	Recorded       uint64
 	RecordedBegins uint64
 	RecordedLost   uint64
