@@ -71,6 +71,12 @@ type kernelGroup struct {
 	RecordedLost   uint64
 }
 
+type kernelOrder struct {
+	_          structs.HostLayout
+	Limit      uint64
+	Suppressed uint64
+}
+
 type kernelQueue struct {
 	_       structs.HostLayout
 	Address uint64
@@ -130,12 +136,11 @@ const (
 	kernelMapForeseen                = "foreseen"
 	kernelMapFrees                   = "frees"
 	kernelMapGroups                  = "groups"
-	kernelMapLimits                  = "limits"
+	kernelMapOrders                  = "orders"
 	kernelMapQueues                  = "queues"
 	kernelMapRecents                 = "recents"
 	kernelMapRecorded                = "recorded"
 	kernelMapStanding                = "standing"
-	kernelMapSuppressed              = "suppressed"
 	kernelMapWalked                  = "walked"
 	kernelMapWalks                   = "walks"
 	kernelProgHrtimerExpireEntry     = "hrtimer_expire_entry"
@@ -220,19 +225,18 @@ type kernelProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelMapSpecs struct {
-	Drawn      *ebpf.MapSpec `ebpf:"drawn"`
-	Events     *ebpf.MapSpec `ebpf:"events"`
-	Foreseen   *ebpf.MapSpec `ebpf:"foreseen"`
-	Frees      *ebpf.MapSpec `ebpf:"frees"`
-	Groups     *ebpf.MapSpec `ebpf:"groups"`
-	Limits     *ebpf.MapSpec `ebpf:"limits"`
-	Queues     *ebpf.MapSpec `ebpf:"queues"`
-	Recents    *ebpf.MapSpec `ebpf:"recents"`
-	Recorded   *ebpf.MapSpec `ebpf:"recorded"`
-	Standing   *ebpf.MapSpec `ebpf:"standing"`
-	Suppressed *ebpf.MapSpec `ebpf:"suppressed"`
-	Walked     *ebpf.MapSpec `ebpf:"walked"`
-	Walks      *ebpf.MapSpec `ebpf:"walks"`
+	Drawn    *ebpf.MapSpec `ebpf:"drawn"`
+	Events   *ebpf.MapSpec `ebpf:"events"`
+	Foreseen *ebpf.MapSpec `ebpf:"foreseen"`
+	Frees    *ebpf.MapSpec `ebpf:"frees"`
+	Groups   *ebpf.MapSpec `ebpf:"groups"`
+	Orders   *ebpf.MapSpec `ebpf:"orders"`
+	Queues   *ebpf.MapSpec `ebpf:"queues"`
+	Recents  *ebpf.MapSpec `ebpf:"recents"`
+	Recorded *ebpf.MapSpec `ebpf:"recorded"`
+	Standing *ebpf.MapSpec `ebpf:"standing"`
+	Walked   *ebpf.MapSpec `ebpf:"walked"`
+	Walks    *ebpf.MapSpec `ebpf:"walks"`
 }
 
 // kernelVariableSpecs contains global variables before they are loaded into the kernel.
@@ -279,19 +283,18 @@ func (o *kernelObjects) Close() error {
 //
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelMaps struct {
-	Drawn      *ebpf.Map `ebpf:"drawn"`
-	Events     *ebpf.Map `ebpf:"events"`
-	Foreseen   *ebpf.Map `ebpf:"foreseen"`
-	Frees      *ebpf.Map `ebpf:"frees"`
-	Groups     *ebpf.Map `ebpf:"groups"`
-	Limits     *ebpf.Map `ebpf:"limits"`
-	Queues     *ebpf.Map `ebpf:"queues"`
-	Recents    *ebpf.Map `ebpf:"recents"`
-	Recorded   *ebpf.Map `ebpf:"recorded"`
-	Standing   *ebpf.Map `ebpf:"standing"`
-	Suppressed *ebpf.Map `ebpf:"suppressed"`
-	Walked     *ebpf.Map `ebpf:"walked"`
-	Walks      *ebpf.Map `ebpf:"walks"`
+	Drawn    *ebpf.Map `ebpf:"drawn"`
+	Events   *ebpf.Map `ebpf:"events"`
+	Foreseen *ebpf.Map `ebpf:"foreseen"`
+	Frees    *ebpf.Map `ebpf:"frees"`
+	Groups   *ebpf.Map `ebpf:"groups"`
+	Orders   *ebpf.Map `ebpf:"orders"`
+	Queues   *ebpf.Map `ebpf:"queues"`
+	Recents  *ebpf.Map `ebpf:"recents"`
+	Recorded *ebpf.Map `ebpf:"recorded"`
+	Standing *ebpf.Map `ebpf:"standing"`
+	Walked   *ebpf.Map `ebpf:"walked"`
+	Walks    *ebpf.Map `ebpf:"walks"`
 }
 
 func (m *kernelMaps) Close() error {
@@ -301,12 +304,11 @@ func (m *kernelMaps) Close() error {
 		m.Foreseen,
 		m.Frees,
 		m.Groups,
-		m.Limits,
+		m.Orders,
 		m.Queues,
 		m.Recents,
 		m.Recorded,
 		m.Standing,
-		m.Suppressed,
 		m.Walked,
 		m.Walks,
 	)

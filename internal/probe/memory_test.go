@@ -10,7 +10,7 @@ import (
 
 // The programs' maps on a machine of 512 CPUs with 3,000 groups.
 func TestMemoryOnManyCPUs(t *testing.T) {
-	const cpus, groups, most = 512, 3000, 17 << 19
+	const cpus, groups, most = 512, 3000, 8 << 20
 	spec, err := loadKernel()
 	if err != nil {
 		t.Fatal(err)

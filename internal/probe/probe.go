@@ -52,6 +52,7 @@ type Probe struct {
 
 	mu        sync.Mutex
 	watched   map[uint64]bool
+	orders    map[uint64]kernelOrder // in the programs' map
 	forgotten uint64
 }
 
@@ -65,7 +66,7 @@ type objects struct {
 // else it refuses is in Missing. Explain says what can be done about its error, and the verifier's log is in it:
 // fmt.Printf("%+v", e) with e an *ebpf.VerifierError.
 func Open(o Options) (*Probe, error) {
-	p := &Probe{watched: map[uint64]bool{}, realtime: o.Realtime}
+	p := &Probe{watched: map[uint64]bool{}, orders: map[uint64]kernelOrder{}, realtime: o.Realtime}
 	if err := p.open(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("probe: %w", err), p.Close())
 	}
@@ -103,7 +104,7 @@ func (o Options) apply(spec *ebpf.CollectionSpec) error {
 	if o.Groups == 0 {
 		o.Groups = 8192
 	}
-	for _, name := range []string{kernelMapGroups, kernelMapSuppressed, kernelMapLimits} {
+	for _, name := range []string{kernelMapGroups, kernelMapOrders} {
 		spec.Maps[name].MaxEntries = uint32(o.Groups)
 	}
 	for _, name := range []string{kernelMapStanding, kernelMapForeseen} { // of which fewer are at the same time
@@ -228,13 +229,12 @@ func (p *Probe) SuppressEvents(group uint64, suppress bool) error {
 }
 
 func (p *Probe) suppressEvents(group uint64, suppress bool) error {
-	var err error
+	o := p.orders[group]
+	o.Suppressed = 0
 	if suppress {
-		err = p.objects.Suppressed.Put(group, uint8(1))
-	} else if err = p.objects.Suppressed.Delete(group); errors.Is(err, ebpf.ErrKeyNotExist) {
-		err = nil
+		o.Suppressed = 1
 	}
-	if err != nil {
+	if err := p.order(group, o); err != nil {
 		return fmt.Errorf("probe: suppress events of group %d %v: %w", group, suppress, err)
 	}
 	return nil
@@ -242,9 +242,33 @@ func (p *Probe) suppressEvents(group uint64, suppress bool) error {
 
 // Limit sets the quota by which the uses of a group are counted, where another one is in force.
 func (p *Probe) Limit(group uint64, quota time.Duration) error {
-	if err := p.objects.Limits.Put(group, uint64(quota)); err != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.orders[group]
+	o.Limit = uint64(quota)
+	if err := p.order(group, o); err != nil {
 		return fmt.Errorf("probe: limit of group %d: %w", group, err)
 	}
+	return nil
+}
+
+// order tells the programs what holds for a group.
+func (p *Probe) order(group uint64, o kernelOrder) error {
+	if o == p.orders[group] {
+		return nil
+	}
+	if o == (kernelOrder{}) {
+		err := p.objects.Orders.Delete(group)
+		if err == nil || errors.Is(err, ebpf.ErrKeyNotExist) {
+			delete(p.orders, group)
+			return nil
+		}
+		return err
+	}
+	if err := p.objects.Orders.Put(group, o); err != nil {
+		return err
+	}
+	p.orders[group] = o
 	return nil
 }
 
@@ -252,10 +276,7 @@ func (p *Probe) Limit(group uint64, quota time.Duration) error {
 // whether there is an end to wait for. A program that saw the group before its removal searches for the group again
 // when it has put an entry into Foreseen or Standing: so the group is removed before its entries there.
 func (p *Probe) forget(id uint64) error {
-	if err := p.suppressEvents(id, false); err != nil {
-		return err
-	}
-	if err := p.objects.Limits.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := p.order(id, kernelOrder{}); err != nil {
 		return err
 	}
 	var known kernelGroup

@@ -43,8 +43,8 @@ func TestSuppressedUnwatched(t *testing.T) {
 	if err := p.SuppressEvents(id, true); err != nil {
 		t.Fatal(err)
 	}
-	var left uint8
-	if err := p.objects.Suppressed.Lookup(id, &left); !errors.Is(err, ebpf.ErrKeyNotExist) {
+	var left kernelOrder
+	if err := p.objects.Orders.Lookup(id, &left); !errors.Is(err, ebpf.ErrKeyNotExist) {
 		t.Errorf("its events are suppressed, and it is not forgotten: %v", err)
 	}
 	watch(t, p, g)

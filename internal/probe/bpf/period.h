@@ -42,9 +42,9 @@ struct {
 // limit_of is the quota by which uses are counted.
 static inline u64 limit_of(u64 id, struct task_group *tg)
 {
-	u64 *limit = bpf_map_lookup_elem(&limits, &id);
+	struct order *o = bpf_map_lookup_elem(&orders, &id);
 
-	return limit ? *limit : READ(tg, cfs_bandwidth.quota);
+	return o && o->limit ? o->limit : READ(tg, cfs_bandwidth.quota);
 }
 
 // share is the class of a use: sixteenths of the limit, rounded up.

@@ -16,24 +16,19 @@ char LICENSE[] SEC("license") = "GPL";
 #include "group.h"
 #include "standing.h"
 
-// limits are the quotas by which uses are counted, where another quota is in force: a raise does not change the
-// limit.
-struct {
-	NUMBER(type, BPF_MAP_TYPE_HASH);
-	NUMBER(max_entries, 8192);
-	NUMBER(map_flags, BPF_F_NO_PREALLOC);
-	TYPE(key, u64);
-	TYPE(value, u64);
-} limits SEC(".maps");
+// order is what user space says of a group.
+struct order {
+	u64 limit; // the quota by which uses are counted, where another quota is in force: a raise does not change the limit; 0: none
+	u64 suppressed; // its throttles are counted, and no event is sent
+};
 
-// suppressed are groups whose throttles are counted, and of which no event is sent.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 8192);
 	NUMBER(map_flags, BPF_F_NO_PREALLOC);
 	TYPE(key, u64);
-	TYPE(value, u8);
-} suppressed SEC(".maps");
+	TYPE(value, struct order);
+} orders SEC(".maps");
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_RINGBUF);
@@ -154,9 +149,11 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 	struct task_group *tg = READ(q, tg);
 	s64 used = UNKNOWN;
 	u64 held = 0;
+	struct order *o;
 	struct event *e;
 
-	if (bpf_map_lookup_elem(&suppressed, &id))
+	o = bpf_map_lookup_elem(&orders, &id);
+	if (o && o->suppressed)
 		return false;
 	if (!allowed(kind == BEGIN ? &g->due : &g->due_ahead, now)) {
 		add(&limited, 1);
