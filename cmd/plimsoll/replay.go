@@ -148,7 +148,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, dir, who string, o replay.Setup
 	if err != nil {
 		return fail(err)
 	}
-	bar, done := progress.Start(bars(cmd), "replaying", 5), int64(0)
+	bar, done := progress.Start(bars(cmd), "replaying", replay.Runs), int64(0)
 	result, err := replay.Compare(chosen, others, o, func() { done++; bar.Set(done) })
 	bar.Stop()
 	if err != nil {

@@ -6,25 +6,28 @@ import (
 	"time"
 )
 
-// Range is a figure of the likely reading, and the least and the most of all readings.
+// Range is a figure of the likely readings, and the least and the most of all readings.
 type Range struct{ Value, Low, High time.Duration }
 
 func exactly(d time.Duration) Range { return Range{d, d, d} }
 
-// include has a range hold another figure. A likely one is the value, and comes first.
-func (r *Range) include(d time.Duration, likely bool) {
-	if likely {
-		*r = exactly(d)
+// rangeOf is that of a figure by reading. Its value is the mean of the likely ones.
+func rangeOf(list []time.Duration) Range {
+	var sum time.Duration
+	likely := list[:min(samples, len(list))]
+	for _, d := range likely {
+		sum += d
 	}
-	r.Low, r.High = min(r.Low, d), max(r.High, d)
+	return Range{sum / time.Duration(len(likely)), slices.Min(list), slices.Max(list)}
 }
 
-// of is a figure of outcomes, the likely one first.
-func of(list []*outcome, figure func(*outcome) time.Duration) (r Range) {
-	for i, o := range list {
-		r.include(figure(o), i == 0)
+// of is a figure of outcomes, by reading.
+func of(list []*outcome, figure func(*outcome) time.Duration) Range {
+	var all []time.Duration
+	for _, o := range list {
+		all = append(all, figure(o))
 	}
-	return r
+	return rangeOf(all)
 }
 
 // Figures are those of a container in one world.
@@ -70,6 +73,9 @@ type Result struct {
 // ErrNothing says that there is nothing to replay.
 var ErrNothing = errors.New("no container was limited, or none used CPU time")
 
+// Runs is how many times Compare reports progress.
+const Runs = samples + 3
+
 // Compare replays chosen containers beside all others, under a setup.
 func Compare(chosen, others []*Series, o Setup, progress func()) (Result, error) {
 	if len(chosen) == 0 {
@@ -83,8 +89,10 @@ func Compare(chosen, others []*Series, o Setup, progress func()) (Result, error)
 	}
 	var r Result
 	var worlds [][]*outcome
-	for _, reading := range readings() {
-		world, err := run(lots(chosen, others, reading, o.CPUs), o, begin)
+	for i, reading := range readings() {
+		machine := o
+		machine.Seed += uint64(i)
+		world, err := run(lots(chosen, others, reading, o), machine, begin)
 		if err != nil {
 			return r, err
 		}
@@ -126,17 +134,18 @@ func (r *Result) neighbours(chosen, others []*Series, worlds [][]*outcome, o Set
 	if n.Count = len(others); n.Count == 0 {
 		return nil
 	}
-	old, err := run(lots(nil, append(slices.Clone(chosen), others...), Late, o.CPUs), o, begin)
+	old, err := run(lots(nil, append(slices.Clone(chosen), others...), Reading{kind: late}, o), o, begin)
 	if err != nil {
 		return err
 	}
 	was := all(old[len(chosen):])
 	n.WasMean, n.WasP99 = mean(was), percentile(was, 0.99)
-	for i, w := range worlds {
+	var means, p99s []time.Duration
+	for _, w := range worlds {
 		now := all(w[len(chosen):])
-		n.NewMean.include(mean(now), i == 0)
-		n.NewP99.include(percentile(now, 0.99), i == 0)
+		means, p99s = append(means, mean(now)), append(p99s, percentile(now, 0.99))
 	}
+	n.NewMean, n.NewP99 = rangeOf(means), rangeOf(p99s)
 	for i, s := range others {
 		k := len(chosen) + i
 		if by := percentile(worlds[0][k].late, 0.99) - percentile(old[k].late, 0.99); by > n.WorstBy {
@@ -173,7 +182,7 @@ func (r *Result) model(chosen, others []*Series, o Setup, begin time.Time) error
 		return nil
 	}
 	o.Limit, o.Strategy.Policy = 0, "none"
-	out, err := run(lots(chosen, others, Likely, o.CPUs), o, begin)
+	out, err := run(lots(chosen, others, Reading{}, o), o, begin)
 	if err != nil {
 		return err
 	}

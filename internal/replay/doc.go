@@ -18,10 +18,13 @@
 //   - Late: work came as it was done, and next to nothing was held back.
 //   - Early: each thread would have gone on while it stood, up to the work that was done until the end of the episode. In an
 //     episode that never ended there is no such bound.
-//   - Likely: as Early, but what comes at a steady rate, as far as it is seen to come, comes at that rate in episodes too.
+//   - Likely: as Early, but new work comes in an episode as long after work came as it is seen to come where the group does not
+//     stand, by chance (comings in work.go). Requests of many clients come as often at any time, so that a long episode is many
+//     of them. What comes in turns, a batch or a collector, comes so much later that one episode is one turn. The amounts are
+//     drawn, too. There are eight such readings.
 //
 // Each reading is the load of a group of the simulated kernel (package sim), on which package trial drives the shipped agent:
-// no decision is made here. A figure is that of the likely reading, its range that of all.
+// no decision is made here. A figure is the mean of the likely readings, its range that of all.
 //
 // Delay is how much later a piece of work was done than without a limit: of a simulated job its response time without its
 // cost, of the record the time between a thread's work as it was done and as it would have been. Its p99 is by CPU time: one
@@ -35,6 +38,8 @@
 // What has no limit is not recorded, nor are the system's tasks: the node of a replay is less loaded than it was, and the
 // guard of the threshold grants more. Limits of pods are not recorded. The simulated kernel has no ticks, no slices and no
 // places of CPUs (package sim). Work that would have come only because earlier work was done sooner (a client that waits for
-// an answer before it asks again) is in neither bound. Where requests come all the time, most come while the
-// group stands, which the record does not show: such work is read as too early, and its delay in the record as too large.
+// an answer before it asks again) is in neither bound. The amounts that come are drawn as if they were
+// exponential, and work is taken to come alike in the whole time that is replayed: where two kinds of work are mixed, requests
+// with a collector, no reading is right. A p99 of a minute hangs on one or two episodes, whose arrivals are not known: beside
+// the mean of eight readings, reality is one of them.
 package replay

@@ -46,14 +46,14 @@ type outcome struct {
 type sample struct{ delay, work time.Duration }
 
 // lots make the loads: the chosen with a reading of their demand, all others as they were.
-func lots(chosen, others []*Series, r Reading, cpus int) (list []*lot) {
+func lots(chosen, others []*Series, r Reading, o Setup) (list []*lot) {
 	for i, s := range append(slices.Clone(chosen), others...) {
 		x := &lot{series: s, path: fmt.Sprintf("/replay/c%d", i), limited: i < len(chosen)}
 		reading := r
 		if !x.limited {
-			reading = Late
+			reading = Reading{kind: late}
 		}
-		x.load, x.jobs = load(s.demand(s.history(float64(cpus)), reading))
+		x.load, x.jobs = load(s.demand(s.history(float64(o.CPUs)), reading, o.Seed))
 		list = append(list, x)
 	}
 	return list

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func (s *Series) Last() time.Duration { return s.Limits[len(s.Limits)-1].Quota }
 
 // at is the place whose end is nearest to an instant.
 func (s *Series) at(end time.Time) int {
-	return int((end.Sub(s.Begin)+s.Period/2)/s.Period) - 1
+	return int(math.Round(float64(end.Sub(s.Begin))/float64(s.Period))) - 1
 }
 
 // FromRecord makes series of rows in the order in which they were written. covered are the minutes that were recorded, in Unix

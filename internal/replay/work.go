@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -10,6 +11,7 @@ const (
 	leastRun = 10 * time.Millisecond // of wall time, to tell a rate by: the kernel counts to its tick
 	least    = 0.05                  // a rate
 	noise    = 0.15                  // of a rate, in threads
+	trace    = time.Millisecond      // of CPU time in a place: no more is no work
 	whole    = 0.75                  // of the time in which its group ran: a thread that ran for so long was there all the time
 )
 
@@ -20,7 +22,6 @@ type stint struct {
 	came    time.Duration // when it would have been without the limit, of a reading
 	work    time.Duration
 	follows bool // the thread had stood before it: it could have begun sooner
-	fresh   bool // the thread had not been there at the begin of the episode
 	never   bool // it was not done
 }
 
@@ -55,43 +56,87 @@ func (s *Series) episodes() (list []episode) {
 type history struct {
 	episodes []episode
 	free     []stint // outside of them
-	steady   float64 // CPUs of work that comes all the time, as far as it is seen to come
+	comings  comings // of all its time
 }
 
 // history reads a series for a machine of so many CPUs.
 func (s *Series) history(cpus float64) history {
 	h := history{episodes: s.episodes()}
 	rate := s.rate(h.episodes, cpus)
+	h.comings = s.comings()
 	next := 0
-	var known, steady time.Duration
 	for i, p := range s.Places {
-		if !p.Unknown {
-			known += s.Period
-		}
 		if next < len(h.episodes) && i > h.episodes[next].last {
 			next++
 		}
 		if next < len(h.episodes) && i >= h.episodes[next].first {
 			continue
 		}
-		steady += p.Used
 		if p.Used > 0 {
 			h.free = append(h.free, s.outside(i, rate, cpus)...)
 		}
 	}
 	for i := range h.episodes {
-		e := &h.episodes[i]
-		s.threads(e, rate, cpus)
-		for _, x := range e.work {
-			if x.fresh {
-				steady += x.work
-			}
-		}
-	}
-	if known > 0 {
-		h.steady = steady.Seconds() / known.Seconds()
+		s.threads(&h.episodes[i], rate, cpus)
 	}
 	return h
+}
+
+// comings is how often new work comes in a place, on average, by the time since work last came. What comes independently of what
+// came before, requests, comes as often at any time. What comes in turns, a batch or a collector, comes after a while only.
+type comings []float64
+
+const (
+	bins   = 64
+	widths = 1.25 // of a bin and the one before
+)
+
+// bin is that of so many places since work came.
+func bin(age int) int { return min(int(math.Log(float64(max(age, 1)))/math.Log(widths)), bins-1) }
+
+// comings looks at the empty places after each run of places with work, and at the first with work again. Where no place is empty
+// so soon after work came, it takes the next later ones.
+func (s *Series) comings() comings {
+	var places, came [bins]float64
+	start, busy := -1, false
+	for i, p := range s.Places {
+		if p.Unknown {
+			start, busy = -1, false
+			continue
+		}
+		works := p.Used > trace || p.Lost > 0
+		if start >= 0 && !busy {
+			places[bin(i-start)]++
+			if works {
+				came[bin(i-start)]++
+			}
+		}
+		if works && !busy {
+			start = i
+		}
+		busy = works
+	}
+	list, rate := make(comings, bins), 0.0
+	for b := bins - 1; b >= 0; b-- {
+		if places[b] > 0 { // and one that stayed empty: a rate of which little is known is finite
+			rate = -math.Log(1 - came[b]/(places[b]+1))
+		}
+		list[b] = rate
+	}
+	return list
+}
+
+// next draws how many places after work came new work comes, most at most: when a sum of the rates reaches an exponential number.
+func (c comings) next(rng *rand.Rand, most float64) float64 {
+	left := rng.ExpFloat64()
+	for age := 0; float64(age) < most; age++ {
+		rate := c[bin(age)]
+		if left < rate {
+			return float64(age) + left/rate
+		}
+		left -= rate
+	}
+	return most
 }
 
 // seen is the rate of a place that begins and ends throttled: its threads ran all the time in which they did not stand.
@@ -149,7 +194,6 @@ func (s *Series) threads(e *episode, usual, cpus float64) {
 		}
 	}
 	stands := map[int]int{} // by lane, the last work of a thread that stands, from 1
-	fresh := map[int]bool{}
 	for i := e.first; i <= e.last; i++ {
 		p := s.Places[i]
 		run := s.Period - p.Lost
@@ -168,9 +212,8 @@ func (s *Series) threads(e *episode, usual, cpus float64) {
 			lane := k + 1
 			x := stint{lane: lane, ran: at, work: work, follows: stands[lane] > 0}
 			if !x.follows {
-				x.ran, fresh[lane] = at+max(0, busy-work), i > e.first
+				x.ran = at + max(0, busy-work)
 			}
-			x.fresh = fresh[lane]
 			e.work = append(e.work, x)
 			if x.follows && work.Seconds() < whole*busy.Seconds() { // it was done
 				delete(stands, lane)
