@@ -151,7 +151,6 @@ const (
 	kernelProgSchedWakeup            = "sched_wakeup"
 	kernelProgSchedWakeupNew         = "sched_wakeup_new"
 	kernelVarAdvance                 = "advance"
-	kernelVarBalanced                = "balanced"
 	kernelVarBegun                   = "begun"
 	kernelVarCpus                    = "cpus"
 	kernelVarEnded                   = "ended"
@@ -244,7 +243,6 @@ type kernelMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type kernelVariableSpecs struct {
 	Advance    *ebpf.VariableSpec `ebpf:"advance"`
-	Balanced   *ebpf.VariableSpec `ebpf:"balanced"`
 	Begun      *ebpf.VariableSpec `ebpf:"begun"`
 	Cpus       *ebpf.VariableSpec `ebpf:"cpus"`
 	Ended      *ebpf.VariableSpec `ebpf:"ended"`
@@ -319,7 +317,6 @@ func (m *kernelMaps) Close() error {
 // It can be passed to loadKernelObjects or ebpf.CollectionSpec.LoadAndAssign.
 type kernelVariables struct {
 	Advance    *ebpf.Variable `ebpf:"advance"`
-	Balanced   *ebpf.Variable `ebpf:"balanced"`
 	Begun      *ebpf.Variable `ebpf:"begun"`
 	Cpus       *ebpf.Variable `ebpf:"cpus"`
 	Ended      *ebpf.Variable `ebpf:"ended"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
 	"plimsoll/internal/probe/programs"
@@ -61,13 +62,14 @@ func (p *Probe) lacks(part string, err error) {
 // load loads the program that reports throttles, and then each other requested part.
 func (p *Probe) load(spec *ebpf.CollectionSpec, o Options) error {
 	how := o.how()
+	if !o.Use {
+		unbalanced(spec)
+	}
 	var err error
 	p.programs, err = programs.Load(subset(spec, kernelProgSchedSwitch), &p.objects, how)
 	if err != nil && o.Use && !errors.Is(err, programs.ErrUncounted) {
 		refused := err
-		if err := spec.Variables[kernelVarBalanced].Set(false); err != nil {
-			return err
-		}
+		unbalanced(spec)
 		if p.programs, err = programs.Load(subset(spec, kernelProgSchedSwitch), &p.objects, how); err != nil {
 			return refused
 		}
@@ -129,6 +131,54 @@ func subset(spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
 		one.Programs[name] = program.Copy()
 	}
 	return one
+}
+
+// unbalanced has the function balance do nothing. What only that one calls goes with it, for a verifier before 6.8 checks each
+// function that is there (2afae08c9dcb).
+func unbalanced(spec *ebpf.CollectionSpec) {
+	for _, name := range []string{kernelProgSchedSwitch, kernelProgSchedWakeup, kernelProgSchedWakeupNew, kernelProgSchedMigrateTask, kernelProgSchedStatRuntime} {
+		if program := spec.Programs[name]; program != nil {
+			program.Instructions = stubbed(program.Instructions, "balance")
+		}
+	}
+}
+
+// stubbed is a program whose function of that name returns 0, without functions that nothing calls any more.
+func stubbed(list asm.Instructions, name string) asm.Instructions {
+	functions := map[string]asm.Instructions{}
+	var order []string
+	for i, from := 1, 0; i <= len(list); i++ {
+		if i == len(list) || btf.FuncMetadata(&list[i]) != nil {
+			order = append(order, list[from].Symbol())
+			functions[list[from].Symbol()], from = list[from:i], i
+		}
+	}
+	if old := functions[name]; old != nil {
+		begin := asm.Mov.Imm(asm.R0, 0)
+		begin.Metadata = old[0].Metadata
+		functions[name] = asm.Instructions{begin, asm.Return()}
+	}
+	called := map[string]bool{}
+	var call func(name string)
+	call = func(name string) {
+		if called[name] {
+			return
+		}
+		called[name] = true
+		for _, ins := range functions[name] {
+			if ins.IsFunctionReference() {
+				call(ins.Reference())
+			}
+		}
+	}
+	call(order[0])
+	var kept asm.Instructions
+	for _, name := range order {
+		if called[name] {
+			kept = append(kept, functions[name]...)
+		}
+	}
+	return kept
 }
 
 // oneByOne says whether this kernel throttles tasks one by one, on their way to user space (6.18): a switch shows

@@ -153,3 +153,18 @@ func retype(t *testing.T, kernel *btf.Spec, record, field string, as btf.Type) {
 	}
 	s.Members[i].Type = as
 }
+
+// The verifier is far from its limit.
+func TestVerifierOfThrottles(t *testing.T) {
+	p := open(t, Options{Use: true, Ahead: true})
+	verified, err := p.programs.Verified()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(verified)
+	for name, n := range verified {
+		if n > 100_000 {
+			t.Errorf("%s: %d instructions, of a million at most", name, n)
+		}
+	}
+}

@@ -149,7 +149,6 @@ func (o Options) constants(spec *ebpf.CollectionSpec) error {
 		kernelVarSlice:    uint64(slice()),
 		kernelVarCpus:     uint32(cpus),
 		kernelVarWords:    uint32(min(maxWords, (cpus+63)/64)),
-		kernelVarBalanced: o.Use,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)

@@ -150,6 +150,7 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 	s64 used = UNKNOWN;
 	u64 held = 0;
 	struct order *o;
+	struct sums *s;
 	struct event *e;
 
 	o = bpf_map_lookup_elem(&orders, &id);
@@ -161,8 +162,11 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 			add(&g->dropped, 1);
 		return false;
 	}
-	if (balanced)
-		balance(g, id, &used, &held);
+	s = sums();
+	if (balance(id) && s) {
+		used = s->used;
+		held = s->held;
+	}
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		add(&full, 1);
@@ -182,8 +186,9 @@ static inline bool report(struct group *g, u64 id, u32 kind, struct cfs_rq *q, u
 	return true;
 }
 
-// bucket is the power of two of a length in microseconds.
-static inline u32 bucket(u64 ns)
+// bucket is the power of two of a length in microseconds. It is global for the verifier, which would follow each of its answers
+// through all that comes after a call.
+global u32 bucket(u64 ns)
 {
 	u64 us = ns / 1000;
 	u32 n = 0;
@@ -201,6 +206,7 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 	struct group *g;
 	struct event *e;
 	u64 length, latest;
+	u32 n;
 
 	if (!t)
 		return 0;
@@ -217,7 +223,9 @@ static noinline int finish(struct cfs_bandwidth *b, u64 id, u64 at)
 	length = at > was.since ? at - was.since : 0;
 	add(&g->ends, 1);
 	add(&g->wall, length);
-	add(&g->lengths[bucket(length)], 1);
+	n = bucket(length);
+	if (n < BUCKETS)
+		add(&g->lengths[n], 1);
 	if (!was.sent)
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);

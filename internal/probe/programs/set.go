@@ -170,3 +170,20 @@ func (s *Set) Cost() ([]Cost, error) {
 	}
 	return list, nil
 }
+
+// Verified is how many instructions the kernel's verifier went through for each program. It gives up at a million
+// (include/linux/bpf.h, BPF_COMPLEXITY_LIMIT_INSNS), and a kernel of another version may need some times as many. Before 5.16
+// (aba64c7da983) the kernel does not say: then the list is empty.
+func (s *Set) Verified() (map[string]uint32, error) {
+	list := map[string]uint32{}
+	for _, program := range s.All() {
+		info, err := program.Info()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", program.Name, err)
+		}
+		if n, ok := info.VerifiedInstructions(); ok {
+			list[program.Name] = n
+		}
+	}
+	return list, nil
+}

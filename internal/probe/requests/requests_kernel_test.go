@@ -195,3 +195,18 @@ func TestRequestTakeOver(t *testing.T) {
 		}
 	}
 }
+
+// The verifier is far from its limit.
+func TestVerifierOfRequests(t *testing.T) {
+	_, p := open(t)
+	verified, err := p.programs.Verified()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(verified)
+	for name, n := range verified {
+		if n > 100_000 {
+			t.Errorf("%s: %d instructions, of a million at most", name, n)
+		}
+	}
+}
