@@ -43,7 +43,7 @@ func TestFollow(t *testing.T) {
 		go func() {
 			done <- s.follow(ctx, turns(ctx), loaded, func(f *config.File, err error) {
 				if failed = err; err == nil {
-					got = append(got, f.Strategy().Policy)
+					got = append(got, f.Node().Policy)
 				}
 			})
 		}()

@@ -48,7 +48,7 @@ cgroup is written.`,
 			machine.SchedExt, machine.SchedExtWhy = ext.Usable, ext.Why
 			e := doctor.Examine(version, kernel, g.cgroupRoot, found, machine)
 			if file != nil {
-				e.Configured = doctor.Judge(file.Strategy().Colocation, machine)
+				e.Configured = doctor.Judge(file.Node().Colocation, machine)
 			}
 			e.Runtimes = g.runtimesHere(cmd.Context(), dir, file)
 			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), useless(e))

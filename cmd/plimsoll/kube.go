@@ -76,8 +76,8 @@ func (f *kubeFlags) nodeName() (string, error) {
 // cluster is the knowledge of Kubernetes; nil without --kube.
 type cluster struct {
 	*kube.Discoverer
-	changed atomic.Pointer[func(strategy.Strategy)] // nil while there is no agent
-	fault   atomic.Pointer[error]                   // of plimsoll's own file
+	changed atomic.Pointer[func(strategy.Node)] // nil while there is no agent
+	fault   atomic.Pointer[error]               // of plimsoll's own file
 }
 
 // open makes a client of the API server, which may be away.
@@ -99,7 +99,7 @@ func (f *kubeFlags) open(tree *cgroup.Tree, found *cgroupfs.Scanner, file *confi
 	}
 	c := &cluster{}
 	c.Discoverer = kube.New(kube.Options{API: api, Node: node, Names: names, Groups: found, Bandwidth: func(group string) (cpu.Bandwidth, error) { return tree.Bandwidth(group) },
-		Own: file.Strategy(), Tenants: file.Tenants(), Changed: c.tell, Log: log, Now: time.Now})
+		Own: file.Node(), Tenants: file.Tenants(), Changed: c.tell, Log: log, Now: time.Now})
 	return c, nil
 }
 
@@ -116,7 +116,7 @@ func (c *cluster) serve(a *agent.Agent) {
 	if c == nil {
 		return
 	}
-	changed := func(s strategy.Strategy) {
+	changed := func(s strategy.Node) {
 		a.Configure(s, nil)
 		if err := c.fault.Load(); err != nil && *err != nil {
 			a.Configure(s, *err) // the file is as bad as it was
@@ -127,7 +127,7 @@ func (c *cluster) serve(a *agent.Agent) {
 	a.Foreign, a.Bounded = c.Foreign, c.Bounded
 }
 
-func (c *cluster) tell(s strategy.Strategy) {
+func (c *cluster) tell(s strategy.Node) {
 	if changed := c.changed.Load(); changed != nil {
 		(*changed)(s)
 	}
@@ -156,11 +156,11 @@ func (c *cluster) note(err error) {
 }
 
 // configure returns what the node gets of a new file.
-func (c *cluster) configure(file *config.File) strategy.Strategy {
+func (c *cluster) configure(file *config.File) strategy.Node {
 	if c == nil {
-		return file.Strategy()
+		return file.Node()
 	}
-	return c.Configure(file.Strategy(), file.Tenants())
+	return c.Configure(file.Node(), file.Tenants())
 }
 
 // Health is the part of Status that says whether the agent lives and is ready.

@@ -71,7 +71,7 @@ func TestWithoutKube(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.note(os.ErrInvalid)
-	if c.configure(own) != own.Strategy() || c.run(t.Context()) != nil {
+	if c.configure(own) != own.Node() || c.run(t.Context()) != nil {
 		t.Error("something of it runs")
 	}
 }

@@ -26,7 +26,7 @@ func leftOut(tree *cgroup.Tree, found *cgroupfs.Scanner, file *config.File, noth
 	if !nothing {
 		return notes
 	}
-	if file.Strategy().Policy == strategy.None {
+	if file.Node().Policy == strategy.None {
 		notes = append(notes, "Where no override says otherwise the policy is none, with which no limit is changed. hint: --policy auto")
 	}
 	if list := limited(tree, found.Unnamed()); len(list) > 0 {

@@ -125,7 +125,7 @@ func (g *globals) dryRun(a *agent.Agent, entries func() []journal.Entry) web.Dry
 			if err != nil {
 				return nil, err
 			}
-			view.Policy = own.Strategy().Policy
+			view.Policy = own.Node().Policy
 		}
 		o.Discover, o.Log = view, slog.New(slog.DiscardHandler)
 		return dryrun.Collect(ctx, o, entries(), watch)

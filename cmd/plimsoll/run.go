@@ -212,7 +212,7 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	if err != nil {
 		return c.end(err)
 	}
-	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Strategy().Policy)
+	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Node().Policy)
 	c.start(append(measured.services(), service{"nri", serveNRI(resizes)}, service{"record", r.flight.Run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})...)
@@ -289,7 +289,7 @@ func newAgent(g *globals, dir *cgroup.Dir, tree *cgroup.Tree, found agent.Discov
 		Switch: killswitch.In(g.stateDir), Rules: rules(can, tree),
 		Machine: doctor.Priorities(can, tasks), Schedulers: &loader.Schedulers{}, Overruled: loader.Overruled, Tasks: tasks,
 		Events: source.events, Polling: source.why, Missing: source.missing, Uncounted: source.uncounted,
-		Strategy: file.Strategy(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
+		Strategy: file.Node(), Seed: rand.Uint64(), Version: version, Kernel: kernel, Reserving: reserving(file),
 	}), nil
 }
 
@@ -301,10 +301,10 @@ func configure(a *agent.Agent, named *selection, cluster *cluster, log *slog.Log
 			for _, one := range faults(err) {
 				log.Error("the configuration is not good, the last good one stays in force", "error", one)
 			}
-			a.Configure(strategy.Strategy{}, err)
+			a.Configure(strategy.Node{}, err)
 			return
 		}
-		log.Info("configuration loaded", "policy", file.Strategy().Policy)
+		log.Info("configuration loaded", "policy", file.Node().Policy)
 		named.take(file, log)
 		a.Reserve(file.Reserve())
 		a.Configure(cluster.configure(file), nil)

@@ -123,11 +123,11 @@ type Options struct {
 	Foreign    func(group, what string)                 // called once for each other program that writes a limit
 	Bounded    func(group, what string)                 // called once for each bound that limits a group
 	Rules      policy.Rules
-	Machine    policy.Machine    // its mechanisms for online before offline
-	Schedulers schedext.Loader   // nil: no scheduler is loaded
-	Overruled  func() string     // names the sched_ext scheduler in force, "" if none is; nil: none can be
-	Tasks      colocation.Tasks  // nil: no knob of tasks is set
-	Strategy   strategy.Strategy // the node's: sharePoolThresholdPercent
+	Machine    policy.Machine   // its mechanisms for online before offline
+	Schedulers schedext.Loader  // nil: no scheduler is loaded
+	Overruled  func() string    // names the sched_ext scheduler in force, "" if none is; nil: none can be
+	Tasks      colocation.Tasks // nil: no knob of tasks is set
+	Strategy   strategy.Node    // of the node
 	Clock      func() time.Time
 	Log        *slog.Logger
 	Seed       uint64 // of the spells that are withheld for receipts
@@ -233,7 +233,7 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // Configure sets a new configuration of the node, or the error of its last reading.
-func (a *Agent) Configure(s strategy.Strategy, err error) {
+func (a *Agent) Configure(s strategy.Node, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.config = err

@@ -63,7 +63,7 @@ func realAgent(t *testing.T, g *cgrouptest.Group, p strategy.Policy) *Agent {
 	return New(Options{Tree: g.Tree(), Discover: &place{pods: []workload.Pod{{Containers: []workload.Container{c}}}},
 		Host: realHost{sysfs.NewHost("/")}, Writer: apply.New(g.Tree(), j, time.Now), Switch: &lever{}, Pauses: pauses.New(""),
 		Clock: time.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: err == nil},
-		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
+		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}})
 }
 
 // TestKernelUsageOfThreads: on v1 a group of the cpu hierarchy alone is measured by its threads. That is held against

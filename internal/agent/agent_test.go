@@ -221,18 +221,18 @@ func TestConfigureKeepsTheLastGood(t *testing.T) {
 		w.agent.Tick(w.kernel.Now())
 		return w.agent.Status().Node.Threshold
 	}
-	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 75}, nil)
+	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 75}}, nil)
 	if got := threshold(); got != 3 {
 		t.Errorf("threshold %v CPUs, want 3", got)
 	}
-	w.agent.Configure(strategy.Strategy{}, errors.New("plimsoll.yaml:3: bad"))
+	w.agent.Configure(strategy.Node{}, errors.New("plimsoll.yaml:3: bad"))
 	if s := w.agent.Status(); s.ConfigOK || s.ConfigMsg != "plimsoll.yaml:3: bad" {
 		t.Errorf("config ok %v: %q", s.ConfigOK, s.ConfigMsg)
 	}
 	if got := threshold(); got != 3 {
 		t.Errorf("threshold %v CPUs after an error, want the last good 3", got)
 	}
-	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 50}, nil)
+	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 50}}, nil)
 	if s := w.agent.Status(); !s.ConfigOK || s.ConfigMsg != "" || threshold() != 2 {
 		t.Errorf("after a good one: %+v", s)
 	}
@@ -261,7 +261,7 @@ func TestRunTurnsWhenAsked(t *testing.T) {
 		before := turns.Load()
 		for _, wake := range []func(){
 			func() { w.place.wake <- struct{}{} },
-			func() { w.agent.Configure(strategy.Default(), nil) },
+			func() { w.agent.Configure(strategy.DefaultNode(), nil) },
 		} {
 			wake()
 			time.Sleep(gather)

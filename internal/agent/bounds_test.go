@@ -22,7 +22,7 @@ func TestABoundIsShown(t *testing.T) {
 			}
 			var reported []string
 			w.agent.Bounded = func(group, what string) { reported = append(reported, group+": "+what) }
-			s := strategy.Strategy{SharePoolThresholdPercent: 100}
+			s := strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}
 			s.Extra.PerNode = strategy.Bound{Set: true, CPUs: 0.2}
 			w.agent.Configure(s, nil)
 			w.run(time.Second)

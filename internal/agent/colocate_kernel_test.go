@@ -59,7 +59,7 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	}
 	t.Cleanup(func() { j.Close() })
 	on := true
-	node := strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.Default())
+	node := strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(strategy.DefaultNode())
 	tree := top.Tree()
 	tasks := &task.Kernel{}
 	machine := policy.Machine{Idle: m == strategy.MechanismIdle || m == strategy.MechanismCoreSched, Slice: m == strategy.MechanismSlice,
@@ -74,14 +74,14 @@ func newPairIn(t *testing.T, top *cgrouptest.Group, m strategy.Mechanism) *pair 
 	return p
 }
 
-func (p *pair) pod(g *cgrouptest.Group, class workload.Class, node strategy.Strategy) workload.Pod {
+func (p *pair) pod(g *cgrouptest.Group, class workload.Class, node strategy.Node) workload.Pod {
 	p.t.Helper()
 	inode, err := g.Tree().Inode(g.Path)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return workload.Pod{Containers: []workload.Container{{ID: workload.ID{Path: g.Path, Inode: inode}, Name: g.Path, Runtime: "cgroup",
-		Class: class, QOS: class.QOS(node.Colocation), Strategy: node}}}
+		Class: class, QOS: class.QOS(node.Colocation), Strategy: node.Strategy}}}
 }
 
 // share is the part of what both use that is the online group's, over a while.
@@ -199,7 +199,7 @@ func TestKernelCores(t *testing.T) {
 func TestKernelSuppresses(t *testing.T) {
 	p := newPair(t, strategy.MechanismWeight)
 	on, mark := true, int64(5) // so low that others on the machine cannot keep the use below it
-	p.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on,
+	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on,
 		ThresholdPercent: &mark}}}.Over(p.agent.Strategy), nil)
 	tree, path := p.offline.Tree(), p.offline.Path
 	if _, err := tree.Burst(path); err == nil { // since 5.14: the owner's own, above any quota here
@@ -257,7 +257,7 @@ func TestKernelConfines(t *testing.T) {
 		t.Fatal(err)
 	}
 	enable, mark, cpuset := true, int64(5), strategy.SuppressCPUSet
-	p.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
+	p.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &enable,
 		ThresholdPercent: &mark, Policy: &cpuset}}}.Over(p.agent.Strategy), nil)
 	effective := func(g *cgrouptest.Group) int {
 		t.Helper()

@@ -27,13 +27,13 @@ func colocated(t *testing.T, m strategy.Mechanism, online, offline string) *worl
 
 func (w *world) ask(m strategy.Mechanism) {
 	on := true
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Enable: &on, Mechanism: &m}}.Over(w.agent.Strategy), nil)
 }
 
 func (w *world) classed(path string, class workload.Class) {
 	w.t.Helper()
 	c := w.container(path, 400*ms, sim.Spin(1))
-	c.Class, c.Strategy = class, w.agent.Strategy
+	c.Class, c.Strategy = class, w.agent.Strategy.Strategy
 	c.QOS = class.QOS(w.agent.Strategy.Colocation)
 	w.alone(c)
 	w.place.pods = append([]workload.Pod(nil), w.place.pods...) // another snapshot

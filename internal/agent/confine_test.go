@@ -19,7 +19,7 @@ func confined(t *testing.T, version int) *world {
 	w.agent.colocation.Machine = policy.Machine{LeastWeight: 2}
 	w.ask(strategy.MechanismWeight)
 	on, cpuset := true, strategy.SuppressCPUSet
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, Policy: &cpuset}}}.Over(w.agent.Strategy), nil)
 	w.kernel.AddGroup("/batch")
 	w.kernel.AddGroup("/batch/pod")
 	if version == 2 { // where a group that inherits is bounded by its quota
@@ -29,7 +29,7 @@ func confined(t *testing.T, version int) *world {
 	}
 	for path, class := range map[string]workload.Class{"/web": workload.ClassLS, "/batch/pod/a": workload.ClassBE} {
 		w.kernel.AddGroup(path)
-		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class, Strategy: w.agent.Strategy,
+		c := workload.Container{ID: w.id(path), Name: path, Runtime: "cgroup", Class: class, Strategy: w.agent.Strategy.Strategy,
 			QOS: class.QOS(w.agent.Strategy.Colocation)}
 		w.alone(c)
 	}

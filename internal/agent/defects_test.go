@@ -86,7 +86,7 @@ func TestRaisedQuotaComesDownBesideABurst(t *testing.T) {
 	w.wantRaised("/hog", 50*ms)
 	w.kernel.AddGroup("/others")
 	w.kernel.SetLoad("/others", sim.Spin(4))
-	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 30}, nil)
+	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 30}}, nil)
 	w.run(10 * time.Second)
 	if b := w.kernel.Bandwidth("/hog"); b.Quota != 50*ms || w.refused() != 0 {
 		t.Errorf("%v, %d writes refused", b, w.refused())

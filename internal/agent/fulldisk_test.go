@@ -50,7 +50,7 @@ func TestFullDisk(t *testing.T) {
 		"overload": func(w *world) {
 			w.kernel.AddGroup("/others")
 			w.kernel.SetLoad("/others", sim.Spin(4))
-			w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 30}, nil)
+			w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 30}}, nil)
 		},
 		"not needed": func(w *world) {
 			w.kernel.SetLoad("/hog", sim.Periodic(100*ms, sim.Fixed(60*ms), 1)) // more than the limit, less than the raise

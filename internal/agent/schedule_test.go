@@ -150,7 +150,7 @@ func TestScheduleChanges(t *testing.T) {
 		{strategy.ColocationPatch{KubeQOS: &on}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 0.3, WatchdogSeconds: 20}}, 1},
 		{strategy.ColocationPatch{SchedExt: strategy.SchedExtPatch{FloorPercent: &floor}}, schedext.Options{Expel: true, SchedExt: strategy.SchedExt{FloorPercent: 1.5, WatchdogSeconds: 20}}, 2},
 	} {
-		w.agent.Configure(strategy.Patch{Colocation: c.patch}.Over(w.agent.Strategy), nil)
+		w.agent.Configure(strategy.NodePatch{Colocation: c.patch}.Over(w.agent.Strategy), nil)
 		w.run(2 * time.Second)
 		if l.last().options != c.want || len(l.opened) != c.loads || l.last().closed || c.loads > 1 && !l.opened[0].closed {
 			t.Errorf("%+v after %d loads, want %+v after %d", l.last().options, len(l.opened), c.want, c.loads)
@@ -166,7 +166,7 @@ func TestScheduleExpelsForOne(t *testing.T) {
 	l := &loader{usable: true}
 	w := scheduledWorld(t, l)
 	off := strategy.CPUQOSPatch{CoreExpeller: new(bool)}
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{LSR: off, LS: off}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{LSR: off, LS: off}}.Over(w.agent.Strategy), nil)
 	for _, asks := range []bool{false, true} {
 		pods := slices.Clone(w.place.pods)
 		at := slices.IndexFunc(pods, func(p workload.Pod) bool { return p.Containers[0].Path == "/web" })

@@ -55,7 +55,7 @@ func TestAStartOnASmallMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, 2)
-			w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: c.threshold}, nil)
+			w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: c.threshold}}, nil)
 			w.subscribes(true)
 			w.kernel.AddGroup("/others")
 			w.kernel.SetLoad("/others", sim.Spin(c.others))
@@ -76,7 +76,7 @@ func TestAStartOnASmallMachine(t *testing.T) {
 // TestAStartCostsNoRaise: a start brings the node up to the threshold, and a raised group beside it stays raised.
 func TestAStartCostsNoRaise(t *testing.T) {
 	w := worldOf(t, 4)
-	w.agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 75}, nil)
+	w.agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 75}}, nil)
 	w.subscribes(true)
 	w.run(time.Second)
 	old := w.container("/old", 50*ms, sim.Spin(2))

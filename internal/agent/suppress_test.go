@@ -15,7 +15,7 @@ import (
 // suppress has offline work bounded when the node's use is above the mark.
 func (w *world) suppress() {
 	on := true
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on}}}.Over(w.agent.Strategy), nil)
 }
 
 // TestSuppressKeepsALimit: a group whose owner gave it less than the mark leaves has that, and less where less is left.
@@ -55,7 +55,7 @@ func TestSuppressOfARaise(t *testing.T) {
 	w.run(5 * time.Second)
 	w.wantRaised("/crunch", 150*ms)
 	on, mark := true, int64(20) // which the node's guard has nothing against
-	w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &mark}}}.
+	w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Suppress: strategy.SuppressPatch{Enable: &on, ThresholdPercent: &mark}}}.
 		Over(w.agent.Strategy), nil)
 	w.run(5 * time.Second)
 	if got := w.kernel.Bandwidth("/crunch").Quota; got >= 150*ms {

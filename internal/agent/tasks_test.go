@@ -182,7 +182,7 @@ func TestSlicesOnAFullDisk(t *testing.T) {
 func TestSliceBesides(t *testing.T) {
 	w, c := manned(t, strategy.MechanismIdle)
 	for _, slice := range []time.Duration{3 * ms, 10 * ms, 0} {
-		w.agent.Configure(strategy.Patch{Colocation: strategy.ColocationPatch{Slice: &slice}}.Over(w.agent.Strategy), nil)
+		w.agent.Configure(strategy.NodePatch{Colocation: strategy.ColocationPatch{Slice: &slice}}.Over(w.agent.Strategy), nil)
 		w.run(2 * time.Second)
 		if got := c.slices[w.task("/web")]; got != slice {
 			t.Errorf("slice %v, want %v", got, slice)

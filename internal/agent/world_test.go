@@ -53,7 +53,7 @@ func worldOf(t testing.TB, cpus int) *world {
 	}
 	w.agent = New(Options{Tree: tree, Discover: w.place, Host: w.host, Writer: apply.New(tree, j, k.Now).Sleeping(func(time.Duration) {}), Switch: w.lever,
 		Pauses: pauses.New(""), Clock: k.Now, Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true},
-		Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Version: "1.0", Kernel: "sim"})
+		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}, Version: "1.0", Kernel: "sim"})
 	return w
 }
 

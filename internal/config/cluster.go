@@ -14,7 +14,7 @@ const (
 
 // Cluster is the configuration by the administrator of a cluster, node by node. The zero Cluster sets nothing.
 type Cluster struct {
-	all   strategy.Patch
+	all   strategy.NodePatch
 	nodes []nodeStrategy
 }
 
@@ -22,32 +22,32 @@ type Cluster struct {
 type nodeStrategy struct {
 	name     string
 	selector Selector
-	patch    strategy.Patch
+	patch    strategy.NodePatch
 }
 
 // For is what a node with these labels gets: the cluster's strategy, and over it that of the first entry that chooses the
 // node.
-func (c Cluster) For(labels map[string]string) []strategy.Patch {
+func (c Cluster) For(labels map[string]string) []strategy.NodePatch {
 	for _, n := range c.nodes {
 		if n.selector.Matches(labels) {
-			return []strategy.Patch{c.all, n.patch}
+			return []strategy.NodePatch{c.all, n.patch}
 		}
 	}
-	return []strategy.Patch{c.all}
+	return []strategy.NodePatch{c.all}
 }
 
 // ParseCluster reads the key cpu-burst-config. What is bad keeps its value of last: a field, an entry of nodeStrategies
 // whose selector cannot be read, or the whole, where the text is no JSON.
 func ParseCluster(object, text string, last Cluster) (Cluster, []*Rejected) {
 	return parsed(object, BurstKey, text, last, func(r *jsonReader, list []member) Cluster {
-		return r.cluster(list, last, func(field string, list []member, last strategy.Patch) strategy.Patch {
-			return r.patch(field, list, last, ofNode)
+		return r.cluster(list, last, func(field string, list []member, last strategy.NodePatch) strategy.NodePatch {
+			return strategy.NodePatch{Patch: r.patch(field, list, last.Patch, ofNode)}
 		})
 	})
 }
 
 // fieldsOf reads the fields of a strategy. A bad field keeps its value of last.
-type fieldsOf func(field string, list []member, last strategy.Patch) strategy.Patch
+type fieldsOf func(field string, list []member, last strategy.NodePatch) strategy.NodePatch
 
 // cluster reads the shape that all of the peer's keys have.
 func (r *jsonReader) cluster(list []member, last Cluster, read fieldsOf) Cluster {

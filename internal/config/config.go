@@ -18,7 +18,7 @@ import (
 
 // File is a checked configuration. The zero File is the empty one: every field at its default.
 type File struct {
-	strategy  strategy.Patch
+	strategy  strategy.NodePatch
 	overrides []override
 	reserve   *strategy.Reserve
 	tenants   Tenants
@@ -44,11 +44,11 @@ type Effective struct {
 	Matched bool
 }
 
-// Strategy is the strategy of the node, before any override. SharePoolThresholdPercent is read from here.
-func (f *File) Strategy() strategy.Strategy {
-	s := f.strategy.Over(strategy.Default())
-	s.Extra = f.tenants.Extra
-	return s
+// Node is the strategy of the node, before any override. SharePoolThresholdPercent is read from here.
+func (f *File) Node() strategy.Node {
+	n := f.strategy.Over(strategy.DefaultNode())
+	n.Extra = f.tenants.Extra
+	return n
 }
 
 // Unmatched lists the globs of overrides and include that match none of the groups, in the order of the file, each once.
@@ -65,7 +65,7 @@ func (f *File) Unmatched(groups []string) []string {
 
 // Resolve answers for the group with this path, below the cpu hierarchy (v1) or the root (v2).
 func (f *File) Resolve(group string) Effective {
-	e := Effective{Strategy: f.Strategy()}
+	e := Effective{Strategy: f.Node().Strategy}
 	for _, o := range f.overrides {
 		if ok, err := path.Match(o.cgroup, group); err != nil || !ok {
 			continue // the syntax was checked by Parse
@@ -91,7 +91,7 @@ func FromFlags(policy string, include []string) (*File, error) {
 	if policy != "" {
 		p := strategy.Policy(policy)
 		f.strategy.Policy = &p
-		if err := checkStrategy(f.strategy, policy); err != nil {
+		if err := checkStrategy(f.strategy.Patch, policy); err != nil {
 			return nil, err.at("", 0, "--policy")
 		}
 	}

@@ -66,8 +66,8 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", c.group, diff)
 		}
 	}
-	if diff := cmp.Diff(node, f.Strategy()); diff != "" {
-		t.Errorf("Strategy: -want +got\n%s", diff)
+	if diff := cmp.Diff(strategy.Node{Strategy: node}, f.Node()); diff != "" {
+		t.Errorf("the node: -want +got\n%s", diff)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestFromFlags(t *testing.T) {
 		t.Error("/lab/a/b must not match /lab/*")
 	}
 	empty, err := FromFlags("", nil)
-	if err != nil || empty.Strategy() != strategy.Default() {
+	if err != nil || empty.Node() != strategy.DefaultNode() {
 		t.Errorf("no flags: %+v, %v", empty, err)
 	}
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestFromFlags(t *testing.T) {
 // format spells a File as YAML. A quoted key and value are read like plain ones.
 func format(f *File) string {
 	var b strings.Builder
-	b.WriteString("strategy:\n" + formatPatch(f.strategy, "  "))
+	b.WriteString("strategy:\n" + formatPatch(f.strategy.Patch, "  "))
 	if v := f.strategy.SharePoolThresholdPercent; v != nil {
 		fmt.Fprintf(&b, "  sharePoolThresholdPercent: %d\n", *v)
 	}
@@ -231,7 +231,7 @@ func randomPatch(r *rand.Rand) strategy.Patch {
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		want := &File{strategy: randomPatch(r)}
+		want := &File{strategy: strategy.NodePatch{Patch: randomPatch(r)}}
 		want.strategy.SharePoolThresholdPercent = maybe(r, r.Int64N(101))
 		for range r.IntN(4) {
 			want.overrides = append(want.overrides, override{
@@ -275,7 +275,7 @@ colocation:
 overrides:
   - {cgroup: "/lab/batch", class: BE}
 `)
-	got := f.Strategy().Colocation
+	got := f.Node().Colocation
 	want := strategy.Colocation{Mechanism: strategy.MechanismIdle, Slice: 3 * time.Millisecond, KubeQOS: true,
 		LSR:      strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
 		LS:       strategy.CPUQOS{Enable: true, GroupIdentity: 2, CoreExpeller: true},
@@ -288,11 +288,11 @@ overrides:
 		t.Errorf("-want +got\n%s", diff)
 	}
 	for _, text := range []string{"experimental: true\ncolocation: {mechanism: schedExt}", "colocation: {mechanism: schedExt}\nexperimental: true"} {
-		if got := mustParse(t, text).Strategy().Colocation.Mechanism; got != strategy.MechanismSchedExt {
+		if got := mustParse(t, text).Node().Colocation.Mechanism; got != strategy.MechanismSchedExt {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
-	if got := mustParse(t, "strategy: {policy: auto}").Strategy().Colocation; got.Enabled() {
+	if got := mustParse(t, "strategy: {policy: auto}").Node().Colocation; got.Enabled() {
 		t.Errorf("asked for nothing, got %+v", got)
 	}
 	for text, want := range map[string]string{

@@ -22,7 +22,7 @@ func readFile(t *testing.T, path string) string {
 // The file that is installed with the systemd unit changes nothing, and what is commented out in it is good.
 func TestShippedFile(t *testing.T) {
 	text := readFile(t, "../../deploy/systemd/config.yaml")
-	if f := mustParse(t, text); f.Strategy() != strategy.Default() || len(f.overrides) > 0 {
+	if f := mustParse(t, text); f.Node() != strategy.DefaultNode() || len(f.overrides) > 0 {
 		t.Errorf("%+v, want the defaults, and no overrides", f)
 	}
 	_, sample, _ := strings.Cut(text, "\n# overrides:\n")
@@ -96,7 +96,7 @@ func TestDocumentedKubernetes(t *testing.T) {
 		t.Errorf("annotation: %+v, %v", got, messages(bad))
 	}
 	cluster, bad := ParseCluster("", examples[1][1], Cluster{})
-	if got := (Kubernetes{Cluster: cluster}).Node(strategy.Default(), map[string]string{"pool": "web"}); len(bad) > 0 || got.CFSQuotaBurstPercent != 400 {
+	if got := (Kubernetes{Cluster: cluster}).Node(strategy.DefaultNode(), map[string]string{"pool": "web"}); len(bad) > 0 || got.CFSQuotaBurstPercent != 400 {
 		t.Errorf("cpu-burst-config: %+v, %v", got, messages(bad))
 	}
 	namespaces, bad := ParseNamespaces("", examples[2][1], Namespaces{})

@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: %v", data, err)
 		}
 		again, err := Parse("again", []byte(format(file)))
-		if err != nil || again.Strategy() != file.Strategy() || len(again.overrides) != len(file.overrides) {
+		if err != nil || again.Node() != file.Node() || len(again.overrides) != len(file.overrides) {
 			t.Fatalf("%q: written out as %q: %v", data, format(file), err)
 		}
 		for _, o := range file.overrides {

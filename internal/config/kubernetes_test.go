@@ -110,8 +110,11 @@ func TestNodeStrategies(t *testing.T) {
 		want := auto()
 		want.CPUBurstPercent, want.SharePoolThresholdPercent = 800, 60
 		x.want(&want)
-		if diff := cmp.Diff(want, k.Node(strategy.Default(), x.labels)); diff != "" {
+		if diff := cmp.Diff(strategy.Node{Strategy: want}, k.Node(strategy.DefaultNode(), x.labels)); diff != "" {
 			t.Errorf("%v: -want +got\n%s", x.labels, diff)
+		}
+		if diff := cmp.Diff(want, k.Container(strategy.Default(), x.labels)); diff != "" {
+			t.Errorf("a container, %v: -want +got\n%s", x.labels, diff)
 		}
 	}
 }
@@ -157,7 +160,7 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 		if diff := cmp.Diff(c.bad, messages(bad)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.text, diff)
 		}
-		if p := (Kubernetes{Cluster: got}).Node(strategy.Default(), web).Policy; p != c.policy {
+		if p := (Kubernetes{Cluster: got}).Node(strategy.DefaultNode(), web).Policy; p != c.policy {
 			t.Errorf("%s: policy %s, want %s", c.text, p, c.policy)
 		}
 	}
@@ -167,7 +170,7 @@ func TestClusterKeepsWhatWasGood(t *testing.T) {
 func TestSectionKeepsWhatWasGood(t *testing.T) {
 	last, _ := ParseCluster("", nodes, Cluster{})
 	got, _ := ParseCluster("", `{"clusterStrategy": 1}`, last)
-	if s := (Kubernetes{Cluster: got}).Node(strategy.Default(), nil); s.Policy != strategy.Auto || s.SharePoolThresholdPercent != 60 {
+	if s := (Kubernetes{Cluster: got}).Node(strategy.DefaultNode(), nil); s.Policy != strategy.Auto || s.SharePoolThresholdPercent != 60 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -175,7 +178,7 @@ func TestSectionKeepsWhatWasGood(t *testing.T) {
 // Fields for the whole node are the administrator's to set. A pod may not set them.
 func TestLoadLine(t *testing.T) {
 	c, bad := ParseCluster("", `{"clusterStrategy": {"loadLinePercent": 99.9}}`, Cluster{})
-	if got := (Kubernetes{Cluster: c}).Node(strategy.Default(), nil).LoadLinePercent; got != 99.9 || bad != nil {
+	if got := (Kubernetes{Cluster: c}).Node(strategy.DefaultNode(), nil).LoadLinePercent; got != 99.9 || bad != nil {
 		t.Errorf("%v, %v", got, messages(bad))
 	}
 	if p, _, bad := ParseAnnotations("", map[string]string{Annotation: `{"loadLinePercent": 99.9}`}, strategy.Patch{}); p.LoadLinePercent != nil || bad != nil {
@@ -214,7 +217,7 @@ func TestPrecedence(t *testing.T) {
 	cluster, _ := ParseCluster("", nodes, Cluster{})
 	spaces, _ := ParseNamespaces("", `{"enabledNamespaces": ["on"], "disabledNamespaces": ["off"]}`, Namespaces{})
 	k := Kubernetes{Cluster: cluster, Namespaces: spaces}
-	node := k.Node(own, map[string]string{"pool": "web"})
+	node := k.Container(own, map[string]string{"pool": "web"})
 	asked := func(ns, text string) Asked {
 		p, _, _ := ParseAnnotations("", map[string]string{Annotation: text}, strategy.Patch{})
 		return askedFor(ns, text, p)

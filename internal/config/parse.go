@@ -33,7 +33,8 @@ func Parse(name string, data []byte) (*File, error) {
 	experimental := false
 	err = r.mapping("", body, fields{
 		{"strategy", r.optional(func(field string, n ast.Node) error {
-			return r.mapping(field, n, append(r.strategy(&f.strategy), r.threshold(&f.strategy), r.loadLine(&f.strategy)))
+			p := &f.strategy.Patch
+			return r.mapping(field, n, append(r.strategy(p), r.threshold(p), r.loadLine(p)))
 		})},
 		{"reserve", r.reserve(f)},
 		{"tenants", r.tenants(&f.tenants)},

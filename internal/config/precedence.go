@@ -39,13 +39,22 @@ type Given struct {
 }
 
 // Node is what a node with these labels gets, over what its own file says.
-func (k Kubernetes) Node(own strategy.Strategy, labels map[string]string) strategy.Strategy {
+func (k Kubernetes) Node(own strategy.Node, labels map[string]string) strategy.Node {
 	for _, c := range []Cluster{k.Cluster, k.QOS, k.Threshold} {
 		for _, p := range c.For(labels) {
 			own = p.Over(own)
 		}
 	}
 	own.Extra = k.Tenants.Extra.Over(own.Extra)
+	return own
+}
+
+// Container is what a container on a node with these labels gets, over what the node's own file says of it, before its
+// pod is asked.
+func (k Kubernetes) Container(own strategy.Strategy, labels map[string]string) strategy.Strategy {
+	for _, p := range k.Cluster.For(labels) { // QOS and Threshold say nothing of a single container
+		own = p.Patch.Over(own)
+	}
 	return own
 }
 

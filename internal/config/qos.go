@@ -22,8 +22,8 @@ func ParseQOS(object, text string, last Cluster) (Cluster, []*Rejected) {
 }
 
 // classes reads what each class gets.
-func (r *jsonReader) classes(field string, list []member, last strategy.Patch) strategy.Patch {
-	var p strategy.Patch
+func (r *jsonReader) classes(field string, list []member, last strategy.NodePatch) strategy.NodePatch {
+	var p strategy.NodePatch
 	c, old := &p.Colocation, last.Colocation
 	for _, m := range list {
 		at := join(field, m.name)

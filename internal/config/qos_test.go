@@ -34,19 +34,19 @@ func TestQOSOfTheCluster(t *testing.T) {
 		"smt": {strategy.MechanismCoreSched, strategy.CPUQOS{Enable: true, GroupIdentity: -1, SchedIdle: 1, CoreExpeller: true}, strategy.Offline},
 		"off": {strategy.MechanismAuto, strategy.CPUQOS{GroupIdentity: -1}, strategy.Neutral},
 	} {
-		got := (Kubernetes{QOS: c}).Node(strategy.Default(), map[string]string{"pool": pool}).Colocation
+		got := (Kubernetes{QOS: c}).Node(strategy.DefaultNode(), map[string]string{"pool": pool}).Colocation
 		if got.Mechanism != want.mechanism || got.BE != want.be || got.BE.Rank() != want.rank || !got.LS.Enable || got.System.Enable {
 			t.Errorf("pool %q: %+v", pool, got)
 		}
 	}
-	if got := (Kubernetes{}).Node(strategy.Default(), nil); got != strategy.Default() {
+	if got := (Kubernetes{}).Node(strategy.DefaultNode(), nil); got != strategy.DefaultNode() {
 		t.Errorf("without the key: %+v", got)
 	}
 }
 
 // What the node's own file says is the weakest.
 func TestQOSOverTheFile(t *testing.T) {
-	own := mustParse(t, "colocation: {enable: true, mechanism: weight, systemClass: {cpuQOS: {groupIdentity: -2}}}").Strategy()
+	own := mustParse(t, "colocation: {enable: true, mechanism: weight, systemClass: {cpuQOS: {groupIdentity: -2}}}").Node()
 	c, _ := ParseQOS("", `{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": false}}}}`, Cluster{})
 	got := (Kubernetes{QOS: c}).Node(own, nil).Colocation
 	if got.Mechanism != strategy.MechanismWeight || got.BE.Enable || !got.LS.Enable || got.System.GroupIdentity != -2 {
@@ -73,7 +73,7 @@ func TestQOSKeepsWhatWasGood(t *testing.T) {
 		``: {strategy.CPUQOS{}, nil},
 	} {
 		c, bad := ParseQOS("ConfigMap a/b", text, last)
-		got := (Kubernetes{QOS: c}).Node(strategy.Default(), nil).Colocation.BE
+		got := (Kubernetes{QOS: c}).Node(strategy.DefaultNode(), nil).Colocation.BE
 		if diff := cmp.Diff(want.bad, messages(bad)); got != want.be || diff != "" {
 			t.Errorf("%s: %+v\n-want +got\n%s", text, got, diff)
 		}
@@ -99,13 +99,13 @@ func TestThreshold(t *testing.T) {
 	last, bad := ParseThreshold("", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 70, "cpuSuppressPolicy": "cpuset",
 		"memoryEvictThresholdPercent": 70}}`, Cluster{})
 	want := strategy.Suppress{Enable: true, Policy: strategy.SuppressCPUSet, ThresholdPercent: 70, MinPercent: 5}
-	got := (Kubernetes{Threshold: last}).Node(strategy.Default(), nil).Colocation
+	got := (Kubernetes{Threshold: last}).Node(strategy.DefaultNode(), nil).Colocation
 	if len(bad) > 0 || got.Suppress != want || got.Enabled() {
 		t.Errorf("%+v, %v; the bound alone changes no priority", got, messages(bad))
 	}
 	c, bad := ParseThreshold("o", `{"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 170, "cpuSuppressMinPercent": 10, "cpuSuppressPolicy": "all"}}`, last)
 	want.MinPercent = 10
-	if got := (Kubernetes{Threshold: c}).Node(strategy.Default(), nil).Colocation.Suppress; got != want || len(bad) != 2 {
+	if got := (Kubernetes{Threshold: c}).Node(strategy.DefaultNode(), nil).Colocation.Suppress; got != want || len(bad) != 2 {
 		t.Errorf("%+v, %v", got, messages(bad))
 	}
 }

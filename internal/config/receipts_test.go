@@ -10,7 +10,7 @@ import (
 func TestReceipts(t *testing.T) {
 	for text, want := range map[string]float64{"1%": 0.01, `"2.5%"`: 0.025, "0": 0, "0%": 0, "50%": 0.5, "0.1 %": 0.001} {
 		f := mustParse(t, "strategy: {receipts: "+text+"}")
-		if got := f.Strategy().Receipts; got != want {
+		if got := f.Node().Receipts; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
@@ -27,11 +27,11 @@ func TestReceipts(t *testing.T) {
 // TestReceiptsOfACluster: the cluster may turn them on, a pod's strategy may not; a bad value keeps the last good one.
 func TestReceiptsOfACluster(t *testing.T) {
 	c, bad := ParseCluster("x", `{"clusterStrategy": {"receipts": "2%"}}`, Cluster{})
-	if got := c.For(nil)[0].Over(strategy.Default()).Receipts; len(bad) > 0 || got != 0.02 {
+	if got := c.For(nil)[0].Over(strategy.DefaultNode()).Receipts; len(bad) > 0 || got != 0.02 {
 		t.Errorf("%v, %v", got, bad)
 	}
 	c, bad = ParseCluster("x", `{"clusterStrategy": {"receipts": "70%"}}`, c)
-	if got := c.For(nil)[0].Over(strategy.Default()).Receipts; len(bad) != 1 || got != 0.02 {
+	if got := c.For(nil)[0].Over(strategy.DefaultNode()).Receipts; len(bad) != 1 || got != 0.02 {
 		t.Errorf("%v, %v", got, bad)
 	}
 	p, _, bad := ParseAnnotations("x", map[string]string{Annotation: `{"receipts": "0%"}`}, strategy.Patch{})

@@ -179,12 +179,12 @@ tenants:
     - {namespaces: ["*"], cfsQuotaBurstPercent: 250, startupSeconds: 90}
 `)
 	bound := func(v float64) strategy.Bound { return strategy.Bound{Set: true, CPUs: v} }
-	if got, want := f.Strategy().Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(16)}); got != want {
+	if got, want := f.Node().Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(16)}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	k := Kubernetes{Own: f.Tenants()}
 	given := func(namespace, text string) strategy.Strategy {
-		return k.Pod("o", f.Strategy(), annotated(t, namespace, text)).Strategy
+		return k.Pod("o", f.Node().Strategy, annotated(t, namespace, text)).Strategy
 	}
 	const much = `{"policy": "auto", "cfsQuotaBurstPercent": 5000, "startupSeconds": 600}`
 	if web, platform := given("web", much), given("platform", much); web.CFSQuotaBurstPercent != 250 || platform.CFSQuotaBurstPercent != 1000 || web.StartupSeconds != 90 {
@@ -194,7 +194,7 @@ tenants:
 	if web := given("platform", much); web.CFSQuotaBurstPercent != 400 || web.StartupSeconds != 90 {
 		t.Errorf("%+v", web)
 	}
-	if got, want := k.Node(f.Strategy(), nil).Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(4)}); got != want {
+	if got, want := k.Node(f.Node(), nil).Extra, (strategy.ExtraCores{PerPod: bound(0.5), PerNode: bound(4)}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if g := k.Pod("o", auto(), Asked{Namespace: "trading", Class: workload.ClassLSR}); g.Class == workload.ClassLSR {

@@ -13,8 +13,8 @@ func ParseThreshold(object, text string, last Cluster) (Cluster, []*Rejected) {
 	})
 }
 
-func (r *jsonReader) suppress(field string, list []member, last strategy.Patch) strategy.Patch {
-	var p strategy.Patch
+func (r *jsonReader) suppress(field string, list []member, last strategy.NodePatch) strategy.NodePatch {
+	var p strategy.NodePatch
 	s, old := &p.Colocation.Suppress, last.Colocation.Suppress
 	for _, m := range list {
 		at := join(field, m.name)

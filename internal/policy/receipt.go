@@ -56,10 +56,10 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 		switch e := u.m.experiment; {
 		case part == 0 || u.isPod || !p.counts(u):
 			u.m.experiment, u.m.sampled = nil, nil
-		case e == nil || e.Part() != part || u.changed():
+		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
 			name := fmt.Sprintf("%s %d", u.Path, u.Inode)
 			u.m.experiment = receipt.New(part, s.seed, name, in.Now)
-			sampled := u.configured
+			sampled := u.sampled(in)
 			u.m.sampled = &sampled
 			if s.receipts.Since.IsZero() {
 				s.receipts.Since = in.Now
@@ -70,12 +70,17 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 	})
 }
 
-// changed says whether what is measured is no longer what is done.
-func (u *candidate) changed() bool {
-	was, is := *u.m.sampled, u.configured
-	was.Colocation, is.Colocation = strategy.Colocation{}, strategy.Colocation{}
-	was.SharePoolThresholdPercent, is.SharePoolThresholdPercent = 0, 0
-	return was != is
+// sampled is what an experiment measures. When it changes, another experiment begins.
+type sampled struct {
+	strategy strategy.Strategy
+	extra    strategy.ExtraCores
+}
+
+// sampled is what an experiment on the candidate measures in this turn. It does not depend on the node's threshold.
+func (u *candidate) sampled(in Input) sampled {
+	s := sampled{u.configured, in.Extra}
+	s.strategy.SharePoolThresholdPercent = 0
+	return s
 }
 
 // withhold says whether what would be handed out to the candidate now is not to be. It begins a spell.

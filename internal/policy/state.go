@@ -226,10 +226,10 @@ type memory struct {
 	view             View  // of the last whole turn
 	trust            trust // that refills have effect
 	experiment       *receipt.Experiment
-	sampled          *strategy.Strategy // what the experiment is about; large, and most groups have none
-	lost             time.Duration      // Group.Lost at the last reading
-	requests         *time.Duration     // Group.RequestsThrottled then
-	promised         float64            // CPUs of a raise that the last whole turn granted and did not write
+	sampled          *sampled       // what the experiment measures; nil: there is none
+	lost             time.Duration  // Group.Lost at the last reading
+	requests         *time.Duration // Group.RequestsThrottled then
+	promised         float64        // CPUs of a raise that the last whole turn granted and did not write
 }
 
 // NewState makes an empty State.

@@ -53,10 +53,6 @@ type Strategy struct {
 	// Receipts is the part of the busy spells in which nothing is handed out above the limit, so that what that causes can
 	// be measured. 0: none. An extension.
 	Receipts float64 `json:"receipts,omitempty" yaml:"receipts"`
-	// Colocation is what online and offline classes get. It is the node's, and so not told of each container.
-	Colocation Colocation `json:"-" yaml:"-"`
-	// Extra is how many CPUs above limits are handed out at most. It is the node's, too.
-	Extra ExtraCores `json:"-" yaml:"-"`
 }
 
 // Default is the strategy where nothing is configured.
@@ -67,16 +63,15 @@ func Default() Strategy {
 
 // Patch is a strategy with holes: a nil field inherits.
 type Patch struct {
-	Policy                     *Policy         `json:"policy,omitempty" yaml:"policy"`
-	CPUBurstPercent            *int64          `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
-	CFSQuotaBurstPercent       *int64          `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
-	CFSQuotaBurstPeriodSeconds *int64          `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
-	StartupSeconds             *int64          `json:"startupSeconds,omitempty" yaml:"startupSeconds"`
-	StartupBurstPercent        *int64          `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
-	SharePoolThresholdPercent  *int64          `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
-	LoadLinePercent            *float64        `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
-	Receipts                   *float64        `json:"receipts,omitempty" yaml:"receipts"`
-	Colocation                 ColocationPatch `json:"-" yaml:"-"`
+	Policy                     *Policy  `json:"policy,omitempty" yaml:"policy"`
+	CPUBurstPercent            *int64   `json:"cpuBurstPercent,omitempty" yaml:"cpuBurstPercent"`
+	CFSQuotaBurstPercent       *int64   `json:"cfsQuotaBurstPercent,omitempty" yaml:"cfsQuotaBurstPercent"`
+	CFSQuotaBurstPeriodSeconds *int64   `json:"cfsQuotaBurstPeriodSeconds,omitempty" yaml:"cfsQuotaBurstPeriodSeconds"`
+	StartupSeconds             *int64   `json:"startupSeconds,omitempty" yaml:"startupSeconds"`
+	StartupBurstPercent        *int64   `json:"startupBurstPercent,omitempty" yaml:"startupBurstPercent"`
+	SharePoolThresholdPercent  *int64   `json:"sharePoolThresholdPercent,omitempty" yaml:"sharePoolThresholdPercent"`
+	LoadLinePercent            *float64 `json:"loadLinePercent,omitempty" yaml:"loadLinePercent"`
+	Receipts                   *float64 `json:"receipts,omitempty" yaml:"receipts"`
 }
 
 // Over lays the patch over s, field by field.
@@ -90,7 +85,6 @@ func (p Patch) Over(s Strategy) Strategy {
 	set(&s.SharePoolThresholdPercent, p.SharePoolThresholdPercent)
 	set(&s.LoadLinePercent, p.LoadLinePercent)
 	set(&s.Receipts, p.Receipts)
-	s.Colocation = p.Colocation.Over(s.Colocation)
 	return s
 }
 

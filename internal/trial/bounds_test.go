@@ -219,7 +219,7 @@ func TestABoundThatIsLowered(t *testing.T) {
 	}
 	for _, cpus := range []float64{3.4, 1, 0} {
 		w.scene.Extra = strategy.ExtraCores{PerNode: bound(cpus)}
-		w.Agent.Configure(strategy.Strategy{SharePoolThresholdPercent: 100, Extra: w.scene.Extra}, nil)
+		w.Agent.Configure(strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}, Extra: w.scene.Extra}, nil)
 		w.Run(3*time.Second, nil)
 		checkRaises(t, w)
 	}

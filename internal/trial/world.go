@@ -211,7 +211,7 @@ func (w *World) begin(writer *apply.Writer) error {
 		Rules: policy.Rules{Burst: w.scene.Kernel.BurstFile, BurstAboveQuota: w.scene.Kernel.BurstAboveQuota,
 			Nested: w.scene.Kernel.Version == 1, Refill: w.scene.Kernel.BurstFile},
 		Seed:     w.scene.Kernel.Seed,
-		Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold, Extra: w.scene.Extra},
+		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold}, Extra: w.scene.Extra},
 	})
 	return nil
 }

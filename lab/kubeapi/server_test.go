@@ -39,11 +39,11 @@ func agentOf(t *testing.T, a *Server) *kube.Discoverer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := kube.New(kube.Options{API: client, Node: node, Names: kube.DefaultNames(""), Groups: groups{}, Own: strategy.Default(),
+	d := kube.New(kube.Options{API: client, Node: node, Names: kube.DefaultNames(""), Groups: groups{}, Own: strategy.DefaultNode(),
 		Bandwidth: func(string) (cpu.Bandwidth, error) {
 			return cpu.Bandwidth{Quota: time.Millisecond, Period: cpu.DefaultPeriod}, nil
 		},
-		Changed: func(strategy.Strategy) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		Changed: func(strategy.Node) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()

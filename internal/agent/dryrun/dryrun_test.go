@@ -84,7 +84,7 @@ func TestDryRunOfAnotherPolicy(t *testing.T) {
 	}
 	w := apply.New(tree, j, k.Now)
 	a := agent.New(agent.Options{Tree: tree, Discover: r, Host: r, Writer: w, Switch: r, Pauses: pauses.New(""), Clock: time.Now,
-		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}})
+		Log: slog.New(slog.DiscardHandler), Rules: policy.Rules{Burst: true, Nested: true}, Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: 100}}})
 	rehearsed := func(p strategy.Policy) map[string]string {
 		o := a.DryRunOptions()
 		o.Tree, o.Host, o.Log = tree, r, slog.New(slog.DiscardHandler)

@@ -1,17 +1,20 @@
 package cgroupfs
 
 import (
+	"cmp"
 	"path"
 	"sort"
 	"strings"
 
 	"plimsoll/internal/config"
+	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
 )
 
-// Resolver answers what the configuration says about a group.
+// Resolver answers what the configuration says about a group, and about the node.
 type Resolver interface {
 	Resolve(path string) config.Effective
+	Node() strategy.Node
 }
 
 // node is a group of the tree.
@@ -99,7 +102,7 @@ func gather(n *node) (pods []group, free []*node) {
 }
 
 // workloads makes the values of the chosen nodes.
-func workloads(groups []group) []workload.Pod {
+func workloads(groups []group, node strategy.Colocation) []workload.Pod {
 	pods := make([]workload.Pod, 0, len(groups))
 	for _, g := range groups {
 		var p workload.Pod
@@ -107,7 +110,7 @@ func workloads(groups []group) []workload.Pod {
 			p = workload.Pod{ID: g.pod.ID, Name: g.podName(), Request: g.pod.effective.Request, Declared: g.pod.facts.declared}
 		}
 		for _, c := range g.containers {
-			p.Containers = append(p.Containers, c.container())
+			p.Containers = append(p.Containers, c.container(node))
 		}
 		pods = append(pods, p)
 	}
@@ -124,13 +127,13 @@ func (g group) podName() string {
 	case g.pod.place.Kind == Pod:
 		return "pod " + short(g.pod.place.ID)
 	case g.pod.place.scope:
-		return "scope of " + g.containers[0].container().Name
+		return "scope of " + g.containers[0].name()
 	}
 	return g.pod.ownName()
 }
 
-func (n *node) container() workload.Container {
-	c := workload.Container{ID: n.ID, Name: n.facts.name, Runtime: n.place.Runtime, Class: n.effective.Class,
+func (n *node) container(node strategy.Colocation) workload.Container {
+	c := workload.Container{ID: n.ID, Name: n.name(), Runtime: n.place.Runtime, Class: n.effective.Class,
 		Request: n.effective.Request, Declared: n.facts.declared, Strategy: n.effective.Strategy, Exclusive: n.effective.Exclusive}
 	if n.scope != nil {
 		c.Scope = n.scope.ID
@@ -138,15 +141,15 @@ func (n *node) container() workload.Container {
 	if n.facts.runtime != "" {
 		c.Runtime = n.facts.runtime
 	}
-	if c.Class == workload.ClassNone && c.Strategy.Colocation.KubeQOS {
+	if c.Class == workload.ClassNone && node.KubeQOS {
 		c.Class = kubeletClass(n.Path)
 	}
-	c.QOS = c.Class.QOS(c.Strategy.Colocation)
-	if c.Name == "" {
-		c.Name = n.ownName()
-	}
+	c.QOS = c.Class.QOS(node)
 	return c
 }
+
+// name is the engine's name of a container, or else the name of its group.
+func (n *node) name() string { return cmp.Or(n.facts.name, n.ownName()) }
 
 // kubeletClass is the class of a pod that names none. It follows the kubelet's QoS class in the names of the groups: a
 // BestEffort pod is offline, any other online.

@@ -339,7 +339,7 @@ func (s *Scanner) renew() {
 		s.doubt(n) // the engine may write its files after the group's
 		s.news = append(s.news, Event{Kind: Appeared, Path: n.Path})
 	}
-	pods := workloads(groups)
+	pods := workloads(groups, s.opt.Resolver.Node().Colocation)
 	if old := s.latest.Load(); old != nil && slices.EqualFunc(old.pods, pods, workload.Pod.Equal) {
 		pods = old.pods // the same snapshot means that nothing changed
 	}

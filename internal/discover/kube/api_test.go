@@ -107,9 +107,9 @@ func TestConnect(t *testing.T) {
 	}
 	g := &groups{wake: make(chan struct{}, 1)}
 	g.set(group("u1", "a"))
-	w := &world{t: t, d: New(Options{API: api, Node: "n1", Names: Names{{"kube-system", "ack-slo-config"}}, Groups: g, Own: strategy.Default(),
+	w := &world{t: t, d: New(Options{API: api, Node: "n1", Names: Names{{"kube-system", "ack-slo-config"}}, Groups: g, Own: strategy.DefaultNode(),
 		Bandwidth: func(string) (cpu.Bandwidth, error) { return cpu.Bandwidth{Quota: ms, Period: 100 * ms}, nil },
-		Changed:   func(strategy.Strategy) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})}
+		Changed:   func(strategy.Node) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})}
 	w.run()
 	w.soon("the pod", func() bool { return w.policy() == strategy.Auto && w.d.Status().Reachable })
 	w.soon("the Event", func() bool { server.mu.Lock(); defer server.mu.Unlock(); return len(server.events) == 1 })

@@ -64,10 +64,10 @@ type Options struct {
 	// Bandwidth reads the limit of a group.
 	Bandwidth func(group string) (cpu.Bandwidth, error)
 	// Own and Tenants are what this node's own file says; Configure replaces them.
-	Own     strategy.Strategy
+	Own     strategy.Node
 	Tenants config.Tenants
 	// Changed is called with the strategy of the node, whenever it changes.
-	Changed func(strategy.Strategy)
+	Changed func(strategy.Node)
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -98,7 +98,7 @@ type Discoverer struct {
 	seen     map[query]bool // whose first list was received
 	maps     map[ConfigMap]*corev1.ConfigMap
 	config   config.Kubernetes
-	node     strategy.Strategy
+	node     strategy.Node
 	badKeys  map[string][]*config.Rejected // by key of a ConfigMap: of its text that was read last
 	rejected int64                         // fields, since the start
 	dirty    bool                          // something is known that is not in the snapshot
@@ -219,7 +219,7 @@ func (d *Discoverer) ready() bool {
 }
 
 // Configure replaces what this node's own file says, and returns the strategy of the node.
-func (d *Discoverer) Configure(own strategy.Strategy, tenants config.Tenants) strategy.Strategy {
+func (d *Discoverer) Configure(own strategy.Node, tenants config.Tenants) strategy.Node {
 	d.learn(func() bool { d.change(func() { d.Own, d.config.Own = own, tenants }); return true })
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -264,8 +264,8 @@ func TestOnlyNamedConfigMapsAreRead(t *testing.T) {
 	const policy = `{"clusterStrategy": {"policy": "auto"}}`
 	w := newWorld(t, node(nil), web(""), configMap("koordinator-system", "slo-controller-config", "cpu-burst-config", policy),
 		configMap("tenant", "ack-slo-config", "cpu-burst-config", policy))
-	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups, Own: strategy.Default(), Bandwidth: w.d.Bandwidth,
-		Changed: func(strategy.Strategy) {}, Log: w.d.Log, Now: time.Now})
+	w.d = New(Options{API: w.server, Node: "n1", Names: DefaultNames("plimsoll"), Groups: w.groups, Own: strategy.DefaultNode(), Bandwidth: w.d.Bandwidth,
+		Changed: func(strategy.Node) {}, Log: w.d.Log, Now: time.Now})
 	w.groups.set(group("u1", "a"))
 	w.run()
 	w.soon("all that there is", func() bool { return w.d.Status().Ready })

@@ -43,9 +43,9 @@ func logged(t *testing.T) (*world, *book, *ratelimit.Lines) {
 	b := &book{}
 	lines := ratelimit.NewLines(ratelimit.Rate{Burst: 20, Every: 30 * time.Second}, ratelimit.Rate{Burst: 500, Every: 100 * time.Millisecond})
 	w := &world{t: t, server: newServer(), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{}}
-	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.Default(), Now: time.Now,
+	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(), Now: time.Now,
 		Bandwidth: func(string) (cpu.Bandwidth, error) { return cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, nil },
-		Changed:   func(strategy.Strategy) {}, Log: slog.New(lines.Over(slog.NewTextHandler(b, nil)))})
+		Changed:   func(strategy.Node) {}, Log: slog.New(lines.Over(slog.NewTextHandler(b, nil)))})
 	return w, b, lines
 }
 

@@ -77,7 +77,7 @@ type overlay struct {
 	ready  bool
 	pods   map[string]*pod
 	labels map[string]string
-	node   strategy.Strategy
+	node   strategy.Node
 	config config.Kubernetes
 
 	awaited map[string]bool
@@ -136,7 +136,7 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		c.Paused = c.Paused || resizes
-		given := o.config.Pod("Pod "+known.name(), o.config.Node(c.Strategy, o.labels), asked)
+		given := o.config.Pod("Pod "+known.name(), o.config.Container(c.Strategy, o.labels), asked)
 		o.clamp(known, first, given.Clamped)
 		c.Strategy = given.Strategy
 		if config.OptsOut(known.annotations[config.ReceiptsAnnotation]) {
@@ -145,7 +145,7 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 		if given.Class != workload.ClassNone {
 			c.Class = given.Class
 		}
-		c.QOS = c.Class.QOS(c.Strategy.Colocation)
+		c.QOS = c.Class.QOS(o.node.Colocation)
 		if c.Class == workload.ClassLS { // a pod cannot prefer itself to what its class gets
 			c.QOS = known.qos.Over(c.QOS)
 		}

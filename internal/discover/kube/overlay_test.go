@@ -319,7 +319,7 @@ func TestNodeStrategyIsAnnounced(t *testing.T) {
 	w := newWorld(t)
 	cluster := configMap("kube-system", "ack-slo-config", "cpu-burst-config", `{"clusterStrategy": {"sharePoolThresholdPercent": 70}}`)
 	w.given(node(nil), cluster)
-	own := strategy.Default()
+	own := strategy.DefaultNode()
 	own.CPUBurstPercent = 500
 	w.d.Configure(own, config.Tenants{})
 	w.d.Configure(own, config.Tenants{})

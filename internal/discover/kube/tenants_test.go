@@ -64,7 +64,7 @@ func TestTenantsOfTheNodesFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := w.d.Configure(f.Strategy(), f.Tenants()) // the pod stays as it is
+		node := w.d.Configure(f.Node(), f.Tenants()) // the pod stays as it is
 		if got := w.pod(0).Containers[0].Strategy.CFSQuotaBurstPercent; got != want || node.Extra.PerNode.CPUs != 2 {
 			t.Errorf("%s: %d, want %d; %+v", text, got, want, node.Extra)
 		}

@@ -164,7 +164,7 @@ type world struct {
 	server *server
 	groups *groups
 	disk   map[string]cpu.Bandwidth
-	node   chan strategy.Strategy
+	node   chan strategy.Node
 	d      *Discoverer
 }
 
@@ -175,15 +175,15 @@ func names() Names {
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	w := &world{t: t, server: newServer(objects...), groups: &groups{wake: make(chan struct{}, 1)}, disk: map[string]cpu.Bandwidth{},
-		node: make(chan strategy.Strategy, 100)}
-	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.Default(),
+		node: make(chan strategy.Node, 100)}
+	w.d = New(Options{API: w.server, Node: "n1", Names: names(), Groups: w.groups, Own: strategy.DefaultNode(),
 		Bandwidth: func(g string) (cpu.Bandwidth, error) {
 			if b, ok := w.disk[g]; ok {
 				return b, nil
 			}
 			return cpu.Bandwidth{Quota: 400 * ms, Period: 100 * ms}, nil
 		},
-		Changed: func(s strategy.Strategy) { w.node <- s }, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		Changed: func(s strategy.Node) { w.node <- s }, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	return w
 }
 

@@ -1,0 +1,33 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"plimsoll/internal/strategy"
+)
+
+// TestExperimentBeginsAnew: when what is handed out changes, and not when the node's threshold does.
+func TestExperimentBeginsAnew(t *testing.T) {
+	r := newAnswered(strategy.Auto)
+	now := t0.Add(time.Second)
+	for _, c := range []struct {
+		name   string
+		change func()
+		anew   bool
+	}{
+		{"receipts", func() { r.group.Strategy.Receipts = 0.1 }, true},
+		{"nothing", func() {}, false},
+		{"the threshold", func() { r.group.Strategy.SharePoolThresholdPercent = 70 }, false},
+		{"the cap", func() { r.group.Strategy.CFSQuotaBurstPercent = 200 }, true},
+		{"the bounds", func() { r.extra.PerNode = strategy.Bound{Set: true, CPUs: 2} }, true},
+	} {
+		before := r.state.Receipt(r.group.ID)
+		c.change()
+		now = now.Add(time.Second)
+		r.state.Decide(r.input(now))
+		if after := r.state.Receipt(r.group.ID); after == nil || (after != before) != c.anew {
+			t.Errorf("%s: anew %v, want %v", c.name, after != before, c.anew)
+		}
+	}
+}
