@@ -137,8 +137,9 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 		out.add(u, plan.Burst, u.buffer, kind, why)
 	}
 	u.m.why = u.why
-	u.m.view = u.view(in, p)
-	out.Views = append(out.Views, u.m.view)
+	v := u.view(in, p)
+	u.m.whole = wholeView{v.RequestedQuota, v.RequestedBurst, v.BudgetLeft, v.Watched}
+	out.Views = append(out.Views, v)
 }
 
 // burst is the requested burst and the value for the file. While the quota is raised the buffer only shrinks: a write
@@ -209,12 +210,12 @@ func (u *candidate) view(in Input, p *podCandidates) View {
 
 // viewAgain is the view of a candidate between two full turns.
 func (u *candidate) viewAgain(in Input, p *podCandidates) View {
-	v := u.m.view
-	v.Cgroup, v.IsPod, v.Why, v.Window = u.ID, u.isPod, u.why, u.window
-	v.Watched, v.Stable = v.Watched || u.throttled || u.m.inSpell(), false
-	v.Limit, v.Bounded = u.limit, u.bounded()
-	v.AboveLimit, v.AtCap = u.window.AboveLimit(u.limit), u.atCap
-	v.LimitTooLow = u.m.throttledPeriods.limitTooLow(in.Now)
+	whole := u.m.whole
+	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,
+		RequestedQuota: whole.requestedQuota, RequestedBurst: whole.requestedBurst, BudgetLeft: whole.budgetLeft}
+	v.Watched = whole.watched || u.throttled || u.m.inSpell()
+	v.LimitTooLow, v.Bounded = u.m.throttledPeriods.limitTooLow(in.Now), u.bounded()
+	v.AboveLimit = u.window.AboveLimit(u.limit)
 	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v

@@ -223,13 +223,19 @@ type memory struct {
 	written          time.Time     // when the last write returned
 	refilled         time.Time     // when the last successful write began
 	why              string
-	view             View  // of the last whole turn
+	whole            wholeView
 	trust            trust // that refills have effect
 	experiment       *receipt.Experiment
 	sampled          *sampled       // what the experiment measures; nil: there is none
 	lost             time.Duration  // Group.Lost at the last reading
 	requests         *time.Duration // Group.RequestsThrottled then
 	promised         float64        // CPUs of a raise that the last whole turn granted and did not write
+}
+
+// wholeView is the part of the last whole turn's View that the views until the next whole turn repeat.
+type wholeView struct {
+	requestedQuota, requestedBurst, budgetLeft time.Duration
+	watched                                    bool
 }
 
 // NewState makes an empty State.
