@@ -36,16 +36,16 @@ type Group struct {
 	Due     time.Time // when it is read again
 	Since   time.Time // when it was first seen
 	Attention
-	DiskAt    time.Time // when the files were read; zero: they are read again in the next turn
-	threads   threadMeter
-	seen      int64     // the last turn in which it existed
-	moved     time.Time // when its counters last changed
-	top       *Group    // its pod, if that is idle or was at the last reading
-	idleUntil time.Time // of a pod: until when it may be skipped as idle
-	skipped   int64     // of a pod: the last turn in which it was skipped
-	open      bool      // its files are kept open
-	born      time.Time // when its first task was seen; zero: it has had none yet
-	old       bool      // it existed before the agent started
+	DiskAt    time.Time    // when the files were read; zero: they are read again in the next turn
+	threads   *threadMeter // nil: its use was never measured through its threads
+	seen      int64        // the last turn in which it existed
+	moved     time.Time    // when its counters last changed
+	top       *Group       // its pod, if that is idle or was at the last reading
+	idleUntil time.Time    // of a pod: until when it may be skipped as idle
+	skipped   int64        // of a pod: the last turn in which it was skipped
+	open      bool         // its files are kept open
+	born      time.Time    // when its first task was seen; zero: it has had none yet
+	old       bool         // it existed before the agent started
 }
 
 // Attention is what the decisions found about a group. It determines how often the group is read.

@@ -55,6 +55,14 @@ type threadMeter struct {
 	since time.Time
 }
 
+// threadUsage is the CPU time of a group, measured through its threads.
+func (r *Reader) threadUsage(g *Group, now time.Time) time.Duration {
+	if g.threads == nil {
+		g.threads = &threadMeter{}
+	}
+	return g.threads.usage(r.Tree, r.Host, g.Path, now)
+}
+
 func (m *threadMeter) usage(tree *cgroup.Tree, host Host, group string, now time.Time) time.Duration {
 	current := host.Threads(tasksBelow(tree, group))
 	for tid, runtime := range current {

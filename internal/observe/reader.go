@@ -302,7 +302,7 @@ func (r *Reader) readUsage(g *Group, c *cpu.Counters, at time.Time) error {
 	default:
 		usage, err := r.Tree.Usage(g.Path)
 		if errors.Is(err, fs.ErrNotExist) { // a group of the cpu hierarchy alone
-			c.Usage = g.threads.usage(r.Tree, r.Host, g.Path, at)
+			c.Usage = r.threadUsage(g, at)
 			return nil
 		}
 		c.Usage, c.HasUsage = usage, err == nil
@@ -316,7 +316,7 @@ func (r *Reader) readUsage(g *Group, c *cpu.Counters, at time.Time) error {
 func (r *Reader) Counters(g *Group, hadUsage bool) (cpu.Counters, error) {
 	c, err := r.Tree.Counters(g.Path)
 	if err == nil && !c.HasUsage && hadUsage {
-		c.Usage = g.threads.usage(r.Tree, r.Host, g.Path, r.Clock())
+		c.Usage = r.threadUsage(g, r.Clock())
 	}
 	return c, err
 }
