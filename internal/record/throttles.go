@@ -9,31 +9,41 @@ import (
 // throttles sums up a group's throttles, so that the totals never decrease. The eBPF programs forget a group that is
 // unsubscribed (its policy is none for a while) and count from zero afterwards; meanwhile the time lost is estimated.
 type throttles struct {
-	before   report.Throttles // eBPF counts before the last unsubscription
-	now      report.Throttles // eBPF counts since then
-	ever     bool
-	estimate time.Duration // of the time lost, at the last call
-	guessed  time.Duration // the part of the estimate without eBPF counts
+	before   *report.Throttles // eBPF counts before the last unsubscription; nil: there was none
+	now      *report.Throttles // eBPF counts since then; nil: the group was never subscribed
+	estimate time.Duration     // of the time lost, at the last call
+	guessed  time.Duration     // the part of the estimate without eBPF counts
 }
 
 // add adds the eBPF counts of a watched group, and puts the sums into totals, which contains the estimate.
 func (h *throttles) add(t report.Throttles, watched bool, totals *report.Totals) {
 	if watched {
-		t.Uses = nil // only the load line needs them, and they take a thousand bytes a group
-		if t.Begun < h.now.Begun || t.Wall < h.now.Wall {
-			h.before = h.before.Plus(h.now)
-			h.before.Last = 0 // its last period has ended
-		}
-		h.now, h.ever = t, true
+		h.take(t)
 	} else {
 		h.guessed += totals.ThrottledWall - h.estimate
 	}
 	h.estimate = totals.ThrottledWall
-	if h.ever {
-		sum := h.now
-		if h.before.Begun > 0 {
-			sum = sum.Plus(h.before)
-		}
-		totals.Events, totals.ThrottledWall = &sum, sum.Wall+h.guessed
+	if h.now == nil {
+		return
 	}
+	totals.Events = h.now // nobody writes to it
+	if h.before != nil && h.before.Begun > 0 {
+		sum := h.now.Plus(*h.before)
+		totals.Events = &sum
+	}
+	totals.ThrottledWall = totals.Events.Wall + h.guessed
+}
+
+// take replaces the counts since the last unsubscription.
+func (h *throttles) take(t report.Throttles) {
+	t.Uses = nil // only the load line needs them, and they take a thousand bytes a group
+	if h.now != nil && (t.Begun < h.now.Begun || t.Wall < h.now.Wall) {
+		sum := *h.now
+		if h.before != nil {
+			sum = h.before.Plus(*h.now)
+		}
+		sum.Last = 0 // its last period has ended
+		h.before = &sum
+	}
+	h.now = &t
 }
