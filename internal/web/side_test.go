@@ -272,6 +272,52 @@ func fromLoopback(r *http.Request) *http.Request {
 	return r
 }
 
+// gate is an Access that answers when the test opens it.
+type gate struct {
+	asked atomic.Int64
+	open  chan struct{}
+}
+
+func (g *gate) Permit(*http.Request) error {
+	g.asked.Add(1)
+	<-g.open
+	return nil
+}
+
+// TestEachClientHasAShareOfPermissions: one address with many tokens keeps no other from the API server's answer.
+func TestEachClientHasAShareOfPermissions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Site{pages: newSide(newAnswers(local{}, time.Now, quiet()))}
+		access := &gate{open: make(chan struct{})}
+		h := s.permit(access, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		ask := func(from, path string) *httptest.ResponseRecorder {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = from
+			go h.ServeHTTP(w, r)
+			synctest.Wait()
+			return w
+		}
+		for _, address := range []string{"10.0.0.1:1", "127.0.0.1:1", "10.0.0.2:1"} {
+			before := access.asked.Load()
+			for range maxOfClient {
+				ask(address, "/metrics")
+			}
+			if w := ask(address, "/metrics"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+				t.Errorf("%s has its share: %d %s", address, w.Code, w.Body)
+			}
+			if n := access.asked.Load() - before; n != maxOfClient {
+				t.Errorf("%s: %d requests wait, want %d", address, n, maxOfClient)
+			}
+		}
+		close(access.open)
+		synctest.Wait()
+		before := access.asked.Load()
+		if ask("10.0.0.1:1", "/metrics"); access.asked.Load() != before+1 || len(s.asking.of) != 0 {
+			t.Errorf("after the answers: %d asked, %v are left", access.asked.Load()-before, s.asking.of)
+		}
+	})
+}
+
 // TestEachClientHasAShare: one address of the network does not take the places of the others.
 func TestEachClientHasAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

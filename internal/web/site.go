@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,10 +33,12 @@ import (
 //
 // # Known limits
 //
-// All programs of the loopback interface are one client. An address behind NAT shares its part with its neighbours.
+// All programs of the loopback interface are one client. An address behind NAT shares its part with its neighbours. Many
+// addresses together can ask an API server so much that a reader whom it does not know yet waits in vain.
 type Site struct {
 	listeners map[net.Listener]http.Handler
 	pages     *side
+	asking    clients // whose requests wait for Access
 	agent     *Client
 	watch     *watcher
 	log       *slog.Logger
@@ -174,13 +177,25 @@ const notHealthy = "not ok: the agent's log and `plimsoll status` say why"
 func (s *Site) permit(access Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains([]string{"/healthz", "/readyz", "/livez"}, r.URL.Path) {
-			if err := access.Permit(r); err != nil {
+			if err := s.mayRead(access, r); err != nil {
 				s.pages.fail(w, err)
 				return
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// mayRead asks Access, for a part of an address's requests at a time: an API server is asked a few questions a second, and
+// whoever sends many tokens that nobody knows would otherwise keep all others waiting.
+func (s *Site) mayRead(access Access, r *http.Request) error {
+	client := cmp.Or(clientOf(r), "this machine")
+	leave, ok := s.asking.enter(client)
+	if !ok {
+		return busy("too many requests of " + client + " wait for a permission")
+	}
+	defer leave()
+	return access.Permit(r)
 }
 
 // asData keeps a browser from making a page of an answer, whose names anybody may have chosen.
