@@ -36,7 +36,7 @@ func TestLongAnnotations(t *testing.T) {
 			t.Errorf("%d bytes: %v, %v", length, messages(bad), q)
 		}
 		e, bad := ParseExclusive("o", pad("strict", length), workload.ExclusiveYes)
-		if len(bad) != 1 || bad[0].Key != ExclusiveAnnotation || e != workload.ExclusiveYes {
+		if len(bad) != 1 || bad[0].Key != ExclusiveAnnotation || !strings.HasSuffix(bad[0].Msg, "bytes: not read") || e != workload.ExclusiveYes {
 			t.Errorf("%d bytes: %v, %v", length, messages(bad), e)
 		}
 	}
@@ -78,6 +78,15 @@ func TestFaultsAreBounded(t *testing.T) {
 		t.Errorf("%d faults, the last: %v", n, bad[n-1])
 	}
 	bounded(t, "selectors", bad)
+}
+
+// TestRejectedIsBounded: a fault has a bound of its own, whatever bounds those who find faults keep.
+func TestRejectedIsBounded(t *testing.T) {
+	long := strings.Repeat("a", 4000)
+	r := faultf(long, "%s", long).in("o", "k", long)
+	if len(r.Field) != longestField || len(r.Msg) != longestFault || len(r.Hint) != longestFault {
+		t.Errorf("a field of %d bytes, a message of %d, a hint of %d", len(r.Field), len(r.Msg), len(r.Hint))
+	}
 }
 
 func bounded(t *testing.T, name string, bad []*Rejected) {
