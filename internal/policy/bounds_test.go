@@ -88,6 +88,7 @@ func TestRaisesKeepBounds(t *testing.T) {
 		{"who was first gives back its half, and until it has the other waits", extra(unbounded, unbounded, 1), []claimant{{"", 150 * ms, 150 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
 		{"and has it then", extra(unbounded, unbounded, 1), []claimant{{"", 100 * ms, 100 * ms, 0, 100 * ms}, {"", 50 * ms, 150 * ms, 0, 100 * ms}}},
 		{"what is being given back is not to be had yet", extra(unbounded, unbounded, 1), []claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
+		{"two raises in one turn have together what is left", extra(unbounded, unbounded, 1.4), []claimant{{"", 150 * ms, 50 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 90 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
 		{"a bound that is lower now", extra(unbounded, unbounded, 0.9), []claimant{{"", 150 * ms, 150 * ms, 0, 140 * ms}}},
 		{"none at all", extra(unbounded, unbounded, 0), []claimant{{"", 150 * ms, 150 * ms, 0, 50 * ms}, {"", 50 * ms, 150 * ms, 0, 50 * ms}}},
 	} {

@@ -51,6 +51,22 @@ func TestRoomIsSharedByNamespaces(t *testing.T) {
 	}
 }
 
+// TestPendingRefillsCountForTheirNamespace: of 0.61 CPUs above limits each of two namespaces has 0.305. Where refills of 0.3 of
+// a namespace do not yet show in the node's use, it has its part, and the other one has not.
+func TestPendingRefillsCountForTheirNamespace(t *testing.T) {
+	for of, want := range map[string]bool{"web": false, "attacker": true} {
+		r := newAnswered(strategy.CFSQuotaBurstOnly)
+		r.namespace, r.node.Used = "web", 3.59
+		sums := &r.state.sums
+		sums.tenants, sums.over, sums.granted, sums.above = map[string]float64{"attacker": 0.6}, 0.6, 0.6, 0.6
+		r.state.refills = []relief{{workload.ID{Path: "/pending"}, of, r.event.Expires, 0.3}}
+		out := r.answer()
+		if got := len(out.Intents) == 1; got != want {
+			t.Errorf("%s: refilled %v, want %v: %s", of, got, want, out.Views[0].Why)
+		}
+	}
+}
+
 // TestQuietWhenWritesAreSpent: where a tenant's share is used up, its groups that are throttled all the time send no events for
 // a while; those that seldom are do, and another tenant's do.
 func TestQuietWhenWritesAreSpent(t *testing.T) {

@@ -78,6 +78,32 @@ func TestABriefHoldingIsTheLarger(t *testing.T) {
 	}
 }
 
+// TestAShorterHoldingKeepsTheEnd: a holding ends with the last of what was handed out.
+func TestAShorterHoldingKeepsTheEnd(t *testing.T) {
+	var e Extra
+	e.Bound(strategy.ExtraCores{PerNode: bound(3)})
+	o := Owner{Pod: "/a"}
+	e.HoldUntil(group("/a"), o, 1, t0.Add(100*ms))
+	e.HoldUntil(group("/a"), o, 1, t0.Add(50*ms))
+	e.Expire(t0.Add(50 * ms))
+	if left, _ := e.Left(group("/b"), Owner{Pod: "/b"}); left != 2 {
+		t.Errorf("%v left, while 1 of 3 CPUs is held", left)
+	}
+}
+
+// TestHoldingsAreRoundedUp: many holdings of a part of a micro-CPU count, and no sum is above a bound.
+func TestHoldingsAreRoundedUp(t *testing.T) {
+	var e Extra
+	e.Bound(strategy.ExtraCores{PerNode: bound(2.5 / microsPerCPU)})
+	o := Owner{Pod: "/a"}
+	for i := range 2 {
+		e.Hold(group(fmt.Sprint("/a/", i)), o, 0.5/microsPerCPU, t0, 0)
+	}
+	if left, _ := e.Left(group("/a/2"), o); left != 0 {
+		t.Errorf("%v CPUs left of 2.5 micro-CPUs, beside two holdings of half of one", left)
+	}
+}
+
 // TestNoSumDrifts: after any changes the sums are those of what is held.
 func TestNoSumDrifts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
