@@ -87,6 +87,33 @@ func TestObjectsAreBounded(t *testing.T) {
 	}
 }
 
+// TestObjectsInUseKeepTheirBuckets: neither does an object get a new burst by many new objects, nor does each of these
+// have all buckets searched.
+func TestObjectsInUseKeepTheirBuckets(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := NewObjects(Rate{2, time.Minute}, nil)
+	for o.Allow(now, "loud") {
+	}
+	crowd := func(name string) {
+		for i := range 2 * maxObjects {
+			o.Allow(now, fmt.Sprint(name, i))
+		}
+	}
+	crowd("a")
+	swept := o.swept
+	now = now.Add(time.Minute - time.Nanosecond)
+	if crowd("b"); !o.swept.Equal(swept) {
+		t.Error("the buckets were searched twice in a minute")
+	}
+	now = now.Add(time.Nanosecond)
+	if crowd("c"); o.swept.Equal(swept) || o.buckets["loud"] == nil {
+		t.Error("the bucket of an object in use is forgotten, or none was searched for")
+	}
+	if !o.Allow(now, "loud") || o.Allow(now, "loud") {
+		t.Error("after a minute an object has one token")
+	}
+}
+
 // text is what several goroutines log.
 type text struct {
 	mu sync.Mutex
