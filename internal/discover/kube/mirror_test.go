@@ -124,9 +124,10 @@ func TestImpostorOfAPod(t *testing.T) {
 }
 
 // TestMirrorBeforeItsNode: pods may be listed before the node. Their claims are judged when its UID is known, the
-// oldest first.
+// oldest first, whatever their UIDs are.
 func TestMirrorBeforeItsNode(t *testing.T) {
-	for _, list := range [][]*corev1.Pod{{static(), impostor(func(*corev1.Pod) {})}, {impostor(func(*corev1.Pod) {}), static()}} {
+	fake := impostor(func(p *corev1.Pod) { p.UID = "u0" })
+	for _, list := range [][]*corev1.Pod{{static(), fake}, {fake, static()}} {
 		w := newWorld(t)
 		w.groups.set(group("hash", "a"))
 		w.given(list[0], list[1]) // no node
