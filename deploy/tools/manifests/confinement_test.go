@@ -16,9 +16,10 @@ type workload struct {
 		Template struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
-				HostPID, ShareProcessNamespace bool
-				InitContainers, Containers     []container
-				Volumes                        []struct {
+				HostPID, ShareProcessNamespace, HostNetwork, HostIPC bool
+
+				InitContainers, Containers []container
+				Volumes                    []struct {
 					Name     string
 					HostPath *struct{ Path, Type string }
 				}
@@ -41,6 +42,7 @@ type container struct {
 		AppArmorProfile, SeccompProfile                              *struct{ Type, LocalhostProfile string }
 		SELinuxOptions                                               *struct{ Type string }
 		Capabilities                                                 struct{ Add, Drop []string }
+		RunAsUser, RunAsGroup                                        int64
 	}
 }
 
