@@ -213,7 +213,9 @@ func (f *runFlags) resolveRead(g *globals) error {
 		if err != nil {
 			return withHint(misusef("--read-group: %v", err), "`getent group` lists the groups; a number need not be listed")
 		}
-		f.read.Group, err = strconv.Atoi(found.Gid)
+		if f.read.Group, err = strconv.Atoi(found.Gid); err == nil && f.read.Group == 0 { // plimsoll serve runs in the group
+			err = withHint(misusef("--read-group: %s is root's group", f.readGroup), "name a group of its own, whose members may read")
+		}
 		return err
 	}
 	return nil
