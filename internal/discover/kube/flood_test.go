@@ -194,6 +194,17 @@ func TestLongAnnotationIsNotKept(t *testing.T) {
 	}
 }
 
+// TestNamesOfEventsAreBounded: what is remembered of a pod that changes in a loop does not grow for ever.
+func TestNamesOfEventsAreBounded(t *testing.T) {
+	h := testHerald(newServer(), "n1")
+	for i := range 2 * maxSaid {
+		h.warn(aPod, reasonInvalid, fmt.Sprint(i))
+	}
+	if n := len(h.left); n == 0 || n > maxSaid {
+		t.Errorf("%d names are remembered", n)
+	}
+}
+
 // TestEventsPrint: whatever an object is called and whatever was written, an Event has one line of at most 1,024 bytes.
 func TestEventsPrint(t *testing.T) {
 	h := testHerald(newServer(), "n1")

@@ -123,6 +123,50 @@ func TestImpostorOfAPod(t *testing.T) {
 	}
 }
 
+// TestABeliefIsOfOneStaticPod: a pod that was believed to mirror one static pod is judged anew when it claims another.
+func TestABeliefIsOfOneStaticPod(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("hash2", "b"))
+	w.given(node(nil), static())
+	changed := static()
+	mirror(changed, "hash2")
+	changed.OwnerReferences[0].UID = "n2-uid"
+	changed.Status.ContainerStatuses = []corev1.ContainerStatus{runs("apache", "b")}
+	w.pods().put(changed)
+	w.mirrored("another node's", "b", strategy.None)
+}
+
+// TestNothingIsInheritedFromAnImpostor: a field of a pod's annotation that is no good keeps its former value, which is never
+// that of a pod that claimed the UID.
+func TestNothingIsInheritedFromAnImpostor(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a"))
+	fake := impostor(func(p *corev1.Pod) {
+		p.Annotations[staticHash], p.Annotations[staticMirror] = "u1", "u1"
+		p.Annotations["koordinator.sh/cpuBurst"] = `{"policy": "cpuBurstOnly"}`
+	})
+	w.given(node(nil), fake)
+	w.mirrored("the impostor, alone", "attacker/impostor/apache", strategy.CPUBurstOnly)
+	w.pods().put(web(`{"policy": "no such policy"}`))
+	w.mirrored("the pod", "default/web/apache", strategy.Default().Policy)
+}
+
+// TestPodsOfOthersAreLeftAlone: a pod at the API server says nothing of the group of another program's pod, whatever the names
+// of the two are.
+func TestPodsOfOthersAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	podman := group("", "a")
+	podman.Path = "/machine.slice/machine-libpod_pod_" + id("b") + ".slice"
+	podman.Containers[0].Path = podman.Path + "/libpod-" + id("a") + ".scope"
+	podman.Containers[0].Strategy.Policy = strategy.CPUBurstOnly
+	w.groups.set(podman)
+	w.mirrored("nothing is known", "a", strategy.CPUBurstOnly)
+	same := web(`{"policy": "none"}`)
+	same.UID = types.UID(id("b"))
+	w.given(node(nil), same)
+	w.mirrored("a pod of its name", "a", strategy.CPUBurstOnly)
+}
+
 // TestMirrorBeforeItsNode: pods may be listed before the node. Their claims are judged when its UID is known, the
 // oldest first, whatever their UIDs are.
 func TestMirrorBeforeItsNode(t *testing.T) {
