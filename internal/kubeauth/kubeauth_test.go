@@ -3,8 +3,10 @@ package kubeauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 
 // cluster knows one token of a user who may read /metrics.
 type cluster struct {
-	tokens, accesses int
-	down, closed     bool
+	tokens, accesses   int
+	down, closed, mute bool // mute: no answer about rights
 }
 
 func (c *cluster) Token(_ context.Context, t *authentication.TokenReview) error {
@@ -26,14 +28,17 @@ func (c *cluster) Token(_ context.Context, t *authentication.TokenReview) error 
 		return errors.New("connection refused by 10.0.0.1")
 	}
 	t.Status.Authenticated = t.Spec.Token == "good"
-	t.Status.User = authentication.UserInfo{Username: "prometheus", Groups: []string{"scrapers"}, Extra: map[string]authentication.ExtraValue{"a": {"b"}}}
+	t.Status.User = authentication.UserInfo{Username: "prometheus", UID: "u1", Groups: []string{"scrapers"}, Extra: map[string]authentication.ExtraValue{"a": {"b"}}}
 	return nil
 }
 
 func (c *cluster) Access(_ context.Context, s *authorization.SubjectAccessReview) error {
 	c.accesses++
+	if c.mute {
+		return errors.New("forbidden by 10.0.0.1")
+	}
 	at, spec := s.Spec.NonResourceAttributes, s.Spec
-	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.Groups[0] == "scrapers" && spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
+	s.Status.Allowed = !c.closed && spec.User == "prometheus" && spec.UID == "u1" && spec.Groups[0] == "scrapers" && spec.Extra["a"][0] == "b" && at.Path == "/metrics" && at.Verb == "get"
 	return nil
 }
 
@@ -51,6 +56,9 @@ func TestPermit(t *testing.T) {
 		var e *web.Error
 		if err := a.Permit(r); errors.As(err, &e) {
 			code = e.Code
+			if strings.Contains(e.Msg+e.Advice, "10.0.0.1") {
+				t.Errorf("the answer says what the API server said: %s", e.Msg)
+			}
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -77,4 +85,24 @@ func TestPermit(t *testing.T) {
 	permit("other", "/metrics", 503, 6, 3)
 	c.down, c.closed = false, false
 	permit("other", "/metrics", 401, 7, 3) // no answer is not kept
+	now = now.Add(allowedFor)
+	c.mute = true
+	permit("good", "/metrics", 503, 8, 4)
+	c.mute = false
+	permit("good", "/metrics", 200, 9, 5)
+}
+
+// TestAnswersAreBounded: whoever sends many tokens does not have all of the answers kept.
+func TestAnswersAreBounded(t *testing.T) {
+	a := newAPI(&cluster{}, time.Now)
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	for i := range 2 * maxAnswers {
+		r.Header.Set("Authorization", fmt.Sprint("Bearer ", i))
+		if err := a.Permit(r); err == nil {
+			t.Fatalf("token %d is permitted", i)
+		}
+	}
+	if n := len(a.answers.Keys()); n != maxAnswers {
+		t.Errorf("%d answers are kept, want %d", n, maxAnswers)
+	}
 }
