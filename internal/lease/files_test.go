@@ -2,9 +2,11 @@ package lease
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +49,29 @@ func TestClockAdvances(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	if d := Clock() - before; before <= 0 || d < 2*time.Millisecond || d > time.Minute {
 		t.Errorf("%v after %v", d, before)
+	}
+}
+
+// TestEndHoldsTheProcess: when End asks whether the process is the right one, no other can take its number any more.
+func TestEndHoldsTheProcess(t *testing.T) {
+	holds := func(pid int) (n int) {
+		files, err := filepath.Glob("/proc/self/fdinfo/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err == nil && strings.Contains(string(text), fmt.Sprintf("\nPid:\t%d\n", pid)) { // of a pidfd
+				n++
+			}
+		}
+		return n
+	}
+	pid := os.Getpid()
+	before, during := holds(pid), 0
+	err := End(pid, func() bool { during = holds(pid); return false }, 0)
+	if !errors.Is(err, ErrOther) || during != before+1 || holds(pid) != before {
+		t.Errorf("%d pidfds before, %d when asked, %d after: %v", before, during, holds(pid), err)
 	}
 }
 
