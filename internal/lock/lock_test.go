@@ -247,7 +247,7 @@ func dropCapabilities() error {
 }
 
 func lockAs(how, file string) error {
-	flags := map[string]int{"write": unix.O_RDWR}[how] // else to read
+	flags := map[string]int{"write": unix.O_RDWR, "write at the mark": unix.O_RDWR}[how] // else to read
 	fd, err := unix.Open(file, flags, 0)
 	if err != nil {
 		return err
@@ -263,6 +263,8 @@ func lockAs(how, file string) error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
 	case "write":
 		return unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	case "write at the mark": // and all behind it
+		return unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: markStart})
 	}
 	return fmt.Errorf("how to lock %q?", how)
 }
@@ -310,8 +312,9 @@ func TestLockInSpiteOfStrangers(t *testing.T) {
 			{"read", markFile, true},
 			{"read by description", markFile, true},
 			{"write", markFile, true},
+			{"write at the mark", markFile, true},
 		} {
-			if c.how == "write" && user != 0 {
+			if strings.HasPrefix(c.how, "write") && user != 0 {
 				continue // it cannot: TestStrangersCannotLock
 			}
 			t.Run(fmt.Sprintf("user %d, %s %s", user, c.how, c.file), func(t *testing.T) {

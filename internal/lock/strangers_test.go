@@ -84,6 +84,58 @@ func TestLockOfAStrangerOfRoots(t *testing.T) {
 	}
 }
 
+// TestLockOfAStrangerWithAnAgentsName: the name that a dead agent left in the file is not that of a process which locks it.
+func TestLockOfAStrangerWithAnAgentsName(t *testing.T) {
+	root(t)
+	p := placeOf(t)
+	name, err := p.name()
+	if err := errors.Join(err, p.prepare(), os.WriteFile(name, []byte(`{"pid": 1, "start": 1}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := stranger(t, 0, "flock", name)
+	if by, err := Holder(p); err != nil || by == nil || !by.Stranger || by.PID != cmd.Process.Pid {
+		t.Errorf("held by %v, %v; want the stranger", by, err)
+	}
+	takenInLine(t, p)
+}
+
+// TestLockOfAStrangerOfAnotherPIDNamespace: it has no number there, and is told from an agent by the name that it has not
+// written.
+func TestLockOfAStrangerOfAnotherPIDNamespace(t *testing.T) {
+	root(t)
+	p := placeOf(t)
+	if err := p.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := p.lockFile() // and no name in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := locker(t, "apart", p.Dir, p.Root, p.StateDir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	if out, err := cmd.Output(); err != nil || string(out) != "locked <nil>\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestLockFileIsNoLink: a link in the place of the lock's file is not followed, for the name of the owner would be written over
+// what it leads to.
+func TestLockFileIsNoLink(t *testing.T) {
+	p := placeOf(t)
+	target := filepath.Join(t.TempDir(), "target")
+	name, err := p.name()
+	if err := errors.Join(err, p.prepare(), os.WriteFile(target, []byte("mine"), 0o600), os.Symlink(target, name)); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err := Take(p); err == nil {
+		t.Errorf("the lock is that of a link: %v", lock.Release())
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 func TestLockOfNothing(t *testing.T) {
 	p := placeOf(t)
 	p.Root += "/none"
@@ -95,11 +147,26 @@ func TestLockOfNothing(t *testing.T) {
 // TestLockDirOfOthers: where others can make files, one of theirs could be the lock.
 func TestLockDirOfOthers(t *testing.T) {
 	p := placeOf(t)
-	if err := errors.Join(os.Mkdir(p.Dir, 0o700), os.Chmod(p.Dir, 0o777)); err != nil {
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(p); err == nil || !strings.Contains(err.Error(), p.Dir) {
-		t.Errorf("%v", err)
+	refused := func(whose string) {
+		t.Helper()
+		if _, err := Take(p); err == nil || !strings.Contains(err.Error(), p.Dir) {
+			t.Errorf("a directory that %s can write: %v", whose, err)
+		}
+	}
+	for whose, mode := range map[string]os.FileMode{"its group": 0o770, "anybody": 0o707} {
+		if err := os.Chmod(p.Dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		refused(whose)
+	}
+	if os.Getuid() == 0 {
+		if err := errors.Join(os.Chmod(p.Dir, 0o700), os.Chown(p.Dir, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+		refused("another user")
 	}
 	p.Dir += ".link"
 	if err := os.Symlink(t.TempDir(), p.Dir); err != nil {
