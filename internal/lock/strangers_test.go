@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,14 +90,38 @@ func TestLockOfAStrangerWithAnAgentsName(t *testing.T) {
 	root(t)
 	p := placeOf(t)
 	name, err := p.name()
-	if err := errors.Join(err, p.prepare(), os.WriteFile(name, []byte(`{"pid": 1, "start": 1}`), 0o600)); err != nil {
+	if err := errors.Join(err, p.prepare()); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"pid": 1, "start": 1, "state": %q}`, identity(p.StateDir))
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := stranger(t, 0, "flock", name)
-	if by, err := Holder(p); err != nil || by == nil || !by.Stranger || by.PID != cmd.Process.Pid {
+	if by, err := Holder(p); err != nil || by == nil || !by.Stranger || by.OurState || by.PID != cmd.Process.Pid {
 		t.Errorf("held by %v, %v; want the stranger", by, err)
 	}
 	takenInLine(t, p)
+}
+
+// TestNoStateIsNobodys: an agent whose state directory is not known is not that of a state directory that is not there.
+func TestNoStateIsNobodys(t *testing.T) {
+	p := placeOf(t)
+	if err := p.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := p.lockFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p.StateDir = filepath.Join(t.TempDir(), "none")
+	if err := p.sign(file); err != nil {
+		t.Fatal(err)
+	}
+	if by, err := Holder(p); err != nil || by == nil || by.Stranger || by.OurState {
+		t.Errorf("held by %+v, %v; want an agent of another state directory", by, err)
+	}
 }
 
 // TestLockOfAStrangerOfAnotherPIDNamespace: it has no number there, and is told from an agent by the name that it has not
