@@ -1,0 +1,152 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestLongHeadersAreRefused: by the site and by the agent, whose memory is bounded.
+func TestLongHeadersAreRefused(t *testing.T) {
+	url, c := open(t, &fake{status: healthy()}, nil)
+	for client, url := range map[*http.Client]string{http.DefaultClient: url, c.http: "http://plimsoll", reader(c).http: "http://plimsoll"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Long", strings.Repeat("a", 2*maxHeader))
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%s: %s", url, res.Status)
+		}
+	}
+}
+
+// TestEverySiteChecksHosts: on loopback, where no token is asked for, a page of another site reads nothing.
+func TestEverySiteChecksHosts(t *testing.T) {
+	url, _ := open(t, &fake{status: healthy()}, nil)
+	for _, path := range []string{"/metrics", "/api/v1/status", "/", "/healthz"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example"
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %s", path, res.Status)
+		}
+	}
+}
+
+// TestEveryPageTakesAShare: no path but the probes' is answered beyond the share of an address.
+func TestEveryPageTakesAShare(t *testing.T) {
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: filepath.Join(t.TempDir(), ReadSocket), Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(t, site.Serve)
+	site.pages.clients.of = map[string]int{"10.0.0.1": maxOfClient}
+	h := site.handler(SiteOptions{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // a stream that is begun all the same ends
+	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/report", "/api/v1/view", "/api/v1/live", "/api/v1/container?id=/a", "/api/v1/snapshot"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
+		r.RemoteAddr = "10.0.0.1:1"
+		if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "too many") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// dated is an answer that knows until when it has to be written.
+type dated struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+func (d *dated) SetWriteDeadline(t time.Time) error { d.until = append(d.until, t); return nil }
+
+// TestAnswersHaveATime: a reader that does not read costs a place for a bounded time.
+func TestAnswersHaveATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSide(newAnswers(local{}, time.Now, quiet()))
+		p := &page{format: statusFormat()}
+		var err error
+		if p.packed, err = d.packer.pack(func(io.Writer) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		w := &dated{ResponseRecorder: httptest.NewRecorder()}
+		d.send(w, httptest.NewRequest(http.MethodGet, "/", nil), p)
+		if len(w.until) != 1 || !w.until[0].Equal(time.Now().Add(answerTime)) {
+			t.Errorf("an answer has until %v", w.until)
+		}
+		w = &dated{ResponseRecorder: httptest.NewRecorder()}
+		s := newStream(w, "text/plain")
+		for range 2 {
+			if err := s.write([]byte("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.until) != 2 || !w.until[1].Equal(time.Now().Add(partTime)) {
+			t.Errorf("the parts of a stream have until %v", w.until)
+		}
+	})
+}
+
+// TestRefusedPeersAreLoggedOnce: whoever may run programs as many users does not fill the log with them.
+func TestRefusedPeersAreLoggedOnce(t *testing.T) {
+	l, err := ListenUnix(filepath.Join(t.TempDir(), ReadSocket), Nobody, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var text strings.Builder
+	p := l.(*peers)
+	p.log = slog.New(slog.NewTextHandler(&text, nil))
+	for range 2 {
+		p.logRefused(&unix.Ucred{Uid: 1000}, nil)
+	}
+	if n := strings.Count(text.String(), "\n"); n != 1 {
+		t.Errorf("one user: %d lines", n)
+	}
+	for i := range 10 * maxRefused {
+		p.logRefused(&unix.Ucred{Uid: uint32(2000 + i)}, nil)
+	}
+	if n := strings.Count(text.String(), "\n"); n != maxRefused {
+		t.Errorf("many users: %d lines, want %d", n, maxRefused)
+	}
+}
+
+// TestTLSAndAccessAreNeeded: TLS without anybody who is asked is as open as no TLS.
+func TestTLSAndAccessAreNeeded(t *testing.T) {
+	for name, o := range map[string]SiteOptions{"TLS alone": {TLS: &tls.Config{}}, "Access alone": {Access: AnyOf{}}} {
+		o.Listen, o.Now, o.Log = []string{"0.0.0.0:0"}, later, quiet()
+		site, err := OpenSite(o)
+		var e *Error
+		if !errors.As(err, &e) || !strings.Contains(e.Msg, "open to the network") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if site != nil {
+			site.close()
+		}
+	}
+}
