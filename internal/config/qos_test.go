@@ -80,6 +80,48 @@ func TestQOSKeepsWhatWasGood(t *testing.T) {
 	}
 }
 
+// TestNoPodIsPreferredToItsClass: an annotation lowers what a pod gets, and lifts it neither above what the administrator gives
+// the class, nor out of it.
+func TestNoPodIsPreferredToItsClass(t *testing.T) {
+	on := func(identity, idle int64, expels bool) strategy.CPUQOS {
+		return strategy.CPUQOS{Enable: true, GroupIdentity: identity, SchedIdle: idle, CoreExpeller: expels}
+	}
+	off := strategy.CPUQOS{GroupIdentity: 2, CoreExpeller: true}
+	const greedy = `{"enable": true, "groupIdentity": 2, "schedIdle": 0, "coreExpeller": true}`
+	for _, c := range []struct {
+		name  string
+		class strategy.CPUQOS
+		asked string
+		want  strategy.CPUQOS
+		cut   string
+	}{
+		{"nothing asked", on(1, 0, false), ``, on(1, 0, false), ""},
+		{"as its class", on(2, 0, true), greedy, on(2, 0, true), ""},
+		{"lower", on(2, 0, true), `{"groupIdentity": -1}`, on(-1, 0, true), ""},
+		{"idle", on(-1, 0, false), `{"schedIdle": 1}`, on(-1, 1, false), ""},
+		{"more", on(1, 0, false), greedy, on(1, 0, false), "online (2) asked, online (1) given"},
+		{"a class without preference", on(0, 0, false), greedy, on(0, 0, false), "online (2) asked, neutral (0) given"},
+		{"a class that has no part in it", off, greedy, off, "online (2) asked, neutral (0) given"},
+		{"an offline class", on(-1, 0, false), `{"enable": false}`, on(-1, 0, false), "neutral (0) asked, offline (-1) given"},
+		{"an idle class", on(2, 1, false), `{"schedIdle": 0, "groupIdentity": -1}`, on(2, 1, false), "offline (-1) asked, offline (-3) given"},
+		{"a core for itself", on(2, 0, false), `{"coreExpeller": true}`, on(2, 0, false), "coreExpeller: true asked, false given"},
+	} {
+		p, bad := ParseQOSAnnotation("Pod a/b", c.asked, strategy.CPUQOSPatch{})
+		got, cut := QOSOf("Pod a/b", c.class, p)
+		var text []string
+		for _, one := range cut {
+			text = append(text, one.String())
+		}
+		var want []string
+		if c.cut != "" {
+			want = []string{"Pod a/b: koordinator.sh/cpuQOS: " + c.cut + ": what its class gets"}
+		}
+		if diff := cmp.Diff(want, text); got != c.want || diff != "" || len(bad) > 0 {
+			t.Errorf("%s: %+v, want %+v; %v %s", c.name, got, c.want, messages(bad), diff)
+		}
+	}
+}
+
 func TestQOSAnnotation(t *testing.T) {
 	class := strategy.CPUQOS{Enable: true, GroupIdentity: 2}
 	for text, want := range map[string]strategy.CPUQOS{

@@ -30,8 +30,8 @@ import (
 // What is cut or refused is a Clamp, for the status and for an Event.
 //
 // Known limits: class BE needs no permission, since it only lowers. Neither does koordinator.sh/cpuQOS, which is read
-// of class LS alone. The burst buffer is bounded by its percentage only: it moves CPU time that a container had not
-// used.
+// of class LS alone, and prefers no pod to what its class gets (QOSOf). The burst buffer is bounded by its percentage
+// only: it moves CPU time that a container had not used.
 type Tenants struct {
 	Extra     strategy.ExtraCores
 	maxima    []maximum // the first one that names a namespace and a number counts

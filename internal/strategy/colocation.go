@@ -59,6 +59,18 @@ func (q CPUQOS) Rank() Rank {
 	return Neutral
 }
 
+// Identity is the value that Group Identity would have for what a container gets, and below all of its values for one that is
+// idle: the greater of two is preferred.
+func (q CPUQOS) Identity() int64 {
+	switch {
+	case !q.Enable:
+		return 0
+	case q.SchedIdle == 1:
+		return -3
+	}
+	return q.GroupIdentity
+}
+
 // Expels says whether no offline task is to run beside it on a core: that is the right of online work.
 func (q CPUQOS) Expels() bool { return q.Rank() == Online && q.CoreExpeller }
 

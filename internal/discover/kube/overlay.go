@@ -146,8 +146,10 @@ func (o *overlay) layPod(p *workload.Pod, known *pod) {
 			c.Class = given.Class
 		}
 		c.QOS = c.Class.QOS(o.node.Colocation)
-		if c.Class == workload.ClassLS { // a pod cannot prefer itself to what its class gets
-			c.QOS = known.qos.Over(c.QOS)
+		if c.Class == workload.ClassLS {
+			var cut []config.Clamp
+			c.QOS, cut = config.QOSOf("Pod "+known.name(), c.QOS, known.qos)
+			o.clamp(known, first, cut)
 		}
 		if given.Exclusive != workload.ExclusiveByClass {
 			c.Exclusive = given.Exclusive

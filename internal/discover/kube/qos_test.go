@@ -3,6 +3,8 @@ package kube
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/config"
 	"plimsoll/internal/strategy"
 )
@@ -21,6 +23,7 @@ func TestQOSLive(t *testing.T) {
 		{"LS", `{"groupIdentity": -1}`, strategy.Offline},
 		{"BE", `{"groupIdentity": 2}`, strategy.Offline},
 		{"LS", `{"groupIdentity": 7}`, strategy.Online},
+		{"LS", `{"enable": false}`, strategy.Neutral},
 	} {
 		w := newWorld(t)
 		w.groups.set(group("u1", "a"))
@@ -34,5 +37,26 @@ func TestQOSLive(t *testing.T) {
 		if !w.d.Configure(strategy.DefaultNode(), config.Tenants{}).Colocation.Enabled() {
 			t.Error("the node's own strategy sets nothing")
 		}
+	}
+}
+
+// TestQOSAboveTheClassIsShown: a pod that prefers itself to what its class gets is not preferred, and status and an Event say so.
+func TestQOSAboveTheClassIsShown(t *testing.T) {
+	w := newWorld(t)
+	w.groups.set(group("u1", "a", "b"))
+	pod := web("")
+	pod.Labels = map[string]string{"koordinator.sh/qosClass": "LS"}
+	pod.Annotations = map[string]string{config.QOSAnnotation: `{"enable": true, "groupIdentity": 2}`}
+	const qos = `{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": true}}}}`
+	w.given(node(nil), pod, configMap("koordinator-system", "slo-controller-config", "resource-qos-config", qos))
+	if got := w.pod(0).Containers[0].QOS.Rank(); got != strategy.Neutral {
+		t.Errorf("the pod is %s", got)
+	}
+	want := []config.Clamp{{Object: "Pod default/web", Key: config.QOSAnnotation, Asked: "online (2)", Given: "neutral (0)", Bound: "what its class gets"}}
+	if diff := cmp.Diff(want, w.d.Status().Clamped); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"CPUBurstCut Pod default/web " + want[0].String()}, w.waiting()); diff != "" {
+		t.Errorf("Events: -want +got\n%s", diff)
 	}
 }
