@@ -77,6 +77,29 @@ func TestEveryPageTakesAShare(t *testing.T) {
 	}
 }
 
+// TestReadersAreBoundedEverywhere: the readers of the agent and of a site leave it time, and a site bounds its connections.
+func TestReadersAreBoundedEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Listen(&fake{}, Options{Control: filepath.Join(dir, ControlSocket), Read: ReadAccess{filepath.Join(dir, ReadSocket), Nobody}, Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.close()
+	if a, b, owner := s.readers.whole.pause, site.pages.whole.pause, s.owner.whole.pause; a != readersPause || b != readersPause || owner != 0 {
+		t.Errorf("pauses of %d and %d for readers, %d for the owner", a, b, owner)
+	}
+	for l := range site.listeners {
+		if _, ok := l.(*crowd); !ok {
+			t.Errorf("the connections of %T are not bounded", l)
+		}
+	}
+}
+
 // dated is an answer that knows until when it has to be written.
 type dated struct {
 	*httptest.ResponseRecorder

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/plan"
 	"plimsoll/internal/report"
 )
 
@@ -301,17 +303,26 @@ func TestSiteWithoutAgent(t *testing.T) {
 // TestReadSocketOnlyReads: nobody steers through it, and no dry run is made.
 func TestReadSocketOnlyReads(t *testing.T) {
 	a := &fake{status: healthy()}
-	_, c := open(t, a, nil)
+	dry := false
+	_, c := open(t, a, func(s *Server) {
+		s.dryRun = func(context.Context, string, time.Duration) ([]plan.Change, error) { dry = true; return nil, nil }
+	})
 	r := reader(c)
 	if _, err := r.Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 	var e *Error
-	if err := r.Resume(t.Context()); !errors.As(err, &e) || e.Code != http.StatusMethodNotAllowed || len(a.calls) > 0 {
-		t.Errorf("resume: %v, %v", err, a.calls)
+	for _, name := range []string{"hold", "retire", "resume", "pause", "release"} {
+		err := r.call(t.Context(), http.MethodPost, name, struct{}{}, &struct{}{})
+		if !errors.As(err, &e) || e.Code != http.StatusMethodNotAllowed || len(a.calls) > 0 {
+			t.Errorf("%s: %v, %v", name, err, a.calls)
+		}
 	}
 	var p report.Plan
-	if err := r.call(t.Context(), http.MethodGet, "plan", nil, &p); !errors.As(err, &e) || e.Code != http.StatusNotFound {
-		t.Errorf("plan: %v", err)
+	if err := r.call(t.Context(), http.MethodGet, "plan?watch=0s", nil, &p); !errors.As(err, &e) || e.Code != http.StatusNotFound || dry {
+		t.Errorf("plan: %v, a dry run: %v", err, dry)
+	}
+	if _, err := c.Plan(t.Context(), "", 0); err != nil || !dry {
+		t.Errorf("plan of the owner: %v, a dry run: %v", err, dry)
 	}
 }
