@@ -161,7 +161,7 @@ func TestPublicPages(t *testing.T) {
 func TestNobodySteersOverTCP(t *testing.T) {
 	a := &fake{status: healthy()}
 	url, _ := open(t, a, nil)
-	for _, call := range []string{"hold", "resume", "pause", "release", "status"} {
+	for _, call := range []string{"hold", "retire", "resume", "pause", "release", "status"} {
 		res, err := http.Post(url+"/api/v1/"+call, "application/json", strings.NewReader(`{"container":"/lab/a","cgroup":"/lab/a"}`))
 		if err != nil {
 			t.Fatal(err)
