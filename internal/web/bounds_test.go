@@ -100,6 +100,16 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 	}
 }
 
+// TestSlowClientsHaveATime: a client that sends a request slowly, sends none, or does not read holds no connection for ever.
+func TestSlowClientsHaveATime(t *testing.T) {
+	s := bounded(nil, quiet())
+	for what, d := range map[string]time.Duration{"headers": s.ReadHeaderTimeout, "a request": s.ReadTimeout, "an answer": s.WriteTimeout, "none": s.IdleTimeout} {
+		if d <= 0 || d > time.Minute {
+			t.Errorf("the time for %s is %v", what, d)
+		}
+	}
+}
+
 // dated is an answer that knows until when it has to be written.
 type dated struct {
 	*httptest.ResponseRecorder

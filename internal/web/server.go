@@ -105,14 +105,19 @@ const (
 	graceShutdown = 3 * time.Second
 )
 
+// bounded is a server whose requests have a bounded size and time.
+func bounded(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+}
+
 // serve answers on listeners until ctx ends, and lets the requests under way finish for a moment.
 func serve(ctx context.Context, listeners map[net.Listener]http.Handler, log *slog.Logger) error {
 	var servers []*http.Server
 	var serving sync.WaitGroup
 	failed := make(chan error, len(listeners))
 	for l, h := range listeners {
-		server := &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		server := bounded(h, log)
 		servers = append(servers, server)
 		serving.Go(func() { failed <- server.Serve(l) })
 	}

@@ -18,17 +18,20 @@ func options(socket string) Options {
 	return Options{Control: socket, Now: time.Now, Log: quiet()}
 }
 
+// TestSocketIsItsOwnersOnly, and its group's where it has one, whatever the umask is.
 func TestSocketIsItsOwnersOnly(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	socket := filepath.Join(t.TempDir(), ControlSocket)
-	l, err := ListenUnix(socket, Nobody, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	info, err := os.Stat(socket)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, %v; want 0600", info.Mode(), err)
+	for group, mode := range map[int]os.FileMode{Nobody: 0o600, os.Getegid(): 0o660} {
+		socket := filepath.Join(t.TempDir(), ControlSocket)
+		l, err := ListenUnix(socket, group, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		info, err := os.Stat(socket)
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("group %d: got mode %v, %v; want %v", group, info.Mode(), err, mode)
+		}
 	}
 }
 
