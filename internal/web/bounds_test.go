@@ -100,6 +100,20 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 	}
 }
 
+// TestARefusedRequestKeepsNoShare: who came while the queue was full is not refused later for that.
+func TestARefusedRequestKeepsNoShare(t *testing.T) {
+	d := newSide(newAnswers(local{}, time.Now, quiet()))
+	for range cap(d.places) {
+		d.places <- struct{}{}
+	}
+	if _, err := d.place("10.0.0.1"); err == nil {
+		t.Error("there was a place in a full queue")
+	}
+	if len(d.clients.of) != 0 {
+		t.Errorf("shares are taken: %v", d.clients.of)
+	}
+}
+
 // TestSlowClientsHaveATime: a client that sends a request slowly, sends none, or does not read holds no connection for ever.
 func TestSlowClientsHaveATime(t *testing.T) {
 	s := bounded(nil, quiet())
