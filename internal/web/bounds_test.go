@@ -114,6 +114,24 @@ func TestARefusedRequestKeepsNoShare(t *testing.T) {
 	}
 }
 
+// TestProbesWaitForNobody: while a site's queue is full, the probes are answered with the agent's judgement.
+func TestProbesWaitForNobody(t *testing.T) {
+	_, c := open(t, &fake{status: healthy()}, nil)
+	site, err := OpenSite(SiteOptions{Listen: []string{"127.0.0.1:0"}, Agent: reader(c).socket, Now: later, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range cap(site.pages.places) {
+		site.pages.places <- struct{}{}
+	}
+	during(t, site.Serve)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/livez": 200, "/metrics": 503} {
+		if code, body := get(t, "http://"+site.Addrs()[0]+path); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
+
 // TestSlowClientsHaveATime: a client that sends a request slowly, sends none, or does not read holds no connection for ever.
 func TestSlowClientsHaveATime(t *testing.T) {
 	s := bounded(nil, quiet())
