@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -96,6 +97,23 @@ func TestReadersAreBoundedEverywhere(t *testing.T) {
 	for l := range site.listeners {
 		if _, ok := l.(*crowd); !ok {
 			t.Errorf("the connections of %T are not bounded", l)
+		}
+	}
+}
+
+// TestPagePolicy: a name that were taken for HTML after all runs no script, and no other site shows the page in a frame.
+func TestPagePolicy(t *testing.T) {
+	w := httptest.NewRecorder()
+	sendFile(w, httptest.NewRequest(http.MethodGet, "/", nil), fstest.MapFS{"index.html": {Data: []byte("page")}}, "index.html")
+	got := map[string]string{}
+	for directive := range strings.SplitSeq(w.Header().Get("Content-Security-Policy"), ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), " ")
+		got[name] = value
+	}
+	for name, want := range map[string]string{"default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "connect-src": "'self'",
+		"frame-ancestors": "'none'", "base-uri": "'none'", "form-action": "'none'"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %s", name, got[name], want)
 		}
 	}
 }
