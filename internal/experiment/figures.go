@@ -38,8 +38,10 @@ func (f Figure) Met() bool {
 func (r *Result) Figures() []Figure {
 	none, auto := r.Mode(Mode(strategy.None)), r.Mode(Mode(strategy.Auto))
 	burst, unlimited := r.Mode(Mode(strategy.CPUBurstOnly)), r.Mode(Unlimited)
-	throttled := func(r Round) float64 { return r.ThrottledRatio }
-	cpus := func(r Round) float64 { return r.CPUs }
+	throttled := func(m *ModeResult) float64 {
+		return MedianOf(m.Rounds, func(r Round) float64 { return r.ThrottledRatio })
+	}
+	cpus := func(m *ModeResult) float64 { return MedianOf(m.Rounds, func(r Round) float64 { return r.CPUs }) }
 	p99 := func(m *ModeResult) float64 { return m.P99 }
 	requests := Figure{Name: "requests in each mode", AtLeast: BenchRequests, Measured: len(r.Modes) > 0}
 	for i, m := range r.Modes {
@@ -53,14 +55,14 @@ func (r *Result) Figures() []Figure {
 		if r.Conditions.Work > 0 {
 			work.Value, work.Measured = none.Work/r.Conditions.Work, true
 		}
-		figures = append(figures, work, Figure{Name: "throttled, none", Value: median(none, throttled), AtLeast: 0.15, Measured: true})
+		figures = append(figures, work, Figure{Name: "throttled, none", Value: throttled(none), AtLeast: 0.15, Measured: true})
 	}
 	figures = append(figures,
-		compare("throttled, cpuBurstOnly / none", burst, none, medianOf(throttled), 0, 1.0/3),
-		compare("throttled, auto / none", auto, none, medianOf(throttled), 0, 1.0/5),
+		compare("throttled, cpuBurstOnly / none", burst, none, throttled, 0, 1.0/3),
+		compare("throttled, auto / none", auto, none, throttled, 0, 1.0/5),
 		compare("p99, auto / none", auto, none, p99, 0, 0.5),
 		compare("p99, auto / unlimited", auto, unlimited, p99, 0, 2),
-		compare("average CPU, auto / none", auto, none, medianOf(cpus), 0.95, 1.05))
+		compare("average CPU, auto / none", auto, none, cpus, 0.95, 1.05))
 	for i := range r.Modes {
 		if m := &r.Modes[i]; Mode(m.Name).Policy().Quota() {
 			figures = append(figures, Figure{Name: "seconds until a raise is given back, " + m.Name, Value: m.GaveBack, AtMost: giveBack.Seconds(), Measured: true})
@@ -88,9 +90,9 @@ func (r *Result) subscribed() []Figure {
 		return nil
 	}
 	p99 := func(m *ModeResult) float64 { return m.P99 }
-	lost := func(m *ModeResult) float64 { return perSecondOf(m.Lost, m) }
-	begun := func(m *ModeResult) float64 { return perSecondOf(float64(m.Ended), m) }
-	writes := func(m *ModeResult) float64 { return perSecondOf(float64(m.Writes), m) }
+	lost := func(m *ModeResult) float64 { return Ratio(m.Lost, m.Seconds) }
+	begun := func(m *ModeResult) float64 { return Ratio(float64(m.Ended), m.Seconds) }
+	writes := func(m *ModeResult) float64 { return Ratio(float64(m.Writes), m.Seconds) }
 	same := compare("p99, unlimited again / unlimited", again, first, p99, 0, 0)
 	var mirrored *Interval
 	if first != nil {
@@ -113,31 +115,12 @@ func (r *Result) subscribed() []Figure {
 	return append(figures, compare("writes, auto / cfsQuotaBurstOnly", auto, spiky, writes, 0, fewWrites))
 }
 
-func perSecondOf(total float64, m *ModeResult) float64 {
-	if m.Seconds <= 0 {
-		return 0
-	}
-	return total / m.Seconds
-}
-
 func compare(name string, a, b *ModeResult, of func(*ModeResult) float64, atLeast, atMost float64) Figure {
 	f := Figure{Name: name, AtLeast: atLeast, AtMost: atMost}
 	if a != nil && b != nil && of(b) > 0 {
 		f.Value, f.Measured = of(a)/of(b), true
 	}
 	return f
-}
-
-func medianOf(of func(Round) float64) func(*ModeResult) float64 {
-	return func(m *ModeResult) float64 { return median(m, of) }
-}
-
-func median(m *ModeResult, of func(Round) float64) float64 {
-	var values []float64
-	for _, r := range m.Rounds {
-		values = append(values, of(r))
-	}
-	return Median(values)
 }
 
 // Median is the middle value, or the mean of the two; 0 when there is none.

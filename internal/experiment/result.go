@@ -135,11 +135,9 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	}
 	m.ThrottledRatio = Ratio(sum.Throttled, sum.Periods)
 	m.Burst = sum.BurstTime.Seconds()
-	m.CPUs = perSecond(sum.Used, wall)
-	m.NodeUse, m.Offline, m.Seconds = perSecond(node, wall), perSecond(offline, wall), wall.Seconds()
-	if m.Requests > 0 {
-		m.Work = Milliseconds(sum.Used) / float64(m.Requests)
-	}
+	m.CPUs = Ratio(sum.Used, wall)
+	m.NodeUse, m.Offline, m.Seconds = Ratio(node, wall), Ratio(offline, wall), wall.Seconds()
+	m.Work = Ratio(Milliseconds(sum.Used), float64(m.Requests))
 	m.Mean, m.Max = Milliseconds(all.Mean()), Milliseconds(all.Max())
 	m.P50, m.P90, m.P99 = Milliseconds(all.Quantile(0.5)), Milliseconds(all.Quantile(0.9)), Milliseconds(all.Quantile(0.99))
 	m.Percentiles = percentiles(all)
@@ -177,11 +175,4 @@ func plus(a, b sample.Usage) sample.Usage {
 	a.Bursts += b.Bursts
 	a.BurstTime += b.BurstTime
 	return a
-}
-
-func perSecond(used, wall time.Duration) float64 {
-	if wall <= 0 {
-		return 0
-	}
-	return float64(used) / float64(wall)
 }

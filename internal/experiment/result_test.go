@@ -303,11 +303,11 @@ func TestFigures(t *testing.T) {
 func TestMedianIsOfRounds(t *testing.T) {
 	m := &ModeResult{Rounds: []Round{{CPUs: 5}, {CPUs: 1}, {CPUs: 2}}}
 	cpus := func(r Round) float64 { return r.CPUs }
-	if got := median(m, cpus); got != 2 {
+	if got := MedianOf(m.Rounds, cpus); got != 2 {
 		t.Errorf("median of 5, 1, 2 = %v", got)
 	}
 	m.Rounds = append(m.Rounds, Round{CPUs: 3})
-	if got := median(m, cpus); got != 2.5 {
+	if got := MedianOf(m.Rounds, cpus); got != 2.5 {
 		t.Errorf("median of 5, 1, 2, 3 = %v", got)
 	}
 }
