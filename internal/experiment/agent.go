@@ -108,18 +108,8 @@ func (a *Agent) Restore(ctx context.Context) error {
 
 // await waits until the agent answers: not every policy shows in a file.
 func (a *Agent) await() error {
-	for deadline := time.Now().Add(applyPatience); ; time.Sleep(20 * time.Millisecond) {
-		_, err := a.Status(context.Background())
-		if err == nil {
-			return nil
-		}
-		if ended := a.child.Ended(); ended != nil {
-			return fmt.Errorf("the agent does not run: %w", ended)
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the agent does not answer: %w\n%s", err, a.child.said)
-		}
-	}
+	ctx := context.Background()
+	return a.Await(ctx, func() error { _, err := a.Status(ctx); return err })
 }
 
 func (a *Agent) file() string { return filepath.Join(a.dir, "config.yaml") }
@@ -144,19 +134,18 @@ func (a *Agent) Configure(text string) error {
 
 // Await waits until what a configuration brings about shows: missing says what does not show yet.
 func (a *Agent) Await(ctx context.Context, missing func() error) error {
-	for deadline := time.Now().Add(applyPatience); ; time.Sleep(20 * time.Millisecond) {
-		left := missing()
-		switch {
-		case left == nil:
-			return nil
-		case a.child.Ended() != nil:
-			return fmt.Errorf("the agent does not run: %w", a.child.Ended())
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case time.Now().After(deadline):
-			return fmt.Errorf("the agent has not done it within %v: %w\n%s", applyPatience, left, a.child.said)
-		}
+	if err := a.child.Await(ctx, applyPatience, missing); err != nil {
+		return fmt.Errorf("wait for the agent: %w", err)
 	}
+	return nil
+}
+
+// Follow gives the agent another configuration, and waits until what it brings about shows.
+func (a *Agent) Follow(ctx context.Context, text string, missing func() error) error {
+	if err := a.Configure(text); err != nil {
+		return err
+	}
+	return a.Await(ctx, missing)
 }
 
 // config leaves everything but the experiment's own groups alone.
@@ -198,23 +187,15 @@ func (a *Agent) Apply(policy strategy.Policy, groups []string, limit cpu.Bandwid
 		return err
 	}
 	ready := time.Now().Add(afterChange)
-	deadline := time.Now().Add(applyPatience)
-	for {
-		if err := a.child.Ended(); err != nil {
-			return fmt.Errorf("the agent does not run: %w", err)
+	var unreadable error // which ends the wait
+	err := a.Await(context.Background(), func() (missing error) {
+		missing, unreadable = a.missing(policy, groups, limit)
+		if unreadable == nil && missing == nil && time.Now().Before(ready) {
+			missing = errors.New("it may come yet")
 		}
-		missing, err := a.missing(policy, groups, limit)
-		now := time.Now()
-		switch {
-		case err != nil:
-			return err
-		case missing == nil && now.After(ready):
-			return nil
-		case missing != nil && now.After(deadline):
-			return fmt.Errorf("the agent has not applied policy %s within %v: %w\n%s", policy, applyPatience, missing, a.child.said)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return missing
+	})
+	return errors.Join(err, unreadable)
 }
 
 // missing says what the files of the groups do not show yet.

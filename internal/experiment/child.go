@@ -98,15 +98,20 @@ func (c *Child) Ended() error {
 	}
 }
 
-// Await tries until it works. Where the process ends instead, or does not come so far in time, that is the error.
-func (c *Child) Await(patience time.Duration, try func() error) error {
+// Await tries until it works. Where the process or the context ends instead, or the process does not come so far in time, that
+// is the error.
+func (c *Child) Await(ctx context.Context, patience time.Duration, try func() error) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := try()
-		if err == nil {
+		left := try()
+		switch ended := c.Ended(); {
+		case ended != nil:
+			return ended
+		case left == nil:
 			return nil
-		}
-		if ended := c.Ended(); ended != nil || time.Now().After(deadline) {
-			return errors.Join(err, ended)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Now().After(deadline):
+			return fmt.Errorf("not within %v: %w\n%s", patience, left, c.said)
 		}
 	}
 }

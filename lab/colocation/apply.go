@@ -32,10 +32,7 @@ func (b *bench) home(r row) string {
 
 // mechanisms reads from the agent which mechanisms this machine has.
 func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err error) {
-	if err := b.agent.Configure(b.configuration(strategy.MechanismAuto, 0)); err != nil {
-		return nil, err
-	}
-	return list, b.agent.Await(ctx, func() error {
+	err = b.agent.Follow(ctx, b.configuration(strategy.MechanismAuto, 0), func() error {
 		status, err := b.agent.Status(ctx)
 		if err == nil && status.Colocation == nil {
 			err = errors.New("the agent does not go by its configuration yet")
@@ -45,6 +42,7 @@ func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err er
 		}
 		return err
 	})
+	return list, err
 }
 
 // await waits until a row is in force.

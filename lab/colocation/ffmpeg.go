@@ -80,18 +80,12 @@ func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) error {
 		return err
 	}
 	go f.listen(said)
-	for deadline := time.Now().Add(reelPatience); ; time.Sleep(20 * time.Millisecond) {
-		switch ended := f.child.Ended(); {
-		case ended != nil:
-			return ended
-		case f.frames().n >= framesBefore:
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case time.Now().After(deadline):
-			return errors.New("ffmpeg has not done its first frames within " + reelPatience.String())
+	return f.child.Await(ctx, reelPatience, func() error {
+		if n := f.frames().n; n < framesBefore {
+			return fmt.Errorf("ffmpeg has done %d of its first %d frames", n, framesBefore)
 		}
-	}
+		return nil
+	})
 }
 
 // listen keeps the last number of frames that ffmpeg tells (-progress).

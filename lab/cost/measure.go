@@ -214,12 +214,9 @@ func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) (*ex
 		return nil, err
 	}
 	base := b.Base()
-	err = a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
-		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*"))
-	if err == nil {
-		err = a.Await(ctx, func() error { return frame.Manages(ctx, a, len(b.fleet.units)) })
-	}
-	return a, err
+	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
+		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")
+	return a, a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, len(b.fleet.units)) })
 }
 
 // pace warms the agent up, and then finds out how often it reads in a second. The second half of the warm-up must be

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -40,7 +41,7 @@ func (m *Memcached) Start(enter func(pid int) error) (err error) {
 	if m.child, err = experiment.Launch(cmd, enter); err != nil {
 		return err
 	}
-	if err := m.child.Await(memcachedPatience, m.fill); err != nil {
+	if err := m.child.Await(context.Background(), memcachedPatience, m.fill); err != nil {
 		return fmt.Errorf("memcached does not answer: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -50,7 +51,7 @@ func (s *Site) Start(enter func(pid int) error) (err error) {
 	if s.child, err = experiment.Launch(experiment.Gated(line[0], line[1:]...), enter); err != nil {
 		return err
 	}
-	if err := s.child.Await(sitePatience, s.answers); err != nil {
+	if err := s.child.Await(context.Background(), sitePatience, s.answers); err != nil {
 		log, _ := os.ReadFile(filepath.Join(s.dir, SiteLog))
 		return fmt.Errorf("%s does not answer: %w\n%s", s.Name, err, log)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,15 +91,7 @@ func (s split) causes() []string {
 			list = append(list, cause)
 		}
 	}
-	slices.SortFunc(list, func(a, b string) int {
-		if s.Waits[a] != s.Waits[b] {
-			if s.Waits[a] > s.Waits[b] {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(s.Waits[b], s.Waits[a]), cmp.Compare(a, b)) })
 	return list
 }
 
@@ -116,8 +109,12 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 		return split{}, err
 	}
 	stop := func() error { return child.Stop(diagnosePatience) }
-	if err := attached(ctx, cmd.Process.Pid); err != nil {
-		return split{}, errors.Join(err, child.Ended(), stop())
+	err = child.Await(ctx, diagnosePatience, func() error { return attached(child.PID()) })
+	if err == nil {
+		err = experiment.Pause(ctx, afterChange/4) // for the other programs, which follow at once
+	}
+	if err != nil {
+		return split{}, errors.Join(err, stop())
 	}
 	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
 		return split{}, err
@@ -125,24 +122,16 @@ func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) 
 	return read(out.Bytes(), b.target, b.neighbour)
 }
 
-// attached waits until a process has programs in the kernel: it holds a link to each (kernel/bpf/syscall.c,
+// attached is an error as long as a process has no program in the kernel: it holds a link to each (kernel/bpf/syscall.c,
 // bpf_link_new_fd).
-func attached(ctx context.Context, pid int) error {
-	for deadline := time.Now().Add(diagnosePatience); time.Now().Before(deadline); {
-		if err := experiment.Pause(ctx, afterChange/4); err != nil {
-			return err
-		}
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-		if err != nil {
-			return err
-		}
-		for _, name := range files {
-			if to, err := os.Readlink(name); err == nil && strings.Contains(to, "bpf_link") {
-				return experiment.Pause(ctx, afterChange/4) // the others follow at once
-			}
+func attached(pid int) error {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, name := range files {
+		if to, err := os.Readlink(name); err == nil && strings.Contains(to, "bpf_link") {
+			return nil
 		}
 	}
-	return errors.New("plimsoll diagnose has no programs in the kernel after " + diagnosePatience.String())
+	return errors.Join(errors.New("plimsoll diagnose has no programs in the kernel"), err)
 }
 
 // read reads the target's split from the output of `plimsoll diagnose --json`.

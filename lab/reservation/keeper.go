@@ -40,10 +40,7 @@ func (k *keeper) keep(ctx context.Context, reserve bool) error {
 	if reserve {
 		policy = strategy.ReserveCPUSet
 	}
-	if err := k.Configure(configuration(k.parties.target, policy, k.node)); err != nil {
-		return err
-	}
-	return k.Await(ctx, func() error {
+	return k.Follow(ctx, configuration(k.parties.target, policy, k.node), func() error {
 		own, err := k.parties.Tree().CPUs(k.parties.target)
 		if err != nil {
 			return err

@@ -134,10 +134,7 @@ func (b *bench) startAgent(ctx context.Context) (err error) {
 	if b.pod {
 		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n", b.Base()+"/"+auto+"-*/"+container, b.percent)
 	}
-	if err := b.agent.Configure(text); err != nil {
-		return err
-	}
-	return b.agent.Await(ctx, func() error {
+	return b.agent.Follow(ctx, text, func() error {
 		s, err := b.agent.Status(ctx)
 		if n := s.Node; err == nil && n.Threshold != n.Capacity*float64(b.threshold)/100 {
 			err = fmt.Errorf("the threshold is %.2f of %.2f CPUs", n.Threshold, n.Capacity)
