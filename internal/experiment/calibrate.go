@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -51,20 +52,13 @@ func corrected(size int, want, cost time.Duration) int {
 // loadedCost is the mean CPU time of a request while the load runs that is to be measured.
 func (r *run) loadedCost(ctx context.Context) (time.Duration, error) {
 	due := load.Poisson(r.Seed, 0, r.rate(), min(loadedSpan, r.PerMode))
-	before, err := r.groups.Used(r.group)
-	if err != nil {
-		return 0, err
-	}
-	out := load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	if out.Errors > 0 {
-		return 0, out.Cause
-	}
-	after, err := r.groups.Used(r.group)
-	if err != nil || out.Requests() == 0 || after <= before { // no request came by chance: the idle machine's figures stay
+	var out *load.Outcome
+	spent, err := r.groups.Spent(r.group, func() error {
+		out = load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
+		return cmp.Or(context.Cause(ctx), out.Cause)
+	})
+	if err != nil || out.Requests() == 0 || spent <= 0 { // no request came by chance: the idle machine's figures stay
 		return r.cost, err
 	}
-	return (after - before) / time.Duration(out.Requests()), nil
+	return spent / time.Duration(out.Requests()), nil
 }

@@ -209,6 +209,15 @@ func (g *Groups) Used(group string) (time.Duration, error) {
 	return c.Usage, err
 }
 
+// Spent is the CPU time that a group uses meanwhile.
+func (g *Groups) Spent(group string, do func() error) (time.Duration, error) {
+	before, after, err := Around(func() (time.Duration, error) { return g.Used(group) }, do)
+	if err != nil {
+		return 0, err
+	}
+	return after - before, nil
+}
+
 // Close removes the groups. Their processes must have been ended.
 func (g *Groups) Close() error {
 	var errs []error

@@ -104,28 +104,22 @@ func summarize(slots []Slot, modes []Mode) *Result {
 
 func summarizeMode(mode Mode, slots []Slot) ModeResult {
 	m := ModeResult{Name: string(mode)}
-	all := load.NewLatencies()
 	var sum sample.Usage
 	var wall, node, offline time.Duration
+	var loads []*load.Outcome
 	for _, s := range slots {
 		if s.Mode != mode {
 			continue
 		}
-		all.Merge(s.Load.Latency)
+		loads = append(loads, s.Load)
 		sum = plus(sum, s.Usage)
 		wall += s.Usage.Elapsed()
 		node += s.NodeUse
 		offline += s.Offline
-		m.Requests += s.Load.Requests()
-		m.Errors += s.Load.Errors
-		if s.Load.Cause != nil && m.Cause == "" {
-			m.Cause = s.Load.Cause.Error()
-		}
 		m.Lost += s.Lost.Seconds()
 		m.Ended += s.Ended
 		m.Writes += s.Writes
 		m.GaveBack = max(m.GaveBack, s.GaveBack.Seconds())
-		m.Late = max(m.Late, Milliseconds(s.Load.Late))
 		m.latencies = append(m.latencies, ranked(s.Load.Latency))
 		m.Rounds = append(m.Rounds, Round{
 			P99:            Milliseconds(s.Load.Latency.Quantile(0.99)),
@@ -133,6 +127,9 @@ func summarizeMode(mode Mode, slots []Slot) ModeResult {
 			CPUs:           s.Usage.CPUs(), Requests: s.Load.Requests(), Errors: s.Load.Errors,
 		})
 	}
+	out := load.Pool(loads...)
+	all := out.Latency
+	m.Requests, m.Errors, m.Cause, m.Late = out.Requests(), out.Errors, out.Reason(), Milliseconds(out.Late)
 	m.ThrottledRatio = Ratio(sum.Throttled, sum.Periods)
 	m.Burst = sum.BurstTime.Seconds()
 	m.CPUs = Ratio(sum.Used, wall)

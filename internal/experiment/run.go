@@ -133,24 +133,30 @@ func (r *run) calibrate(ctx context.Context) (err error) {
 func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time.Duration, error) {
 	var costs []time.Duration
 	for range costRequests {
-		before, err := g.Used(group)
+		cost, err := g.Spent(group, func() error {
+			if err := get(); err != nil {
+				return err
+			}
+			return Pause(ctx, costGap)
+		})
 		if err != nil {
 			return 0, err
 		}
-		if err := get(); err != nil {
-			return 0, err
-		}
-		if err := Pause(ctx, costGap); err != nil {
-			return 0, err
-		}
-		after, err := g.Used(group)
-		if err != nil {
-			return 0, err
-		}
-		costs = append(costs, after-before)
+		costs = append(costs, cost)
 	}
 	slices.Sort(costs)
 	return costs[costRequests/2], nil
+}
+
+// Around reads before and after something is done.
+func Around[T any](read func() (T, error), do func() error) (before, after T, err error) {
+	if before, err = read(); err == nil {
+		err = do()
+	}
+	if err == nil {
+		after, err = read()
+	}
+	return before, after, err
 }
 
 // Pause sleeps; the error is why ctx ended.

@@ -32,16 +32,11 @@ type Slot struct {
 }
 
 // sample takes readings of the server's group until the load, which runs meanwhile, has ended.
-func (r *run) sample(ctx context.Context, send func() *load.Outcome) (Slot, error) {
-	before, err := r.around(ctx)
-	if err != nil {
-		return Slot{}, err
-	}
-	s, err := r.groups.watch(r.group, r.limit.Period, send)
-	if err != nil {
-		return s, err
-	}
-	after, err := r.around(ctx)
+func (r *run) sample(ctx context.Context, send func() *load.Outcome) (s Slot, err error) {
+	before, after, err := Around(func() (around, error) { return r.around(ctx) }, func() (err error) {
+		s, err = r.groups.watch(r.group, r.limit.Period, send)
+		return err
+	})
 	s.NodeUse, s.Offline, s.Writes = after.node-before.node, after.offline-before.offline, after.writes-before.writes
 	if r.still != nil {
 		s.Lost, s.Ended = after.still.Wall-before.still.Wall, after.still.Ends-before.still.Ends

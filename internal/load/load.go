@@ -7,6 +7,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -53,6 +54,26 @@ type Outcome struct {
 
 // Requests is how many were due.
 func (o *Outcome) Requests() int { return int(o.Latency.Count()) + o.Errors }
+
+// Pool is what became of several loads, in this order.
+func Pool(list ...*Outcome) *Outcome {
+	all := &Outcome{Latency: NewLatencies()}
+	for _, o := range list {
+		all.Latency.Merge(o.Latency)
+		all.Errors += o.Errors
+		all.Cause = cmp.Or(all.Cause, o.Cause)
+		all.Late = max(all.Late, o.Late)
+	}
+	return all
+}
+
+// Reason is the first error in words; "" where there was none.
+func (o *Outcome) Reason() string {
+	if o.Cause == nil {
+		return ""
+	}
+	return o.Cause.Error()
+}
 
 // ErrOpen says that a request was not sent because too many were under way.
 var ErrOpen = errors.New("too many requests under way")

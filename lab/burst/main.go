@@ -150,21 +150,19 @@ func (b *bench) idle(atOnce int) time.Duration {
 
 // send sends the requests of a burst and waits for all answers.
 func (b *bench) send(ctx context.Context, one *burst) error {
-	before, err := b.agent.Child().Used()
-	if err != nil {
-		return err
-	}
-	failed := make([]error, one.atOnce)
-	var wait sync.WaitGroup
-	begin := time.Now()
-	for i := range failed {
-		wait.Go(func() { failed[i] = b.client.Get(ctx, b.server.URL(b.size)) })
-	}
-	wait.Wait()
-	one.took = time.Since(begin)
-	after, err := b.agent.Child().Used()
+	before, after, err := experiment.Around(b.agent.Child().Used, func() error {
+		failed := make([]error, one.atOnce)
+		var wait sync.WaitGroup
+		begin := time.Now()
+		for i := range failed {
+			wait.Go(func() { failed[i] = b.client.Get(ctx, b.server.URL(b.size)) })
+		}
+		wait.Wait()
+		one.took = time.Since(begin)
+		return errors.Join(failed...)
+	})
 	one.agent = after - before
-	return errors.Join(append(failed, err)...)
+	return err
 }
 
 // Schema names the format of the JSON. Fields are added, never renamed, within a version.

@@ -141,19 +141,18 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, e
 		return s, err
 	}
 	defer func() { err = errors.Join(err, tasks.close()) }()
-	before, err := b.read(tasks)
+	slow := &tail{}
+	var outcome *load.Outcome
+	before, after, err := experiment.Around(func() (reading, error) { return b.read(tasks) }, func() error {
+		outcome = b.request(ctx, due, tasks, slow)
+		return context.Cause(ctx)
+	})
 	if err != nil {
 		return s, err
 	}
-	slow := &tail{}
-	outcome := b.request(ctx, due, tasks, slow)
-	after, err := b.read(tasks)
-	if err == nil {
-		err = context.Cause(ctx)
-	}
 	s = between(r, before, after, outcome)
 	s.slowest = slow.mean()
-	return s, err
+	return s, nil
 }
 
 // warmUp opens the connections, and has this process come first once that is done.

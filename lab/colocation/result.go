@@ -103,17 +103,8 @@ func summarize(slots []slot, rows []row) *result {
 func summarizeRow(name row, slots []slot) figures {
 	mine := frame.Of(slots, name, func(s slot) row { return s.row })
 	median := frame.Median(mine)
-	f := figures{Row: name}
-	all := load.NewLatencies()
-	for _, s := range mine {
-		all.Merge(s.load.Latency)
-		f.Requests += s.load.Requests()
-		f.Errors += s.load.Errors
-		if s.load.Cause != nil && f.Cause == "" {
-			f.Cause = s.load.Cause.Error()
-		}
-		f.Late = max(f.Late, experiment.Milliseconds(s.load.Late))
-	}
+	all := frame.Pool(mine, func(s slot) *load.Outcome { return s.load })
+	f := figures{Row: name, Requests: all.Requests(), Errors: all.Errors, Cause: all.Reason(), Late: experiment.Milliseconds(all.Late)}
 	quantile := func(q float64) func(slot) float64 {
 		return func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(q)) }
 	}
@@ -131,7 +122,7 @@ func summarizeRow(name row, slots []slot) figures {
 	f.Slowest.Ran = slow(func(p part) time.Duration { return p.ran })
 	f.Slowest.Waited = slow(func(p part) time.Duration { return p.waited })
 	f.Slowest.Rest = slow(func(p part) time.Duration { return p.took - p.ran - p.waited })
-	f.Curve = experiment.Percentiles(all, 50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
+	f.Curve = experiment.Percentiles(all.Latency, 50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
 	return f
 }
 

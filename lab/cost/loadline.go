@@ -1,13 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/loadline/noderisk"
 )
 
@@ -44,30 +43,19 @@ func demands(containers int) (list []noderisk.Demand, capacity float64) {
 // sizeBursts measures on this process.
 func sizeBursts(containers int) (sizing, error) {
 	list, capacity := demands(containers)
-	before, err := own()
-	if err != nil {
-		return sizing{}, err
-	}
 	s := sizing{Containers: containers}
-	for range sizingsMeasured {
-		risk, err := noderisk.LoadLine(capacity, list, 99.9)
-		if err != nil {
-			return s, err
+	before, after, err := experiment.Around(func() (time.Duration, error) { return experiment.CPUTime(os.Getpid()) }, func() error {
+		for range sizingsMeasured {
+			risk, err := noderisk.LoadLine(capacity, list, 99.9)
+			if err != nil {
+				return err
+			}
+			s.Share = risk.Share
 		}
-		s.Share = risk.Share
-	}
-	after, err := own()
+		return nil
+	})
 	s.CPU = (after - before) / sizingsMeasured
 	return s, err
-}
-
-// own is the CPU time of this process.
-func own() (time.Duration, error) {
-	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return 0, errors.Join(errors.New("getrusage"), err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
 }
 
 // cpus is its mean, with one every noderisk.Every.

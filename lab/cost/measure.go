@@ -178,15 +178,11 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 
 // spends is the mean use of a process over a while from now on.
 func spends(ctx context.Context, c *experiment.Child, span time.Duration) (rate, error) {
-	before, err := spentOf(c)
-	if err == nil {
-		err = experiment.Pause(ctx, span)
-	}
+	before, after, err := experiment.Around(func() (spent, error) { return spentOf(c) }, func() error { return experiment.Pause(ctx, span) })
 	if err != nil {
 		return rate{}, errors.Join(c.Ended(), err)
 	}
-	after, err := spentOf(c)
-	return after.since(before), errors.Join(c.Ended(), err)
+	return after.since(before), c.Ended()
 }
 
 // startLoop starts the bare loop on files.

@@ -191,36 +191,25 @@ func (b *bench) try(ctx context.Context, policy strategy.Policy, n int) (step, e
 
 // load puts its own arrivals on each of n replicas at once.
 func (b *bench) load(ctx context.Context, n int) (step, error) {
-	before, err := b.counters(n)
+	outcomes := make([]*load.Outcome, n)
+	before, after, err := experiment.Around(func() (cpu.Counters, error) { return b.counters(n) }, func() error {
+		var wait sync.WaitGroup
+		for i, r := range b.replicas[:n] {
+			wait.Go(func() {
+				due := load.Poisson(b.seed, uint64(i), b.rate, b.step)
+				outcomes[i] = load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce},
+					func(ctx context.Context) error { return b.client.Get(ctx, r.URL(b.size)) })
+			})
+		}
+		wait.Wait()
+		return context.Cause(ctx)
+	})
 	if err != nil {
 		return step{}, err
 	}
-	outcomes := make([]*load.Outcome, n)
-	var wait sync.WaitGroup
-	for i, r := range b.replicas[:n] {
-		wait.Go(func() {
-			due := load.Poisson(b.seed, uint64(i), b.rate, b.step)
-			outcomes[i] = load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce},
-				func(ctx context.Context) error { return b.client.Get(ctx, r.URL(b.size)) })
-		})
-	}
-	wait.Wait()
-	if ctx.Err() != nil {
-		return step{}, context.Cause(ctx)
-	}
-	after, err := b.counters(n)
-	s := step{Replicas: n, Limit: b.limit.CPUs()}
-	all := load.NewLatencies()
-	for _, o := range outcomes {
-		all.Merge(o.Latency)
-		s.Requests += o.Requests()
-		s.Errors += o.Errors
-	}
-	s.P99 = all.Quantile(0.99)
-	if periods := after.Periods - before.Periods; periods > 0 {
-		s.Throttled = float64(after.Throttled-before.Throttled) / float64(periods)
-	}
-	return s, err
+	all := load.Pool(outcomes...)
+	return step{Replicas: n, Limit: b.limit.CPUs(), P99: all.Latency.Quantile(0.99), Requests: all.Requests(), Errors: all.Errors,
+		Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}, nil
 }
 
 // counters are those of n replicas together.

@@ -3,10 +3,10 @@ package frame
 import (
 	"errors"
 	"runtime"
-	"time"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/load"
 )
 
 // Machine is where something was measured. A result embeds it.
@@ -46,20 +46,16 @@ func Of[S any, M comparable](slots []S, mode M, of func(S) M) []S {
 	return mine
 }
 
+// Pool is what became of the loads of slots.
+func Pool[S any](slots []S, of func(S) *load.Outcome) *load.Outcome {
+	var list []*load.Outcome
+	for _, s := range slots {
+		list = append(list, of(s))
+	}
+	return load.Pool(list...)
+}
+
 // Median is the function that gives the median over slots.
 func Median[S any](slots []S) func(of func(S) float64) float64 {
 	return func(of func(S) float64) float64 { return experiment.MedianOf(slots, of) }
-}
-
-// Spent is the CPU time that a group uses meanwhile.
-func (b *Bench) Spent(group string, do func() error) (time.Duration, error) {
-	before, err := b.Used(group)
-	if err == nil {
-		err = do()
-	}
-	if err != nil {
-		return 0, err
-	}
-	after, err := b.Used(group)
-	return after - before, err
 }

@@ -173,14 +173,8 @@ func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) (
 
 // window measures between two readings. The jobs go on until all is read.
 func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe) (r outcome, err error) {
-	first, err := b.read(ctx, a, p)
-	if err != nil {
-		return r, err
-	}
-	if err := experiment.Pause(ctx, b.span); err != nil {
-		return r, err
-	}
-	last, err := b.read(ctx, a, p)
+	first, last, err := experiment.Around(func() (reading, error) { return b.read(ctx, a, p) },
+		func() error { return experiment.Pause(ctx, b.span) })
 	if err != nil {
 		return r, err
 	}

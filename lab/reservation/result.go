@@ -104,13 +104,11 @@ func rank(s situation) int {
 }
 
 func summarizeRow(sit situation, slots []slot) figures {
-	f := figures{situation: sit}
 	mine := frame.Of(slots, sit, func(s slot) situation { return s.situation })
 	median := frame.Median(mine)
+	all := frame.Pool(mine, func(s slot) *load.Outcome { return s.load })
+	f := figures{situation: sit, Requests: all.Requests(), Errors: all.Errors, Late: experiment.Milliseconds(all.Late)}
 	for _, s := range mine {
-		f.Requests += s.load.Requests()
-		f.Errors += s.load.Errors
-		f.Late = max(f.Late, experiment.Milliseconds(s.load.Late))
 		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
 	}
 	f.Took = median(func(s slot) float64 { return s.took.Seconds() })
