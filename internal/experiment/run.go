@@ -23,14 +23,15 @@ const (
 // run is an experiment under way.
 type run struct {
 	Config
+	Cleanup
 	groups  *Groups
 	group   string // the server's
 	limit   cpu.Bandwidth
 	server  Server
 	client  *load.Client
-	offline *Offline       // nil where the machine is left as it is
-	still   *throttleMeter // nil without throttle events
-	agent   *Agent         // nil where no mode needs one
+	offline *Offline   // nil where the machine is left as it is
+	still   *throttles // nil without throttle events
+	agent   *Agent     // nil where no mode needs one
 	say     func(format string, args ...any)
 	size    int           // of a request
 	cost    time.Duration // CPU time of a request
@@ -46,10 +47,13 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		return nil, err
 	}
 	r := &run{Config: c, groups: groups, limit: Limited(c.Limit), server: server, client: load.NewClient(openAtOnce), say: say}
-	defer func() { err = errors.Join(OrInterrupt(ctx, err), r.close()) }()
+	defer func() { err = r.Unwind(ctx, err) }()
+	defer r.client.Close()
+	r.Undo(groups.Close)
 	if r.group, err = groups.Add("web"); err != nil {
 		return nil, err
 	}
+	r.Undo(server.Stop)
 	if err := server.Start(func(pid int) error { return groups.Enter(r.group, pid) }); err != nil {
 		return nil, err
 	}
@@ -67,6 +71,7 @@ func Run(ctx context.Context, c Config, server Server, say func(format string, a
 		if r.agent, err = StartAgent(setup, groups); err != nil {
 			return nil, err
 		}
+		r.Undo(r.agent.Stop)
 	}
 	return r.measure(ctx)
 }
@@ -77,50 +82,47 @@ func (r *run) surround() (err error) {
 		if r.offline, err = StartOffline(r.CgroupRoot); err != nil {
 			return err
 		}
+		r.Undo(r.offline.Stop)
 	}
 	if r.still, err = r.groups.watchThrottles(r.group); err != nil {
 		r.say("time lost is taken from the counters, because there are no throttle events: %v", err)
+		return nil
 	}
+	r.Undo(r.still.Close)
 	return nil
 }
 
-// OrInterrupt is why ctx ended, where that is what an error comes from.
-func OrInterrupt(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
+// Cleanup is what is to be done in the end.
+type Cleanup struct{ list []func() error }
 
-// close ends what was started, last first: the agent restores while the groups are still there.
-func (r *run) close() error {
-	r.client.Close()
-	var errs []error
-	if r.agent != nil {
-		errs = append(errs, r.agent.Stop())
+// Undo has something done in the end: what was started last ends first, so that the agent restores while the groups are
+// still there.
+func (c *Cleanup) Undo(f func() error) { c.list = append(c.list, f) }
+
+// Unwind does it. The error is why ctx ended, where that is what err comes from.
+func (c *Cleanup) Unwind(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	if r.offline != nil {
-		errs = append(errs, r.offline.Stop())
+	errs := []error{err}
+	for _, f := range slices.Backward(c.list) {
+		errs = append(errs, f())
 	}
-	return errors.Join(append(errs, r.still.close(), r.server.Stop(), r.groups.Close())...)
+	c.list = nil
+	return errors.Join(errs...)
 }
 
 // calibrate finds the size of a request that costs the wanted CPU time, or the cost of the only size.
 func (r *run) calibrate(ctx context.Context) (err error) {
-	measure := func(size int) (time.Duration, error) {
-		return r.groups.Cost(ctx, r.group, func() error { return r.client.Get(ctx, r.server.URL(size)) })
-	}
-	if _, err := measure(firstSize); err != nil { // warm up
+	get := func(size int) error { return r.client.Get(ctx, r.server.URL(size)) }
+	first := func() error { return get(firstSize) }
+	if _, err := r.groups.cost(ctx, r.group, first); err != nil { // warm up
 		return err
 	}
 	if r.Work == 0 {
-		r.cost, err = measure(firstSize)
+		r.cost, err = r.groups.cost(ctx, r.group, first)
 	} else {
-		r.size, r.cost, err = load.Calibrate(r.Work, r.Work/workTolerance, firstSize, measure)
-	}
-	if errors.Is(err, load.ErrUnsettled) {
-		r.say("careful: %v; going on with that", err)
-		err = nil
+		r.size, r.cost, err = r.groups.Calibrate(ctx, r.group, r.Work, get, r.say)
 	}
 	if err != nil {
 		return err
@@ -128,9 +130,23 @@ func (r *run) calibrate(ctx context.Context) (err error) {
 	return r.calibrateUnderLoad(ctx)
 }
 
-// Cost is the CPU time that a group needs for one request, the median of several: the kernel's count for all its
+// Calibrate finds the size of a request that costs so much CPU time in a group that is not limited, and what it costs.
+// Where no size settles, the best one is as good: its cost is known.
+func (g *Groups) Calibrate(ctx context.Context, group string, work time.Duration, get func(size int) error,
+	say func(format string, args ...any)) (size int, cost time.Duration, err error) {
+	size, cost, err = load.Calibrate(work, work/workTolerance, firstSize, func(size int) (time.Duration, error) {
+		return g.cost(ctx, group, func() error { return get(size) })
+	})
+	if errors.Is(err, load.ErrUnsettled) {
+		say("careful: %v; going on with that", err)
+		err = nil
+	}
+	return size, cost, err
+}
+
+// cost is the CPU time that a group needs for one request, the median of several: the kernel's count for all its
 // threads, network included.
-func (g *Groups) Cost(ctx context.Context, group string, get func() error) (time.Duration, error) {
+func (g *Groups) cost(ctx context.Context, group string, get func() error) (time.Duration, error) {
 	var costs []time.Duration
 	for range costRequests {
 		cost, err := g.Spent(group, func() error {

@@ -113,7 +113,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err := b.Serve(&b.server, b.group); err != nil {
 		return err
 	}
-	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) })
+	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) }, b.Say)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (b *bench) calibrate(ctx context.Context) error {
 		return err
 	}
 	first := b.replicas[0]
-	size, cost, err := b.Calibrate(ctx, first.group, b.work, func(size int) error { return b.client.Get(ctx, first.URL(size)) })
+	size, cost, err := b.Calibrate(ctx, first.group, b.work, func(size int) error { return b.client.Get(ctx, first.URL(size)) }, b.Say)
 	if err != nil {
 		return err
 	}

@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
-	"time"
 
 	"plimsoll/internal/experiment"
-	"plimsoll/internal/load"
 )
 
 // Bench is what an experiment is measured on: control groups of its own, and what was started in them.
 type Bench struct {
 	*experiment.Groups
 	*Settings
-	Say  func(format string, args ...any) // tells of progress
-	undo []func() error
+	Say func(format string, args ...any) // tells of progress
+	experiment.Cleanup
 }
 
 // Run makes a bench, has the experiment measure, and cleans up, however it ends.
@@ -50,26 +47,13 @@ func With(ctx context.Context, name string, s *Settings, say func(string, ...any
 	if b.Groups != nil {
 		b.Undo(b.Groups.Close)
 	}
-	return b.finish(ctx, do(b))
+	return b.Unwind(ctx, do(b))
 }
 
 // Scope does a part of an experiment. What is started in it ends with it.
 func (b *Bench) Scope(ctx context.Context, do func(*Bench) error) error {
 	inner := &Bench{Groups: b.Groups, Settings: b.Settings, Say: b.Say}
-	return inner.finish(ctx, do(inner))
-}
-
-// Undo has something done in the end: what was started last ends first, so that the agent restores while the groups are
-// still there.
-func (b *Bench) Undo(f func() error) { b.undo = append(b.undo, f) }
-
-func (b *Bench) finish(ctx context.Context, err error) error {
-	errs := []error{experiment.OrInterrupt(ctx, err)}
-	for _, f := range slices.Backward(b.undo) {
-		errs = append(errs, f())
-	}
-	b.undo = nil
-	return errors.Join(errs...)
+	return inner.Unwind(ctx, do(inner))
 }
 
 // Agent starts an agent on the groups.
@@ -155,18 +139,4 @@ func Manages(ctx context.Context, a *experiment.Agent, want int) error {
 		err = fmt.Errorf("it knows %d of %d groups", len(s.Containers), want)
 	}
 	return err
-}
-
-// Calibrate finds the size of a request that costs so much CPU time in a group that is not limited, and what it costs.
-// Where no size settles, the last one is as good: its cost is known.
-func (b *Bench) Calibrate(ctx context.Context, group string, work time.Duration, get func(size int) error) (
-	size int, cost time.Duration, err error) {
-	const tolerance, firstSize = 20, 1 << 20
-	size, cost, err = load.Calibrate(work, work/tolerance, firstSize, func(size int) (time.Duration, error) {
-		return b.Cost(ctx, group, func() error { return get(size) })
-	})
-	if errors.Is(err, load.ErrUnsettled) {
-		err = nil
-	}
-	return size, cost, err
 }

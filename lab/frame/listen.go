@@ -19,14 +19,7 @@ const (
 
 // Listen subscribes to the throttles of the groups.
 func Listen(groups []uint64) (*probe.Probe, error) {
-	p, err := probe.Open(probe.Options{Ring: ringSize, Use: true})
-	if err != nil {
-		return nil, experiment.WithHint(err, probe.Explain(err))
-	}
-	if err := p.Watch(groups); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	return experiment.WatchThrottles(probe.Options{Ring: ringSize, Use: true}, groups...)
 }
 
 // Collect reads the events up to an instant that has passed: until one is later, or none comes.

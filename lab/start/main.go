@@ -102,8 +102,8 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 	if err := os.WriteFile(b.source, program, 0o600); err != nil {
 		return nil, err
 	}
-	if b.probe, err = probe.Open(probe.Options{}); err != nil {
-		return nil, experiment.WithHint(err, probe.Explain(err))
+	if b.probe, err = experiment.WatchThrottles(probe.Options{}); err != nil {
+		return nil, err
 	}
 	f.Undo(b.probe.Close)
 	if err := b.startAgent(ctx); err != nil {
