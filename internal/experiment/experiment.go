@@ -106,6 +106,24 @@ func Order[M any](modes []M, seed uint64, round int) []M {
 	return order
 }
 
+// Turns has modes take turns in rounds, in that order, and collects what each slot gave. Line tells of a slot.
+func Turns[M, S any](say func(format string, args ...any), rounds int, seed uint64, modes []M, slot func(round int, mode M) (S, error),
+	line func(S) string) ([]S, error) {
+	total := rounds * len(modes)
+	var all []S
+	for round := range rounds {
+		for _, mode := range Order(modes, seed, round) {
+			s, err := slot(round, mode)
+			if err != nil {
+				return nil, fmt.Errorf("%v, round %d: %w", mode, round+1, err)
+			}
+			all = append(all, s)
+			say("[%*d/%d] %s", len(fmt.Sprint(total)), len(all), total, line(s))
+		}
+	}
+	return all, nil
+}
+
 // zigzag is place i of 0, 1, n-1, 2, n-2, ...: no two steps in it are the same (mod n).
 func zigzag(i, n int) int {
 	if i%2 == 1 {

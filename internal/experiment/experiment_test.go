@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -173,5 +174,39 @@ func TestShows(t *testing.T) {
 		if err := shows(c.policy, c.b, limit, c.canBurst); (err == nil) != c.ok {
 			t.Errorf("shows(%s, %+v, canBurst %v) = %v, want ok %v", c.policy, c.b, c.canBurst, err, c.ok)
 		}
+	}
+}
+
+// TestTurns: each mode has its turn in each round, and an error says in which.
+func TestTurns(t *testing.T) {
+	modes := []string{"none", "auto", "unlimited"}
+	type turn struct {
+		round int
+		mode  string
+	}
+	all, err := Turns(t.Logf, 4, 1, modes, func(round int, mode string) (turn, error) { return turn{round, mode}, nil }, func(s turn) string { return s.mode })
+	if err != nil || len(all) != 12 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for i, s := range all {
+		if s.round != i/3 {
+			t.Errorf("turn %d is in round %d", i, s.round)
+		}
+	}
+	for round := range 4 {
+		for _, mode := range modes {
+			if !slices.Contains(all, turn{round, mode}) {
+				t.Errorf("round %d has no %s", round, mode)
+			}
+		}
+	}
+	_, err = Turns(t.Logf, 4, 1, modes, func(round int, mode string) (turn, error) {
+		if round == 2 && mode == "auto" {
+			return turn{}, errors.New("broken")
+		}
+		return turn{}, nil
+	}, func(turn) string { return "" })
+	if err == nil || err.Error() != "auto, round 3: broken" {
+		t.Errorf("%v", err)
 	}
 }

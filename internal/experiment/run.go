@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,23 +195,17 @@ func (r *run) send(ctx context.Context) error { return r.client.Get(ctx, r.serve
 func (r *run) measure(ctx context.Context) (*Result, error) {
 	rate := r.rate()
 	due, slot := arrivals(r.Seed, rate, r.PerMode/time.Duration(r.Rounds), r.Rounds, r.Requests)
-	total := r.Rounds * len(r.Modes)
 	r.say("a request costs %.1f ms of CPU time under load; %.2f requests a second use %.0f %% of %g CPUs",
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
 	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
-		(time.Duration(total) * (slot + afterChange + time.Second)).Round(time.Second))
-	var slots []Slot
-	for round := range r.Rounds {
-		for _, mode := range Order(r.Modes, r.Seed, round) {
-			s, err := r.slot(ctx, mode, due[round])
-			if err != nil {
-				return nil, fmt.Errorf("mode %s, round %d: %w", mode, round+1, err)
-			}
-			s.Round = round
-			slots = append(slots, s)
-			r.say("[%*d/%d] %-17s  p99 %4.0f ms  throttled %4.1f %%", len(fmt.Sprint(total)), len(slots), total, mode,
-				1e3*s.Load.Latency.Quantile(0.99).Seconds(), 100*Ratio(s.Usage.Throttled, s.Usage.Periods))
-		}
+		(time.Duration(r.Rounds*len(r.Modes)) * (slot + afterChange + time.Second)).Round(time.Second))
+	slots, err := Turns(r.say, r.Rounds, r.Seed, r.Modes, func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, round, due[round]) },
+		func(s Slot) string {
+			return fmt.Sprintf("%-17s  p99 %4.0f ms  throttled %4.1f %%", s.Mode, Milliseconds(s.Load.Latency.Quantile(0.99)),
+				100*Ratio(s.Usage.Throttled, s.Usage.Periods))
+		})
+	if err != nil {
+		return nil, err
 	}
 	result := summarize(slots, r.Modes)
 	result.Conditions = Conditions{
@@ -223,46 +218,42 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 }
 
 // slot measures one mode once.
-func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (Slot, error) {
-	back, err := r.enter(mode)
-	if err != nil {
-		return Slot{}, err
-	}
-	s, err := r.sample(ctx, func() *load.Outcome {
-		return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
+func (r *run) slot(ctx context.Context, mode Mode, round int, due []time.Duration) (s Slot, err error) {
+	err = r.groups.Under(r.agent, mode, r.group, r.limit, func() (err error) {
+		back := func() error { return nil }
+		if mode == RequestsOnly {
+			if back, err = r.removeLimits(runtime.NumCPU()); err != nil {
+				return err
+			}
+		}
+		s, err = r.sample(ctx, func() *load.Outcome {
+			return load.Run(ctx, due, load.Bounds{Timeout: timeout, Open: openAtOnce}, r.send)
+		})
+		err = cmp.Or(err, context.Cause(ctx))
+		if err == nil && mode.Policy().Quota() {
+			s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
+		}
+		return errors.Join(err, back())
 	})
-	if err == nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil && mode.Policy().Quota() {
-		s.GaveBack, err = r.groups.awaitLimit(ctx, r.group, r.limit)
-	}
-	s.Mode = mode
-	return s, errors.Join(err, back())
+	s.Mode, s.Round = mode, round
+	return s, err
 }
 
-// enter starts a mode. The limit is removed only while the agent is passive. Calling what it gives back ends the mode.
-func (r *run) enter(mode Mode) (_ func() error, err error) {
-	if r.agent != nil {
-		if err := r.agent.Apply(mode.Policy(), []string{r.group}, r.limit); err != nil {
-			return nil, err
-		}
-	} else {
+// Under measures a group in a mode. The limit is removed, where the mode has none, only while the agent is passive. Without an
+// agent, measure begins as late as with one.
+func (g *Groups) Under(a *Agent, mode Mode, group string, limit cpu.Bandwidth, measure func() error) error {
+	if a == nil {
 		time.Sleep(afterChange)
+	} else if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
+		return err
 	}
-	others := func() error { return nil }
 	if !mode.Unlimited() {
-		return others, nil
+		return measure()
 	}
-	if mode == RequestsOnly {
-		if others, err = r.removeLimits(runtime.NumCPU()); err != nil {
-			return nil, err
-		}
+	if err := g.Limit(group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
+		return err
 	}
-	if err := r.groups.Limit(r.group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
-		return nil, errors.Join(err, others())
-	}
-	return func() error { return errors.Join(r.groups.Limit(r.group, r.limit), others()) }, nil
+	return errors.Join(measure(), g.Limit(group, limit))
 }
 
 // Kernel is the release of the running kernel.

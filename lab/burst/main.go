@@ -94,7 +94,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	slots, err := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) ([]burst, error) {
+	slots, err := experiment.Turns(f.Say, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) ([]burst, error) {
 		return b.slot(ctx, mode, round)
 	}, func(list []burst) string { return string(list[0].mode) })
 	if err != nil {

@@ -111,7 +111,7 @@ func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
 	b.Say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
 		(time.Duration(b.rounds*len(b.rows)) * (length + 2*afterChange)).Round(time.Second))
 	due := load.Constant(b.rate, length)
-	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, func(_ int, r row) (slot, error) { return b.slot(ctx, r, due) }, func(s slot) string {
+	return experiment.Turns(b.Say, b.rounds, b.seed, b.rows, func(_ int, r row) (slot, error) { return b.slot(ctx, r, due) }, func(s slot) string {
 		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", s.row,
 			experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
 	})

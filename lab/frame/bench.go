@@ -114,24 +114,6 @@ func (b *Bench) Offline() (*experiment.Offline, error) {
 	return o, err
 }
 
-// Turns has modes take turns in rounds, in a balanced order, and collects what each slot gave. Line tells of a slot.
-func Turns[M, S any](b *Bench, rounds int, seed uint64, modes []M, slot func(round int, mode M) (S, error),
-	line func(S) string) ([]S, error) {
-	total := rounds * len(modes)
-	var all []S
-	for round := range rounds {
-		for _, mode := range experiment.Order(modes, seed, round) {
-			s, err := slot(round, mode)
-			if err != nil {
-				return nil, fmt.Errorf("%v, round %d: %w", mode, round+1, err)
-			}
-			all = append(all, s)
-			b.Say("[%*d/%d] %s", len(fmt.Sprint(total)), len(all), total, line(s))
-		}
-	}
-	return all, nil
-}
-
 // Manages is an error as long as the agent does not manage so many groups.
 func Manages(ctx context.Context, a *experiment.Agent, want int) error {
 	s, err := a.Status(ctx)

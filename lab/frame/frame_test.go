@@ -110,40 +110,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestTurns: each mode has its turn in each round, and an error says in which.
-func TestTurns(t *testing.T) {
-	b, modes := &Bench{Say: t.Logf}, []string{"none", "auto", "unlimited"}
-	type turn struct {
-		round int
-		mode  string
-	}
-	all, err := Turns(b, 4, 1, modes, func(round int, mode string) (turn, error) { return turn{round, mode}, nil }, func(s turn) string { return s.mode })
-	if err != nil || len(all) != 12 {
-		t.Fatalf("%v, %v", all, err)
-	}
-	for i, s := range all {
-		if s.round != i/3 {
-			t.Errorf("turn %d is in round %d", i, s.round)
-		}
-	}
-	for round := range 4 {
-		for _, mode := range modes {
-			if !slices.Contains(all, turn{round, mode}) {
-				t.Errorf("round %d has no %s", round, mode)
-			}
-		}
-	}
-	_, err = Turns(b, 4, 1, modes, func(round int, mode string) (turn, error) {
-		if round == 2 && mode == "auto" {
-			return turn{}, errors.New("broken")
-		}
-		return turn{}, nil
-	}, func(turn) string { return "" })
-	if err == nil || err.Error() != "auto, round 3: broken" {
-		t.Errorf("%v", err)
-	}
-}
-
 // failing is a result that is a failure in any case.
 type failing struct{ found }
 

@@ -1,10 +1,8 @@
 package frame
 
 import (
-	"errors"
 	"runtime"
 
-	"plimsoll/internal/cpu"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 )
@@ -19,20 +17,6 @@ type Machine struct {
 // Machine is this one, with the control groups of the bench.
 func (b *Bench) Machine() Machine {
 	return Machine{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU()}
-}
-
-// Under measures a group in a mode. The limit is removed, where the mode has none, only while the agent is passive.
-func (b *Bench) Under(a *experiment.Agent, mode experiment.Mode, group string, limit cpu.Bandwidth, measure func() error) error {
-	if err := a.Apply(mode.Policy(), []string{group}, limit); err != nil {
-		return err
-	}
-	if !mode.Unlimited() {
-		return measure()
-	}
-	if err := b.Limit(group, cpu.Bandwidth{Quota: cpu.Unlimited}); err != nil {
-		return err
-	}
-	return errors.Join(measure(), b.Limit(group, limit))
 }
 
 // Of are the slots of one mode, row or situation.

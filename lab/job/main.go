@@ -102,7 +102,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	}
 	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
 		Work: experiment.Milliseconds(s.work)}
-	r.Runs, err = frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
+	r.Runs, err = experiment.Turns(b.Say, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
 		err = b.Under(a, mode, group, limit, func() (err error) {
 			if err = experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)); err == nil {
 				x, err = do(ctx, b, group, steps)

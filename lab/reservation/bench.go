@@ -156,7 +156,7 @@ func (b *bench) silence() error {
 
 func (b *bench) rounds(ctx context.Context) ([]slot, error) {
 	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
-	return frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) (slot, error) { return b.measureSlot(ctx, sit) },
+	return experiment.Turns(b.Say, b.repeat, b.seed, b.situations, func(_ int, sit situation) (slot, error) { return b.measureSlot(ctx, sit) },
 		func(s slot) string {
 			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", s.situation.name(), s.took.Seconds(),
 				100*s.utilization, experiment.Milliseconds(s.load.Latency.Quantile(0.99)))
