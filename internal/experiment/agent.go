@@ -82,7 +82,7 @@ func (a *Agent) StateDir() string { return cmp.Or(a.State, filepath.Join(a.dir, 
 func (a *Agent) Socket() string { return filepath.Join(a.StateDir(), web.ControlSocket) }
 
 // Kill ends the agent by SIGKILL: what it has written stays.
-func (a *Agent) Kill() error { return a.child.Stop(0) }
+func (a *Agent) Kill() error { return a.child.Kill() }
 
 // Restart starts the agent once more, with the state of the one that was killed or halted.
 func (a *Agent) Restart() error {

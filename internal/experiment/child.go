@@ -66,8 +66,11 @@ func (c *Child) Write(line string) error {
 	return nil
 }
 
-// Stop ends the process by SIGTERM. After patience it sends SIGKILL, and that is an error.
+// Stop ends the process, where one was started, by SIGTERM. After patience it sends SIGKILL, and that is an error.
 func (c *Child) Stop(patience time.Duration) error {
+	if c == nil {
+		return nil
+	}
 	c.stdin.Close()
 	if c.Ended() != nil {
 		return nil
@@ -88,8 +91,17 @@ func (c *Child) Stop(patience time.Duration) error {
 	return fmt.Errorf("%s (pid %d) did not end within %v and was killed", c.cmd.Path, c.cmd.Process.Pid, patience)
 }
 
+// Kill ends the process by SIGKILL.
+func (c *Child) Kill() error { return c.Stop(0) }
+
+// Again is this program once more, with other arguments.
+func Again(args ...string) *exec.Cmd { return exec.Command("/proc/self/exe", args...) }
+
 // Ended is an error with the process's last words once it has ended by itself, and nil while it runs.
 func (c *Child) Ended() error {
+	if c == nil {
+		return nil
+	}
 	select {
 	case <-c.done:
 		return fmt.Errorf("%s ended: %v\n%s", strings.Join(c.cmd.Args, " "), c.err, c.said)

@@ -83,9 +83,5 @@ func (o *Offline) Used() (time.Duration, error) {
 
 // Stop ends the work and removes its groups.
 func (o *Offline) Stop() error {
-	var errs []error
-	for _, c := range o.processes {
-		errs = append(errs, c.Stop(0))
-	}
-	return errors.Join(append(errs, o.groups.Close())...)
+	return errors.Join(Each(o.processes, (*Child).Kill), o.groups.Close())
 }

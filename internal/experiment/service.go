@@ -38,9 +38,4 @@ func (s *Service) Start(enter func(pid int) error) error {
 func (s *Service) URL(size int) string { return fmt.Sprintf("%s/gzip?bytes=%d", s.base, size) }
 
 // Stop ends the service.
-func (s *Service) Stop() error {
-	if s.child == nil {
-		return nil
-	}
-	return s.child.Stop(5 * time.Second)
-}
+func (s *Service) Stop() error { return s.child.Stop(5 * time.Second) }

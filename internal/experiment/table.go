@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +23,15 @@ func Lines(page *bytes.Buffer, lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(page, line)
 	}
+}
+
+// Each does the same with each of a list, and joins the errors.
+func Each[T any](list []T, do func(T) error) error {
+	var errs []error
+	for _, x := range list {
+		errs = append(errs, do(x))
+	}
+	return errors.Join(errs...)
 }
 
 // MedianOf is the median of what each of a list has.

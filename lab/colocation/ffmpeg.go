@@ -117,11 +117,8 @@ func (f *ffmpeg) frames() frames {
 
 // stop ends the transcoding; what it did is of no use to anybody.
 func (f *ffmpeg) stop() error {
-	if f.child == nil {
-		return nil
-	}
 	defer func() { f.child = nil }()
-	return errors.Join(f.child.Ended(), f.child.Stop(0))
+	return errors.Join(f.child.Ended(), f.child.Kill())
 }
 
 func (f *ffmpeg) remove() error { return errors.Join(f.stop(), os.RemoveAll(f.dir)) }

@@ -68,11 +68,7 @@ func (w *watch) now() (sum taskTimes, err error) {
 }
 
 func (w *watch) close() error {
-	var errs []error
-	for _, t := range w.tasks {
-		errs = append(errs, t.stat.Close())
-	}
-	return errors.Join(errs...)
+	return experiment.Each(w.tasks, func(t watched) error { return t.stat.Close() })
 }
 
 // parseSchedstat reads of /proc/PID/schedstat how long the task has waited on run queues (fs/proc/base.c,

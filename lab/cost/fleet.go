@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"time"
@@ -161,10 +160,6 @@ func (f *fleet) stood() (map[string]int64, error) {
 
 // close ends the processes that spin.
 func (f *fleet) close() error {
-	var errs []error
-	for _, c := range f.spinners {
-		errs = append(errs, c.Stop(0))
-	}
-	f.spinners = nil
-	return errors.Join(errs...)
+	defer func() { f.spinners = nil }()
+	return experiment.Each(f.spinners, (*experiment.Child).Kill)
 }

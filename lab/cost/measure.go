@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -117,7 +116,7 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 		if err != nil {
 			return err
 		}
-		f.Undo(func() error { return loop.Stop(0) })
+		f.Undo(loop.Kill)
 		b.Say("%s: measuring for %v", sc.title(), b.span)
 		return b.window(ctx, a, loop, &sc)
 	})
@@ -187,15 +186,11 @@ func spends(ctx context.Context, c *experiment.Child, span time.Duration) (rate,
 
 // startLoop starts the bare loop on files.
 func (b *bench) startLoop(files []string) (*experiment.Child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	list := filepath.Join(b.dir, "files")
 	if err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o600); err != nil {
 		return nil, err
 	}
-	return experiment.Launch(exec.Command(self, "-bare", list), func(int) error { return nil })
+	return experiment.Launch(experiment.Again("-bare", list), func(int) error { return nil })
 }
 
 // startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold is

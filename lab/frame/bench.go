@@ -82,7 +82,7 @@ func (b *Bench) Launch(cmd *exec.Cmd, group string, also ...func(pid int) error)
 		return err
 	})
 	if err == nil {
-		b.Undo(func() error { return c.Stop(0) })
+		b.Undo(c.Kill)
 	}
 	return c, err
 }
@@ -91,7 +91,7 @@ func (b *Bench) Launch(cmd *exec.Cmd, group string, also ...func(pid int) error)
 func (b *Bench) Sleeper(group string) error {
 	c, err := b.Groups.Sleeper(group)
 	if err == nil {
-		b.Undo(func() error { return c.Stop(0) })
+		b.Undo(c.Kill)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -43,17 +42,13 @@ func NewJobs(groups *experiment.Groups, n int, quota time.Duration) (*Jobs, erro
 // Prepare starts a worker in each group: this program again, with the flags of Job. They do nothing until begin is
 // called, once.
 func (j *Jobs) Prepare(job Job) (begin func() error, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	waits, starts, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer waits.Close()
 	for i, group := range j.Paths {
-		cmd := exec.Command(self, job.args(i)...)
+		cmd := experiment.Again(job.args(i)...)
 		cmd.ExtraFiles = []*os.File{waits} // startFile
 		c, err := experiment.Launch(cmd, func(pid int) error { return j.Enter(group, pid) })
 		if err != nil {
@@ -65,22 +60,12 @@ func (j *Jobs) Prepare(job Job) (begin func() error, err error) {
 }
 
 // Working is an error where a worker has ended by itself.
-func (j *Jobs) Working() error {
-	var errs []error
-	for _, c := range j.workers {
-		errs = append(errs, c.Ended())
-	}
-	return errors.Join(errs...)
-}
+func (j *Jobs) Working() error { return experiment.Each(j.workers, (*experiment.Child).Ended) }
 
 // Stop ends the workers.
 func (j *Jobs) Stop() error {
-	var errs []error
-	for _, c := range j.workers {
-		errs = append(errs, c.Stop(0))
-	}
-	j.workers = nil
-	return errors.Join(errs...)
+	defer func() { j.workers = nil }()
+	return experiment.Each(j.workers, (*experiment.Child).Kill)
 }
 
 // AllUsed is the CPU time of all groups so far.

@@ -75,12 +75,7 @@ func (m *Memcached) Address() string { return m.address }
 func (m *Memcached) URL(int) string { return m.address }
 
 // Stop ends it.
-func (m *Memcached) Stop() error {
-	if m.child == nil {
-		return nil
-	}
-	return m.child.Stop(memcachedPatience)
-}
+func (m *Memcached) Stop() error { return m.child.Stop(memcachedPatience) }
 
 // The text protocol (memcached, doc/protocol.txt).
 

@@ -81,13 +81,7 @@ func (s *Site) answers() error {
 func (s *Site) URL(int) string { return s.url }
 
 // Stop ends the server and removes its files.
-func (s *Site) Stop() error {
-	var err error
-	if s.child != nil {
-		err = s.child.Stop(sitePatience)
-	}
-	return errors.Join(err, os.RemoveAll(s.dir))
-}
+func (s *Site) Stop() error { return errors.Join(s.child.Stop(sitePatience), os.RemoveAll(s.dir)) }
 
 // FreeAddress is an unused address of the loopback.
 func FreeAddress() (string, error) {

@@ -147,9 +147,6 @@ func (b *bench) surround(n neighbour) error {
 
 // silence ends the neighbour.
 func (b *bench) silence() error {
-	if b.child == nil {
-		return nil
-	}
 	defer func() { b.child = nil }()
 	return errors.Join(b.child.Ended(), b.child.Stop(stopPatience))
 }

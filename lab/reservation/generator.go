@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 	"plimsoll/lab/frame"
 )
@@ -63,11 +64,7 @@ func dialOne(address string, i int) (*connection, error) {
 }
 
 func (g *generator) close() error {
-	var errs []error
-	for _, c := range g.conns {
-		errs = append(errs, unix.Close(c.fd))
-	}
-	return errors.Join(errs...)
+	return experiment.Each(g.conns, func(c *connection) error { return unix.Close(c.fd) })
 }
 
 // run sends requests when they are due and waits for the last answer.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -46,11 +44,7 @@ func work(in io.Reader, out io.Writer, passes int) error {
 
 // startJob starts the job, and says when it was let in. It is once it is ready: what comes before is not the group's.
 func startJob(passes int, enter func(pid int) error) (child *experiment.Child, start time.Time, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, start, err
-	}
-	cmd := exec.Command(self, "-work", strconv.Itoa(passes))
+	cmd := experiment.Again("-work", strconv.Itoa(passes))
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, start, err

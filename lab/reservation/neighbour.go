@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -54,8 +53,7 @@ func (n neighbour) command(stress string) (*exec.Cmd, error) {
 	case onMemory:
 		return experiment.Gated(stress, "--quiet", "--stream", threads), nil
 	case sleepers:
-		self, err := os.Executable()
-		return exec.Command(self, "-sleepers", threads), err
+		return experiment.Again("-sleepers", threads), nil
 	}
 	return nil, fmt.Errorf("no such neighbour: %s", n.Kind)
 }
