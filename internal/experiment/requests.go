@@ -30,8 +30,8 @@ const (
 	leastRequest = 0.01 // CPUs: heavier than the smallest weight, which offline work has
 )
 
-// weightOf is the weight of a request.
-func weightOf(version cgroup.Version, cpus float64) int64 {
+// WeightOf is the weight of a request.
+func WeightOf(version cgroup.Version, cpus float64) int64 {
 	cpus = max(cpus, leastRequest)
 	if version == cgroup.V1 {
 		return min(int64(math.Round(cpus*sharesOfCPU)), greatestShares)
@@ -43,7 +43,7 @@ func weightOf(version cgroup.Version, cpus float64) int64 {
 func (g *Groups) weigh(cpus float64) (back func() error, err error) {
 	before, err := g.tree.Weight(g.base)
 	if err == nil {
-		err = g.tree.SetWeight(g.base, weightOf(g.tree.Version(), cpus))
+		err = g.tree.SetWeight(g.base, WeightOf(g.tree.Version(), cpus))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("weigh %s by its request: %w", g.base, err)

@@ -39,7 +39,7 @@ func TestRemoveLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if during := place(t, groups, o); during[1] != 0 || during[0] != weightOf(groups.tree.Version(), float64(cpus)/4) {
+	if during := place(t, groups, o); during[1] != 0 || during[0] != WeightOf(groups.tree.Version(), float64(cpus)/4) {
 		t.Errorf("in the mode: %v", during)
 	}
 	if got := share(t, groups, group, o); got < 0.15 || got > 0.35 {

@@ -22,7 +22,7 @@ func Apache() (*Site, error) {
 			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
 		}
 	}
-	return &Site{Name: "Apache", Size: apacheFile, Configuration: ApacheConfiguration, Command: func(dir string) []string {
+	return &Site{Name: "Apache", Size: apacheFile, Configuration: ApacheConfiguration, Command: func(dir, _ string) []string {
 		return []string{apacheBinary, "-f", filepath.Join(dir, SiteConfig), "-D", "FOREGROUND"}
 	}}, nil
 }

@@ -57,6 +57,14 @@ func (j *Job) Check() error {
 	return nil
 }
 
+// Part is the work of a group, where this process is a worker.
+func (j *Job) Part() func() error {
+	if j.Worker < 0 {
+		return nil
+	}
+	return func() error { return j.Work(os.Stdin) }
+}
+
 // args are the flags of a worker.
 func (j *Job) args(worker int) []string {
 	return []string{"-worker", strconv.Itoa(worker), "-seed", strconv.FormatUint(j.Seed, 10), "-every", j.Every.String(),

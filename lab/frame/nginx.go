@@ -18,7 +18,7 @@ func Nginx(size int, listen string, lines ...string) (*Site, error) {
 	}
 	return &Site{Name: "nginx", Size: size,
 		Configuration: func(dir, address string) string { return nginxConfiguration(dir, address+listen, lines) },
-		Command: func(dir string) []string {
+		Command: func(dir, _ string) []string {
 			return []string{binary, "-p", dir, "-c", filepath.Join(dir, SiteConfig), "-e", filepath.Join(dir, SiteLog)}
 		}}, nil
 }

@@ -17,14 +17,15 @@ import (
 
 const sitePatience = 10 * time.Second // it answers, and it ends
 
-// Site is a web server of the experiment's own, with one text: its own configuration, port, document and log; the system's
-// is not touched.
+// Site is a server of the experiment's own: its own configuration, port, document and log; the system's is not touched. A web
+// server has one text.
 type Site struct {
-	Name          string // of the server
-	Size          int    // of the text
-	Configuration func(dir, address string) string
-	Command       func(dir string) []string // its program, which reads SiteConfig in dir
-	dir, url      string
+	Name          string                             // of the server
+	Size          int                                // of the text
+	Configuration func(dir, address string) string   // nil: it needs no files
+	Command       func(dir, address string) []string // its program, which reads SiteConfig in dir
+	Ready         func(address string) error         // nil: it is once it answers a web request
+	dir, address  string
 	child         *experiment.Child
 }
 
@@ -36,18 +37,13 @@ const (
 
 // Start starts the server in its group: it waits for its start (Launch) until it is there.
 func (s *Site) Start(enter func(pid int) error) (err error) {
-	if s.dir, err = experiment.TempDir(strings.ToLower(s.Name)); err != nil {
-		return err
-	}
-	address, err := FreeAddress()
-	if err == nil {
-		err = s.prepare(address)
+	if s.address, err = FreeAddress(); err == nil && s.Configuration != nil {
+		err = s.prepare()
 	}
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	s.url = "http://" + address + "/file.txt"
-	line := s.Command(s.dir)
+	line := s.Command(s.dir, s.address)
 	if s.child, err = experiment.Launch(experiment.Gated(line[0], line[1:]...), enter); err != nil {
 		return err
 	}
@@ -59,18 +55,24 @@ func (s *Site) Start(enter func(pid int) error) (err error) {
 }
 
 // prepare writes the configuration and the text, for the server's user to read.
-func (s *Site) prepare(address string) error {
+func (s *Site) prepare() (err error) {
+	if s.dir, err = experiment.TempDir(strings.ToLower(s.Name)); err != nil {
+		return err
+	}
 	www := filepath.Join(s.dir, "www")
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Mkdir(www, 0o755)); err != nil {
 		return err
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(www, "file.txt"), load.Text(1, s.Size), 0o644),
-		os.WriteFile(filepath.Join(s.dir, SiteConfig), []byte(s.Configuration(s.dir, address)), 0o644))
+		os.WriteFile(filepath.Join(s.dir, SiteConfig), []byte(s.Configuration(s.dir, s.address)), 0o644))
 }
 
 func (s *Site) answers() error {
-	res, err := http.Head(s.url)
+	if s.Ready != nil {
+		return s.Ready(s.address)
+	}
+	res, err := http.Head(s.URL(0))
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,10 @@ func (s *Site) answers() error {
 }
 
 // URL is the text, whatever the size.
-func (s *Site) URL(int) string { return s.url }
+func (s *Site) URL(int) string { return "http://" + s.address + "/file.txt" }
+
+// Address is where it listens.
+func (s *Site) Address() string { return s.address }
 
 // Stop ends the server and removes its files.
 func (s *Site) Stop() error { return errors.Join(s.child.Stop(sitePatience), os.RemoveAll(s.dir)) }

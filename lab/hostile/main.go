@@ -24,7 +24,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -81,12 +80,7 @@ func (s *settings) Check() error {
 }
 
 // Part is a worker, where this process is one.
-func (s *settings) Part() func() error {
-	if s.Job.Worker < 0 {
-		return nil
-	}
-	return func() error { return s.Job.Work(os.Stdin) }
-}
+func (s *settings) Part() func() error { return s.Job.Part() }
 
 // Before gives this process mounts of its own.
 func (s *settings) Before(context.Context) (done bool, err error) { return false, isolate() }

@@ -25,7 +25,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -77,12 +76,7 @@ func (s *settings) Check() error {
 }
 
 // Part is a worker, where this process is one.
-func (s *settings) Part() func() error {
-	if s.job.Worker < 0 {
-		return nil
-	}
-	return func() error { return s.job.Work(os.Stdin) }
-}
+func (s *settings) Part() func() error { return s.job.Part() }
 
 // bench is a measurement under way.
 type bench struct {

@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,7 +84,7 @@ func servers(b *frame.Bench) ([]target, error) {
 	}
 	service := &goServer{}
 	list = append(list, target{name: "Go net/http gzip", rate: 150, server: service, address: service.at, ask: get("/gzip?bytes=65536")})
-	m, err := frame.NewMemcached(2, 1)
+	m, err := frame.Memcached(2, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +94,7 @@ func servers(b *frame.Bench) ([]target, error) {
 }
 
 func site(name string, rate float64, s *frame.Site) target {
-	return target{name: name, rate: rate, server: s, ask: get("/file.txt"), address: func() string {
-		u, err := url.Parse(s.URL(0))
-		if err != nil {
-			return ""
-		}
-		return u.Host
-	}}
+	return target{name: name, rate: rate, server: s, ask: get("/file.txt"), address: s.Address}
 }
 
 // get asks for a document and reads it to the end.

@@ -30,8 +30,8 @@ const (
 type bench struct {
 	*settings
 	parties
-	server   *frame.Memcached
-	stress   string // program
+	server   *frame.Site // memcached
+	stress   string      // program
 	child    *experiment.Child
 	keeper   *keeper
 	cpus     cpu.Set
@@ -42,7 +42,7 @@ type bench struct {
 // measure measures all situations.
 func (s *settings) measure(ctx context.Context, p parties) (r *result, err error) {
 	b := &bench{settings: s, parties: p}
-	if b.server, err = frame.NewMemcached(1, connections); err != nil { // one thread, for the one CPU that the target has reserved
+	if b.server, err = frame.Memcached(1, connections); err != nil { // one thread, for the one CPU that the target has reserved
 		return nil, err
 	}
 	if b.stress, err = experiment.Program("stress-ng"); err != nil {

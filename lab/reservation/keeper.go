@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"plimsoll/internal/cgroup"
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/strategy"
@@ -83,9 +82,8 @@ func meet(f *frame.Bench, request float64) (p parties, err error) {
 	if p.neighbour, err = f.Add("neighbour"); err != nil {
 		return p, err
 	}
-	tree, one := f.Tree(), 1024.0
-	if tree.Version() == cgroup.V2 {
-		one = 100
+	weigh := func(group string, cpus float64) error {
+		return f.Tree().SetWeight(group, experiment.WeightOf(f.Tree().Version(), cpus))
 	}
-	return p, errors.Join(tree.SetWeight(p.target, int64(one*targetRequest)), tree.SetWeight(p.neighbour, int64(one*request)))
+	return p, errors.Join(weigh(p.target, targetRequest), weigh(p.neighbour, request))
 }
