@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -27,8 +26,8 @@ type crowd struct {
 // pods: 1 is linear.
 const (
 	crowdPods      = 1000
-	aimCrowdCPU    = 0.005    // CPUs, at crowdPods
-	aimCrowdRSS    = 40 << 20 // bytes, at crowdPods
+	aimCrowdCPU    = 0.005 // CPUs, at crowdPods
+	aimCrowdRSS    = 40.0  // MiB, at crowdPods
 	aimCrowdGrowth = 1.0
 )
 
@@ -97,36 +96,14 @@ func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
 	return nil
 }
 
-// growth is that of what is used from a smaller number of pods, in parts of the growth of the pods.
-func (c crowd) growth(from crowd) (cpu, rss float64) {
-	pods := float64(c.Pods) / float64(from.Pods)
-	return experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs) / pods, experiment.Ratio(c.RSS, from.RSS) / pods
-}
+func (c crowd) title() string { return fmt.Sprintf("%d idle pods", c.Pods) }
 
-func crowdText(list []crowd, seconds float64, cgroup string, cpus int) string {
-	if len(list) == 0 {
-		return ""
+// growth is that of what is used from a smaller number of pods, in parts of the growth of the pods.
+func (c crowd) growth(from crowd) []experiment.Figure {
+	pods := float64(c.Pods) / float64(from.Pods)
+	growth := func(what string, ratio float64) experiment.Figure {
+		return experiment.Figure{Name: fmt.Sprintf("%s: %s / linear growth from %d", c.title(), what, from.Pods), Value: ratio / pods,
+			AtMost: aimCrowdGrowth, Measured: ratio > 0}
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", seconds, cgroup, cpus)
-	for i, c := range list {
-		fmt.Fprintf(&text, "%d pods, %d groups\n", c.Pods, c.Groups)
-		cpu, rss := fmt.Sprintf("%.2f %%", 100*c.Agent.CPUs), fmt.Sprintf("%.1f MiB", float64(c.RSS)/(1<<20))
-		if c.Pods == crowdPods {
-			text.WriteString(aimed("agent CPU", cpu, fmt.Sprintf("%g %% of one", 100*aimCrowdCPU), c.Agent.CPUs <= aimCrowdCPU) +
-				aimed("agent memory", rss, fmt.Sprintf("%d MiB", aimCrowdRSS>>20), c.RSS <= aimCrowdRSS))
-		} else {
-			fmt.Fprintf(&text, "  %-14s %s\n  %-14s %s\n", "agent CPU", cpu, "agent memory", rss)
-		}
-		text.WriteString(aimed("descriptors", fmt.Sprintf("%.3f a group", c.Open), fmt.Sprintf("%g", aimOpen), c.Open <= aimOpen))
-		if i > 0 {
-			cpu, rss := c.growth(list[i-1])
-			name := fmt.Sprintf("from %d", list[i-1].Pods)
-			text.WriteString(aimed(name, fmt.Sprintf("CPU %.2f", cpu), "1, linear", cpu <= aimCrowdGrowth) +
-				aimed(name, fmt.Sprintf("memory %.2f", rss), "1, linear", rss <= aimCrowdGrowth))
-		}
-		fmt.Fprintf(&text, "  %-14s p50 %v, p99 %v (of the turns since its start)\n  %-14s %v\n", "turn", c.TurnP50.Round(time.Microsecond),
-			c.TurnP99.Round(time.Microsecond), "status", c.Status.Round(time.Millisecond))
-	}
-	return text.String()
+	return []experiment.Figure{growth("CPU", experiment.Ratio(c.Agent.CPUs, from.Agent.CPUs)), growth("memory", experiment.Ratio(c.RSS, from.RSS))}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -10,11 +11,11 @@ import (
 
 // The aims of the project for what the agent costs on such a node.
 const (
-	aimCPU   = 0.01     // CPUs
-	aimIdle  = 0.002    // CPUs, when nothing throttles, with throttle events
-	aimRSS   = 30 << 20 // bytes
-	aimRatio = 2.0      // to the bare loop
-	aimOpen  = 1.0      // descriptors a group
+	aimCPU   = 0.01  // CPUs
+	aimIdle  = 0.002 // CPUs, when nothing throttles, with throttle events
+	aimRSS   = 30.0  // MiB
+	aimRatio = 2.0   // to the bare loop
+	aimOpen  = 1.0   // descriptors a group
 )
 
 // result is what was measured.
@@ -61,23 +62,59 @@ func (s spent) since(first spent) rate {
 // ratio is the agent's CPU in units of the bare loop's.
 func (s scenario) ratio() float64 { return experiment.Ratio(s.Agent.CPUs, s.Bare.CPUs) }
 
-func verdict(met bool) string {
-	if met {
-		return "met"
+// Aims compare the result with the aims.
+func (r *result) Aims() (list []experiment.Figure) {
+	for _, s := range r.Scenarios {
+		list = append(list, costs(s.title(), s.Agent, s.RSS, s.Open, s.AimCPU, aimRSS)...)
+		list = append(list, experiment.Figure{Name: s.title() + ": agent CPU / bare loop", Value: s.ratio(), AtMost: aimRatio, Measured: s.Bare.CPUs > 0})
 	}
-	return "missed"
+	for i, c := range r.Idle {
+		if c.Pods == crowdPods {
+			list = append(list, costs(c.title(), c.Agent, c.RSS, c.Open, aimCrowdCPU, aimCrowdRSS)...)
+		} else {
+			list = append(list, costs(c.title(), c.Agent, c.RSS, c.Open, 0, 0)...)
+		}
+		if i > 0 {
+			list = append(list, c.growth(r.Idle[i-1])...)
+		}
+	}
+	return list
+}
+
+// costs are those of an agent.
+func costs(of string, agent rate, rss int64, open, mostCPU, mostRSS float64) []experiment.Figure {
+	return []experiment.Figure{
+		{Name: of + ": agent CPU, % of one", Value: 100 * agent.CPUs, AtMost: 100 * mostCPU, Measured: true},
+		{Name: of + ": agent memory, MiB", Value: float64(rss) / (1 << 20), AtMost: mostRSS, Measured: true},
+		{Name: of + ": open descriptors a group", Value: open, AtMost: aimOpen, Measured: true},
+	}
 }
 
 // WriteText is the result for people.
 func (r *result) WriteText(page *bytes.Buffer) {
 	if len(r.Scenarios) > 0 {
 		fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
+		rows := [][]string{{"", "throttled", "machine", "bare loop", "turn p99", "turns", "groups read", "reads, agent", "bare loop", "writes"},
+			{"scenario", "containers", "CPUs", "CPU", "since its start", "a second", "a second", "a second", "a second", ""}}
 		for _, s := range r.Scenarios {
-			page.WriteString(s.text())
+			rows = append(rows, []string{s.title(), fmt.Sprint(s.Throttled), fmt.Sprintf("%.2f", s.NodeUsed), fmt.Sprintf("%.2f %%", 100*s.Bare.CPUs),
+				s.TurnP99.Round(time.Microsecond).String(), fmt.Sprintf("%.1f", s.Turns), fmt.Sprintf("%.0f", s.Looks),
+				fmt.Sprintf("%.0f", s.Agent.Reads), fmt.Sprintf("%.0f", s.Bare.Reads), fmt.Sprint(s.Writes)})
 		}
+		experiment.Columns(page, tabwriter.AlignRight, rows)
 		page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
 	}
-	page.WriteString(crowdText(r.Idle, r.Seconds, r.Cgroup, r.CPUs))
+	if len(r.Idle) > 0 {
+		fmt.Fprintf(page, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", r.Seconds, r.Cgroup, r.CPUs)
+		rows := [][]string{{"pods", "groups", "turn p50", "p99, since its start", "status"}}
+		for _, c := range r.Idle {
+			rows = append(rows, []string{fmt.Sprint(c.Pods), fmt.Sprint(c.Groups), c.TurnP50.Round(time.Microsecond).String(),
+				c.TurnP99.Round(time.Microsecond).String(), c.Status.Round(time.Millisecond).String()})
+		}
+		experiment.Columns(page, tabwriter.AlignRight, rows)
+	}
+	page.WriteByte('\n')
+	experiment.WriteFigures(page, r.Aims())
 }
 
 // idle is the CPU of the agent with throttle events when there are no throttles.
@@ -98,23 +135,4 @@ func (s scenario) title() string {
 		return s.Name + ", polling"
 	}
 	return s.Name + ", throttle events"
-}
-
-func aimed(name, value, aim string, met bool) string {
-	return fmt.Sprintf("  %-14s %-14s aim: at most %-12s %s\n", name, value, aim, verdict(met))
-}
-
-func (s scenario) text() string {
-	plain := func(name, format string, args ...any) string {
-		return fmt.Sprintf("  %-14s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	return fmt.Sprintf("\n%s (%d containers throttled, the machine used %.2f CPUs)\n", s.title(), s.Throttled, s.NodeUsed) +
-		aimed("agent CPU", fmt.Sprintf("%.2f %%", 100*s.Agent.CPUs), fmt.Sprintf("%g %% of one", 100*s.AimCPU), s.Agent.CPUs <= s.AimCPU) +
-		aimed("agent memory", fmt.Sprintf("%.1f MiB", float64(s.RSS)/(1<<20)), fmt.Sprintf("%d MiB", aimRSS>>20), s.RSS <= aimRSS) +
-		aimed("agent : bare", fmt.Sprintf("%.2f", s.ratio()), fmt.Sprintf("%g", aimRatio), s.Bare.CPUs > 0 && s.ratio() <= aimRatio) +
-		aimed("descriptors", fmt.Sprintf("%.2f a group", s.Open), fmt.Sprintf("%g", aimOpen), s.Open <= aimOpen) +
-		plain("bare loop CPU", "%.2f %%", 100*s.Bare.CPUs) +
-		plain("turn, p99", "%v (of the turns since its start)", s.TurnP99.Round(time.Microsecond)) +
-		plain("a second", "%.1f turns, %.0f groups read; reads: agent %.0f, bare loop %.0f", s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads) +
-		plain("writes", "%d", s.Writes)
 }
