@@ -36,7 +36,7 @@ type bench struct {
 	keeper   *keeper
 	cpus     cpu.Set
 	requests string // the file from which plimsoll diagnose reads what the target has reserved
-	passes   int    // of the batch job
+	passes   int    // of the batch job; 0: it is given time
 }
 
 // measure measures all situations.
@@ -92,7 +92,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 // which would count what others take meanwhile.
 func (b *bench) calibrate(ctx context.Context) (int, error) {
 	used, err := b.Spent(b.target, func() error {
-		_, err := runJob(ctx, calibratePass, b.enter(b.target))
+		_, err := runJob(ctx, calibratePass, 0, b.enter(b.target))
 		return err
 	})
 	if err == nil && used <= 0 {
@@ -217,11 +217,7 @@ func (b *bench) batch(ctx context.Context, s *slot) (err error) {
 		var beside time.Duration
 		used, err := b.Spent(b.target, func() (err error) {
 			beside, err = b.Spent(b.neighbour, func() (err error) {
-				if b.emulated {
-					s.took, err = runJobFor(ctx, b.slot, b.enter(b.target))
-				} else {
-					s.took, err = runJob(ctx, b.passes, b.enter(b.target))
-				}
+				s.took, err = runJob(ctx, b.passes, b.slot, b.enter(b.target))
 				return err
 			})
 			return err

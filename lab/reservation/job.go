@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -42,44 +43,33 @@ func work(in io.Reader, out io.Writer, passes int) error {
 	return zip.Close()
 }
 
-// startJob starts the job, and says when it was let in. It is once it is ready: what comes before is not the group's.
-func startJob(passes int, enter func(pid int) error) (child *experiment.Child, start time.Time, err error) {
-	cmd := experiment.Again("-work", strconv.Itoa(passes))
+// endless is more passes than any measurement has time for.
+const endless = 1 << 30
+
+// runJob runs the job to its end, or for a while where it has no passes, and says how long it took. It is let in once it is
+// ready: what comes before is not the group's.
+func runJob(ctx context.Context, passes int, length time.Duration, enter func(pid int) error) (time.Duration, error) {
+	cmd := experiment.Again("-work", strconv.Itoa(cmp.Or(passes, endless)))
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, start, err
+		return 0, err
 	}
-	child, err = experiment.Launch(cmd, func(pid int) error {
+	var start time.Time
+	child, err := experiment.Launch(cmd, func(pid int) error {
 		if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
 			return fmt.Errorf("start the batch job: %w", err)
 		}
 		start = time.Now()
 		return enter(pid)
 	})
-	return child, start, err
-}
-
-// runJob runs the job to its end, and says how long it took.
-func runJob(ctx context.Context, passes int, enter func(pid int) error) (time.Duration, error) {
-	child, start, err := startJob(passes, enter)
 	if err != nil {
 		return 0, err
 	}
-	if err := child.Wait(ctx); err != nil {
-		return 0, errors.Join(err, child.Stop(0))
+	if passes > 0 {
+		err = child.Wait(ctx)
+	} else {
+		err = experiment.Pause(ctx, length)
 	}
-	return time.Since(start), nil
-}
-
-// endless is more passes than any measurement has time for.
-const endless = 1 << 30
-
-// runJobFor runs the job for a while, and says for how long.
-func runJobFor(ctx context.Context, length time.Duration, enter func(pid int) error) (time.Duration, error) {
-	child, start, err := startJob(endless, enter)
-	if err != nil {
-		return 0, err
-	}
-	err = errors.Join(experiment.Pause(ctx, length), child.Stop(0))
+	err = errors.Join(err, child.Kill())
 	return time.Since(start), err
 }

@@ -94,10 +94,13 @@ func (s *settings) Check() error {
 	s.situations = slices.DeleteFunc(situations(runtime.NumCPU(), s.sweep, s.reserve), func(sit situation) bool {
 		return sit.Neighbour.Kind != nobody && !strings.Contains(sit.name(), s.only)
 	})
+	if s.three {
+		s.vm, s.table = publishedCPUs, true
+	}
 	switch {
 	case s.rate < 100 || s.rate > s.highest || s.highest <= lowest:
 		return fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
-	case s.SVG != "" && (s.table || s.three || s.vm > 0):
+	case s.SVG != "" && (s.table || s.vm > 0):
 		return errors.New("-svg: there is a chart of the situations on this machine only")
 	case s.SVG != "" && figure.Known(s.SVG) != nil:
 		return fmt.Errorf("-svg %s: %w", s.SVG, figure.Known(s.SVG))
@@ -120,13 +123,10 @@ func (s *settings) Part() func() error {
 
 // Before measures in a virtual machine instead, where that was asked for.
 func (s *settings) Before(ctx context.Context) (done bool, err error) {
-	switch {
-	case s.three:
-		return true, bootThree(ctx, s)
-	case s.vm > 0:
-		return true, boot(ctx, s)
+	if s.vm == 0 {
+		return false, nil
 	}
-	return false, nil
+	return true, boot(ctx, s)
 }
 
 // Measure implements frame.Experiment.
@@ -150,21 +150,19 @@ const (
 	guestKernel  = "6.12"
 )
 
-// bootThree measures the table of three CPUs in a virtual machine of that many, with this program and the agent in it.
-func bootThree(ctx context.Context, s *settings) error {
-	vm := frame.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: publishedCPUs, AtOnce: true,
-		Span: bootPatience + time.Duration(len(tableCases(publishedCPUs)))*(s.slot+afterChange)}
-	script := fmt.Sprintf("./reservation -table -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.JSON)
-	return vm.Run(ctx, "./lab/reservation", script, s.Plimsoll)
-}
-
-// boot measures the situations in a virtual machine of more CPUs than this one has, for what the target receives.
+// boot measures in a virtual machine of other CPUs than this one has, with this program and the agent in it: the table, or the
+// situations, for what the target receives.
 func boot(ctx context.Context, s *settings) error {
+	vm := frame.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true}
+	script := fmt.Sprintf("./reservation -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.JSON)
+	if s.table {
+		vm.Span = bootPatience + time.Duration(len(tableCases(s.vm)))*(s.slot+afterChange)
+		return vm.Run(ctx, "./lab/reservation", script+" -table", s.Plimsoll)
+	}
 	slots := time.Duration(s.repeat * len(situations(s.vm, s.sweep, s.reserve)))
-	vm := frame.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true, Programs: []string{"memcached", "stress-ng"},
-		Span: bootPatience + slots*(4*s.slot+guestSlow)}
-	script := fmt.Sprintf("./reservation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %d -search=false -sweep=%v -reserve=%v -diagnose=%v -seed %d -json=%v -only '%s'",
-		s.slot.Seconds(), s.repeat, guestRate, s.sweep, s.reserve, s.split, s.seed, s.JSON, s.only)
+	vm.Programs, vm.Span = []string{"memcached", "stress-ng"}, bootPatience+slots*(4*s.slot+guestSlow)
+	script += fmt.Sprintf(" -emulated -rounds %d -rate %d -search=false -sweep=%v -diagnose=%v -seed %d -only '%s'",
+		s.repeat, guestRate, s.sweep, s.split, s.seed, s.only)
 	return vm.Run(ctx, "./lab/reservation", script, s.Plimsoll)
 }
 
