@@ -3,6 +3,9 @@ package experiment
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
 
 	"plimsoll/internal/figure"
 )
@@ -51,4 +54,74 @@ func (r *Result) Chart() []byte {
 	var b bytes.Buffer
 	_ = canvas.SVG(&b) // into memory: cannot fail
 	return b.Bytes()
+}
+
+// axis maps latencies to columns, logarithmically: a tail that is ten times as long must not hide the rest.
+type axis struct {
+	lo, hi float64 // milliseconds
+	width  int
+}
+
+func (a axis) column(ms float64) int {
+	at := math.Log(max(ms, a.lo)/a.lo) / math.Log(a.hi/a.lo)
+	return int(math.Round(min(at, 1) * float64(a.width-1)))
+}
+
+// plot draws one line for each mode, from its median to its p99, for a terminal.
+func plot(modes []ModeResult, width int) []byte {
+	a := axis{lo: math.Inf(1), width: width}
+	for _, m := range modes {
+		if m.P99 > 0 {
+			a.lo, a.hi = min(a.lo, 0.9*m.P50), max(a.hi, m.P99)
+		}
+	}
+	var page bytes.Buffer
+	if a.hi <= a.lo || a.lo <= 0 {
+		fmt.Fprintln(&page, "(no request was answered: there is nothing to plot)")
+		return page.Bytes()
+	}
+	for _, m := range modes {
+		fmt.Fprintf(&page, "%18s │%s\n", m.Name, a.line(m))
+	}
+	fmt.Fprintf(&page, "%18s └%s\n%19s %s\n", "", strings.Repeat("─", width), "", a.scale())
+	fmt.Fprintf(&page, "%20s● p50  ━┿ p90  ─┤ p99, logarithmic\n", "")
+	return page.Bytes()
+}
+
+func (a axis) line(m ModeResult) string {
+	if m.P99 <= 0 {
+		return " no answer"
+	}
+	p50, p90, p99 := a.column(m.P50), a.column(m.P90), a.column(m.P99)
+	cells := []rune(strings.Repeat(" ", p99+1))
+	for i := p50; i <= p99; i++ {
+		cells[i] = '─'
+		if i <= p90 {
+			cells[i] = '━'
+		}
+	}
+	cells[p99], cells[p90], cells[p50] = '┤', '┿', '●'
+	if p90 == p99 {
+		cells[p99] = '┥'
+	}
+	if p50 == p90 {
+		cells[p50] = '●'
+	}
+	return string(cells)
+}
+
+// scale writes round numbers below the axis, as many as have room.
+func (a axis) scale() string {
+	var text string
+	for decade := math.Pow(10, math.Floor(math.Log10(a.lo))); decade <= a.hi; decade *= 10 {
+		for _, step := range []float64{1, 1.5, 2, 3, 4, 5, 6, 8} {
+			ms := decade * step
+			column := a.column(ms)
+			if ms < a.lo || ms > a.hi || column < utf8.RuneCountInString(text)+1 && text != "" {
+				continue
+			}
+			text += strings.Repeat(" ", column-utf8.RuneCountInString(text)) + fmt.Sprintf("%g", ms)
+		}
+	}
+	return text + " ms"
 }

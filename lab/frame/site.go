@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,4 +97,141 @@ func FreeAddress() (string, error) {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
 	return l.Addr().String(), l.Close()
+}
+
+const (
+	apacheFile    = 1 << 20 // as /static/file.1m.test in the published experiment
+	apacheBinary  = "/usr/sbin/apache2"
+	apacheModules = "/usr/lib/apache2/modules"
+)
+
+// Apache looks for Debian's Apache.
+func Apache() (*Site, error) {
+	for _, name := range []string{apacheBinary, filepath.Join(apacheModules, "mod_deflate.so")} {
+		if _, err := os.Stat(name); err != nil {
+			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
+		}
+	}
+	return &Site{Name: "Apache", Size: apacheFile, Configuration: ApacheConfiguration, Command: func(dir, _ string) []string {
+		return []string{apacheBinary, "-f", filepath.Join(dir, SiteConfig), "-D", "FOREGROUND"}
+	}}, nil
+}
+
+// ApacheConfiguration compresses each answer anew, keeps connections open, and has threads enough that none waits for one.
+func ApacheConfiguration(dir, address string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("ServerRoot %q", dir)
+	line("ServerName 127.0.0.1")
+	line("DefaultRuntimeDir %q", dir)
+	line("PidFile %q", filepath.Join(dir, "apache.pid"))
+	line("ErrorLog %q", filepath.Join(dir, SiteLog))
+	line("Listen %s", address)
+	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
+		line("LoadModule %s_module %s", m, filepath.Join(apacheModules, "mod_"+m+".so"))
+	}
+	line("User www-data")
+	line("Group www-data")
+	line("StartServers 1")
+	line("ServerLimit 1")
+	line("ThreadsPerChild 64")
+	line("MaxRequestWorkers 64")
+	line("KeepAlive On")
+	line("MaxKeepAliveRequests 0")
+	line("KeepAliveTimeout 600")
+	line("TypesConfig /dev/null")
+	line("AddType text/plain .txt")
+	line("AddOutputFilterByType DEFLATE text/plain")
+	line("DocumentRoot %q", filepath.Join(dir, "www"))
+	line("<Directory %q>", filepath.Join(dir, "www"))
+	line("  Require all granted")
+	line("</Directory>")
+	return b.String()
+}
+
+// Nginx looks for nginx, to serve a document of a size. It keeps connections open, and has a worker for each CPU. Each worker
+// listens itself: the kernel spreads the connections. Listen is added to the address ("ssl"), and lines to the configuration
+// of the server.
+func Nginx(size int, listen string, lines ...string) (*Site, error) {
+	binary, err := experiment.Program("nginx")
+	if err != nil {
+		return nil, err
+	}
+	return &Site{Name: "nginx", Size: size,
+		Configuration: func(dir, address string) string { return nginxConfiguration(dir, address+listen, lines) },
+		Command: func(dir, _ string) []string {
+			return []string{binary, "-p", dir, "-c", filepath.Join(dir, SiteConfig), "-e", filepath.Join(dir, SiteLog)}
+		}}, nil
+}
+
+// Gzip are the lines with which nginx compresses each answer anew.
+func Gzip() []string { return []string{"gzip on;", "gzip_types text/plain;", "gzip_comp_level 6;"} }
+
+func nginxConfiguration(dir, listen string, lines []string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("daemon off;")
+	line("user www-data;")
+	line("worker_processes auto;")
+	line("pid %s;", filepath.Join(dir, "nginx.pid"))
+	line("events { worker_connections 1024; }")
+	line("http {")
+	line("  access_log off;")
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		line("  %s_temp_path %s;", kind, filepath.Join(dir, kind))
+	}
+	line("  default_type text/plain;")
+	line("  keepalive_requests 1000000000;")
+	line("  keepalive_timeout 600s;")
+	line("  server { listen %s reuseport; root %s; %s }", listen, filepath.Join(dir, "www"), strings.Join(lines, " "))
+	line("}")
+	return b.String()
+}
+
+// Memcached looks for memcached, to hold a value of 100 bytes under each of some keys.
+func Memcached(threads, keys int) (*Site, error) {
+	binary, err := experiment.Program("memcached")
+	return &Site{Name: "memcached", Ready: func(address string) error { return fill(address, keys) },
+		Command: func(_, address string) []string {
+			host, port, _ := net.SplitHostPort(address) // FreeAddress made it
+			// -u root: a change of user would undo that it dies with the experiment (prctl(2), PR_SET_PDEATHSIG).
+			return []string{binary, "-l", host, "-p", port, "-U", "0", "-t", strconv.Itoa(threads), "-m", "64", "-u", "root"}
+		}}, err
+}
+
+// fill stores the values.
+func fill(address string, keys int) error {
+	c, err := net.DialTimeout("tcp", address, sitePatience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(sitePatience)); err != nil {
+		return err
+	}
+	in := bufio.NewReader(c)
+	for i := range keys {
+		if _, err := fmt.Fprintf(c, "set %s 0 0 %d\r\n%s\r\n", MemcachedKey(i), len(memcachedValue), memcachedValue); err != nil {
+			return err
+		}
+		if line, err := in.ReadString('\n'); err != nil || line != "STORED\r\n" {
+			return fmt.Errorf("set %s: %q: %w", MemcachedKey(i), line, err)
+		}
+	}
+	return nil
+}
+
+// The text protocol (memcached, doc/protocol.txt).
+
+var memcachedValue = strings.Repeat("v", 100)
+
+// MemcachedKey is the i-th key.
+func MemcachedKey(i int) string { return fmt.Sprintf("key%03d", i) }
+
+// MemcachedGet asks for the i-th value.
+func MemcachedGet(i int) []byte { return []byte("get " + MemcachedKey(i) + "\r\n") }
+
+// MemcachedAnswer is the answer to that.
+func MemcachedAnswer(i int) []byte {
+	return fmt.Appendf(nil, "VALUE %s 0 %d\r\n%s\r\nEND\r\n", MemcachedKey(i), len(memcachedValue), memcachedValue)
 }
