@@ -62,30 +62,28 @@ func NeedsAgent(modes []Mode) bool {
 }
 
 // ParseModes reads a list of modes, in any order and once each.
-func ParseModes(names []string) ([]Mode, error) {
-	var modes []Mode
-	for _, name := range names {
-		m := Mode(strings.TrimSpace(name))
-		if !slices.Contains(AllModes(), m) {
-			return nil, fmt.Errorf("mode %q is not one of %s", name, join(AllModes()))
-		}
-		if slices.Contains(modes, m) {
-			return nil, fmt.Errorf("mode %q is given twice", name)
-		}
-		modes = append(modes, m)
-	}
-	if len(modes) == 0 {
-		return nil, fmt.Errorf("no mode is given: choose from %s", join(AllModes()))
-	}
-	return modes, nil
-}
+func ParseModes(names []string) ([]Mode, error) { return ParseNames("mode", names, AllModes()) }
 
-func join(modes []Mode) string {
-	var names []string
-	for _, m := range modes {
-		names = append(names, string(m))
+// ParseNames reads a list of some of all modes, rows or the like, in any order and once each.
+func ParseNames[N ~string](what string, names []string, all []N) (list []N, err error) {
+	var known []string
+	for _, n := range all {
+		known = append(known, string(n))
 	}
-	return strings.Join(names, ", ")
+	for _, name := range names {
+		n := N(strings.TrimSpace(name))
+		if !slices.Contains(all, n) {
+			return nil, fmt.Errorf("%s %q is not one of %s", what, name, strings.Join(known, ", "))
+		}
+		if slices.Contains(list, n) {
+			return nil, fmt.Errorf("%s %q is given twice", what, name)
+		}
+		list = append(list, n)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no %s is given: choose from %s", what, strings.Join(known, ", "))
+	}
+	return list, nil
 }
 
 // Order is the order of the modes in a round. In twice as many rounds as there are modes, each comes at each place twice,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -27,11 +26,6 @@ const (
 // onlineSlice is that of nginx in the row idle+slice: longer than a request, so that none is at its slice's end
 // (internal/policy/tasks.go).
 const onlineSlice = 10 * time.Millisecond
-
-// variants are the rows that are a mechanism with something else.
-func variants() map[row]strategy.Mechanism {
-	return map[row]strategy.Mechanism{idleBelow: strategy.MechanismIdle, idleSlice: strategy.MechanismIdle}
-}
 
 // allRows are all that there may be, in the order of the table.
 func allRows() []row {
@@ -56,13 +50,13 @@ func (r row) prefers() bool { return r != baseline && r != control }
 
 // mechanism is the mechanism that the configuration requests.
 func (r row) mechanism() strategy.Mechanism {
-	if m, is := variants()[r]; is {
-		return m
+	switch r {
+	case baseline, control:
+		return strategy.MechanismNone
+	case idleBelow, idleSlice:
+		return strategy.MechanismIdle
 	}
-	if r.prefers() {
-		return strategy.Mechanism(r)
-	}
-	return strategy.MechanismNone
+	return strategy.Mechanism(r)
 }
 
 // slice is the slice that the configuration requests; 0: none.
@@ -74,21 +68,11 @@ func (r row) slice() time.Duration {
 }
 
 func parseRows(names []string) ([]row, error) {
-	var list []row
-	for _, name := range names {
-		r := row(strings.TrimSpace(name))
-		if !slices.Contains(allRows(), r) {
-			return nil, fmt.Errorf("row %q is none of %v", name, allRows())
-		}
-		if slices.Contains(list, r) {
-			return nil, fmt.Errorf("row %q is given twice", name)
-		}
-		list = append(list, r)
+	list, err := experiment.ParseNames("row", names, allRows())
+	if err == nil && !slices.Contains(list, baseline) {
+		err = fmt.Errorf("row %q is missing: all others are compared with it", baseline)
 	}
-	if !slices.Contains(list, baseline) {
-		return nil, fmt.Errorf("row %q is missing: all others are compared with it", baseline)
-	}
-	return list, nil
+	return list, err
 }
 
 // present are the rows that this machine has, as the agent says. Whether a scheduler can be loaded it finds out only when

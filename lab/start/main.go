@@ -163,15 +163,15 @@ const container = "container"
 // group makes a new one for a start, limited but in mode unlimited, and in a pod of the same limit if that is asked for. The
 // kernel is to tell of its throttles, and its pod's.
 func (b *bench) group(mode string, round int) (group string, inodes []uint64, err error) {
-	name := fmt.Sprintf("%s-%d", mode, round)
-	add := b.Add
+	names, add := []string{fmt.Sprintf("%s-%d", mode, round)}, b.Add
 	if b.pod {
-		add = b.AddParent
+		names, add = append(names, names[0]+"/"+container), b.AddParent
 	}
-	for {
+	for _, name := range names {
 		if group, err = add(name); err != nil {
 			return group, nil, err
 		}
+		add = b.Add // for the container
 		inode, err := b.Tree().Inode(group)
 		if err != nil {
 			return group, nil, err
@@ -182,11 +182,8 @@ func (b *bench) group(mode string, round int) (group string, inodes []uint64, er
 				return group, nil, err
 			}
 		}
-		if !b.pod || len(inodes) > 1 {
-			return group, inodes, b.probe.Watch(inodes)
-		}
-		name, add = name+"/"+container, b.Add
 	}
+	return group, inodes, b.probe.Watch(inodes)
 }
 
 // start runs the program to its end in a new group of a mode.
