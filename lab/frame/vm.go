@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -95,50 +94,17 @@ const (
 		"echo 'root:x:0:' >/etc/group; echo 'www-data:x:33:' >>/etc/group\n"
 )
 
-// install copies a program and the libraries that it is linked with.
+// copyProgram copies a program and the libraries that it is linked with: of each line of ldd the first path.
+const copyProgram = `mkdir -p "$2/bin" "$2/lib"; cp -L "$1" "$2/bin"; ldd "$1" >"$2/ldd"
+sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' "$2/ldd" | xargs cp -L -t "$2/lib"`
+
 func install(ctx context.Context, name, root string) error {
 	binary, err := experiment.Program(name)
 	if err != nil {
 		return err
 	}
-	listed, err := exec.CommandContext(ctx, "ldd", binary).Output()
-	if err != nil {
-		return fmt.Errorf("ldd %s: %w", binary, err)
-	}
-	for _, dir := range []string{"bin", "lib"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := copyFile(binary, filepath.Join(root, "bin", name)); err != nil {
-		return err
-	}
-	for _, file := range libraries(string(listed)) {
-		if err := copyFile(file, filepath.Join(root, "lib", filepath.Base(file))); err != nil {
-			return err
-		}
+	if said, err := exec.CommandContext(ctx, "sh", "-ec", copyProgram, "sh", binary, root).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s and its libraries: %w\n%s", binary, err, said)
 	}
 	return nil
-}
-
-// libraries are the files that ldd names: each is the first word of its line that is a path.
-func libraries(listed string) []string {
-	var files []string
-	for line := range strings.Lines(listed) {
-		for _, word := range strings.Fields(line) {
-			if strings.HasPrefix(word, "/") {
-				files = append(files, word)
-				break
-			}
-		}
-	}
-	return files
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o755)
 }
