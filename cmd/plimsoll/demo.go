@@ -117,7 +117,9 @@ func demo(ctx context.Context, g *globals, f demoFlags, cmd *cobra.Command) erro
 	}
 	err = f.tell(result, cmd.OutOrStdout()) // the result took minutes, and is kept when the chart fails
 	if f.svg != "" {
-		if failed := os.WriteFile(f.svg, result.Chart(), 0o644); failed != nil {
+		var chart bytes.Buffer
+		_ = result.Chart().SVG(&chart) // into memory: cannot fail
+		if failed := os.WriteFile(f.svg, chart.Bytes(), 0o644); failed != nil {
 			err = errors.Join(err, fmt.Errorf("demo: write the chart: %w", failed))
 		}
 	}

@@ -40,20 +40,17 @@ func Distributions(title, subtitle, note string, curves []Curve) *figure.Canvas 
 	}}}.Draw()
 }
 
-// Chart draws the latencies of all modes, as SVG.
-func (r *Result) Chart() []byte {
+// Chart draws the latencies of all modes.
+func (r *Result) Chart() *figure.Canvas {
 	c := r.Conditions
 	var curves []Curve
 	for _, m := range r.Modes {
 		curves = append(curves, Curve{fmt.Sprintf("%s: %s, %.1f %%", m.Name, spell(m.P99), 100*m.ThrottledRatio), m.Percentiles})
 	}
-	canvas := Distributions(fmt.Sprintf("Response time of a service with a limit of %g CPUs", c.Limit),
+	return Distributions(fmt.Sprintf("Response time of a service with a limit of %g CPUs", c.Limit),
 		fmt.Sprintf("%.0f ms of CPU time a request, %.1f requests a second: %.0f %% of the limit on average. Linux %s, cgroup %s, %d CPUs.",
 			c.Work, c.Rate, 100*c.Utilization, c.Kernel, c.Cgroup, c.CPUs),
 		"Beside each mode: p99, and the share of the service's periods that were throttled.", curves)
-	var b bytes.Buffer
-	_ = canvas.SVG(&b) // into memory: cannot fail
-	return b.Bytes()
 }
 
 // axis maps latencies to columns, logarithmically: a tail that is ten times as long must not hide the rest.

@@ -106,9 +106,12 @@ func TestText(t *testing.T) {
 }
 
 func TestChart(t *testing.T) {
-	svg := measured().Chart()
-	golden(t, "demo.svg", svg)
-	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+	var svg bytes.Buffer
+	if err := measured().Chart().SVG(&svg); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "demo.svg", svg.Bytes())
+	for d := xml.NewDecoder(&svg); ; {
 		if _, err := d.Token(); err == io.EOF {
 			break
 		} else if err != nil {
@@ -261,7 +264,7 @@ func TestConclude(t *testing.T) {
 			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 				t.Errorf("not a number:\n%s", text)
 			}
-			if len(plot(r.Modes, 60)) == 0 || len(r.Chart()) == 0 {
+			if len(plot(r.Modes, 60)) == 0 || r.Chart() == nil {
 				t.Error("nothing is drawn")
 			}
 		})

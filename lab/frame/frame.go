@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/figure"
 )
 
 // Settings are those that every experiment has. They are no part of a result.
@@ -61,7 +62,7 @@ type Findings interface{ WriteText(page *bytes.Buffer) }
 //
 // and a result may have
 //
-//	Chart() *figure.Canvas, or Chart() []byte  the picture that -svg asks for
+//	Chart() *figure.Canvas                     the picture that -svg asks for
 //	Aims() []experiment.Figure                 what was measured beside the aims; one that was missed fails with -strict
 //	Failed() error                             why the result is a failure in any case
 type Experiment[R Findings] interface {
@@ -125,6 +126,9 @@ func Parse[R Findings](name string, e Experiment[R], args []string) error {
 	}
 	s.given = map[string]bool{}
 	set.Visit(func(f *flag.Flag) { s.given[f.Name] = true })
+	if s.SVG != "" && figure.Known(s.SVG) != nil {
+		return fmt.Errorf("-svg %s: %w", s.SVG, figure.Known(s.SVG))
+	}
 	return e.Check()
 }
 

@@ -86,16 +86,13 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args.
 
 // save draws the picture of a result, in the format that the file's name tells.
 func save(file string, r any) error {
-	var picture bytes.Buffer
-	switch r := r.(type) {
-	case interface{ Chart() *figure.Canvas }:
-		if err := r.Chart().Write(&picture, file); err != nil {
-			return fmt.Errorf("draw %s: %w", file, err)
-		}
-	case interface{ Chart() []byte }:
-		picture.Write(r.Chart())
-	default:
+	drawn, is := r.(interface{ Chart() *figure.Canvas })
+	if !is {
 		return fmt.Errorf("-svg %s: there is no picture of this result", file)
+	}
+	var picture bytes.Buffer
+	if err := drawn.Chart().Write(&picture, file); err != nil {
+		return fmt.Errorf("draw %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, picture.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write the chart: %w", err)

@@ -30,7 +30,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/figure"
 	"plimsoll/lab/frame"
 )
 
@@ -102,8 +101,6 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-rate %g: must be from 100 to -highest, and that above %g", s.rate, lowest)
 	case s.SVG != "" && (s.table || s.vm > 0):
 		return errors.New("-svg: there is a chart of the situations on this machine only")
-	case s.SVG != "" && figure.Known(s.SVG) != nil:
-		return fmt.Errorf("-svg %s: %w", s.SVG, figure.Known(s.SVG))
 	case s.bound <= 0:
 		return fmt.Errorf("-bound %s: must be above 0", s.bound)
 	}
