@@ -15,12 +15,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"plimsoll/internal/experiment"
+	"plimsoll/internal/load"
 	"plimsoll/lab/frame"
 )
 
@@ -104,4 +108,205 @@ func boot(ctx context.Context, s *settings, kernel string) error {
 		fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
 			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.JSON, s.names)
 	return vm.Run(ctx, "./lab/colocation", script, s.Plimsoll)
+}
+
+const (
+	fileSize    = 60 << 10 // about a millisecond of compression
+	smallFile   = 6 << 10
+	connections = 8                // for each CPU, so that every worker of nginx has some
+	timeout     = 10 * time.Second // of a request
+	openAtOnce  = 512
+	afterChange = time.Second // after a change, before it is measured
+)
+
+// bench is a measurement under way.
+type bench struct {
+	*frame.Bench
+	*settings
+	online, offline string // groups
+	below           string // one for ffmpeg below another, as the kubelet has its pods
+	agent           *experiment.Agent
+	server          *frame.Site
+	film            ffmpeg
+	clients         []*load.Client
+	next            atomic.Int64
+	foremost        bool
+}
+
+// Measure measures all rows.
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
+	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize}}
+	document := fileSize
+	if s.emulated {
+		document, b.film.size = smallFile, smallFilm
+	}
+	if b.server, err = frame.Nginx(document, "", frame.Gzip()...); err != nil {
+		return nil, err
+	}
+	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {
+		return nil, err
+	}
+	for range connections * runtime.NumCPU() {
+		c := load.NewClient(1)
+		defer c.Close()
+		b.clients = append(b.clients, c)
+	}
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	slots, err := b.measureRounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r = summarize(slots, b.rows)
+	r.Conditions = conditions{
+		Machine: b.Machine(), Rate: s.rate,
+		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Emulated: s.emulated, Foremost: b.foremost,
+	}
+	return r, nil
+}
+
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if err := b.makeGroups(); err != nil {
+		return err
+	}
+	if err := b.Serve(b.server, b.online); err != nil {
+		return err
+	}
+	b.Undo(b.film.remove)
+	if err := b.film.prepare(ctx); err != nil {
+		return err
+	}
+	if b.agent, err = b.Agent(experiment.Setup{}); err != nil || len(b.rows) > 0 {
+		return err
+	}
+	found, err := b.mechanisms(ctx)
+	b.rows = present(found, hasSchedExt())
+	return err
+}
+
+// makeGroups makes the groups as the kubelet has those of its pods.
+func (b *bench) makeGroups() (err error) {
+	for _, parent := range []string{"kubepods", "kubepods/besteffort"} {
+		if _, err := b.AddParent(parent); err != nil {
+			return err
+		}
+	}
+	if b.online, err = b.Add("kubepods/online"); err != nil {
+		return err
+	}
+	if b.offline, err = b.Add("kubepods/offline"); err != nil {
+		return err
+	}
+	b.below, err = b.Add("kubepods/besteffort/offline")
+	return err
+}
+
+// measureRounds has the rows take turns.
+func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
+	length := b.perRow / time.Duration(b.rounds)
+	b.Say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
+		(time.Duration(b.rounds*len(b.rows)) * (length + 2*afterChange)).Round(time.Second))
+	due := load.Constant(b.rate, length)
+	return experiment.Turns(b.Say, b.rounds, b.seed, b.rows, func(_ int, r row) (slot, error) { return b.slot(ctx, r, due) }, func(s slot) string {
+		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", s.row,
+			experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
+	})
+}
+
+// slot measures one row once.
+func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, err error) {
+	if err := b.apply(r); err != nil {
+		return s, err
+	}
+	if r.beside() {
+		defer func() { err = errors.Join(err, b.film.stop()) }()
+		if err := b.film.start(ctx, func(pid int) error {
+			return errors.Join(frame.Ordinary(pid), b.Enter(b.home(r), pid))
+		}); err != nil {
+			return s, err
+		}
+	}
+	if err := b.await(ctx, r); err != nil { // the agent takes no notice of groups that are empty
+		return s, err
+	}
+	if err := b.warmUp(ctx); err != nil {
+		return s, err
+	}
+	tasks, err := newWatch(b.Tree(), b.online)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, tasks.close()) }()
+	slow := &tail{}
+	var outcome *load.Outcome
+	before, after, err := experiment.Around(func() (reading, error) { return b.read(tasks) }, func() error {
+		outcome = b.request(ctx, due, tasks, slow)
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return s, err
+	}
+	s = between(r, before, after, outcome)
+	s.slowest = slow.mean()
+	return s, nil
+}
+
+// warmUp opens the connections, and has this process come first once that is done.
+func (b *bench) warmUp(ctx context.Context) error {
+	out := b.request(ctx, load.Constant(b.rate, afterChange), nil, nil)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if out.Errors > 0 {
+		return fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause)
+	}
+	if err := frame.ForemostWithKin(); err != nil {
+		b.warn(err)
+	}
+	return nil
+}
+
+// warn says once that the load generator waits for CPUs like all other processes.
+func (b *bench) warn(err error) {
+	if b.foremost {
+		b.Say("careful: the load generator competes with what it measures: %v", err)
+	}
+	b.foremost = false
+}
+
+// reading are the counters at one end of a slot.
+type reading struct {
+	at              time.Time
+	online, machine time.Duration // CPU time used
+	tasks           taskTimes     // of nginx
+	frames          frames
+}
+
+func (b *bench) read(tasks *watch) (r reading, err error) {
+	r.at, r.frames = time.Now(), b.film.frames()
+	if r.machine, err = b.Tree().Usage("/"); err != nil {
+		return r, err
+	}
+	if r.online, err = b.Used(b.online); err != nil {
+		return r, err
+	}
+	r.tasks, err = tasks.now()
+	return r, err
+}
+
+// between is what came of a slot.
+func between(r row, before, after reading, outcome *load.Outcome) slot {
+	span := after.at.Sub(before.at)
+	s := slot{row: r, load: outcome, seconds: span.Seconds(),
+		machine: (after.machine - before.machine).Seconds() / span.Seconds() / float64(runtime.NumCPU()),
+		online:  (after.online - before.online).Seconds() / span.Seconds()}
+	if r.beside() {
+		s.frames = before.frames.perSecond(after.frames)
+	}
+	if n := outcome.Requests(); n > 0 {
+		tasks := after.tasks.since(before.tasks)
+		s.ran, s.waited = tasks.ran/time.Duration(n), tasks.waited/time.Duration(n)
+	}
+	return s
 }

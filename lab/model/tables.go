@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/loadline/published"
@@ -77,4 +78,138 @@ func (l *lab) tables() {
 		}
 		l.print("\n")
 	}
+}
+
+// claims prints the figures that docs/MODEL.md quotes.
+func (l *lab) claims() {
+	for _, f := range []func(){l.seed000, l.cut, l.blindSpot, l.bound, l.control, l.correlation, l.memory, l.length} {
+		f()
+		l.print("\n")
+	}
+}
+
+// seed000 tests "below 70 % average CPU utilization, no major impact".
+func (l *lab) seed000() {
+	l.print("the article: below an average of 70 %% no major impact? P(WCET > 1), strict, burst 100 %%\n")
+	l.print("%-12s %4s %9s %9s %9s %9s\n", "demand", "m", "u=50%", "u=60%", "u=65%", "u=70%")
+	for _, kind := range []published.Kind{published.Exponential, published.Pareto} {
+		for _, m := range []int{5, 10, 20, 30} {
+			l.print("%-12s %4d", kind, m)
+			for _, u := range []float64{0.5, 0.6, 0.65, 0.7} {
+				r := l.simulate(l.node(kind, m, u, 1), loadline.Options{})
+				l.print(" %8.3f%%", 100*r.Miss.Value)
+			}
+			l.print("\n")
+		}
+	}
+}
+
+// cut tests "the maximum is about 500 %": the Pareto law whole, and under the condition that it stays below five quotas.
+func (l *lab) cut() {
+	l.print("Pareto demand, m=20 u=70 %%, burst without bound: P(WCET > 1) where 0.12 %% was published\n")
+	for _, most := range []float64{math.Inf(1), 5} {
+		law, err := loadline.Pareto(0.7/20, 4, most/20)
+		r := l.simulate(l.alike(20, math.Inf(1), law, err), loadline.Options{Rule: loadline.Published})
+		l.print("cut at %4.0f%% of the quota: %.4f%%\n", 100*most, 100*r.Miss.Value)
+	}
+}
+
+// blindSpot compares the rules.
+func (l *lab) blindSpot() {
+	l.print("the published rule's blind spot: exponential demand, burst 100 %%: P(WCET > 1) / E(WCET)\n")
+	l.print("%4s %5s %18s %18s\n", "m", "u", "published", "strict")
+	for _, c := range []struct {
+		m int
+		u float64
+	}{{5, 0.5}, {5, 0.7}, {5, 0.9}, {10, 0.9}, {20, 0.9}, {20, 0.7}} {
+		n := l.node(published.Exponential, c.m, c.u, 1)
+		p, s := l.simulate(n, loadline.Options{Rule: loadline.Published}), l.simulate(n, loadline.Options{})
+		l.print("%4d %4.0f%% %9.3f%% / %.4f %9.3f%% / %.4f\n", c.m, 100*c.u, 100*p.Miss.Value, p.WCET.Value, 100*s.Miss.Value, s.WCET.Value)
+	}
+}
+
+// bound shows how near J is to P, and what the exact answer for bursts without bound is.
+func (l *lab) bound() {
+	l.print("J, the exact lower bound, beside the strict P\n%-34s %11s %11s %7s\n", "case", "J", "P", "P/J")
+	for _, c := range []published.Cell{
+		{Kind: published.Exponential, M: 20, Utilization: 0.5, Burst: 1}, {Kind: published.Exponential, M: 10, Utilization: 0.5, Burst: 1},
+		{Kind: published.Pareto, M: 20, Utilization: 0.7, Burst: 2}, {Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1},
+		{Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 2}, {Kind: published.Exponential, M: 20, Utilization: 0.9, Burst: 1},
+	} {
+		r := l.simulate(l.of(c), loadline.Options{})
+		l.print("%-34v %10.5f%% %10.5f%% %7.3f\n", c, 100*r.Coincidence, 100*r.Miss.Value, r.Miss.Value/r.Coincidence)
+	}
+}
+
+// control shows what the control variate is worth.
+func (l *lab) control() {
+	l.print("the control variate: variance of P without / with it\n")
+	for _, c := range []published.Cell{
+		{Kind: published.Exponential, M: 10, Utilization: 0.5, Burst: 1}, {Kind: published.Exponential, M: 20, Utilization: 0.7, Burst: 1},
+		{Kind: published.Exponential, M: 20, Utilization: 0.9, Burst: 1}, {Kind: published.Exponential, M: 5, Utilization: 0.9, Burst: 1},
+	} {
+		n := l.of(c)
+		with, without := l.simulate(n, loadline.Options{}), l.simulate(n, loadline.Options{Plain: true})
+		ratio := (without.Miss.High - without.Miss.Low) / (with.Miss.High - with.Miss.Low)
+		l.print("%-34v %6.0f\n", c, ratio*ratio)
+	}
+}
+
+// correlation shows what independence is worth.
+func (l *lab) correlation() {
+	rhos := []float64{0, 0.05, 0.1, 0.3}
+	l.print("correlation between containers (Gaussian copula): P(WCET > 1), strict, exponential demand, burst 100 %%\n%-14s", "")
+	for _, rho := range rhos {
+		l.print(" rho=%-5v", rho)
+	}
+	l.print("\n")
+	for _, c := range []struct {
+		m int
+		u float64
+	}{{10, 0.5}, {20, 0.5}, {20, 0.7}} {
+		n := l.node(published.Exponential, c.m, c.u, 1)
+		l.print("m=%d u=%.0f%%%-5s", c.m, 100*c.u, "")
+		for _, rho := range rhos {
+			r := l.simulate(n, loadline.Options{Rho: rho, Periods: min(l.periods, 2_000_000)})
+			l.print(" %8.4f%%", 100*r.Miss.Value)
+		}
+		l.print("\n")
+	}
+}
+
+// memory shows what a recording's order is worth: the same samples in their order and shuffled.
+func (l *lab) memory() {
+	l.print("autocorrelation: a recording of exponential demand with correlation 0.9 from period to period, m=10 u=50 %%, burst 100 %%\n")
+	n := l.recorded(10, 100_000, 0.05, 0.9)
+	for _, replay := range []loadline.Replay{loadline.Offsets, loadline.Blocks, loadline.IID} {
+		res := l.simulate(n, loadline.Options{Replay: replay, Periods: min(l.periods, 4_000_000), Resamples: -1})
+		if l.err != nil {
+			return
+		}
+		c := res.Containers[0]
+		l.print("%-8v P %8.4f%%  throttled without burst %5.1f%%, with %5.1f%%\n", replay, 100*res.Miss.Value, 100*c.ThrottledWithout, 100*c.ThrottledWith)
+	}
+}
+
+// length shows how the interval hangs on the length of the recording.
+func (l *lab) length() {
+	l.print("the length of the recording: exponential demand, m=20 u=70 %%, burst 100 %%: P and its interval\n")
+	for _, periods := range []int{1000, 3000, 10_000, 36_000} {
+		res := l.simulate(l.recorded(20, periods, 0.7/20, 0), loadline.Options{Periods: loadline.DefaultPeriods, Resamples: 400})
+		l.print("%6d periods: %.3f%% (%.3f%% to %.3f%%)\n", periods, 100*res.Miss.Value, 100*res.Miss.Low, 100*res.Miss.High)
+	}
+}
+
+// recorded is a node of m containers with the same recording of exponential demand: a normal autoregression seen through the
+// law's quantiles, independent from period to period where phi is 0.
+func (l *lab) recorded(m, periods int, mean, phi float64) loadline.Node {
+	chance := rand.New(rand.NewPCG(uint64(periods), 1))
+	samples := make([]float64, periods)
+	z := chance.NormFloat64()
+	for i := range samples {
+		z = phi*z + math.Sqrt(1-phi*phi)*chance.NormFloat64()
+		samples[i] = -mean * math.Log(math.Erfc(z/math.Sqrt2)/2)
+	}
+	r, err := loadline.NewRecording(samples)
+	return l.alike(m, 1, r, err)
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -69,4 +71,66 @@ func (s sizing) text(idle float64) string {
 		text += fmt.Sprintf(", %.1f x the idle agent", s.cpus()/idle)
 	}
 	return text + "\n"
+}
+
+// manyGroups is how many groups a full node may have, those of its services and of containers long gone included.
+const manyGroups = 2000
+
+// refillsMeasured is how many writes the quantiles are taken over.
+const refillsMeasured = 500
+
+// refill is what the write costs that ends a throttle: it rewrites an unchanged burst. It walks all groups
+// (kernel/sched/core.c, __cfs_schedulable).
+type refill struct {
+	Groups int           `json:"groups"` // of the bench
+	P50    time.Duration `json:"p50_ns"`
+	P99    time.Duration `json:"p99_ns"`
+}
+
+// refills measures among the fleet alone, and among so many groups more. No burst, no refills.
+func (b *bench) refills(ctx context.Context) ([]refill, error) {
+	groups := len(b.fleet.units)
+	last := b.fleet.units[groups-1].group
+	if _, err := b.Tree().Burst(last); err != nil {
+		return nil, nil
+	}
+	b.Say("refills: among %d groups, then among %d", groups, groups+b.others)
+	few, err := b.refill(last, groups)
+	if err != nil {
+		return nil, err
+	}
+	for i := range b.others {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if _, err := b.Add(fmt.Sprintf("other%d", i)); err != nil {
+			return nil, err
+		}
+	}
+	many, err := b.refill(last, groups+b.others)
+	return []refill{few, many}, err
+}
+
+func (b *bench) refill(group string, groups int) (refill, error) {
+	var took []time.Duration
+	for range refillsMeasured {
+		begin := time.Now()
+		if err := b.Tree().SetBurst(group, 0); err != nil {
+			return refill{}, err
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	return refill{groups, took[len(took)/2], took[len(took)*99/100]}, nil
+}
+
+func refillText(list []refill) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text := "\na refill (an unchanged burst, written again)\n"
+	for _, r := range list {
+		text += fmt.Sprintf("  among %-8d p50 %v, p99 %v\n", r.Groups, r.P50.Round(100*time.Nanosecond), r.P99.Round(100*time.Nanosecond))
+	}
+	return text
 }
