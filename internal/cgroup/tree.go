@@ -89,6 +89,14 @@ func (t *Tree) Version() Version { return t.version }
 // Dir is the directory of a group below the FS root, in the hierarchy that has the cpu controller.
 func (t *Tree) Dir(group string) string { return path.Join(".", t.cpu, group) }
 
+// Dirs are the directories of a group: Dir, and that of cpuacct, which counts the CPU time used, where it is mounted apart (v1).
+func (t *Tree) Dirs(group string) []string {
+	if t.acct == "" || t.acct == t.cpu {
+		return []string{t.Dir(group)}
+	}
+	return []string{t.Dir(group), path.Join(t.acct, group)}
+}
+
 // Children lists the groups directly below a group, sorted.
 func (t *Tree) Children(group string) ([]string, error) {
 	names, err := t.fs.Dirs(t.Dir(group))

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"sort"
@@ -130,12 +131,13 @@ func TestDetect(t *testing.T) {
 		fsys      memFS
 		version   Version
 		cpu, acct string
+		dirs      string // of a group
 	}{
-		{"v1, separate", v1FS(), V1, "cpu", "cpuacct"},
-		{"v1, joined", joined, V1, "cpu,cpuacct", "cpu,cpuacct"},
-		{"v1, the hierarchy itself", alone, V1, ".", "../cpuacct"},
-		{"v1 without cpuacct", memFS{"cpu/cpu.shares": "2\n"}, V1, "cpu", ""},
-		{"v2", v2FS(), V2, "", ""},
+		{"v1, separate", v1FS(), V1, "cpu", "cpuacct", "[cpu/a cpuacct/a]"},
+		{"v1, joined", joined, V1, "cpu,cpuacct", "cpu,cpuacct", "[cpu,cpuacct/a]"},
+		{"v1, the hierarchy itself", alone, V1, ".", "../cpuacct", "[a ../cpuacct/a]"},
+		{"v1 without cpuacct", memFS{"cpu/cpu.shares": "2\n"}, V1, "cpu", "", "[cpu/a]"},
+		{"v2", v2FS(), V2, "", "", "[a]"},
 	} {
 		tree, err := Detect(tt.fsys)
 		if err != nil {
@@ -144,6 +146,9 @@ func TestDetect(t *testing.T) {
 		}
 		if tree.version != tt.version || tree.cpu != tt.cpu || tree.acct != tt.acct {
 			t.Errorf("%s: %v %q %q", tt.name, tree.version, tree.cpu, tree.acct)
+		}
+		if got := fmt.Sprint(tree.Dirs("/a")); got != tt.dirs {
+			t.Errorf("%s: a group has directories %s", tt.name, got)
 		}
 	}
 	for name, fsys := range map[string]memFS{

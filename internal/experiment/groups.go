@@ -102,23 +102,11 @@ func (g *Groups) make(group string) error {
 	return nil
 }
 
-// dirs are the directories of a group: on v1 the same path in the cpuacct hierarchy too, where it is mounted apart
-// from cpu, for the CPU time used is counted there.
+// dirs are the directories of a group, in all hierarchies that it is in.
 func (g *Groups) dirs(group string) []string {
-	dirs := []string{g.tree.Dir(group)}
-	if g.tree.Version() == cgroup.V2 {
-		return dirs
-	}
-	if g.pinned {
+	dirs := g.tree.Dirs(group)
+	if g.pinned && g.tree.Version() == cgroup.V1 {
 		dirs = append(dirs, path.Join(cpusetV1, group))
-	}
-	if g.exists(path.Join(g.tree.Dir("/"), "cpuacct.usage")) {
-		return dirs
-	}
-	for _, acct := range []string{"cpuacct", "../cpuacct"} {
-		if g.exists(path.Join(acct, "cpuacct.usage")) {
-			return append(dirs, path.Join(acct, group))
-		}
 	}
 	return dirs
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -67,7 +66,8 @@ func sameFiles(tree *cgroup.Tree, root string, units []unit, perSecond float64) 
 			}
 			all = append(all, filepath.Join(root, tree.Dir(u.group), "cpu.stat"))
 			if tree.Version() == cgroup.V1 {
-				all = append(all, usageFile(tree, root, u.group))
+				dirs := tree.Dirs(u.group)
+				all = append(all, filepath.Join(root, dirs[len(dirs)-1], "cpuacct.usage"))
 			}
 		}
 	}
@@ -76,13 +76,4 @@ func sameFiles(tree *cgroup.Tree, root string, units []unit, perSecond float64) 
 		list = append(list, all[len(list)%len(all)])
 	}
 	return list
-}
-
-// usageFile is where v1 counts the CPU time used: beside cpu.stat, or in a hierarchy of its own.
-func usageFile(tree *cgroup.Tree, root, group string) string {
-	together := filepath.Join(root, tree.Dir(group), "cpuacct.usage")
-	if _, err := os.Stat(together); err == nil {
-		return together
-	}
-	return filepath.Join(root, path.Join(path.Dir(tree.Dir("/")), "cpuacct"), group, "cpuacct.usage")
 }
