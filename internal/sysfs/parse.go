@@ -59,19 +59,26 @@ func parseBusy(data []byte) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// parseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds, nanoseconds, a count (fs/proc/base.c,
+// ParseSchedstat reads "RUNTIME WAITED SLICES": nanoseconds on a CPU, nanoseconds on run queues, a count (fs/proc/base.c,
 // proc_pid_schedstat).
-func parseSchedstat(data []byte) (time.Duration, error) {
+func ParseSchedstat(data []byte) (ran, waited time.Duration, err error) {
 	text, err := firstLine(data)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	fields := strings.Fields(text)
 	if len(fields) != 3 {
-		return 0, fmt.Errorf("%q is not \"RUNTIME WAITED SLICES\"", text)
+		return 0, 0, fmt.Errorf("%q is not \"RUNTIME WAITED SLICES\"", text)
 	}
-	n, err := count(fields[0])
-	return time.Duration(n), err
+	on, err := count(fields[0])
+	if err != nil {
+		return 0, 0, err
+	}
+	queued, err := count(fields[1])
+	if err != nil {
+		return 0, 0, err
+	}
+	return time.Duration(on), time.Duration(queued), nil
 }
 
 // parseState finds the state letter, the third field of /proc/PID/stat. The second is the name in parentheses, which

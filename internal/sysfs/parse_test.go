@@ -31,20 +31,22 @@ func TestParseBusy(t *testing.T) {
 
 func TestParseSchedstat(t *testing.T) {
 	for _, tt := range []struct {
-		text string
-		want time.Duration
-		ok   bool
+		text        string
+		ran, waited time.Duration
+		ok          bool
 	}{
-		{"1234567 73620 1\n", 1234567, true},
-		{"0 0 0\n", 0, true},
-		{"1234567 73620 1", 0, false},
-		{"1234567\n", 0, false},
-		{"-1 0 0\n", 0, false},
-		{"18446744073709551615 0 0\n", 0, false},
+		{"1234567 73620 1\n", 1234567, 73620, true},
+		{"0 0 0\n", 0, 0, true},
+		{"1234567 73620 1", 0, 0, false},
+		{"1234567\n", 0, 0, false},
+		{"-1 0 0\n", 0, 0, false},
+		{"1 -2 3\n", 0, 0, false},
+		{"1 x 3\n", 0, 0, false},
+		{"18446744073709551615 0 0\n", 0, 0, false},
 	} {
-		got, err := parseSchedstat([]byte(tt.text))
-		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("parseSchedstat(%q) = %v, %v", tt.text, got, err)
+		ran, waited, err := ParseSchedstat([]byte(tt.text))
+		if ran != tt.ran || waited != tt.waited || (err == nil) != tt.ok {
+			t.Errorf("ParseSchedstat(%q) = %v, %v, %v", tt.text, ran, waited, err)
 		}
 	}
 }
@@ -99,8 +101,8 @@ func FuzzParsers(f *testing.F) {
 		if d, err := parseBusy(data); d < 0 || err != nil && d != 0 {
 			t.Errorf("parseBusy(%q) = %v, %v", data, d, err)
 		}
-		if d, err := parseSchedstat(data); d < 0 || err != nil && d != 0 {
-			t.Errorf("parseSchedstat(%q) = %v, %v", data, d, err)
+		if ran, waited, err := ParseSchedstat(data); ran < 0 || waited < 0 || err != nil && ran+waited != 0 {
+			t.Errorf("ParseSchedstat(%q) = %v, %v, %v", data, ran, waited, err)
 		}
 		if s, err := parseState(data); (err == nil) == (s == 0) {
 			t.Errorf("parseState(%q) = %q, %v", data, s, err)

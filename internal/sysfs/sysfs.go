@@ -101,7 +101,7 @@ func (h *Host) thread(tid int) (Thread, error) {
 	if err != nil {
 		return Thread{}, err
 	}
-	runtime, err := parseSchedstat(data)
+	runtime, _, err := ParseSchedstat(data)
 	if err != nil {
 		return Thread{}, h.wrap(dir+"schedstat", err)
 	}

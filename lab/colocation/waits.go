@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
+	"plimsoll/internal/sysfs"
 )
 
 // taskTimes is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.
@@ -61,7 +60,7 @@ func (w *watch) now() (sum taskTimes, err error) {
 		if n == 0 {
 			return sum, err
 		}
-		waited, err := parseSchedstat(string(buf[:n]))
+		_, waited, err := sysfs.ParseSchedstat(buf[:n])
 		if err != nil {
 			return sum, fmt.Errorf("%s: %w", t.stat.Name(), err)
 		}
@@ -73,22 +72,6 @@ func (w *watch) now() (sum taskTimes, err error) {
 
 func (w *watch) close() error {
 	return experiment.Each(w.tasks, func(t watched) error { return t.stat.Close() })
-}
-
-// parseSchedstat reads of /proc/PID/schedstat how long the task has waited on run queues (fs/proc/base.c,
-// proc_pid_schedstat): nanoseconds run, nanoseconds waited, times run.
-func parseSchedstat(text string) (waited time.Duration, err error) {
-	fields := strings.Fields(text)
-	if len(fields) != 3 || !strings.HasSuffix(text, "\n") {
-		return 0, fmt.Errorf("%q is not three numbers and a newline", text)
-	}
-	ns := [3]uint64{}
-	for i, f := range fields {
-		if ns[i], err = strconv.ParseUint(f, 10, 63); err != nil {
-			return 0, err
-		}
-	}
-	return time.Duration(ns[1]), nil
 }
 
 // slowest is the share of requests whose time is split: p99 is the middle one of them.
