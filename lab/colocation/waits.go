@@ -35,12 +35,10 @@ func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
 	tids, err := tree.Tasks(group)
 	w := &watch{}
 	for _, tid := range tids {
-		f, openErr := os.Open(fmt.Sprintf("/proc/%d/schedstat", tid))
-		if openErr != nil {
-			err = errors.Join(err, openErr)
-			continue
+		f, failed := os.Open(fmt.Sprintf("/proc/%d/schedstat", tid))
+		if err = errors.Join(err, failed); failed == nil {
+			w.tasks = append(w.tasks, watched{tid, f})
 		}
-		w.tasks = append(w.tasks, watched{tid, f})
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.close())

@@ -6,10 +6,10 @@
 //
 // Approach: an experiment is a type that embeds Settings. Main reads its flags, finds the agent, makes a Bench (control
 // groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
-// turns missed aims into the exit status. Turns is the order in which modes are measured, Table the form of a table.
+// turns missed aims into the exit status. What the demo needs as well is in internal/experiment: modes that take turns,
+// calibration, clean-up, charts, tables and figures.
 //
-// Known limits: the experiment of the demo (internal/experiment, Run) has a life cycle of its own, for the shipped command
-// runs it too.
+// Known limits: the experiment of the demo (Run) makes its groups and its server itself, for the shipped command runs it too.
 package frame
 
 import (
