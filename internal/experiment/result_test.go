@@ -31,7 +31,7 @@ func slotOf(mode Mode, round int, fast, slow time.Duration, throttled int64, use
 		o.Latency.Record(fast + time.Duration(r*r*r*r*float64(slow-fast)))
 	}
 	start := time.Unix(int64(100*round), 0)
-	return Slot{Mode: mode, Round: round, Load: o, NodeUse: used + time.Second/2, Lost: time.Duration(throttled) * 20 * ms,
+	return Slot{Mode: mode, Load: o, NodeUse: used + time.Second/2, Lost: time.Duration(throttled) * 20 * ms,
 		Usage: sample.Usage{From: start, To: start.Add(10 * time.Second), Used: used, Periods: 100, Throttled: throttled}}
 }
 

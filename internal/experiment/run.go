@@ -199,7 +199,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		1e3*r.cost.Seconds(), rate, 100*r.Utilization, r.limit.CPUs())
 	r.say("modes: %d, rounds: %d, of %.1f s each: about %v", len(r.Modes), r.Rounds, slot.Seconds(),
 		(time.Duration(r.Rounds*len(r.Modes)) * (slot + afterChange + time.Second)).Round(time.Second))
-	slots, err := Turns(r.say, r.Rounds, r.Seed, r.Modes, func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, round, due[round]) },
+	slots, err := Turns(r.say, r.Rounds, r.Seed, r.Modes, func(round int, mode Mode) (Slot, error) { return r.slot(ctx, mode, due[round]) },
 		func(s Slot) string {
 			return fmt.Sprintf("%-17s  p99 %4.0f ms  throttled %4.1f %%", s.Mode, Milliseconds(s.Load.Latency.Quantile(0.99)),
 				100*Ratio(s.Usage.Throttled, s.Usage.Periods))
@@ -218,7 +218,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 }
 
 // slot measures one mode once.
-func (r *run) slot(ctx context.Context, mode Mode, round int, due []time.Duration) (s Slot, err error) {
+func (r *run) slot(ctx context.Context, mode Mode, due []time.Duration) (s Slot, err error) {
 	err = r.groups.Under(r.agent, mode, r.group, r.limit, func() (err error) {
 		back := func() error { return nil }
 		if mode == RequestsOnly {
@@ -235,7 +235,7 @@ func (r *run) slot(ctx context.Context, mode Mode, round int, due []time.Duratio
 		}
 		return errors.Join(err, back())
 	})
-	s.Mode, s.Round = mode, round
+	s.Mode = mode
 	return s, err
 }
 

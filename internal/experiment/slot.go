@@ -21,7 +21,6 @@ const (
 // Slot is what was measured in one mode in one round.
 type Slot struct {
 	Mode     Mode
-	Round    int
 	Load     *load.Outcome
 	Usage    sample.Usage  // of the server's group
 	Lost     time.Duration // wall time lost to throttling

@@ -298,7 +298,7 @@ func (b *bench) read(tasks *watch) (r reading, err error) {
 // between is what came of a slot.
 func between(r row, before, after reading, outcome *load.Outcome) slot {
 	span := after.at.Sub(before.at)
-	s := slot{row: r, load: outcome, seconds: span.Seconds(),
+	s := slot{row: r, load: outcome,
 		machine: (after.machine - before.machine).Seconds() / span.Seconds() / float64(runtime.NumCPU()),
 		online:  (after.online - before.online).Seconds() / span.Seconds()}
 	if r.beside() {

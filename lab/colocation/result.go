@@ -19,7 +19,6 @@ const fewRequests = 100
 type slot struct {
 	row     row
 	load    *load.Outcome
-	seconds float64
 	machine float64       // CPU use of all there is, in [0,1]
 	online  float64       // CPUs that nginx used
 	frames  float64       // of ffmpeg, a second

@@ -65,7 +65,6 @@ func (d *fullDisk) end() error {
 type slowDisk struct {
 	burst
 	mounted string
-	server  *fuse.Server
 	takes   atomic.Int64
 }
 
@@ -81,8 +80,7 @@ func (d *slowDisk) prepare(_ context.Context, b *bench, s *experiment.Setup) err
 	}
 	root := &fs.LoopbackNode{RootData: &fs.LoopbackRoot{Path: below}}
 	cached := time.Minute
-	var err error
-	d.server, err = fs.Mount(mounted, &slowNode{root, &d.takes}, &fs.Options{
+	_, err := fs.Mount(mounted, &slowNode{root, &d.takes}, &fs.Options{
 		EntryTimeout: &cached, AttrTimeout: &cached, NegativeTimeout: &cached,
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "plimsoll-slow", Name: "slow"}})
 	if err != nil {
