@@ -163,10 +163,7 @@ func (b *bench) run(ctx context.Context, c condition) (r row, err error) {
 
 // settle waits until the agent looks after all groups, and has set up the victims.
 func (b *bench) settle(ctx context.Context, a *experiment.Agent, c condition) error {
-	if err := a.Configure(c.configure(b, false)); err != nil {
-		return err
-	}
-	err := a.Await(ctx, func() error {
+	err := a.Follow(ctx, c.configure(b, false), func() error {
 		if missing := b.burst(); missing != nil {
 			return missing
 		}

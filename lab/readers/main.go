@@ -104,12 +104,9 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		return nil, err
 	}
 	base := b.Base()
-	err = a.Configure(fmt.Sprintf("strategy: {policy: none}\noverrides:\n"+
-		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*"))
-	if err == nil {
-		err = a.Await(ctx, func() error { return frame.Manages(ctx, a, 2*s.Pods) })
-	}
-	if err == nil {
+	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n"+
+		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")
+	if err = a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, 2*s.Pods) }); err == nil {
 		b.Say("%v until the agent has settled", s.warmUp)
 		err = experiment.Pause(ctx, s.warmUp)
 	}

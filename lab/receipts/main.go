@@ -135,14 +135,11 @@ func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site
 	}
 	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, startupSeconds: 0}\n",
 		group, s.policy, s.percent)
-	if err := a.Configure(text); err != nil {
-		return r, err
-	}
 	now := func() (list []report.ContainerReceipt, err error) {
 		status, err := a.Status(ctx)
 		return report.ReceiptsOf(status).Containers, err
 	}
-	if err := a.Await(ctx, func() error {
+	if err := a.Follow(ctx, text, func() error {
 		if list, err := now(); err != nil || len(list) == 1 {
 			return err
 		}

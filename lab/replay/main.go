@@ -163,13 +163,9 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	if err := experiment.Pause(ctx, start); err != nil {
 		return nil, begin, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, begin, err
-	}
 	out := filepath.Join(dir, "done.json")
 	begin = time.Now()
-	job, err := b.Launch(exec.Command(self, "-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
+	job, err := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
 	if err == nil {
 		err = job.Wait(ctx)
 	}

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -187,7 +186,7 @@ func (s *goServer) at() string { return s.address }
 
 // Start implements experiment.Server.
 func (s *goServer) Start(enter func(pid int) error) error {
-	cmd := exec.Command("/proc/self/exe", "-serve")
+	cmd := experiment.Again("-serve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -201,12 +200,7 @@ func (s *goServer) Start(enter func(pid int) error) error {
 }
 
 // Stop implements experiment.Server.
-func (s *goServer) Stop() error {
-	if s.child == nil {
-		return nil
-	}
-	return s.child.Stop(patience)
-}
+func (s *goServer) Stop() error { return s.child.Stop(patience) }
 
 // URL implements experiment.Server.
 func (s *goServer) URL(int) string { return "http://" + s.address }
