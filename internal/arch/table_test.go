@@ -73,7 +73,8 @@ func rules() map[string]rule {
 		"internal/lock":             {},
 		"internal/trace":            {imports: values},
 
-		"internal/flight/disk":     {imports: []string{"flight"}},
+		"internal/atomicfile":      {},
+		"internal/flight/disk":     {imports: []string{"atomicfile", "flight"}},
 		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe", "report", "workload"}},
 		"internal/trace/sampler":   {imports: []string{"cgroup", "cpu", "diagnose/meter", "hint", "probe", "report", "sysfs", "trace"}},
 
@@ -110,7 +111,7 @@ func rules() map[string]rule {
 		"internal/schedext/loader":      {imports: []string{"cpu", "hint", "probe", "report", "schedext", "scx", "web"}},
 		"internal/colocation":           {imports: and(values, "apply", "cgroup", "ledger", "observe", "policy", "report", "schedext", "suppress")},
 		"internal/exclusive":            {imports: and(values, "apply", "cgroup", "ledger", "observe", "report", "reserve")},
-		"internal/pauses":               {},
+		"internal/pauses":               {imports: []string{"atomicfile"}},
 		"internal/risk":                 {imports: and(values, "loadline/noderisk", "policy", "report")},
 		"internal/record":               {imports: and(values, "ledger", "observe", "policy", "receipt", "report")},
 		"internal/agent":                {imports: and(values, "apply", "bandwidth", "cgroup", "colocation", "exclusive", "journal", "ledger", "observe", "pauses", "policy", "preempt", "record", "report", "reserve", "risk", "schedext")},

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"plimsoll/internal/atomicfile"
 )
 
 // Pauses are the groups that an operator holds at their limits, and until when. They are kept in a file, so that a
@@ -96,7 +98,7 @@ func (p *Pauses) end(path string) {
 	delete(p.released, path)
 }
 
-// save replaces the file at once, so that a crash leaves the old or the new one.
+// save replaces the file at once: an agent that finds a broken one does not start.
 func (p *Pauses) save() error {
 	if p.file == "" {
 		return nil
@@ -105,23 +107,8 @@ func (p *Pauses) save() error {
 	if err != nil {
 		return err
 	}
-	temp := p.file + ".new"
-	if err = writeThrough(temp, append(data, '\n')); err == nil {
-		err = os.Rename(temp, p.file)
-	}
-	if err != nil {
+	if err = atomicfile.Write(p.file, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("save pauses: %w", err)
 	}
 	return nil
-}
-
-// writeThrough writes a file to the disk. One that is renamed before it is there can be found empty after a loss of power, and
-// an agent that finds such a file does not start.
-func writeThrough(name string, data []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }

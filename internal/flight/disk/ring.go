@@ -38,6 +38,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/atomicfile"
 	"plimsoll/internal/flight"
 )
 
@@ -70,7 +71,7 @@ type Ring struct {
 const (
 	mergeAt   = 10
 	maxKept   = 2500 // rows, of some 4 KiB: ten minutes of 250 containers
-	temporary = ".new"
+	temporary = atomicfile.Suffix
 )
 
 // OpenRing makes the folder where there is none, and removes what a crash has left: temporary files, and those that are in a
@@ -147,7 +148,7 @@ func (r *Ring) put(f *File, b flight.Batch, now time.Time) error {
 	}
 	f.Sum = castagnoli(r.buffer.Bytes())
 	f.Path = filepath.Join(r.o.Dir, f.name())
-	if err := replace(f.Path, r.buffer.Bytes()); err != nil {
+	if err := atomicfile.Write(f.Path, r.buffer.Bytes(), 0o640); err != nil {
 		return fmt.Errorf("write the record: %w", err)
 	}
 	r.bytes += f.Bytes
@@ -243,32 +244,4 @@ func (r *Ring) read(parts []File) (all flight.Batch) {
 		all.Rows, all.Covered, all.Lost = append(all.Rows, b.Rows...), append(all.Covered, b.Covered...), all.Lost+b.Lost
 	}
 	return all
-}
-
-// replace writes a file that is there whole or not at all, also after a power cut.
-func replace(path string, data []byte) (err error) {
-	f, err := os.OpenFile(path+temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(path + temporary) // it takes room
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(path+temporary, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
