@@ -24,6 +24,8 @@
 //     time: Lindon and Malek, Anytime-valid inference for multinomial count data, 2022. Where they do not, spells of one
 //     arm were lost, and no figure counts.
 //   - Harm withdraws (Verdict): at 1 %, and no more refills are made until a person says otherwise.
+//   - An experiment outlives the agent (Kept, Resume), and ends with the container, the boot and the settings that are
+//     measured. A spell that is on when the agent ends is left out.
 //
 // Assumptions. Spells of one container resemble each other, for its load comes and goes by the hour. The interval does not
 // assume that they are independent or alike: what each spell would have come to in either arm is taken as given, and only
@@ -42,8 +44,9 @@
 // all spells of both arms contribute; and one long spell that was not seen is added to it (unseen). TestCoverage holds
 // this to the aim with spells that follow Pareto's law and loads that change.
 //
-// Known limits: memory is the agent's; it begins anew with the agent and with the container. A pod whose own limit binds
-// before its containers' is left out. Time throttled beyond 2 s of a spell is not counted, in either arm.
+// Known limits: a crash of the agent loses the spells since the experiment was last kept, up to a minute, and with them a
+// withdrawal. A pod whose own limit binds before its containers' is left out. Time throttled beyond 2 s of a spell is not
+// counted, in either arm.
 package receipt
 
 import (

@@ -46,14 +46,12 @@ type Figures struct {
 	Taken    Estimate // CPU time that the others used in the time After its begin, in seconds
 	Requests Estimate // throttled time of the requests answered in a spell, in seconds; of the spells in which they were measured
 	Aborted  int64    // spells without an outcome
-	part     float64  // sum of probabilities
 
 	both, squares float64 // sums of lost times requests, and of requests squared, over the spells of Requests
 }
 
 // Add adds a spell.
 func (f *Figures) Add(o Outcome) {
-	f.part += o.Part
 	f.Saved.Add(o.Withheld, o.Part, o.Lost.Seconds())
 	if o.Measured {
 		f.Taken.Add(o.Withheld, o.Part, o.Others)
@@ -62,9 +60,12 @@ func (f *Figures) Add(o Outcome) {
 		f.Requests.Add(o.Withheld, o.Part, o.Requests.Seconds())
 		lost, requests := o.Lost.Seconds(), o.Requests.Seconds()
 		f.both, f.squares = f.both+lost*requests, f.squares+requests*requests
-		f.Requests.weight = crowded * f.squares / max(f.both, 1e-6)
+		f.weigh()
 	}
 }
+
+// weigh widens the interval of the requests by how many of them wait at once.
+func (f *Figures) weigh() { f.Requests.weight = crowded * f.squares / max(f.both, 1e-6) }
 
 // Verdict says what the figures show.
 func (f *Figures) Verdict() Verdict {
@@ -97,7 +98,7 @@ func (f *Figures) Mismatch() bool {
 	if n == 0 {
 		return false
 	}
-	p := f.part / n
+	p := f.Saved.part / n
 	a, b := float64(prior), prior*(1-p)/p
 	log := logBeta(a+held, b+treated) - logBeta(a, b) - held*math.Log(p) - treated*math.Log1p(-p)
 	return log >= -math.Log(mismatched)
