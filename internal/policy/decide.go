@@ -73,6 +73,7 @@ func newOutput() *Output {
 func (s *State) observe(in Input, out *Output) []podCandidates {
 	for _, id := range in.Gone {
 		delete(s.groups, id)
+		delete(s.unclaimed, id)
 		s.extra.Drop(id)
 	}
 	pods := make([]podCandidates, 0, len(in.Pods))

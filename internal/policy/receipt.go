@@ -47,6 +47,7 @@ func (s *State) Receipts() receipt.Figures { return s.receipts }
 
 // enrol begins and ends the experiments of the candidates, and adds up the spells that are over.
 func (s *State) enrol(in Input, pods []podCandidates) {
+	s.forgetUnclaimed(in.Now)
 	each(pods, func(p *podCandidates, u *candidate) {
 		for _, o := range u.spells {
 			s.receipts.Add(o)
@@ -56,30 +57,40 @@ func (s *State) enrol(in Input, pods []podCandidates) {
 		switch e := u.m.experiment; {
 		case part == 0 || u.isPod || !p.counts(u):
 			u.m.experiment, u.m.sampled = nil, nil
-		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
-			name := fmt.Sprintf("%s %d", u.Path, u.Inode)
-			u.m.experiment = receipt.New(part, s.seed, name, in.Now)
-			sampled := u.sampled(in)
-			u.m.sampled = &sampled
-			if s.receipts.Since.IsZero() {
-				s.receipts.Since = in.Now
+			if part == 0 && known(u.configured) {
+				delete(s.unclaimed, u.ID)
 			}
+		case e == nil || e.Part() != part || *u.m.sampled != u.sampled(in):
+			s.experiment(in, u)
 		case u.Resized, u.Paused, in.Held:
 			e.Abort()
 		}
 	})
 }
 
+// experiment begins the experiment of a candidate, or goes on with the one that was kept for it.
+func (s *State) experiment(in Input, u *candidate) {
+	name := fmt.Sprintf("%s %d", u.Path, u.Inode)
+	if u.m.experiment = s.claim(in, u, name); u.m.experiment == nil {
+		u.m.experiment = receipt.New(u.configured.Receipts, s.seed, name, in.Now)
+	}
+	sampled := u.sampled(in)
+	u.m.sampled = &sampled
+	if s.receipts.Since.IsZero() {
+		s.receipts.Since = in.Now
+	}
+}
+
 // sampled is what an experiment measures. When it changes, another experiment begins.
 type sampled struct {
-	strategy strategy.Strategy
-	extra    strategy.ExtraCores
+	Strategy strategy.Strategy   `json:"strategy"`
+	Extra    strategy.ExtraCores `json:"extra_cores"`
 }
 
 // sampled is what an experiment on the candidate measures in this turn. It does not depend on the node's threshold.
 func (u *candidate) sampled(in Input) sampled {
 	s := sampled{u.configured, in.Extra}
-	s.strategy.SharePoolThresholdPercent = 0
+	s.Strategy.SharePoolThresholdPercent = 0
 	return s
 }
 

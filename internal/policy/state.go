@@ -162,6 +162,8 @@ type State struct {
 	extra    tenant.Extra
 	seed     uint64          // of the receipts
 	receipts receipt.Figures // of all groups
+	// unclaimed are experiments that an earlier agent began, of groups that this one has not decided about yet.
+	unclaimed map[workload.ID]KeptReceipt
 }
 
 // Wrote says how many refills of the last answer were written, and how long that took.
