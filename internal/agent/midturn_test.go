@@ -330,3 +330,34 @@ func TestStatusIsNotWaitedFor(t *testing.T) {
 		t.Errorf("%d groups of 100 were read after the answer", after)
 	}
 }
+
+// TestReceiptsAreNotWaitedFor: a throttle that begins while the experiments of many groups are copied to be kept is answered
+// between two of them.
+func TestReceiptsAreNotWaitedFor(t *testing.T) {
+	w, _ := subscribed(t, true)
+	for i := range 100 {
+		w.calm(fmt.Sprintf("/g%02d", i), strategy.CFSQuotaBurstOnly)
+		w.place.pods[i].Containers[0].Strategy.Receipts = 0.001
+	}
+	w.run(960 * ms)
+	throttle := w.throttled("/g07", 100*time.Microsecond)
+	var answered <-chan struct{}
+	after := 0 // groups that were copied after the answer
+	w.agent.mu.Lock()
+	kept := w.agent.state.Kept(func() {
+		if answered == nil {
+			answered = w.answer(throttle)
+		}
+		if w.agent.mu.Yield(); w.refills() == 1 {
+			after++
+		}
+	})
+	w.agent.mu.Unlock()
+	<-answered
+	if after < 98 || len(kept.Groups) != 100 {
+		t.Errorf("%d groups of 100 were copied after the answer, %d are kept", after, len(kept.Groups))
+	}
+	if one := w.agent.KeptReceipts(); len(one.Groups) != 100 || one.Groups[7].Next != 1 {
+		t.Errorf("the spell that the throttle began is not kept: %+v", one.Groups[7])
+	}
+}
