@@ -4,6 +4,7 @@ package trial
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -200,6 +201,10 @@ func (w *World) begin(writer *apply.Writer) error {
 	if err != nil {
 		return err
 	}
+	kept, err := w.keep()
+	if err != nil {
+		return err
+	}
 	var events agent.ThrottleEvents
 	if w.scene.Events {
 		w.suppressed = pushedEvents{}
@@ -213,7 +218,19 @@ func (w *World) begin(writer *apply.Writer) error {
 		Seed:     w.scene.Kernel.Seed,
 		Strategy: strategy.Node{Strategy: strategy.Strategy{SharePoolThresholdPercent: w.scene.Threshold}, Extra: w.scene.Extra},
 	})
-	return nil
+	return w.Agent.ResumeReceipts(kept)
+}
+
+// keep is what the agent leaves of its receipts, as the file of package receipt/disk has it.
+func (w *World) keep() (kept policy.KeptReceipts, err error) {
+	if w.Agent == nil {
+		return kept, nil
+	}
+	data, err := json.Marshal(w.Agent.KeptReceipts())
+	if err == nil {
+		err = json.Unmarshal(data, &kept)
+	}
+	return kept, err
 }
 
 // slow is a writer whose writes take time.
