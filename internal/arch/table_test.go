@@ -74,6 +74,7 @@ func rules() map[string]rule {
 		"internal/trace":            {imports: values},
 
 		"internal/atomicfile":      {},
+		"internal/receipt/disk":    {imports: []string{"atomicfile", "policy"}},
 		"internal/flight/disk":     {imports: []string{"atomicfile", "flight"}},
 		"internal/flight/recorder": {imports: []string{"cpu", "flight", "flight/disk", "history", "plan", "probe", "report", "workload"}},
 		"internal/trace/sampler":   {imports: []string{"cgroup", "cpu", "diagnose/meter", "hint", "probe", "report", "sysfs", "trace"}},
