@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/discover/kube"
 	"plimsoll/internal/flight/recorder"
 	"plimsoll/internal/nri"
+	"plimsoll/internal/receipt/disk"
 	"plimsoll/internal/report"
 	"plimsoll/internal/slim"
 	"plimsoll/internal/strategy"
@@ -184,6 +185,8 @@ type reporter struct {
 	tidy    *time.Timer // nil: nothing is tidied up
 	lines   *logLines
 	flight  *recorder.Recorder // nil: turned off
+
+	receipts *disk.File
 }
 
 func (r reporter) Status() report.Status { return r.complete(r.Agent.Status()) }
@@ -198,8 +201,10 @@ func (r reporter) complete(s report.Status) report.Status {
 	}
 	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
 	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()
-	if r.unseen != "" {
-		s.Problems = append(s.Problems, r.unseen)
+	for _, problem := range []string{r.unseen, r.receipts.Problem()} {
+		if problem != "" {
+			s.Problems = append(s.Problems, problem)
+		}
 	}
 	if len(s.Containers) == 0 {
 		if why := r.named.empty(); why != "" {

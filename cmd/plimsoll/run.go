@@ -207,13 +207,13 @@ func run(ctx context.Context, g *globals, f *runFlags, file *config.File, loaded
 	cluster.serve(a)
 	resizes, measured := f.kube.nri.open(f.kube.on, a, log), f.openMeters(m.tree, cluster.over(found), throttles, log)
 	r := reporter{a, cluster, resizes, features.Sight(m.tree, log), named, measured, time.AfterFunc(slim.TidyAfter, slim.Tidy), lines,
-		f.flight.newRecorder(g, recorded, a.Containers, measured, log)}
+		f.flight.newRecorder(g, recorded, a.Containers, measured, log), g.openReceipts(m, a, log)}
 	address, err := f.listenFor(c, g, r, g.dryRun(a, m.journal.Entries), recorded)
 	if err != nil {
 		return c.end(err)
 	}
 	log.Info("running", "version", version, "cgroup", m.tree.Version().String(), "listen", address, "policy", file.Node().Policy)
-	c.start(append(measured.services(), service{"nri", serveNRI(resizes)}, service{"record", r.flight.Run}, service{"configuration", func(ctx context.Context) error {
+	c.start(append(measured.services(), service{"nri", serveNRI(resizes)}, service{"record", r.flight.Run}, service{"receipts", r.receipts.Run}, service{"configuration", func(ctx context.Context) error {
 		return f.follow(ctx, a.Turns(), loaded, configure(a, named, cluster, log))
 	}})...)
 	begun = true

@@ -65,6 +65,9 @@ type Journal struct {
 	notes     []string
 }
 
+// Boot is the boot of the machine that the journal is of.
+func (j *Journal) Boot() string { return j.boot }
+
 // Open opens the journal in a directory and makes both if need be. A journal of another boot is set aside.
 func Open(dir, bootID string, now func() time.Time) (*Journal, error) {
 	if err := Dir(dir).make(); err != nil {
