@@ -31,7 +31,7 @@ type KeptReceipts struct {
 type KeptReceipt struct {
 	Cgroup string `json:"cgroup"`
 	Inode  uint64 `json:"inode"`
-	sampled
+	Sampled
 	receipt.Kept
 	// Unclaimed is since when the group has not been found by an agent; zero: the experiment was on.
 	Unclaimed time.Time `json:"unclaimed_since,omitzero"`
@@ -51,7 +51,8 @@ func (s *State) Kept(yield func()) KeptReceipts {
 	for id, m := range s.groups {
 		yield()
 		if _, waits := unclaimed[id]; !waits && m.experiment != nil {
-			k.Groups = append(k.Groups, KeptReceipt{Cgroup: id.Path, Inode: id.Inode, sampled: *m.sampled, Kept: m.experiment.Kept()})
+			k.Groups = append(k.Groups, KeptReceipt{Cgroup: id.Path, Inode: id.Inode,
+				Sampled: *m.sampled, Kept: m.experiment.Kept()})
 		}
 	}
 	for _, one := range unclaimed {
@@ -103,7 +104,7 @@ func (s *State) claim(in Input, u *candidate, name string) *receipt.Experiment {
 		return nil
 	}
 	delete(s.unclaimed, u.ID)
-	if k.sampled != u.sampled(in) {
+	if k.Sampled != u.sampled(in) {
 		return nil
 	}
 	e, err := receipt.Resume(k.Kept, k.Strategy.Receipts, s.seed, name, in.Now)

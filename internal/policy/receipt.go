@@ -81,15 +81,15 @@ func (s *State) experiment(in Input, u *candidate) {
 	}
 }
 
-// sampled is what an experiment measures. When it changes, another experiment begins.
-type sampled struct {
+// Sampled is what an experiment measures. When it changes, another experiment begins.
+type Sampled struct {
 	Strategy strategy.Strategy   `json:"strategy"`
 	Extra    strategy.ExtraCores `json:"extra_cores"`
 }
 
 // sampled is what an experiment on the candidate measures in this turn. It does not depend on the node's threshold.
-func (u *candidate) sampled(in Input) sampled {
-	s := sampled{u.configured, in.Extra}
+func (u *candidate) sampled(in Input) Sampled {
+	s := Sampled{u.configured, in.Extra}
 	s.Strategy.SharePoolThresholdPercent = 0
 	return s
 }

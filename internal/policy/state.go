@@ -228,7 +228,7 @@ type memory struct {
 	whole            wholeView
 	trust            trust // that refills have effect
 	experiment       *receipt.Experiment
-	sampled          *sampled       // what the experiment measures; nil: there is none
+	sampled          *Sampled       // what the experiment measures; nil: there is none
 	lost             time.Duration  // Group.Lost at the last reading
 	requests         *time.Duration // Group.RequestsThrottled then
 	promised         float64        // CPUs of a raise that the last whole turn granted and did not write

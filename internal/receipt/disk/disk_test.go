@@ -51,9 +51,9 @@ func some(spells int64) policy.KeptReceipts {
 	f.Saved = receipt.KeptEstimate{Treated: receipt.KeptArm{Spells: spells, Sum: 0.1 + 0.2}, Mean: -1e-300, Part: 0.3}
 	s := strategy.Default()
 	s.Receipts, s.LoadLinePercent = 0.1, 99.9
-	return policy.KeptReceipts{Node: f, Groups: []policy.KeptReceipt{{Cgroup: "/lab/a", Inode: 1<<63 + 1, Strategy: s,
-		Extra: strategy.ExtraCores{PerPod: strategy.Bound{Set: true, CPUs: 1.5}},
-		Kept:  receipt.Kept{KeptFigures: f, Next: 1<<63 + 3, Withdrawn: receipt.HarmsSelf}}}}
+	return policy.KeptReceipts{Node: f, Groups: []policy.KeptReceipt{{Cgroup: "/lab/a", Inode: 1<<63 + 1,
+		Sampled: policy.Sampled{Strategy: s, Extra: strategy.ExtraCores{PerPod: strategy.Bound{Set: true, CPUs: 1.5}}},
+		Kept:    receipt.Kept{KeptFigures: f, Next: 1<<63 + 3, Withdrawn: receipt.HarmsSelf}}}}
 }
 
 // opened is the file in a directory, and the log.
