@@ -161,6 +161,7 @@ func rules() map[string]rule {
 		"lab/burst":          {free: true},
 		"lab/peers":          {free: true},
 		"lab/reaction":       {free: true},
+		"lab/page":           {free: true},
 		"lab/readers":        {free: true},
 		"lab/receipts":       {free: true},
 		"lab/replay":         {free: true},

@@ -205,14 +205,19 @@ func (g *Groups) Spinner(group string, most time.Duration, start *os.File) (*Chi
 }
 
 // Memory reads a line of /proc/PID/status, such as "VmRSS:" or "VmHWM:", in bytes.
-func (c *Child) Memory(key string) (int64, error) {
-	kib, err := c.Count("status", key)
+func (c *Child) Memory(key string) (int64, error) { return Memory(c.PID(), key) }
+
+// Memory does so of any process.
+func Memory(pid int, key string) (int64, error) {
+	kib, err := count(pid, "status", key)
 	return kib << 10, err
 }
 
 // Count reads the number in a line of a file of /proc/PID, such as "syscr:" of io.
-func (c *Child) Count(file, key string) (int64, error) {
-	name := fmt.Sprintf("/proc/%d/%s", c.PID(), file)
+func (c *Child) Count(file, key string) (int64, error) { return count(c.PID(), file, key) }
+
+func count(pid int, file, key string) (int64, error) {
+	name := fmt.Sprintf("/proc/%d/%s", pid, file)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return 0, err
