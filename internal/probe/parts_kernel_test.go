@@ -158,13 +158,5 @@ func retype(t *testing.T, kernel *btf.Spec, record, field string, as btf.Type) {
 func TestVerifierOfThrottles(t *testing.T) {
 	p := open(t, Options{Use: true, Ahead: true})
 	verified, err := p.programs.Verified()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(verified)
-	for name, n := range verified {
-		if n > 100_000 {
-			t.Errorf("%s: %d instructions, of a million at most", name, n)
-		}
-	}
+	cgrouptest.FarFromLimit(t, verified, err)
 }

@@ -13,7 +13,7 @@
 //
 // A place that begins and ends throttled shows how many threads ran in it, for they ran all the time in which they did not
 // stand. So the work of each thread is told apart (work.go): one that did not run in a place, or ran in a part of it only, was
-// not there, and what it does later came later. For the rest there are two bounds, and a reading between them (demand.go):
+// not there, and what it does later came later. For the rest there are two bounds, and readings between them (demand.go):
 //
 //   - Late: work came as it was done, and next to nothing was held back.
 //   - Early: each thread would have gone on while it stood, up to the work that was done until the end of the episode. In an

@@ -68,6 +68,14 @@ func (b *Bench) Agent(s experiment.Setup) (*experiment.Agent, error) {
 	return a, err
 }
 
+// Listening starts an agent whose page and metrics are served at an address on loopback.
+func (b *Bench) Listening() (a *experiment.Agent, address string, err error) {
+	if address, err = FreeAddress(); err == nil {
+		a, err = b.Agent(experiment.Setup{Flags: []string{"--listen", address}})
+	}
+	return a, address, err
+}
+
 // Serve starts a server in a group.
 func (b *Bench) Serve(s experiment.Server, group string) error {
 	b.Undo(s.Stop)

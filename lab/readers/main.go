@@ -95,11 +95,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 			return nil, err
 		}
 	}
-	address, err := frame.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	a, err := b.Agent(experiment.Setup{Flags: []string{"--listen", address}})
+	a, address, err := b.Listening()
 	if err != nil {
 		return nil, err
 	}

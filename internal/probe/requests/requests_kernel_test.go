@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"plimsoll/internal/cgrouptest"
 	"plimsoll/internal/cpu"
 )
 
@@ -200,13 +201,5 @@ func TestRequestTakeOver(t *testing.T) {
 func TestVerifierOfRequests(t *testing.T) {
 	_, p := open(t)
 	verified, err := p.programs.Verified()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(verified)
-	for name, n := range verified {
-		if n > 100_000 {
-			t.Errorf("%s: %d instructions, of a million at most", name, n)
-		}
-	}
+	cgrouptest.FarFromLimit(t, verified, err)
 }
