@@ -1,9 +1,14 @@
 package probe
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgrouptest"
 )
@@ -282,17 +287,26 @@ func TestActiveCPUsAreRecounted(t *testing.T) {
 		}
 		return first
 	}
-	spinners := cgrouptest.New(t).Spin(2)
-	for i, spinner := range spinners { // before they come to the group, so that it is active nowhere else
-		cgrouptest.Pin(t, i, spinner)
-	}
-	g.Move(spinners[0].PID())
+	// Both are pinned before they come to the group, so that it is active nowhere else. The second comes while it stands
+	// still: a move waits for all CPUs (RCU), and may last until the period is over.
+	other := cgrouptest.New(t)
+	first, second := other.Spin(1)[0], other.Start("kill -STOP $$; while :; do :; done")
+	cgrouptest.Pin(t, 0, first)
+	cgrouptest.Pin(t, 1, second)
+	within(t, 10*time.Second, "the second process stands still", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", second.PID()))
+		return err == nil && bytes.Contains(stat, []byte(") T "))
+	})
+	g.Move(second.PID())
+	g.Move(first.PID())
 	within(t, 10*time.Second, "one CPU is active", func() bool { return seen().Active == 1 })
 	before := seen()
 	within(t, 10*time.Second, "the next period begins", func() bool { return seen().Expires != before.Expires })
 	before = seen()
 	begins := totals(t, p, g).Begins
-	g.Move(spinners[1].PID())
+	if err := unix.Kill(second.PID(), unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 	within(t, 10*time.Second, "a throttle begins", func() bool { return totals(t, p, g).Begins > begins })
 	if got := seen(); before.Active != 1 || got.Active != 2 || got.Expires != before.Expires {
 		t.Errorf("CPU 0 counted %d active CPUs at first and %d in the end, in periods that end at %d and %d", before.Active, got.Active, before.Expires, got.Expires)
