@@ -26,7 +26,10 @@ listed() {
     echo "$test"
   done <test/moved.list | paste -sd'|' | sed 's/.*/^(&)$/'
 }
-simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/... ./internal/receipt/...; }
+simulated() { go list ./internal/sim/... ./internal/trial/... ./internal/loadline/... ./internal/receipt/... ./internal/replay/...; }
+# In one thread: the race detector would find nothing, and take ten times as long.
+one_thread() { go list ./internal/arch ./internal/figure; }
+replays='^TestReplay(|Draws|OfARestart)$' # of cmd/plimsoll: an incident of minutes, simulated
 
 cannot() { echo "this tier cannot run here: $1; hint: $2"; return 1; }
 need_root() { [ "$(id -u)" -eq 0 ] || cannot "not root" "sudo make ..."; }
@@ -38,9 +41,13 @@ need_groups() {
 
 tier_lint() { bash test/lint.sh; }
 # Many of these wait: more than two at a time keep two CPUs busy.
-tier_unit() { CGO_ENABLED=1 go_test -race -p 4 -timeout 5m -skip "$(kernel_tests)" $(go list ./... | grep -vxF "$(simulated)"); }
+tier_unit() {
+  CGO_ENABLED=1 go_test -race -p 4 -timeout 5m -skip "$(kernel_tests)|$replays" $(go list ./... | grep -vxF "$(simulated; one_thread)") &&
+    go_test -timeout 5m -skip "$(kernel_tests)" $(one_thread)
+}
 tier_sim() {
   go_test -timeout 8m -skip "$(kernel_tests)" $(simulated) &&
+    go_test -run "$replays" ./cmd/plimsoll &&
     CGO_ENABLED=1 go_test -race -run '^TestSimulateIsDeterministic$' ./internal/loadline # what runs in parallel there
 }
 # A host has one agent, and one container engine of a kind: tests that start them run in the line of the tiers, the others beside it.
@@ -164,11 +171,17 @@ work=$(mktemp -d) groups=()
 trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null; done; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
+# Tiers that only compute leave the CPUs to those that wait for a kubelet or for the kernel.
+computing=' lint unit sim '
+
 # run TIER: with what it says in a file, and a row of the table.
 run() {
   local begin=$SECONDS word=ok
   echo "== $1"
-  "tier_${1//-/_}" 2>&1 | tee "$work/$1"
+  {
+    [[ $computing != *" $1 "* ]] || renice -n 10 -p $BASHPID >/dev/null
+    "tier_${1//-/_}"
+  } 2>&1 | tee "$work/$1"
   [ "${PIPESTATUS[0]}" -eq 0 ] || { word=FAIL && touch "$work/failed"; }
   printf '%-13s %-6s %7d%s\n' "$1" $word $((SECONDS - begin)) "${2:+  beside the others}" >>"$work/table"
 }
