@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -52,40 +53,32 @@ func (a frames) perSecond(b frames) float64 {
 }
 
 // prepare makes the film: the same in every run.
-func (f *ffmpeg) prepare(ctx context.Context) (err error) {
-	if f.dir, err = experiment.TempDir("ffmpeg"); err != nil {
-		return err
-	}
+func (f *ffmpeg) prepare(ctx context.Context) {
+	f.dir = frame.Must(experiment.TempDir("ffmpeg"))
 	source := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d", f.size, filmSeconds)
 	out, err := exec.CommandContext(ctx, f.binary, "-nostdin", "-v", "error", "-f", "lavfi", "-i", source,
 		"-c:v", "libx264", "-preset", "ultrafast", f.film()).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("make a film with ffmpeg: %w\n%s", err, out)
+		frame.Check(fmt.Errorf("make a film with ffmpeg: %w\n%s", err, out))
 	}
-	return nil
 }
 
 func (f *ffmpeg) film() string { return filepath.Join(f.dir, "film.mp4") }
 
 // start begins to transcode, always at the film's beginning, and waits until frames come.
-func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) error {
+func (f *ffmpeg) start(ctx context.Context, enter func(pid int) error) {
 	cmd := experiment.Gated(f.binary, "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", f.film(), "-c:v", "libx264", "-preset", "medium",
 		"-threads", strconv.Itoa(2*runtime.NumCPU()), "-f", "null", "-progress", "pipe:1", "-stats_period", "0.1", "-")
-	said, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("start ffmpeg: %w", err)
-	}
+	said := frame.Must(cmd.StdoutPipe())
 	f.done = frames{}
-	if f.child, err = experiment.Launch(cmd, enter); err != nil {
-		return err
-	}
+	f.child = frame.Must(experiment.Launch(cmd, enter))
 	go f.listen(said)
-	return f.child.Await(ctx, reelPatience, func() error {
+	frame.Check(f.child.Await(ctx, reelPatience, func() error {
 		if n := f.frames().n; n < framesBefore {
 			return fmt.Errorf("ffmpeg has done %d of its first %d frames", n, framesBefore)
 		}
 		return nil
-	})
+	}))
 }
 
 // listen keeps the last number of frames that ffmpeg tells (-progress).

@@ -85,29 +85,23 @@ func (s *settings) Check() (err error) {
 	return cmp.Or(err, frame.Within("-rate", s.rate, 1, 10000))
 }
 
-// Before runs the experiment in a virtual machine instead, where that was asked for.
-func (s *settings) Before(ctx context.Context) (done bool, err error) {
-	if s.vm == "" {
-		return false, nil
-	}
-	return true, boot(ctx, s, s.vm)
-}
-
 const (
 	guestMemory  = 2048 // MiB: the programs' libraries are large, and the guest has no disk
 	bootPatience = 4 * time.Minute
 	guestSlow    = 30 * time.Second // what a slot takes beside its load
 )
 
-// boot runs the experiment in a virtual machine with another kernel.
-func boot(ctx context.Context, s *settings, kernel string) error {
+// Guest runs the experiment in a virtual machine with another kernel, where that was asked for.
+func (s *settings) Guest() (vm *frame.VM, script string) {
+	if s.vm == "" {
+		return nil, ""
+	}
 	slots := time.Duration(s.rounds * len(allRows()))
-	vm := frame.VM{Kernel: kernel, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
-		Span: bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)}
-	script := "mkdir -p /var/log/nginx /var/lib/nginx\n" +
-		fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
-			s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.JSON, s.names)
-	return vm.Run(ctx, "./lab/colocation", script, s.Plimsoll)
+	return &frame.VM{Kernel: s.vm, Cgroup: "v2", CPUs: runtime.NumCPU(), Memory: guestMemory, Programs: []string{"nginx", "ffmpeg"},
+			Span: bootPatience + slots*(s.perRow/time.Duration(s.rounds)+guestSlow)},
+		"mkdir -p /var/log/nginx /var/lib/nginx\n" +
+			fmt.Sprintf("./colocation -emulated -plimsoll ./plimsoll -seconds %g -rounds %d -rate %g -seed %d -json=%v -rows '%s'",
+				s.perRow.Seconds(), s.rounds, s.rate, s.seed, s.JSON, s.names)
 }
 
 const (
@@ -134,31 +128,20 @@ type bench struct {
 }
 
 // Measure measures all rows.
-func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
-	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize}}
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
+	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize, binary: frame.Must(experiment.Program("ffmpeg"))}}
 	document := fileSize
 	if s.emulated {
 		document, b.film.size = smallFile, smallFilm
 	}
-	if b.server, err = frame.Nginx(document, "", frame.Gzip()...); err != nil {
-		return nil, err
-	}
-	if b.film.binary, err = experiment.Program("ffmpeg"); err != nil {
-		return nil, err
-	}
+	b.server = frame.Must(frame.Nginx(document, "", frame.Gzip()...))
 	for range connections * runtime.NumCPU() {
 		c := load.NewClient(1)
 		defer c.Close()
 		b.clients = append(b.clients, c)
 	}
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	slots, err := b.measureRounds(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r = summarize(slots, b.rows)
+	b.prepare(ctx)
+	r := summarize(b.measureRounds(ctx), b.rows)
 	r.Conditions = conditions{
 		Machine: b.Machine(), Rate: s.rate,
 		Seconds: s.perRow.Seconds(), Rounds: s.rounds, Seed: s.seed, Emulated: s.emulated, Foremost: b.foremost,
@@ -166,105 +149,68 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 	return r, nil
 }
 
-func (b *bench) prepare(ctx context.Context) (err error) {
-	if err := b.makeGroups(); err != nil {
-		return err
-	}
-	if err := b.Serve(b.server, b.online); err != nil {
-		return err
-	}
+// prepare makes the groups as the kubelet has those of its pods, and starts all but ffmpeg.
+func (b *bench) prepare(ctx context.Context) {
+	frame.Must(b.AddParent("kubepods"))
+	frame.Must(b.AddParent("kubepods/besteffort"))
+	b.online, b.offline = frame.Must(b.Add("kubepods/online")), frame.Must(b.Add("kubepods/offline"))
+	b.below = frame.Must(b.Add("kubepods/besteffort/offline"))
+	frame.Check(b.Serve(b.server, b.online))
 	b.Undo(b.film.remove)
-	if err := b.film.prepare(ctx); err != nil {
-		return err
+	b.film.prepare(ctx)
+	b.agent = frame.Must(b.Agent(experiment.Setup{}))
+	if len(b.rows) == 0 {
+		b.rows = present(b.mechanisms(ctx), hasSchedExt())
 	}
-	if b.agent, err = b.Agent(experiment.Setup{}); err != nil || len(b.rows) > 0 {
-		return err
-	}
-	found, err := b.mechanisms(ctx)
-	b.rows = present(found, hasSchedExt())
-	return err
-}
-
-// makeGroups makes the groups as the kubelet has those of its pods.
-func (b *bench) makeGroups() (err error) {
-	for _, parent := range []string{"kubepods", "kubepods/besteffort"} {
-		if _, err := b.AddParent(parent); err != nil {
-			return err
-		}
-	}
-	if b.online, err = b.Add("kubepods/online"); err != nil {
-		return err
-	}
-	if b.offline, err = b.Add("kubepods/offline"); err != nil {
-		return err
-	}
-	b.below, err = b.Add("kubepods/besteffort/offline")
-	return err
 }
 
 // measureRounds has the rows take turns.
-func (b *bench) measureRounds(ctx context.Context) ([]slot, error) {
+func (b *bench) measureRounds(ctx context.Context) []figures {
 	length := b.perRow / time.Duration(b.rounds)
 	b.Say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
 		(time.Duration(b.rounds*len(b.rows)) * (length + 2*afterChange)).Round(time.Second))
 	due := load.Constant(b.rate, length)
-	return experiment.Turns(b.Say, b.rounds, b.seed, b.rows, func(_ int, r row) (slot, error) { return b.slot(ctx, r, due) }, func(s slot) string {
-		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", s.row,
-			experiment.Milliseconds(s.load.Latency.Quantile(0.99)), 100*s.machine, s.frames)
+	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, func(_ int, r row) figures { return b.slot(ctx, r, due) }, func(f figures) string {
+		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", f.Row, f.P99, 100*f.Machine, f.Frames)
 	})
 }
 
 // slot measures one row once.
-func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (s slot, err error) {
-	if err := b.apply(r); err != nil {
-		return s, err
-	}
-	if r.beside() {
-		defer func() { err = errors.Join(err, b.film.stop()) }()
-		if err := b.film.start(ctx, func(pid int) error {
-			return errors.Join(frame.Ordinary(pid), b.Enter(b.home(r), pid))
-		}); err != nil {
-			return s, err
+func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (f figures) {
+	frame.Check(b.agent.Configure(b.configuration(r.mechanism(), r.slice())))
+	frame.Check(b.Scope(ctx, func(slot *frame.Bench) error {
+		if r.beside() {
+			slot.Undo(b.film.stop)
+			b.film.start(ctx, func(pid int) error { return errors.Join(frame.Ordinary(pid), b.Enter(b.home(r), pid)) })
 		}
-	}
-	if err := b.await(ctx, r); err != nil { // the agent takes no notice of groups that are empty
-		return s, err
-	}
-	if err := b.warmUp(ctx); err != nil {
-		return s, err
-	}
-	tasks, err := newWatch(b.Tree(), b.online)
-	if err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, tasks.close()) }()
-	slow := &tail{}
-	var outcome *load.Outcome
-	before, after, err := experiment.Around(func() (reading, error) { return b.read(tasks) }, func() error {
-		outcome = b.request(ctx, due, tasks, slow)
-		return context.Cause(ctx)
-	})
-	if err != nil {
-		return s, err
-	}
-	s = between(r, before, after, outcome)
-	s.slowest = slow.mean()
-	return s, nil
+		b.await(ctx, r) // the agent takes no notice of groups that are empty
+		b.warmUp(ctx)
+		var tasks watch
+		slot.Undo(tasks.close)
+		tasks.add(b.Tree(), b.online)
+		var outcome *load.Outcome
+		slow := &tail{}
+		before, after := frame.Around(func() reading { return b.read(&tasks) }, func() {
+			outcome = b.request(ctx, due, &tasks, slow)
+			frame.Check(context.Cause(ctx))
+		})
+		f = between(r, before, after, outcome)
+		f.Slowest = slow.mean()
+		return nil
+	}))
+	return f
 }
 
 // warmUp opens the connections, and has this process come first once that is done.
-func (b *bench) warmUp(ctx context.Context) error {
+func (b *bench) warmUp(ctx context.Context) {
 	out := b.request(ctx, load.Constant(b.rate, afterChange), nil, nil)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+	frame.Check(context.Cause(ctx))
 	if out.Errors > 0 {
-		return fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause)
+		frame.Check(fmt.Errorf("%d of %d requests failed: %w", out.Errors, out.Requests(), out.Cause))
 	}
 	if err := frame.ForemostWithKin(); err != nil {
 		b.warn(err)
 	}
-	return nil
 }
 
 // warn says once that the load generator waits for CPUs like all other processes.
@@ -283,30 +229,22 @@ type reading struct {
 	frames          frames
 }
 
-func (b *bench) read(tasks *watch) (r reading, err error) {
-	r.at, r.frames = time.Now(), b.film.frames()
-	if r.machine, err = b.Tree().Usage("/"); err != nil {
-		return r, err
-	}
-	if r.online, err = b.Used(b.online); err != nil {
-		return r, err
-	}
-	r.tasks, err = tasks.now()
-	return r, err
+func (b *bench) read(tasks *watch) reading {
+	return reading{time.Now(), frame.Must(b.Used(b.online)), frame.Must(b.Tree().Usage("/")), frame.Must(tasks.now()), b.film.frames()}
 }
 
 // between is what came of a slot.
-func between(r row, before, after reading, outcome *load.Outcome) slot {
-	span := after.at.Sub(before.at)
-	s := slot{row: r, load: outcome,
-		machine: (after.machine - before.machine).Seconds() / span.Seconds() / float64(runtime.NumCPU()),
-		online:  (after.online - before.online).Seconds() / span.Seconds()}
+func between(r row, before, after reading, outcome *load.Outcome) figures {
+	span := after.at.Sub(before.at).Seconds()
+	f := figures{Row: r, Machine: (after.machine - before.machine).Seconds() / span / float64(runtime.NumCPU()),
+		Online: (after.online - before.online).Seconds() / span}
+	f.answered(outcome)
 	if r.beside() {
-		s.frames = before.frames.perSecond(after.frames)
+		f.Frames = before.frames.perSecond(after.frames)
 	}
-	if n := outcome.Requests(); n > 0 {
+	if n := float64(outcome.Requests()); n > 0 {
 		tasks := after.tasks.since(before.tasks)
-		s.ran, s.waited = tasks.ran/time.Duration(n), tasks.waited/time.Duration(n)
+		f.Ran, f.Waited = experiment.Milliseconds(tasks.ran)/n, experiment.Milliseconds(tasks.waited)/n
 	}
-	return s
+	return f
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"time"
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
@@ -14,18 +13,6 @@ const schema = "plimsoll.lab.colocation/v1"
 
 // fewRequests is how many a round must have for a p99.
 const fewRequests = 100
-
-// slot is what was measured of one row in one round.
-type slot struct {
-	row     row
-	load    *load.Outcome
-	machine float64       // CPU use of all there is, in [0,1]
-	online  float64       // CPUs that nginx used
-	frames  float64       // of ffmpeg, a second
-	ran     time.Duration // CPU time of nginx for a request
-	waited  time.Duration // on run queues, for a request
-	slowest part          // the mean of the slowest requests
-}
 
 // result is what the experiment found.
 type result struct {
@@ -45,7 +32,7 @@ type conditions struct {
 	Foremost bool    `json:"generator_first"` // the load generator came before all ordinary tasks
 }
 
-// figures are those of one row: the medians of its rounds.
+// figures are those of one row: in one round, and then the medians of its rounds.
 type figures struct {
 	Row       row                     `json:"row"`
 	P50       float64                 `json:"p50_ms"`
@@ -55,8 +42,8 @@ type figures struct {
 	ChangeP50 float64                 `json:"p50_change"` // against the baseline, as a ratio
 	ChangeP90 float64                 `json:"p90_change"`
 	ChangeP99 float64                 `json:"p99_change"`
-	Machine   float64                 `json:"machine_use"` // in [0,1]
-	Online    float64                 `json:"online_cpus"`
+	Machine   float64                 `json:"machine_use"` // of all CPUs, in [0,1]
+	Online    float64                 `json:"online_cpus"` // nginx
 	Frames    float64                 `json:"frames_per_second"`
 	Requests  int                     `json:"requests"`
 	Errors    int                     `json:"errors"`
@@ -69,6 +56,8 @@ type figures struct {
 	LostOther float64                 `json:"lost_hardware_ms"`    // the rest: it ran slower
 	Slowest   split                   `json:"slowest"`             // of the slowest fiftieth, whose middle is p99
 	Curve     []experiment.Percentile `json:"percentiles"`         // of all rounds together
+
+	load *load.Outcome // of one round
 }
 
 // split is where the time of requests went: means, in milliseconds.
@@ -83,7 +72,15 @@ func (s split) less(t split) split {
 	return split{s.Took - t.Took, s.Ran - t.Ran, s.Waited - t.Waited, s.Rest - t.Rest}
 }
 
-func summarize(slots []slot, rows []row) *result {
+// answered fills in what became of the requests of a round.
+func (f *figures) answered(out *load.Outcome) {
+	f.load, f.Mean = out, experiment.Milliseconds(out.Latency.Mean())
+	for q, p := range map[float64]*float64{0.5: &f.P50, 0.9: &f.P90, 0.99: &f.P99} {
+		*p = experiment.Milliseconds(out.Latency.Quantile(q))
+	}
+}
+
+func summarize(slots []figures, rows []row) *result {
 	r := &result{Schema: schema}
 	for _, name := range allRows() {
 		if slices.Contains(rows, name) {
@@ -99,28 +96,11 @@ func summarize(slots []slot, rows []row) *result {
 	return r
 }
 
-func summarizeRow(name row, slots []slot) figures {
-	mine := frame.Of(slots, name, func(s slot) row { return s.row })
-	median := frame.Median(mine)
-	all := frame.Pool(mine, func(s slot) *load.Outcome { return s.load })
-	f := figures{Row: name, Requests: all.Requests(), Errors: all.Errors, Cause: all.Reason(), Late: experiment.Milliseconds(all.Late)}
-	quantile := func(q float64) func(slot) float64 {
-		return func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(q)) }
-	}
-	f.P50, f.P90, f.P99 = median(quantile(0.5)), median(quantile(0.9)), median(quantile(0.99))
-	f.Mean = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Mean()) })
-	f.Machine = median(func(s slot) float64 { return s.machine })
-	f.Online = median(func(s slot) float64 { return s.online })
-	f.Frames = median(func(s slot) float64 { return s.frames })
-	f.Ran = median(func(s slot) float64 { return experiment.Milliseconds(s.ran) })
-	f.Waited = median(func(s slot) float64 { return experiment.Milliseconds(s.waited) })
-	slow := func(of func(part) time.Duration) float64 {
-		return median(func(s slot) float64 { return experiment.Milliseconds(of(s.slowest)) })
-	}
-	f.Slowest.Took = slow(func(p part) time.Duration { return p.took })
-	f.Slowest.Ran = slow(func(p part) time.Duration { return p.ran })
-	f.Slowest.Waited = slow(func(p part) time.Duration { return p.waited })
-	f.Slowest.Rest = slow(func(p part) time.Duration { return p.took - p.ran - p.waited })
+func summarizeRow(name row, slots []figures) figures {
+	mine := frame.Of(slots, name, func(f figures) row { return f.Row })
+	all := frame.Pool(mine, func(f figures) *load.Outcome { return f.load })
+	f := frame.Medians(mine)
+	f.Row, f.Requests, f.Errors, f.Cause, f.Late = name, all.Requests(), all.Errors, all.Reason(), experiment.Milliseconds(all.Late)
 	f.Curve = experiment.Percentiles(all.Latency, 50, 60, 70, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9)
 	return f
 }
@@ -140,12 +120,7 @@ func change(now, before float64) float64 {
 }
 
 func (r *result) row(name row) *figures {
-	for i := range r.Rows {
-		if r.Rows[i].Row == name {
-			return &r.Rows[i]
-		}
-	}
-	return nil
+	return frame.Find(r.Rows, func(f figures) bool { return f.Row == name })
 }
 
 // best is the mechanism under which nginx lost least at p99; nil where none was measured.

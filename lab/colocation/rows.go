@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
+	"plimsoll/lab/frame"
 )
 
 // row is one way to have the two on the machine. Those with a mechanism bear its name.
@@ -101,11 +102,6 @@ func (b *bench) configuration(m strategy.Mechanism, slice time.Duration) string 
 		fmt.Sprintf("  - {cgroup: %q, class: LS}\n  - {cgroup: %q, class: BE}\n  - {cgroup: %q, class: BE}\n", b.online, b.offline, b.below)
 }
 
-// apply configures the agent for a row.
-func (b *bench) apply(r row) error {
-	return b.agent.Configure(b.configuration(r.mechanism(), r.slice()))
-}
-
 // home is where ffmpeg runs.
 func (b *bench) home(r row) string {
 	if r == idleBelow {
@@ -115,8 +111,8 @@ func (b *bench) home(r row) string {
 }
 
 // mechanisms reads from the agent which mechanisms this machine has.
-func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err error) {
-	err = b.agent.Follow(ctx, b.configuration(strategy.MechanismAuto, 0), func() error {
+func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism) {
+	frame.Check(b.agent.Follow(ctx, b.configuration(strategy.MechanismAuto, 0), func() error {
 		status, err := b.agent.Status(ctx)
 		if err == nil && status.Colocation == nil {
 			err = errors.New("the agent does not go by its configuration yet")
@@ -125,23 +121,20 @@ func (b *bench) mechanisms(ctx context.Context) (list []report.Mechanism, err er
 			list = status.Colocation.Mechanisms
 		}
 		return err
-	})
-	return list, err
+	}))
+	return list
 }
 
 // await waits until a row is in force.
-func (b *bench) await(ctx context.Context, r row) error {
-	err := b.agent.Await(ctx, func() error {
+func (b *bench) await(ctx context.Context, r row) {
+	frame.Check(b.agent.Await(ctx, func() error {
 		status, err := b.agent.Status(ctx)
 		if err != nil {
 			return err
 		}
 		return missing(r, status.Colocation)
-	})
-	if err != nil {
-		return err
-	}
-	return experiment.Pause(ctx, afterChange)
+	}))
+	frame.Check(experiment.Pause(ctx, afterChange))
 }
 
 // missing says what does not match the row yet. A row without co-location requests nothing, and changes nothing.

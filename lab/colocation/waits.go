@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 	"plimsoll/internal/sysfs"
+	"plimsoll/lab/frame"
 )
 
 // taskTimes is what the kernel counts of tasks: how long they ran, and how long they waited on a run queue for it.
@@ -31,19 +31,11 @@ type watched struct {
 	stat *os.File // /proc/PID/schedstat
 }
 
-func newWatch(tree *cgroup.Tree, group string) (*watch, error) {
-	tids, err := tree.Tasks(group)
-	w := &watch{}
-	for _, tid := range tids {
-		f, failed := os.Open(fmt.Sprintf("/proc/%d/schedstat", tid))
-		if err = errors.Join(err, failed); failed == nil {
-			w.tasks = append(w.tasks, watched{tid, f})
-		}
+// add finds the tasks of a group.
+func (w *watch) add(tree *cgroup.Tree, group string) {
+	for _, tid := range frame.Must(tree.Tasks(group)) {
+		w.tasks = append(w.tasks, watched{tid, frame.Must(os.Open(fmt.Sprintf("/proc/%d/schedstat", tid)))})
 	}
-	if err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	return w, nil
 }
 
 // now sums over the tasks.
@@ -92,37 +84,31 @@ type tail struct {
 func (t *tail) timed(ctx context.Context, w *watch, send func(context.Context) error) error {
 	ends, _ := ctx.Deadline()
 	due := ends.Add(-timeout)
-	before, err := w.now()
+	var took time.Duration
+	before, after, err := experiment.Around(w.now, func() error {
+		err := send(ctx)
+		took = time.Since(due)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if err := send(ctx); err != nil {
-		return err
-	}
-	p := part{took: time.Since(due)}
-	after, err := w.now()
-	if err != nil {
-		return err
-	}
-	p.taskTimes = after.since(before)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.parts = append(t.parts, p)
+	t.parts = append(t.parts, part{took, after.since(before)})
 	return nil
 }
 
 // mean is that of the slowest requests.
-func (t *tail) mean() part {
+func (t *tail) mean() split {
 	n := int(slowest*float64(len(t.parts)) + 0.5)
-	if n == 0 {
-		return part{}
-	}
 	sorted := slices.SortedFunc(slices.Values(t.parts), func(a, b part) int { return int(b.took - a.took) })
-	var sum part
+	var took, ran, waited time.Duration
 	for _, p := range sorted[:n] {
-		sum.took, sum.ran, sum.waited = sum.took+p.took, sum.ran+p.ran, sum.waited+p.waited
+		took, ran, waited = took+p.took, ran+p.ran, waited+p.waited
 	}
-	return part{sum.took / time.Duration(n), taskTimes{sum.ran / time.Duration(n), sum.waited / time.Duration(n)}}
+	of := func(d time.Duration) float64 { return experiment.Milliseconds(d) / float64(max(n, 1)) }
+	return split{of(took), of(ran), of(waited), of(took - ran - waited)}
 }
 
 // request spreads requests over the connections, and splits the time of each where a tail is given.

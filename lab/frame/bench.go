@@ -9,7 +9,6 @@ import (
 	"runtime"
 
 	"plimsoll/internal/experiment"
-	"plimsoll/internal/load"
 )
 
 // Bench is what an experiment is measured on: control groups of its own, and what was started in them.
@@ -49,13 +48,13 @@ func With(ctx context.Context, name string, s *Settings, say func(string, ...any
 	if b.Groups != nil {
 		b.Undo(b.Groups.Close)
 	}
-	return b.Unwind(ctx, do(b))
+	return b.Unwind(ctx, Try(func() error { return do(b) }))
 }
 
 // Scope does a part of an experiment. What is started in it ends with it.
 func (b *Bench) Scope(ctx context.Context, do func(*Bench) error) error {
 	inner := &Bench{Groups: b.Groups, Settings: b.Settings, Say: b.Say}
-	return inner.Unwind(ctx, do(inner))
+	return inner.Unwind(ctx, Try(func() error { return do(inner) }))
 }
 
 // Agent starts an agent on the groups.
@@ -143,29 +142,4 @@ type Machine struct {
 // Machine is this one, with the control groups of the bench.
 func (b *Bench) Machine() Machine {
 	return Machine{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), CPUs: runtime.NumCPU()}
-}
-
-// Of are the slots of one mode, row or situation.
-func Of[S any, M comparable](slots []S, mode M, of func(S) M) []S {
-	var mine []S
-	for _, s := range slots {
-		if of(s) == mode {
-			mine = append(mine, s)
-		}
-	}
-	return mine
-}
-
-// Pool is what became of the loads of slots.
-func Pool[S any](slots []S, of func(S) *load.Outcome) *load.Outcome {
-	var list []*load.Outcome
-	for _, s := range slots {
-		list = append(list, of(s))
-	}
-	return load.Pool(list...)
-}
-
-// Median is the function that gives the median over slots.
-func Median[S any](slots []S) func(of func(S) float64) float64 {
-	return func(of func(S) float64) float64 { return experiment.MedianOf(slots, of) }
 }

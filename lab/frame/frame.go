@@ -6,10 +6,11 @@
 //
 // Approach: an experiment is a type that embeds Settings. Main reads its flags, finds the agent, makes a Bench (control
 // groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
-// turns missed aims into the exit status. What the demo needs as well is in internal/experiment: modes that take turns,
+// turns missed aims into the exit status. A step that fails ends the measurement there and then (Check, Must), as Fatal ends
+// a test, so that a measurement reads as the list of its steps; what is pure returns its errors. What the demo needs as well is in internal/experiment: modes that take turns,
 // calibration, clean-up, charts, tables and figures.
 //
-// Known limits: the experiment of the demo (Run) makes its groups and its server itself, for the shipped command runs it too.
+// Known limits: Check ends the goroutine that Measure was called on, and no other one. The experiment of the demo (Run) makes its groups and its server itself, for the shipped command runs it too.
 package frame
 
 import (
@@ -63,7 +64,7 @@ type Findings interface{ WriteText(page *bytes.Buffer) }
 // Experiment is an experiment whose result is R. Beside these methods it may have
 //
 //	Part() func() error                            this process is a part of an experiment, and does that instead
-//	Before(context.Context) (done bool, err error) called before a bench is made; done: nothing is left to measure
+//	Guest() (vm *VM, script string)                a virtual machine to measure in instead, by this script; nil: measure here
 //
 // and a result may have
 //
@@ -90,7 +91,7 @@ func command[R Findings](name string, e Experiment[R], args []string) (err error
 		return err
 	}
 	if part, is := e.(interface{ Part() func() error }); is && part.Part() != nil {
-		return part.Part()() // it ends by a signal, at once
+		return Try(part.Part()) // it ends by a signal, at once
 	}
 	s := e.common()
 	if s.Plimsoll, err = findBinary(s.Plimsoll); err != nil {
@@ -98,11 +99,9 @@ func command[R Findings](name string, e Experiment[R], args []string) (err error
 	}
 	ctx, stop := untilAsked()
 	defer stop()
-	if first, is := e.(interface {
-		Before(context.Context) (bool, error)
-	}); is {
-		if done, err := first.Before(ctx); done || err != nil {
-			return err
+	if there, is := e.(interface{ Guest() (*VM, string) }); is {
+		if vm, script := there.Guest(); vm != nil {
+			return vm.Run(ctx, "./lab/"+name, script, s.Plimsoll)
 		}
 	}
 	r, err := Run(ctx, name, e, say)

@@ -111,6 +111,60 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestCheckEndsTheMeasurement: the first failure ends it, everything is taken away, and the error says where it was.
+func TestCheckEndsTheMeasurement(t *testing.T) {
+	broken := errors.New("broken")
+	var ended []string
+	s := usual()
+	s.measure = func(ctx context.Context, b *Bench) (*found, error) {
+		b.Undo(func() error { ended = append(ended, "bench"); return nil })
+		values := Turns(b, 1, 1, []string{"only"}, func(int, string) int {
+			Check(b.Scope(ctx, func(b *Bench) error {
+				b.Undo(func() error { ended = append(ended, "scope"); return nil })
+				In("step", func() { Must(Must(7, nil), broken) })
+				return nil
+			}))
+			return 7
+		}, func(int) string { return "" })
+		t.Errorf("it goes on with %v", values)
+		return &found{}, nil
+	}
+	_, err := Run(t.Context(), "trial", s, t.Logf)
+	if !errors.Is(err, broken) || err.Error() != "only, round 1: step: broken" || !slices.Equal(ended, []string{"scope", "bench"}) {
+		t.Errorf("%v, ended %v", err, ended)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a fault of the program was taken for a failure")
+		}
+	}()
+	_ = Try(func() error { panic("fault") })
+}
+
+// measured is a row.
+type measured struct {
+	Name  string
+	P99   float64
+	Split struct{ Ran, waited float64 }
+	count int
+}
+
+func TestMedians(t *testing.T) {
+	var rows []measured
+	for _, v := range []float64{3, 50, 1} {
+		rows = append(rows, measured{Name: "a", P99: v, Split: struct{ Ran, waited float64 }{2 * v, v}, count: 1})
+	}
+	if got, want := Medians(rows), (measured{P99: 3, Split: struct{ Ran, waited float64 }{6, 0}}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := Medians([]measured(nil)); got != (measured{}) {
+		t.Errorf("of none: %+v", got)
+	}
+	if Find(rows, func(m measured) bool { return m.P99 > 9 }) != &rows[1] || Find(rows, func(m measured) bool { return m.P99 > 99 }) != nil {
+		t.Error("a row is not found")
+	}
+}
+
 // failing is a result that is a failure in any case.
 type failing struct{ found }
 

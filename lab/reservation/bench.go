@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,7 +33,6 @@ type bench struct {
 	parties
 	server   *frame.Site // memcached
 	stress   string      // program
-	child    *experiment.Child
 	keeper   *keeper
 	cpus     cpu.Set
 	requests string // the file from which plimsoll diagnose reads what the target has reserved
@@ -40,68 +40,43 @@ type bench struct {
 }
 
 // measure measures all situations.
-func (s *settings) measure(ctx context.Context, p parties) (r *result, err error) {
-	b := &bench{settings: s, parties: p}
-	if b.server, err = frame.Memcached(1, connections); err != nil { // one thread, for the one CPU that the target has reserved
-		return nil, err
-	}
-	if b.stress, err = experiment.Program("stress-ng"); err != nil {
-		return nil, err
-	}
-	if b.cpus, err = experiment.Allowed(); err != nil {
-		return nil, err
-	}
-	if err := frame.Confine(b.node()); err != nil {
-		return nil, err
-	}
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	slots, err := b.rounds(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r = summarize(slots)
+func (s *settings) measure(ctx context.Context, p parties) *result {
+	b := &bench{settings: s, parties: p, stress: frame.Must(experiment.Program("stress-ng")), cpus: frame.Must(experiment.Allowed())}
+	b.server = frame.Must(frame.Memcached(1, connections)) // one thread, for the one CPU that the target has reserved
+	frame.Check(frame.Confine(b.node()))
+	b.prepare(ctx)
+	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
+	r := summarize(frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) figures { return b.measureSlot(ctx, sit) },
+		func(f figures) string {
+			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", f.name(), f.Took, 100*f.Utilization, f.P99)
+		}))
 	r.Conditions = conditions{Machine: b.Machine(),
 		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
-	return r, nil
+	return r
 }
 
 // prepare starts what all situations have, and finds the size of the batch job.
-func (b *bench) prepare(ctx context.Context) (err error) {
+func (b *bench) prepare(ctx context.Context) {
 	b.Undo(b.server.Stop)
-	if err := b.server.Start(b.enter(b.target)); err != nil {
-		return err
-	}
+	frame.Check(b.server.Start(b.enter(b.target)))
 	if !b.emulated {
-		if b.passes, err = b.calibrate(ctx); err != nil {
-			return err
-		}
+		b.passes = b.calibrate(ctx)
 	}
-	if err := b.tellRequests(); err != nil {
-		return err
+	b.requests = filepath.Join(frame.Must(b.Dir("reservation")), "requests.yaml")
+	frame.Check(os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone, b.node())), 0o600))
+	if slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
+		b.keeper = startKeeper(b.parties, b.node())
 	}
-	if !slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
-		return nil
-	}
-	b.keeper, err = startKeeper(b.parties, b.node())
-	return err
 }
 
 // calibrate finds how many passes of the batch job take as much CPU time as a measurement is to last. It is not wall time,
 // which would count what others take meanwhile.
-func (b *bench) calibrate(ctx context.Context) (int, error) {
-	used, err := b.Spent(b.target, func() error {
-		_, err := runJob(ctx, calibratePass, 0, b.enter(b.target))
-		return err
-	})
-	if err == nil && used <= 0 {
-		err = errors.New("the batch job used no CPU time")
+func (b *bench) calibrate(ctx context.Context) int {
+	used := frame.Must(b.Spent(b.target, func() error { b.runJob(ctx, calibratePass); return nil }))
+	if used <= 0 {
+		frame.Check(errors.New("the batch job used no CPU time"))
 	}
-	if err != nil {
-		return 0, err
-	}
-	return max(1, int(calibratePass*b.slot/used)), nil
+	return max(1, int(calibratePass*b.slot/used))
 }
 
 // node is the CPU of the node's own programs, which this one, the load and the agent are: in a cluster, too, they have
@@ -115,150 +90,93 @@ func (b *bench) enter(group string) func(pid int) error {
 	}
 }
 
-// tellRequests writes down what the target has reserved.
-func (b *bench) tellRequests() error {
-	dir, err := b.Dir("reservation")
-	if err != nil {
-		return err
-	}
-	b.requests = filepath.Join(dir, "requests.yaml")
-	return os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone, b.node())), 0o600)
-}
-
 // surround starts the neighbour; limits and weights are what the two have reserved.
-func (b *bench) surround(n neighbour) error {
+func (b *bench) surround(f *frame.Bench, n neighbour) {
 	if n.Kind == nobody {
-		return nil
+		return
 	}
 	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
 	if n.Capped {
 		limit = experiment.Limited(float64(runtime.NumCPU()) - targetRequest)
 	}
-	if err := b.Limit(b.neighbour, limit); err != nil {
-		return err
-	}
-	cmd, err := n.command(b.stress)
-	if err != nil {
-		return err
-	}
-	b.child, err = experiment.Launch(cmd, b.enter(b.neighbour))
-	return err
-}
-
-// silence ends the neighbour.
-func (b *bench) silence() error {
-	defer func() { b.child = nil }()
-	return errors.Join(b.child.Ended(), b.child.Stop(stopPatience))
-}
-
-func (b *bench) rounds(ctx context.Context) ([]slot, error) {
-	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
-	return experiment.Turns(b.Say, b.repeat, b.seed, b.situations, func(_ int, sit situation) (slot, error) { return b.measureSlot(ctx, sit) },
-		func(s slot) string {
-			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", s.situation.name(), s.took.Seconds(),
-				100*s.utilization, experiment.Milliseconds(s.load.Latency.Quantile(0.99)))
-		})
+	frame.Check(b.Limit(b.neighbour, limit))
+	child := frame.Must(experiment.Launch(frame.Must(n.command(b.stress)), b.enter(b.neighbour)))
+	f.Undo(func() error { return errors.Join(child.Ended(), child.Stop(stopPatience)) })
 }
 
 // measureSlot measures one situation once: the batch job, then memcached.
-func (b *bench) measureSlot(ctx context.Context, sit situation) (s slot, err error) {
-	s.situation = sit
-	if err := b.surround(sit.Neighbour); err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, b.silence()) }()
-	if b.keeper != nil {
-		if err := b.keeper.keep(ctx, sit.Reserved); err != nil {
-			return s, err
+func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
+	s := figures{situation: sit}
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+		b.surround(f, sit.Neighbour)
+		if b.keeper != nil {
+			b.keeper.keep(ctx, sit.Reserved)
 		}
-	}
-	if err := experiment.Pause(ctx, afterChange); err != nil {
-		return s, err
-	}
-	if err := b.batch(ctx, &s); err != nil {
-		return s, fmt.Errorf("batch job: %w", err)
-	}
-	s.asked, err = b.diagnose(ctx, func() (err error) {
-		s.load, err = b.request(ctx, b.rate, b.slot)
-		return err
-	})
-	if err != nil {
-		return s, fmt.Errorf("memcached: %w", err)
-	}
-	if b.search {
-		s.most, s.least, err = highest(lowest, b.highest, searchSteps, b.bound, func(rate float64) (time.Duration, error) {
-			return b.p99(ctx, rate)
-		})
-	}
-	return s, err
+		frame.Check(experiment.Pause(ctx, afterChange))
+		frame.In("batch job", func() { b.batch(ctx, &s) })
+		frame.In("memcached", func() { s.Asked = b.diagnose(ctx, func() { s.answered(b.request(ctx, b.rate, b.slot)) }) })
+		if b.search {
+			most, least := highest(lowest, b.highest, searchSteps, b.bound, func(rate float64) time.Duration { return b.p99(ctx, rate) })
+			s.Most, s.Least = most, experiment.Milliseconds(least)
+		}
+		return nil
+	}))
+	return s
 }
 
 // p99 is that of memcached's response time at a rate: the median of a few stretches, for one that another program of the
 // machine disturbs is to decide nothing.
-func (b *bench) p99(ctx context.Context, rate float64) (time.Duration, error) {
+func (b *bench) p99(ctx context.Context, rate float64) time.Duration {
 	var found []float64
 	for range stretches {
-		out, err := b.request(ctx, rate, b.slot/searchFraction)
-		if err != nil {
-			return 0, err
-		}
+		out := b.request(ctx, rate, b.slot/searchFraction)
 		p99 := out.Latency.Quantile(0.99)
 		if out.Errors > 0 { // what is not answered in time took longer than any
 			p99 = max(p99, grace)
 		}
 		found = append(found, p99.Seconds())
 	}
-	return time.Duration(experiment.Median(found) * float64(time.Second)), nil
+	return experiment.Seconds(experiment.Median(found))
 }
 
 // batch runs the batch job and records what it received.
-func (b *bench) batch(ctx context.Context, s *slot) (err error) {
-	s.split, err = b.diagnose(ctx, func() error {
+func (b *bench) batch(ctx context.Context, s *figures) {
+	s.Batch = b.diagnose(ctx, func() {
 		var beside time.Duration
-		used, err := b.Spent(b.target, func() (err error) {
-			beside, err = b.Spent(b.neighbour, func() (err error) {
-				s.took, err = runJob(ctx, b.passes, b.slot, b.enter(b.target))
-				return err
+		used := frame.Must(b.Spent(b.target, func() (err error) {
+			beside, err = b.Spent(b.neighbour, func() error {
+				s.Took = b.runJob(ctx, b.passes).Seconds()
+				return nil
 			})
 			return err
-		})
-		s.utilization = used.Seconds() / s.took.Seconds() / targetRequest
-		s.neighbours = beside.Seconds() / s.took.Seconds()
-		return err
+		}))
+		s.Utilization, s.Neighbour = used.Seconds()/s.Took/targetRequest, beside.Seconds()/s.Took
 	})
-	return err
 }
 
 // request loads memcached over connections of its own.
-func (b *bench) request(ctx context.Context, rate float64, length time.Duration) (*load.Outcome, error) {
-	g, err := dial(b.server.Address())
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) request(ctx context.Context, rate float64, length time.Duration) *load.Outcome {
+	g := frame.Must(dial(b.server.Address()))
 	if err := frame.Foremost(); err != nil {
 		b.Say("careful: the load generator competes with what it measures: %v", err)
 	}
 	out, err := g.run(ctx, load.Poisson(b.seed, uint64(rate), rate, length))
-	return out, errors.Join(err, g.close())
+	frame.Check(errors.Join(err, g.close()))
+	return out
 }
 
 // highest finds the highest rate between two at which the p99 is within the bound, by halving their distance on the
 // scale of ratios. Where it is not even at the lowest, that is 0. It tells the p99 at the lowest too.
-func highest(low, high float64, steps int, bound time.Duration, p99 func(rate float64) (time.Duration, error)) (most float64, least time.Duration, err error) {
-	if least, err = p99(low); err != nil || least > bound {
-		return 0, least, err
+func highest(low, high float64, steps int, bound time.Duration, p99 func(rate float64) time.Duration) (most float64, least time.Duration) {
+	if least = p99(low); least > bound {
+		return 0, least
 	}
 	for range steps - 1 {
-		rate := geometric(low, high)
-		got, err := p99(rate)
-		if err != nil {
-			return 0, least, err
-		}
-		if got <= bound {
+		if rate := math.Sqrt(low * high); p99(rate) <= bound {
 			low = rate
 		} else {
 			high = rate
 		}
 	}
-	return low, least, nil
+	return low, least
 }

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 const (
@@ -96,30 +97,26 @@ func (s split) causes() []string {
 }
 
 // diagnose has `plimsoll diagnose` watch the target while work is done.
-func (b *bench) diagnose(ctx context.Context, work func() error) (split, error) {
+func (b *bench) diagnose(ctx context.Context, work func()) (s split) {
 	if !b.split {
-		return split{}, work()
+		work()
+		return s
 	}
 	cmd := exec.Command(b.settings.Plimsoll, "diagnose", b.target, "--cgroup-root", b.settings.Root, "--config", b.requests, "--json",
 		"--for", longestDiagnosis.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	child, err := experiment.Launch(cmd, func(int) error { return nil })
-	if err != nil {
-		return split{}, err
-	}
-	stop := func() error { return child.Stop(diagnosePatience) }
-	err = child.Await(ctx, diagnosePatience, func() error { return attached(child.PID()) })
-	if err == nil {
-		err = experiment.Pause(ctx, afterChange/4) // for the other programs, which follow at once
-	}
-	if err != nil {
-		return split{}, errors.Join(err, stop())
-	}
-	if err := errors.Join(work(), child.Ended(), stop()); err != nil {
-		return split{}, err
-	}
-	return read(out.Bytes(), b.target, b.neighbour)
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) (err error) {
+		child := frame.Must(experiment.Launch(cmd, func(int) error { return nil }))
+		f.Undo(child.Kill)
+		frame.Check(child.Await(ctx, diagnosePatience, func() error { return attached(child.PID()) }))
+		frame.Check(experiment.Pause(ctx, afterChange/4)) // for the other programs, which follow at once
+		work()
+		frame.Check(errors.Join(child.Ended(), child.Stop(diagnosePatience)))
+		s, err = read(out.Bytes(), b.target, b.neighbour)
+		return err
+	}))
+	return s
 }
 
 // attached is an error as long as a process has no program in the kernel: it holds a link to each (kernel/bpf/syscall.c,

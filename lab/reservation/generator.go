@@ -42,25 +42,17 @@ type connection struct {
 func dial(address string) (*generator, error) {
 	g := &generator{}
 	for i := range connections {
-		c, err := dialOne(address, i)
+		fd, err := frame.Dial(address)
+		if err == nil {
+			g.conns = append(g.conns, &connection{fd: fd, question: frame.MemcachedGet(i), answer: frame.MemcachedAnswer(i)})
+			g.polls = append(g.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			err = unix.SetNonblock(fd, true)
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("connect to memcached: %w", err), g.close())
 		}
-		g.conns = append(g.conns, c)
-		g.polls = append(g.polls, unix.PollFd{Fd: int32(c.fd), Events: unix.POLLIN})
 	}
 	return g, nil
-}
-
-func dialOne(address string, i int) (*connection, error) {
-	fd, err := frame.Dial(address)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
-	}
-	return &connection{fd: fd, question: frame.MemcachedGet(i), answer: frame.MemcachedAnswer(i)}, nil
 }
 
 func (g *generator) close() error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,8 @@ type keeper struct {
 	node    cpu.Set // CPUs that the target does not get
 }
 
-func startKeeper(p parties, node cpu.Set) (*keeper, error) {
-	agent, err := p.Agent(experiment.Setup{})
-	if err != nil {
-		return nil, err
-	}
-	return &keeper{agent, p, node}, nil
+func startKeeper(p parties, node cpu.Set) *keeper {
+	return &keeper{frame.Must(p.Agent(experiment.Setup{})), p, node}
 }
 
 // configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would
@@ -34,22 +31,16 @@ func configuration(target string, policy strategy.ReservePolicy, node cpu.Set) s
 }
 
 // keep has the agent reserve, or put everything back, and waits until the groups show it.
-func (k *keeper) keep(ctx context.Context, reserve bool) error {
+func (k *keeper) keep(ctx context.Context, reserve bool) {
 	policy := strategy.ReserveNone
 	if reserve {
 		policy = strategy.ReserveCPUSet
 	}
-	return k.Follow(ctx, configuration(k.parties.target, policy, k.node), func() error {
+	frame.Check(k.Follow(ctx, configuration(k.parties.target, policy, k.node), func() error {
 		own, err := k.parties.Tree().CPUs(k.parties.target)
-		if err != nil {
-			return err
-		}
-		others, err := k.parties.Tree().CPUs(k.parties.neighbour)
-		if err != nil {
-			return err
-		}
-		return separated(own, others, reserve)
-	})
+		others, failed := k.parties.Tree().CPUs(k.parties.neighbour)
+		return cmp.Or(err, failed, separated(own, others, reserve))
+	}))
 }
 
 // separated says what is missing until the CPUs of the two are separate.
@@ -74,16 +65,10 @@ type parties struct {
 
 // meet makes the groups. Target and neighbour get the weights that Kubernetes gives for what they have reserved, which
 // is the request, in CPUs, for the neighbour.
-func meet(f *frame.Bench, request float64) (p parties, err error) {
-	p.Bench = f
-	if p.target, err = f.Add("target"); err != nil {
-		return p, err
+func meet(f *frame.Bench, request float64) parties {
+	p := parties{f, frame.Must(f.Add("target")), frame.Must(f.Add("neighbour"))}
+	for group, cpus := range map[string]float64{p.target: targetRequest, p.neighbour: request} {
+		frame.Check(f.Tree().SetWeight(group, experiment.WeightOf(f.Tree().Version(), cpus)))
 	}
-	if p.neighbour, err = f.Add("neighbour"); err != nil {
-		return p, err
-	}
-	weigh := func(group string, cpus float64) error {
-		return f.Tree().SetWeight(group, experiment.WeightOf(f.Tree().Version(), cpus))
-	}
-	return p, errors.Join(weigh(p.target, targetRequest), weigh(p.neighbour, request))
+	return p
 }

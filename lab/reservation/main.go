@@ -118,27 +118,16 @@ func (s *settings) Part() func() error {
 	return nil
 }
 
-// Before measures in a virtual machine instead, where that was asked for.
-func (s *settings) Before(ctx context.Context) (done bool, err error) {
-	if s.vm == 0 {
-		return false, nil
-	}
-	return true, boot(ctx, s)
-}
-
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (frame.Findings, error) {
 	if n := runtime.NumCPU(); n < 2 {
 		return nil, fmt.Errorf("%d CPU: the target and its neighbour are to have reserved one each", n)
 	}
-	p, err := meet(f, float64(runtime.NumCPU())-targetRequest)
-	if err != nil {
-		return nil, err
-	}
+	p := meet(f, float64(runtime.NumCPU())-targetRequest)
 	if s.table {
-		return s.measureTable(ctx, p)
+		return s.measureTable(ctx, p), nil
 	}
-	return s.measure(ctx, p)
+	return s.measure(ctx, p), nil
 }
 
 const (
@@ -147,21 +136,23 @@ const (
 	guestKernel  = "6.12"
 )
 
-// boot measures in a virtual machine of other CPUs than this one has, with this program and the agent in it: the table, or the
-// situations, for what the target receives.
-func boot(ctx context.Context, s *settings) error {
-	vm := frame.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true}
-	script := fmt.Sprintf("./reservation -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.JSON)
+// guestRate is a load that emulated CPUs can bear.
+const guestRate = 100
+
+// Guest is a virtual machine of other CPUs than this one has, where that was asked for: for the table, or for what the target
+// receives in the situations.
+func (s *settings) Guest() (vm *frame.VM, script string) {
+	if s.vm == 0 {
+		return nil, ""
+	}
+	vm = &frame.VM{Kernel: guestKernel, Cgroup: "v2", CPUs: s.vm, AtOnce: true}
+	script = fmt.Sprintf("./reservation -plimsoll ./plimsoll -seconds %g -reserve=%v -json=%v", s.slot.Seconds(), s.reserve, s.JSON)
 	if s.table {
 		vm.Span = bootPatience + time.Duration(len(tableCases(s.vm)))*(s.slot+afterChange)
-		return vm.Run(ctx, "./lab/reservation", script+" -table", s.Plimsoll)
+		return vm, script + " -table"
 	}
 	slots := time.Duration(s.repeat * len(situations(s.vm, s.sweep, s.reserve)))
 	vm.Programs, vm.Span = []string{"memcached", "stress-ng"}, bootPatience+slots*(4*s.slot+guestSlow)
-	script += fmt.Sprintf(" -emulated -rounds %d -rate %d -search=false -sweep=%v -diagnose=%v -seed %d -only '%s'",
+	return vm, script + fmt.Sprintf(" -emulated -rounds %d -rate %d -search=false -sweep=%v -diagnose=%v -seed %d -only '%s'",
 		s.repeat, guestRate, s.sweep, s.split, s.seed, s.only)
-	return vm.Run(ctx, "./lab/reservation", script, s.Plimsoll)
 }
-
-// guestRate is a load that emulated CPUs can bear.
-const guestRate = 100

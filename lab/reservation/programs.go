@@ -51,32 +51,27 @@ func work(in io.Reader, out io.Writer, passes int) error {
 // endless is more passes than any measurement has time for.
 const endless = 1 << 30
 
-// runJob runs the job to its end, or for a while where it has no passes, and says how long it took. It is let in once it is
-// ready: what comes before is not the group's.
-func runJob(ctx context.Context, passes int, length time.Duration, enter func(pid int) error) (time.Duration, error) {
+// runJob runs the job in the target's group, to its end or for a while where it has no passes, and says how long it took. It
+// is let in once it is ready: what comes before is not the group's.
+func (b *bench) runJob(ctx context.Context, passes int) time.Duration {
 	cmd := experiment.Again("-work", strconv.Itoa(cmp.Or(passes, endless)))
-	ready, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, err
-	}
+	ready := frame.Must(cmd.StdoutPipe())
 	var start time.Time
-	child, err := experiment.Launch(cmd, func(pid int) error {
+	child := frame.Must(experiment.Launch(cmd, func(pid int) error {
 		if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
 			return fmt.Errorf("start the batch job: %w", err)
 		}
 		start = time.Now()
-		return enter(pid)
-	})
-	if err != nil {
-		return 0, err
-	}
+		return b.enter(b.target)(pid)
+	}))
+	var err error
 	if passes > 0 {
 		err = child.Wait(ctx)
 	} else {
-		err = experiment.Pause(ctx, length)
+		err = experiment.Pause(ctx, b.slot)
 	}
-	err = errors.Join(err, child.Kill())
-	return time.Since(start), err
+	frame.Check(errors.Join(err, child.Kill()))
+	return time.Since(start)
 }
 
 // kind is what a neighbour does.

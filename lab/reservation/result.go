@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"time"
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
@@ -11,19 +10,6 @@ import (
 
 // Schema names the format of the JSON. Fields are added, never renamed, within a version.
 const schema = "plimsoll.lab.reservation/v1"
-
-// slot is what was measured of one situation in one round.
-type slot struct {
-	situation
-	took        time.Duration // by the batch job
-	utilization float64       // what it received, of what is reserved for it
-	neighbours  float64       // CPUs of the neighbour meanwhile
-	load        *load.Outcome // of memcached
-	most        float64       // requests a second at the bound on p99; 0: none
-	least       time.Duration // p99 at the lowest rate of the search; 0: not searched
-	split       split         // of the batch job's time
-	asked       split         // of memcached's, at the load at which its response time is taken
-}
 
 // result is what the experiment found.
 type result struct {
@@ -45,7 +31,7 @@ type conditions struct {
 	Emulated bool `json:"emulated"`
 }
 
-// figures are those of one situation: the medians of its rounds.
+// figures are those of one situation: in one round, and then the medians of its rounds.
 type figures struct {
 	situation
 	Took        float64 `json:"batch_seconds"`
@@ -64,9 +50,16 @@ type figures struct {
 	Errors      int     `json:"errors"`
 	Batch       split   `json:"batch_time"`     // where the batch job's time went, all rounds
 	Asked       split   `json:"memcached_time"` // the same of memcached
+
+	load *load.Outcome // of memcached, in one round
 }
 
-func summarize(slots []slot) *result {
+// answered fills in what became of the requests of a round.
+func (f *figures) answered(out *load.Outcome) {
+	f.load, f.P50, f.P99 = out, experiment.Milliseconds(out.Latency.Quantile(0.5)), experiment.Milliseconds(out.Latency.Quantile(0.99))
+}
+
+func summarize(slots []figures) *result {
 	r := &result{Schema: schema}
 	var order []situation
 	for _, s := range slots {
@@ -103,21 +96,15 @@ func rank(s situation) int {
 	return n
 }
 
-func summarizeRow(sit situation, slots []slot) figures {
-	mine := frame.Of(slots, sit, func(s slot) situation { return s.situation })
-	median := frame.Median(mine)
-	all := frame.Pool(mine, func(s slot) *load.Outcome { return s.load })
-	f := figures{situation: sit, Requests: all.Requests(), Errors: all.Errors, Late: experiment.Milliseconds(all.Late)}
+func summarizeRow(sit situation, slots []figures) figures {
+	mine := frame.Of(slots, sit, func(f figures) situation { return f.situation })
+	all := frame.Pool(mine, func(f figures) *load.Outcome { return f.load })
+	f := frame.Medians(mine)
+	f.situation, f.Batch, f.Asked = sit, split{}, split{}
+	f.Requests, f.Errors, f.Late = all.Requests(), all.Errors, experiment.Milliseconds(all.Late)
 	for _, s := range mine {
-		f.Batch, f.Asked = f.Batch.plus(s.split), f.Asked.plus(s.asked)
+		f.Batch, f.Asked = f.Batch.plus(s.Batch), f.Asked.plus(s.Asked)
 	}
-	f.Took = median(func(s slot) float64 { return s.took.Seconds() })
-	f.Utilization = median(func(s slot) float64 { return s.utilization })
-	f.Neighbour = median(func(s slot) float64 { return s.neighbours })
-	f.P50 = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.5)) })
-	f.P99 = median(func(s slot) float64 { return experiment.Milliseconds(s.load.Latency.Quantile(0.99)) })
-	f.Most = median(func(s slot) float64 { return s.most })
-	f.Least = median(func(s slot) float64 { return experiment.Milliseconds(s.least) })
 	return f
 }
 
@@ -130,12 +117,7 @@ func (f *figures) compare(alone figures) {
 }
 
 func (r *result) row(sit situation) *figures {
-	for i := range r.Rows {
-		if r.Rows[i].situation == sit {
-			return &r.Rows[i]
-		}
-	}
-	return nil
+	return frame.Find(r.Rows, func(f figures) bool { return f.situation == sit })
 }
 
 // worst is where the target received least without a CPU for itself; nil without a neighbour.

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // situation is the neighbour of the target, and whether the target has a CPU for itself.
 type situation struct {
@@ -62,6 +59,3 @@ func situations(cpus int, sweep, reserve bool) []situation {
 	}
 	return list
 }
-
-// geometric is the middle on the scale of ratios.
-func geometric(a, b float64) float64 { return math.Sqrt(a * b) }

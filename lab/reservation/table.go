@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -89,85 +88,52 @@ type table struct {
 	keeper *keeper
 }
 
-func (s *settings) measureTable(ctx context.Context, p parties) (r *tableResult, err error) {
+func (s *settings) measureTable(ctx context.Context, p parties) *tableResult {
 	b := &table{settings: s, parties: p, cpus: runtime.NumCPU()}
-	if err := frame.Confine(tableNode(b.cpus)); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(b.MaximizeWeight(), b.anchor()); err != nil {
-		return nil, err
-	}
-	if b.keeper, err = startKeeper(p, tableNode(b.cpus)); err != nil {
-		return nil, err
-	}
-	r = &tableResult{Schema: tableSchema, Machine: b.Machine(), Seconds: s.slot.Seconds()}
+	frame.Check(frame.Confine(tableNode(b.cpus)))
+	frame.Check(b.MaximizeWeight())
+	// With the first limit and without the last one the kernel patches its own code (kernel/sched/fair.c, cfs_bandwidth_used),
+	// which CPUs that are emulated at once do not always survive: an empty group keeps one.
+	frame.Check(b.Limit(frame.Must(b.Add("anchor")), experiment.Limited(1)))
+	b.keeper = startKeeper(p, tableNode(b.cpus))
+	r := &tableResult{Schema: tableSchema, Machine: b.Machine(), Seconds: s.slot.Seconds()}
 	for _, c := range tableCases(b.cpus) {
 		if c.Reserved && !s.reserve {
 			continue
 		}
-		if c.Got, err = b.measure(ctx, c); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name(), err)
-		}
+		frame.In(c.name(), func() { c.Got = b.measure(ctx, c) })
 		b.Say("%-28s %5.1f %%, expected %5.1f %%", c.name(), 100*c.Got, 100*c.Expected)
 		r.Cases = append(r.Cases, c)
 	}
-	return r, nil
+	return r
 }
 
-// anchor keeps a limit on an empty group. With the first limit and without the last one the kernel patches its own code
-// (kernel/sched/fair.c, cfs_bandwidth_used), which CPUs that are emulated at once do not always survive.
-func (b *table) anchor() error {
-	group, err := b.Add("anchor")
-	if err != nil {
-		return err
-	}
-	return b.Limit(group, experiment.Limited(1))
-}
-
-// measure has the threads run where the table has them, and takes what the target gets.
-func (b *table) measure(ctx context.Context, c tableCase) (got float64, err error) {
+// measure has the threads run where the table has them, and takes what the target gets, of what it has reserved.
+func (b *table) measure(ctx context.Context, c tableCase) (got float64) {
 	limit := cpu.Bandwidth{Quota: cpu.Unlimited, Period: tablePeriod}
 	if c.Capped {
 		limit.Quota = time.Duration((float64(b.cpus) - targetRequest) * float64(tablePeriod))
 	}
-	if err := b.LimitEvery(b.neighbour, limit); err != nil {
-		return 0, err
-	}
-	if err := b.keeper.keep(ctx, false); err != nil { // a thread cannot be bound to a CPU that its group does not have
-		return 0, err
-	}
-	err = b.Scope(ctx, func(f *frame.Bench) error {
-		if err := spin(f, b.target, 0); err != nil {
-			return err
-		}
+	frame.Check(b.LimitEvery(b.neighbour, limit))
+	b.keeper.keep(ctx, false) // a thread cannot be bound to a CPU that its group does not have
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+		spin(f, b.target, 0)
 		for id := range b.cpus {
-			if err := spin(f, b.neighbour, id); err != nil {
-				return err
-			}
+			spin(f, b.neighbour, id)
 		}
-		if err := b.keeper.keep(ctx, c.Reserved); err != nil {
-			return err
-		}
-		if err := experiment.Pause(ctx, afterChange); err != nil {
-			return err
-		}
-		got, err = b.received(ctx)
+		b.keeper.keep(ctx, c.Reserved)
+		frame.Check(experiment.Pause(ctx, afterChange))
+		start := time.Now()
+		used, err := b.Spent(b.target, func() error { return experiment.Pause(ctx, b.slot) })
+		got = used.Seconds() / time.Since(start).Seconds() / targetRequest
 		return err
-	})
-	return got, err
-}
-
-// received is what the target gets in a while, of what it has reserved.
-func (b *table) received(ctx context.Context) (float64, error) {
-	start := time.Now()
-	used, err := b.Spent(b.target, func() error { return experiment.Pause(ctx, b.slot) })
-	return used.Seconds() / time.Since(start).Seconds() / targetRequest, err
+	}))
+	return got
 }
 
 // spin starts a thread of a group on a CPU.
-func spin(f *frame.Bench, group string, id int) error {
-	_, err := f.Launch(experiment.Spin(), group, func(pid int) error { return experiment.Bind(pid, id) })
-	return err
+func spin(f *frame.Bench, group string, id int) {
+	frame.Must(f.Launch(experiment.Spin(), group, func(pid int) error { return experiment.Bind(pid, id) }))
 }
 
 const tableSchema = "plimsoll.lab.reservation.table/v1"
