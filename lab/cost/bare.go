@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/cgroup"
+	"plimsoll/lab/frame"
 )
 
 // every is how often the bare loop reads, as the agent does where a limit may be near.
@@ -19,40 +19,24 @@ const every = 90 * time.Millisecond
 
 // readAgainAndAgain is the bare loop: it opens the listed files once, and reads each of them from its start every
 // 90 ms, until standard input ends.
-func readAgainAndAgain(ctx context.Context, list string) error {
-	text, err := os.ReadFile(list)
-	if err != nil {
-		return err
-	}
+func readAgainAndAgain(list string) error {
 	var fds []int
-	for _, name := range strings.Fields(string(text)) {
-		fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", name, err)
-		}
-		fds = append(fds, fd)
+	for _, name := range strings.Fields(string(frame.Must(os.ReadFile(list)))) {
+		frame.In("open "+name, func() { fds = append(fds, frame.Must(unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0))) })
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	go func() {
-		defer stop()
 		_, _ = io.Copy(io.Discard, os.Stdin) // any end of the input ends the process
+		os.Exit(0)
 	}()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	buf := make([]byte, 4096)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range time.Tick(every) {
 		for _, fd := range fds {
 			if _, err := unix.Pread(fd, buf, 0); err != nil {
 				return fmt.Errorf("read again: %w", err)
 			}
 		}
 	}
+	return nil
 }
 
 // sameFiles lists what the bare loop reads each 90 ms so that it reads so often in a second: cpu.stat and, on v1, the CPU

@@ -39,61 +39,37 @@ const (
 
 // idlePods measures an agent beside a fleet in which nothing happens. The agent reads what is idle the less often the longer
 // it is: what is measured are its first minutes, in which it costs most.
-func (b *bench) idlePods(ctx context.Context, r *result) (err error) {
+func (b *bench) idlePods(ctx context.Context, r *result) {
 	r.Cgroup = b.Tree().Version().String()
 	c := crowd{Pods: b.size.Pods, Groups: len(b.fleet.units)}
-	err = b.Scope(ctx, func(f *frame.Bench) error {
-		a, err := b.startAgent(ctx, f, false)
-		if err != nil {
-			return err
-		}
-		if err := experiment.Pause(ctx, b.idleFor); err != nil {
-			return err
-		}
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+		a := b.startAgent(ctx, f, false)
+		frame.Check(experiment.Pause(ctx, b.idleFor))
 		b.Say("%d idle pods: measuring for %v", c.Pods, b.span)
-		if c.Agent, err = spends(ctx, a.Child(), b.span); err != nil {
-			return err
-		}
-		if c.RSS, err = a.Child().Memory("VmRSS:"); err != nil {
-			return err
-		}
-		if c.Open, err = b.openFiles(a.Child()); err != nil {
-			return err
-		}
-		return c.ask(ctx, a)
-	})
-	if err != nil {
-		return err
-	}
+		c.Agent = frame.Must(spends(ctx, a.Child(), b.span))
+		c.RSS, c.Open = frame.Must(a.Child().Memory("VmRSS:")), b.openFiles(a.Child())
+		c.ask(ctx, a)
+		return nil
+	}))
 	r.Idle = append(r.Idle, c)
 	b.Say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
 		float64(c.RSS)/(1<<20), c.Open, c.TurnP50, c.TurnP99, c.Status) // should a larger number fail
-	return nil
 }
 
 // ask reads the agent's status a few times.
-func (c *crowd) ask(ctx context.Context, a *experiment.Agent) error {
+func (c *crowd) ask(ctx context.Context, a *experiment.Agent) {
 	var took []time.Duration
 	for range statusAsked {
 		begin := time.Now()
-		s, err := a.Status(ctx)
-		if err != nil {
-			return err
-		}
+		s := status(ctx, a, true)
 		took = append(took, time.Since(begin))
-		if !s.Events.Subscribed {
-			return fmt.Errorf("there are no throttle events: %s", s.Events.Why)
-		}
 		if c.TurnP99 == 0 { // before the turns for a reader of the status
 			c.TurnP50, c.TurnP99 = s.Self.TurnP50, s.Self.TurnP99
 		}
-		if err := experiment.Pause(ctx, statusEvery); err != nil {
-			return err
-		}
+		frame.Check(experiment.Pause(ctx, statusEvery))
 	}
 	slices.Sort(took)
 	c.Status = took[len(took)/2]
-	return nil
 }
 
 func (c crowd) title() string { return fmt.Sprintf("%d idle pods", c.Pods) }

@@ -81,30 +81,24 @@ func (s size) plan(base string) []unit {
 }
 
 // newFleet makes the groups, sets their limits, and puts a process into each container.
-func newFleet(ctx context.Context, groups *frame.Bench, s size) (*fleet, error) {
+func newFleet(ctx context.Context, groups *frame.Bench, s size) *fleet {
 	f := &fleet{groups: groups, units: s.plan(groups.Base())}
 	sum := map[string]time.Duration{}
 	for _, u := range f.units {
-		if ctx.Err() != nil {
-			return f, ctx.Err()
-		}
+		frame.Check(context.Cause(ctx))
 		if u.pod == "" {
-			if _, err := groups.AddParent(u.name); err != nil {
-				return f, err
-			}
+			frame.Must(groups.AddParent(u.name))
 			continue
 		}
-		if err := f.addContainer(u); err != nil {
-			return f, err
-		}
+		frame.Must(groups.Add(u.name))
+		frame.Check(groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}))
+		frame.Check(groups.Sleeper(u.group))
 		sum[u.pod] += u.limit()
 	}
 	for pod, limit := range sum {
-		if err := groups.Limit(pod, cpu.Bandwidth{Quota: limit}); err != nil {
-			return f, err
-		}
+		frame.Check(groups.Limit(pod, cpu.Bandwidth{Quota: limit}))
 	}
-	return f, nil
+	return f
 }
 
 func (u unit) limit() time.Duration {
@@ -114,48 +108,25 @@ func (u unit) limit() time.Duration {
 	return wanted
 }
 
-func (f *fleet) addContainer(u unit) error {
-	if _, err := f.groups.Add(u.name); err != nil {
-		return err
-	}
-	if err := f.groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}); err != nil {
-		return err
-	}
-	return f.groups.Sleeper(u.group)
-}
-
 // throttle starts a process with the load of a whole CPU in each busy container, for so much CPU time at most.
-func (f *fleet) throttle() error {
-	if err := f.close(); err != nil {
-		return err
-	}
+func (f *fleet) throttle() {
+	frame.Check(f.close())
 	for _, u := range f.units {
-		if u.pod == "" || !u.busy {
-			continue
+		if u.pod != "" && u.busy {
+			f.spinners = append(f.spinners, frame.Must(f.groups.Spinner(u.group, time.Minute, nil)))
 		}
-		c, err := f.groups.Spinner(u.group, time.Minute, nil)
-		if err != nil {
-			return err
-		}
-		f.spinners = append(f.spinners, c)
 	}
-	return nil
 }
 
 // stood counts the throttled periods of each container.
-func (f *fleet) stood() (map[string]int64, error) {
+func (f *fleet) stood() map[string]int64 {
 	periods := map[string]int64{}
 	for _, u := range f.units {
-		if u.pod == "" {
-			continue
+		if u.pod != "" {
+			periods[u.group] = frame.Must(f.groups.Tree().Stat(u.group)).Throttled
 		}
-		c, err := f.groups.Tree().Stat(u.group)
-		if err != nil {
-			return nil, err
-		}
-		periods[u.group] = c.Throttled
 	}
-	return periods, nil
+	return periods
 }
 
 // close ends the processes that spin.

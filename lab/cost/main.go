@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/experiment"
+	"plimsoll/internal/report"
 	"plimsoll/lab/frame"
 )
 
@@ -73,7 +74,7 @@ func (s *settings) Part() func() error {
 	if s.bare == "" {
 		return nil
 	}
-	return func() error { return readAgainAndAgain(context.Background(), s.bare) }
+	return func() error { return readAgainAndAgain(s.bare) }
 }
 
 // mostPods is the most for which one machine can run a process each: 20,000 files, two for each process.
@@ -109,72 +110,48 @@ type bench struct {
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	r := &result{size: s.size, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU()}
 	if s.size.Pods > 0 {
-		if err := s.with(ctx, s.size, f, func(b *bench) error { return b.scenarios(ctx, r) }); err != nil {
-			return nil, err
-		}
+		s.with(ctx, s.size, f, func(b *bench) { b.scenarios(ctx, r) })
 	}
 	for _, pods := range s.idle {
-		of := size{Pods: pods, Containers: pods, idle: true}
-		if err := s.with(ctx, of, f, func(b *bench) error { return b.idlePods(ctx, r) }); err != nil {
-			return nil, err
-		}
+		s.with(ctx, size{Pods: pods, Containers: pods, idle: true}, f, func(b *bench) { b.idlePods(ctx, r) })
 	}
 	return r, nil
 }
 
 // with makes groups, and removes them after do.
-func (s *settings) with(ctx context.Context, of size, all *frame.Bench, do func(*bench) error) error {
+func (s *settings) with(ctx context.Context, of size, all *frame.Bench, do func(*bench)) {
 	plain := s.Settings
 	plain.Groups = frame.Plain
-	return frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) (err error) {
-		b := &bench{Bench: f, settings: s, size: of}
-		if b.dir, err = f.Dir("bench"); err != nil {
-			return err
-		}
+	frame.Check(frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) error {
 		f.Say("making %d pods and %d containers", of.Pods, of.Containers)
-		b.fleet, err = newFleet(ctx, f, of)
+		b := &bench{Bench: f, settings: s, size: of, dir: frame.Must(f.Dir("bench")), fleet: newFleet(ctx, f, of)}
 		f.Undo(b.fleet.close)
-		if err != nil {
-			return err
-		}
-		return do(b)
-	})
+		do(b)
+		return nil
+	}))
 }
 
 // scenarios runs both, with throttle events and polling, and measures the bare loop beside them.
-func (b *bench) scenarios(ctx context.Context, r *result) (err error) {
+func (b *bench) scenarios(ctx context.Context, r *result) {
 	r.Cgroup = b.Tree().Version().String()
+	ways := []bool{false}
+	if b.polls {
+		ways = append(ways, true)
+	}
 	for _, throttled := range []bool{false, true} {
-		for _, polls := range b.ways() {
+		for _, polls := range ways {
 			if throttled {
-				if err := b.fleet.throttle(); err != nil {
-					return err
-				}
+				b.fleet.throttle()
 			}
-			sc, err := b.scenario(ctx, throttled, polls)
-			if err != nil {
-				return err
-			}
-			r.Scenarios = append(r.Scenarios, sc)
+			r.Scenarios = append(r.Scenarios, b.scenario(ctx, throttled, polls))
 		}
 	}
-	if r.Refills, err = b.refills(ctx); err != nil {
-		return err
-	}
-	r.LoadLine, err = sizeBursts(b.size.Containers)
-	return err
-}
-
-// ways are the ways to learn of throttles that are measured: throttle events, and polling.
-func (s *settings) ways() []bool {
-	if s.polls {
-		return []bool{false, true}
-	}
-	return []bool{false}
+	r.Refills = b.refills(ctx)
+	r.LoadLine = frame.Must(sizeBursts(b.size.Containers))
 }
 
 // scenario starts an agent, warms it up, and measures it and the bare loop in the same seconds.
-func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenario, err error) {
+func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenario) {
 	sc.Name, sc.Polls, sc.AimCPU = idleName, polls, aimCPU
 	switch {
 	case throttled:
@@ -183,39 +160,33 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 		sc.AimCPU = aimIdle
 	}
 	b.Say("%s: warming up", sc.title())
-	err = b.Scope(ctx, func(f *frame.Bench) error {
-		a, err := b.startAgent(ctx, f, polls)
-		if err != nil {
-			return err
-		}
-		reads, err := pace(ctx, a.Child(), b.warmUp)
-		if err != nil {
-			return err
-		}
-		loop, err := b.startLoop(sameFiles(b.Tree(), b.settings.Root, b.fleet.units, reads))
-		if err != nil {
-			return err
-		}
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+		a := b.startAgent(ctx, f, polls)
+		// The second half of the warm-up tells how often the agent reads. It is longer than the agent ever leaves a group alone.
+		frame.Check(experiment.Pause(ctx, b.warmUp/2))
+		reads := frame.Must(spends(ctx, a.Child(), b.warmUp/2)).Reads
+		loop := b.startLoop(sameFiles(b.Tree(), b.settings.Root, b.fleet.units, reads))
 		f.Undo(loop.Kill)
 		b.Say("%s: measuring for %v", sc.title(), b.span)
-		return b.window(ctx, a, loop, &sc)
-	})
-	return sc, err
+		b.window(ctx, a, loop, &sc)
+		return nil
+	}))
+	return sc
+}
+
+// status is that of an agent, which is to be subscribed to throttle events.
+func status(ctx context.Context, a *experiment.Agent, subscribed bool) report.Status {
+	s := frame.Must(a.Status(ctx))
+	if subscribed && !s.Events.Subscribed {
+		frame.Check(fmt.Errorf("there are no throttle events: %s", s.Events.Why))
+	}
+	return s
 }
 
 // window measures between two snapshots. The snapshots are taken outside of it, for making one costs the agent too.
-func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experiment.Child, sc *scenario) error {
-	first, err := a.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if !first.Events.Subscribed && !sc.Polls {
-		return fmt.Errorf("there are no throttle events: %s", first.Events.Why)
-	}
-	stood, err := b.fleet.stood()
-	if err != nil {
-		return err
-	}
+func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experiment.Child, sc *scenario) {
+	first := status(ctx, a, !sc.Polls)
+	stood := b.fleet.stood()
 	var both errgroup.Group
 	for c, into := range map[*experiment.Child]*rate{a.Child(): &sc.Agent, loop: &sc.Bare} {
 		both.Go(func() (err error) {
@@ -223,36 +194,20 @@ func (b *bench) window(ctx context.Context, a *experiment.Agent, loop *experimen
 			return err
 		})
 	}
-	if err := both.Wait(); err != nil {
-		return err
-	}
-	rss, err := a.Child().Memory("VmRSS:")
-	if err != nil {
-		return err
-	}
-	if sc.Open, err = b.openFiles(a.Child()); err != nil {
-		return err
-	}
-	last, err := a.Status(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := b.fleet.stood()
-	if err != nil {
-		return err
-	}
-	for group, periods := range now {
+	frame.Check(both.Wait())
+	sc.RSS, sc.Open = frame.Must(a.Child().Memory("VmRSS:")), b.openFiles(a.Child())
+	last := frame.Must(a.Status(ctx))
+	for group, periods := range b.fleet.stood() {
 		if periods > stood[group] {
 			sc.Throttled++
 		}
 	}
-	sc.RSS, sc.TurnP99 = rss, last.Self.TurnP99
+	sc.TurnP99 = last.Self.TurnP99
 	span := last.Now.Sub(first.Now).Seconds()
 	sc.Turns = float64(last.Self.Turns-first.Self.Turns) / span
 	sc.Looks = float64(last.Self.Looks-first.Self.Looks) / span
 	sc.Writes = experiment.Writes(last) - experiment.Writes(first)
 	sc.NodeUsed = last.Node.Used
-	return nil
 }
 
 // spends is the mean use of a process over a while from now on.
@@ -265,39 +220,25 @@ func spends(ctx context.Context, c *experiment.Child, span time.Duration) (rate,
 }
 
 // startLoop starts the bare loop on files.
-func (b *bench) startLoop(files []string) (*experiment.Child, error) {
+func (b *bench) startLoop(files []string) *experiment.Child {
 	list := filepath.Join(b.dir, "files")
-	if err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o600); err != nil {
-		return nil, err
-	}
-	return experiment.Launch(experiment.Again("-bare", list), func(int) error { return nil })
+	frame.Check(os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o600))
+	return frame.Must(experiment.Launch(experiment.Again("-bare", list), func(int) error { return nil }))
 }
 
 // startAgent starts the agent on the groups of the fleet alone, and waits until it manages all of them. The threshold is
 // at the whole machine, so that the guard does not take back what the second scenario raises.
-func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) (*experiment.Agent, error) {
+func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) *experiment.Agent {
 	var flags []string
 	if polls {
 		flags = []string{"--poll"}
 	}
-	a, err := f.Agent(experiment.Setup{Flags: flags})
-	if err != nil {
-		return nil, err
-	}
+	a := frame.Must(f.Agent(experiment.Setup{Flags: flags}))
 	base := b.Base()
 	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
 		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")
-	return a, a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, len(b.fleet.units)) })
-}
-
-// pace warms the agent up, and then finds out how often it reads in a second. The second half of the warm-up must be
-// longer than the agent ever leaves a group alone.
-func pace(ctx context.Context, agent *experiment.Child, warmUp time.Duration) (float64, error) {
-	if err := experiment.Pause(ctx, warmUp/2); err != nil {
-		return 0, err
-	}
-	use, err := spends(ctx, agent, warmUp/2)
-	return use.Reads, err
+	frame.Check(a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, len(b.fleet.units)) }))
+	return a
 }
 
 // spent is what a process has used so far.
@@ -309,15 +250,11 @@ type spent struct {
 
 func spentOf(c *experiment.Child) (spent, error) {
 	used, err := c.Used()
-	if err != nil {
-		return spent{}, err
-	}
-	reads, err := c.Count("io", "syscr:")
-	return spent{time.Now(), used, reads}, err
+	reads, failed := c.Count("io", "syscr:")
+	return spent{time.Now(), used, reads}, errors.Join(err, failed)
 }
 
 // openFiles counts the descriptors of an agent, for each managed group.
-func (b *bench) openFiles(agent *experiment.Child) (float64, error) {
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", agent.PID()))
-	return float64(len(list)) / float64(len(b.fleet.units)), err
+func (b *bench) openFiles(agent *experiment.Child) float64 {
+	return float64(len(frame.Must(os.ReadDir(fmt.Sprintf("/proc/%d/fd", agent.PID()))))) / float64(len(b.fleet.units))
 }

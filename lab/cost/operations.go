@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/loadline/noderisk"
+	"plimsoll/lab/frame"
 )
 
 // sizing is the cost of sizing the bursts of a node by its load line (loadLinePercent), which the agent does beside its
@@ -88,40 +89,30 @@ type refill struct {
 }
 
 // refills measures among the fleet alone, and among so many groups more. No burst, no refills.
-func (b *bench) refills(ctx context.Context) ([]refill, error) {
+func (b *bench) refills(ctx context.Context) []refill {
 	groups := len(b.fleet.units)
 	last := b.fleet.units[groups-1].group
 	if _, err := b.Tree().Burst(last); err != nil {
-		return nil, nil
+		return nil
 	}
 	b.Say("refills: among %d groups, then among %d", groups, groups+b.others)
-	few, err := b.refill(last, groups)
-	if err != nil {
-		return nil, err
-	}
+	few := b.refill(last, groups)
 	for i := range b.others {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if _, err := b.Add(fmt.Sprintf("other%d", i)); err != nil {
-			return nil, err
-		}
+		frame.Check(context.Cause(ctx))
+		frame.Must(b.Add(fmt.Sprintf("other%d", i)))
 	}
-	many, err := b.refill(last, groups+b.others)
-	return []refill{few, many}, err
+	return []refill{few, b.refill(last, groups+b.others)}
 }
 
-func (b *bench) refill(group string, groups int) (refill, error) {
+func (b *bench) refill(group string, groups int) refill {
 	var took []time.Duration
 	for range refillsMeasured {
 		begin := time.Now()
-		if err := b.Tree().SetBurst(group, 0); err != nil {
-			return refill{}, err
-		}
+		frame.Check(b.Tree().SetBurst(group, 0))
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
-	return refill{groups, took[len(took)/2], took[len(took)*99/100]}, nil
+	return refill{groups, took[len(took)/2], took[len(took)*99/100]}
 }
 
 func refillText(list []refill) string {
