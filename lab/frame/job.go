@@ -2,7 +2,6 @@ package frame
 
 import (
 	"bufio"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -143,43 +142,28 @@ type Jobs struct {
 }
 
 // NewJobs makes n groups with a quota each.
-func NewJobs(groups *experiment.Groups, n int, quota time.Duration) (*Jobs, error) {
+func NewJobs(groups *experiment.Groups, n int, quota time.Duration) *Jobs {
 	j := &Jobs{Groups: groups, Limit: cpu.Bandwidth{Quota: quota, Period: cpu.DefaultPeriod}}
 	for i := range n {
-		group, err := groups.Add(fmt.Sprintf("job%d", i))
-		if err != nil {
-			return nil, err
-		}
-		if err := groups.Limit(group, j.Limit); err != nil {
-			return nil, err
-		}
-		inode, err := groups.Tree().Inode(group)
-		if err != nil {
-			return nil, err
-		}
-		j.Paths, j.Inodes = append(j.Paths, group), append(j.Inodes, inode)
+		group := Must(groups.Add(fmt.Sprintf("job%d", i)))
+		Check(groups.Limit(group, j.Limit))
+		j.Paths, j.Inodes = append(j.Paths, group), append(j.Inodes, Must(groups.Tree().Inode(group)))
 	}
-	return j, nil
+	return j
 }
 
 // Prepare starts a worker in each group: this program again, with the flags of Job. They do nothing until begin is
 // called, once.
-func (j *Jobs) Prepare(job Job) (begin func() error, err error) {
+func (j *Jobs) Prepare(job Job) (begin func() error) {
 	waits, starts, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
+	Check(err)
 	defer waits.Close()
 	for i, group := range j.Paths {
 		cmd := experiment.Again(job.args(i)...)
 		cmd.ExtraFiles = []*os.File{waits} // startFile
-		c, err := experiment.Launch(cmd, func(pid int) error { return j.Enter(group, pid) })
-		if err != nil {
-			return nil, errors.Join(err, starts.Close())
-		}
-		j.workers = append(j.workers, c)
+		j.workers = append(j.workers, Must(experiment.Launch(cmd, func(pid int) error { return j.Enter(group, pid) })))
 	}
-	return starts.Close, nil
+	return starts.Close
 }
 
 // Working is an error where a worker has ended by itself.
@@ -192,13 +176,9 @@ func (j *Jobs) Stop() error {
 }
 
 // AllUsed is the CPU time of all groups so far.
-func (j *Jobs) AllUsed() (sum time.Duration, err error) {
+func (j *Jobs) AllUsed() (sum time.Duration) {
 	for _, group := range j.Paths {
-		used, err := j.Used(group)
-		if err != nil {
-			return sum, err
-		}
-		sum += used
+		sum += Must(j.Used(group))
 	}
-	return sum, nil
+	return sum
 }

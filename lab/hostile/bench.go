@@ -45,13 +45,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 		return nil, err
 	}
 	f.Undo(b.jobs.Stop)
-	begin, err := b.jobs.Prepare(s.Job)
-	if err != nil {
-		return nil, err
-	}
-	if err := begin(); err != nil {
-		return nil, err
-	}
+	frame.Check(b.jobs.Prepare(s.Job)())
 	r = &result{settings: s, Seconds: s.span.Seconds(), CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
 	for _, c := range conditions() {
 		if len(s.only) > 0 && !slices.Contains(s.only, c.name) {
@@ -73,9 +67,7 @@ func (b *bench) makeNode(ctx context.Context) (err error) {
 		return err
 	}
 	b.Say("making %d victims and %d idle pods", b.Victims, b.Pods)
-	if b.jobs, err = frame.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota); err != nil {
-		return err
-	}
+	b.jobs = frame.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota)
 	for i := range b.Pods {
 		if err := b.addPod(i); err != nil {
 			return err

@@ -77,10 +77,7 @@ func (s *settings) Part() func() error { return s.job.Part() }
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	r := &result{Idle: s.idle, Active: s.active, Span: s.span}
-	jobs, err := frame.NewJobs(b.Groups, s.active, s.job.Quota)
-	if err != nil {
-		return nil, err
-	}
+	jobs := frame.NewJobs(b.Groups, s.active, s.job.Quota)
 	b.Undo(jobs.Stop)
 	paths := jobs.Paths
 	for i := range s.idle {
@@ -93,10 +90,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		}
 		paths = append(paths, group)
 	}
-	begin, err := jobs.Prepare(s.job)
-	if err != nil {
-		return nil, err
-	}
+	begin := jobs.Prepare(s.job)
 	a, address, err := b.Listening()
 	if err != nil {
 		return nil, err

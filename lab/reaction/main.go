@@ -87,63 +87,36 @@ type bench struct {
 }
 
 // Measure runs both scenarios.
-func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
-	b := &bench{Bench: f, settings: s}
-	if b.fleet, err = frame.NewJobs(f.Groups, s.groups, s.job.Quota); err != nil {
-		return nil, err
-	}
-	r = &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed,
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
+	b := &bench{Bench: f, settings: s, fleet: frame.NewJobs(f.Groups, s.groups, s.job.Quota)}
+	r := &result{Groups: s.groups, Quota: s.job.Quota, Every: s.job.Every, Seconds: s.span.Seconds(), Policy: s.policy, Seed: s.job.Seed,
 		CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
-			if b.offline, err = f.Offline(); err != nil {
-				return nil, err
-			}
+			b.offline = frame.Must(f.Offline())
 			r.Behind = b.offline.Behind
 		}
-		sc := scenario{Loaded: loaded}
-		if sc.Events, err = b.run(ctx, s.events...); err != nil {
-			return nil, err
-		}
-		if sc.Polled, err = b.run(ctx, "--poll"); err != nil {
-			return nil, err
-		}
-		r.Scenarios = append(r.Scenarios, sc)
+		r.Scenarios = append(r.Scenarios, scenario{Loaded: loaded, Events: b.run(ctx, s.events...), Polled: b.run(ctx, "--poll")})
 	}
 	return r, nil
 }
 
 // run measures one agent, from the same first job on.
-func (b *bench) run(ctx context.Context, flags ...string) (r outcome, err error) {
+func (b *bench) run(ctx context.Context, flags ...string) (r outcome) {
 	b.Say("%s, agent flags %q: %v", scenario{Loaded: b.offline != nil}.name(), flags, b.warmUp+b.span)
-	err = b.Scope(ctx, func(f *frame.Bench) error {
-		p, err := frame.Listen(b.fleet.Inodes)
-		if err != nil {
-			return err
-		}
+	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+		p := frame.Must(frame.Listen(b.fleet.Inodes))
 		f.Undo(p.Close)
 		f.Undo(b.fleet.Stop)
-		begin, err := b.fleet.Prepare(b.job)
-		if err != nil {
-			return err
-		}
-		a, err := f.Agent(experiment.Setup{Flags: flags, Offline: b.offline})
-		if err != nil {
-			return err
-		}
-		if err := a.Apply(b.policy, b.fleet.Paths, b.fleet.Limit); err != nil {
-			return err
-		}
-		if err := begin(); err != nil {
-			return err
-		}
-		if err := experiment.Pause(ctx, b.warmUp); err != nil {
-			return err
-		}
-		r, err = b.window(ctx, a, p)
-		return err
-	})
-	return r, err
+		begin := b.fleet.Prepare(b.job)
+		a := frame.Must(f.Agent(experiment.Setup{Flags: flags, Offline: b.offline}))
+		frame.Check(a.Apply(b.policy, b.fleet.Paths, b.fleet.Limit))
+		frame.Check(begin())
+		frame.Check(experiment.Pause(ctx, b.warmUp))
+		r = b.window(ctx, a, p)
+		return nil
+	}))
+	return r
 }
 
 // reading are the counters at one end of the window.
@@ -154,30 +127,22 @@ type reading struct {
 	status report.Status
 }
 
-func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) (r reading, err error) {
-	if r.status, err = a.Status(ctx); err != nil {
-		return r, err
-	}
-	if r.used, err = b.fleet.AllUsed(); err != nil {
-		return r, err
-	}
+func (b *bench) read(ctx context.Context, a *experiment.Agent, p *probe.Probe) reading {
+	r := reading{status: frame.Must(a.Status(ctx)), used: b.fleet.AllUsed()}
 	r.tally, r.at = count(p, b.fleet.Inodes), probe.Monotonic()
-	return r, b.fleet.Working()
+	frame.Check(b.fleet.Working())
+	return r
 }
 
 // window measures between two readings. The jobs go on until all is read.
-func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe) (r outcome, err error) {
-	first, last, err := experiment.Around(func() (reading, error) { return b.read(ctx, a, p) },
-		func() error { return experiment.Pause(ctx, b.span) })
-	if err != nil {
-		return r, err
-	}
+func (b *bench) window(ctx context.Context, a *experiment.Agent, p *probe.Probe) outcome {
+	first, last := frame.Around(func() reading { return b.read(ctx, a, p) }, func() { frame.Check(experiment.Pause(ctx, b.span)) })
 	events, err := frame.Collect(p, last.at)
 	if err != nil {
-		return r, fmt.Errorf("read the throttles of the window: %w", err)
+		frame.Check(fmt.Errorf("read the throttles of the window: %w", err))
 	}
 	all, endable := lengths(events, b.job.Quota, first.at, last.at)
-	return between(first, last, sum(all), sum(endable)), nil
+	return between(first, last, sum(all), sum(endable))
 }
 
 // between is what came of a run.
