@@ -2,7 +2,7 @@
 // without a limit.
 //
 // Approach: the same program (Ready.java, which is compiled, loads classes and builds tables) is started in a new group
-// again and again, one mode after another in each round, so that a machine that changes does so for all of them. Each mode
+// again and again. The modes take turns in rounds, so that a machine that changes does so for all of them. Each mode
 // is judged by its median. Where there is no limit the JVM is told what it sees under one: one processor, and the
 // garbage collector that goes with it.
 //
@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,7 +37,10 @@ import (
 //go:embed Ready.java
 var program []byte
 
-// The modes, in the order of each round.
+// seed is that of the modes' order in each round.
+const seed = 1
+
+// The modes.
 const (
 	none      = "none"      // its limit, and nothing else
 	auto      = "auto"      // its limit, and the agent
@@ -89,59 +93,36 @@ type bench struct {
 }
 
 // Measure implements frame.Experiment.
-func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err error) {
-	b := &bench{Bench: f, settings: s, host: sysfs.NewHost("/")}
-	if s.java, err = experiment.Program("java"); err != nil {
-		return nil, err
-	}
-	dir, err := f.Dir("start")
-	if err != nil {
-		return nil, err
-	}
-	b.source = filepath.Join(dir, "Ready.java")
-	if err := os.WriteFile(b.source, program, 0o600); err != nil {
-		return nil, err
-	}
-	if b.probe, err = experiment.WatchThrottles(probe.Options{}); err != nil {
-		return nil, err
-	}
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
+	s.java = frame.Must(experiment.Program("java"))
+	b := &bench{Bench: f, settings: s, host: sysfs.NewHost("/"), source: filepath.Join(frame.Must(f.Dir("start")), "Ready.java")}
+	frame.Check(os.WriteFile(b.source, program, 0o600))
+	b.probe = frame.Must(experiment.WatchThrottles(probe.Options{}))
 	f.Undo(b.probe.Close)
-	if err := b.startAgent(ctx); err != nil {
-		return nil, err
-	}
-	r = &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line, Cgroup: f.Tree().Version().String()}
-	for round := range s.rounds {
-		for _, mode := range modes {
-			x, err := b.start(ctx, mode, round)
-			if err != nil {
-				return nil, fmt.Errorf("mode %s, round %d: %w", mode, round+1, err)
-			}
-			f.Say("round %d of %d, %-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", round+1, s.rounds, mode, x.Ready.Seconds(),
-				x.Still.Seconds(), x.Others, x.Why)
-			r.Starts = append(r.Starts, x)
-		}
-	}
-	return r, nil
+	b.startAgent(ctx)
+	starts := frame.Turns(f, s.rounds, seed, modes[:], func(round int, mode string) start { return b.start(ctx, mode, round) }, func(x start) string {
+		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode, x.Ready.Seconds(), x.Still.Seconds(), x.Others, x.Why)
+	})
+	return &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line, Cgroup: f.Tree().Version().String(),
+		Starts: starts}, nil
 }
 
 // startAgent starts an agent that manages the groups of mode auto alone.
-func (b *bench) startAgent(ctx context.Context) (err error) {
-	if b.agent, err = b.Agent(experiment.Setup{}); err != nil {
-		return err
-	}
+func (b *bench) startAgent(ctx context.Context) {
+	b.agent = frame.Must(b.Agent(experiment.Setup{}))
 	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
 		b.threshold, b.Base()+"/"+auto+"-*", b.percent)
 	if b.pod {
 		text += fmt.Sprintf("  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n", b.Base()+"/"+auto+"-*/"+container, b.percent)
 	}
-	return b.agent.Follow(ctx, text, func() error {
+	frame.Check(b.agent.Follow(ctx, text, func() error {
 		s, err := b.agent.Status(ctx)
 		if n := s.Node; err == nil && n.Threshold != n.Capacity*float64(b.threshold)/100 {
 			err = fmt.Errorf("the threshold is %.2f of %.2f CPUs", n.Threshold, n.Capacity)
 		}
 		b.line = s.Node.Threshold
 		return err
-	})
+	}))
 }
 
 // begun is when a JVM first wrote a line, and all its lines.
@@ -162,36 +143,26 @@ const container = "container"
 
 // group makes a new one for a start, limited but in mode unlimited, and in a pod of the same limit if that is asked for. The
 // kernel is to tell of its throttles, and its pod's.
-func (b *bench) group(mode string, round int) (group string, inodes []uint64, err error) {
+func (b *bench) group(mode string, round int) (group string, inodes []uint64) {
 	names, add := []string{fmt.Sprintf("%s-%d", mode, round)}, b.Add
 	if b.pod {
 		names, add = append(names, names[0]+"/"+container), b.AddParent
 	}
 	for _, name := range names {
-		if group, err = add(name); err != nil {
-			return group, nil, err
-		}
+		group = frame.Must(add(name))
 		add = b.Add // for the container
-		inode, err := b.Tree().Inode(group)
-		if err != nil {
-			return group, nil, err
-		}
-		inodes = append(inodes, inode)
+		inodes = append(inodes, frame.Must(b.Tree().Inode(group)))
 		if mode != unlimited {
-			if err := b.Limit(group, experiment.Limited(b.limit)); err != nil {
-				return group, nil, err
-			}
+			frame.Check(b.Limit(group, experiment.Limited(b.limit)))
 		}
 	}
-	return group, inodes, b.probe.Watch(inodes)
+	frame.Check(b.probe.Watch(inodes))
+	return group, inodes
 }
 
 // start runs the program to its end in a new group of a mode.
-func (b *bench) start(ctx context.Context, mode string, round int) (x start, err error) {
-	group, inodes, err := b.group(mode, round)
-	if err != nil {
-		return x, err
-	}
+func (b *bench) start(ctx context.Context, mode string, round int) start {
+	group, inodes := b.group(mode, round)
 	args := append(strings.Fields(b.flags), "-Xmx256m", b.source)
 	if mode == unlimited {
 		args = append([]string{"-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC"}, args...)
@@ -199,51 +170,25 @@ func (b *bench) start(ctx context.Context, mode string, round int) (x start, err
 	var out begun
 	cmd := experiment.Gated(b.java, args...)
 	cmd.Stdout = &out
-	busy, err := b.host.Busy()
-	if err != nil {
-		return x, err
-	}
-	from := time.Now()
-	child, err := experiment.Launch(cmd, func(pid int) error { return b.Enter(group, pid) })
-	if err != nil {
-		return x, err
-	}
-	if err := errors.Join(child.Wait(ctx), child.Stop(0)); err != nil {
-		return x, err
-	}
-	x = start{Mode: mode, Ready: out.at.Sub(from), Saw: strings.TrimSpace(out.text.String())}
-	return x, b.account(ctx, group, inodes, &x, busy, time.Since(from))
-}
-
-// account adds what the kernel and the agent say of a start.
-func (b *bench) account(ctx context.Context, group string, inodes []uint64, x *start, busy, took time.Duration) error {
-	now, err := b.host.Busy()
-	if err != nil {
-		return err
-	}
-	used, err := b.Used(group)
-	if err != nil {
-		return err
-	}
-	x.Used, x.Others = used, max(0, (now-busy-used).Seconds()/took.Seconds())
+	busy, from := frame.Must(b.host.Busy()), time.Now()
+	child := frame.Must(experiment.Launch(cmd, func(pid int) error { return b.Enter(group, pid) }))
+	frame.Check(errors.Join(child.Wait(ctx), child.Stop(0)))
+	took := time.Since(from)
+	x := start{Mode: mode, Ready: out.at.Sub(from), Saw: strings.TrimSpace(out.text.String()), Used: frame.Must(b.Used(group))}
+	x.Others = max(0, (frame.Must(b.host.Busy())-busy-x.Used).Seconds()/took.Seconds())
 	for _, inode := range inodes { // where a pod and its container are throttled at once, both count
 		t, _ := b.probe.Totals(inode) // it is watched
 		x.Throttles += t.Begins
 		x.Still += t.Wall
 	}
-	if x.Mode != auto {
-		return nil
+	if mode == auto {
+		c, err := report.Find(frame.Must(b.agent.Status(ctx)).Containers, group)
+		if err != nil {
+			frame.Check(fmt.Errorf("the agent does not know the group: %w", err))
+		}
+		x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
 	}
-	status, err := b.agent.Status(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := report.Find(status.Containers, group)
-	if err != nil {
-		return fmt.Errorf("the agent does not know the group: %w", err)
-	}
-	x.Refills, x.AtCap, x.AtCapTime, x.Raises, x.Why = c.Totals.Refills, c.Totals.AtCap, c.Totals.AtCapWall, c.Totals.Raises, c.Why
-	return nil
+	return x
 }
 
 // The aims of the project: the time until a JVM is ready, against unlimited, and the part of it for which it may be
@@ -345,17 +290,17 @@ func (r *result) conclude() []string {
 
 // sight says whether a JVM beside the agent saw what one without it sees of its limit.
 func (r *result) sight() string {
-	seen := map[string]bool{}
+	var seen []string
 	for _, x := range r.Starts {
-		if x.Mode == none || x.Mode == auto {
-			seen[x.Saw] = true
+		if x.Mode != unlimited && !slices.Contains(seen, x.Saw) {
+			seen = append(seen, x.Saw)
 		}
 		if x.Raises > 0 {
 			return fmt.Sprintf("FAILED: the quota was raised %d times in a start", x.Raises)
 		}
 	}
 	if len(seen) == 1 {
-		return "With and without the agent it saw the same of its limit: " + r.Starts[0].Saw + "."
+		return "With and without the agent it saw the same of its limit: " + seen[0] + "."
 	}
 	return fmt.Sprintf("FAILED: with and without the agent it saw different limits: %d of them", len(seen))
 }
