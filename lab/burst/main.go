@@ -91,42 +91,27 @@ type burst struct {
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	b := &bench{Bench: f, limit: experiment.Limited(limitCPUs), client: load.NewClient(openAtOnce), rng: rand.New(rand.NewPCG(s.seed, 0))}
 	defer b.client.Close()
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	slots, err := experiment.Turns(f.Say, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) ([]burst, error) {
-		return b.slot(ctx, mode, round)
-	}, func(list []burst) string { return string(list[0].mode) })
-	if err != nil {
-		return nil, err
-	}
+	b.prepare(ctx)
+	slots := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) []burst { return b.slot(ctx, mode, round) },
+		func(list []burst) string { return string(list[0].mode) })
 	return &result{Schema: schema, Kernel: experiment.Kernel(), Work: experiment.Milliseconds(b.cost), Limit: limitCPUs,
 		Rounds: s.rounds, Rows: summarize(slices.Concat(slots...))}, nil
 }
 
 // prepare starts the service, finds the size of a request while nothing limits it, and starts the agent.
-func (b *bench) prepare(ctx context.Context) (err error) {
-	if b.group, err = b.Add("web"); err != nil {
-		return err
-	}
-	b.server.Binary = b.Plimsoll
-	if err := b.Serve(&b.server, b.group); err != nil {
-		return err
-	}
+func (b *bench) prepare(ctx context.Context) {
+	b.group, b.server.Binary = frame.Must(b.Add("web")), b.Plimsoll
+	frame.Check(b.Serve(&b.server, b.group))
+	var err error
 	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) }, b.Say)
-	if err != nil {
-		return err
-	}
-	if err := b.Limit(b.group, b.limit); err != nil {
-		return err
-	}
-	b.agent, err = b.Agent(experiment.Setup{})
-	return err
+	frame.Check(err)
+	frame.Check(b.Limit(b.group, b.limit))
+	b.agent = frame.Must(b.Agent(experiment.Setup{}))
 }
 
 // slot measures one mode in one round.
-func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list []burst, err error) {
-	err = b.Under(b.agent, mode, b.group, b.limit, func() error {
+func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list []burst) {
+	frame.Check(b.Under(b.agent, mode, b.group, b.limit, func() error {
 		for i := range perSlot * mostAtOnce {
 			one := burst{mode: mode, round: round, atOnce: 1 + i%mostAtOnce}
 			if err := experiment.Pause(ctx, b.idle(one.atOnce)); err != nil {
@@ -138,8 +123,8 @@ func (b *bench) slot(ctx context.Context, mode experiment.Mode, round int) (list
 			list = append(list, one)
 		}
 		return nil
-	})
-	return list, err
+	}))
+	return list
 }
 
 // idle is how long the service is idle before so many requests: at another phase of the period each time.

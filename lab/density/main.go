@@ -102,97 +102,67 @@ type bench struct {
 }
 
 // Measure implements frame.Experiment.
-func (s *settings) Measure(ctx context.Context, f *frame.Bench) (found *result, err error) {
+func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	b := &bench{Bench: f, settings: s, client: load.NewClient(openAtOnce * s.most())}
 	defer b.client.Close()
-	if err := b.calibrate(ctx); err != nil {
-		return nil, err
-	}
-	if b.agent, err = f.Agent(experiment.Setup{}); err != nil {
-		return nil, err
-	}
-	found = &result{settings: s, Rate: b.rate, CPUs: s.cpus, Use: s.use, Bound: experiment.Milliseconds(s.bound)}
-	if found.Without, err = b.search(ctx, strategy.None); err != nil {
-		return nil, err
-	}
-	found.With, err = b.search(ctx, s.policy)
-	return found, err
+	b.calibrate(ctx)
+	b.agent = frame.Must(f.Agent(experiment.Setup{}))
+	return &result{settings: s, Rate: b.rate, CPUs: s.cpus, Use: s.use, Bound: experiment.Milliseconds(s.bound),
+		Without: b.search(ctx, strategy.None), With: b.search(ctx, s.policy)}, nil
 }
 
 // calibrate finds the size of a request with the first replica, which is not limited yet.
-func (b *bench) calibrate(ctx context.Context) error {
-	if err := b.grow(1); err != nil {
-		return err
-	}
+func (b *bench) calibrate(ctx context.Context) {
+	b.grow(1)
 	first := b.replicas[0]
 	size, cost, err := b.Calibrate(ctx, first.group, b.work, func(size int) error { return b.client.Get(ctx, first.URL(size)) }, b.Say)
-	if err != nil {
-		return err
-	}
+	frame.Check(err)
 	b.size, b.rate = size, b.use/cost.Seconds()
 	b.Say("a request costs %.1f ms of CPU time; up to %d replicas are tried, %v each", 1e3*cost.Seconds(), b.most(), b.step)
-	return nil
 }
 
 // grow starts replicas until there are n.
-func (b *bench) grow(n int) error {
+func (b *bench) grow(n int) {
 	for len(b.replicas) < n {
-		group, err := b.Add(fmt.Sprintf("web%d", len(b.replicas)))
-		if err != nil {
-			return err
-		}
+		group := frame.Must(b.Add(fmt.Sprintf("web%d", len(b.replicas))))
 		r := &replica{Service: experiment.Service{Binary: b.settings.Plimsoll}, group: group}
 		b.replicas = append(b.replicas, r)
-		if err := b.Serve(r, group); err != nil {
-			return err
-		}
+		frame.Check(b.Serve(r, group))
 	}
-	return nil
 }
 
-func (b *bench) search(ctx context.Context, policy strategy.Policy) (side, error) {
+func (b *bench) search(ctx context.Context, policy strategy.Policy) side {
 	found := side{Policy: policy}
-	var err error
-	found.Most, err = most(b.most(), func(n int) (bool, error) {
-		s, err := b.try(ctx, policy, n)
-		if err != nil {
-			return false, fmt.Errorf("%d replicas, policy %s: %w", n, policy, err)
-		}
+	found.Most = frame.Must(most(b.most(), func(n int) (bool, error) {
+		var s step
+		frame.In(fmt.Sprintf("%d replicas, policy %s", n, policy), func() { s = b.try(ctx, policy, n) })
 		b.Say("%-17s  %2d replicas  p99 %4.0f ms  throttled %4.1f %%", policy, n, 1e3*s.P99.Seconds(), 100*s.Throttled)
 		found.Steps = append(found.Steps, s)
 		return s.fits(b.bound), nil
-	})
-	return found, err
+	}))
+	return found
 }
 
 // try measures n replicas under a policy. The limits are changed while the agent is passive.
-func (b *bench) try(ctx context.Context, policy strategy.Policy, n int) (step, error) {
-	if err := b.grow(n); err != nil {
-		return step{}, err
-	}
-	if err := b.agent.Apply(strategy.None, b.measured, b.limit); err != nil {
-		return step{}, err
-	}
+func (b *bench) try(ctx context.Context, policy strategy.Policy, n int) step {
+	b.grow(n)
+	frame.Check(b.agent.Apply(strategy.None, b.measured, b.limit))
 	b.measured = nil
 	b.limit = experiment.Limited(b.limitOf(n))
 	for i, r := range b.replicas {
-		if err := b.Limit(r.group, b.limit); err != nil {
-			return step{}, err
-		}
+		frame.Check(b.Limit(r.group, b.limit))
 		if i < n {
 			b.measured = append(b.measured, r.group)
 		}
 	}
-	if err := b.agent.Apply(policy, b.measured, b.limit); err != nil {
-		return step{}, err
-	}
+	frame.Check(b.agent.Apply(policy, b.measured, b.limit))
 	return b.load(ctx, n)
 }
 
 // load puts its own arrivals on each of n replicas at once.
-func (b *bench) load(ctx context.Context, n int) (step, error) {
+func (b *bench) load(ctx context.Context, n int) step {
 	outcomes := make([]*load.Outcome, n)
-	before, after, err := experiment.Around(func() (cpu.Counters, error) { return b.counters(n) }, func() error {
+	before, after := frame.Around(func() cpu.Counters { return b.counters(n) }, func() {
 		var wait sync.WaitGroup
 		for i, r := range b.replicas[:n] {
 			wait.Go(func() {
@@ -202,27 +172,21 @@ func (b *bench) load(ctx context.Context, n int) (step, error) {
 			})
 		}
 		wait.Wait()
-		return context.Cause(ctx)
+		frame.Check(context.Cause(ctx))
 	})
-	if err != nil {
-		return step{}, err
-	}
 	all := load.Pool(outcomes...)
 	return step{Replicas: n, Limit: b.limit.CPUs(), P99: all.Latency.Quantile(0.99), Requests: all.Requests(), Errors: all.Errors,
-		Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}, nil
+		Throttled: experiment.Ratio(after.Throttled-before.Throttled, after.Periods-before.Periods)}
 }
 
 // counters are those of n replicas together.
-func (b *bench) counters(n int) (sum cpu.Counters, err error) {
+func (b *bench) counters(n int) (sum cpu.Counters) {
 	for _, r := range b.replicas[:n] {
-		c, err := b.Tree().Counters(r.group)
-		if err != nil {
-			return sum, err
-		}
+		c := frame.Must(b.Tree().Counters(r.group))
 		sum.Periods += c.Periods
 		sum.Throttled += c.Throttled
 	}
-	return sum, nil
+	return sum
 }
 
 // most finds the largest number up to limit for which fits is true, given that it is true up to some number and false
