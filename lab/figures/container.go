@@ -8,24 +8,18 @@ import (
 	"plimsoll/internal/figure"
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/trace"
+	"plimsoll/lab/frame"
 )
 
 // throttled is what a burst brings one container, by the exact law.
-func throttled() (*figure.Canvas, error) {
+func throttled() *figure.Canvas {
 	f := figure.Lines{Title: "What a burst brings its container", Subtitle: "Share of a container's periods that are throttled. Exact, for periods that are independent of each other.",
 		Note: "loadline.Queue. Mainline kernels grant a burst of up to 100 % of the quota."}
 	for _, l := range []law{exponential(), pareto()} {
 		p := figure.Panel{Title: l.name + " demand", X: figure.Axis{Label: "burst, % of the quota", Min: 0, Max: 4, Percent: true},
 			Y: figure.Axis{Label: "throttled periods, %", Min: 1e-4, Max: 1, Log: true, Percent: true}, Rules: []figure.Rule{{Name: "1 %", Y: 0.01}}}
 		for _, u := range []float64{0.3, 0.5, 0.7, 0.9} {
-			demand, err := l.of(u)
-			if err != nil {
-				return nil, err
-			}
-			q, err := loadline.NewQueue(demand, 1)
-			if err != nil {
-				return nil, err
-			}
+			q := frame.Must(loadline.NewQueue(frame.Must(l.of(u)), 1))
 			c := figure.Curve{Name: fmt.Sprintf("mean demand %.0f %%", 100*u)}
 			for i := 0; i <= 16; i++ {
 				b := float64(i) / 4
@@ -35,18 +29,15 @@ func throttled() (*figure.Canvas, error) {
 		}
 		f.Panels = append(f.Panels, p)
 	}
-	return f.Draw(), nil
+	return f.Draw()
 }
 
 // shown is how much of the recording is drawn.
 const shown = 30 * time.Second
 
 // secondAndPeriod is what monitoring sees of a service, and what the limit sees.
-func secondAndPeriod(dir string) (*figure.Canvas, error) {
-	t, err := trace.Load(filepath.Join(dir, "service.npy"))
-	if err != nil {
-		return nil, err
-	}
+func secondAndPeriod(dir string) *figure.Canvas {
+	t := frame.Must(trace.Load(filepath.Join(dir, "service.npy")))
 	s := t.Series[0]
 	s.Used = s.Used[:min(len(s.Used), int(shown/t.Period))]
 	second := int(time.Second / t.Period)
@@ -67,5 +58,5 @@ func secondAndPeriod(dir string) (*figure.Canvas, error) {
 		X:      figure.Axis{Label: "seconds", Min: 0, Max: last},
 		Y:      figure.Axis{Label: "CPU use, % of one CPU", Min: 0, Max: most * 1.05, Percent: true},
 		Curves: []figure.Curve{fine, coarse}, Rules: []figure.Rule{{Name: fmt.Sprintf("mean %.0f %%", 100*mean), Y: mean}}}},
-		Note: "docs/figures/service.npy"}.Draw(), nil
+		Note: "docs/figures/service.npy"}.Draw()
 }

@@ -12,25 +12,17 @@ import (
 	"path/filepath"
 
 	"plimsoll/internal/figure"
+	"plimsoll/lab/frame"
 )
 
 // draw draws all pictures by name; dir has the recording.
-func draw(dir string) (map[string]*figure.Canvas, error) {
-	all := map[string]*figure.Canvas{}
+func draw(dir string) map[string]*figure.Canvas {
+	all := map[string]*figure.Canvas{"throttled": throttled(), "second-and-period": secondAndPeriod(dir)}
 	for name, l := range map[string]law{"exponential": exponential(), "pareto": pareto()} {
-		t, err := tableOf(l)
-		if err != nil {
-			return nil, err
-		}
-		all[name+"-time"], all[name+"-met"] = t.expectedTime(), t.met()
-		if all["risk-"+name], err = riskMap(l); err != nil {
-			return nil, err
-		}
+		t := tableOf(l)
+		all[name+"-time"], all[name+"-met"], all["risk-"+name] = t.expectedTime(), t.met(), riskMap(l)
 	}
-	var err1, err2 error
-	all["throttled"], err1 = throttled()
-	all["second-and-period"], err2 = secondAndPeriod(dir)
-	return all, errors.Join(err1, err2)
+	return all
 }
 
 func main() {
@@ -45,18 +37,14 @@ func main() {
 	if *png {
 		ending = ".png"
 	}
-	if err := run(flag.Arg(0), ending, *check); err != nil {
+	if err := frame.Try(func() error { return run(flag.Arg(0), ending, *check) }); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
 }
 
 func run(dir, ending string, check bool) error {
-	all, err := draw(dir)
-	if err != nil {
-		return err
-	}
-	for name, c := range all {
+	for name, c := range draw(dir) {
 		var b bytes.Buffer
 		file := filepath.Join(dir, name+ending)
 		if err := c.Write(&b, file); err != nil {

@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/figure"
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/report"
+	"plimsoll/lab/frame"
 )
 
 // periods of each simulation: enough for a line, and quick enough to be checked with every change.
@@ -64,18 +65,16 @@ type table struct {
 	cells map[cell]loadline.Result
 }
 
-func tableOf(l law) (table, error) {
-	list := cells()
-	results, err := simulateAll(l, list, loadline.Published)
-	t := table{l, map[cell]loadline.Result{}}
-	for i, r := range results {
+func tableOf(l law) table {
+	list, t := cells(), table{l, map[cell]loadline.Result{}}
+	for i, r := range simulateAll(l, list, loadline.Published) {
 		t.cells[list[i]] = r
 	}
-	return t, err
+	return t
 }
 
 // simulateAll simulates on all CPUs at once: much of the time is the exact law's, which takes one.
-func simulateAll(l law, list []cell, rule loadline.Rule) ([]loadline.Result, error) {
+func simulateAll(l law, list []cell, rule loadline.Rule) []loadline.Result {
 	results, errs := make([]loadline.Result, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	for k := range runtime.GOMAXPROCS(0) {
@@ -86,7 +85,8 @@ func simulateAll(l law, list []cell, rule loadline.Rule) ([]loadline.Result, err
 		})
 	}
 	all.Wait()
-	return results, errors.Join(errs...)
+	frame.Check(errors.Join(errs...))
+	return results
 }
 
 func cells() []cell {
@@ -136,7 +136,7 @@ func (t table) met() *figure.Canvas {
 func upper(s string) string { return string(s[0]&^0x20) + s[1:] }
 
 // riskMap is the strict rule over containers and utilization, with the burst that mainline kernels grant.
-func riskMap(l law) (*figure.Canvas, error) {
+func riskMap(l law) *figure.Canvas {
 	h := figure.Heat{Title: "How often bursts coincide: " + l.name + " demand", Subtitle: "P(WCET > 1 period) in %, burst 100 % of the quota, strict rule.",
 		XLabel: "containers of equal quotas", YLabel: "mean demand, % of the quota", Lo: 1e-6, Hi: 1, Limit: 1e-3, Key: "P(WCET = 1 period) = 99.9 %",
 		Note: fmt.Sprintf("plimsoll simulate, %d periods a cell; 0 is less than 0.0001 %%.", periods)}
@@ -147,10 +147,7 @@ func riskMap(l law) (*figure.Canvas, error) {
 			list = append(list, cell{m, u, 1})
 		}
 	}
-	results, err := simulateAll(l, list, loadline.Strict)
-	if err != nil {
-		return nil, err
-	}
+	results := simulateAll(l, list, loadline.Strict)
 	for _, m := range counts {
 		h.X = append(h.X, fmt.Sprint(m))
 	}
@@ -164,7 +161,7 @@ func riskMap(l law) (*figure.Canvas, error) {
 		h.Y = append(h.Y, fmt.Sprintf("%.0f", 100*u))
 		h.Values, h.Cells = append(h.Values, values), append(h.Cells, cells)
 	}
-	return h.Draw(), nil
+	return h.Draw()
 }
 
 // spell writes a risk in percent.

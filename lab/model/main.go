@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/loadline"
 	"plimsoll/internal/loadline/published"
+	"plimsoll/lab/frame"
 )
 
 func main() {
@@ -31,10 +32,8 @@ func main() {
 	}
 }
 
-// lab is what the sections share. It keeps the first error: what would be computed or printed after it is left out, and
-// the section has failed.
+// lab is what the sections share.
 type lab struct {
-	err     error
 	out     io.Writer
 	periods int64
 	seed    uint64
@@ -64,56 +63,37 @@ func run(args []string, out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("%s: no such section; hint: cells, claims, tables or speed", name)
 		}
-		if section(); l.err != nil {
-			return fmt.Errorf("%s: %w", name, l.err)
+		if err := frame.Try(func() error { frame.In(name, section); return nil }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (l *lab) print(format string, args ...any) {
-	if l.err == nil {
-		fmt.Fprintf(l.out, format, args...)
-	}
-}
+func (l *lab) print(format string, args ...any) { fmt.Fprintf(l.out, format, args...) }
 
-// fail keeps an error, where it is the first.
-func (l *lab) fail(err error) {
-	if l.err == nil {
-		l.err = err
-	}
-}
-
-// node is that of a cell, exponential or Pareto.
-func (l *lab) node(kind published.Kind, m int, u, b float64) loadline.Node {
-	return l.of(published.Cell{Kind: kind, M: m, Utilization: u, Burst: b})
-}
-
-// of is the node of a cell.
-func (l *lab) of(c published.Cell) loadline.Node {
-	n, err := c.Node()
-	l.fail(err)
-	return n
+// exponential is a cell of that demand.
+func exponential(m int, u, b float64) published.Cell {
+	return published.Cell{Kind: published.Exponential, M: m, Utilization: u, Burst: b}
 }
 
 // alike is a node of m containers of the same law.
-func (l *lab) alike(m int, burst float64, law loadline.Law, err error) loadline.Node {
-	l.fail(err)
-	if l.err != nil {
-		return loadline.Node{}
-	}
-	n, err := loadline.Homogeneous(m, 1, burst, law)
-	l.fail(err)
-	return n
+func alike(m int, burst float64, law loadline.Law) loadline.Node {
+	return frame.Must(loadline.Homogeneous(m, 1, burst, law))
 }
 
 // simulate is a run with the periods and the seed of the command, unless the options say otherwise.
-func (l *lab) simulate(n loadline.Node, o loadline.Options) (r loadline.Result) {
-	if l.err != nil {
-		return r
-	}
+func (l *lab) simulate(n loadline.Node, o loadline.Options) loadline.Result {
 	o.Seed, o.Periods = l.seed, cmp.Or(o.Periods, l.periods)
-	r, err := loadline.Simulate(n, o)
-	l.fail(err)
-	return r
+	return frame.Must(loadline.Simulate(n, o))
+}
+
+// of simulates a cell under the strict rule.
+func (l *lab) of(c published.Cell) loadline.Result {
+	return l.simulate(frame.Must(c.Node()), loadline.Options{})
+}
+
+// asPublished simulates a cell under the published rule.
+func (l *lab) asPublished(c published.Cell) loadline.Result {
+	return l.simulate(frame.Must(c.Node()), loadline.Options{Rule: loadline.Published})
 }

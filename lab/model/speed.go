@@ -1,21 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
+	"plimsoll/internal/experiment"
 	"plimsoll/internal/loadline"
-	"plimsoll/internal/loadline/published"
+	"plimsoll/lab/frame"
 )
 
 // aims are the figures of the issue: nanoseconds, milliseconds and ratios.
 const (
 	aimLindley  = 3.0
-	aimExact    = 30 * time.Millisecond
-	aimRun      = 100 * time.Millisecond
+	aimExact    = 30.0
+	aimRun      = 100.0
 	aimNumpy    = 100.0
 	aimNumba    = 5.0
 	aimCompiled = 1.3
@@ -24,8 +27,7 @@ const (
 // speed times the model beside the same in Python, in turns, and takes the best of each.
 func (l *lab) speed() {
 	if l.python == nil {
-		l.fail(errors.New("no Python; hint: -python \"$(bash bench/setup.sh)\""))
-		return
+		frame.Check(errors.New("no Python; hint: -python \"$(bash bench/setup.sh)\""))
 	}
 	t := l.best()
 	l.print("nanoseconds per cgroup and period; exponential demand, m=20, u=70 %%, burst 100 %%; one core; best of %d turns\n\n", l.rounds)
@@ -36,30 +38,28 @@ func (l *lab) speed() {
 	row("numba, the Lindley form (PCG64, ziggurat)", t.python["lindley"])
 	row("Go, the published steps (shared out)", t.full)
 	row("Go, the Lindley form", t.lindley)
-	l.print("\n%-58s %10s %10s\n", "figure", "reached", "aim")
-	missed := 0
-	judge := func(name, reached, aim string, ok bool) {
-		word := ""
-		if !ok {
-			word = "  MISSED"
-			missed++
-		}
-		l.print("%-58s %10s %10s%s\n", name, reached, aim, word)
+	var page bytes.Buffer
+	experiment.WriteFigures(&page, t.aims())
+	l.print("\n%s\n", page.String())
+	if missed := slices.DeleteFunc(t.aims(), experiment.Figure.Met); len(missed) > 0 {
+		frame.Check(fmt.Errorf("%d figures were missed; hint: is the machine at rest?", len(missed)))
 	}
-	faster := func(name, than string, aim float64) {
-		ratio := t.python[than].NS / t.lindley.NS
-		judge("Go's Lindley form faster than "+name, fmt.Sprintf("%.1fx", ratio), fmt.Sprintf(">= %gx", aim), ratio >= aim)
+}
+
+// aims compare the times with the aims.
+func (t times) aims() []experiment.Figure {
+	atMost := func(name string, value, most float64) experiment.Figure {
+		return experiment.Figure{Name: name, Value: value, AtMost: most, Measured: true}
 	}
-	judge("Go's Lindley form, ns", fmt.Sprintf("%.2f", t.lindley.NS), fmt.Sprintf("<= %g", aimLindley), t.lindley.NS <= aimLindley)
-	faster("numpy's loop", "numpy", aimNumpy)
-	faster("numba's published steps", "numba", aimNumba)
-	faster("numba's Lindley form", "lindley", aimCompiled)
-	judge("exact J, m=20", t.exact.Round(10*time.Microsecond).String(), "<= "+aimExact.String(), t.exact <= aimExact)
-	judge("1 M periods, m=10, with intervals, all cores", t.run.Round(100*time.Microsecond).String(), "< "+aimRun.String(), t.run < aimRun)
-	judge("the same from a recording of 1000, with bootstrap", t.recorded.Round(100*time.Microsecond).String(), "< "+aimRun.String(), t.recorded < aimRun)
-	l.print("\n")
-	if missed > 0 {
-		l.fail(fmt.Errorf("%d figures were missed; hint: is the machine at rest?", missed))
+	faster := func(name, than string, aim float64) experiment.Figure {
+		return experiment.Figure{Name: "Go's Lindley form faster than " + name + ", times", Value: t.python[than].NS / t.lindley.NS, AtLeast: aim, Measured: true}
+	}
+	return []experiment.Figure{
+		atMost("Go's Lindley form, ns", t.lindley.NS, aimLindley),
+		faster("numpy's loop", "numpy", aimNumpy), faster("numba's published steps", "numba", aimNumba), faster("numba's Lindley form", "lindley", aimCompiled),
+		atMost("exact J, m=20, ms", experiment.Milliseconds(t.exact), aimExact),
+		atMost("1 M periods, m=10, with intervals, all cores, ms", experiment.Milliseconds(t.run), aimRun),
+		atMost("the same from a recording of 1000, with bootstrap, ms", experiment.Milliseconds(t.recorded), aimRun),
 	}
 }
 
@@ -86,48 +86,40 @@ func (l *lab) best() times {
 	}
 	for range l.rounds {
 		forms := map[string]form{}
-		out, err := l.python()
-		if err == nil {
-			err = json.Unmarshal(out, &forms)
-		}
-		if err != nil {
-			l.fail(fmt.Errorf("bench/model.py: %w", err))
-			return t
-		}
+		frame.In("bench/model.py", func() { frame.Check(json.Unmarshal(frame.Must(l.python()), &forms)) })
 		for name, f := range forms {
 			t.python[name] = better(t.python[name], f)
 		}
-		t.lindley = better(t.lindley, l.oneCore(loadline.Options{Periods: 6_000_000, Plain: true}))
-		t.full = better(t.full, l.oneCore(loadline.Options{Periods: 3_000_000, Plain: true, Rule: loadline.Published}))
-		l.answers(&t)
+		t.lindley = better(t.lindley, oneCore(loadline.Options{Periods: 6_000_000, Plain: true}))
+		t.full = better(t.full, oneCore(loadline.Options{Periods: 3_000_000, Plain: true, Rule: loadline.Published}))
+		t.answers()
 	}
 	return t
 }
 
 // oneCore is Simulate as a whole on one core, preparations and all.
-func (l *lab) oneCore(o loadline.Options) form {
-	n := l.node(published.Exponential, 20, 0.7, 1)
+func oneCore(o loadline.Options) form {
+	n := frame.Must(exponential(20, 0.7, 1).Node())
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	begin := time.Now()
-	r, err := loadline.Simulate(n, o)
+	r := frame.Must(loadline.Simulate(n, o))
 	took := time.Since(begin)
-	l.fail(err)
 	return form{NS: float64(took.Nanoseconds()) / float64(r.Periods*20), Missed: r.Miss.Value}
 }
 
 // answers times what a person waits for.
-func (l *lab) answers(t *times) {
+func (t *times) answers() {
 	timed := func(best *time.Duration, f func() error) {
 		for range 5 {
 			begin := time.Now()
-			l.fail(f())
+			frame.Check(f())
 			if took := time.Since(begin); *best == 0 || took < *best {
 				*best = took
 			}
 		}
 	}
-	twenty, ten := l.node(published.Exponential, 20, 0.7, 1), l.node(published.Exponential, 10, 0.7, 1)
-	played := l.recorded(10, 1000, 0.07, 0)
+	twenty, ten := frame.Must(exponential(20, 0.7, 1).Node()), frame.Must(exponential(10, 0.7, 1).Node())
+	played := recorded(10, 1000, 0.07, 0)
 	simulate := func(n loadline.Node) func() error {
 		return func() error { _, err := loadline.Simulate(n, loadline.Options{}); return err }
 	}
