@@ -32,10 +32,6 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestConfiguration(t *testing.T) {
-	golden(t, "apache.conf", frame.ApacheConfiguration("/tmp/x", "127.0.0.1:8010"))
-}
-
 func TestBeside(t *testing.T) {
 	r := &experiment.Result{Modes: []experiment.ModeResult{
 		{Name: "none", P99: 261.1, Mean: 87.8, ThrottledRatio: 0.287},

@@ -3,6 +3,7 @@ package frame
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -24,7 +25,7 @@ const sitePatience = 10 * time.Second // it answers, and it ends
 type Site struct {
 	Name          string                             // of the server
 	Size          int                                // of the text
-	Configuration func(dir, address string) string   // nil: it needs no files
+	Configuration string                             // with DIR and ADDRESS in the place of its own; "": it needs no files
 	Command       func(dir, address string) []string // its program, which reads SiteConfig in dir
 	Ready         func(address string) error         // nil: it is once it answers a web request
 	dir, address  string
@@ -39,7 +40,7 @@ const (
 
 // Start starts the server in its group: it waits for its start (Launch) until it is there.
 func (s *Site) Start(enter func(pid int) error) (err error) {
-	if s.address, err = FreeAddress(); err == nil && s.Configuration != nil {
+	if s.address, err = FreeAddress(); err == nil && s.Configuration != "" {
 		err = s.prepare()
 	}
 	if err != nil {
@@ -61,13 +62,13 @@ func (s *Site) prepare() (err error) {
 	if s.dir, err = experiment.TempDir(strings.ToLower(s.Name)); err != nil {
 		return err
 	}
-	www := filepath.Join(s.dir, "www")
+	www, text := filepath.Join(s.dir, "www"), strings.NewReplacer("DIR", s.dir, "ADDRESS", s.address).Replace(s.Configuration)
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Mkdir(www, 0o755)); err != nil {
 		return err
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(www, "file.txt"), load.Text(1, s.Size), 0o644),
-		os.WriteFile(filepath.Join(s.dir, SiteConfig), []byte(s.Configuration(s.dir, s.address)), 0o644))
+		os.WriteFile(filepath.Join(s.dir, SiteConfig), []byte(text), 0o644))
 }
 
 func (s *Site) answers() error {
@@ -99,6 +100,12 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
+//go:embed apache.conf
+var apacheConfiguration string
+
+//go:embed nginx.conf
+var nginxConfiguration string
+
 const (
 	apacheFile    = 1 << 20 // as /static/file.1m.test in the published experiment
 	apacheBinary  = "/usr/sbin/apache2"
@@ -112,53 +119,21 @@ func Apache() (*Site, error) {
 			return nil, experiment.WithHint(fmt.Errorf("Debian's Apache is not installed: %s is not there", name), "run `make setup`, which installs apache2")
 		}
 	}
-	return &Site{Name: "Apache", Size: apacheFile, Configuration: ApacheConfiguration, Command: func(dir, _ string) []string {
-		return []string{apacheBinary, "-f", filepath.Join(dir, SiteConfig), "-D", "FOREGROUND"}
-	}}, nil
+	return &Site{Name: "Apache", Size: apacheFile, Configuration: strings.ReplaceAll(apacheConfiguration, "MODULES", apacheModules),
+		Command: func(dir, _ string) []string {
+			return []string{apacheBinary, "-f", filepath.Join(dir, SiteConfig), "-D", "FOREGROUND"}
+		}}, nil
 }
 
-// ApacheConfiguration compresses each answer anew, keeps connections open, and has threads enough that none waits for one.
-func ApacheConfiguration(dir, address string) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("ServerRoot %q", dir)
-	line("ServerName 127.0.0.1")
-	line("DefaultRuntimeDir %q", dir)
-	line("PidFile %q", filepath.Join(dir, "apache.pid"))
-	line("ErrorLog %q", filepath.Join(dir, SiteLog))
-	line("Listen %s", address)
-	for _, m := range []string{"mpm_event", "authz_core", "mime", "filter", "deflate"} {
-		line("LoadModule %s_module %s", m, filepath.Join(apacheModules, "mod_"+m+".so"))
-	}
-	line("User www-data")
-	line("Group www-data")
-	line("StartServers 1")
-	line("ServerLimit 1")
-	line("ThreadsPerChild 64")
-	line("MaxRequestWorkers 64")
-	line("KeepAlive On")
-	line("MaxKeepAliveRequests 0")
-	line("KeepAliveTimeout 600")
-	line("TypesConfig /dev/null")
-	line("AddType text/plain .txt")
-	line("AddOutputFilterByType DEFLATE text/plain")
-	line("DocumentRoot %q", filepath.Join(dir, "www"))
-	line("<Directory %q>", filepath.Join(dir, "www"))
-	line("  Require all granted")
-	line("</Directory>")
-	return b.String()
-}
-
-// Nginx looks for nginx, to serve a document of a size. It keeps connections open, and has a worker for each CPU. Each worker
-// listens itself: the kernel spreads the connections. Listen is added to the address ("ssl"), and lines to the configuration
-// of the server.
+// Nginx looks for nginx, to serve a document of a size. Listen is added to the address ("ssl"), and lines to the configuration of
+// the server.
 func Nginx(size int, listen string, lines ...string) (*Site, error) {
 	binary, err := experiment.Program("nginx")
 	if err != nil {
 		return nil, err
 	}
 	return &Site{Name: "nginx", Size: size,
-		Configuration: func(dir, address string) string { return nginxConfiguration(dir, address+listen, lines) },
+		Configuration: strings.NewReplacer("LISTEN", listen, "LINES", strings.Join(lines, " ")).Replace(nginxConfiguration),
 		Command: func(dir, _ string) []string {
 			return []string{binary, "-p", dir, "-c", filepath.Join(dir, SiteConfig), "-e", filepath.Join(dir, SiteLog)}
 		}}, nil
@@ -166,27 +141,6 @@ func Nginx(size int, listen string, lines ...string) (*Site, error) {
 
 // Gzip are the lines with which nginx compresses each answer anew.
 func Gzip() []string { return []string{"gzip on;", "gzip_types text/plain;", "gzip_comp_level 6;"} }
-
-func nginxConfiguration(dir, listen string, lines []string) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("daemon off;")
-	line("user www-data;")
-	line("worker_processes auto;")
-	line("pid %s;", filepath.Join(dir, "nginx.pid"))
-	line("events { worker_connections 1024; }")
-	line("http {")
-	line("  access_log off;")
-	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		line("  %s_temp_path %s;", kind, filepath.Join(dir, kind))
-	}
-	line("  default_type text/plain;")
-	line("  keepalive_requests 1000000000;")
-	line("  keepalive_timeout 600s;")
-	line("  server { listen %s reuseport; root %s; %s }", listen, filepath.Join(dir, "www"), strings.Join(lines, " "))
-	line("}")
-	return b.String()
-}
 
 // Memcached looks for memcached, to hold a value of 100 bytes under each of some keys.
 func Memcached(threads, keys int) (*Site, error) {
