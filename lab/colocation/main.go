@@ -178,7 +178,7 @@ func (b *bench) measureRounds(ctx context.Context) []figures {
 // slot measures one row once.
 func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (f figures) {
 	frame.Check(b.agent.Configure(b.configuration(r.mechanism(), r.slice())))
-	frame.Check(b.Scope(ctx, func(slot *frame.Bench) error {
+	b.Scope(ctx, func(slot *frame.Bench) {
 		if r.beside() {
 			slot.Undo(b.film.stop)
 			b.film.start(ctx, func(pid int) error { return errors.Join(frame.Ordinary(pid), b.Enter(b.home(r), pid)) })
@@ -196,8 +196,7 @@ func (b *bench) slot(ctx context.Context, r row, due []time.Duration) (f figures
 		})
 		f = between(r, before, after, outcome)
 		f.Slowest = slow.mean()
-		return nil
-	}))
+	})
 	return f
 }
 

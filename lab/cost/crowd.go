@@ -42,15 +42,14 @@ const (
 func (b *bench) idlePods(ctx context.Context, r *result) {
 	r.Cgroup = b.Tree().Version().String()
 	c := crowd{Pods: b.size.Pods, Groups: len(b.fleet.units)}
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+	b.Scope(ctx, func(f *frame.Bench) {
 		a := b.startAgent(ctx, f, false)
 		frame.Check(experiment.Pause(ctx, b.idleFor))
 		b.Say("%d idle pods: measuring for %v", c.Pods, b.span)
 		c.Agent = frame.Must(spends(ctx, a.Child(), b.span))
 		c.RSS, c.Open = frame.Must(a.Child().Memory("VmRSS:")), b.openFiles(a.Child())
 		c.ask(ctx, a)
-		return nil
-	}))
+	})
 	r.Idle = append(r.Idle, c)
 	b.Say("%d idle pods: %.2f %% of a CPU, %.1f MiB, %.3f descriptors a group, turns %v and %v, status %v", c.Pods, 100*c.Agent.CPUs,
 		float64(c.RSS)/(1<<20), c.Open, c.TurnP50, c.TurnP99, c.Status) // should a larger number fail

@@ -122,12 +122,11 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 func (s *settings) with(ctx context.Context, of size, all *frame.Bench, do func(*bench)) {
 	plain := s.Settings
 	plain.Groups = frame.Plain
-	frame.Check(frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) error {
+	frame.Check(frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) {
 		f.Say("making %d pods and %d containers", of.Pods, of.Containers)
 		b := &bench{Bench: f, settings: s, size: of, dir: frame.Must(f.Dir("bench")), fleet: newFleet(ctx, f, of)}
 		f.Undo(b.fleet.close)
 		do(b)
-		return nil
 	}))
 }
 
@@ -160,7 +159,7 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 		sc.AimCPU = aimIdle
 	}
 	b.Say("%s: warming up", sc.title())
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+	b.Scope(ctx, func(f *frame.Bench) {
 		a := b.startAgent(ctx, f, polls)
 		// The second half of the warm-up tells how often the agent reads. It is longer than the agent ever leaves a group alone.
 		frame.Check(experiment.Pause(ctx, b.warmUp/2))
@@ -169,8 +168,7 @@ func (b *bench) scenario(ctx context.Context, throttled, polls bool) (sc scenari
 		f.Undo(loop.Kill)
 		b.Say("%s: measuring for %v", sc.title(), b.span)
 		b.window(ctx, a, loop, &sc)
-		return nil
-	}))
+	})
 	return sc
 }
 

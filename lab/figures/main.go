@@ -37,7 +37,7 @@ func main() {
 	if *png {
 		ending = ".png"
 	}
-	if err := frame.Try(func() error { return run(flag.Arg(0), ending, *check) }); err != nil {
+	if err := frame.Try(func() { frame.Check(run(flag.Arg(0), ending, *check)) }); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}

@@ -21,10 +21,7 @@ type Bench struct {
 
 // Run makes a bench, has the experiment measure, and cleans up, however it ends.
 func Run[R Findings](ctx context.Context, name string, e Experiment[R], say func(string, ...any)) (r R, err error) {
-	err = With(ctx, name, e.common(), say, func(b *Bench) error {
-		r, err = e.Measure(ctx, b)
-		return err
-	})
+	err = With(ctx, name, e.common(), say, func(b *Bench) { r = Must(e.Measure(ctx, b)) })
 	if err != nil {
 		var none R
 		return none, err
@@ -33,7 +30,7 @@ func Run[R Findings](ctx context.Context, name string, e Experiment[R], say func
 }
 
 // With makes a bench for one step of an experiment, and takes it away again.
-func With(ctx context.Context, name string, s *Settings, say func(string, ...any), do func(*Bench) error) error {
+func With(ctx context.Context, name string, s *Settings, say func(string, ...any), do func(*Bench)) error {
 	b := &Bench{Settings: s, Say: say}
 	var err error
 	switch s.Groups {
@@ -48,13 +45,13 @@ func With(ctx context.Context, name string, s *Settings, say func(string, ...any
 	if b.Groups != nil {
 		b.Undo(b.Groups.Close)
 	}
-	return b.Unwind(ctx, Try(func() error { return do(b) }))
+	return b.Unwind(ctx, Try(func() { do(b) }))
 }
 
-// Scope does a part of an experiment. What is started in it ends with it.
-func (b *Bench) Scope(ctx context.Context, do func(*Bench) error) error {
+// Scope does a part of a measurement. What is started in it ends with it.
+func (b *Bench) Scope(ctx context.Context, part func(*Bench)) {
 	inner := &Bench{Groups: b.Groups, Settings: b.Settings, Say: b.Say}
-	return inner.Unwind(ctx, Try(func() error { return do(inner) }))
+	Check(inner.Unwind(ctx, Try(func() { part(inner) })))
 }
 
 // Agent starts an agent on the groups.

@@ -7,10 +7,11 @@
 // Approach: an experiment is a type that embeds Settings. Main reads its flags, finds the agent, makes a Bench (control
 // groups, and all that is started in them), has the experiment measure, takes everything away again, draws, prints, and
 // turns missed aims into the exit status. A step that fails ends the measurement there and then (Check, Must), as Fatal ends
-// a test, so that a measurement reads as the list of its steps; what is pure returns its errors. What the demo needs as well is in internal/experiment: modes that take turns,
-// calibration, clean-up, charts, tables and figures.
+// a test, so that a measurement reads as the list of its steps; what is pure returns its errors. What the demo needs as well is
+// in internal/experiment: modes that take turns, calibration, clean-up, charts, tables and figures.
 //
-// Known limits: Check ends the goroutine that Measure was called on, and no other one. The experiment of the demo (Run) makes its groups and its server itself, for the shipped command runs it too.
+// Known limits: Check ends the goroutine that Measure was called on, and no other one. The experiment of the demo (Run) makes
+// its groups and its server itself, for the shipped command runs it too.
 package frame
 
 import (
@@ -91,7 +92,7 @@ func command[R Findings](name string, e Experiment[R], args []string) (err error
 		return err
 	}
 	if part, is := e.(interface{ Part() func() error }); is && part.Part() != nil {
-		return Try(part.Part()) // it ends by a signal, at once
+		return Try(func() { Check(part.Part()()) }) // it ends by a signal, at once
 	}
 	s := e.common()
 	if s.Plimsoll, err = findBinary(s.Plimsoll); err != nil {

@@ -82,12 +82,11 @@ func TestRun(t *testing.T) {
 	s.measure = func(ctx context.Context, b *Bench) (*found, error) {
 		b.Undo(end("groups", stuck))
 		b.Undo(end("server", nil))
-		err := b.Scope(ctx, func(b *Bench) error {
+		b.Scope(ctx, func(b *Bench) {
 			b.Undo(end("load", nil))
 			b.Undo(end("agent", nil))
-			return nil
 		})
-		return &found{}, errors.Join(err, end("measured", broken)())
+		return &found{}, end("measured", broken)()
 	}
 	r, err := Run(t.Context(), "trial", s, t.Logf)
 	if r != nil || !errors.Is(err, broken) || !errors.Is(err, stuck) {
@@ -119,11 +118,10 @@ func TestCheckEndsTheMeasurement(t *testing.T) {
 	s.measure = func(ctx context.Context, b *Bench) (*found, error) {
 		b.Undo(func() error { ended = append(ended, "bench"); return nil })
 		values := Turns(b, 1, 1, []string{"only"}, func(int, string) int {
-			Check(b.Scope(ctx, func(b *Bench) error {
+			b.Scope(ctx, func(b *Bench) {
 				b.Undo(func() error { ended = append(ended, "scope"); return nil })
 				In("step", func() { Must(Must(7, nil), broken) })
-				return nil
-			}))
+			})
 			return 7
 		}, func(int) string { return "" })
 		t.Errorf("it goes on with %v", values)
@@ -138,7 +136,7 @@ func TestCheckEndsTheMeasurement(t *testing.T) {
 			t.Error("a fault of the program was taken for a failure")
 		}
 	}()
-	_ = Try(func() error { panic("fault") })
+	_ = Try(func() { panic("fault") })
 }
 
 // measured is a row.

@@ -23,8 +23,8 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Try does a part of a measurement. The error is its own, or that with which Check ended it.
-func Try(part func() error) (err error) {
+// Try does a part of a measurement. The error is that with which Check ended it.
+func Try(part func()) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			ended, is := reason.(failure)
@@ -34,12 +34,13 @@ func Try(part func() error) (err error) {
 			err = ended.error
 		}
 	}()
-	return part()
+	part()
+	return nil
 }
 
 // In does a part of a measurement, and names it in the error that ends it.
 func In(name string, part func()) {
-	if err := Try(func() error { part(); return nil }); err != nil {
+	if err := Try(part); err != nil {
 		Check(fmt.Errorf("%s: %w", name, err))
 	}
 }
@@ -47,7 +48,7 @@ func In(name string, part func()) {
 // Turns has modes take turns in rounds, and collects what each slot gave. Line tells of a slot.
 func Turns[M, S any](b *Bench, rounds int, seed uint64, modes []M, slot func(round int, mode M) S, line func(S) string) []S {
 	return Must(experiment.Turns(b.Say, rounds, seed, modes, func(round int, mode M) (s S, err error) {
-		err = Try(func() error { s = slot(round, mode); return nil })
+		err = Try(func() { s = slot(round, mode) })
 		return s, err
 	}, line))
 }

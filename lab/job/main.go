@@ -81,56 +81,38 @@ type result struct {
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
-	group, err := b.Add("job")
-	if err != nil {
-		return nil, err
-	}
-	if err := b.Sleeper(group); err != nil { // the agent writes nothing before a task is in the group
-		return nil, err
-	}
-	once, err := do(ctx, b, group, first)
-	if err != nil {
-		return nil, err
-	}
+	group := frame.Must(b.Add("job"))
+	frame.Check(b.Sleeper(group)) // the agent writes nothing before a task is in the group
+	once := do(ctx, b, group, first)
 	steps, limit := int(float64(first)*s.work.Seconds()/once.Used.Seconds()), experiment.Limited(s.limit)
-	if err := b.Limit(group, limit); err != nil {
-		return nil, err
-	}
-	a, err := b.Agent(experiment.Setup{})
-	if err != nil {
-		return nil, err
-	}
-	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
-		Work: experiment.Milliseconds(s.work)}
-	r.Runs, err = experiment.Turns(b.Say, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run, err error) {
-		err = b.Under(a, mode, group, limit, func() (err error) {
-			if err = experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)); err == nil {
-				x, err = do(ctx, b, group, steps)
-			}
-			return err
-		})
+	frame.Check(b.Limit(group, limit))
+	a := frame.Must(b.Agent(experiment.Setup{}))
+	runs := frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run) {
+		frame.Check(b.Under(a, mode, group, limit, func() error {
+			frame.Check(experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)))
+			x = do(ctx, b, group, steps)
+			return nil
+		}))
 		x.Mode = mode
-		return x, err
+		return x
 	}, func(x run) string { return fmt.Sprintf("%-18s %4.0f ms", x.Mode, experiment.Milliseconds(x.Took)) })
-	return r, err
+	return &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit, Rounds: s.rounds,
+		Work: experiment.Milliseconds(s.work), Runs: runs}, nil
 }
 
 // do runs the job once.
-func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run, err error) {
+func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run) {
 	count := fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); done", steps)
-	err = b.Scope(ctx, func(b *frame.Bench) (err error) {
-		x.Used, err = b.Spent(group, func() error {
+	b.Scope(ctx, func(b *frame.Bench) {
+		x.Used = frame.Must(b.Spent(group, func() error {
 			begin := time.Now()
-			job, err := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
-			if err == nil {
-				err = job.Wait(ctx)
-			}
+			job := frame.Must(b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil }))
+			err := job.Wait(ctx)
 			x.Took = time.Since(begin)
 			return err
-		})
-		return err
+		}))
 	})
-	return x, err
+	return x
 }
 
 // of are the medians of a mode, in milliseconds.

@@ -63,7 +63,7 @@ func run(args []string, out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("%s: no such section; hint: cells, claims, tables or speed", name)
 		}
-		if err := frame.Try(func() error { frame.In(name, section); return nil }); err != nil {
+		if err := frame.Try(func() { frame.In(name, section) }); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 // run measures one agent, from the same first job on.
 func (b *bench) run(ctx context.Context, flags ...string) (r outcome) {
 	b.Say("%s, agent flags %q: %v", scenario{Loaded: b.offline != nil}.name(), flags, b.warmUp+b.span)
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+	b.Scope(ctx, func(f *frame.Bench) {
 		p := frame.Must(frame.Listen(b.fleet.Inodes))
 		f.Undo(p.Close)
 		f.Undo(b.fleet.Stop)
@@ -114,8 +114,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome) {
 		frame.Check(begin())
 		frame.Check(experiment.Pause(ctx, b.warmUp))
 		r = b.window(ctx, a, p)
-		return nil
-	}))
+	})
 	return r
 }
 

@@ -126,12 +126,12 @@ func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, 
 		return nil, r, err
 	}
 	var begin time.Time
-	err = b.Scope(ctx, func(b *frame.Bench) error {
+	b.Scope(ctx, func(b *frame.Bench) {
 		done, begin, err = s.once(ctx, b, kind, group, dir, p, limit)
-		return err
+		frame.Check(err)
 	})
-	if err != nil || limit.Quota == cpu.Unlimited {
-		return done, r, err
+	if limit.Quota == cpu.Unlimited {
+		return done, r, nil
 	}
 	said, err := exec.CommandContext(ctx, b.Plimsoll, "replay", group, "--record-dir", dir, "--at", begin.Format(time.RFC3339Nano),
 		"--for", s.length.String(), "--policy", string(strategy.Auto), "--threshold", "100", "--json").Output()

@@ -119,32 +119,24 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		if one.several {
 			limits = limits[:1]
 		}
-		err = b.Scope(ctx, func(b *frame.Bench) error {
+		b.Scope(ctx, func(b *frame.Bench) {
 			b.Undo(one.server.Stop)
 			enter := func(pid int) error { return errors.Join(b.Enter(group, pid), experiment.Bind(pid, serverCPU)) }
-			if err := one.server.Start(enter); err != nil {
-				return err
-			}
+			frame.Check(one.server.Start(enter))
 			var used float64
 			for _, limit := range limits {
 				var rows []row
 				for round := range s.rounds {
-					row, err := s.measure(ctx, b, one, group, limit*used, s.seed+uint64(round))
-					if err != nil {
-						return fmt.Errorf("%s: %w", one.name, err)
-					}
-					rows = append(rows, row)
-					b.Say("%s", row.line())
+					frame.In(one.name, func() {
+						rows = append(rows, frame.Must(s.measure(ctx, b, one, group, limit*used, s.seed+uint64(round))))
+					})
+					b.Say("%s", rows[round].line())
 				}
 				slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.off(), b.off()) })
 				r.Rows = append(r.Rows, rows[len(rows)/2])
 				used = max(experiment.MedianOf(rows, func(r row) float64 { return r.Used }), leastLimit)
 			}
-			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
 	if len(r.Rows) == 0 {
 		return nil, fmt.Errorf("-only %q: there is no such server", s.only)

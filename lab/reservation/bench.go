@@ -46,10 +46,11 @@ func (s *settings) measure(ctx context.Context, p parties) *result {
 	frame.Check(frame.Confine(b.node()))
 	b.prepare(ctx)
 	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
-	r := summarize(frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) figures { return b.measureSlot(ctx, sit) },
+	slots := frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) figures { return b.measureSlot(ctx, sit) },
 		func(f figures) string {
 			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", f.name(), f.Took, 100*f.Utilization, f.P99)
-		}))
+		})
+	r := summarize(slots, b.situations)
 	r.Conditions = conditions{Machine: b.Machine(),
 		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
 	return r
@@ -107,7 +108,7 @@ func (b *bench) surround(f *frame.Bench, n neighbour) {
 // measureSlot measures one situation once: the batch job, then memcached.
 func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
 	s := figures{situation: sit}
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+	b.Scope(ctx, func(f *frame.Bench) {
 		b.surround(f, sit.Neighbour)
 		if b.keeper != nil {
 			b.keeper.keep(ctx, sit.Reserved)
@@ -119,8 +120,7 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
 			most, least := highest(lowest, b.highest, searchSteps, b.bound, func(rate float64) time.Duration { return b.p99(ctx, rate) })
 			s.Most, s.Least = most, experiment.Milliseconds(least)
 		}
-		return nil
-	}))
+	})
 	return s
 }
 

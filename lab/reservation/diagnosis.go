@@ -106,16 +106,15 @@ func (b *bench) diagnose(ctx context.Context, work func()) (s split) {
 		"--for", longestDiagnosis.String())
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) (err error) {
+	b.Scope(ctx, func(f *frame.Bench) {
 		child := frame.Must(experiment.Launch(cmd, func(int) error { return nil }))
 		f.Undo(child.Kill)
 		frame.Check(child.Await(ctx, diagnosePatience, func() error { return attached(child.PID()) }))
 		frame.Check(experiment.Pause(ctx, afterChange/4)) // for the other programs, which follow at once
 		work()
 		frame.Check(errors.Join(child.Ended(), child.Stop(diagnosePatience)))
-		s, err = read(out.Bytes(), b.target, b.neighbour)
-		return err
-	}))
+		s = frame.Must(read(out.Bytes(), b.target, b.neighbour))
+	})
 	return s
 }
 

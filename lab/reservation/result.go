@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/load"
 	"plimsoll/lab/frame"
@@ -59,18 +57,11 @@ func (f *figures) answered(out *load.Outcome) {
 	f.load, f.P50, f.P99 = out, experiment.Milliseconds(out.Latency.Quantile(0.5)), experiment.Milliseconds(out.Latency.Quantile(0.99))
 }
 
-func summarize(slots []figures) *result {
+func summarize(slots []figures, all []situation) *result {
 	r := &result{Schema: schema}
-	var order []situation
-	for _, s := range slots {
-		if !slices.Contains(order, s.situation) {
-			order = append(order, s.situation)
-		}
-	}
-	for _, sit := range order {
+	for _, sit := range all {
 		r.Rows = append(r.Rows, summarizeRow(sit, slots))
 	}
-	slices.SortStableFunc(r.Rows, func(a, b figures) int { return rank(a.situation) - rank(b.situation) })
 	if alone := r.row(situation{Neighbour: neighbour{Kind: nobody}}); alone != nil {
 		base := *alone
 		for i := range r.Rows {
@@ -78,22 +69,6 @@ func summarize(slots []figures) *result {
 		}
 	}
 	return r
-}
-
-// rank orders the table: alone, then kind by kind, with more and more threads.
-func rank(s situation) int {
-	n := 1000 * slices.Index([]kind{nobody, onCPU, onMemory, sleepers}, s.Neighbour.Kind)
-	n += 4 * s.Neighbour.Threads
-	if s.Neighbour.Capped {
-		n += 500
-	}
-	if s.Again {
-		n++
-	}
-	if s.Reserved {
-		n += 2
-	}
-	return n
 }
 
 func summarizeRow(sit situation, slots []figures) figures {

@@ -40,7 +40,7 @@ func TestSummarize(t *testing.T) {
 		slots = append(slots, slotOf(beside, 4*time.Second*slow, 0.5, 3*ms*slow, 0), slotOf(reserved, time.Second, 1, ms, 9000),
 			slotOf(capped, 2*time.Second, 0.5, 2*ms, 4000), slotOf(alone, time.Second*slow, 1, ms*slow, 9000), slotOf(again, time.Second, 1, 1100*time.Microsecond, 9000))
 	}
-	r := summarize(slots)
+	r := summarize(slots, []situation{alone, again, capped, reserved, beside})
 	want := []figures{
 		{situation: alone, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1, P99: 1, Most: 9000, Requests: 3},
 		{situation: again, Took: 1, Slowdown: 1, Utilization: 1, Scheduling: 1, Hardware: 1, P50: 1.1, P99: 1.1, ChangeP99: 0.1, Most: 9000, Requests: 3},
@@ -92,17 +92,18 @@ func TestSituations(t *testing.T) {
 		}
 		return names
 	}
-	want := []string{"alone", "alone again", "capped cpu x4", "capped memory x4", "capped sleepers x64", "burstable cpu x4", "burstable memory x4", "burstable sleepers x64"}
+	want := []string{"alone", "alone again", "burstable cpu x4", "capped cpu x4", "burstable memory x4", "capped memory x4", "burstable sleepers x64", "capped sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, false, false))); diff != "" {
 		t.Errorf("situations (-want +got):\n%s", diff)
 	}
-	want = append(want, "burstable cpu x1", "burstable sleepers x1", "burstable cpu x2", "burstable sleepers x2", "burstable sleepers x4",
-		"burstable cpu x8", "burstable sleepers x8", "burstable cpu x16", "burstable sleepers x16")
+	want = []string{"alone", "alone again", "burstable cpu x1", "burstable cpu x2", "burstable cpu x4", "burstable cpu x8", "burstable cpu x16", "capped cpu x4",
+		"burstable memory x4", "capped memory x4", "burstable sleepers x1", "burstable sleepers x2", "burstable sleepers x4", "burstable sleepers x8",
+		"burstable sleepers x16", "burstable sleepers x64", "capped sleepers x64"}
 	if diff := cmp.Diff(want, names(situations(2, true, false))); diff != "" {
 		t.Errorf("with the sweep (-want +got):\n%s", diff)
 	}
-	want = []string{"alone", "alone again", "alone, reserve", "capped cpu x4", "capped cpu x4, reserve"}
-	if diff := cmp.Diff(want, names(situations(2, true, true))[:len(want)]); diff != "" {
+	want = []string{"alone", "alone again", "alone, reserve", "burstable cpu x4", "burstable cpu x4, reserve", "capped cpu x4", "capped cpu x4, reserve"}
+	if diff := cmp.Diff(want, names(situations(2, false, true))[:len(want)]); diff != "" {
 		t.Errorf("with reserve (-want +got):\n%s", diff)
 	}
 	if n := len(situations(2, true, true)); n != 2+1+2*6+9+2 {

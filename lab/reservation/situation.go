@@ -24,38 +24,36 @@ func (s situation) name() string {
 func (s situation) String() string { return s.name() }
 
 // situations are alone, the four published configurations and those who sleep and wake, each without and with a
-// CPU for the target itself, and, for the sweep, neighbours of more and more threads. Being alone twice shows what
-// chance does, and being alone on a CPU of one's own what the CPU does.
-func situations(cpus int, sweep, reserve bool) []situation {
-	alone := situation{Neighbour: neighbour{Kind: nobody}}
-	list := []situation{alone, {Neighbour: alone.Neighbour, Again: true}}
-	add := func(n neighbour, reserved bool) {
-		if s := (situation{Neighbour: n, Reserved: reserved}); !slices.Contains(list, s) {
-			list = append(list, s)
+// CPU for the target itself, and, for the sweep, neighbours of more and more threads: in the order of the table. Being alone
+// twice shows what chance does, and being alone on a CPU of one's own what the CPU does.
+func situations(cpus int, sweep, reserve bool) (list []situation) {
+	add := func(n neighbour, both bool) {
+		list = append(list, situation{Neighbour: n})
+		if n.Kind == nobody {
+			list = append(list, situation{Neighbour: n, Again: true})
+		}
+		if both && reserve {
+			list = append(list, situation{Neighbour: n, Reserved: true})
 		}
 	}
-	both := func(n neighbour) {
-		add(n, false)
-		if reserve {
-			add(n, true)
+	add(neighbour{Kind: nobody}, true)
+	for _, k := range []kind{onCPU, onMemory, sleepers} {
+		usual := 2 * cpus
+		if k == sleepers {
+			usual = 32 * cpus
 		}
-	}
-	both(alone.Neighbour)
-	for _, capped := range []bool{true, false} {
-		for _, k := range []kind{onCPU, onMemory} {
-			both(neighbour{k, 2 * cpus, capped})
+		threads := []int{usual}
+		if sweep && k != onMemory {
+			threads = append(threads, 1, 2, 4, 8, mostSwept)
 		}
-		both(neighbour{sleepers, 32 * cpus, capped})
-	}
-	for threads := 1; sweep && threads <= 16; threads *= 2 {
-		for _, k := range []kind{onCPU, sleepers} {
-			add(neighbour{k, threads, false}, false)
+		slices.Sort(threads)
+		for _, n := range slices.Compact(threads) {
+			add(neighbour{k, n, false}, n == usual || n == mostSwept)
 		}
-	}
-	if sweep {
-		for _, k := range []kind{onCPU, sleepers} {
-			both(neighbour{k, 16, false})
-		}
+		add(neighbour{k, usual, true}, true)
 	}
 	return list
 }
+
+// mostSwept are the most threads of a neighbour in the sweep.
+const mostSwept = 16

@@ -116,7 +116,7 @@ func (b *table) measure(ctx context.Context, c tableCase) (got float64) {
 	}
 	frame.Check(b.LimitEvery(b.neighbour, limit))
 	b.keeper.keep(ctx, false) // a thread cannot be bound to a CPU that its group does not have
-	frame.Check(b.Scope(ctx, func(f *frame.Bench) error {
+	b.Scope(ctx, func(f *frame.Bench) {
 		spin(f, b.target, 0)
 		for id := range b.cpus {
 			spin(f, b.neighbour, id)
@@ -124,10 +124,9 @@ func (b *table) measure(ctx context.Context, c tableCase) (got float64) {
 		b.keeper.keep(ctx, c.Reserved)
 		frame.Check(experiment.Pause(ctx, afterChange))
 		start := time.Now()
-		used, err := b.Spent(b.target, func() error { return experiment.Pause(ctx, b.slot) })
+		used := frame.Must(b.Spent(b.target, func() error { return experiment.Pause(ctx, b.slot) }))
 		got = used.Seconds() / time.Since(start).Seconds() / targetRequest
-		return err
-	}))
+	})
 	return got
 }
 
