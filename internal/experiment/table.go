@@ -9,6 +9,17 @@ import (
 	"time"
 )
 
+// Table is rows of cells.
+type Table [][]string
+
+// Row adds a row. A format is that of all its cells, with | between them.
+func (t *Table) Row(format string, values ...any) {
+	*t = append(*t, strings.Split(fmt.Sprintf(format, values...), "|"))
+}
+
+// Write writes the rows, aligned to the right.
+func (t Table) Write(page *bytes.Buffer) { Columns(page, tabwriter.AlignRight, t) }
+
 // Columns writes rows of cells, aligned. Flags are those of tabwriter, which AlignRight is one of.
 func Columns(page *bytes.Buffer, flags uint, rows [][]string) {
 	tw := tabwriter.NewWriter(page, 0, 0, 2, ' ', flags)

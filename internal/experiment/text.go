@@ -3,7 +3,6 @@ package experiment
 import (
 	"bytes"
 	"fmt"
-	"text/tabwriter"
 )
 
 // WriteText writes the result for people: the conditions, a table, a plot, and what to conclude.
@@ -22,12 +21,13 @@ func (r *Result) WriteText(page *bytes.Buffer) {
 
 // table has the columns of the published tables: response time, throttled ratio, average CPU.
 func (r *Result) table(page *bytes.Buffer) {
-	rows := [][]string{{"mode", "RT p50", "p90", "p99", "mean", "throttled", "time lost", "CPU", "requests", "errors"}}
+	var t Table
+	t.Row("mode|RT p50|p90|p99|mean|throttled|time lost|CPU|requests|errors")
 	for _, m := range r.Modes {
-		rows = append(rows, []string{m.Name, spell(m.P50), spell(m.P90), spell(m.P99), spell(m.Mean), fmt.Sprintf("%.1f %%", 100*m.ThrottledRatio),
-			fmt.Sprintf("%.2f s", m.Lost), fmt.Sprintf("%.3f", m.CPUs), fmt.Sprint(m.Requests), fmt.Sprint(m.Errors)})
+		t.Row("%s|%s|%s|%s|%s|%.1f %%|%.2f s|%.3f|%d|%d", m.Name, spell(m.P50), spell(m.P90), spell(m.P99), spell(m.Mean),
+			100*m.ThrottledRatio, m.Lost, m.CPUs, m.Requests, m.Errors)
 	}
-	Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "RT: response time, from when the request was due. Throttled: share of the 100 ms periods in which the service ran")
 	fmt.Fprintln(page, "that ended throttled. Time lost: wall time for which the group was throttled. CPU: mean number of CPUs used.")
 }

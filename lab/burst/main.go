@@ -23,7 +23,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -242,14 +241,15 @@ func interval(values []float64) (center, reach float64) {
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "Requests of %.1f ms of CPU time to a service with a limit of %g CPUs, so many at once; %d rounds, kernel %s.\n\n",
 		r.Work, r.Limit, r.Rounds, r.Kernel)
-	rows := [][]string{{"at once", "mode", "all answered", "later than unlimited", "CPU time of the agent"}}
+	var t experiment.Table
+	t.Row("at once|mode|all answered|later than unlimited|CPU time of the agent")
 	for _, row := range r.Rows {
 		later := "-"
 		if row.Mode != string(experiment.Unlimited) {
 			later = fmt.Sprintf("%.1f ms +- %.1f", row.Later, row.Within)
 		}
-		rows = append(rows, []string{fmt.Sprint(row.AtOnce), row.Mode, fmt.Sprintf("%.1f ms", row.Mean), later, fmt.Sprintf("%.2f ms", row.Agent)})
+		t.Row("%d|%s|%.1f ms|%s|%.2f ms", row.AtOnce, row.Mode, row.Mean, later, row.Agent)
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "All answered: mean time until the last answer. Later: mean of the differences, round by round, with the 95 % interval.")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"text/tabwriter"
 
 	"plimsoll/internal/experiment"
 	"plimsoll/internal/figure"
@@ -27,38 +26,32 @@ func (r *result) WriteText(page *bytes.Buffer) {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	rows := [][]string{{"row", "RT p50", "", "p90", "", "p99", "", "machine CPU", "ffmpeg", "errors"}}
+	var t experiment.Table
+	t.Row("row|RT p50||p90||p99||machine CPU|ffmpeg|errors")
 	for _, f := range r.Rows {
-		cells := []string{string(f.Row)}
-		for _, q := range [][2]float64{{f.P50, f.ChangeP50}, {f.P90, f.ChangeP90}, {f.P99, f.ChangeP99}} {
-			by := ""
-			if f.Row != baseline {
-				by = fmt.Sprintf("%+.1f %%", 100*q[1])
-			}
-			cells = append(cells, fmt.Sprintf("%.2f ms", q[0]), by)
+		by, frames := func(change float64) string { return fmt.Sprintf("%+.1f %%", 100*change) }, fmt.Sprintf("%.1f frames/s", f.Frames)
+		if f.Row == baseline {
+			by, frames = func(float64) string { return "" }, "-"
 		}
-		frames := "-"
-		if f.Row.beside() {
-			frames = fmt.Sprintf("%.1f frames/s", f.Frames)
-		}
-		rows = append(rows, append(cells, fmt.Sprintf("%.1f %%", 100*f.Machine), frames, fmt.Sprint(f.Errors)))
+		t.Row("%s|%.2f ms|%s|%.2f ms|%s|%.2f ms|%s|%.1f %%|%s|%d", f.Row, f.P50, by(f.ChangeP50), f.P90, by(f.ChangeP90), f.P99, by(f.ChangeP99),
+			100*f.Machine, frames, f.Errors)
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the baseline. Machine CPU: use of all CPUs.")
 }
 
 // split says where the lost time went.
 func (r *result) split(page *bytes.Buffer) {
-	rows := [][]string{{"lost a request", "mean RT", "run queue", "hardware", "CPU time"}}
+	var t experiment.Table
+	t.Row("lost a request|mean RT|run queue|hardware|CPU time")
 	for _, f := range r.Rows {
 		if f.Row == baseline {
-			rows = append(rows, []string{string(f.Row), fmt.Sprintf("(%.2f ms)", f.Mean), fmt.Sprintf("(%.2f ms)", f.Waited), "", fmt.Sprintf("%.2f ms", f.Ran)})
-			continue
+			t.Row("%s|(%.2f ms)|(%.2f ms)||%.2f ms", f.Row, f.Mean, f.Waited, f.Ran)
+		} else {
+			t.Row("%s|%+.2f ms|%+.2f ms|%+.2f ms|%.2f ms", f.Row, f.Lost, f.LostWait, f.LostOther, f.Ran)
 		}
-		rows = append(rows, []string{string(f.Row), fmt.Sprintf("%+.2f ms", f.Lost), fmt.Sprintf("%+.2f ms", f.LostWait),
-			fmt.Sprintf("%+.2f ms", f.LostOther), fmt.Sprintf("%.2f ms", f.Ran)})
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "Lost against the baseline: run queue is what the kernel counted of nginx's tasks (schedstat), hardware is the rest. A CPU")
 	fmt.Fprintln(page, "that is never idle wakes faster, so the rest may be negative. CPU time: of nginx, a request.")
 }
@@ -69,15 +62,16 @@ func (r *result) slowSplit(page *bytes.Buffer) {
 	if base == nil {
 		return
 	}
-	rows := [][]string{{"slowest 2 %", "RT", "CPU time", "run queue", "rest"}}
+	var t experiment.Table
+	t.Row("slowest 2 %%|RT|CPU time|run queue|rest")
 	for _, f := range r.Rows {
-		s, form := f.Slowest, "(%.2f ms)"
+		s, form := f.Slowest, "%s|(%.2f ms)|(%.2f ms)|(%.2f ms)|(%.2f ms)"
 		if f.Row != baseline {
-			s, form = s.less(base.Slowest), "%+.2f ms"
+			s, form = s.less(base.Slowest), "%s|%+.2f ms|%+.2f ms|%+.2f ms|%+.2f ms"
 		}
-		rows = append(rows, []string{string(f.Row), fmt.Sprintf(form, s.Took), fmt.Sprintf(form, s.Ran), fmt.Sprintf(form, s.Waited), fmt.Sprintf(form, s.Rest)})
+		t.Row(form, f.Row, s.Took, s.Ran, s.Waited, s.Rest)
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "The slowest requests, whose middle is p99, against those of the baseline: more CPU time for the same work is hardware (caches,")
 	fmt.Fprintln(page, "memory, the sibling), run queue is nginx ready to run and waiting. Rest: wake-ups, interrupts, and the load sender.")
 }
@@ -134,20 +128,21 @@ func studies() []published {
 
 // beside prints what was published beside the best mechanism here.
 func (r *result) beside(page *bytes.Buffer) {
-	rows := [][]string{{"change of RT", "control p90", "p99", "CPU", "with mechanism p90", "p99", "CPU"}}
-	cells := func(name string, base, with, by times) []string {
-		percent := func(now, before float64) string { return fmt.Sprintf("%+.1f %%", 100*change(now, before)) }
-		return []string{name, percent(with.p90, base.p90), percent(with.p99, base.p99), fmt.Sprintf("%.1f %%", with.cpu),
-			percent(by.p90, base.p90), percent(by.p99, base.p99), fmt.Sprintf("%.1f %%", by.cpu)}
+	var t experiment.Table
+	t.Row("change of RT|control p90|p99|CPU|with mechanism p90|p99|CPU")
+	row := func(name string, base, with, by times) {
+		percent := func(now, before float64) float64 { return 100 * change(now, before) }
+		t.Row("%s|%+.1f %%|%+.1f %%|%.1f %%|%+.1f %%|%+.1f %%|%.1f %%", name, percent(with.p90, base.p90), percent(with.p99, base.p99), with.cpu,
+			percent(by.p90, base.p90), percent(by.p99, base.p99), by.cpu)
 	}
 	for _, s := range studies() {
-		rows = append(rows, cells(s.mechanism+" ("+s.machine+")", s.base, s.with, s.experiment))
+		row(s.mechanism+" ("+s.machine+")", s.base, s.with, s.experiment)
 	}
 	base, with, best := r.row(baseline), r.row(control), r.best()
 	if base != nil && with != nil && best != nil {
 		own := func(f *figures) times { return times{f.P90, f.P99, 100 * f.Machine} }
-		rows = append(rows, cells(string(best.Row)+" (here)", own(base), own(with), own(best)))
+		row(string(best.Row)+" (here)", own(base), own(with), own(best))
 	}
 	fmt.Fprintln(page, "Published by OpenAnolis, and measured here:")
-	experiment.Columns(page, 0, rows)
+	experiment.Columns(page, 0, t)
 }

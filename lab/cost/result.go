@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
+	"plimsoll/lab/frame"
 )
 
 // The aims of the project for what the agent costs on such a node.
@@ -94,24 +94,24 @@ func costs(of string, agent rate, rss int64, open, mostCPU, mostRSS float64) []e
 func (r *result) WriteText(page *bytes.Buffer) {
 	if len(r.Scenarios) > 0 {
 		fmt.Fprintf(page, "%d pods, %d containers, %g s each, cgroup %s, %d CPUs\n", r.Pods, r.Containers, r.Seconds, r.Cgroup, r.CPUs)
-		rows := [][]string{{"", "throttled", "machine", "bare loop", "turn p99", "turns", "groups read", "reads, agent", "bare loop", "writes"},
-			{"scenario", "containers", "CPUs", "CPU", "since its start", "a second", "a second", "a second", "a second", ""}}
+		var t experiment.Table
+		t.Row("|throttled|machine|bare loop|turn p99|turns|groups read|reads, agent|bare loop|writes")
+		t.Row("scenario|containers|CPUs|CPU|since its start|a second|a second|a second|a second|")
 		for _, s := range r.Scenarios {
-			rows = append(rows, []string{s.title(), fmt.Sprint(s.Throttled), fmt.Sprintf("%.2f", s.NodeUsed), fmt.Sprintf("%.2f %%", 100*s.Bare.CPUs),
-				s.TurnP99.Round(time.Microsecond).String(), fmt.Sprintf("%.1f", s.Turns), fmt.Sprintf("%.0f", s.Looks),
-				fmt.Sprintf("%.0f", s.Agent.Reads), fmt.Sprintf("%.0f", s.Bare.Reads), fmt.Sprint(s.Writes)})
+			t.Row("%s|%d|%.2f|%.2f %%|%v|%.1f|%.0f|%.0f|%.0f|%d", s.title(), s.Throttled, s.NodeUsed, 100*s.Bare.CPUs,
+				s.TurnP99.Round(time.Microsecond), s.Turns, s.Looks, s.Agent.Reads, s.Bare.Reads, s.Writes)
 		}
-		experiment.Columns(page, tabwriter.AlignRight, rows)
+		t.Write(page)
 		page.WriteString(refillText(r.Refills) + r.LoadLine.text(r.idle()))
 	}
 	if len(r.Idle) > 0 {
 		fmt.Fprintf(page, "\nidle pods of one container, throttle events, %g s each, cgroup %s, %d CPUs\n", r.Seconds, r.Cgroup, r.CPUs)
-		rows := [][]string{{"pods", "groups", "turn p50", "p99, since its start", "status"}}
+		var t experiment.Table
+		t.Row("pods|groups|turn p50|p99, since its start|status")
 		for _, c := range r.Idle {
-			rows = append(rows, []string{fmt.Sprint(c.Pods), fmt.Sprint(c.Groups), c.TurnP50.Round(time.Microsecond).String(),
-				c.TurnP99.Round(time.Microsecond).String(), c.Status.Round(time.Millisecond).String()})
+			t.Row("%d|%d|%v|%v|%v", c.Pods, c.Groups, c.TurnP50.Round(time.Microsecond), c.TurnP99.Round(time.Microsecond), c.Status.Round(time.Millisecond))
 		}
-		experiment.Columns(page, tabwriter.AlignRight, rows)
+		t.Write(page)
 	}
 	page.WriteByte('\n')
 	experiment.WriteFigures(page, r.Aims())
@@ -119,10 +119,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 
 // idle is the CPU of the agent with throttle events when there are no throttles.
 func (r *result) idle() float64 {
-	for _, s := range r.Scenarios {
-		if s.Name == idleName && !s.Polls {
-			return s.Agent.CPUs
-		}
+	if s := frame.Find(r.Scenarios, func(s scenario) bool { return s.Name == idleName && !s.Polls }); s != nil {
+		return s.Agent.CPUs
 	}
 	return 0
 }

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/cpu"
@@ -263,19 +262,19 @@ func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "Replicas on %d CPUs; each uses %.2f CPUs (%v a request, %.1f requests a second), p99 must be at most %v.\n",
 		r.cpus, r.use, r.work, r.Rate, r.bound)
 	fmt.Fprintf(page, "The limits of all replicas together are the machine's %d CPUs. %v of load for each row.\n\n", r.cpus, r.step)
-	rows := [][]string{{"policy", "replicas", "limit of each", "p99", "throttled", "requests", "errors", "bound kept"}}
+	var t experiment.Table
+	t.Row("policy|replicas|limit of each|p99|throttled|requests|errors|bound kept")
 	for _, side := range []side{r.Without, r.With} {
 		for _, s := range side.Steps {
 			kept := "no"
 			if s.fits(r.bound) {
 				kept = "yes"
 			}
-			rows = append(rows, []string{string(side.Policy), fmt.Sprint(s.Replicas), fmt.Sprintf("%.3f", s.Limit),
-				fmt.Sprintf("%.0f ms", experiment.Milliseconds(s.P99)), fmt.Sprintf("%.1f %%", 100*s.Throttled),
-				fmt.Sprint(s.Requests), fmt.Sprint(s.Errors), kept})
+			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit, experiment.Milliseconds(s.P99), 100*s.Throttled,
+				s.Requests, s.Errors, kept)
 		}
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintf(page, "\n%s\n", r.conclusion())
 }
 

@@ -143,6 +143,7 @@ func TestCheckEndsTheMeasurement(t *testing.T) {
 type measured struct {
 	Name  string
 	P99   float64
+	Took  time.Duration
 	Split struct{ Ran, waited float64 }
 	count int
 }
@@ -150,9 +151,9 @@ type measured struct {
 func TestMedians(t *testing.T) {
 	var rows []measured
 	for _, v := range []float64{3, 50, 1} {
-		rows = append(rows, measured{Name: "a", P99: v, Split: struct{ Ran, waited float64 }{2 * v, v}, count: 1})
+		rows = append(rows, measured{Name: "a", P99: v, Took: time.Duration(v), Split: struct{ Ran, waited float64 }{2 * v, v}, count: 1})
 	}
-	if got, want := Medians(rows), (measured{P99: 3, Split: struct{ Ran, waited float64 }{6, 0}}); got != want {
+	if got, want := Medians(rows), (measured{P99: 3, Took: 3, Split: struct{ Ran, waited float64 }{6, 0}}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := Medians([]measured(nil)); got != (measured{}) {

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"math"
 	"reflect"
 	"slices"
 
@@ -19,7 +20,7 @@ func Of[S any, M comparable](slots []S, mode M, of func(S) M) []S {
 	return mine
 }
 
-// Medians is the row of some slots, which have its type: each exported float64 is the median of theirs. What else a row has is
+// Medians is the row of some slots, which have its type: each exported number is the median of theirs. What else a row has is
 // left zero.
 func Medians[R any](slots []R) (row R) {
 	var from []reflect.Value
@@ -39,8 +40,10 @@ func medians(row reflect.Value, from []reflect.Value) {
 		switch field := row.Field(i); {
 		case field.Kind() == reflect.Struct:
 			medians(field, fields)
-		case field.Kind() == reflect.Float64 && field.CanSet():
+		case field.CanFloat() && field.CanSet():
 			field.SetFloat(experiment.MedianOf(fields, reflect.Value.Float))
+		case field.CanInt() && field.CanSet():
+			field.SetInt(int64(math.RoundToEven(experiment.MedianOf(fields, func(v reflect.Value) float64 { return float64(v.Int()) }))))
 		}
 	}
 }
@@ -60,9 +63,4 @@ func Pool[S any](slots []S, of func(S) *load.Outcome) *load.Outcome {
 		list = append(list, of(s))
 	}
 	return load.Pool(list...)
-}
-
-// Median is the function that gives the median over slots.
-func Median[S any](slots []S) func(of func(S) float64) float64 {
-	return func(of func(S) float64) float64 { return experiment.MedianOf(slots, of) }
 }

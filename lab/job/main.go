@@ -15,7 +15,6 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -117,8 +116,8 @@ func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run) {
 
 // of are the medians of a mode, in milliseconds.
 func (r *result) of(mode experiment.Mode) (took, used float64) {
-	median := frame.Median(frame.Of(r.Runs, mode, func(x run) experiment.Mode { return x.Mode }))
-	return median(func(x run) float64 { return experiment.Milliseconds(x.Took) }), median(func(x run) float64 { return experiment.Milliseconds(x.Used) })
+	m := frame.Medians(frame.Of(r.Runs, mode, func(x run) experiment.Mode { return x.Mode }))
+	return experiment.Milliseconds(m.Took), experiment.Milliseconds(m.Used)
 }
 
 // Aims compare the result with the aims.
@@ -133,13 +132,13 @@ func (r *result) Aims() []experiment.Figure {
 func (r *result) WriteText(page *bytes.Buffer) {
 	fmt.Fprintf(page, "A job of %.0f ms of CPU time with a limit of %g CPUs; medians of %d rounds, kernel %s, cgroup %s.\n",
 		r.Work, r.Limit, r.Rounds, r.Kernel, r.Cgroup)
-	rows := [][]string{{"mode", "took", "against unlimited", "CPU time"}}
+	var t experiment.Table
+	t.Row("mode|took|against unlimited|CPU time")
 	best, _ := r.of(experiment.Unlimited)
 	for _, mode := range modes() {
 		took, used := r.of(mode)
-		rows = append(rows, []string{string(mode), fmt.Sprintf("%.0f ms", took),
-			fmt.Sprintf("x%.2f", experiment.Ratio(took, best)), fmt.Sprintf("%.0f ms", used)})
+		t.Row("%s|%.0f ms|x%.2f|%.0f ms", mode, took, experiment.Ratio(took, best), used)
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	frame.WriteAims(page, nil, r.Aims())
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -116,16 +115,20 @@ func (r *result) WriteText(page *bytes.Buffer) {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	rows := [][]string{
-		{"", "", "begin to write", "", "", "lost a throttle", "", "", "that may be ended", "lost a throttle", "", "", "lost", "writes", "agent"},
-		{"machine", "agent", "p50", "p99", "throttles", "median", "p99", "mean", "throttles", "median", "p99", "mean", "a second", "a second", "CPU"},
-	}
+	var t experiment.Table
+	t.Row("||begin to write|||lost a throttle|||that may be ended|lost a throttle|||lost|writes|agent")
+	t.Row("machine|agent|p50|p99|throttles|median|p99|mean|throttles|median|p99|mean|a second|a second|CPU")
 	for _, s := range r.Scenarios {
 		for _, o := range []outcome{s.Events, s.Polled} {
-			rows = append(rows, append([]string{s.name(), o.way()}, o.cells()...))
+			p50, p99 := "-", "-"
+			if o.Refills > 0 {
+				p50, p99 = span(o.DelayP50), span(o.DelayP99)
+			}
+			t.Row("%s|%s|%s|%s|%s|%s|%s|%.1f|%.2f %%", s.name(), o.way(), p50, p99, o.Lost.cells(), o.Endable.cells(),
+				span(experiment.Seconds(o.LostPerSecond)), o.Writes, 100*o.AgentCPU)
 		}
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "Lost: wall time from a throttle's begin until a task of the group ran again; a second: of all groups together.\n"+
 		"That may be ended: all but those at the cap, where the group has used all that the strategy allows in the period (three quotas).")
 }
@@ -137,16 +140,8 @@ func (o outcome) way() string {
 	return "polling"
 }
 
-func (o outcome) cells() []string {
-	p50, p99 := "-", "-"
-	if o.Refills > 0 {
-		p50, p99 = span(o.DelayP50), span(o.DelayP99)
-	}
-	cells := []string{p50, p99}
-	for _, l := range []lost{o.Lost, o.Endable} {
-		cells = append(cells, fmt.Sprint(l.Throttles), span(l.Median), span(l.P99), span(l.Mean))
-	}
-	return append(cells, span(time.Duration(o.LostPerSecond*float64(time.Second))), fmt.Sprintf("%.1f", o.Writes), fmt.Sprintf("%.2f %%", 100*o.AgentCPU))
+func (l lost) cells() string {
+	return fmt.Sprintf("%d|%s|%s|%s", l.Throttles, span(l.Median), span(l.P99), span(l.Mean))
 }
 
 func span(d time.Duration) string { return fmt.Sprintf("%.3g ms", experiment.Milliseconds(d)) }

@@ -34,20 +34,18 @@ func (r *result) WriteText(page *bytes.Buffer) {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	var rows [][]string
-	row := func(cells ...string) { rows = append(rows, cells) }
-	row("", "batch job", "", "CPU", "scheduling", "hardware", "neighbour", "memcached", "", "", "most")
-	row("neighbour", "took", "", "utilization", "", "", "CPUs", "p50", "p99", "", fmt.Sprintf("p99 <= %g ms", r.Conditions.Bound))
+	var t experiment.Table
+	t.Row("|batch job||CPU|scheduling|hardware|neighbour|memcached|||most")
+	t.Row("neighbour|took||utilization|||CPUs|p50|p99||p99 <= %g ms", r.Conditions.Bound)
 	for _, f := range r.Rows {
 		slowdown, hardware := fmt.Sprintf("x%.2f", f.Slowdown), fmt.Sprintf("x%.2f", f.Hardware)
 		if r.Conditions.Emulated {
 			slowdown, hardware = "-", "-"
 		}
-		row(f.name(), fmt.Sprintf("%.2f s", f.Took), slowdown, fmt.Sprintf("%.0f %%", 100*f.Utilization),
-			fmt.Sprintf("x%.2f", f.Scheduling), hardware, fmt.Sprintf("%.2f", f.Neighbour),
-			fmt.Sprintf("%.2f ms", f.P50), fmt.Sprintf("%.2f ms", f.P99), fmt.Sprintf("x%.1f", 1+f.ChangeP99), f.most())
+		t.Row("%s|%.2f s|%s|%.0f %%|x%.2f|%s|%.2f|%.2f ms|%.2f ms|x%.1f|%s", f.name(), f.Took, slowdown, 100*f.Utilization, f.Scheduling, hardware,
+			f.Neighbour, f.P50, f.P99, 1+f.ChangeP99, f.most())
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two factors: scheduling")
 	fmt.Fprintf(page, "(CPU time that it did not receive) and hardware (CPU time that did less). memcached: response time at %g requests a second,\n", r.Conditions.Rate)
 	fmt.Fprintf(page, "and the most requests a second at which its p99 is %g ms or less; none: its p99 at %g a second.\n", r.Conditions.Bound, lowest)

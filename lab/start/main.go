@@ -24,7 +24,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll/internal/experiment"
@@ -228,9 +227,14 @@ type start struct {
 	Why       string        `json:"why"`
 }
 
+// of are the starts of a mode.
+func (r *result) of(mode string) []start {
+	return frame.Of(r.Starts, mode, func(x start) string { return x.Mode })
+}
+
 // median is that of a figure over the starts of a mode.
 func (r *result) median(mode string, of func(start) float64) float64 {
-	return experiment.MedianOf(frame.Of(r.Starts, mode, func(x start) string { return x.Mode }), of)
+	return experiment.MedianOf(r.of(mode), of)
 }
 
 func ready(x start) float64 { return x.Ready.Seconds() }
@@ -265,15 +269,14 @@ func (r *result) with() string {
 }
 
 func (r *result) table(page *bytes.Buffer) {
-	rows := [][]string{{"mode", "ready", "CPU time", "throttles", "throttled", "at the cap", "refills", "others"}}
+	var t experiment.Table
+	t.Row("mode|ready|CPU time|throttles|throttled|at the cap|refills|others")
 	for _, mode := range modes {
-		m := func(form string, of func(start) float64) string { return fmt.Sprintf(form, r.median(mode, of)) }
-		rows = append(rows, []string{mode, m("%.2f s", ready), m("%.2f s", func(x start) float64 { return x.Used.Seconds() }),
-			m("%.0f", func(x start) float64 { return float64(x.Throttles) }), m("%.2f s", func(x start) float64 { return x.Still.Seconds() }),
-			m("%.2f s", func(x start) float64 { return x.AtCapTime.Seconds() }), m("%.0f", func(x start) float64 { return float64(x.Refills) }),
-			m("%.2f CPUs", func(x start) float64 { return x.Others })})
+		m := frame.Medians(r.of(mode))
+		t.Row("%s|%.2f s|%.2f s|%d|%.2f s|%.2f s|%d|%.2f CPUs", mode, m.Ready.Seconds(), m.Used.Seconds(), m.Throttles, m.Still.Seconds(),
+			m.AtCapTime.Seconds(), m.Refills, m.Others)
 	}
-	experiment.Columns(page, tabwriter.AlignRight, rows)
+	t.Write(page)
 	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle events. At the cap: that of throttles\n"+
 		"that the agent may not end. Others: CPUs that the rest of the machine used meanwhile.")
 }
