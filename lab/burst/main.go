@@ -100,12 +100,12 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 // prepare starts the service, finds the size of a request while nothing limits it, and starts the agent.
 func (b *bench) prepare(ctx context.Context) {
 	b.group, b.server.Binary = frame.Must(b.Add("web")), b.Plimsoll
-	frame.Check(b.Serve(&b.server, b.group))
+	b.Serve(&b.server, b.group)
 	var err error
 	b.size, b.cost, err = b.Calibrate(ctx, b.group, work, func(size int) error { return b.client.Get(ctx, b.server.URL(size)) }, b.Say)
 	frame.Check(err)
 	frame.Check(b.Limit(b.group, b.limit))
-	b.agent = frame.Must(b.Agent(experiment.Setup{}))
+	b.agent = b.Agent(experiment.Setup{})
 }
 
 // slot measures one mode in one round.

@@ -155,10 +155,10 @@ func (b *bench) prepare(ctx context.Context) {
 	frame.Must(b.AddParent("kubepods/besteffort"))
 	b.online, b.offline = frame.Must(b.Add("kubepods/online")), frame.Must(b.Add("kubepods/offline"))
 	b.below = frame.Must(b.Add("kubepods/besteffort/offline"))
-	frame.Check(b.Serve(b.server, b.online))
+	b.Serve(b.server, b.online)
 	b.Undo(b.film.remove)
 	b.film.prepare(ctx)
-	b.agent = frame.Must(b.Agent(experiment.Setup{}))
+	b.agent = b.Agent(experiment.Setup{})
 	if len(b.rows) == 0 {
 		b.rows = present(b.mechanisms(ctx), hasSchedExt())
 	}

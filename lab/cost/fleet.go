@@ -92,7 +92,7 @@ func newFleet(ctx context.Context, groups *frame.Bench, s size) *fleet {
 		}
 		frame.Must(groups.Add(u.name))
 		frame.Check(groups.Limit(u.group, cpu.Bandwidth{Quota: u.limit()}))
-		frame.Check(groups.Sleeper(u.group))
+		groups.Sleeper(u.group)
 		sum[u.pod] += u.limit()
 	}
 	for pod, limit := range sum {

@@ -124,7 +124,7 @@ func (s *settings) with(ctx context.Context, of size, all *frame.Bench, do func(
 	plain.Groups = frame.Plain
 	frame.Check(frame.With(ctx, "bench", &plain, all.Say, func(f *frame.Bench) {
 		f.Say("making %d pods and %d containers", of.Pods, of.Containers)
-		b := &bench{Bench: f, settings: s, size: of, dir: frame.Must(f.Dir("bench")), fleet: newFleet(ctx, f, of)}
+		b := &bench{Bench: f, settings: s, size: of, dir: f.Dir("bench"), fleet: newFleet(ctx, f, of)}
 		f.Undo(b.fleet.close)
 		do(b)
 	}))
@@ -231,7 +231,7 @@ func (b *bench) startAgent(ctx context.Context, f *frame.Bench, polls bool) *exp
 	if polls {
 		flags = []string{"--poll"}
 	}
-	a := frame.Must(f.Agent(experiment.Setup{Flags: flags}))
+	a := f.Agent(experiment.Setup{Flags: flags})
 	base := b.Base()
 	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100}\noverrides:\n"+
 		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")

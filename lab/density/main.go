@@ -105,7 +105,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	b := &bench{Bench: f, settings: s, client: load.NewClient(openAtOnce * s.most())}
 	defer b.client.Close()
 	b.calibrate(ctx)
-	b.agent = frame.Must(f.Agent(experiment.Setup{}))
+	b.agent = f.Agent(experiment.Setup{})
 	return &result{settings: s, Rate: b.rate, CPUs: s.cpus, Use: s.use, Bound: experiment.Milliseconds(s.bound),
 		Without: b.search(ctx, strategy.None), With: b.search(ctx, s.policy)}, nil
 }
@@ -126,7 +126,7 @@ func (b *bench) grow(n int) {
 		group := frame.Must(b.Add(fmt.Sprintf("web%d", len(b.replicas))))
 		r := &replica{Service: experiment.Service{Binary: b.settings.Plimsoll}, group: group}
 		b.replicas = append(b.replicas, r)
-		frame.Check(b.Serve(r, group))
+		b.Serve(r, group)
 	}
 }
 

@@ -37,32 +37,21 @@ func main() {
 	if *png {
 		ending = ".png"
 	}
-	if err := frame.Try(func() { frame.Check(run(flag.Arg(0), ending, *check)) }); err != nil {
+	if err := frame.Try(func() { run(flag.Arg(0), ending, *check) }); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, ending string, check bool) error {
+func run(dir, ending string, check bool) {
 	for name, c := range draw(dir) {
 		var b bytes.Buffer
 		file := filepath.Join(dir, name+ending)
-		if err := c.Write(&b, file); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		frame.In(file, func() { frame.Check(c.Write(&b, file)) })
 		if !check {
-			if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-				return err
-			}
-			continue
-		}
-		old, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(old, b.Bytes()) {
-			return errors.New(file + " is not what the code draws; hint: make figures, and look at it")
+			frame.Check(os.WriteFile(file, b.Bytes(), 0o644))
+		} else if !bytes.Equal(frame.Must(os.ReadFile(file)), b.Bytes()) {
+			frame.Check(errors.New(file + " is not what the code draws; hint: make figures, and look at it"))
 		}
 	}
-	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"plimsoll/internal/experiment"
 )
 
-// Bench is what an experiment is measured on: control groups of its own, and what was started in them.
+// Bench is what an experiment is measured on: control groups of its own, and what was started in them. What cannot be started
+// ends the measurement.
 type Bench struct {
 	*experiment.Groups
 	*Settings
@@ -55,69 +56,53 @@ func (b *Bench) Scope(ctx context.Context, part func(*Bench)) {
 }
 
 // Agent starts an agent on the groups.
-func (b *Bench) Agent(s experiment.Setup) (*experiment.Agent, error) {
+func (b *Bench) Agent(s experiment.Setup) *experiment.Agent {
 	s.Binary, s.Root = b.Plimsoll, b.Root
-	a, err := experiment.StartAgent(s, b.Groups)
-	if err == nil {
-		b.Undo(a.Stop)
-	}
-	return a, err
+	a := Must(experiment.StartAgent(s, b.Groups))
+	b.Undo(a.Stop)
+	return a
 }
 
 // Listening starts an agent whose page and metrics are served at an address on loopback.
-func (b *Bench) Listening() (a *experiment.Agent, address string, err error) {
-	if address, err = FreeAddress(); err == nil {
-		a, err = b.Agent(experiment.Setup{Flags: []string{"--listen", address}})
-	}
-	return a, address, err
+func (b *Bench) Listening() (a *experiment.Agent, address string) {
+	address = Must(FreeAddress())
+	return b.Agent(experiment.Setup{Flags: []string{"--listen", address}}), address
 }
 
 // Serve starts a server in a group.
-func (b *Bench) Serve(s experiment.Server, group string) error {
+func (b *Bench) Serve(s experiment.Server, group string) {
 	b.Undo(s.Stop)
-	return s.Start(func(pid int) error { return b.Enter(group, pid) })
+	Check(s.Start(func(pid int) error { return b.Enter(group, pid) }))
 }
 
 // Launch starts a process in a group, and does with it what else is to be done before it begins.
-func (b *Bench) Launch(cmd *exec.Cmd, group string, also ...func(pid int) error) (*experiment.Child, error) {
-	c, err := experiment.Launch(cmd, func(pid int) error {
+func (b *Bench) Launch(cmd *exec.Cmd, group string, also ...func(pid int) error) *experiment.Child {
+	c := Must(experiment.Launch(cmd, func(pid int) error {
 		err := b.Enter(group, pid)
 		for _, f := range also {
 			err = errors.Join(err, f(pid))
 		}
 		return err
-	})
-	if err == nil {
-		b.Undo(c.Kill)
-	}
-	return c, err
+	}))
+	b.Undo(c.Kill)
+	return c
 }
 
 // Sleeper starts a process in a group that does nothing.
-func (b *Bench) Sleeper(group string) error {
-	c, err := b.Groups.Sleeper(group)
-	if err == nil {
-		b.Undo(c.Kill)
-	}
-	return err
-}
+func (b *Bench) Sleeper(group string) { b.Undo(Must(b.Groups.Sleeper(group)).Kill) }
 
 // Dir makes a directory for files.
-func (b *Bench) Dir(name string) (string, error) {
-	dir, err := experiment.TempDir(name)
-	if err == nil {
-		b.Undo(func() error { return os.RemoveAll(dir) })
-	}
-	return dir, err
+func (b *Bench) Dir(name string) string {
+	dir := Must(experiment.TempDir(name))
+	b.Undo(func() error { return os.RemoveAll(dir) })
+	return dir
 }
 
 // Offline keeps every CPU busy with offline work.
-func (b *Bench) Offline() (*experiment.Offline, error) {
-	o, err := experiment.StartOffline(b.Root)
-	if err == nil {
-		b.Undo(o.Stop)
-	}
-	return o, err
+func (b *Bench) Offline() *experiment.Offline {
+	o := Must(experiment.StartOffline(b.Root))
+	b.Undo(o.Stop)
+	return o
 }
 
 // Manages is an error as long as the agent does not manage so many groups.

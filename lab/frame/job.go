@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -50,13 +51,7 @@ func (j *Job) Flags(set *flag.FlagSet) {
 
 // Check is an error where the flags make no sense.
 func (j *Job) Check() error {
-	switch {
-	case j.Quota < LeastQuota || j.Quota > MostQuota:
-		return fmt.Errorf("-quota %v: must be from %v to %v", j.Quota, LeastQuota, MostQuota)
-	case j.Every < 100*time.Millisecond || j.Every > time.Minute:
-		return fmt.Errorf("-every %v: must be from 100ms to 1m", j.Every)
-	}
-	return nil
+	return cmp.Or(Within("-quota", j.Quota, LeastQuota, MostQuota), Within("-every", j.Every, 100*time.Millisecond, time.Minute))
 }
 
 // Part is the work of a group, where this process is a worker.

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -22,29 +21,22 @@ func Confine(cpus cpu.Set) error { return bindAll(self, cpus) }
 const self = "self" // in /proc
 
 func bindAll(process string, cpus cpu.Set) error {
-	ids, err := threads(process)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if err := experiment.BindTo(id, cpus); err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachThread(process, func(id int) error { return experiment.BindTo(id, cpus) })
 }
 
-// threads are those of a process.
-func threads(process string) (ids []int, err error) {
+// eachThread does the same with each thread that a process has by now.
+func eachThread(process string, do func(id int) error) error {
 	entries, err := os.ReadDir("/proc/" + process + "/task")
-	for _, e := range entries {
-		id, wrong := strconv.Atoi(e.Name())
-		ids, err = append(ids, id), errors.Join(err, wrong)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("list the threads of process %s: %w", process, err)
+		return fmt.Errorf("list the threads of process %s: %w", process, err)
 	}
-	return ids, nil
+	return experiment.Each(entries, func(e os.DirEntry) error {
+		id, err := strconv.Atoi(e.Name())
+		if err == nil {
+			err = do(id)
+		}
+		return err
+	})
 }
 
 // lowestRealTime comes before all ordinary tasks, and after all other real-time tasks of the machine.
@@ -59,17 +51,13 @@ func Foremost() error { return foremost(unix.SCHED_FLAG_RESET_ON_FORK) }
 func ForemostWithKin() error { return foremost(0) }
 
 func foremost(flags uint64) error {
-	ids, err := threads(self)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
+	return eachThread(self, func(id int) error {
 		attr := unix.SchedAttr{Policy: unix.SCHED_FIFO, Flags: flags, Priority: lowestRealTime}
 		if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("make process %d a real-time one: %w", os.Getpid(), err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Ordinary makes a process an ordinary one while it waits for its start (Launch).

@@ -48,12 +48,7 @@ func TestForemost(t *testing.T) {
 		}
 		return Ordinary(pid)
 	})
-	ids, failed := threads(self)
-	for _, id := range ids {
-		if err := Ordinary(id); err != nil {
-			t.Error(err)
-		}
-	}
+	failed := eachThread(self, Ordinary)
 	if err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}

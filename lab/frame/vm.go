@@ -29,39 +29,29 @@ type VM struct {
 
 // Run builds a package of this project for the machine and runs the script there, beside the program, which has the name
 // of the package, and the files. What the script writes to its console is written to stdout.
-func (v VM) Run(ctx context.Context, pkg, script string, files ...string) (err error) {
-	runner, err := filepath.Abs("test/vm/run.sh")
-	if err == nil {
-		_, err = os.Stat(runner)
-	}
-	if err != nil {
-		return experiment.WithHint(err, "run this in the project's folder, which has the virtual machines in test/vm")
-	}
-	name := filepath.Base(pkg)
-	dir, err := experiment.TempDir(name + "-vm")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, main := filepath.Join(dir, name), filepath.Join(dir, name+".sh")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the guest has no C library
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s for the virtual machine: %w\n%s", pkg, err, out)
-	}
-	if len(v.Programs) > 0 {
-		files = append(files, filepath.Join(dir, root))
-		script = useRoot + script
-	}
-	for _, name := range v.Programs {
-		if err := install(ctx, name, filepath.Join(dir, root)); err != nil {
-			return fmt.Errorf("copy %s for the virtual machine: %w", name, err)
+func (v VM) Run(ctx context.Context, pkg, script string, files ...string) error {
+	return With(ctx, "vm", &Settings{Groups: NoGroups}, say, func(b *Bench) {
+		runner := Must(filepath.Abs("test/vm/run.sh"))
+		_, err := os.Stat(runner)
+		Check(experiment.WithHint(err, "run this in the project's folder, which has the virtual machines in test/vm"))
+		name := filepath.Base(pkg)
+		dir := b.Dir(name + "-vm")
+		program, main := filepath.Join(dir, name), filepath.Join(dir, name+".sh")
+		build := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // the guest has no C library
+		if out, err := build.CombinedOutput(); err != nil {
+			Check(fmt.Errorf("build %s for the virtual machine: %w\n%s", pkg, err, out))
 		}
-	}
-	if err := os.WriteFile(main, []byte(script+"\n"), 0o644); err != nil {
-		return fmt.Errorf("write the script of the virtual machine: %w", err)
-	}
-	return v.boot(ctx, append([]string{runner, v.Kernel, v.Cgroup, main, program}, files...))
+		if len(v.Programs) > 0 {
+			files = append(files, filepath.Join(dir, root))
+			script = useRoot + script
+		}
+		for _, name := range v.Programs {
+			In("copy "+name+" for the virtual machine", func() { Check(install(ctx, name, filepath.Join(dir, root))) })
+		}
+		Check(os.WriteFile(main, []byte(script+"\n"), 0o644))
+		Check(v.boot(ctx, append([]string{runner, v.Kernel, v.Cgroup, main, program}, files...)))
+	})
 }
 
 func (v VM) boot(ctx context.Context, line []string) error {

@@ -63,9 +63,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (r *result, err 
 
 // makeNode makes the victims and the idle pods.
 func (b *bench) makeNode(ctx context.Context) (err error) {
-	if b.dir, err = b.Dir("hostile"); err != nil {
-		return err
-	}
+	b.dir = b.Dir("hostile")
 	b.Say("making %d victims and %d idle pods", b.Victims, b.Pods)
 	b.jobs = frame.NewJobs(b.Bench.Groups, b.Victims, b.Job.Quota)
 	for i := range b.Pods {
@@ -90,7 +88,8 @@ func (b *bench) addPod(i int) error {
 		}
 	}
 	b.pods = append(b.pods, p)
-	return b.Sleeper(p.inner)
+	b.Sleeper(p.inner)
+	return nil
 }
 
 // makePod makes the groups of a pod and its container, without limits. Pods differ by their numbers.

@@ -81,11 +81,11 @@ type result struct {
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	group := frame.Must(b.Add("job"))
-	frame.Check(b.Sleeper(group)) // the agent writes nothing before a task is in the group
+	b.Sleeper(group) // the agent writes nothing before a task is in the group
 	once := do(ctx, b, group, first)
 	steps, limit := int(float64(first)*s.work.Seconds()/once.Used.Seconds()), experiment.Limited(s.limit)
 	frame.Check(b.Limit(group, limit))
-	a := frame.Must(b.Agent(experiment.Setup{}))
+	a := b.Agent(experiment.Setup{})
 	runs := frame.Turns(b, s.rounds, s.seed, modes(), func(_ int, mode experiment.Mode) (x run) {
 		frame.Check(b.Under(a, mode, group, limit, func() error {
 			frame.Check(experiment.Pause(ctx, time.Duration(float64(s.work)/s.limit)))
@@ -105,7 +105,7 @@ func do(ctx context.Context, b *frame.Bench, group string, steps int) (x run) {
 	b.Scope(ctx, func(b *frame.Bench) {
 		x.Used = frame.Must(b.Spent(group, func() error {
 			begin := time.Now()
-			job := frame.Must(b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil }))
+			job := b.Launch(experiment.Gated("/bin/sh", "-c", count), group, func(int) error { begin = time.Now(); return nil })
 			err := job.Wait(ctx)
 			x.Took = time.Since(begin)
 			return err

@@ -81,27 +81,16 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	b.Undo(jobs.Stop)
 	paths := jobs.Paths
 	for i := range s.idle {
-		group, err := b.Add(fmt.Sprint("idle", i))
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(b.Limit(group, cpu.Bandwidth{Quota: s.job.Quota}), b.Sleeper(group), ctx.Err()); err != nil {
-			return nil, err
-		}
+		group := frame.Must(b.Add(fmt.Sprint("idle", i)))
+		frame.Check(errors.Join(b.Limit(group, cpu.Bandwidth{Quota: s.job.Quota}), ctx.Err()))
+		b.Sleeper(group)
 		paths = append(paths, group)
 	}
 	begin := jobs.Prepare(s.job)
-	a, address, err := b.Listening()
-	if err != nil {
-		return nil, err
-	}
+	a, address := b.Listening()
 	b.Say("%d containers; %v until the agent has settled", len(paths), s.warmUp)
-	if err := errors.Join(a.Apply(strategy.Auto, paths, jobs.Limit), begin(), experiment.Pause(ctx, s.warmUp)); err != nil {
-		return nil, err
-	}
-	if r.Without, err = s.window(ctx, a); err != nil {
-		return nil, err
-	}
+	frame.Check(errors.Join(a.Apply(strategy.Auto, paths, jobs.Limit), begin(), experiment.Pause(ctx, s.warmUp)))
+	r.Without = s.window(ctx, a)
 	read, closed := make(chan int64, 1), make(chan error, 1)
 	open, hide := context.WithCancel(ctx)
 	defer hide()
@@ -111,37 +100,23 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 		closed <- err
 	}()
 	b.Say("with a page")
-	if r.With, err = s.window(ctx, a); err != nil {
-		return nil, err
-	}
+	r.With = s.window(ctx, a)
 	hide()
 	r.Bytes = int64(float64(<-read) / s.span.Seconds())
 	return r, errors.Join(<-closed, jobs.Working())
 }
 
 // window measures both processes for a time.
-func (s *settings) window(ctx context.Context, a *experiment.Agent) (c costs, err error) {
-	serve, err := child(a.Child().PID())
-	if err != nil {
-		return c, err
+func (s *settings) window(ctx context.Context, a *experiment.Agent) (c costs) {
+	agent := a.Child().PID()
+	serve := frame.Must(child(agent))
+	used := func() [2]time.Duration {
+		return [2]time.Duration{frame.Must(experiment.CPUTime(agent)), frame.Must(experiment.CPUTime(serve))}
 	}
-	used := func() (t [2]time.Duration, err error) {
-		for i, pid := range []int{a.Child().PID(), serve} {
-			if t[i], err = experiment.CPUTime(pid); err != nil {
-				return t, err
-			}
-		}
-		return t, nil
-	}
-	from, to, err := experiment.Around(used, func() error { return experiment.Pause(ctx, s.span) })
-	if err != nil {
-		return c, err
-	}
+	from, to := frame.Around(used, func() { frame.Check(experiment.Pause(ctx, s.span)) })
 	c.Agent, c.Serve = (to[0]-from[0]).Seconds()/s.span.Seconds(), (to[1]-from[1]).Seconds()/s.span.Seconds()
-	if c.AgentMemory, err = a.Child().Memory("VmRSS:"); err == nil {
-		c.ServeMemory, err = experiment.Memory(serve, "VmRSS:")
-	}
-	return c, err
+	c.AgentMemory, c.ServeMemory = frame.Must(experiment.Memory(agent, "VmRSS:")), frame.Must(experiment.Memory(serve, "VmRSS:"))
+	return c
 }
 
 // child is the only child of a process, whichever of its threads has started it.

@@ -93,7 +93,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 		CPUs: runtime.NumCPU(), Cgroup: f.Tree().Version().String()}
 	for _, loaded := range []bool{false, true} {
 		if loaded {
-			b.offline = frame.Must(f.Offline())
+			b.offline = f.Offline()
 			r.Behind = b.offline.Behind
 		}
 		r.Scenarios = append(r.Scenarios, scenario{Loaded: loaded, Events: b.run(ctx, s.events...), Polled: b.run(ctx, "--poll")})
@@ -109,7 +109,7 @@ func (b *bench) run(ctx context.Context, flags ...string) (r outcome) {
 		f.Undo(p.Close)
 		f.Undo(b.fleet.Stop)
 		begin := b.fleet.Prepare(b.job)
-		a := frame.Must(f.Agent(experiment.Setup{Flags: flags, Offline: b.offline}))
+		a := f.Agent(experiment.Setup{Flags: flags, Offline: b.offline})
 		frame.Check(a.Apply(b.policy, b.fleet.Paths, b.fleet.Limit))
 		frame.Check(begin())
 		frame.Check(experiment.Pause(ctx, b.warmUp))

@@ -95,20 +95,13 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 			return nil, err
 		}
 	}
-	a, address, err := b.Listening()
-	if err != nil {
-		return nil, err
-	}
+	a, address := b.Listening()
 	base := b.Base()
 	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n"+
 		"  - {cgroup: %q, policy: auto}\n  - {cgroup: %q, policy: auto}\n", base+"/pod*", base+"/pod*/c*")
-	if err = a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, 2*s.Pods) }); err == nil {
-		b.Say("%v until the agent has settled", s.warmUp)
-		err = experiment.Pause(ctx, s.warmUp)
-	}
-	if err != nil {
-		return nil, err
-	}
+	frame.Check(a.Follow(ctx, text, func() error { return frame.Manages(ctx, a, 2*s.Pods) }))
+	b.Say("%v until the agent has settled", s.warmUp)
+	frame.Check(experiment.Pause(ctx, s.warmUp))
 	r := &result{settings: s, Answers: map[string]int{}}
 	return r, r.watch(ctx, a.Child(), "http://"+address+"/api/v1/status")
 }

@@ -126,13 +126,9 @@ func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site
 		return r, err
 	}
 	limit := experiment.Limited(s.limit)
-	if err := errors.Join(b.Serve(site, group), b.Limit(group, limit)); err != nil {
-		return r, err
-	}
-	a, err := b.Agent(experiment.Setup{})
-	if err != nil {
-		return r, err
-	}
+	b.Serve(site, group)
+	frame.Check(b.Limit(group, limit))
+	a := b.Agent(experiment.Setup{})
 	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, startupSeconds: 0}\n",
 		group, s.policy, s.percent)
 	now := func() (list []report.ContainerReceipt, err error) {

@@ -121,10 +121,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 
 // run runs a load once, and replays the record of it with auto.
 func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy, limit cpu.Bandwidth) (done []time.Duration, r report.Replayed, err error) {
-	dir, err := b.Dir("replay")
-	if err != nil {
-		return nil, r, err
-	}
+	dir := b.Dir("replay")
 	var begin time.Time
 	b.Scope(ctx, func(b *frame.Bench) {
 		done, begin, err = s.once(ctx, b, kind, group, dir, p, limit)
@@ -150,13 +147,8 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	if err := b.Limit(group, limit); err != nil {
 		return nil, begin, err
 	}
-	if err := b.Sleeper(group); err != nil {
-		return nil, begin, err
-	}
-	a, err := b.Agent(experiment.Setup{Flags: []string{"--record-dir", dir}})
-	if err != nil {
-		return nil, begin, err
-	}
+	b.Sleeper(group)
+	a := b.Agent(experiment.Setup{Flags: []string{"--record-dir", dir}})
 	if err := a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\noverrides:\n  - {cgroup: %q, policy: %s}\n", group, p)); err != nil {
 		return nil, begin, err
 	}
@@ -165,11 +157,8 @@ func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir st
 	}
 	out := filepath.Join(dir, "done.json")
 	begin = time.Now()
-	job, err := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
-	if err == nil {
-		err = job.Wait(ctx)
-	}
-	if err != nil {
+	job := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
+	if err := job.Wait(ctx); err != nil {
 		return nil, begin, err
 	}
 	data, err := os.ReadFile(out)

@@ -53,11 +53,7 @@ func servers(b *frame.Bench) ([]target, error) {
 	}
 	apache.Size = 128 << 10
 	list = append(list, site("Apache gzip", 60, apache))
-	dir, err := b.Dir("tls")
-	if err != nil {
-		return nil, err
-	}
-	secret, err := certificate(dir)
+	secret, err := certificate(b.Dir("tls"))
 	if err != nil {
 		return nil, err
 	}

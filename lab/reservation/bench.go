@@ -63,7 +63,7 @@ func (b *bench) prepare(ctx context.Context) {
 	if !b.emulated {
 		b.passes = b.calibrate(ctx)
 	}
-	b.requests = filepath.Join(frame.Must(b.Dir("reservation")), "requests.yaml")
+	b.requests = filepath.Join(b.Dir("reservation"), "requests.yaml")
 	frame.Check(os.WriteFile(b.requests, []byte(configuration(b.target, strategy.ReserveNone, b.node())), 0o600))
 	if slices.ContainsFunc(b.situations, func(s situation) bool { return s.Reserved }) {
 		b.keeper = startKeeper(b.parties, b.node())

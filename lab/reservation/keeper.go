@@ -20,7 +20,7 @@ type keeper struct {
 }
 
 func startKeeper(p parties, node cpu.Set) *keeper {
-	return &keeper{frame.Must(p.Agent(experiment.Setup{})), p, node}
+	return &keeper{p.Agent(experiment.Setup{}), p, node}
 }
 
 // configuration says what the target has reserved, and whether its CPUs are its own. Strict: it has no limit, and would

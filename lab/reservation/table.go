@@ -132,7 +132,7 @@ func (b *table) measure(ctx context.Context, c tableCase) (got float64) {
 
 // spin starts a thread of a group on a CPU.
 func spin(f *frame.Bench, group string, id int) {
-	frame.Must(f.Launch(experiment.Spin(), group, func(pid int) error { return experiment.Bind(pid, id) }))
+	f.Launch(experiment.Spin(), group, func(pid int) error { return experiment.Bind(pid, id) })
 }
 
 const tableSchema = "plimsoll.lab.reservation.table/v1"

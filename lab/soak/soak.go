@@ -53,9 +53,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 }
 
 func (k *soak) prepare(ctx context.Context) (err error) {
-	if k.dir, err = k.Dir("soak"); err != nil {
-		return err
-	}
+	k.dir = k.Dir("soak")
 	if k.api, err = kubeapi.Open(node); err != nil {
 		return err
 	}
@@ -101,10 +99,7 @@ func (k *soak) start() error {
 		return err
 	}
 	k.born = time.Now()
-	k.agent, err = k.Agent(experiment.Setup{Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node, "--nri-socket", ""}})
-	if err != nil {
-		return err
-	}
+	k.agent = k.Agent(experiment.Setup{Flags: []string{"--kube", "--kubeconfig", kubeconfig, "--node-name", node, "--nri-socket", ""}})
 	// The pods ask for their policy. The guard must let quotas be raised on a machine that is used by half.
 	return k.agent.Configure("strategy: {policy: none, sharePoolThresholdPercent: 100}\n")
 }

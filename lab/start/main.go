@@ -94,7 +94,7 @@ type bench struct {
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
 	s.java = frame.Must(experiment.Program("java"))
-	b := &bench{Bench: f, settings: s, host: sysfs.NewHost("/"), source: filepath.Join(frame.Must(f.Dir("start")), "Ready.java")}
+	b := &bench{Bench: f, settings: s, host: sysfs.NewHost("/"), source: filepath.Join(f.Dir("start"), "Ready.java")}
 	frame.Check(os.WriteFile(b.source, program, 0o600))
 	b.probe = frame.Must(experiment.WatchThrottles(probe.Options{}))
 	f.Undo(b.probe.Close)
@@ -108,7 +108,7 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 
 // startAgent starts an agent that manages the groups of mode auto alone.
 func (b *bench) startAgent(ctx context.Context) {
-	b.agent = frame.Must(b.Agent(experiment.Setup{}))
+	b.agent = b.Agent(experiment.Setup{})
 	text := fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: %d}\noverrides:\n  - {cgroup: %q, policy: auto, startupBurstPercent: %d}\n",
 		b.threshold, b.Base()+"/"+auto+"-*", b.percent)
 	if b.pod {
