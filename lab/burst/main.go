@@ -203,20 +203,15 @@ type mean struct{ took, agent float64 }
 
 // means are those of a mode, by round.
 func means(all []burst, mode experiment.Mode, atOnce int) map[int]mean {
-	of := map[int][]burst{}
+	list, n := map[int]mean{}, map[int]float64{}
 	for _, b := range all {
 		if b.mode == mode && b.atOnce == atOnce {
-			of[b.round] = append(of[b.round], b)
+			n[b.round]++
+			m := list[b.round]
+			m.took += (experiment.Milliseconds(b.took) - m.took) / n[b.round]
+			m.agent += (experiment.Milliseconds(b.agent) - m.agent) / n[b.round]
+			list[b.round] = m
 		}
-	}
-	list := map[int]mean{}
-	for round, bursts := range of {
-		var m mean
-		for _, b := range bursts {
-			m.took += experiment.Milliseconds(b.took) / float64(len(bursts))
-			m.agent += experiment.Milliseconds(b.agent) / float64(len(bursts))
-		}
-		list[round] = m
 	}
 	return list
 }

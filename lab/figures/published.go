@@ -33,16 +33,9 @@ func pareto() law {
 }
 
 // simulate is the published model at one point.
-func simulate(l law, m int, u, burst float64, rule loadline.Rule) (loadline.Result, error) {
-	demand, err := l.of(u / float64(m))
-	if err != nil {
-		return loadline.Result{}, err
-	}
-	n, err := loadline.Homogeneous(m, 1, burst, demand)
-	if err != nil {
-		return loadline.Result{}, err
-	}
-	return loadline.Simulate(n, loadline.Options{Rule: rule, Seed: 1, Periods: periods})
+func simulate(l law, c cell, rule loadline.Rule) loadline.Result {
+	n := frame.Must(loadline.Homogeneous(c.m, 1, c.burst, frame.Must(l.of(c.u/float64(c.m)))))
+	return frame.Must(loadline.Simulate(n, loadline.Options{Rule: rule, Seed: 1, Periods: periods}))
 }
 
 func tenths() []float64 {
@@ -75,13 +68,15 @@ func tableOf(l law) table {
 
 // simulateAll simulates on all CPUs at once: much of the time is the exact law's, which takes one.
 func simulateAll(l law, list []cell, rule loadline.Rule) []loadline.Result {
-	results, errs := make([]loadline.Result, len(list)), make([]error, len(list))
+	results, errs := make([]loadline.Result, len(list)), make([]error, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
-	for k := range runtime.GOMAXPROCS(0) {
+	for k := range errs {
 		all.Go(func() {
-			for i := k; i < len(list); i += runtime.GOMAXPROCS(0) {
-				results[i], errs[i] = simulate(l, list[i].m, list[i].u, list[i].burst, rule)
-			}
+			errs[k] = frame.Try(func() {
+				for i := k; i < len(list); i += len(errs) {
+					results[i] = simulate(l, list[i], rule)
+				}
+			})
 		})
 	}
 	all.Wait()

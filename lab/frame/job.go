@@ -68,24 +68,15 @@ func (j *Job) args(worker int) []string {
 		"-quota", j.Quota.String()}
 }
 
-// schedule is when the jobs of one group are due, as time since the start.
-type schedule struct {
-	rng   *rand.Rand
-	every time.Duration
-	phase time.Duration
-	n     int
-}
-
-func newSchedule(seed uint64, worker int, every time.Duration) *schedule {
+// schedule says when the jobs of one group are due, one after the other, as time since the start.
+func schedule(seed uint64, worker int, every time.Duration) (next func() time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, uint64(worker)))
-	return &schedule{rng: rng, every: every, phase: time.Duration(rng.Int64N(int64(every)))}
-}
-
-// next is when the next job is due.
-func (s *schedule) next() time.Duration {
-	due := s.phase + time.Duration(s.n)*s.every + time.Duration(s.rng.Int64N(int64(s.every/jitter)))
-	s.n++
-	return due
+	phase := time.Duration(rng.Int64N(int64(every)))
+	return func() time.Duration {
+		due := phase + time.Duration(rng.Int64N(int64(every/jitter)))
+		phase += every
+		return due
+	}
 }
 
 // startFile is the file descriptor whose end is the start of the jobs. The groups are idle until the agent has set them
@@ -94,7 +85,7 @@ const startFile = 3
 
 // Work does the jobs of one group until in ends.
 func (j *Job) Work(in io.Reader) error {
-	jobs, burn := newSchedule(j.Seed, j.Worker, j.Every), Burn(j.Quota)
+	next, burn := schedule(j.Seed, j.Worker, j.Every), Burn(j.Quota)
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1) // the jobs are the only load of the group
 	input := bufio.NewReader(in)
@@ -110,7 +101,7 @@ func (j *Job) Work(in io.Reader) error {
 	}
 	start := probe.Monotonic()
 	for {
-		at := unix.NsecToTimespec(int64(start + jobs.next()))
+		at := unix.NsecToTimespec(int64(start + next()))
 		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil) == unix.EINTR {
 		}
 		for end := ThreadTime() + burn; ThreadTime() < end; {

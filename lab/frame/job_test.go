@@ -8,28 +8,26 @@ import (
 // TestSchedule expects the same jobs from the same seed, others in each group, and none that drifts.
 func TestSchedule(t *testing.T) {
 	const every = 4 * time.Second
-	a, again, other, reseeded := newSchedule(1, 2, every), newSchedule(1, 2, every), newSchedule(1, 3, every), newSchedule(2, 2, every)
-	same, sameSeed := 0, 0
+	a, again, other, reseeded := schedule(1, 2, every), schedule(1, 2, every), schedule(1, 3, every), schedule(2, 2, every)
+	same, sameSeed, early, late := 0, 0, every, time.Duration(0)
 	for i := range 1000 {
-		due := a.next()
-		if due != again.next() {
+		due := a()
+		if due != again() {
 			t.Fatalf("job %d: the same seed gives another time", i)
 		}
-		if late := due - a.phase - time.Duration(i)*every; late < 0 || late >= every/jitter {
-			t.Errorf("job %d is due %v after its turn", i, late)
-		}
-		if due == other.next() {
+		early, late = min(early, due-time.Duration(i)*every), max(late, due-time.Duration(i)*every)
+		if due == other() {
 			same++
 		}
-		if due == reseeded.next() {
+		if due == reseeded() {
 			sameSeed++
 		}
 	}
 	if same > 10 || sameSeed > 10 {
 		t.Errorf("%d jobs of another group and %d of another seed are due at the same time", same, sameSeed)
 	}
-	if a.phase < 0 || a.phase >= every {
-		t.Errorf("phase %v", a.phase)
+	if early < 0 || early >= every || late-early >= every/jitter {
+		t.Errorf("jobs are due from %v to %v after their turn", early, late)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 type failure struct{ error }
 
 // Check ends a measurement where there is an error, as testing.T.Fatal ends a test. Run returns the error once everything is
-// taken away. It is for the goroutine that Measure is called on.
+// taken away. On a goroutine of one's own it is for what Try does.
 func Check(err error) {
 	if err != nil {
 		panic(failure{err})
