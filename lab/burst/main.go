@@ -91,8 +91,9 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	b := &bench{Bench: f, limit: experiment.Limited(limitCPUs), client: load.NewClient(openAtOnce), rng: rand.New(rand.NewPCG(s.seed, 0))}
 	defer b.client.Close()
 	b.prepare(ctx)
-	slots := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) []burst { return b.slot(ctx, mode, round) },
-		func(list []burst) string { return string(list[0].mode) })
+	slots := frame.Turns(f, s.rounds, s.seed, modes(), func(round int, mode experiment.Mode) []burst {
+		return b.slot(ctx, mode, round)
+	}, func(list []burst) string { return string(list[0].mode) })
 	return &result{Schema: schema, Kernel: experiment.Kernel(), Work: experiment.Milliseconds(b.cost), Limit: limitCPUs,
 		Rounds: s.rounds, Rows: summarize(slices.Concat(slots...))}, nil
 }

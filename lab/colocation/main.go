@@ -129,7 +129,8 @@ type bench struct {
 
 // Measure measures all rows.
 func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error) {
-	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize, binary: frame.Must(experiment.Program("ffmpeg"))}}
+	b := &bench{Bench: f, settings: s, foremost: true, film: ffmpeg{size: filmSize}}
+	b.film.binary = frame.Must(experiment.Program("ffmpeg"))
 	document := fileSize
 	if s.emulated {
 		document, b.film.size = smallFile, smallFilm
@@ -170,7 +171,8 @@ func (b *bench) measureRounds(ctx context.Context) []figures {
 	b.Say("%d rows, %d rounds of %.1f s each: about %v", len(b.rows), b.rounds, length.Seconds(),
 		(time.Duration(b.rounds*len(b.rows)) * (length + 2*afterChange)).Round(time.Second))
 	due := load.Constant(b.rate, length)
-	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, func(_ int, r row) figures { return b.slot(ctx, r, due) }, func(f figures) string {
+	slot := func(_ int, r row) figures { return b.slot(ctx, r, due) }
+	return frame.Turns(b.Bench, b.rounds, b.seed, b.rows, slot, func(f figures) string {
 		return fmt.Sprintf("%-9s p99 %5.2f ms  machine %3.0f %%  ffmpeg %5.1f frames/s", f.Row, f.P99, 100*f.Machine, f.Frames)
 	})
 }
@@ -229,7 +231,8 @@ type reading struct {
 }
 
 func (b *bench) read(tasks *watch) reading {
-	return reading{time.Now(), frame.Must(b.Used(b.online)), frame.Must(b.Tree().Usage("/")), frame.Must(tasks.now()), b.film.frames()}
+	return reading{time.Now(), frame.Must(b.Used(b.online)), frame.Must(b.Tree().Usage("/")), frame.Must(tasks.now()),
+		b.film.frames()}
 }
 
 // between is what came of a slot.

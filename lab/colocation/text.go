@@ -29,12 +29,13 @@ func (r *result) table(page *bytes.Buffer) {
 	var t experiment.Table
 	t.Row("row|RT p50||p90||p99||machine CPU|ffmpeg|errors")
 	for _, f := range r.Rows {
-		by, frames := func(change float64) string { return fmt.Sprintf("%+.1f %%", 100*change) }, fmt.Sprintf("%.1f frames/s", f.Frames)
+		by := func(change float64) string { return fmt.Sprintf("%+.1f %%", 100*change) }
+		frames := fmt.Sprintf("%.1f frames/s", f.Frames)
 		if f.Row == baseline {
 			by, frames = func(float64) string { return "" }, "-"
 		}
-		t.Row("%s|%.2f ms|%s|%.2f ms|%s|%.2f ms|%s|%.1f %%|%s|%d", f.Row, f.P50, by(f.ChangeP50), f.P90, by(f.ChangeP90), f.P99, by(f.ChangeP99),
-			100*f.Machine, frames, f.Errors)
+		t.Row("%s|%.2f ms|%s|%.2f ms|%s|%.2f ms|%s|%.1f %%|%s|%d", f.Row, f.P50, by(f.ChangeP50),
+			f.P90, by(f.ChangeP90), f.P99, by(f.ChangeP99), 100*f.Machine, frames, f.Errors)
 	}
 	t.Write(page)
 	fmt.Fprintln(page, "RT: response time of nginx, from when the request was due, and its change against the baseline. Machine CPU: use of all CPUs.")
@@ -132,8 +133,8 @@ func (r *result) beside(page *bytes.Buffer) {
 	t.Row("change of RT|control p90|p99|CPU|with mechanism p90|p99|CPU")
 	row := func(name string, base, with, by times) {
 		percent := func(now, before float64) float64 { return 100 * change(now, before) }
-		t.Row("%s|%+.1f %%|%+.1f %%|%.1f %%|%+.1f %%|%+.1f %%|%.1f %%", name, percent(with.p90, base.p90), percent(with.p99, base.p99), with.cpu,
-			percent(by.p90, base.p90), percent(by.p99, base.p99), by.cpu)
+		t.Row("%s|%+.1f %%|%+.1f %%|%.1f %%|%+.1f %%|%+.1f %%|%.1f %%", name, percent(with.p90, base.p90),
+			percent(with.p99, base.p99), with.cpu, percent(by.p90, base.p90), percent(by.p99, base.p99), by.cpu)
 	}
 	for _, s := range studies() {
 		row(s.mechanism+" ("+s.machine+")", s.base, s.with, s.experiment)

@@ -109,7 +109,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 		var t experiment.Table
 		t.Row("pods|groups|turn p50|p99, since its start|status")
 		for _, c := range r.Idle {
-			t.Row("%d|%d|%v|%v|%v", c.Pods, c.Groups, c.TurnP50.Round(time.Microsecond), c.TurnP99.Round(time.Microsecond), c.Status.Round(time.Millisecond))
+			t.Row("%d|%d|%v|%v|%v", c.Pods, c.Groups, c.TurnP50.Round(time.Microsecond),
+				c.TurnP99.Round(time.Microsecond), c.Status.Round(time.Millisecond))
 		}
 		t.Write(page)
 	}

@@ -270,8 +270,8 @@ func (r *result) WriteText(page *bytes.Buffer) {
 			if s.fits(r.bound) {
 				kept = "yes"
 			}
-			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit, experiment.Milliseconds(s.P99), 100*s.Throttled,
-				s.Requests, s.Errors, kept)
+			t.Row("%s|%d|%.3f|%.0f ms|%.1f %%|%d|%d|%s", side.Policy, s.Replicas, s.Limit, experiment.Milliseconds(s.P99),
+				100*s.Throttled, s.Requests, s.Errors, kept)
 		}
 	}
 	t.Write(page)

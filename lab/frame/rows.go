@@ -43,7 +43,8 @@ func medians(row reflect.Value, from []reflect.Value) {
 		case field.CanFloat() && field.CanSet():
 			field.SetFloat(experiment.MedianOf(fields, reflect.Value.Float))
 		case field.CanInt() && field.CanSet():
-			field.SetInt(int64(math.RoundToEven(experiment.MedianOf(fields, func(v reflect.Value) float64 { return float64(v.Int()) }))))
+			middle := experiment.MedianOf(fields, func(v reflect.Value) float64 { return float64(v.Int()) })
+			field.SetInt(int64(math.RoundToEven(middle)))
 		}
 	}
 }

@@ -52,11 +52,13 @@ func (t times) aims() []experiment.Figure {
 		return experiment.Figure{Name: name, Value: value, AtMost: most, Measured: true}
 	}
 	faster := func(name, than string, aim float64) experiment.Figure {
-		return experiment.Figure{Name: "Go's Lindley form faster than " + name + ", times", Value: t.python[than].NS / t.lindley.NS, AtLeast: aim, Measured: true}
+		return experiment.Figure{Name: "Go's Lindley form faster than " + name + ", times",
+			Value: t.python[than].NS / t.lindley.NS, AtLeast: aim, Measured: true}
 	}
 	return []experiment.Figure{
 		atMost("Go's Lindley form, ns", t.lindley.NS, aimLindley),
-		faster("numpy's loop", "numpy", aimNumpy), faster("numba's published steps", "numba", aimNumba), faster("numba's Lindley form", "lindley", aimCompiled),
+		faster("numpy's loop", "numpy", aimNumpy), faster("numba's published steps", "numba", aimNumba),
+		faster("numba's Lindley form", "lindley", aimCompiled),
 		atMost("exact J, m=20, ms", experiment.Milliseconds(t.exact), aimExact),
 		atMost("1 M periods, m=10, with intervals, all cores, ms", experiment.Milliseconds(t.run), aimRun),
 		atMost("the same from a recording of 1000, with bootstrap, ms", experiment.Milliseconds(t.recorded), aimRun),

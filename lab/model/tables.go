@@ -103,7 +103,8 @@ func (l *lab) seed000() {
 func (l *lab) cut() {
 	l.print("Pareto demand, m=20 u=70 %%, burst without bound: P(WCET > 1) where 0.12 %% was published\n")
 	for _, most := range []float64{math.Inf(1), 5} {
-		r := l.simulate(alike(20, math.Inf(1), frame.Must(loadline.Pareto(0.7/20, 4, most/20))), loadline.Options{Rule: loadline.Published})
+		law := frame.Must(loadline.Pareto(0.7/20, 4, most/20))
+		r := l.simulate(alike(20, math.Inf(1), law), loadline.Options{Rule: loadline.Published})
 		l.print("cut at %4.0f%% of the quota: %.4f%%\n", 100*most, 100*r.Miss.Value)
 	}
 }
@@ -112,17 +113,19 @@ func (l *lab) cut() {
 func (l *lab) blindSpot() {
 	l.print("the published rule's blind spot: exponential demand, burst 100 %%: P(WCET > 1) / E(WCET)\n")
 	l.print("%4s %5s %18s %18s\n", "m", "u", "published", "strict")
-	for _, c := range []published.Cell{exponential(5, 0.5, 1), exponential(5, 0.7, 1), exponential(5, 0.9, 1), exponential(10, 0.9, 1),
-		exponential(20, 0.9, 1), exponential(20, 0.7, 1)} {
+	for _, c := range []published.Cell{exponential(5, 0.5, 1), exponential(5, 0.7, 1), exponential(5, 0.9, 1),
+		exponential(10, 0.9, 1), exponential(20, 0.9, 1), exponential(20, 0.7, 1)} {
 		p, s := l.asPublished(c), l.of(c)
-		l.print("%4d %4.0f%% %9.3f%% / %.4f %9.3f%% / %.4f\n", c.M, 100*c.Utilization, 100*p.Miss.Value, p.WCET.Value, 100*s.Miss.Value, s.WCET.Value)
+		l.print("%4d %4.0f%% %9.3f%% / %.4f %9.3f%% / %.4f\n", c.M, 100*c.Utilization, 100*p.Miss.Value, p.WCET.Value,
+			100*s.Miss.Value, s.WCET.Value)
 	}
 }
 
 // bound shows how near J is to P, and what the exact answer for bursts without bound is.
 func (l *lab) bound() {
 	l.print("J, the exact lower bound, beside the strict P\n%-34s %11s %11s %7s\n", "case", "J", "P", "P/J")
-	for _, c := range []published.Cell{exponential(20, 0.5, 1), exponential(10, 0.5, 1), {Kind: published.Pareto, M: 20, Utilization: 0.7, Burst: 2},
+	for _, c := range []published.Cell{exponential(20, 0.5, 1), exponential(10, 0.5, 1),
+		{Kind: published.Pareto, M: 20, Utilization: 0.7, Burst: 2},
 		exponential(20, 0.7, 1), exponential(20, 0.7, 2), exponential(20, 0.9, 1)} {
 		r := l.of(c)
 		l.print("%-34v %10.5f%% %10.5f%% %7.3f\n", c, 100*r.Coincidence, 100*r.Miss.Value, r.Miss.Value/r.Coincidence)
@@ -132,7 +135,8 @@ func (l *lab) bound() {
 // control shows what the control variate is worth.
 func (l *lab) control() {
 	l.print("the control variate: variance of P without / with it\n")
-	for _, c := range []published.Cell{exponential(10, 0.5, 1), exponential(20, 0.7, 1), exponential(20, 0.9, 1), exponential(5, 0.9, 1)} {
+	for _, c := range []published.Cell{exponential(10, 0.5, 1), exponential(20, 0.7, 1), exponential(20, 0.9, 1),
+		exponential(5, 0.9, 1)} {
 		with, without := l.of(c), l.simulate(frame.Must(c.Node()), loadline.Options{Plain: true})
 		ratio := (without.Miss.High - without.Miss.Low) / (with.Miss.High - with.Miss.Low)
 		l.print("%-34v %6.0f\n", c, ratio*ratio)

@@ -41,15 +41,17 @@ type bench struct {
 
 // measure measures all situations.
 func (s *settings) measure(ctx context.Context, p parties) *result {
-	b := &bench{settings: s, parties: p, stress: frame.Must(experiment.Program("stress-ng")), cpus: frame.Must(experiment.Allowed())}
+	b := &bench{settings: s, parties: p}
+	b.stress, b.cpus = frame.Must(experiment.Program("stress-ng")), frame.Must(experiment.Allowed())
 	b.server = frame.Must(frame.Memcached(1, connections)) // one thread, for the one CPU that the target has reserved
 	frame.Check(frame.Confine(b.node()))
 	b.prepare(ctx)
 	b.Say("%d situations, rounds: %d", len(b.situations), b.repeat)
-	slots := frame.Turns(b.Bench, b.repeat, b.seed, b.situations, func(_ int, sit situation) figures { return b.measureSlot(ctx, sit) },
-		func(f figures) string {
-			return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", f.name(), f.Took, 100*f.Utilization, f.P99)
-		})
+	slot := func(_ int, sit situation) figures { return b.measureSlot(ctx, sit) }
+	slots := frame.Turns(b.Bench, b.repeat, b.seed, b.situations, slot, func(f figures) string {
+		return fmt.Sprintf("%-26s batch %5.2f s (%3.0f %% of its CPU)  memcached p99 %6.2f ms", f.name(), f.Took,
+			100*f.Utilization, f.P99)
+	})
 	r := summarize(slots, b.situations)
 	r.Conditions = conditions{Machine: b.Machine(),
 		Seconds: s.slot.Seconds(), Rounds: s.repeat, Rate: s.rate, Bound: experiment.Milliseconds(s.bound), Request: targetRequest, Emulated: s.emulated}
@@ -117,7 +119,8 @@ func (b *bench) measureSlot(ctx context.Context, sit situation) figures {
 		frame.In("batch job", func() { b.batch(ctx, &s) })
 		frame.In("memcached", func() { s.Asked = b.diagnose(ctx, func() { s.answered(b.request(ctx, b.rate, b.slot)) }) })
 		if b.search {
-			most, least := highest(lowest, b.highest, searchSteps, b.bound, func(rate float64) time.Duration { return b.p99(ctx, rate) })
+			p99 := func(rate float64) time.Duration { return b.p99(ctx, rate) }
+			most, least := highest(lowest, b.highest, searchSteps, b.bound, p99)
 			s.Most, s.Least = most, experiment.Milliseconds(least)
 		}
 	})
@@ -167,7 +170,8 @@ func (b *bench) request(ctx context.Context, rate float64, length time.Duration)
 
 // highest finds the highest rate between two at which the p99 is within the bound, by halving their distance on the
 // scale of ratios. Where it is not even at the lowest, that is 0. It tells the p99 at the lowest too.
-func highest(low, high float64, steps int, bound time.Duration, p99 func(rate float64) time.Duration) (most float64, least time.Duration) {
+func highest(low, high float64, steps int, bound time.Duration, p99 func(rate float64) time.Duration) (
+	most float64, least time.Duration) {
 	if least = p99(low); least > bound {
 		return 0, least
 	}

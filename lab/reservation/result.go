@@ -54,7 +54,8 @@ type figures struct {
 
 // answered fills in what became of the requests of a round.
 func (f *figures) answered(out *load.Outcome) {
-	f.load, f.P50, f.P99 = out, experiment.Milliseconds(out.Latency.Quantile(0.5)), experiment.Milliseconds(out.Latency.Quantile(0.99))
+	f.load, f.P50 = out, experiment.Milliseconds(out.Latency.Quantile(0.5))
+	f.P99 = experiment.Milliseconds(out.Latency.Quantile(0.99))
 }
 
 func summarize(slots []figures, all []situation) *result {

@@ -42,8 +42,8 @@ func (r *result) table(page *bytes.Buffer) {
 		if r.Conditions.Emulated {
 			slowdown, hardware = "-", "-"
 		}
-		t.Row("%s|%.2f s|%s|%.0f %%|x%.2f|%s|%.2f|%.2f ms|%.2f ms|x%.1f|%s", f.name(), f.Took, slowdown, 100*f.Utilization, f.Scheduling, hardware,
-			f.Neighbour, f.P50, f.P99, 1+f.ChangeP99, f.most())
+		t.Row("%s|%.2f s|%s|%.0f %%|x%.2f|%s|%.2f|%.2f ms|%.2f ms|x%.1f|%s", f.name(), f.Took, slowdown, 100*f.Utilization,
+			f.Scheduling, hardware, f.Neighbour, f.P50, f.P99, 1+f.ChangeP99, f.most())
 	}
 	t.Write(page)
 	fmt.Fprintln(page, "CPU utilization: what the batch job consumed of what is reserved for it. It took longer than alone by two factors: scheduling")

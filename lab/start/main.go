@@ -99,11 +99,13 @@ func (s *settings) Measure(ctx context.Context, f *frame.Bench) (*result, error)
 	b.probe = frame.Must(experiment.WatchThrottles(probe.Options{}))
 	f.Undo(b.probe.Close)
 	b.startAgent(ctx)
-	starts := frame.Turns(f, s.rounds, seed, modes[:], func(round int, mode string) start { return b.start(ctx, mode, round) }, func(x start) string {
-		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode, x.Ready.Seconds(), x.Still.Seconds(), x.Others, x.Why)
+	once := func(round int, mode string) start { return b.start(ctx, mode, round) }
+	starts := frame.Turns(f, s.rounds, seed, modes[:], once, func(x start) string {
+		return fmt.Sprintf("%-9s ready after %.2f s, throttled for %.2f s, others used %.2f CPUs; %s", x.Mode, x.Ready.Seconds(),
+			x.Still.Seconds(), x.Others, x.Why)
 	})
-	return &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line, Cgroup: f.Tree().Version().String(),
-		Starts: starts}, nil
+	return &result{Limit: s.limit, Percent: s.percent, Threshold: s.threshold, Flags: s.flags, Line: b.line,
+		Cgroup: f.Tree().Version().String(), Starts: starts}, nil
 }
 
 // startAgent starts an agent that manages the groups of mode auto alone.
@@ -273,8 +275,8 @@ func (r *result) table(page *bytes.Buffer) {
 	t.Row("mode|ready|CPU time|throttles|throttled|at the cap|refills|others")
 	for _, mode := range modes {
 		m := frame.Medians(r.of(mode))
-		t.Row("%s|%.2f s|%.2f s|%d|%.2f s|%.2f s|%d|%.2f CPUs", mode, m.Ready.Seconds(), m.Used.Seconds(), m.Throttles, m.Still.Seconds(),
-			m.AtCapTime.Seconds(), m.Refills, m.Others)
+		t.Row("%s|%.2f s|%.2f s|%d|%.2f s|%.2f s|%d|%.2f CPUs", mode, m.Ready.Seconds(), m.Used.Seconds(), m.Throttles,
+			m.Still.Seconds(), m.AtCapTime.Seconds(), m.Refills, m.Others)
 	}
 	t.Write(page)
 	fmt.Fprintln(page, "Medians. Throttled: wall time from a throttle's begin until a task of the group ran again, by throttle events. At the cap: that of throttles\n"+
