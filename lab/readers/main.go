@@ -91,9 +91,7 @@ func (r *result) WriteText(page *bytes.Buffer) {
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	b.Say("making %d pods", s.Pods)
 	for i := range s.Pods {
-		if err := addPod(ctx, b, fmt.Sprintf("pod%d", i)); err != nil {
-			return nil, err
-		}
+		addPod(ctx, b, fmt.Sprintf("pod%d", i))
 	}
 	a, address := b.Listening()
 	base := b.Base()
@@ -103,47 +101,31 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	b.Say("%v until the agent has settled", s.warmUp)
 	frame.Check(experiment.Pause(ctx, s.warmUp))
 	r := &result{settings: s, Answers: map[string]int{}}
-	return r, r.watch(ctx, a.Child(), "http://"+address+"/api/v1/status")
+	r.watch(ctx, a.Child(), "http://"+address+"/api/v1/status")
+	return r, nil
 }
 
 // addPod makes a pod with a container and their limits.
-func addPod(ctx context.Context, b *frame.Bench, pod string) error {
-	if _, err := b.AddParent(pod); err != nil {
-		return err
+func addPod(ctx context.Context, b *frame.Bench, pod string) {
+	outer, inner := frame.Must(b.AddParent(pod)), frame.Must(b.Add(pod+"/c0"))
+	for _, group := range []string{inner, outer} {
+		frame.Check(b.Limit(group, cpu.Bandwidth{Quota: 50 * time.Millisecond}))
 	}
-	if _, err := b.Add(pod + "/c0"); err != nil {
-		return err
-	}
-	for _, name := range []string{pod + "/c0", pod} {
-		if err := b.Limit(b.Base()+"/"+name, cpu.Bandwidth{Quota: 50 * time.Millisecond}); err != nil {
-			return err
-		}
-	}
-	return context.Cause(ctx)
+	frame.Check(context.Cause(ctx))
 }
 
 // watch has the readers read, and sees how large the agent gets.
-func (r *result) watch(ctx context.Context, p *experiment.Child, url string) error {
-	var err error
-	if r.Before, err = p.Memory("VmRSS:"); err != nil {
-		return err
-	}
-	if err := p.ForgetPeak(); err != nil {
-		return err
-	}
+func (r *result) watch(ctx context.Context, p *experiment.Child, url string) {
+	r.Before = frame.Must(p.Memory("VmRSS:"))
+	frame.Check(p.ForgetPeak())
 	for range r.Rounds {
-		if err := r.read(ctx, url); err != nil {
-			return err
-		}
+		frame.Check(r.read(ctx, url))
 	}
-	if r.Peak, err = p.Memory("VmHWM:"); err != nil {
-		return err
-	}
+	r.Peak = frame.Must(p.Memory("VmHWM:"))
 	r.Ratio = float64(r.Peak) / float64(r.Before)
 	if r.Answers["200 OK"] == 0 {
-		return fmt.Errorf("nobody got an answer: %s", strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", "))
+		frame.Check(fmt.Errorf("nobody got an answer: %s", strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", ")))
 	}
-	return nil
 }
 
 // read has all readers read once.

@@ -93,18 +93,12 @@ type result struct {
 
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
-	site, err := frame.Apache()
-	if err != nil {
-		return nil, err
-	}
+	site := frame.Must(frame.Apache())
 	against, _ := s.without() // checked
 	with := experiment.Mode(s.policy)
 	c := experiment.Config{Name: "receipts-beside", Version: "lab", CgroupRoot: s.Root, Agent: s.Plimsoll, Limit: s.limit,
 		Utilization: s.utilization / 100, Modes: []experiment.Mode{against, with}, PerMode: s.beside, Seed: s.seed}
-	compared, err := experiment.Run(ctx, c.Complete(), site, b.Say)
-	if err != nil {
-		return nil, err
-	}
+	compared := frame.Must(experiment.Run(ctx, c.Complete(), site, b.Say))
 	minute := func(m experiment.Mode) float64 {
 		r := compared.Mode(m)
 		return 60 * experiment.Ratio(r.Lost, r.Seconds)
@@ -112,22 +106,18 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 	r := &result{Conditions: compared.Conditions, Policy: s.policy, Against: string(against), Percent: s.percent,
 		Seconds: s.length.Seconds(), Without: minute(against), With: minute(with)}
 	b.Say("throttled in a minute of load: %.2f s with policy %s, %.2f s with %s", r.Without, against, r.With, with)
-	r.Receipt, err = s.receipt(ctx, b, site, compared.Conditions.Rate)
+	r.Receipt = s.receipt(ctx, b, site, compared.Conditions.Rate)
 	n := float64(r.Receipt.Treated+r.Receipt.Withheld) * 60 / s.length.Seconds()
 	x := r.Receipt.Saved
 	r.Saved = report.Caused{Mean: x.Mean * n, Low: x.Low * n, High: x.High * n, Known: x.Known}
-	return r, err
+	return r, nil
 }
 
 // receipt loads the server beside an agent with receipts.
-func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site, rate float64) (r report.ContainerReceipt, err error) {
-	group, err := b.Add("web")
-	if err != nil {
-		return r, err
-	}
-	limit := experiment.Limited(s.limit)
+func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site, rate float64) report.ContainerReceipt {
+	group := frame.Must(b.Add("web"))
 	b.Serve(site, group)
-	frame.Check(b.Limit(group, limit))
+	frame.Check(b.Limit(group, experiment.Limited(s.limit)))
 	a := b.Agent(experiment.Setup{})
 	text := fmt.Sprintf("strategy: {policy: none}\noverrides:\n  - {cgroup: %q, policy: %s, receipts: %g%%, startupSeconds: 0}\n",
 		group, s.policy, s.percent)
@@ -135,27 +125,24 @@ func (s *settings) receipt(ctx context.Context, b *frame.Bench, site *frame.Site
 		status, err := a.Status(ctx)
 		return report.ReceiptsOf(status).Containers, err
 	}
-	if err := a.Follow(ctx, text, func() error {
+	frame.Check(a.Follow(ctx, text, func() error {
 		if list, err := now(); err != nil || len(list) == 1 {
 			return err
 		}
 		return errors.New("no receipt in the status")
-	}); err != nil {
-		return r, err
-	}
+	}))
 	b.Say("%v of load at %.2f requests a second, %g %% of the spells withheld", s.length, rate, s.percent)
 	client := load.NewClient(open)
 	defer client.Close()
 	due := load.Poisson(s.seed, 1000, rate, s.length)
 	load.Run(ctx, due, load.Bounds{Timeout: 30 * time.Second, Open: open}, func(ctx context.Context) error { return client.Get(ctx, site.URL(0)) })
-	if err := errors.Join(context.Cause(ctx), experiment.Pause(ctx, 3*time.Second)); err != nil { // for the last spell
-		return r, err
+	frame.Check(context.Cause(ctx))
+	frame.Check(experiment.Pause(ctx, 3*time.Second)) // for the last spell
+	list := frame.Must(now())
+	if len(list) != 1 {
+		frame.Check(fmt.Errorf("%d receipts in the status", len(list)))
 	}
-	list, err := now()
-	if err != nil || len(list) != 1 {
-		return r, errors.Join(err, fmt.Errorf("%d receipts in the status", len(list)))
-	}
-	return list[0], nil
+	return list[0]
 }
 
 const open = 256 // requests under way at once

@@ -93,25 +93,13 @@ type result struct {
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String(), Limit: s.limit}
+	limited := experiment.Limited(s.limit)
 	for _, kind := range kinds() {
-		group, err := b.Add(kind)
-		if err != nil {
-			return nil, err
-		}
-		x := row{Kind: kind}
-		free, _, err := s.run(ctx, b, kind, group, strategy.None, cpu.Bandwidth{Quota: cpu.Unlimited})
-		if err != nil {
-			return nil, err
-		}
-		none, record, err := s.run(ctx, b, kind, group, strategy.None, experiment.Limited(s.limit))
-		if err != nil {
-			return nil, err
-		}
+		group, x := frame.Must(b.Add(kind)), row{Kind: kind}
+		free, _ := s.run(ctx, b, kind, group, strategy.None, cpu.Bandwidth{Quota: cpu.Unlimited})
+		none, record := s.run(ctx, b, kind, group, strategy.None, limited)
 		x.Was, x.Read, x.Foretold, x.Delay = record.Was.Lost.Likely, record.Was.Delay, record.Would.Lost, record.Would.Delay
-		auto, record, err := s.run(ctx, b, kind, group, strategy.Auto, experiment.Limited(s.limit))
-		if err != nil {
-			return nil, err
-		}
+		auto, record := s.run(ctx, b, kind, group, strategy.Auto, limited)
 		x.Real, x.WasDelay, x.RealDelay = record.Was.Lost.Likely, p99(none, free), p99(auto, free)
 		b.Say("%s: %+v", kind, x)
 		r.Rows = append(r.Rows, x)
@@ -120,52 +108,44 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 }
 
 // run runs a load once, and replays the record of it with auto.
-func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy, limit cpu.Bandwidth) (done []time.Duration, r report.Replayed, err error) {
+func (s *settings) run(ctx context.Context, b *frame.Bench, kind, group string, p strategy.Policy, limit cpu.Bandwidth) (
+	done []time.Duration, r report.Replayed) {
 	dir := b.Dir("replay")
 	var begin time.Time
-	b.Scope(ctx, func(b *frame.Bench) {
-		done, begin, err = s.once(ctx, b, kind, group, dir, p, limit)
-		frame.Check(err)
-	})
+	b.Scope(ctx, func(b *frame.Bench) { done, begin = s.once(ctx, b, kind, group, dir, p, limit) })
 	if limit.Quota == cpu.Unlimited {
-		return done, r, nil
+		return done, r
 	}
-	said, err := exec.CommandContext(ctx, b.Plimsoll, "replay", group, "--record-dir", dir, "--at", begin.Format(time.RFC3339Nano),
-		"--for", s.length.String(), "--policy", string(strategy.Auto), "--threshold", "100", "--json").Output()
-	if err != nil {
-		return nil, r, fmt.Errorf("plimsoll replay: %w", err)
-	}
-	var all report.Replay
-	if err := json.Unmarshal(said, &all); err != nil || len(all.Containers) != 1 {
-		return nil, r, fmt.Errorf("plimsoll replay: %d containers: %w", len(all.Containers), err)
-	}
-	return done, all.Containers[0], nil
+	frame.In("plimsoll replay", func() {
+		said := frame.Must(exec.CommandContext(ctx, b.Plimsoll, "replay", group, "--record-dir", dir,
+			"--at", begin.Format(time.RFC3339Nano), "--for", s.length.String(), "--policy", string(strategy.Auto),
+			"--threshold", "100", "--json").Output())
+		var all report.Replay
+		frame.Check(json.Unmarshal(said, &all))
+		if len(all.Containers) != 1 {
+			frame.Check(fmt.Errorf("%d containers", len(all.Containers)))
+		}
+		r = all.Containers[0]
+	})
+	return done, r
 }
 
 // once runs a load under an agent that records. Its record is whole once the agent has ended.
-func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir string, p strategy.Policy, limit cpu.Bandwidth) (done []time.Duration, begin time.Time, err error) {
-	if err := b.Limit(group, limit); err != nil {
-		return nil, begin, err
-	}
+func (s *settings) once(ctx context.Context, b *frame.Bench, kind, group, dir string, p strategy.Policy, limit cpu.Bandwidth) (
+	done []time.Duration, begin time.Time) {
+	frame.Check(b.Limit(group, limit))
 	b.Sleeper(group)
 	a := b.Agent(experiment.Setup{Flags: []string{"--record-dir", dir}})
-	if err := a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\noverrides:\n  - {cgroup: %q, policy: %s}\n", group, p)); err != nil {
-		return nil, begin, err
-	}
-	if err := experiment.Pause(ctx, start); err != nil {
-		return nil, begin, err
-	}
+	frame.Check(a.Configure(fmt.Sprintf("strategy: {policy: none, sharePoolThresholdPercent: 100, startupSeconds: 0}\n"+
+		"overrides:\n  - {cgroup: %q, policy: %s}\n", group, p)))
+	frame.Check(experiment.Pause(ctx, start))
 	out := filepath.Join(dir, "done.json")
 	begin = time.Now()
-	job := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10), "-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
-	if err := job.Wait(ctx); err != nil {
-		return nil, begin, err
-	}
-	data, err := os.ReadFile(out)
-	if err == nil {
-		err = json.Unmarshal(data, &done)
-	}
-	return done, begin, err
+	job := b.Launch(experiment.Again("-load", kind, "-seed", strconv.FormatUint(s.seed, 10),
+		"-seconds", fmt.Sprint(s.length.Seconds()), "-out", out), group)
+	frame.Check(job.Wait(ctx))
+	frame.Check(json.Unmarshal(frame.Must(os.ReadFile(out)), &done))
+	return done, begin
 }
 
 // p99 is how much later one percent of the work was done than without a limit.

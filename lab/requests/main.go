@@ -103,18 +103,11 @@ type result struct {
 // Measure implements frame.Experiment.
 func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error) {
 	r := &result{Kernel: experiment.Kernel(), Cgroup: b.Tree().Version().String()}
-	all, err := servers(b)
-	if err != nil {
-		return nil, err
-	}
-	for i, one := range all {
+	for i, one := range frame.Must(servers(b)) {
 		if s.only != "" && s.only != one.name {
 			continue
 		}
-		group, err := b.Add(fmt.Sprintf("server%d", i))
-		if err != nil {
-			return nil, err
-		}
+		group := frame.Must(b.Add(fmt.Sprintf("server%d", i)))
 		limits := []float64{0, throttling}
 		if one.several {
 			limits = limits[:1]
@@ -128,7 +121,7 @@ func (s *settings) Measure(ctx context.Context, b *frame.Bench) (*result, error)
 				var rows []row
 				for round := range s.rounds {
 					frame.In(one.name, func() {
-						rows = append(rows, frame.Must(s.measure(ctx, b, one, group, limit*used, s.seed+uint64(round))))
+						rows = append(rows, s.measure(ctx, b, one, group, limit*used, s.seed+uint64(round)))
 					})
 					b.Say("%s", rows[round].line())
 				}
@@ -154,57 +147,33 @@ const throttling = 0.9
 const leastLimit = 0.02
 
 // measure loads a server, whose requests are counted meanwhile.
-func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, group string, limit float64, seed uint64) (r row, err error) {
-	r = row{Server: one.name, Limit: limit, Several: one.several, Large: one.large}
+func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, group string, limit float64, seed uint64) row {
+	r := row{Server: one.name, Limit: limit, Several: one.several, Large: one.large}
 	bandwidth := cpu.Bandwidth{Quota: cpu.Unlimited, Period: cpu.DefaultPeriod}
 	if limit > 0 {
 		bandwidth = experiment.Limited(limit)
 	}
-	if err := b.Limit(group, bandwidth); err != nil {
-		return r, err
-	}
-	id, err := b.Tree().Inode(group)
-	if err != nil {
-		return r, err
-	}
-	clock, err := probe.Open(probe.Options{})
-	if err != nil {
-		return r, err
-	}
+	frame.Check(b.Limit(group, bandwidth))
+	id := frame.Must(b.Tree().Inode(group))
+	clock := frame.Must(probe.Open(probe.Options{}))
 	defer clock.Close()
-	q, err := requests.Open(clock, requests.Options{Stats: true})
-	if err != nil {
-		return r, err
-	}
+	q := frame.Must(requests.Open(clock, requests.Options{Stats: true}))
 	defer q.Close()
-	if err := errors.Join(clock.Watch([]uint64{id}), q.Watch([]uint64{id}), q.Start()); err != nil {
-		return r, err
-	}
+	frame.Check(errors.Join(clock.Watch([]uint64{id}), q.Watch([]uint64{id}), q.Start()))
 	var before time.Duration
 	var earlier requests.Counts
-	times, err := one.load(ctx, seed, s.length, func() (err error) {
+	times := frame.Must(one.load(ctx, seed, s.length, func() (err error) {
 		if before, err = b.Used(group); err == nil {
 			earlier, err = q.Read(id)
 		}
 		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	after, err := b.Used(group)
-	if err != nil {
-		return r, err
-	}
-	r.Used = (after - before).Seconds() / s.length.Seconds()
-	counts, err := q.Read(id)
-	if err != nil {
-		return r, err
-	}
+	}))
+	r.Used = (frame.Must(b.Used(group)) - before).Seconds() / s.length.Seconds()
+	counts := frame.Must(q.Read(id))
 	r.Client = quantiles{int64(len(times)), experiment.Milliseconds(frame.Quantile(times, 0.5)), experiment.Milliseconds(frame.Quantile(times, 0.99))}
 	counts = counts.Since(&earlier)
 	r.take(&counts)
-	costs, err := q.Cost()
-	for _, c := range costs {
+	for _, c := range frame.Must(q.Cost()) {
 		per := float64(c.Total) / float64(max(c.Runs, 1))
 		switch c.Program {
 		case "sk_data_ready":
@@ -213,7 +182,7 @@ func (s *settings) measure(ctx context.Context, b *frame.Bench, one target, grou
 			r.Send = per
 		}
 	}
-	return r, err
+	return r
 }
 
 // take takes over what the programs have counted.
