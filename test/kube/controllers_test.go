@@ -119,7 +119,8 @@ func helm(t *testing.T, state string, args ...string) {
 	}
 	front := []string{inside, filepath.Join(cluster.bin, "helm"), "--kubeconfig", filepath.Join(scratch, "pki/admin.kubeconfig"), "--namespace", "helmed"}
 	if args[0] != "uninstall" {
-		args = append(args, "../../deploy/helm/plimsoll", "--set", "name=helmed,stateDir="+state+",nri.folder="+filepath.Join(scratch, "containerd"), "--set-json", "env="+string(text))
+		args = append(args, "../../deploy/helm/plimsoll", "--set",
+			"name=helmed,stateDir="+state+",record.folder="+state+"-record,nri.folder="+filepath.Join(scratch, "containerd"), "--set-json", "env="+string(text))
 	}
 	if out, err := output(exec.Command("nsenter", append(front, args...)...)); err != nil {
 		t.Fatal(out, err)

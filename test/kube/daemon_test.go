@@ -93,8 +93,8 @@ func agentNamespace(t *testing.T, name string) {
 	kubectl(t, "create", "configmap", "kube-root-ca.crt", "--namespace", name, "--from-literal=ca.crt="+string(root))
 }
 
-// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state is the test's
-// own, no kube-proxy leads to the API server, NRI is where up.sh has put it, and the machine's counter of CPU time is
+// daemonSet is one as the manifests have it, but for what the test's machine has elsewhere: the state and the record are the
+// test's own, no kube-proxy leads to the API server, NRI is where up.sh has put it, and the machine's counter of CPU time is
 // constant.
 func (d *deployed) daemonSet(name string) object {
 	d.t.Helper()
@@ -109,10 +109,9 @@ func (d *deployed) daemonSet(name string) object {
 	volumes := spec["volumes"].([]any)
 	for _, v := range volumes {
 		volume := v.(object)
-		if host, ok := volume["hostPath"].(object); ok && volume["name"] == "state" {
-			host["path"] = d.state
-		} else if ok && volume["name"] == "nri" {
-			host["path"] = filepath.Join(scratch, "containerd")
+		here := map[any]string{"state": d.state, "record": d.state + "-record", "nri": filepath.Join(scratch, "containerd")}
+		if path, ok := here[volume["name"]]; ok {
+			volume["hostPath"].(object)["path"] = path
 		}
 	}
 	spec["hostPID"] = !d.hidden
