@@ -1,8 +1,8 @@
 #!/bin/bash
-# example.sh [-write]: from the first look to the end, on this machine: a group with a limit and a bounded load, and what the commands
-# say of it. -write puts it into docs/EXAMPLE.md, and what
-# follows doctor into README.md. It takes half a minute, needs root, and removes its group. The state directory is one of its
-# own, which the printed commands leave out.
+# example.sh [-write]: prints a worked example, from the first look to the end: a group with a limit and a bounded load, and the
+# output of each command. -write puts it into docs/EXAMPLE.md, and all but the output of doctor into README.md. It takes half a
+# minute, needs root and `make build`, and removes its group. The printed commands leave out the state directory, which is
+# temporary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$PWD/bin/plimsoll
@@ -77,8 +77,8 @@ example >"$dir/out"
   cat <<'TEXT'
 # An example: from the first look to the end
 
-A group `/lab/example` has a limit of half a CPU and works for 70 ms at a time. All that follows is printed by `bash test/example.sh -write` (root),
-on the machine that `doctor` describes.
+A group `/lab/example` has a limit of half a CPU and works for 70 ms at a time. `bash test/example.sh -write` (root)
+printed all of the following, on the machine that `doctor` describes.
 
 ```
 TEXT

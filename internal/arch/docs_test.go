@@ -15,14 +15,42 @@ const longestCell = 200
 // longestRunbook is the most lines of docs/RUNBOOK.md, which is read at 3 a.m.
 const longestRunbook = 150
 
-// TestTableCellsAreShort reads the tables of README.md and of docs.
-func TestTableCellsAreShort(t *testing.T) {
+// longestProse is the most characters in a line of a paragraph or a list, so that the source reads well too.
+const longestProse = 120
+
+// TestProseIsWrapped reads all documents. Tables, blocks of code, pictures and what is generated keep their lines.
+func TestProseIsWrapped(t *testing.T) {
+	for _, file := range documents(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile("(?s)```.*?```|<!-- (\\w+): begin -->.*?<!-- \\w+: end -->").ReplaceAllString(string(data), "")
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			breaks := strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "|") &&
+				!strings.HasPrefix(line, "![")
+			if n := utf8.RuneCountInString(line); breaks && n > longestProse {
+				t.Errorf("%s: a line has %d characters, more than %d: %.60s...", file, n, longestProse, line)
+			}
+		}
+	}
+}
+
+// documents are README.md, CONTRIBUTING.md and what is in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d documents, %v", len(files), err)
 	}
+	return append(files, "../../README.md", "../../CONTRIBUTING.md")
+}
+
+// TestTableCellsAreShort reads the tables of README.md and of docs.
+func TestTableCellsAreShort(t *testing.T) {
 	tables := 0
-	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, file := range documents(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -62,12 +90,8 @@ func TestRunbookIsShort(t *testing.T) {
 
 // TestLinksBetweenDocuments: a link to a file of the repository leads to one, and its heading is there.
 func TestLinksBetweenDocuments(t *testing.T) {
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	links := 0
-	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, file := range documents(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

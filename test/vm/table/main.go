@@ -143,10 +143,10 @@ func version(machine string) int {
 
 const head = `# Features by kernel
 
-Made by the tier vm of the tests (` + "`make kernels`" + `) of what ` + "`plimsoll doctor`" + ` says on Debian's kernels; the tests fail where it differs. The
-columns are kernel and cgroup version, on amd64; arm64 has the same features on 6.12 and 7.3 (tier vm-arm64). A feature may be there on other
-kernels by a backport, and be refused by their configuration: ask ` + "`plimsoll doctor`" + ` on the machine. What each feature is for is in
-[KERNEL.md](KERNEL.md).
+What ` + "`plimsoll doctor`" + ` says on Debian's kernels, made by ` + "`make kernels`" + `. The tests of tier vm fail where a kernel says
+something else. The columns are kernel and cgroup version, on amd64; arm64 has the same features on 6.12 and 7.3 (tier
+vm-arm64). Another kernel may have a feature by a backport, or lack it by its configuration: ask ` + "`plimsoll doctor`" + ` on
+the machine. [KERNEL.md](KERNEL.md) says what each feature is for.
 
 `
 
