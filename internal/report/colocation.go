@@ -142,7 +142,7 @@ func newColocationMetrics() colocationMetrics {
 		mechanism:  describe("colocation_mechanism", "1 for the mechanism that deprioritizes offline work.", "mechanism"),
 		resets:     describe("colocation_resets", "Times that owners overwrote a value of the co-location, over the files that hold such a value now."),
 		refused:    describe("colocation_refused", "Writes of the co-location that were refused or overwritten, over the files that hold such a value now."),
-		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank.", "rank"),
+		usage:      describe("rank_usage_seconds_total", "CPU time used by the containers of a rank: online, offline or neutral.", "rank"),
 		room:       describe("offline_room_cpus", "CPUs that offline work may use; +Inf while it is not bounded."),
 		used:       describe("rank_used_cpus", "CPUs used by the containers of a rank, of the last ten seconds.", "rank"),
 		containers: describe("rank_containers", "Containers of a rank.", "rank"),

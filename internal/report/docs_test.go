@@ -1,36 +1,112 @@
 package report
 
 import (
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
-// TestMetricsAreDocumented keeps the table of docs/REFERENCE.md complete and true: every metric with its type, and
-// none that is not there.
+// TestMetricsAreDocumented: docs/REFERENCE.md has each metric with its type, its labels and its HELP text.
 func TestMetricsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/REFERENCE.md")
+	const file, begin, end = "../../docs/REFERENCE.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(plimsoll_[a-z0-9_]+)(?:\\{[a-z,]+\\})?` \\| (counter|gauge|histogram) \\|").FindAllStringSubmatch(string(text), -1) {
-		documented[row[1]] = row[2]
+	before, rest, found := strings.Cut(string(data), begin)
+	have, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for metrics", file)
 	}
-	families, err := registry(t, func() (Status, error) { return sample(), nil }).Gather()
+	want := metricTables(t)
+	if have == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s (-documented +exposed):\n%s\nhint: go test ./internal/report -run %s -update", file, cmp.Diff(have, want), t.Name())
+	}
+	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// metricTables are all metrics as Markdown, a table for each part of the collector.
+func metricTables(t *testing.T) string {
+	all, few := families(t, Full), families(t, Basic)
+	c := NewCollector(nil, Full)
+	var b strings.Builder
+	for _, part := range []struct {
+		title string
+		list  []*prometheus.Desc
+	}{
+		{"Of each container and pod", append(c.containers.list(), c.throttles)},
+		{"Of each container and pod, with `run --requests`", c.requests.list()},
+		{"With `run --waits`", c.waits.list()},
+		{"Of the node and the agent", append(c.agent.list(), c.nodeState, c.writes, c.decisions, c.missing, c.mode, c.build)},
+		{"With `colocation`", c.colocation.list()},
+		{"With `colocation` and mechanism `schedExt`", c.scheduler.list()},
+		{"With `reserve`, where a container asks for CPUs of its own", c.reserve.list()},
+		{"With `receipts`", c.receipts.list()},
+		{"With the record (`run --record-dir`)", c.flight.list()},
+		{"With `run --kube`", c.kubernetes.list()},
+		{"With `run --kube` or `--nri-socket`", c.nri.list()},
+	} {
+		fmt.Fprintf(&b, "\n%s:\n\n| Name | Type | Meaning |\n|---|---|---|\n", part.title)
+		for _, d := range part.list {
+			name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(d.String())[1]
+			f := all[name]
+			if f == nil {
+				t.Fatalf("the sample has no %s", name)
+			}
+			delete(all, name)
+			text := f.GetHelp()
+			if few[name] == nil {
+				text += " (full)"
+			}
+			fmt.Fprintf(&b, "| `%s%s` | %s | %s |\n", name, ownLabels(f), strings.ToLower(f.GetType().String()), text)
+		}
+	}
+	for name := range all {
+		t.Errorf("%s is in no table", name)
+	}
+	return b.String()
+}
+
+func families(t *testing.T, detail Detail) map[string]*dto.MetricFamily {
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(NewCollector(func() (Status, error) { return sample(), nil }, detail)); err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	exposed := map[string]string{}
-	for _, f := range families {
-		exposed[f.GetName()] = strings.ToLower(f.GetType().String())
+	all := map[string]*dto.MetricFamily{}
+	for _, f := range list {
+		all[f.GetName()] = f
 	}
-	if diff := cmp.Diff(exposed, documented); diff != "" {
-		t.Errorf("docs/REFERENCE.md (-exposed +documented):\n%s", diff)
+	return all
+}
+
+// ownLabels are the labels of a metric besides those that say which container it is, such as {knob,outcome}.
+func ownLabels(f *dto.MetricFamily) string {
+	var names []string
+	for _, l := range f.GetMetric()[0].GetLabel() {
+		if !slices.Contains(containerLabels(), l.GetName()) {
+			names = append(names, l.GetName())
+		}
 	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(names, ",") + "}"
 }
 
 // TestHelpStandsAlone: a HELP text is read by itself, in a list that is sorted by name. It may not lean on a neighbour.

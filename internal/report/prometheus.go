@@ -68,10 +68,12 @@ type metric[T any] struct {
 // metrics are all numbers of a T.
 type metrics[T any] []metric[T]
 
-func (all metrics[T]) describe(ch chan<- *prometheus.Desc) {
+func (all metrics[T]) list() []*prometheus.Desc {
+	var list []*prometheus.Desc
 	for _, m := range all {
-		ch <- m.desc
+		list = append(list, m.desc)
 	}
+	return list
 }
 
 // collect sends nothing where there is no T.
@@ -115,7 +117,7 @@ func NewCollector(snapshot func() (Status, error), detail Detail) *Collector {
 		writes:     describe("writes_total", "Writes to files of control groups and to tasks that were tried, by file and outcome.", "knob", "outcome"),
 		decisions:  describe("decisions_total", "Decisions of the agent, by kind: burst, raise, lower, give-back and so on.", "kind"),
 		throttles:  describe("container_throttle_seconds", "How long throttles lasted, where eBPF reports them.", containerLabels()...),
-		missing:    describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not be loaded.", "part"),
+		missing:    describe("throttle_events_missing", "1 for each part of the programs in the kernel that could not be loaded: balance, wakeups, periods or forecast.", "part"),
 		nodeState:  describe("node_state", "1 for the state that the guard sees the node in.", "state"),
 		mode:       describe("mode", "1 for the mode that the agent is in: active or held.", "mode"),
 		build:      describe("build_info", "Always 1. The labels name the versions of the agent, of the kernel and of the control groups.", "version", "kernel", "cgroup"),
@@ -196,7 +198,7 @@ func selfMetrics() []metric[Status] {
 		c("turns_total", "Turns of the agent's loop.", func(x Self) float64 { return float64(x.Turns) }),
 		c("group_reads_total", "Times that the counters of a container or pod were read.", func(x Self) float64 { return float64(x.Looks) }),
 		c("rescans_total", "Scans of the whole cgroup tree.", func(x Self) float64 { return float64(x.Rescans) }),
-		c("events_lost_total", "Overflows of the inotify queue.", func(x Self) float64 { return float64(x.EventsLost) }),
+		c("events_lost_total", "Overflows of the inotify queue; a scan of all groups follows.", func(x Self) float64 { return float64(x.EventsLost) }),
 		c("log_lines_dropped_total", "Lines that are not in the log: there were too many about one object, or nobody read them in time.", func(x Self) float64 { return float64(x.LogDropped) }),
 	}
 }
@@ -224,7 +226,7 @@ func eventMetrics() []metric[Status] {
 		counter("refills_ineffective_total", "Refills after which the group was throttled all the same.", nil, func(s Status) float64 { return float64(s.Events.Ineffective) }),
 		g("refills_off", "1 while nothing is refilled on this node, because refills have no effect.", func(e Events) float64 { return bit(e.RefillsOff != nil) }),
 		counter("undone_writes_total", "Writes of a quota by its owner that a refill may have undone.", nil, func(s Status) float64 { return float64(s.Writes.Undone) }),
-		counter("throttle_events_lost_total", "Throttle events that were lost on the way to the agent.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
+		counter("throttle_events_lost_total", "Throttle events that were lost on the way to the agent, which then reads all groups.", nil, func(s Status) float64 { return float64(s.Events.Lost) }),
 	}
 }
 
@@ -251,18 +253,9 @@ func unix(t time.Time) float64 {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	c.containers.describe(ch)
-	c.agent.describe(ch)
-	c.kubernetes.describe(ch)
-	c.reserve.describe(ch)
-	c.scheduler.describe(ch)
-	c.nri.describe(ch)
-	c.flight.describe(ch)
-	c.receipts.describe(ch)
-	for _, d := range slices.Concat(c.colocation.list(), c.waits.list(), c.requests.list()) {
-		ch <- d
-	}
-	for _, d := range []*prometheus.Desc{c.writes, c.decisions, c.throttles, c.missing, c.nodeState, c.mode, c.build} {
+	for _, d := range slices.Concat(c.containers.list(), c.agent.list(), c.kubernetes.list(), c.reserve.list(), c.scheduler.list(),
+		c.nri.list(), c.flight.list(), c.receipts.list(), c.colocation.list(), c.waits.list(), c.requests.list(),
+		[]*prometheus.Desc{c.writes, c.decisions, c.throttles, c.missing, c.nodeState, c.mode, c.build}) {
 		ch <- d
 	}
 }
