@@ -201,10 +201,11 @@ func (r reporter) complete(s report.Status) report.Status {
 	}
 	s.AddClamps(nil, len(s.Clamped)) // here, where nothing waits for it
 	s.NRI, s.Self.LogDropped, s.Record = nriStatus(r.resizes), r.lines.Dropped(), r.flight.Status()
-	for _, problem := range []string{r.unseen, r.receipts.Problem()} {
-		if problem != "" {
-			s.Problems = append(s.Problems, problem)
-		}
+	if r.unseen != "" {
+		s.Problems = append(s.Problems, r.unseen)
+	}
+	if why := r.receipts.Problem(); why != "" {
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemReceipts, why))
 	}
 	if len(s.Containers) == 0 {
 		if why := r.named.empty(); why != "" {
@@ -231,7 +232,7 @@ func (r reporter) complete(s report.Status) report.Status {
 	s.AddClamps(clamped, k.ClampedNow)
 	s.Problems = append(s.Problems, s.Kubernetes.Problems()...)
 	if k.Fault != "" {
-		s.Problems = append(s.Problems, "kubernetes: "+k.Fault)
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemKubernetes, k.Fault))
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/config"
 	"plimsoll/internal/discover/cgroupfs"
+	"plimsoll/internal/report"
 	"plimsoll/internal/strategy"
 )
 
@@ -80,5 +81,5 @@ func (s *selection) empty() string {
 	for i, glob := range globs {
 		globs[i] = word(glob)
 	}
-	return "nothing is managed: no control group matches " + strings.Join(globs, ", ") + " (hint: `plimsoll plan` lists the groups that have a limit)"
+	return fmt.Sprintf(report.ProblemNothingNamed, strings.Join(globs, ", "))
 }

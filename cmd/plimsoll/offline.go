@@ -31,11 +31,11 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	s := report.Status{Schema: report.StatusSchema, Version: version, Now: now, Mode: report.Offline, Kernel: kernel,
 		Cgroup: "?", Problems: state.Notes, Node: report.Node{State: "unknown"}}
 	if len(state.Entries) > 0 && state.BootID != boot {
-		s.Problems = append(s.Problems, "the journal is of an earlier boot: its control groups and their values are gone")
+		s.Problems = append(s.Problems, report.ProblemOtherBoot)
 		return s, nil
 	}
 	if locked := g.holder(); locked != nil && locked.Stranger {
-		s.Problems = append(s.Problems, locked.Error()+" (hint: "+locked.Hint()+")")
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemLocked, locked, locked.Hint()))
 	}
 	dir, tree, err := g.openTree()
 	if err != nil {
@@ -46,7 +46,7 @@ func offlineStatus(g *globals, now time.Time) (report.Status, error) {
 	s.Containers = leftover.Containers(state.Entries, func(id workload.ID) (cpu.Bandwidth, error) { return leftover.Bandwidth(tree, id) })
 	for _, c := range s.Containers {
 		if c.Quota.Changed || c.Burst.Changed {
-			s.Problems = append(s.Problems, c.Cgroup+": changed although no agent runs (hint: `plimsoll restore` puts it back)")
+			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemLeftLimit, c.Cgroup))
 		}
 	}
 	s.Problems = append(s.Problems, leftover.Others(apply.New(tree, nil, nil).Over(&task.Kernel{}).Shielding("/"), state.Entries)...)

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"time"
 
 	"plimsoll/internal/observe"
 	"plimsoll/internal/policy"
+	"plimsoll/internal/report"
 	"plimsoll/internal/risk"
 )
 
@@ -14,7 +16,8 @@ func (a *Agent) measureRisk(now time.Time) {
 	case target == 0:
 		a.risk.Off("")
 	case !a.subscription.active || a.Uncounted:
-		a.risk.Off("loadLinePercent: the kernel does not count the use of periods: " + a.subscription.why)
+		why := "the kernel does not count the use of periods: " + a.subscription.why
+		a.risk.Off(fmt.Sprintf(report.ProblemLoadLine, why))
 	case a.risk.Due(now):
 		var groups []risk.Group
 		for id, g := range a.groups {

@@ -8,6 +8,7 @@ import (
 	"plimsoll/internal/journal"
 	"plimsoll/internal/observe"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
 	"plimsoll/internal/workload"
 )
 
@@ -49,8 +50,8 @@ func (a *Agent) putBackIn(now time.Time, of func(journal.Entry) bool) {
 				"error", r.Err)
 		}
 		a.ledger.Learn(now, []plan.Result{r})
-		a.record.Problem(pendingRestore(key), fmt.Sprintf(
-			"%s: no longer managed, and its %s is not restored to %s: %s", key.Path, key.Knob, r.Change.To, r.Err))
+		problem := fmt.Sprintf(report.ProblemNotRestored, key.Path, key.Knob, r.Change.To, r.Err)
+		a.record.Problem(pendingRestore(key), problem)
 	}
 }
 

@@ -66,10 +66,13 @@ func (a *Agent) status(now time.Time) report.Status {
 	s.Problems = append(s.Problems, a.cpus.Problems()...)
 	s.Colocation = a.colocation.Status(now, a.Strategy.Colocation)
 	s.Problems = append(s.Problems, s.Colocation.Problems()...)
-	for _, problem := range []string{risky, a.otherScheduler.Problem(), report.Message(a.failed)} {
+	for _, problem := range []string{risky, a.otherScheduler.Problem()} {
 		if problem != "" {
 			s.Problems = append(s.Problems, problem)
 		}
+	}
+	if a.failed != nil {
+		s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemDiscovery, report.Message(a.failed)))
 	}
 	scheduled := func(g *record.Group) report.Throttles { return a.scheduler.Counts(g.Inode).Throttles }
 	s.Containers = a.record.Containers(now, a.throttles, scheduled)

@@ -44,7 +44,7 @@ func rules() map[string]rule {
 		"internal/top":                {pure: true, imports: []string{"cpu", "printable", "report", "view"}},
 		"internal/why":                {pure: true, imports: []string{"printable", "report", "view"}},
 		"internal/doctor":             {pure: true, imports: []string{"cgroup", "policy", "printable", "report", "strategy"}},
-		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "diagnose/meter", "hint", "kubelet", "probe", "probe/runq"}},
+		"internal/doctor/features":    {imports: []string{"cgroup", "doctor", "diagnose/meter", "hint", "kubelet", "probe", "probe/runq", "report"}},
 		"internal/guide":              {pure: true, imports: []string{"printable"}},
 		"internal/figure":             {pure: true}, // apart from report: it draws what it is given, and knows nothing of turns
 

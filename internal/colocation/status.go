@@ -1,6 +1,7 @@
 package colocation
 
 import (
+	"fmt"
 	"time"
 
 	"plimsoll/internal/ledger"
@@ -86,7 +87,7 @@ func knobStatus(key plan.Key, e ledger.Entry) report.Priority {
 		Since: e.Since, Resets: e.Resets, Refused: e.Refused, Foreign: e.State == ledger.Foreign, Problem: e.Problem}
 	switch {
 	case k.Foreign:
-		k.Problem = "another program set it to " + string(e.InFile) + "; left alone"
+		k.Problem = fmt.Sprintf(report.ProblemPriorityForeign, e.InFile)
 	case e.Unread:
 		k.Problem = string(plan.Unread)
 	}

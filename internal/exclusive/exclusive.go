@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
 	"plimsoll/internal/reserve"
 	"plimsoll/internal/strategy"
 	"plimsoll/internal/workload"
@@ -170,7 +171,7 @@ func (c *CPUs) Decide(now time.Time, pods []workload.Pod) ledger.Want {
 	c.at, c.soon, c.problem = now, false, ""
 	in, err := c.reserveInput(now, pods)
 	if err != nil {
-		c.problem = fmt.Sprintf("CPUs of their own: %v", err)
+		c.problem = fmt.Sprintf(report.ProblemReserve, err)
 		return ledger.Want{}
 	}
 	var out reserve.Output
@@ -349,17 +350,17 @@ func (c *CPUs) Problems() []string {
 		list = append(list, c.problem)
 	}
 	for _, f := range c.last.Refused {
-		list = append(list, f.Name+": no CPUs of its own: "+f.Why)
+		list = append(list, fmt.Sprintf(report.ProblemNoOwnCPUs, f.Name, f.Why))
 	}
 	if why := c.shieldless(); why != "" {
 		list = append(list, why)
 	}
 	for _, f := range c.last.Unconfined {
-		list = append(list, f.Name+": not confined to the shared pool: "+strings.TrimSpace(f.Why))
+		list = append(list, fmt.Sprintf(report.ProblemNotConfined, f.Name, strings.TrimSpace(f.Why)))
 	}
 	for _, key := range c.Ledger.Ours(c.Of) {
 		if e, _ := c.Ledger.Entry(key); e.Leaving && e.Problem != "" {
-			list = append(list, fmt.Sprintf("%s: its %s could not be restored to %q: %s", key.Path, key.Knob, e.Baseline, e.Problem))
+			list = append(list, fmt.Sprintf(report.ProblemCPUsNotRestored, key.Path, key.Knob, e.Baseline, e.Problem))
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package exclusive
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func (c *CPUs) Protect(by Shielder, free bool) []plan.Result {
 	}
 	s, err := by.Shield()
 	if err != nil {
-		c.problem = "shield: " + err.Error()
+		c.problem = fmt.Sprintf(report.ProblemShield, err)
 	}
 	if s.New && err == nil {
 		c.Log.Info("the tasks of the root are in a group", "cgroup", s.Group, "tasks", s.Tasks)
@@ -43,7 +44,7 @@ func (c *CPUs) Unshielded(results []plan.Result) {
 	for _, x := range results {
 		if x.Change.Knob == plan.Shield && x.Outcome == plan.Refused {
 			c.shield.Group = x.Change.Cgroup.Path
-			c.problem = c.shield.Group + ": not removed: " + x.Err
+			c.problem = fmt.Sprintf(report.ProblemShieldStays, c.shield.Group, x.Err)
 		}
 	}
 }
@@ -54,8 +55,7 @@ func (c *CPUs) shieldless() string {
 	if !c.rules.Shield || c.Tree.Version() == cgroup.V1 || !slices.ContainsFunc(c.last.Shares, unprotected) {
 		return ""
 	}
-	return "shield: cgroup v2 has no cpuset hierarchy of its own; " +
-		"with policy auto, from 6.7, a partition takes its CPUs from the tasks of the root"
+	return report.ProblemShieldV2
 }
 
 // shieldStatus is nil where there is no shield.

@@ -94,8 +94,7 @@ func (r *Recorder) tooLow(g *Group, now bool) {
 		r.Problem(key, "")
 		return
 	}
-	r.Problem(key, fmt.Sprintf("%s: the limit is too low: throttled in more than half of the periods of the last minute; "+
-		"hint: raise the limit", g.Path))
+	r.Problem(key, fmt.Sprintf(report.ProblemLimitTooLow, g.Path))
 	r.log.Warn("the limit is too low", "cgroup", g.Path, "limit", g.limit, "period", g.period)
 }
 
@@ -134,8 +133,11 @@ func (r *Recorder) result(now time.Time, g *Group, x plan.Result) {
 		r.applied(now, g, k, x)
 	}
 	key, problem := g.Path+" "+string(c.Knob), ""
-	if x.Outcome == plan.Refused || x.Outcome == plan.Trampled {
-		problem = fmt.Sprintf("%s: %s %s to %s: %s", g.Path, x.Outcome, c.Knob, c.To, x.Err)
+	switch x.Outcome {
+	case plan.Refused:
+		problem = fmt.Sprintf(report.ProblemRefused, g.Path, c.Knob, c.To, x.Err)
+	case plan.Trampled:
+		problem = fmt.Sprintf(report.ProblemTrampled, g.Path, c.Knob, c.To, x.Err)
 	}
 	if problem != "" && problem != r.problems[key] {
 		r.log.Warn("write", "cgroup", g.Path, "knob", c.Knob, "from", c.From, "to", c.To, "outcome", x.Outcome, "error", x.Err)

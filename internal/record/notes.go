@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/ledger"
 	"plimsoll/internal/plan"
+	"plimsoll/internal/report"
 )
 
 // Note is an event of a quota or burst file, which is recorded once.
@@ -35,12 +36,10 @@ func (r *Recorder) Note(n Note) string {
 		log.Info("the owner's write of the quota put our former burst back; it is replaced again")
 	case ledger.Overrode:
 		log.Warn("another program wrote it: left alone")
-		problem = fmt.Sprintf("%s: another program set the %s to %s; it is left alone (limit %s)",
-			n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf(report.ProblemForeign, n.Path, n.Knob, n.Found, n.Base)
 	case ledger.Deviation:
 		log.Warn("not the declared limit: left alone", "hint", "plimsoll restore --to-spec")
-		problem = fmt.Sprintf("%s: %s is %s, declared is %s; hint: plimsoll restore --to-spec",
-			n.Path, n.Knob, n.Found, n.Base)
+		problem = fmt.Sprintf(report.ProblemNotDeclared, n.Path, n.Knob, n.Found, n.Base)
 	case ledger.WasLost:
 		why := "the kernel refused its owner's write, or its owner did not write it"
 		if n.Undone {
@@ -48,8 +47,7 @@ func (r *Recorder) Note(n Note) string {
 			r.writes.Undone++
 		}
 		log.Warn("a declared limit is not in force; writing it for the owner", "why", why)
-		problem = fmt.Sprintf("%s: the declared %s is %s, and the file holds %s: %s; the agent writes it for the owner",
-			n.Path, n.Knob, n.Base, n.Found, why)
+		problem = fmt.Sprintf(report.ProblemOwnersWriteLost, n.Path, n.Knob, n.Base, n.Found, why)
 	}
 	r.Problem(n.Path+" "+string(n.Knob), problem)
 	if g := r.groups[n.ID]; g != nil {
@@ -69,13 +67,11 @@ func (r *Recorder) newsOfResize(n Note) slog.Level {
 // Undone records that a quota may differ from what its owner has written, in a group without a declared limit. The
 // value is left alone.
 func (r *Recorder) Undone(g *Group, held time.Duration) {
-	const why = "another program wrote the quota during a refill"
 	r.writes.Undone++
 	g.undone = held
-	r.Problem(g.Path+" undone", fmt.Sprintf("%s: %s, and the quota is still %s: the kernel may have undone the write; "+
-		"hint: write it again", g.Path, why, plan.Time(held)))
+	r.Problem(g.Path+" undone", fmt.Sprintf(report.ProblemOwnersWriteUndone, g.Path, plan.Time(held)))
 	r.log.Warn("the kernel may have undone an owner's write of a quota",
-		"cgroup", g.Path, "quota", held, "why", why, "hint", "write it again")
+		"cgroup", g.Path, "quota", held, "why", "another program wrote it during a refill", "hint", "write it again")
 }
 
 // writtenAgain ends that problem when the value has changed, or the limit is declared by now: then the ledger judges.

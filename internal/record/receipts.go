@@ -21,8 +21,7 @@ func (r *Recorder) Receipts(s *report.Status, state *policy.State, seed uint64) 
 		of[id.Path] = e
 		if e.Withdrawn() != "" {
 			withdrawn++
-			s.Problems = append(s.Problems, fmt.Sprintf("%s: refills are withdrawn: its receipt says that refilling it %s; hint: %s",
-				id.Path, e.Withdrawn(), report.ReceiptHint))
+			s.Problems = append(s.Problems, fmt.Sprintf(report.ProblemWithdrawn, id.Path, e.Withdrawn(), report.ReceiptHint))
 		}
 	}
 	all := state.Receipts()

@@ -47,9 +47,11 @@ func (r *Recorder) Trust(g *Group, t policy.Trust) {
 	if !t.News {
 		return
 	}
-	key, where, off, log := "refills", "refills have no effect on this node: throttles are", &r.refills.off, r.log
+	until := t.Until.UTC().Format(time.RFC3339)
+	key, problem, off, log := "refills", fmt.Sprintf(report.ProblemRefillsOffNode, until), &r.refills.off, r.log
 	if g != nil {
-		key, where, off, log = g.Path+" refill", g.Path+": refills have no effect: its throttles are", &g.refillsOff, r.log.With("cgroup", g.Path)
+		key, problem = g.Path+" refill", fmt.Sprintf(report.ProblemRefillsOff, g.Path, until)
+		off, log = &g.refillsOff, r.log.With("cgroup", g.Path)
 	}
 	if !t.Lost {
 		*off = nil
@@ -57,11 +59,9 @@ func (r *Recorder) Trust(g *Group, t policy.Trust) {
 		log.Info("refills have effect again")
 		return
 	}
-	const hint = "see refill-on-rewrite in `plimsoll doctor`"
 	*off = &t.Until
-	r.Problem(key, fmt.Sprintf("%s answered by raises of the quota, and by a refill again from %s on; hint: %s",
-		where, t.Until.UTC().Format(time.RFC3339), hint))
-	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint", hint)
+	r.Problem(key, problem)
+	log.Warn("refills have no effect: throttles are answered by raises of the quota", "until", t.Until, "hint", "see refill-on-rewrite in `plimsoll doctor`")
 }
 
 // Events adds the numbers of refills.

@@ -116,19 +116,17 @@ func (c *Colocation) Problems() []string {
 	var list []string
 	for _, k := range c.Knobs {
 		if k.Problem != "" {
-			list = append(list, fmt.Sprintf("%s: %s: %s", Printable(k.Cgroup), k.Knob, k.Problem))
+			list = append(list, fmt.Sprintf(ProblemPriority, Printable(k.Cgroup), k.Knob, k.Problem))
 		}
 	}
 	if c.Scheduler != nil && c.Scheduler.Problem != "" {
 		list = append(list, c.Scheduler.Problem)
 	}
 	for _, group := range c.Missing {
-		list = append(list, fmt.Sprintf("%s: has no such file: the group above does not enable the cpu controller; hint: give a unit beside "+
-			"it a CPUWeight=, or write +cpu to the cgroup.subtree_control above", Printable(group)))
+		list = append(list, fmt.Sprintf(ProblemNoPriority, Printable(group)))
 	}
 	for _, group := range c.Exposed {
-		list = append(list, fmt.Sprintf("%s: offline, and some online work is no sibling of it: that work competes with the group above it, at "+
-			"the weight of that group; hint: give offline pods no CPU request, so that they are BestEffort", Printable(group)))
+		list = append(list, fmt.Sprintf(ProblemExposed, Printable(group)))
 	}
 	return list
 }

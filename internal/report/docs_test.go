@@ -2,39 +2,18 @@ package report
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
 
 // TestMetricsAreDocumented: docs/REFERENCE.md has each metric with its type, its labels and its HELP text.
 func TestMetricsAreDocumented(t *testing.T) {
-	const file, begin, end = "../../docs/REFERENCE.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), begin)
-	have, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no place for metrics", file)
-	}
-	want := metricTables(t)
-	if have == want {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s (-documented +exposed):\n%s\nhint: go test ./internal/report -run %s -update", file, cmp.Diff(have, want), t.Name())
-	}
-	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	generated(t, "metrics", metricTables(t))
 }
 
 // metricTables are all metrics as Markdown, a table for each part of the collector.

@@ -52,8 +52,7 @@ func (k *Kubernetes) Problems() []string {
 	var list []string
 	for _, r := range k.Rejected {
 		if len(list) == mostRejected {
-			list = append(list, fmt.Sprintf("%d more fields of Kubernetes objects are rejected (hint: `plimsoll status --json` lists them in kubernetes.rejected)",
-				k.RejectedNow-mostRejected))
+			list = append(list, fmt.Sprintf(ProblemMoreRejected, k.RejectedNow-mostRejected))
 			break
 		}
 		list = append(list, r.line())
@@ -71,7 +70,7 @@ func (r Rejected) line() string {
 	if len(line) > longestRejected {
 		line = strings.ToValidUTF8(line[:longestRejected], "") + "..."
 	}
-	line += ": rejected, the last good value stays in force"
+	line = fmt.Sprintf(ProblemRejected, line)
 	if r.Hint != "" {
 		line += " (hint: " + r.Hint + ")"
 	}

@@ -305,7 +305,7 @@ func (s Status) problems(p *page) {
 	var lines []string
 	if !s.ConfigOK && s.Mode != Offline {
 		for fault := range strings.SplitSeq(s.ConfigMsg, "\n") {
-			lines = append(lines, "configuration: "+fault+" (the last good one is in force)")
+			lines = append(lines, fmt.Sprintf(ProblemConfig, fault))
 		}
 	}
 	lines = append(lines, s.Problems...)
@@ -315,7 +315,7 @@ func (s Status) problems(p *page) {
 			Knob
 		}{{plan.Quota, c.Quota}, {plan.Burst, c.Burst}} {
 			if k.Problem != "" && !slices.Contains(s.Problems, k.Problem) {
-				lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Cgroup, k.name, k.Problem))
+				lines = append(lines, fmt.Sprintf(ProblemPriority, c.Cgroup, k.name, k.Problem))
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package risk
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -77,7 +78,7 @@ func (m *Meter) Measure(now time.Time, target float64, groups []Group, busy time
 	defer m.mu.Unlock()
 	m.problem = ""
 	if err != nil {
-		m.problem = "loadLinePercent: " + err.Error()
+		m.problem = fmt.Sprintf(report.ProblemLoadLine, err)
 		return
 	}
 	last, machine := m.at, busy-m.busy
@@ -183,13 +184,13 @@ func (m *Meter) learn(now time.Time, capacity float64, risk noderisk.Risk, inter
 	defer m.mu.Unlock()
 	m.working = false
 	if err != nil {
-		m.problem = err.Error()
+		m.problem = fmt.Sprintf(report.ProblemLoadLine, err)
 		return false
 	}
 	m.status = &report.Risk{Target: risk.Target, Asked: risk.Asked, Now: risk.Now, Interval: interval, Share: risk.Share, Met: risk.Met,
 		Containers: risk.Containers, Capacity: capacity, At: now}
 	if !risk.Met {
-		m.problem = "loadLinePercent: the demands coincide too often even without any burst; hint: fewer pods, or lower limits"
+		m.problem = report.ProblemLoadLineMissed
 	}
 	before := m.cut
 	m.cut = 1 - risk.Share

@@ -16,6 +16,7 @@ package schedext
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -170,7 +171,7 @@ func (k *Keeper) wanted(now time.Time, levels []policy.Level) bool {
 func (k *Keeper) watch(now time.Time) {
 	why, err := k.now.Ended()
 	if err != nil {
-		k.problem = "the scheduler: " + err.Error()
+		k.problem = fmt.Sprintf(report.ProblemScheduler, err)
 		return
 	}
 	if why == "" {
@@ -184,7 +185,7 @@ func (k *Keeper) watch(now time.Time) {
 	err = k.now.Close()
 	k.now, k.ended, k.gap = nil, why, max(ReloadFirst, 2*k.gap)
 	k.next = now.Add(k.gap)
-	k.problem = "the scheduler has ended: " + why
+	k.problem = fmt.Sprintf(report.ProblemSchedulerEnded, why)
 	if err != nil {
 		k.problem += "; " + err.Error()
 	}
@@ -201,7 +202,7 @@ func (k *Keeper) open(now time.Time) {
 	}
 	if err != nil {
 		k.Log.Warn("the scheduler cannot be loaded", "error", err)
-		k.problem, k.gap = "the scheduler cannot be loaded: "+err.Error(), max(ReloadFirst, 2*k.gap)
+		k.problem, k.gap = fmt.Sprintf(report.ProblemSchedulerNotLoaded, err), max(ReloadFirst, 2*k.gap)
 		k.next, k.usable = now.Add(k.gap), false // repeat the preflight
 		return
 	}
@@ -237,7 +238,7 @@ func (k *Keeper) assign(levels []policy.Level) {
 	}
 	k.problem = ""
 	if faults != nil {
-		k.problem = faults.Error()
+		k.problem = fmt.Sprintf(report.ProblemScheduler, faults)
 		k.Log.Debug("scheduler", "error", faults)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"plimsoll/internal/report"
 )
 
 // Other watches for a sched_ext scheduler of another program. While one runs all tasks, the kernel enforces no quota
@@ -43,6 +45,5 @@ func (o *Other) Problem() string {
 	if o.name == "" {
 		return ""
 	}
-	return fmt.Sprintf("the sched_ext scheduler %s runs all tasks: the kernel enforces no quota and no burst, "+
-		"and none is raised meanwhile", o.name)
+	return fmt.Sprintf(report.ProblemOtherScheduler, o.name)
 }

@@ -30,7 +30,7 @@ func Merge(views []view.View) (view.View, map[string]string) {
 			all.Problems = append(all.Problems, v.Node+": "+p)
 		}
 		if v.Mode == report.Held {
-			all.Problems = append(all.Problems, v.Node+": the agent is held")
+			all.Problems = append(all.Problems, fmt.Sprintf(report.ProblemNodeHeld, v.Node))
 		}
 		if v.Now.After(all.Now) {
 			all.Now = v.Now

@@ -1,18 +1,12 @@
 package features
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 
 	"plimsoll/internal/cgroup"
 	"plimsoll/internal/doctor"
-)
-
-// hiddenTasks is what is wrong where the tasks of others' groups cannot be seen; it goes with hintTasks.
-const (
-	hiddenTasks = "the tasks of other control groups cannot be seen: all of them look empty, and nothing is written"
-	hintTasks   = "in a pod, hostPID: true; in a container, --pid=host"
+	"plimsoll/internal/report"
 )
 
 // Tasks finds out whether the tasks of others' groups can be seen.
@@ -26,7 +20,7 @@ func Tasks(tree *cgroup.Tree, err error) cgroup.Feature {
 	case err != nil:
 		f.State, f.Detail = cgroup.Unknown, err.Error()
 	case hidden:
-		f.State, f.Detail = cgroup.No, fmt.Sprintf("%s; hint: %s", hiddenTasks, hintTasks)
+		f.State, f.Detail = cgroup.No, report.ProblemHiddenTasks
 	}
 	return f
 }
@@ -44,6 +38,6 @@ func Sight(tree *cgroup.Tree, log *slog.Logger) string {
 	if f.State != cgroup.No {
 		return ""
 	}
-	log.Error(hiddenTasks, "hint", hintTasks)
+	log.Error(f.Detail)
 	return f.Detail
 }

@@ -24,13 +24,11 @@ func Others(w *apply.Writer, entries []journal.Entry) []string {
 			continue
 		}
 		if held, ours := w.InFile(e); ours {
-			list = append(list, fmt.Sprintf("%s: %s is %q in place of %q although no agent runs (hint: `plimsoll restore` puts it back)",
-				e.Path, e.Knob, held, e.Target()))
+			list = append(list, fmt.Sprintf(report.ProblemLeft, e.Path, e.Knob, held, e.Target()))
 		}
 	}
 	if s, there := w.Shielded(); there {
-		list = append(list, fmt.Sprintf("%s: %d tasks of the root are kept in it although no agent runs (hint: `plimsoll restore` puts them back)",
-			s.Group, s.Tasks))
+		list = append(list, fmt.Sprintf(report.ProblemLeftShield, s.Group, s.Tasks))
 	}
 	return list
 }
@@ -97,7 +95,7 @@ func knobOf(e journal.Entry, now report.Knob) report.Knob {
 	k.Original, err1 = e.Original.Time()
 	k.Requested, err2 = e.Last.Time()
 	if err := errors.Join(err1, err2); err != nil {
-		k.Problem = "journal: " + err.Error()
+		k.Problem = fmt.Sprintf(report.ProblemJournal, err)
 		return k
 	}
 	if k.Problem != "" {
@@ -105,7 +103,7 @@ func knobOf(e journal.Entry, now report.Knob) report.Knob {
 	}
 	k.Changed = e.Ours(plan.Time(now.InForce)) && plan.Time(now.InForce) != e.Target()
 	if !k.Changed && now.InForce != k.Original && plan.Time(now.InForce) != e.Target() {
-		k.Problem = "has a value that is not ours: a restore leaves it alone"
+		k.Problem = report.ProblemNotOurs
 	}
 	return k
 }

@@ -202,7 +202,7 @@ func (f *File) note(err error) {
 		f.log.Warn("the receipts are not kept: a restart of the agent begins them anew", "error", err)
 	}
 	if f.problem = ""; err != nil {
-		f.problem = fmt.Sprintf("the receipts are not kept, and a restart of the agent begins them anew: %v", err)
+		f.problem = err.Error()
 	}
 }
 
