@@ -57,6 +57,7 @@ example() {
   "$bin" --state-dir "$dir" run --policy auto --include '/lab/*' --listen '' 2>&1 &
   agent=$!
   sleep 12
+  kill -0 "$agent" 2>/dev/null || { echo "example.sh: the agent has ended; hint: another one may run here" >&2; return 1; }
   echo
   say status
   say report
@@ -72,7 +73,8 @@ if [ "${1:-}" != -write ]; then
   example
   exit
 fi
-example >"$dir/out"
+example >"$dir/said"
+sed "s|$dir/record|/var/lib/plimsoll|" "$dir/said" >"$dir/out" # where the record is without --state-dir
 {
   cat <<'TEXT'
 # An example: from the first look to the end
