@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"strings"
+	"regexp"
 	"testing"
 
 	"plimsoll/internal/plan"
@@ -17,7 +17,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	text := string(operations) + string(config)
+	code := words(string(operations) + string(config))
 	one, half := 1, 0.5
 	result := plan.Result{Change: plan.Change{Restore: true, Refill: true}, InForce: "0s", Err: "no"}
 	for _, v := range []any{
@@ -38,11 +38,22 @@ func TestJSONIsDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range fields(tree) {
-			if !strings.Contains(text, name) {
+			if !code[name] {
 				t.Errorf("%T: docs/REFERENCE.md does not name %s", v, name)
 			}
 		}
 	}
+}
+
+// words are those of all pieces of code in a document: a name that only happens to stand in a sentence describes nothing.
+func words(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, code := range regexp.MustCompile("(?s)```.*?```|`[^`]+`").FindAllString(text, -1) {
+		for _, word := range regexp.MustCompile(`[\w-]+`).FindAllString(code, -1) {
+			all[word] = true
+		}
+	}
+	return all
 }
 
 // fields are the names of all objects in a value.
