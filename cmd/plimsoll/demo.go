@@ -55,7 +55,7 @@ Everything is made for the demo and removed in the end; nothing else on the mach
 	flags := cmd.Flags()
 	flags.Float64Var(&f.seconds, "seconds", 30, "seconds of load for each mode")
 	flags.IntVar(&f.rounds, "rounds", 0, "rounds in which the modes take turns (0: of about 10 s each)")
-	flags.IntVar(&f.requests, "requests", 0, "go on until each mode has had so many requests")
+	flags.IntVar(&f.requests, "requests", 0, "continue until each mode has had this many requests")
 	flags.Float64Var(&f.limit, "limit", 0.5, "CPU limit of the service")
 	flags.Var(&f.utilization, "utilization", "mean CPU use of the service / its limit")
 	flags.StringSliceVar(&f.modes, "modes", names(experiment.Modes()), "modes to measure")

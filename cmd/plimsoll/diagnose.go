@@ -57,7 +57,7 @@ a weight. Without it the shortfall is unknown.`,
 	flags.StringVar(&f.config, "config", "", "configuration file, for the requests of plain groups (docs/CONFIG.md)")
 	flags.DurationVar(&f.length, "for", 10*time.Second, "how long to measure; with --live, what one picture shows (2s)")
 	flags.BoolVar(&f.requests, "requests", false, "measure how long the containers take to answer the requests at their TCP sockets, too")
-	flags.BoolVar(&f.live, "live", false, "go on until Ctrl-C, one picture after the other")
+	flags.BoolVar(&f.live, "live", false, "show one picture after the other, until Ctrl-C")
 	jsonFlag(cmd, &f.json)
 	return cmd
 }

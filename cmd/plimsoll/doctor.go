@@ -54,7 +54,7 @@ cgroup is written.`,
 			return errors.Join(show(cmd.OutOrStdout(), e, asJSON), useless(e))
 		},
 	}
-	cmd.Flags().StringVar(&from.file, "config", "", "also judge the requests of this configuration file (colocation)")
+	cmd.Flags().StringVar(&from.file, "config", "", "also judge what this configuration file asks for (colocation)")
 	cmd.Flags().StringVar(&socket, "nri-socket", nri.DefaultSocket, "where the container runtime listens for NRI plugins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON (docs/KERNEL.md documents it)")
 	return cmd

@@ -59,8 +59,8 @@ are in the time zone of this program. Without them it is the last hour. docs/REC
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "the begin; without it an hour before --to")
-	flags.StringVar(&f.to, "to", "", "the end; without it now")
+	flags.StringVar(&f.from, "from", "", "begin of the time to show; without it, an hour before --to")
+	flags.StringVar(&f.to, "to", "", "end of the time to show; without it, now")
 	flags.StringVar(&f.figure, "figure", "", "draw the container that lost most, minute by minute, into this file, .svg or .png")
 	recordDirFlag(flags, &f.dir, "")
 	jsonFlag(cmd, &f.json)

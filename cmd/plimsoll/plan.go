@@ -53,7 +53,7 @@ what that agent has written. It does not know what Kubernetes requests: --of-age
 	}
 	f.register(cmd)
 	jsonFlag(cmd, &asJSON)
-	cmd.Flags().BoolVar(&ofAgent, "of-agent", false, "ask the running agent, which knows what Kubernetes requests, in place of looking anew")
+	cmd.Flags().BoolVar(&ofAgent, "of-agent", false, "ask the running agent, which knows what Kubernetes requests, instead of looking at the node")
 	cmd.Flags().DurationVar(&watch, "watch", 2*time.Second, "how long to watch for throttling")
 	return cmd
 }

@@ -98,7 +98,7 @@ FILE.npy is a numpy array of shares of the machine, with its metadata beside it 
 	f.length.flags(cmd, 0, "")
 	flags.StringVar(&f.out, "out", "", "file, .npy or .csv (default: the container's name, .npy)")
 	flags.BoolVar(&f.force, "force", false, "replace the file if it exists")
-	flags.IntVar(&f.cgroups, "cgroups", 10, "say what so many of each container would take of the machine")
+	flags.IntVar(&f.cgroups, "cgroups", 10, "show what this many of each container would take of the machine")
 	jsonFlag(cmd, &f.json)
 	return cmd
 }

@@ -118,7 +118,7 @@ looked after when the configuration, or --include, names them. The default polic
 	f.kube.register(cmd)
 	f.flight.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.read.Socket, "read-socket", "", "socket from which the state is read; read.sock in the state directory")
-	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from it, by its name or number; without one, root, and the process that --listen starts")
+	cmd.Flags().StringVar(&f.readGroup, "read-group", "", "group that may read from that socket, by name or number; without one, only root and the process that --listen starts")
 	f.logFlags.register(cmd.Flags())
 	return cmd
 }

@@ -38,7 +38,7 @@ kernel's own scheduler, and nothing stays behind.`,
 // mostFlag adds --most-pause to a command.
 func mostFlag(cmd *cobra.Command, most *time.Duration) {
 	cmd.Flags().DurationVar(most, "most-pause", 2*time.Second,
-		"take the scheduler out when a CPU runs no ordinary task for so long in its first 10 s; 0: leave that to the kernel's watchdog")
+		"unload the scheduler if a CPU runs no ordinary task for this long in its first 10 s; 0: leave that to the kernel's watchdog")
 }
 
 func schedLoad(g *globals) *cobra.Command {

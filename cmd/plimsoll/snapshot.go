@@ -50,7 +50,7 @@ Periods are recorded while somebody looks at the page, and for a minute after; `
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "output", "o", "", "the file to write; - for standard output; without it a name with the node and the time, here")
 	flags.StringVar(&f.url, "url", "http://"+web.DefaultListen, "where the process that serves the page listens")
-	flags.StringVar(&f.tokenFile, "token-file", "", "the token to send, where that process asks who may read")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token to send, where that process asks for one")
 	return cmd
 }
 
