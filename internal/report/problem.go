@@ -31,12 +31,12 @@ const (
 	// A group left the configuration, and the kernel refuses its original value; it is tried again. Do: see the error.
 	ProblemNotRestored = "%s: no longer managed, and its %s is not restored to %s: %s"
 
-	// Bursting does not cure that. Do: raise the limit; `plimsoll advise` says to what.
+	// Such a limit is too low: bursting does not cure that. Do: raise the limit; `plimsoll advise` says to what.
 	ProblemLimitTooLow = "%s: the limit is too low: throttled in more than half of the periods of the last minute; hint: raise the limit"
 	// Three refills of the group in a row did not end its throttles. Do: nothing; see KERNEL.md, Ending a throttle.
 	ProblemRefillsOff = "%s: refills have no effect: its throttles are answered by raises of the quota, and by a refill again " +
 		"from %s on; hint: " + refillsHint
-	// The same for groups of the whole node. Do: see refill-on-rewrite in `plimsoll doctor`.
+	// Three refills in a row, each in another group, had no effect. Do: see refill-on-rewrite in `plimsoll doctor`.
 	ProblemRefillsOffNode = "refills have no effect on this node: throttles are answered by raises of the quota, and by a refill again " +
 		"from %s on; hint: " + refillsHint
 	// A receipt shows that refills harm the container or its neighbours. Do: as the hint says, or nothing.
