@@ -20,14 +20,9 @@ import (
 // that makes it copies its parent's, which may be ours: such a group is not in the journal, and is widened with its
 // parent.
 
-// ofCPUSet says whether a knob is the cpuset controller's.
-func ofCPUSet(knob plan.Knob) bool {
-	return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition
-}
-
 // inode is the identity of a group in the hierarchy that has the knob.
 func (w *Writer) inode(group string, knob plan.Knob) (uint64, error) {
-	if ofCPUSet(knob) {
+	if knob.OfCPUSet() {
 		return w.tree.CPUSetInode(group)
 	}
 	return w.tree.Inode(group)
@@ -67,9 +62,9 @@ func (w *Writer) attainable(knob plan.Knob, v plan.Value, group string) plan.Val
 		return v
 	}
 	has, err1 := w.tree.CPUs(group)
-	want, err2 := cpu.ParseSet(string(v))
+	want, err2 := v.Set()
 	if some := want.And(has); err1 == nil && err2 == nil && len(some) > 0 {
-		return plan.Value(some.String())
+		return plan.Set(some)
 	}
 	return v
 }
@@ -84,13 +79,13 @@ func (w *Writer) steps(c plan.Change) []plan.Change {
 		c.To = w.attainable(c.Knob, c.To, "/")
 	}
 	live := w.attainable(c.Knob, c.From, "/") // the kernel refuses CPUs that are offline
-	a, err1 := cpu.ParseSet(string(live))
-	b, err2 := cpu.ParseSet(string(c.To))
+	a, err1 := live.Set()
+	b, err2 := c.To.Set()
 	if err1 != nil || err2 != nil || a.Within(b) || c.To.Within(c.From) {
 		return []plan.Change{c}
 	}
 	first, last := c, c
-	first.To, first.Restore = plan.Value(a.Union(b).String()), false
+	first.To, first.Restore = plan.Set(a.Union(b)), false
 	last.From = first.To
 	return []plan.Change{first, last}
 }
@@ -105,7 +100,7 @@ func (w *Writer) inUse(c plan.Change) bool {
 	outer, err := w.tree.EffectiveCPUs(c.Cgroup.Path)
 	return err == nil && slices.ContainsFunc(sets, func(s cgroup.CPUSet) bool {
 		e, _ := w.journal.Entry(workload.ID{Path: s.Path, Inode: s.Inode}, plan.CPUs)
-		return len(s.CPUs) > 0 && !outer.Within(s.CPUs) && !w.ours(e, plan.Value(s.CPUs.String()))
+		return len(s.CPUs) > 0 && !outer.Within(s.CPUs) && !w.ours(e, plan.Set(s.CPUs))
 	})
 }
 
@@ -141,7 +136,7 @@ func (w *Writer) claimInherited(c plan.Change) (inherited []plan.Change, failed 
 	for _, s := range sets {
 		child := workload.ID{Path: s.Path, Inode: s.Inode}
 		_, claimed := w.journal.Entry(child, plan.CPUs)
-		if !inherits[path.Dir(s.Path)] || claimed || plan.Value(s.CPUs.String()) != c.From {
+		if !inherits[path.Dir(s.Path)] || claimed || plan.Set(s.CPUs) != c.From {
 			continue
 		}
 		inherits[s.Path] = true

@@ -16,86 +16,74 @@ func Read(tree *cgroup.Tree, group string, knob plan.Knob) (plan.Value, error) {
 		b, err := tree.Bandwidth(group)
 		return plan.Time(b.Quota), err
 	case plan.Burst:
-		burst, err := tree.Burst(group)
-		return plan.Time(burst), err
+		return spellTime(tree.Burst(group))
 	case plan.Weight:
-		weight, err := tree.Weight(group)
-		return plan.Number(weight), err
+		return spellNumber(tree.Weight(group))
+	case plan.Identity:
+		return spellNumber(tree.Identity(group))
 	case plan.Idle:
-		idle, err := tree.Idle(group)
-		return flag(idle), err
-	case plan.CPUs:
-		set, err := tree.CPUs(group)
-		return plan.Value(set.String()), err
-	case plan.Exclusive:
-		set, err := tree.ExclusiveCPUs(group)
-		return plan.Value(set.String()), err
+		return spellFlag(tree.Idle(group))
 	case plan.SubtreeControl:
-		on, err := tree.CPUSetsEnabled(group)
-		return flag(on), err
+		return spellFlag(tree.CPUSetsEnabled(group))
 	case plan.IdentitySysctl:
-		on, err := tree.IdentityEnabled()
-		return flag(on), err
+		return spellFlag(tree.IdentityEnabled())
+	case plan.CPUs:
+		return spellSet(tree.CPUs(group))
+	case plan.Exclusive:
+		return spellSet(tree.ExclusiveCPUs(group))
 	case plan.Partition:
 		kind, _, err := tree.Partition(group)
 		return plan.Value(kind), err
-	case plan.Identity:
-		grade, err := tree.Identity(group)
-		return plan.Number(grade), err
 	}
 	return "", fmt.Errorf("unknown knob %q", knob)
 }
 
-func flag(set bool) plan.Value {
-	if set {
-		return "1"
+func spellTime(d time.Duration, err error) (plan.Value, error) { return plan.Time(d), err }
+
+func spellNumber(n int64, err error) (plan.Value, error) { return plan.Number(n), err }
+
+func spellSet(cpus cpu.Set, err error) (plan.Value, error) { return plan.Set(cpus), err }
+
+func spellFlag(on bool, err error) (plan.Value, error) {
+	if on {
+		return "1", err
 	}
-	return "0"
+	return "0", err
 }
 
 // set writes a value in canonical form to a knob of a group.
 func set(tree *cgroup.Tree, group string, knob plan.Knob, v plan.Value) error {
 	switch knob {
-	case plan.Quota, plan.Burst:
-		d, err := v.Time()
-		if err != nil {
-			return err
-		}
-		if knob == plan.Quota {
-			return tree.SetQuota(group, d)
-		}
-		return tree.SetBurst(group, d)
+	case plan.Quota:
+		return setParsed(group, tree.SetQuota, v.Time)
+	case plan.Burst:
+		return setParsed(group, tree.SetBurst, v.Time)
 	case plan.Weight:
-		n, err := v.Number()
-		if err != nil {
-			return err
-		}
-		return tree.SetWeight(group, n)
+		return setParsed(group, tree.SetWeight, v.Number)
+	case plan.Identity:
+		return setParsed(group, tree.SetIdentity, v.Number)
 	case plan.Idle:
 		return tree.SetIdle(group, v == "1")
 	case plan.SubtreeControl:
 		return tree.EnableCPUSets(group, v == "1")
 	case plan.IdentitySysctl:
 		return tree.EnableIdentity(v == "1")
+	case plan.CPUs:
+		return setParsed(group, tree.SetCPUs, v.Set)
+	case plan.Exclusive:
+		return setParsed(group, tree.SetExclusiveCPUs, v.Set)
 	case plan.Partition:
 		return setPartition(tree, group, v)
-	case plan.CPUs, plan.Exclusive:
-		cpus, err := cpu.ParseSet(string(v))
-		if err != nil {
-			return err
-		}
-		if knob == plan.Exclusive {
-			return tree.SetExclusiveCPUs(group, cpus)
-		}
-		return tree.SetCPUs(group, cpus)
-	case plan.Identity:
-		grade, err := v.Number()
-		if err != nil {
-			return err
-		}
-		return tree.SetIdentity(group, grade)
 	}
 	return fmt.Errorf("unknown knob %q", knob)
+}
+
+func setParsed[T any](group string, write func(string, T) error, parse func() (T, error)) error {
+	v, err := parse()
+	if err != nil {
+		return err
+	}
+	return write(group, v)
 }
 
 // canonical is the canonical form of a value: times in whole microseconds, as the kernel holds them. Only canonical
@@ -123,14 +111,11 @@ func canonical(knob plan.Knob, v plan.Value) (plan.Value, error) {
 	case plan.Partition:
 		return v, nil
 	case plan.Weight, plan.Identity, plan.Cookie:
-		n, err := v.Number()
-		return plan.Number(n), err
+		return spellNumber(v.Number())
 	case plan.Slice:
-		d, err := v.Time()
-		return plan.Time(d), err
+		return spellTime(v.Time())
 	case plan.CPUs, plan.Exclusive:
-		cpus, err := cpu.ParseSet(string(v))
-		return plan.Value(cpus.String()), err
+		return spellSet(v.Set())
 	}
 	return "", fmt.Errorf("unknown knob %q", knob)
 }

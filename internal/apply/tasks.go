@@ -52,10 +52,7 @@ func attributeOf(t Tasks, knob plan.Knob) (attribute, error) {
 	case knob == plan.Slice:
 		base, err := t.BaseSlice()
 		return attribute{base: plan.Time(base),
-			get: func(tid int) (plan.Value, error) {
-				slice, err := t.Slice(tid)
-				return plan.Time(slice), err
-			},
+			get: func(tid int) (plan.Value, error) { return spellTime(t.Slice(tid)) },
 			set: func(tid int, v plan.Value) error {
 				slice, err := v.Time()
 				return errors.Join(err, t.SetSlice(tid, slice))

@@ -75,7 +75,7 @@ func (c *Colocation) cpusets(group string) ([]bound, error) {
 func (c *Colocation) cpusBefore(g bound, above []suppress.Confined) cpu.Set {
 	key, held := plan.Key{ID: g.ID, Knob: plan.CPUs}, plan.Set(g.cpus)
 	if e, _ := c.Ledger.Entry(key); e.Ours() {
-		set, _ := cpu.ParseSet(string(e.Baseline)) // the ledger has it from a set
+		set, _ := e.Baseline.Set() // the ledger has it from a set
 		return set
 	}
 	for _, p := range above {

@@ -61,7 +61,7 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 		c.Ledger.Adopt(key, baseline, plan.Set(s.CPUs))
 		c.Agent.Adopt(g.ID, plan.CPUs, plan.Set(s.CPUs), baseline)
 	}
-	had, _ := cpu.ParseSet(string(before.InFile)) // the ledger has it from a set
+	had, _ := before.InFile.Set() // the ledger has it from a set
 	sheds := v1 && len(had.Minus(s.CPUs).And(online)) == 0
 	e := c.seeCPUValue(now, key, ledger.Sight{InFile: plan.Set(s.CPUs), Sheds: sheds})
 	g.Blocked, g.Problem = e.Blocked(now), strings.TrimPrefix(e.Problem, string(plan.Refused)+": ")
@@ -69,12 +69,12 @@ func (c *CPUs) seeCPUSet(now time.Time, s cgroup.CPUSet, parent workload.ID, onl
 	exclusive, _ := c.Ledger.Entry(plan.Key{ID: g.ID, Knob: plan.Exclusive})
 	g.Partition, g.Unpartitions = part.Ours(), cmp.Or(part.Blocked(now), exclusive.Blocked(now))
 	if exclusive.Ours() {
-		g.Exclusive, _ = cpu.ParseSet(string(exclusive.InFile))
+		g.Exclusive, _ = exclusive.InFile.Set()
 	}
 	if e.State == ledger.Foreign {
 		return g
 	}
-	g.Baseline, _ = cpu.ParseSet(string(e.Baseline))
+	g.Baseline, _ = e.Baseline.Set()
 	if !e.Ours() {
 		g.Lost = g.Baseline.Minus(g.CPUs)
 	}

@@ -25,6 +25,9 @@ func (e Entry) Ours(held plan.Value) bool {
 	return e.intents > 0 && held == e.Last || e.intents > 1 && held == e.Prev
 }
 
+// Key is the knob that the entry is about.
+func (e Entry) Key() plan.Key { return plan.Key{ID: e.ID, Knob: e.Knob} }
+
 // Written says whether a value was ever about to be written: before that the entry is a mere claim.
 func (e Entry) Written() bool { return e.intents > 0 }
 

@@ -48,7 +48,7 @@ func (l *Ledger) Plan(now time.Time, intents []plan.Intent) []plan.Change {
 		if e.Leaving { // the problem of the restore does not apply to the new intent
 			e.Leaving, e.Problem = false, ""
 		}
-		e.intend(in.Key, in.Value)
+		e.intend(in.Value)
 		if e.Blocked(now) != plan.Free || in.Value == e.InFile && !in.Refill {
 			continue
 		}
@@ -81,7 +81,7 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 		if !e.Leaving {
 			e.Leaving, e.Problem, e.Return = true, "", Backoff{}
 		}
-		e.intend(key, e.Baseline)
+		e.intend(e.Baseline)
 		needed := key.Knob == plan.IdentitySysctl && identities // without it no identity can be restored
 		if e.State == Ours && !e.Unread && e.Return.Ready(now) && !needed {
 			changes = append(changes, plan.Change{Cgroup: key.ID, Knob: key.Knob, From: e.InFile, To: e.Baseline,
@@ -92,15 +92,16 @@ func (l *Ledger) Restores(now time.Time, intents []plan.Intent, of func(plan.Key
 }
 
 // intend records the intended value.
-func (e *Entry) intend(key plan.Key, value plan.Value) {
-	if key.Knob.OfTasks() {
-		if value != e.Intended {
-			e.Wrote = e.Intended // some tasks may have it
-		}
-		e.Intended = value
-		e.InFile = e.ofTasks()
-	}
+func (e *Entry) intend(value plan.Value) {
+	before := e.Intended
 	e.Intended = value
+	if !e.knob.OfTasks() {
+		return
+	}
+	if value != before {
+		e.Wrote = before // some tasks may have it
+	}
+	e.InFile = e.ofTasks()
 }
 
 // Ours lists the files selected by of that hold a value of ours, by path and knob.
@@ -135,7 +136,7 @@ func (l *Ledger) list(of func(plan.Key, *Entry) bool) []plan.Key {
 // Learn records the results of changes. begun is when the first of them began.
 func (l *Ledger) Learn(begun time.Time, results []plan.Result) {
 	for _, r := range results {
-		e := l.entries[plan.Key{ID: r.Change.Cgroup, Knob: r.Change.Knob}]
+		e := l.entries[r.Change.Key()]
 		if e == nil {
 			continue
 		}
@@ -200,12 +201,8 @@ const (
 	firstCPUsGap, maxCPUsGap = 15 * time.Second, 10 * time.Minute
 )
 
-func ofCPUs(knob plan.Knob) bool {
-	return knob == plan.CPUs || knob == plan.Exclusive || knob == plan.Partition
-}
-
 func (b *Backoff) hit(now time.Time, knob plan.Knob) {
-	if ofCPUs(knob) {
+	if knob.OfCPUSet() {
 		b.Hit(now, firstCPUsGap, maxCPUsGap)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 const undisturbed, undisturbedCPUs = 20 * time.Second, 2 * maxCPUsGap
 
 func patience(knob plan.Knob) time.Duration {
-	if ofCPUs(knob) {
+	if knob.OfCPUSet() {
 		return undisturbedCPUs
 	}
 	return undisturbed

@@ -3,8 +3,6 @@ package plan
 import (
 	"sort"
 	"strings"
-
-	"plimsoll/internal/cpu"
 )
 
 // Order sorts changes so that the kernel refuses none of them for their order: burst <= quota on every kernel, and
@@ -64,8 +62,8 @@ func pick(yes bool, a, b phase) phase {
 
 // Within says whether one list of CPUs is part of another.
 func (v Value) Within(outer Value) bool {
-	a, err1 := cpu.ParseSet(string(v))
-	b, err2 := cpu.ParseSet(string(outer))
+	a, err1 := v.Set()
+	b, err2 := outer.Set()
 	return err1 == nil && err2 == nil && a.Within(b)
 }
 

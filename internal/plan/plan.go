@@ -42,6 +42,9 @@ func (k Knob) OfTasks() bool { return k == Slice || k == Cookie }
 // OfBandwidth says whether the knob is one of a group's bandwidth.
 func (k Knob) OfBandwidth() bool { return k == Quota || k == Burst }
 
+// OfCPUSet says whether the knob is a file of the cpuset controller.
+func (k Knob) OfCPUSet() bool { return k == CPUs || k == Exclusive || k == Partition }
+
 // Unset is what a task holds that nobody has set.
 func (k Knob) Unset() Value {
 	if k == Slice {
@@ -89,6 +92,9 @@ func (v Value) Number() (int64, error) {
 	return n, nil
 }
 
+// Set reads a list of CPUs back.
+func (v Value) Set() (cpu.Set, error) { return cpu.ParseSet(string(v)) }
+
 // Change is one thing to do. From is what the decision was based on: if the knob no longer holds it, somebody
 // else wrote and nothing is done.
 type Change struct {
@@ -108,6 +114,9 @@ type Change struct {
 	// nothing is to be put back after it.
 	Repair bool `json:"repair,omitempty"`
 }
+
+// Key is the knob that the change is made to.
+func (c Change) Key() Key { return Key{ID: c.Cgroup, Knob: c.Knob} }
 
 // raises says whether the change gives more.
 func (c Change) raises() bool {
