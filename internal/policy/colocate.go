@@ -28,13 +28,14 @@ func intent(id workload.ID, knob plan.Knob, value plan.Value, why string) plan.I
 
 // Colocate lists the mechanism's intents for the levels, and those for the requested slice; 0: no slice.
 func Colocate(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []plan.Intent {
-	d := driverOf(name)
-	if d == nil {
+	all := drivers()
+	d := slices.IndexFunc(all, func(d driver) bool { return d.name == name })
+	if d < 0 {
 		return nil
 	}
 	var list []plan.Intent
 	for _, l := range levels {
-		list = append(list, d.intents(l, m)...)
+		list = append(list, all[d].intents(l, m)...)
 	}
 	list = append(list, identitySysctl(list, m)...)
 	return append(list, slicesOf(name, slice, levels, m)...)

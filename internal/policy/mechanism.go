@@ -37,26 +37,23 @@ type Verdict struct {
 
 // driver is one way to make the kernel run online tasks before offline ones: whether the machine supports it, and which
 // knobs it sets at a level of the tree.
-type driver interface {
-	preflight(Machine) (usable bool, why string)
-	intents(Level, Machine) []plan.Intent
+type driver struct {
+	name      strategy.Mechanism
+	intents   func(Level, Machine) []plan.Intent
+	preflight func(Machine) (usable bool, why string)
 }
 
 // drivers lists all drivers, the best first. Only the first three are chosen without a request (onlyOnRequest).
-func drivers() []struct {
-	name strategy.Mechanism
-	driver
-} {
-	return []struct {
-		name strategy.Mechanism
-		driver
-	}{
-		{strategy.MechanismGroupIdentity, identityDriver{}},
-		{strategy.MechanismIdle, idleDriver{}},
-		{strategy.MechanismWeight, weightDriver{}},
-		{strategy.MechanismSlice, sliceDriver{}},
-		{strategy.MechanismCoreSched, coreDriver{}},
-		{strategy.MechanismSchedExt, schedExtDriver{}},
+func drivers() []driver {
+	return []driver{
+		{strategy.MechanismGroupIdentity, identities,
+			func(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }},
+		{strategy.MechanismIdle, idles, func(m Machine) (bool, string) { return m.Idle, m.IdleWhy }},
+		{strategy.MechanismWeight, weights, func(Machine) (bool, string) { return true, "every kernel has it" }},
+		{strategy.MechanismSlice, noIntents, func(m Machine) (bool, string) { return m.Slice, m.SliceWhy }},
+		{strategy.MechanismCoreSched, cookies, coreSched},
+		{strategy.MechanismSchedExt, deprioritized,
+			func(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }},
 	}
 }
 
@@ -97,26 +94,13 @@ func Choose(asked strategy.Mechanism, m Machine) (chosen strategy.Mechanism, why
 	return strategy.MechanismNone, missing + "no mechanism is usable"
 }
 
-func driverOf(name strategy.Mechanism) driver {
-	for _, d := range drivers() {
-		if d.name == name {
-			return d.driver
-		}
-	}
-	return nil
-}
-
-// idleDriver sets cpu.idle, which locks the weight: the kubelet, which writes the weight of its QoS groups at its start
+// idles sets cpu.idle, which locks the weight: the kubelet, which writes the weight of its QoS groups at its start
 // and once a minute, would fail with EINVAL (kubernetes #136025, koordinator #2732), and systemd clears idle before it
 // writes a weight. So a group whose weight such an owner writes repeatedly gets the least weight, which the kubelet
 // writes too, and the groups below it are made idle instead, because no program writes their weights. A pod whose
 // weight is written at a resize gets the least weight as well; below a group that has the least weight it needs
 // nothing.
-type idleDriver struct{}
-
-func (idleDriver) preflight(m Machine) (bool, string) { return m.Idle, m.IdleWhy }
-
-func (idleDriver) intents(l Level, m Machine) []plan.Intent {
+func idles(l Level, m Machine) []plan.Intent {
 	switch {
 	case l.QOS.Rank() != strategy.Offline:
 		return nil
@@ -130,12 +114,8 @@ func (idleDriver) intents(l Level, m Machine) []plan.Intent {
 	return []plan.Intent{intent(l.ID, plan.Idle, "1", "offline: runs when no sibling is runnable")}
 }
 
-// weightDriver gives offline groups the least weight beside their siblings.
-type weightDriver struct{}
-
-func (weightDriver) preflight(Machine) (bool, string) { return true, "every kernel has it" }
-
-func (weightDriver) intents(l Level, m Machine) []plan.Intent {
+// weights gives offline groups the least weight beside their siblings.
+func weights(l Level, m Machine) []plan.Intent {
 	if l.QOS.Rank() != strategy.Offline || l.Inner {
 		return nil
 	}
@@ -146,20 +126,8 @@ func leastWeight(l Level, m Machine, why string) []plan.Intent {
 	return []plan.Intent{intent(l.ID, plan.Weight, plan.Number(m.LeastWeight), why)}
 }
 
-// schedExtDriver is our sched_ext scheduler; package schedext loads it. In addition, offline groups are idle, so that
-// they stay deprioritized when the scheduler is unloaded.
-type schedExtDriver struct{}
-
-func (schedExtDriver) preflight(m Machine) (bool, string) { return m.SchedExt, m.SchedExtWhy }
-
-func (schedExtDriver) intents(l Level, m Machine) []plan.Intent { return deprioritized(l, m) }
-
-// identityDriver sets the Group Identity of groups. The groups below inherit it.
-type identityDriver struct{}
-
-func (identityDriver) preflight(m Machine) (bool, string) { return m.Identity, m.IdentityWhy }
-
-func (identityDriver) intents(l Level, _ Machine) []plan.Intent {
+// identities sets the Group Identity of groups. The groups below inherit it.
+func identities(l Level, _ Machine) []plan.Intent {
 	if l.Inner || !l.QOS.Enable {
 		return nil
 	}

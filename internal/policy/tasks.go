@@ -28,12 +28,8 @@ import (
 // shortSlice is the slice of online tasks under the mechanism slice: the shortest that the kernel accepts.
 const shortSlice = 100 * time.Microsecond
 
-// sliceDriver makes no intents of its own: slicesOf makes those for slices under every mechanism.
-type sliceDriver struct{}
-
-func (sliceDriver) preflight(m Machine) (bool, string) { return m.Slice, m.SliceWhy }
-
-func (sliceDriver) intents(Level, Machine) []plan.Intent { return nil }
+// noIntents is for the mechanism slice: slicesOf makes the intents for slices under every mechanism.
+func noIntents(Level, Machine) []plan.Intent { return nil }
 
 // slicesOf makes the intents for slices of online levels. Our sched_ext scheduler has slices of its own.
 func slicesOf(name strategy.Mechanism, slice time.Duration, levels []Level, m Machine) []plan.Intent {
@@ -60,17 +56,16 @@ func NoSlices(name strategy.Mechanism, slice time.Duration, m Machine) string {
 	return fmt.Sprintf("a slice of %s is asked for and not set: %s", slice, m.SliceWhy)
 }
 
-// coreDriver gives offline tasks a cookie, and deprioritizes them by idle or weight.
-type coreDriver struct{}
-
-func (coreDriver) preflight(m Machine) (bool, string) {
+// coreSched is the preflight of core scheduling.
+func coreSched(m Machine) (usable bool, why string) {
 	if m.Identity {
 		return false, "the kernel has Group Identity, with which core scheduling locks the machine up"
 	}
 	return m.CoreSched, m.CoreSchedWhy
 }
 
-func (coreDriver) intents(l Level, m Machine) []plan.Intent {
+// cookies gives offline tasks a cookie, and deprioritizes them by idle or weight.
+func cookies(l Level, m Machine) []plan.Intent {
 	list := deprioritized(l, m)
 	if l.QOS.Rank() == strategy.Offline && !l.Inner {
 		list = append(list, intent(l.ID, plan.Cookie, m.Cookie, "offline: shares no core with other tasks"))
@@ -78,10 +73,11 @@ func (coreDriver) intents(l Level, m Machine) []plan.Intent {
 	return list
 }
 
-// deprioritized makes the intents that deprioritize offline groups under a mechanism that does more than that.
+// deprioritized makes the intents that deprioritize offline groups under a mechanism that does more than that. Under
+// our sched_ext scheduler (package schedext) they stay deprioritized when it is unloaded.
 func deprioritized(l Level, m Machine) []plan.Intent {
 	if m.Idle {
-		return idleDriver{}.intents(l, m)
+		return idles(l, m)
 	}
-	return weightDriver{}.intents(l, m)
+	return weights(l, m)
 }
