@@ -137,9 +137,7 @@ func (u *candidate) emit(in Input, p *podCandidates, out *Output) {
 		out.add(u, plan.Burst, u.buffer, kind, why)
 	}
 	u.m.why = u.why
-	v := u.view(in, p)
-	u.m.whole = wholeView{v.RequestedQuota, v.RequestedBurst, v.BudgetLeft, v.Watched}
-	out.Views = append(out.Views, v)
+	out.Views = append(out.Views, u.viewWhole(in, p))
 }
 
 // burst is the requested burst and the value for the file. While the quota is raised the buffer only shrinks: a write
@@ -190,33 +188,32 @@ func (u *candidate) stable(now time.Time) bool {
 	return settled && !u.postponed && u.m.overdue.IsZero() && u.m.wait.Ready(now)
 }
 
-func (u *candidate) view(in Input, p *podCandidates) View {
-	now := in.Now
-	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, RequestedQuota: u.quota, RequestedBurst: u.requested,
-		BudgetLeft: u.m.budget.left(), Why: u.why, Window: u.window}
+// viewWhole is the view of a candidate in a full turn.
+func (u *candidate) viewWhole(in Input, p *podCandidates) View {
 	raised := u.raised() && p.raises(u) // the usage of a pod whose quota follows its containers is not needed
-	v.Watched = u.m.everThrottled || raised
+	watched := u.m.everThrottled || raised
 	if u.refilled(in) && !raised {
-		v.Watched = now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
+		watched = in.Now.Sub(u.m.throttledAt) < lastingPeriods*u.period()
 	}
-	v.Watched = v.Watched || u.m.inSpell()
-	v.LimitTooLow, v.Bounded = u.m.throttledPeriods.limitTooLow(now), u.bounded()
-	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
-	v.Stable = !v.Watched && u.stable(now)
-	v.AboveLimit = u.window.AboveLimit(u.limit)
-	u.m.eventsSuppressed = v.SuppressEvents
+	watched = watched || u.m.inSpell()
+	u.m.whole = wholeView{u.quota, u.requested, u.m.budget.left(), watched}
+	v := u.view(in, p, watched)
+	v.Stable = !watched && u.stable(in.Now)
 	return v
 }
 
 // viewAgain is the view of a candidate between two full turns.
 func (u *candidate) viewAgain(in Input, p *podCandidates) View {
+	return u.view(in, p, u.m.whole.watched || u.throttled || u.m.inSpell())
+}
+
+func (u *candidate) view(in Input, p *podCandidates, watched bool) View {
 	whole := u.m.whole
 	v := View{Cgroup: u.ID, IsPod: u.isPod, Limit: u.limit, Why: u.why, Window: u.window, AtCap: u.atCap,
-		RequestedQuota: whole.requestedQuota, RequestedBurst: whole.requestedBurst, BudgetLeft: whole.budgetLeft}
-	v.Watched = whole.watched || u.throttled || u.m.inSpell()
-	v.LimitTooLow, v.Bounded = u.m.throttledPeriods.limitTooLow(in.Now), u.bounded()
-	v.AboveLimit = u.window.AboveLimit(u.limit)
-	v.SuppressEvents = v.Watched && u.barred(in, p) != ""
+		RequestedQuota: whole.requestedQuota, RequestedBurst: whole.requestedBurst, BudgetLeft: whole.budgetLeft,
+		Watched: watched, AboveLimit: u.window.AboveLimit(u.limit),
+		LimitTooLow: u.m.throttledPeriods.limitTooLow(in.Now), Bounded: u.bounded()}
+	v.SuppressEvents = watched && u.barred(in, p) != ""
 	u.m.eventsSuppressed = v.SuppressEvents
 	return v
 }
@@ -225,7 +222,7 @@ func (u *candidate) viewAgain(in Input, p *podCandidates) View {
 func (o *Output) add(u *candidate, knob plan.Knob, to time.Duration, kind Kind, why string) {
 	in := plan.Intent{Key: plan.Key{ID: u.ID, Knob: knob}, Value: plan.Time(to), Why: why, Release: kind == KindRestore}
 	if knob == plan.Quota {
-		in.Min, in.Max = plan.Time(u.limit.Quota), plan.Time(u.most(to))
+		in.Min, in.Max = plan.Time(u.limit.Quota), plan.Time(max(to, capFor(u.limit, u.Strategy)))
 	} else {
 		in.Min, in.Max = plan.Time(0), plan.Time(max(u.limit.Quota, u.Disk.Burst, to))
 	}

@@ -131,7 +131,10 @@ func (s *State) candidate(in Input, g Group, owner tenant.Owner, ceiling float64
 	m.owner, m.inFile = owner, g.Disk
 	configured := g.Strategy
 	g.Strategy = cut(g.Strategy, in.BurstCut, in.Rules)
-	u := &candidate{Group: g, configured: configured, m: m, owner: owner, ceiling: g.bound(ceiling), now: in.Now}
+	if g.CPUs > 0 {
+		ceiling = min(ceiling, float64(g.CPUs))
+	}
+	u := &candidate{Group: g, configured: configured, m: m, owner: owner, ceiling: ceiling, now: in.Now}
 	u.cpus = max(1, in.Node.CPUs)
 	u.starts(g.Starting && u.refilled(in))
 	if g.Resized {

@@ -62,12 +62,6 @@ func (n Node) State() NodeState {
 	return NodeIdle
 }
 
-// less is the node without a part of its use.
-func (n Node) less(cpus float64) Node {
-	n.Used -= cpus
-	return n
-}
-
 // sumsOf adds up the use of starts above their quotas, and the part of the machine outside the share pool: the CPUs
 // that classes LSE and LSR reserve, and their use of them. Offline work counts as use unless the kernel verifiably
 // deprioritizes it: only then is its CPU time available to others.

@@ -171,10 +171,5 @@ func (p *podCandidates) burst(now time.Time, r Rules) (requested, buffer time.Du
 
 // quiet says whether no container's policy raises quotas.
 func (p *podCandidates) quiet() bool {
-	for _, c := range p.containers {
-		if c.Strategy.Policy.Quota() && !c.Paused {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.containers, func(c *candidate) bool { return c.Strategy.Policy.Quota() && !c.Paused })
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/plan"
@@ -103,12 +104,9 @@ func (p *podCandidates) refillable(u *candidate) bool {
 	if !u.isPod {
 		return u.Strategy.Policy.Quota() && u.Class.Burstable()
 	}
-	for _, c := range p.containers {
-		if !c.Paused && c.Strategy.Policy.Quota() && c.Class.Burstable() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.containers, func(c *candidate) bool {
+		return !c.Paused && c.Strategy.Policy.Quota() && c.Class.Burstable()
+	})
 }
 
 // unrefillable says why a candidate is none that is refilled.

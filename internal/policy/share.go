@@ -16,7 +16,8 @@ import (
 // leaves the mean. Raises are taken back only if the node would be overloaded without the starts.
 func (s *State) guard(in Input, units []*candidate, out *Output) {
 	s.expire(in.Now)
-	state, lasting := in.Node.State(), in.Node.less(s.sums.starts)
+	state, lasting := in.Node.State(), in.Node
+	lasting.Used -= s.sums.starts
 	overloaded := lasting.State() == NodeOverload
 	if !overloaded {
 		s.overload = time.Time{}

@@ -77,7 +77,7 @@ type Input struct {
 	Held bool // nothing may be written
 	// Extra bounds the CPUs above limits (bounds.go).
 	Extra strategy.ExtraCores
-	// BurstCut is the part of all bursts asked for that the node cannot bear (risk.go).
+	// BurstCut is the part of all bursts asked for that the node cannot bear (package risk).
 	BurstCut float64
 	// Subscribed says that throttle events are on, so that each throttle has been or will be passed to AnswerThrottles.
 	// Throttles lists the throttles since the last turn that were not passed to it. Missed says that events were lost

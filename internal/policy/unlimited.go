@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"time"
+	"slices"
 
 	"plimsoll/internal/cpu"
 	"plimsoll/internal/plan"
@@ -26,21 +26,7 @@ func (u *candidate) removeQuota() {
 
 // unlimited says whether we removed the quota of a container of the pod.
 func (p *podCandidates) unlimited() bool {
-	for _, c := range p.containers {
-		if c.limit.Limited() && c.quota == cpu.Unlimited {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.containers, func(c *candidate) bool {
+		return c.limit.Limited() && c.quota == cpu.Unlimited
+	})
 }
-
-// bound is the ceiling of a group that is bound to some CPUs.
-func (g Group) bound(ceiling float64) float64 {
-	if g.CPUs > 0 {
-		return min(ceiling, float64(g.CPUs))
-	}
-	return ceiling
-}
-
-// most is the largest quota that may be written in place of this one.
-func (u *candidate) most(to time.Duration) time.Duration { return max(to, capFor(u.limit, u.Strategy)) }
